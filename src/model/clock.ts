@@ -1,0 +1,13 @@
+/**
+ * The only way anyone learns the time or waits. Handed in, so that tests decide what time it is.
+ */
+export interface Clock {
+  /** Wall clock; may jump (edge boxes boot in 1970). Only for time stamps that people and the API see. */
+  now(): Date;
+  /** Milliseconds since an arbitrary start; never jumps, never goes back. Every duration is measured with it. */
+  monotonicMs(): number;
+  /** Resolves after `ms`; rejects with the signal's reason when `signal` aborts first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Runs `callback` once after `ms` (clamped to what a timer can hold); the returned function cancels it. */
+  schedule(ms: number, callback: () => void): () => void;
+}

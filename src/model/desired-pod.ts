@@ -1,0 +1,28 @@
+import type { ConfigMap } from "../api/config-map.ts";
+import type { Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
+
+/** Where a pod was found; `kubernetes.io/config.source`. */
+export type SourceKind = "file" | "http";
+
+/** A pod somebody wants, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */
+export interface DesiredPod {
+  pod: Pod;
+  source: SourceKind;
+  /** For people: the file path or URL (masked), with document number where it helps. */
+  origin: string;
+  /** `kubernetes.io/config.hash`: 32 hex of the canonical manifest; changes with any edit that means something. */
+  revision: string;
+}
+
+/** ConfigMaps and Secrets by `namespace/name`, from documents beside the pods. */
+export interface ObjectIndex {
+  configMaps: ReadonlyMap<string, ConfigMap>;
+  secrets: ReadonlyMap<string, Secret>;
+}
+
+/** Everything that is wanted on this node now: the outcome of merging all sources. */
+export interface DesiredState extends ObjectIndex {
+  /** Sorted by namespace, then name. */
+  pods: readonly DesiredPod[];
+}

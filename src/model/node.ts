@@ -1,0 +1,29 @@
+/** What the mapping of a pod needs to know of the machine and the engine. Read once at start. */
+export interface NodeInfo {
+  /** Lower case; suffix of every pod name. */
+  name: string;
+  /** Reported as hostIP. */
+  ip: string;
+  cpuCount: number;
+  memoryBytes: number;
+  bootId: string;
+  machineId: string;
+}
+
+/** What the engine and its kernel can do: probed once per connection, never assumed. */
+export interface EngineInfo {
+  /** Negotiated, e.g. `1.41`. */
+  apiVersion: string;
+  /** e.g. `20.10.24`. */
+  serverVersion: string;
+  cgroupDriver: "cgroupfs" | "systemd";
+  cgroupVersion: 1 | 2;
+  /** Where images and containers live, e.g. `/var/lib/docker`. */
+  dockerRootDir: string;
+  /** false where the kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): they are clamped to 0. */
+  negativeOomScores: boolean;
+  /** From /info SecurityOptions: seccomp, apparmor, selinux, rootless, userns. */
+  securityOptions: readonly string[];
+  architecture: string;
+  runtimes: readonly string[];
+}

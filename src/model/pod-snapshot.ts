@@ -1,0 +1,65 @@
+import type { PodUID } from "./identity.ts";
+
+/** Docker's container id, 64 hex digits. */
+export type ContainerId = string;
+
+export type ContainerState = "created" | "running" | "exited" | "unknown";
+
+/** What the engine says of one container of a pod (never the sandbox). Built from list + inspect. */
+export interface ContainerSnapshot {
+  id: ContainerId;
+  /** `spec.containers[].name` (or of an init container). */
+  name: string;
+  /** Sandbox whose namespaces it joined. */
+  sandboxId: ContainerId;
+  state: ContainerState;
+  /** 0 for the first container of that name, one more for each successor; also the last part of the Docker name. */
+  restartCount: number;
+  /** Label `annotation.io.kubernetes.container.hash`: revision of everything that went into the container. */
+  hash: string;
+  /** As the manifest named it when the container was created. */
+  image: string;
+  /** Engine's image id, `sha256:…`. */
+  imageId: string;
+  createdAt: Date;
+  /** Absent while never started. */
+  startedAt?: Date;
+  /** Absent while running or never started. */
+  finishedAt?: Date;
+  /** Only meaningful when exited. */
+  exitCode: number;
+  oomKilled: boolean;
+  /** Engine's own error text (a start that failed), else "". */
+  error: string;
+  /** Host pid of the main process, 0 when not running. */
+  pid: number;
+  paused: boolean;
+  /** Every label, for what is read rarely (termination message path, preStop of an orphan, …). */
+  labels: Readonly<Record<string, string>>;
+}
+
+export interface SandboxSnapshot {
+  id: ContainerId;
+  /** `ready` only while the pause process runs. */
+  state: "ready" | "notready";
+  attempt: number;
+  /** Label `annotation.kubelet-ts.io/sandbox.hash`: revision of what needs a new sandbox when it changes. */
+  hash: string;
+  createdAt: Date;
+  /** In the order of the pod's networks, IPv4 first; empty with host networking or when stopped. */
+  ips: string[];
+  hostNetwork: boolean;
+  /** Host pid of pause, 0 when stopped. */
+  pid: number;
+  labels: Readonly<Record<string, string>>;
+}
+
+/** Everything the engine holds for one pod UID, newest first in both lists. */
+export interface PodSnapshot {
+  uid: PodUID;
+  /** With the node suffix, e.g. `web-node1`. */
+  name: string;
+  namespace: string;
+  sandboxes: SandboxSnapshot[];
+  containers: ContainerSnapshot[];
+}
