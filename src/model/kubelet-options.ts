@@ -1,0 +1,312 @@
+/** What an eviction or pressure threshold watches. Source: kubelet's `evictionapi.Signal`. */
+export type EvictionSignal =
+  | "memory.available"
+  | "nodefs.available"
+  | "nodefs.inodesFree"
+  | "imagefs.available"
+  | "imagefs.inodesFree"
+  | "pid.available";
+
+/** A threshold is met when the signal falls below `quantity` (bytes, inodes or pids) or `percentage` of the capacity. */
+export type EvictionThreshold =
+  | { signal: EvictionSignal; quantity: number }
+  | { signal: EvictionSignal; percentage: number };
+
+/** A soft threshold only counts after it was met for `gracePeriodMs` without a break. */
+export type SoftEvictionThreshold = EvictionThreshold & { gracePeriodMs: number };
+
+/** One request header of the URL source; the value is secret and never leaves the process but in that request. */
+export interface SecretHeader {
+  name: string;
+  value: string;
+}
+
+export interface NodeTaint {
+  key: string;
+  value: string;
+  effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
+}
+
+/**
+ * Everything that can be set, after defaults, file, drop-ins and flags were laid over one another. Units are in the
+ * names; durations are milliseconds; "" and an empty list mean "not set"; a port of 0 is off.
+ * The flag, the field of the configuration file and the description of each member stand in src/cli/flags.ts.
+ */
+export interface KubeletOptions {
+  // Node
+  /** Lower-cased suffix of every pod name; "" = the machine's host name. */
+  hostnameOverride: string;
+  /** Reported as hostIP and InternalIP; "" = found out from the default route. */
+  nodeIp: string;
+  /** Extra labels of the node, for nodeSelector and the downward API. */
+  nodeLabels: Readonly<Record<string, string>>;
+  nodeTaints: readonly NodeTaint[];
+  /** Absolute. */
+  rootDir: string;
+  /** Absolute; for the serving certificate. */
+  certDir: string;
+  maxPods: number;
+  /** 0 = no limit by cores. */
+  podsPerCore: number;
+  failSwapOn: boolean;
+  /** Our own RLIMIT_NOFILE. */
+  maxOpenFiles: number;
+  /** Our own oom_score_adj, -1000…1000. */
+  oomScoreAdj: number;
+  featureGates: Readonly<Record<string, boolean>>;
+
+  // Sources
+  /** `--pod-manifest-path`, `staticPodPath`, and `--config` in its meaning of 1.4. Absolute, in that order. */
+  podManifestPaths: readonly string[];
+  /** http, https and unix URLs, in the order given. */
+  manifestUrls: readonly string[];
+  manifestUrlHeaders: readonly SecretHeader[];
+  /** PEM file of the CAs trusted for `https:` manifest URLs beside nothing else; "" = the system's. */
+  manifestUrlCaFile: string;
+  manifestUrlClientCertFile: string;
+  manifestUrlClientKeyFile: string;
+  /** Whole request, body included. */
+  manifestUrlTimeoutMs: number;
+  fileCheckFrequencyMs: number;
+  httpCheckFrequencyMs: number;
+  /** The longest time between two full looks at a pod. */
+  syncFrequencyMs: number;
+  /** What unknown fields in a manifest are: errors, warnings, or nothing. */
+  validate: "strict" | "warn" | "ignore";
+
+  // Run once
+  runOnce: boolean;
+  /** How long `--runonce` waits for all pods; 0 = as long as it takes. */
+  runOnceTimeoutMs: number;
+  output: "text" | "json" | "yaml";
+
+  // Engine and images
+  /** `unix:///…`; "" = DOCKER_HOST, then /var/run/docker.sock. */
+  dockerEndpoint: string;
+  /** "" = the pause image built into the binary. */
+  podInfraContainerImage: string;
+  /** Longest wait for an answer of the engine, but for pulls, logs, waits. */
+  runtimeRequestTimeoutMs: number;
+  /** A pull without any progress for so long is cancelled. */
+  imagePullProgressDeadlineMs: number;
+  serializeImagePulls: boolean;
+  /** Pulls at a time when they are not serialized; 0 = no limit. */
+  maxParallelImagePulls: number;
+  /** Pulls per second; 0 = no limit. */
+  registryPullQps: number;
+  registryBurst: number;
+  /** Image archives loaded before the first sync; "" = none. */
+  imagesDir: string;
+  imageCredentialProviderConfig: string;
+  imageCredentialProviderBinDir: string;
+
+  // Pods
+  allowPrivileged: boolean;
+  /** Names, or prefixes that end in `*`. */
+  allowedUnsafeSysctls: readonly string[];
+  /** true: RuntimeDefault where a pod says nothing; false: Unconfined, as kubelet 1.20. */
+  seccompDefault: boolean;
+  /** Cgroup under which `kubepods` stands; "" = the root. */
+  cgroupRoot: string;
+  cgroupsPerQos: boolean;
+  /** "" = what the engine says. */
+  cgroupDriver: "" | "cgroupfs" | "systemd";
+  cpuCfsQuota: boolean;
+  cpuCfsQuotaPeriodMs: number;
+  /** pids of one pod; -1 = no limit. */
+  podPidsLimit: number;
+  memorySwap: "NoSwap" | "LimitedSwap";
+  /** false writes memory.oom.group (cgroup v2), so that all of a container dies of OOM. */
+  singleProcessOomKill: boolean;
+  /** The longest crash-loop back-off. */
+  crashLoopBackOffMaxMs: number;
+  keepTerminatedPodVolumes: boolean;
+  clusterDns: readonly string[];
+  clusterDomain: string;
+  /** Base of every resolv.conf; "" = none. */
+  resolvConf: string;
+
+  // Logs of containers
+  containerLogMaxSizeBytes: number;
+  containerLogMaxFiles: number;
+  /** `<ns>_<name>_<uid>/<container>/<n>.log`; "" = no symlinks. */
+  podLogsDir: string;
+  /** Symlinks as log shippers look for them; "" = none. */
+  containersLogsDir: string;
+
+  // Servers
+  enableServer: boolean;
+  /** Of the authenticated server. */
+  address: string;
+  port: number;
+  /** `--address` when it was set, else loopback. */
+  readOnlyAddress: string;
+  readOnlyPort: number;
+  /** true: literal env values are shown on the read-only port. */
+  readOnlyFull: boolean;
+  healthzBindAddress: string;
+  healthzPort: number;
+  cadvisorBindAddress: string;
+  cadvisorPort: number;
+  enableDebuggingHandlers: boolean;
+  streamingConnectionIdleTimeoutMs: number;
+  anonymousAuth: boolean;
+  authorizationMode: "AlwaysAllow" | "AlwaysDeny";
+  clientCaFile: string;
+  tlsCertFile: string;
+  tlsPrivateKeyFile: string;
+  tlsMinVersion: "VersionTLS12" | "VersionTLS13";
+  /** IANA names; empty = the runtime's choice. */
+  tlsCipherSuites: readonly string[];
+
+  // Garbage and pressure
+  /** Per cent of the image disk. */
+  imageGcHighThresholdPercent: number;
+  imageGcLowThresholdPercent: number;
+  minimumImageTtlMs: number;
+  /** 0 = age does not matter. */
+  imageMaximumGcAgeMs: number;
+  minimumContainerTtlMs: number;
+  maximumDeadContainersPerContainer: number;
+  /** -1 = no limit. */
+  maximumDeadContainers: number;
+  evictionHard: readonly EvictionThreshold[];
+  evictionSoft: readonly SoftEvictionThreshold[];
+  evictionMinimumReclaim: readonly EvictionThreshold[];
+  evictionPressureTransitionMs: number;
+  /** -1 = the pod's own grace period. */
+  evictionMaxPodGracePeriodSeconds: number;
+  volumeStatsAggPeriodMs: number;
+  /** Canonical quantities by resource: cpu, memory, ephemeral-storage, pid. */
+  systemReserved: Readonly<Record<string, string>>;
+  kubeReserved: Readonly<Record<string, string>>;
+  shutdownGracePeriodMs: number;
+  shutdownGracePeriodCriticalPodsMs: number;
+
+  // Events and logs of our own
+  /** Events per second; 0 = no limit. */
+  eventRecordQps: number;
+  eventBurst: number;
+  /** 0 info; 2 debug; 4 trace. */
+  verbosity: number;
+  logFormat: "text" | "json";
+  /** A log file is written there when set. */
+  logDir: string;
+  logToStderr: boolean;
+}
+
+/** The value of every option nobody set. Source: kubelet's defaults, but for the differences features.md names (U26 S037 S050). */
+export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
+  hostnameOverride: "",
+  nodeIp: "",
+  nodeLabels: {},
+  nodeTaints: [],
+  rootDir: "/var/lib/kubelet",
+  certDir: "/var/lib/kubelet/pki",
+  maxPods: 110,
+  podsPerCore: 0,
+  failSwapOn: false,
+  maxOpenFiles: 1_000_000,
+  oomScoreAdj: -999,
+  featureGates: {},
+
+  podManifestPaths: [],
+  manifestUrls: [],
+  manifestUrlHeaders: [],
+  manifestUrlCaFile: "",
+  manifestUrlClientCertFile: "",
+  manifestUrlClientKeyFile: "",
+  manifestUrlTimeoutMs: 10_000,
+  fileCheckFrequencyMs: 20_000,
+  httpCheckFrequencyMs: 20_000,
+  syncFrequencyMs: 60_000,
+  validate: "strict",
+
+  runOnce: false,
+  runOnceTimeoutMs: 0,
+  output: "text",
+
+  dockerEndpoint: "",
+  podInfraContainerImage: "",
+  runtimeRequestTimeoutMs: 120_000,
+  imagePullProgressDeadlineMs: 60_000,
+  serializeImagePulls: true,
+  maxParallelImagePulls: 0,
+  registryPullQps: 5,
+  registryBurst: 10,
+  imagesDir: "",
+  imageCredentialProviderConfig: "",
+  imageCredentialProviderBinDir: "",
+
+  allowPrivileged: false,
+  allowedUnsafeSysctls: [],
+  seccompDefault: true,
+  cgroupRoot: "",
+  cgroupsPerQos: true,
+  cgroupDriver: "",
+  cpuCfsQuota: true,
+  cpuCfsQuotaPeriodMs: 100,
+  podPidsLimit: -1,
+  memorySwap: "NoSwap",
+  singleProcessOomKill: true,
+  crashLoopBackOffMaxMs: 300_000,
+  keepTerminatedPodVolumes: false,
+  clusterDns: [],
+  clusterDomain: "",
+  resolvConf: "/etc/resolv.conf",
+
+  containerLogMaxSizeBytes: 10 * 1024 * 1024,
+  containerLogMaxFiles: 5,
+  podLogsDir: "/var/log/pods",
+  containersLogsDir: "/var/log/containers",
+
+  enableServer: true,
+  address: "0.0.0.0",
+  port: 10250,
+  readOnlyAddress: "127.0.0.1",
+  readOnlyPort: 10255,
+  readOnlyFull: false,
+  healthzBindAddress: "127.0.0.1",
+  healthzPort: 10248,
+  cadvisorBindAddress: "127.0.0.1",
+  cadvisorPort: 4194,
+  enableDebuggingHandlers: true,
+  streamingConnectionIdleTimeoutMs: 4 * 3_600_000,
+  anonymousAuth: false,
+  authorizationMode: "AlwaysAllow",
+  clientCaFile: "",
+  tlsCertFile: "",
+  tlsPrivateKeyFile: "",
+  tlsMinVersion: "VersionTLS12",
+  tlsCipherSuites: [],
+
+  imageGcHighThresholdPercent: 85,
+  imageGcLowThresholdPercent: 80,
+  minimumImageTtlMs: 120_000,
+  imageMaximumGcAgeMs: 0,
+  minimumContainerTtlMs: 0,
+  maximumDeadContainersPerContainer: 1,
+  maximumDeadContainers: -1,
+  evictionHard: [
+    { signal: "memory.available", quantity: 100 * 1024 * 1024 },
+    { signal: "nodefs.available", percentage: 10 },
+    { signal: "nodefs.inodesFree", percentage: 5 },
+    { signal: "imagefs.available", percentage: 15 },
+  ],
+  evictionSoft: [],
+  evictionMinimumReclaim: [],
+  evictionPressureTransitionMs: 300_000,
+  evictionMaxPodGracePeriodSeconds: 0,
+  volumeStatsAggPeriodMs: 60_000,
+  systemReserved: {},
+  kubeReserved: {},
+  shutdownGracePeriodMs: 0,
+  shutdownGracePeriodCriticalPodsMs: 0,
+
+  eventRecordQps: 50,
+  eventBurst: 100,
+  verbosity: 0,
+  logFormat: "text",
+  logDir: "",
+  logToStderr: true,
+};
