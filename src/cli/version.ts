@@ -1,0 +1,35 @@
+import { version as packageVersion } from "../../package.json";
+
+declare const KUBELET_TS_GIT_COMMIT: string;
+declare const KUBELET_TS_GIT_TREE_STATE: string;
+declare const KUBELET_TS_BUILD_DATE: string;
+
+/** What is known of the program that runs. `scripts/build.ts` bakes in the git facts; a plain `bun build` does without. */
+export interface BuildInfo {
+  /** Semantic version, without a leading `v`. Source: package.json. */
+  version: string;
+  /** 40 hex digits, or `unknown`. */
+  gitCommit: string;
+  /** `dirty`: built from a working tree with changes that were not committed. */
+  gitTreeState: "clean" | "dirty" | "unknown";
+  /** Date of that commit in RFC 3339, UTC (so that a build can be repeated byte for byte), or `unknown`. */
+  buildDate: string;
+}
+
+// `typeof` is the one way to ask for a name that nobody may have defined.
+export const buildInfo: BuildInfo = {
+  version: packageVersion,
+  gitCommit: typeof KUBELET_TS_GIT_COMMIT === "string" ? KUBELET_TS_GIT_COMMIT : "unknown",
+  gitTreeState: toTreeState(typeof KUBELET_TS_GIT_TREE_STATE === "string" ? KUBELET_TS_GIT_TREE_STATE : ""),
+  buildDate: typeof KUBELET_TS_BUILD_DATE === "string" ? KUBELET_TS_BUILD_DATE : "unknown",
+};
+
+/** One line for `--version`, e.g. `kubelet-ts 0.1.0 (3f2c1ab90d4e)`; `-dirty` behind the commit of a changed tree. */
+export function versionLine(info: BuildInfo = buildInfo): string {
+  if (info.gitCommit === "unknown") return `kubelet-ts ${info.version}`;
+  return `kubelet-ts ${info.version} (${info.gitCommit.slice(0, 12)}${info.gitTreeState === "dirty" ? "-dirty" : ""})`;
+}
+
+function toTreeState(text: string): BuildInfo["gitTreeState"] {
+  return text === "clean" || text === "dirty" ? text : "unknown";
+}
