@@ -1,0 +1,32 @@
+import type { Pod } from "../api/pod.ts";
+import type { PodFacts } from "../stats/pod-facts.ts";
+
+/** Outcome of one named health check. */
+export interface HealthCheck {
+  /** `ping`, `log`, `syncloop`; `/healthz/<name>` answers for it alone. */
+  name: string;
+  ok: boolean;
+  /** Why not; "" when ok. Never a secret. */
+  message: string;
+}
+
+/**
+ * What the servers may see of the kubelet. Reading only, answered from memory: no member waits, and none is called
+ * while nobody asks.
+ */
+export interface KubeletView {
+  nodeName(): string;
+  /** Grows whenever `pods()` would answer something else. The list is rendered once for each revision. */
+  podsRevision(): number;
+  /**
+   * Every pod wanted on this node, with its status, in wire shape (defaulted spec, config annotations) and in any
+   * order. An unchanged pod should be the same object as before: it is then not rendered again.
+   */
+  pods(): readonly Pod[];
+  /** Pods with a live sandbox and what is needed to measure them. */
+  podFacts(): readonly PodFacts[];
+  /** Cheap; in the order they are listed by `?verbose`. */
+  healthChecks(): readonly HealthCheck[];
+  /** Effective KubeletConfiguration, with the values of URL headers and other credentials masked. */
+  config(): Readonly<Record<string, unknown>>;
+}
