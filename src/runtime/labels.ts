@@ -1,0 +1,206 @@
+import { createHash } from "node:crypto";
+import type { Container, ContainerPort, LifecycleHandler, Pod } from "../api/pod.ts";
+import { SANDBOX_CONTAINER_NAME } from "./names.ts";
+
+/** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix (S132). */
+export const ANNOTATION_PREFIX = "annotation.";
+
+/** Keys of the labels on our containers. The `io.kubernetes` ones are dockershim's; log and metrics tools know them. */
+export const LABEL = {
+  podName: "io.kubernetes.pod.name",
+  podNamespace: "io.kubernetes.pod.namespace",
+  podUid: "io.kubernetes.pod.uid",
+  containerName: "io.kubernetes.container.name",
+  /** `podsandbox` or `container`. */
+  type: "io.kubernetes.docker.type",
+  sandboxId: "io.kubernetes.sandbox.id",
+  logPath: "io.kubernetes.container.logpath",
+  containerHash: `${ANNOTATION_PREFIX}io.kubernetes.container.hash`,
+  restartCount: `${ANNOTATION_PREFIX}io.kubernetes.container.restartCount`,
+  terminationMessagePath: `${ANNOTATION_PREFIX}io.kubernetes.container.terminationMessagePath`,
+  terminationMessagePolicy: `${ANNOTATION_PREFIX}io.kubernetes.container.terminationMessagePolicy`,
+  preStopHandler: `${ANNOTATION_PREFIX}io.kubernetes.container.preStopHandler`,
+  ports: `${ANNOTATION_PREFIX}io.kubernetes.container.ports`,
+  terminationGracePeriod: `${ANNOTATION_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
+  sandboxHash: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.hash`,
+  sandboxAttempt: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.attempt`,
+  /** Ownership: only a container with our value of both is ever stopped or removed. */
+  node: "kubelet-ts.io/node",
+  root: "kubelet-ts.io/root",
+} as const;
+
+/** Who a container belongs to: two kubelet-ts on one engine differ in at least one of them. */
+export interface Owner {
+  nodeName: string;
+  /** {@link computeRootHash} of the root directory. */
+  rootHash: string;
+}
+
+/** 16 hex digits. The path counts as it is written, so give it absolute and without a trailing slash. */
+export const computeRootHash = (rootDir: string) => createHash("sha256").update(rootDir).digest("hex").slice(0, 16);
+
+const ownershipLabels = (owner: Owner) => ({ [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash });
+
+/** Values for the `label` filter of `GET /containers/json` and `/events` that leave only what is ours. */
+export const toOwnershipFilter = (owner: Owner) =>
+  Object.entries(ownershipLabels(owner)).map(([key, value]) => `${key}=${value}`);
+
+/** true only when both ownership labels are ours. */
+export const isOwned = (labels: Readonly<Record<string, string>>, owner: Owner) =>
+  labels[LABEL.node] === owner.nodeName && labels[LABEL.root] === owner.rootHash;
+
+const identityLabels = (pod: Pod, containerName: string) => ({
+  [LABEL.podName]: pod.metadata.name ?? "",
+  [LABEL.podNamespace]: pod.metadata.namespace ?? "default",
+  [LABEL.podUid]: pod.metadata.uid ?? "",
+  [LABEL.containerName]: containerName,
+});
+
+/**
+ * Labels of the sandbox: the pod's own labels and annotations, identity, ownership. Ours win over a pod's label of the
+ * same name, else a manifest could disown its containers or claim another pod's.
+ */
+export function toSandboxLabels(pod: Pod, owner: Owner, hash: string, attempt: number): Record<string, string> {
+  const annotations = Object.entries(pod.metadata.annotations ?? {});
+  return {
+    ...pod.metadata.labels,
+    ...Object.fromEntries(annotations.map(([key, value]) => [ANNOTATION_PREFIX + key, value])),
+    ...identityLabels(pod, SANDBOX_CONTAINER_NAME),
+    [LABEL.type]: "podsandbox",
+    [LABEL.sandboxHash]: hash,
+    [LABEL.sandboxAttempt]: String(attempt),
+    ...ownershipLabels(owner),
+  };
+}
+
+// The key order and the absence of zero values are those of Go's JSON, which tools compare as text.
+const toPortJson = ({ name, hostPort, containerPort, protocol, hostIP }: ContainerPort) => ({
+  ...(name && { name }),
+  ...(hostPort && { hostPort }),
+  containerPort,
+  ...(protocol && { protocol }),
+  ...(hostIP && { hostIP }),
+});
+
+export interface ContainerLabelInput {
+  pod: Pod;
+  container: Container;
+  owner: Owner;
+  sandboxId: string;
+  hash: string;
+  restartCount: number;
+  /** "" when there are no log links. */
+  logPath: string;
+}
+
+/** Labels of a container: what is needed to stop it properly without its manifest, identity, ownership. */
+export function toContainerLabels(input: ContainerLabelInput): Record<string, string> {
+  const { pod, container } = input;
+  const { terminationGracePeriodSeconds } = pod.spec;
+  const { preStop } = container.lifecycle ?? {};
+  return {
+    ...identityLabels(pod, container.name),
+    [LABEL.type]: "container",
+    [LABEL.sandboxId]: input.sandboxId,
+    ...(input.logPath && { [LABEL.logPath]: input.logPath }),
+    [LABEL.containerHash]: input.hash,
+    [LABEL.restartCount]: String(input.restartCount),
+    [LABEL.terminationMessagePath]: container.terminationMessagePath,
+    [LABEL.terminationMessagePolicy]: container.terminationMessagePolicy,
+    ...(terminationGracePeriodSeconds !== undefined && {
+      [LABEL.terminationGracePeriod]: String(terminationGracePeriodSeconds),
+    }),
+    ...(preStop && { [LABEL.preStopHandler]: JSON.stringify(preStop) }),
+    ...(container.ports?.length && { [LABEL.ports]: JSON.stringify(container.ports.map(toPortJson)) }),
+    ...ownershipLabels(input.owner),
+  };
+}
+
+interface PodIdentity {
+  podName: string;
+  podNamespace: string;
+  podUid: string;
+}
+
+/** What the labels of one of our containers say; what is absent or unreadable is left out. */
+export type ParsedContainerLabels =
+  | ({ type: "podsandbox"; hash: string; attempt: number } & PodIdentity)
+  | ({
+      type: "container";
+      containerName: string;
+      sandboxId: string;
+      hash: string;
+      restartCount: number;
+      logPath?: string;
+      terminationMessagePath?: string;
+      terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
+      terminationGracePeriodSeconds?: number;
+      /** As the manifest had it; the container is stopped by it even when the manifest is gone. */
+      preStopHandler?: LifecycleHandler;
+      ports: ContainerPort[];
+    } & PodIdentity);
+
+const parseWhole = (text: string | undefined) =>
+  text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined;
+
+function parseJson(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // Written by another tool or cut short: as if it were not there.
+  }
+}
+
+function parsePorts(text: string | undefined): ContainerPort[] {
+  const ports = parseJson(text);
+  return Array.isArray(ports) ? ports : [];
+}
+
+function parseHandler(text: string | undefined): LifecycleHandler | undefined {
+  const handler = parseJson(text);
+  return typeof handler === "object" && handler !== null ? handler : undefined;
+}
+
+/** The reverse of {@link toSandboxLabels} and {@link toContainerLabels}; undefined when it is no container of a pod. */
+export function parseContainerLabels(labels: Readonly<Record<string, string>>): ParsedContainerLabels | undefined {
+  const podName = labels[LABEL.podName];
+  const podNamespace = labels[LABEL.podNamespace];
+  const podUid = labels[LABEL.podUid];
+  const containerName = labels[LABEL.containerName];
+  if (!podName || !podNamespace || !podUid || !containerName) return undefined;
+  const identity = { podName, podNamespace, podUid };
+
+  switch (labels[LABEL.type]) {
+    case "podsandbox":
+      return {
+        type: "podsandbox",
+        ...identity,
+        hash: labels[LABEL.sandboxHash] ?? "",
+        attempt: parseWhole(labels[LABEL.sandboxAttempt]) ?? 0,
+      };
+    case "container": {
+      const logPath = labels[LABEL.logPath];
+      const terminationMessagePath = labels[LABEL.terminationMessagePath];
+      const policy = labels[LABEL.terminationMessagePolicy];
+      const grace = parseWhole(labels[LABEL.terminationGracePeriod]);
+      const preStopHandler = parseHandler(labels[LABEL.preStopHandler]);
+      return {
+        type: "container",
+        ...identity,
+        containerName,
+        sandboxId: labels[LABEL.sandboxId] ?? "",
+        hash: labels[LABEL.containerHash] ?? "",
+        restartCount: parseWhole(labels[LABEL.restartCount]) ?? 0,
+        ...(logPath !== undefined && { logPath }),
+        ...(terminationMessagePath !== undefined && { terminationMessagePath }),
+        ...((policy === "File" || policy === "FallbackToLogsOnError") && { terminationMessagePolicy: policy }),
+        ...(grace !== undefined && { terminationGracePeriodSeconds: grace }),
+        ...(preStopHandler && { preStopHandler }),
+        ports: parsePorts(labels[LABEL.ports]),
+      };
+    }
+    default:
+      return undefined;
+  }
+}
