@@ -1,0 +1,49 @@
+/** What the scripts say on a terminal, and how they stop. No dependencies: they run before `npm ci`. */
+
+const colour = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
+
+/** @param {string} code @param {string} text */
+const paint = (code, text) => (colour ? `\u001b[${code}m${text}\u001b[0m` : text);
+
+/** @param {string} text */
+export const bold = (text) => paint("1", text);
+/** @param {string} text */
+export const dim = (text) => paint("2", text);
+/** @param {string} text */
+export const red = (text) => paint("31", text);
+/** @param {string} text */
+export const green = (text) => paint("32", text);
+
+/** One fact on one line: `  engine    Docker 20.10.24 on /var/run/docker.sock`. */
+export function step(/** @type {string} */ label, /** @type {string} */ text) {
+  console.log(`  ${green(label.padEnd(9))} ${text}`);
+}
+
+/** A heading of its own line, with air around it. */
+export function heading(/** @type {string} */ text) {
+  console.log(`\n${bold(text)}\n`);
+}
+
+/** Why a script cannot go on, and the way out. Shown without a stack. */
+export class CannotGoOn extends Error {
+  /** @param {string} message @param {readonly string[]} wayOut lines; what to do, most likely first */
+  constructor(message, wayOut = []) {
+    super([message, ...wayOut.map((line) => `  ${line}`)].join("\n"));
+    this.name = "CannotGoOn";
+  }
+}
+
+/** Runs a script's main function: exit code 0, or what it returns, or 1 after the error has been shown once. */
+export async function runMain(/** @type {() => Promise<number | void>} */ main) {
+  try {
+    process.exitCode = (await main()) ?? 0;
+  } catch (error) {
+    console.error(`\n${red("error")}  ${error instanceof CannotGoOn ? error.message : (error?.stack ?? error)}`);
+    process.exitCode = 1;
+  }
+}
+
+/** `1.2 s`, `340 ms` */
+export function sayDuration(/** @type {number} */ ms) {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
