@@ -1,0 +1,58 @@
+import type { ContainerPort } from "../api/container.ts";
+import type { Probe } from "../api/probe.ts";
+import type { ContainerId } from "./pod-snapshot.ts";
+
+/** Which question a probe answers. */
+export type ProbeKind = "readiness" | "liveness" | "startup";
+
+/** A probe's verdict once its thresholds are met. */
+export type ProbeVerdict = "success" | "failure";
+
+/**
+ * How one attempt ended. `warning` counts as success (a redirect to another host). `unknown`: the attempt itself could
+ * not be made (engine unreachable, no such port name); it says nothing about the container and is thrown away.
+ */
+export interface ProbeOutcome {
+  result: "success" | "warning" | "failure" | "unknown";
+  /** For people and events: body, command output or what went wrong. At most 10 KiB. */
+  output: string;
+}
+
+/** The container an attempt is aimed at. */
+export interface ProbeTarget {
+  containerId: ContainerId;
+  /** Where httpGet, tcpSocket and grpc connect unless they name a host; the node's IP with hostNetwork; "" = not known. */
+  podIp: string;
+  /** `ports` of the container, for ports given by name. */
+  ports: readonly ContainerPort[];
+}
+
+/** Makes one attempt of one probe from the host side. */
+export interface Prober {
+  /** Ends after `probe.timeoutSeconds` at the latest, at once when `signal` aborts. Never rejects. */
+  attempt(probe: Probe, target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome>;
+}
+
+export interface ContainerExecOptions {
+  /** After this the process in the container is killed; absent = no limit. */
+  timeoutMs?: number;
+  /** What goes beyond is read and dropped. */
+  maxOutputBytes: number;
+  /** Kills the process too. */
+  signal?: AbortSignal;
+}
+
+export interface ContainerExecResult {
+  /** 137 after a kill. Meaningless when `timedOut`. */
+  exitCode: number;
+  /** Standard output and standard error as they came. */
+  output: string;
+  /** Standard error alone, where the engine tells them apart. */
+  stderr?: string;
+  timedOut: boolean;
+}
+
+/** Runs a command in a running container. Rejects when it cannot be run at all, never for an exit code. */
+export interface ContainerExec {
+  exec(containerId: ContainerId, argv: readonly string[], options: ContainerExecOptions): Promise<ContainerExecResult>;
+}
