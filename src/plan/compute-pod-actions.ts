@@ -1,0 +1,269 @@
+import type { Container } from "../api/pod.ts";
+import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
+import { isRunning, isTerminated } from "./container-history.ts";
+import { PlanDraft } from "./plan-draft.ts";
+import type { PodEnd, PodPlan, PodPlanInput } from "./pod-plan.ts";
+import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
+import { computeStopActions } from "./stop-pod.ts";
+
+/**
+ * What to do next so that the pod is as its manifest says. Pure; the only place that knows the order of sandbox, init
+ * containers, sidecars and containers, who restarts whom, and when a pod is over. Returns only what may begin now: call
+ * it again whenever something changed or `recheckAtMs` has come.
+ * Source: the kubelet's computePodActions (1.20), KEP-753 for sidecars, KEP-5307 and KEP-5532 for restart rules.
+ */
+export function computePodActions(input: PodPlanInput): PodPlan {
+  const draft = new PlanDraft(input);
+  if (input.end) return putToRest(draft, input.end);
+  if (input.deadlineAtMs !== undefined) {
+    if (input.nowMs >= input.deadlineAtMs) return putToRest(draft, DEADLINE_EXCEEDED);
+    draft.recheckAt(input.deadlineAtMs);
+  }
+  collectGarbage(draft);
+  if (!planSandbox(draft)) return draft.finish(endOf(draft));
+
+  const initEnd = planInitContainers(draft);
+  if (initEnd === "failed") return putToRest(draft, { phase: "Failed" });
+  if (initEnd === "waiting") return draft.finish();
+
+  for (const container of input.pod.spec.containers) planContainer(draft, container, false);
+  const end = endOf(draft);
+  return end ? putToRest(draft, end) : draft.finish();
+}
+
+/** What upstream writes into the status of a pod that was active for too long. */
+export const DEADLINE_EXCEEDED: PodEnd = {
+  phase: "Failed",
+  reason: "DeadlineExceeded",
+  message: "Pod was active on the node longer than the specified deadline",
+};
+
+/** Names of the sidecars in the order of the spec. */
+export const sidecarNames = (initContainers: readonly Container[] | undefined) =>
+  (initContainers ?? []).filter(isSidecar).map(({ name }) => name);
+
+/** The pod is over: stop what still runs, keep the dead for their logs. */
+function putToRest(draft: PlanDraft, end: PodEnd): PodPlan {
+  const { snapshot, memory, nowMs, pod } = draft.input;
+  draft.actions.length = 0;
+  draft.actions.push(
+    ...computeStopActions({
+      snapshot,
+      memory,
+      nowMs,
+      reason: "PodEnded",
+      graceSeconds: draft.graceSeconds,
+      sidecars: sidecarNames(pod.spec.initContainers),
+      remove: false,
+    }),
+  );
+  draft.recheckAtMs = undefined;
+  draft.waiting.clear();
+  return draft.finish(end);
+}
+
+/**
+ * Sees to it that the one sandbox that is wanted runs. Source: the kubelet's podSandboxChanged.
+ * @returns whether containers may be looked at.
+ */
+function planSandbox(draft: PlanDraft): boolean {
+  const { snapshot, memory, hashes, nowMs } = draft.input;
+  const newest = draft.sandbox;
+  if (memory.sandboxBusy) return false;
+  if (newest?.state === "ready" && newest.hash === hashes.sandbox) {
+    for (const old of snapshot.sandboxes.slice(1)) {
+      if (old.state === "ready") draft.actions.push({ kind: "stop-sandbox", id: old.id, graceSeconds: 0 });
+      else if (!memory.removing.has(old.id)) draft.actions.push({ kind: "remove-sandbox", id: old.id });
+    }
+    return true;
+  }
+  const live = snapshot.containers.filter(isRunning);
+  for (const container of live) draft.kill(container, "SandboxChanged", `Stopping container ${container.name}`);
+  if (live.length > 0 || memory.starting.size > 0 || memory.killing.size > 0) return false;
+  if (newest?.state === "ready") {
+    draft.actions.push({ kind: "stop-sandbox", id: newest.id, graceSeconds: 0 });
+    return false;
+  }
+  if (newest && newest.hash === hashes.sandbox && !deservesNewSandbox(draft)) return false;
+  if (memory.sandboxRetryAtMs !== undefined && memory.sandboxRetryAtMs > nowMs) {
+    draft.recheckAt(memory.sandboxRetryAtMs);
+    return false;
+  }
+  draft.actions.push({ kind: "create-sandbox", attempt: newest ? newest.attempt + 1 : 0 });
+  return false;
+}
+
+/** After the sandbox died: is there anything left to run in a new one? */
+function deservesNewSandbox(draft: PlanDraft): boolean {
+  const { spec } = draft.input.pod;
+  return spec.containers.some((container) => {
+    const newest = draft.attempts(container.name)[0];
+    if (!newest || newest.hash !== draft.hashOf(container.name)) return !hasFailedInit(draft);
+    if (!isTerminated(newest)) return true;
+    return decideRestart(spec, container, newest.exitCode, { isInit: false }) !== "leave";
+  });
+}
+
+function hasFailedInit(draft: PlanDraft): boolean {
+  const { spec } = draft.input.pod;
+  return (spec.initContainers ?? []).some((container) => {
+    const newest = draft.attempts(container.name)[0];
+    if (isSidecar(container) || !newest || !isTerminated(newest) || newest.exitCode === 0) return false;
+    return (
+      newest.hash === draft.hashOf(container.name) &&
+      decideRestart(spec, container, newest.exitCode, { isInit: true }) === "leave"
+    );
+  });
+}
+
+/** Init containers in order, sidecars among them. `done` = the main containers may be looked at. */
+function planInitContainers(draft: PlanDraft): "done" | "waiting" | "failed" {
+  const { spec } = draft.input.pod;
+  // Once a main container exists in this sandbox, initialization is over for good; only sidecars are still kept alive.
+  const initialized = spec.containers.some(
+    ({ name }) => draft.current(name) !== undefined || draft.input.memory.starting.has(name),
+  );
+  for (const container of spec.initContainers ?? []) {
+    if (isSidecar(container)) {
+      const isUp = planContainer(draft, container, true);
+      if (!initialized && !isUp) return "waiting";
+    } else if (!initialized) {
+      const step = planInitContainer(draft, container);
+      if (step !== "done") return step;
+    }
+  }
+  return "done";
+}
+
+function planInitContainer(draft: PlanDraft, container: Container): "done" | "waiting" | "failed" {
+  if (draft.isBusy(container.name)) return "waiting";
+  const current = draft.current(container.name);
+  const hash = draft.hashOf(container.name);
+  if (!current) {
+    draft.start(container, true);
+    return "waiting";
+  }
+  if (isRunning(current)) {
+    if (current.hash !== hash) killForEdit(draft, current);
+    return "waiting";
+  }
+  if (isTerminated(current) && current.hash === hash) {
+    const decision = decideRestart(draft.input.pod.spec, container, current.exitCode, { isInit: true });
+    if (decision === "leave") return current.exitCode === 0 ? "done" : "failed";
+  }
+  startAgain(draft, container, current, true);
+  return "waiting";
+}
+
+/**
+ * One container that should be running: a main container or a sidecar.
+ * @returns whether those that come after it may start: it runs, has passed its startup probe and its postStart hook.
+ */
+function planContainer(draft: PlanDraft, container: Container, isInit: boolean): boolean {
+  const { pod, memory } = draft.input;
+  if (draft.isBusy(container.name)) return false;
+  const newest = draft.attempts(container.name)[0];
+  if (newest && isRunning(newest) && draft.isStale(newest)) {
+    draft.kill(newest, "RestartAllContainers", `Container ${newest.name} will be restarted with all others`);
+    return false;
+  }
+  const current = draft.current(container.name);
+  if (!current) {
+    draft.start(container, isInit);
+    return false;
+  }
+  if (!isRunning(current)) {
+    const settled =
+      isTerminated(current) &&
+      current.hash === draft.hashOf(container.name) &&
+      decideRestart(pod.spec, container, current.exitCode, { isInit }) === "leave";
+    if (!settled) startAgain(draft, container, current, isInit);
+    return settled;
+  }
+  if (current.hash !== draft.hashOf(container.name)) {
+    killForEdit(draft, current);
+    return false;
+  }
+  if (memory.postStartFailed.has(current.id)) {
+    draft.kill(current, "PostStartFailed", "FailedPostStartHook");
+    return false;
+  }
+  const verdict = draft.input.probes.get(container.name);
+  if (verdict?.containerId === current.id && (verdict.liveness === "failure" || verdict.startup === "failure")) {
+    killForProbe(draft, container, current, verdict.startup === "failure" ? "startup" : "liveness", isInit);
+    return false;
+  }
+  return (
+    (verdict?.containerId === current.id ? verdict.started : !container.startupProbe) &&
+    !memory.postStartPending.has(current.id)
+  );
+}
+
+function killForEdit(draft: PlanDraft, current: ContainerSnapshot): void {
+  draft.kill(current, "SpecChanged", `Container ${current.name} definition changed, will be restarted`);
+}
+
+function killForProbe(
+  draft: PlanDraft,
+  container: Container,
+  current: ContainerSnapshot,
+  kind: "startup" | "liveness",
+  isInit: boolean,
+): void {
+  const probe = kind === "startup" ? container.startupProbe : container.livenessProbe;
+  const message = restartsOnFailure(draft.input.pod.spec, container, isInit)
+    ? `Container ${container.name} failed ${kind} probe, will be restarted`
+    : `Stopping container ${container.name}`;
+  draft.kill(
+    current,
+    kind === "startup" ? "StartupFailed" : "LivenessFailed",
+    message,
+    probe?.terminationGracePeriodSeconds,
+  );
+}
+
+/** A container that is there but not running: one that was never started is in the way and goes first. */
+function startAgain(draft: PlanDraft, container: Container, current: ContainerSnapshot, isInit: boolean): void {
+  if (current.state === "created" && !isTerminated(current)) {
+    if (!draft.input.memory.removing.has(current.id)) {
+      draft.actions.push({ kind: "remove-container", id: current.id, name: current.name });
+    }
+    return;
+  }
+  draft.start(container, isInit);
+}
+
+/** Dead containers beyond what is kept per name, and those of containers the spec no longer has [S089 S056]. */
+function collectGarbage(draft: PlanDraft): void {
+  const { pod, snapshot, memory, options } = draft.input;
+  const wanted = new Set([...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(({ name }) => name));
+  const names = new Set(snapshot.containers.map(({ name }) => name));
+  for (const name of names) {
+    const attempts = draft.attempts(name);
+    if (!wanted.has(name)) {
+      for (const stray of attempts.filter(isRunning)) draft.kill(stray, "SpecChanged", `Stopping container ${name}`);
+    }
+    const dead = attempts.filter((attempt) => attempt.state === "exited" && !memory.removing.has(attempt.id));
+    // While the newest still runs one dead predecessor tells why it was restarted; otherwise the newest itself does.
+    const keep = wanted.has(name) ? options.maxDeadPerContainer : 0;
+    for (const old of dead.slice(keep)) draft.actions.push({ kind: "remove-container", id: old.id, name });
+  }
+}
+
+/** Whether every main container has come to its end, and how the pod ended then. Source: the kubelet's getPhase. */
+function endOf(draft: PlanDraft): PodEnd | undefined {
+  const { pod, memory } = draft.input;
+  if (memory.sandboxBusy || memory.starting.size > 0) return undefined;
+  let failed = false;
+  for (const container of pod.spec.containers) {
+    const newest = draft.attempts(container.name)[0];
+    if (!newest || !isTerminated(newest) || newest.hash !== draft.hashOf(container.name) || draft.isStale(newest)) {
+      return hasFailedInit(draft) && !isRunningAny(draft) ? { phase: "Failed" } : undefined;
+    }
+    if (decideRestart(pod.spec, container, newest.exitCode, { isInit: false }) !== "leave") return undefined;
+    if (newest.exitCode !== 0) failed = true;
+  }
+  return { phase: failed ? "Failed" : "Succeeded" };
+}
+
+const isRunningAny = (draft: PlanDraft) => draft.input.snapshot.containers.some(isRunning);

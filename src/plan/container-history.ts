@@ -1,0 +1,22 @@
+import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+
+/** Newest first: higher restart count, then later creation. */
+export function byNewest(a: ContainerSnapshot, b: ContainerSnapshot): number {
+  return b.createdAt.getTime() - a.createdAt.getTime() || b.restartCount - a.restartCount;
+}
+
+/** Every container of that name the engine still has, newest first. */
+export function attemptsOf(snapshot: PodSnapshot, name: string): ContainerSnapshot[] {
+  return snapshot.containers.filter((container) => container.name === name).sort(byNewest);
+}
+
+/** Alive as far as the engine knows: running (also paused). */
+export const isRunning = (container: ContainerSnapshot) => container.state === "running";
+
+/**
+ * Ended, or never got going. Docker leaves a container whose start failed in state `created` with an exit code; one that
+ * nobody tried to start has exit code 0. Source: dockershim's `toRuntimeAPIContainerState` cases.
+ */
+export function isTerminated(container: ContainerSnapshot): boolean {
+  return container.state === "exited" || (container.state === "created" && container.exitCode !== 0);
+}

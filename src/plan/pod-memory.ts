@@ -1,0 +1,36 @@
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { BackOffEntry } from "./back-off.ts";
+
+/**
+ * What the engine cannot tell about a pod: what we are doing to it right now and when we saw things happen. Lives in its
+ * worker, is read by the planner and by status. All times are monotonic milliseconds.
+ */
+export interface PodMemory {
+  /** Names of containers whose start is under way (pulling, configuring, creating, starting). */
+  readonly starting: ReadonlySet<string>;
+  /** Containers with a kill under way (preStop, SIGTERM, grace). */
+  readonly killing: ReadonlySet<ContainerId>;
+  /** Containers and sandboxes with a removal under way. */
+  readonly removing: ReadonlySet<ContainerId>;
+  /** A sandbox is being created or stopped. */
+  readonly sandboxBusy: boolean;
+  /** When each dead container ended. */
+  readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
+  /** Crash-loop back-off by {@link backOffKey}. */
+  readonly backOff: ReadonlyMap<string, BackOffEntry>;
+  /** Containers whose start failed before anything ran (image, config, create): not to be tried before this time. */
+  readonly retryAtMs: ReadonlyMap<string, number>;
+  /** The sandbox (or a volume it waits for) failed: not to be tried before this time. */
+  readonly sandboxRetryAtMs?: number;
+  /** Running containers whose postStart hook has not ended. */
+  readonly postStartPending: ReadonlySet<ContainerId>;
+  /** Running containers whose postStart hook failed: they must die. */
+  readonly postStartFailed: ReadonlySet<ContainerId>;
+  /** Containers we killed so that they start again (probe, edit): their successor does not wait like a crash. */
+  readonly killedToRestart: ReadonlySet<ContainerId>;
+  /** When the pod began to be stopped; the grace period counts from here. */
+  readonly stoppingSinceMs?: number;
+}
+
+/** Back-off belongs to a name and a revision of the container: an edited container starts afresh. */
+export const backOffKey = (name: string, hash: string) => `${name}@${hash}`;

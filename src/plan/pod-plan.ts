@@ -1,0 +1,104 @@
+import type { Pod } from "../api/pod.ts";
+import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { BackOffEntry } from "./back-off.ts";
+import type { PodMemory } from "./pod-memory.ts";
+
+/** Why a container is killed; `message` of the action is what the `Killing` event says. */
+export type KillReason =
+  | "SpecChanged"
+  | "LivenessFailed"
+  | "StartupFailed"
+  | "PostStartFailed"
+  | "SandboxChanged"
+  | "RestartAllContainers"
+  | "PodEnded"
+  | "PodRemoved";
+
+/** One thing to do, one conversation with the engine. Each may be repeated after a crash: "already so" is success. */
+export type PodAction =
+  | { kind: "create-sandbox"; attempt: number }
+  | { kind: "stop-sandbox"; id: ContainerId; graceSeconds: number }
+  | { kind: "remove-sandbox"; id: ContainerId }
+  | {
+      kind: "kill-container";
+      id: ContainerId;
+      name: string;
+      reason: KillReason;
+      message: string;
+      /** Counts for the preStop hook and the wait after SIGTERM together. */
+      graceSeconds: number;
+    }
+  | {
+      kind: "start-container";
+      name: string;
+      isInit: boolean;
+      restartCount: number;
+      hash: string;
+      /** Back-off to remember once the start begins. */
+      backOff?: { key: string; entry: BackOffEntry };
+    }
+  | { kind: "remove-container"; id: ContainerId; name: string };
+
+/** A pod that will not run any more in this revision. */
+export interface PodEnd {
+  phase: "Succeeded" | "Failed";
+  reason?: string;
+  message?: string;
+}
+
+/** Why a container is not running although it should be: `CrashLoopBackOff` and its message. */
+export interface WaitingReason {
+  reason: string;
+  message: string;
+}
+
+export interface PodPlan {
+  /** In the order they must begin; empty when the pod is as wanted or everything waits. */
+  actions: PodAction[];
+  /** Plan again no later than this (monotonic milliseconds), even if nothing changes. */
+  recheckAtMs?: number;
+  /** By container name. */
+  waiting: Map<string, WaitingReason>;
+  /** Set when the pod is over; the actions then only put it to rest. */
+  end?: PodEnd;
+}
+
+/** Revisions of what the manifest says, to compare with the labels of what runs. */
+export interface PodHashes {
+  sandbox: string;
+  /** By container name, init containers included. */
+  containers: ReadonlyMap<string, string>;
+}
+
+/** What the prober knows of one container; `containerId` tells which attempt it speaks of. */
+export interface ProbeVerdict {
+  containerId: ContainerId;
+  liveness?: "success" | "failure";
+  startup?: "success" | "failure";
+  /** Startup probe passed, or there is none. */
+  started: boolean;
+  /** Readiness probe passed, or there is none. */
+  ready: boolean;
+}
+
+export interface PodPlanOptions {
+  /** Longest crash-loop back-off [M21 U03]. */
+  maxBackOffMs: number;
+  /** Dead containers kept per name, for their logs [S056]. */
+  maxDeadPerContainer: number;
+}
+
+export interface PodPlanInput {
+  pod: Pod;
+  hashes: PodHashes;
+  snapshot: PodSnapshot;
+  /** By container name. */
+  probes: ReadonlyMap<string, ProbeVerdict>;
+  memory: PodMemory;
+  nowMs: number;
+  options: PodPlanOptions;
+  /** When activeDeadlineSeconds runs out. */
+  deadlineAtMs?: number;
+  /** The pod already came to an end in this revision (remembered across our restarts). */
+  end?: PodEnd;
+}

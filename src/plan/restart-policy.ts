@@ -1,0 +1,42 @@
+import type { Container, PodSpec } from "../api/pod.ts";
+
+/** What becomes of a container that ended: `pod` = every container of the pod starts again in place (KEP-5532). */
+export type RestartDecision = "restart" | "restart-pod" | "leave";
+
+type Policy = "Always" | "OnFailure" | "Never";
+
+/** An init container with `restartPolicy: Always` is a sidecar [M01]. */
+export const isSidecar = (container: Container) => container.restartPolicy === "Always";
+
+/** The policy that counts for one container: its own if it has one [M08], else the pod's. */
+function effectivePolicy(spec: PodSpec, container: Container, isInit: boolean): Policy {
+  const own = container.restartPolicy as Policy | undefined;
+  if (own) return own;
+  const policy = (spec.restartPolicy ?? "Always") as Policy;
+  // An init container that succeeded is done, whatever the pod's policy says.
+  return isInit && policy === "Always" ? "OnFailure" : policy;
+}
+
+/** Whether `exitCode` makes the container run again. Rules come first, the first that matches decides [M08]. */
+export function decideRestart(
+  spec: PodSpec,
+  container: Container,
+  exitCode: number,
+  options: { isInit: boolean },
+): RestartDecision {
+  for (const rule of container.restartPolicyRules ?? []) {
+    const values = rule.exitCodes?.values ?? [];
+    const listed = values.includes(exitCode);
+    const matches = rule.exitCodes?.operator === "NotIn" ? !listed : listed;
+    if (matches) return rule.action === "RestartAllContainers" ? "restart-pod" : "restart";
+  }
+  const policy = effectivePolicy(spec, container, options.isInit);
+  if (policy === "Always") return "restart";
+  if (policy === "OnFailure") return exitCode === 0 ? "leave" : "restart";
+  return "leave";
+}
+
+/** Whether a container that we kill for failing its liveness or startup probe comes back. */
+export function restartsOnFailure(spec: PodSpec, container: Container, isInit: boolean): boolean {
+  return effectivePolicy(spec, container, isInit) !== "Never";
+}

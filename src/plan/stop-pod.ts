@@ -1,0 +1,57 @@
+import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import { isRunning } from "./container-history.ts";
+import { remainingGraceSeconds } from "./grace-period.ts";
+import type { PodMemory } from "./pod-memory.ts";
+import type { KillReason, PodAction } from "./pod-plan.ts";
+
+export interface StopPodInput {
+  snapshot: PodSnapshot;
+  memory: PodMemory;
+  nowMs: number;
+  reason: Extract<KillReason, "PodEnded" | "PodRemoved" | "SandboxChanged">;
+  /** `terminationGracePeriodSeconds` of the pod, or what the labels of an orphan say. */
+  graceSeconds: number;
+  /** Sidecars in the order of the spec: they are stopped last, in reverse. */
+  sidecars: readonly string[];
+  /** Remove containers and sandboxes too once everything is still. */
+  remove: boolean;
+}
+
+/**
+ * Puts a pod to rest: all main containers at once, then the sidecars one by one in reverse order, then the sandbox, then
+ * (with `remove`) what is left of them. Call it again whenever something ended; it returns nothing when all is done or
+ * something is under way. Source: the kubelet's killPodWithSyncResult and KEP-753 for the order of sidecars.
+ */
+export function computeStopActions(input: StopPodInput): PodAction[] {
+  const { snapshot, memory } = input;
+  const live = snapshot.containers.filter(isRunning);
+  const spentMs = memory.stoppingSinceMs === undefined ? 0 : input.nowMs - memory.stoppingSinceMs;
+  const kill = (container: ContainerSnapshot): PodAction => ({
+    kind: "kill-container",
+    id: container.id,
+    name: container.name,
+    reason: input.reason,
+    message: `Stopping container ${container.name}`,
+    graceSeconds: remainingGraceSeconds(input.graceSeconds, spentMs),
+  });
+  const unkilled = (containers: ContainerSnapshot[]) => containers.filter(({ id }) => !memory.killing.has(id));
+
+  const mains = live.filter(({ name }) => !input.sidecars.includes(name));
+  if (mains.length > 0 || memory.starting.size > 0) return unkilled(mains).map(kill);
+  if (live.length > 0) {
+    const last = [...live].sort((a, b) => input.sidecars.indexOf(b.name) - input.sidecars.indexOf(a.name))[0]!;
+    return unkilled([last]).map(kill);
+  }
+  if (memory.killing.size > 0 || memory.sandboxBusy) return [];
+
+  const upright = snapshot.sandboxes.filter(({ state }) => state === "ready");
+  if (upright.length > 0) return upright.map(({ id }) => ({ kind: "stop-sandbox", id, graceSeconds: 0 }));
+  if (!input.remove) return [];
+
+  const containers = snapshot.containers.filter(({ id }) => !memory.removing.has(id));
+  if (containers.length > 0) return containers.map(({ id, name }) => ({ kind: "remove-container", id, name }));
+  if (snapshot.containers.length > 0) return [];
+  return snapshot.sandboxes
+    .filter(({ id }) => !memory.removing.has(id))
+    .map(({ id }) => ({ kind: "remove-sandbox", id }));
+}

@@ -1,0 +1,103 @@
+import type { Container, ContainerStatus, Pod, PodCondition, PodStatus, QOSClass } from "../api/pod.ts";
+import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { attemptsOf } from "../plan/container-history.ts";
+import type { PodEnd, ProbeVerdict, WaitingReason } from "../plan/pod-plan.ts";
+import { isSidecar } from "../plan/restart-policy.ts";
+import { computeContainerStatus, formatTime } from "./container-status.ts";
+import { computeConditions } from "./pod-conditions.ts";
+import { computePhase } from "./pod-phase.ts";
+
+export interface PodStatusInput {
+  pod: Pod;
+  snapshot: PodSnapshot;
+  qosClass: QOSClass;
+  probes: ReadonlyMap<string, ProbeVerdict>;
+  /** By container name: why it is not running. */
+  waiting: ReadonlyMap<string, WaitingReason>;
+  postStartPending: ReadonlySet<string>;
+  terminationMessages: ReadonlyMap<string, string>;
+  repoDigests: ReadonlyMap<string, string>;
+  /** IPs the pod had last; kept when its sandbox has stopped, as upstream does. */
+  lastPodIps: readonly string[];
+  /** Address of the node, for hostIP and for pods on the host's network. */
+  hostIp: string;
+  startTime: Date;
+  end?: PodEnd;
+  previous?: PodStatus;
+  extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
+  now: Date;
+}
+
+/** The status of a pod that was refused by the node: nothing but why. Source: the kubelet's rejectPod [oracle B 28]. */
+export function rejectedStatus(reason: string, message: string, startTime: Date): PodStatus {
+  return { phase: "Failed", message, reason, startTime: formatTime(startTime) };
+}
+
+/** What `/pods` says of a pod. Pure: snapshot, probe results and what the worker remembers in, status out. */
+export function computePodStatus(input: PodStatusInput): PodStatus {
+  const { pod, snapshot, end } = input;
+  const inits = pod.spec.initContainers ?? [];
+  const toStatuses = (containers: readonly Container[], isInit: boolean): ContainerStatus[] =>
+    containers.map((container) => {
+      const waiting = input.waiting.get(container.name);
+      const verdict = input.probes.get(container.name);
+      const sandboxId = snapshot.sandboxes[0]?.id;
+      return computeContainerStatus({
+        container,
+        isInit,
+        isSidecar: isInit && isSidecar(container),
+        attempts: attemptsOf(snapshot, container.name),
+        ...(sandboxId ? { sandboxId } : {}),
+        ...(waiting ? { waiting } : {}),
+        ...(verdict ? { verdict } : {}),
+        isPostStartPending: input.postStartPending.has(container.name),
+        terminationMessages: input.terminationMessages,
+        repoDigests: input.repoDigests,
+        defaultWaitingReason: inits.length > 0 ? "PodInitializing" : "ContainerCreating",
+      });
+    });
+
+  const initStatuses = toStatuses(inits, true);
+  const statuses = toStatuses(pod.spec.containers, false);
+  const computed = computePhase(pod.spec, initStatuses, statuses);
+  const before = input.previous?.phase;
+  const phase =
+    end?.phase ?? (before === "Running" && computed === "Pending" && hasHistory(statuses) ? "Running" : computed);
+  const sandbox = snapshot.sandboxes[0];
+  const conditions: PodCondition[] = computeConditions({
+    spec: pod.spec,
+    phase,
+    initStatuses,
+    statuses,
+    hasSandbox: sandbox?.state === "ready",
+    gates: new Map(),
+    previous: input.previous?.conditions ?? [],
+    now: formatTime(input.now),
+    extra: input.extraConditions ?? [],
+  });
+  const ips = podIps(input);
+  return {
+    phase,
+    conditions,
+    ...(end?.message ? { message: end.message } : {}),
+    ...(end?.reason ? { reason: end.reason } : {}),
+    ...(input.hostIp ? { hostIP: input.hostIp, hostIPs: [{ ip: input.hostIp }] } : {}),
+    ...(ips.length > 0 ? { podIP: ips[0]!, podIPs: ips.map((ip) => ({ ip })) } : {}),
+    startTime: formatTime(input.startTime),
+    ...(initStatuses.length > 0 ? { initContainerStatuses: initStatuses } : {}),
+    // Sorted by name, not in the order of the spec [oracle B 29].
+    containerStatuses: statuses.sort((a, b) => (a.name < b.name ? -1 : 1)),
+    qosClass: input.qosClass,
+  };
+}
+
+/** Whether every waiting container has run before (so that "Pending" would be a step back that only looks like one). */
+function hasHistory(statuses: readonly ContainerStatus[]): boolean {
+  return statuses.every(({ state, lastState }) => !state.waiting || lastState.terminated !== undefined);
+}
+
+function podIps({ pod, snapshot, hostIp, lastPodIps }: PodStatusInput): readonly string[] {
+  if (pod.spec.hostNetwork) return hostIp ? [hostIp] : [];
+  const ips = snapshot.sandboxes[0]?.ips ?? [];
+  return ips.length > 0 ? ips : lastPodIps;
+}
