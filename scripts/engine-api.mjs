@@ -26,9 +26,8 @@ export function parseEndpoint(dockerHost = process.env.DOCKER_HOST) {
  * @param {Endpoint} endpoint
  * @param {string} method
  * @param {string} path
- * @param {{ json?: unknown, tar?: Buffer, timeoutMs?: number, onText?: (text: string) => void }} [options] `timeoutMs`:
- *   silence, not total time. `onText`: each piece as it comes.
- * @returns {Promise<{ status: number, text: string }>} rejects with the system error (`code`) when nobody answers
+ * @param {{ json?: unknown, tar?: Buffer, timeoutMs?: number }} [options] `timeoutMs`: silence, not total time
+ * @returns {Promise<{ status: number, text: string, bytes: Buffer }>} rejects with the system error (`code`) when nobody answers
  */
 export function callEngine(endpoint, method, path, options = {}) {
   const body = options.tar ?? (options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json)));
@@ -46,13 +45,12 @@ export function callEngine(endpoint, method, path, options = {}) {
         },
       },
       (response) => {
-        let text = "";
-        response.setEncoding("utf8");
-        response.on("data", (chunk) => {
-          text += chunk;
-          options.onText?.(chunk);
+        const chunks = [];
+        response.on("data", (chunk) => chunks.push(chunk));
+        response.on("end", () => {
+          const bytes = Buffer.concat(chunks);
+          resolve({ status: response.statusCode ?? 0, text: bytes.toString("utf8"), bytes });
         });
-        response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
         response.on("error", reject);
       },
     );
