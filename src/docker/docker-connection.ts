@@ -1,0 +1,125 @@
+import * as v from "valibot";
+import { compareApiVersions, MAX_API_VERSION, type Negotiation, negotiate } from "./api-version.ts";
+import { DockerProtocolError } from "./docker-error.ts";
+import type { DockerEndpoint } from "./endpoint.ts";
+import { type CallOptions, type DockerRequest, DockerTransport, type QueryValue, type Schedule } from "./transport.ts";
+
+export interface DockerClientOptions {
+  /** `Clock.schedule`, for deadlines; the real timer when absent. */
+  schedule?: Schedule | undefined;
+}
+
+/** The agreed API version and how calls are made and answers checked: what every call of `DockerClient` stands on. */
+export class DockerConnection {
+  readonly endpoint: DockerEndpoint;
+  protected readonly transport: DockerTransport;
+  protected readonly schedule: Schedule;
+  #negotiation: Promise<Negotiation> | undefined;
+  #apiVersion: string | undefined;
+
+  constructor(endpoint: DockerEndpoint, options: DockerClientOptions = {}) {
+    this.endpoint = endpoint;
+    this.schedule = options.schedule ?? realSchedule;
+    this.transport = new DockerTransport(endpoint, this.schedule);
+  }
+
+  /** Negotiated version, e.g. `1.41`; known after `connect` or the first call. */
+  get apiVersion(): string | undefined {
+    return this.#apiVersion;
+  }
+
+  /** Whether the negotiated API is at least `version`, e.g. `supports("1.44")`. False before `connect`. */
+  supports(version: string): boolean {
+    return this.#apiVersion !== undefined && compareApiVersions(this.#apiVersion, version) >= 0;
+  }
+
+  /**
+   * Agrees on an API version: the lower of ours and the engine's. Calls do it by themselves the first time; after an
+   * engine came back it is worth repeating, for it may be another version.
+   * @throws DockerUnreachableError with a message that says what to do
+   */
+  async connect(options: CallOptions = {}): Promise<Negotiation> {
+    const attempt = negotiate(this.transport, options);
+    this.#negotiation = attempt;
+    try {
+      const agreed = await attempt;
+      this.#apiVersion = agreed.apiVersion;
+      return agreed;
+    } catch (error) {
+      if (this.#negotiation === attempt) this.#negotiation = undefined;
+      throw error;
+    }
+  }
+
+  /** `/v1.41` and the path, after negotiation if there was none yet. */
+  protected async path(path: string, options: CallOptions): Promise<string> {
+    if (this.#apiVersion === undefined) await (this.#negotiation ?? this.connect({ signal: options.signal }));
+    return `/v${this.#apiVersion ?? MAX_API_VERSION}${path}`;
+  }
+
+  protected async get<const S extends v.GenericSchema>(
+    path: string,
+    schema: S,
+    query: Readonly<Record<string, QueryValue>> | undefined,
+    options: CallOptions,
+  ): Promise<v.InferOutput<S>> {
+    const { signal, timeoutMs } = options;
+    const full = await this.path(path, options);
+    const answer = await this.transport.send({ signal, timeoutMs, method: "GET", path: full, query });
+    return this.parse(schema, answer.text, `GET ${path}`);
+  }
+
+  protected async post<const S extends v.GenericSchema>(
+    path: string,
+    schema: S,
+    json: unknown,
+    query: Readonly<Record<string, QueryValue>> | undefined,
+    options: CallOptions,
+  ): Promise<v.InferOutput<S>> {
+    const full = await this.path(path, options);
+    const answer = await this.transport.send({ ...options, method: "POST", path: full, query, json });
+    return this.parse(schema, answer.text, `POST ${path}`);
+  }
+
+  /** A POST whose answer is its status. */
+  protected async command(
+    path: string,
+    query: Readonly<Record<string, QueryValue>>,
+    options: CallOptions,
+    json?: unknown,
+  ): Promise<number> {
+    const full = await this.path(path, options);
+    return (await this.transport.send({ ...options, method: "POST", path: full, query, json })).status;
+  }
+
+  protected async delete(
+    path: string,
+    query: Readonly<Record<string, QueryValue>>,
+    options: CallOptions,
+  ): Promise<string> {
+    const full = await this.path(path, options);
+    return (await this.transport.send({ ...options, method: "DELETE", path: full, query })).text;
+  }
+
+  protected async open(request: DockerRequest) {
+    return this.transport.open({ ...request, path: await this.path(request.path, request) });
+  }
+
+  protected parse<const S extends v.GenericSchema>(schema: S, text: string, operation: string): v.InferOutput<S> {
+    let json: unknown;
+    try {
+      json = JSON.parse(text);
+    } catch (cause) {
+      throw new DockerProtocolError(operation, `no JSON: ${text.slice(0, 200)}`, { cause });
+    }
+    const result = v.safeParse(schema, json, { abortEarly: true });
+    if (result.success) return result.output;
+    const issue = result.issues[0];
+    throw new DockerProtocolError(operation, `${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+  }
+}
+
+const realSchedule: Schedule = (ms, callback) => {
+  const timer = setTimeout(callback, ms);
+  return () => clearTimeout(timer);
+};

@@ -1,0 +1,75 @@
+/**
+ * The engine answered, and the answer was no. Branch on `status`, never on the text.
+ * `message` reads `Docker POST /containers/create answered 404: No such image: x:1`.
+ */
+export class DockerError extends Error {
+  override readonly name = "DockerError";
+  /** HTTP status; 500 where the engine reported the error inside a stream that had begun with 200. */
+  readonly status: number;
+  /** Method and path without version and query, e.g. `POST /containers/create`. */
+  readonly operation: string;
+  /** What the engine said, unchanged, e.g. `No such image: x:1`. */
+  readonly daemonMessage: string;
+
+  constructor(status: number, operation: string, daemonMessage: string, options?: ErrorOptions) {
+    super(`Docker ${operation} answered ${status}: ${daemonMessage}`, options);
+    this.status = status;
+    this.operation = operation;
+    this.daemonMessage = daemonMessage;
+  }
+}
+
+/** The engine's answer did not have the shape the Engine API promises. `message` names the field. */
+export class DockerProtocolError extends Error {
+  override readonly name = "DockerProtocolError";
+  readonly operation: string;
+
+  constructor(operation: string, problem: string, options?: ErrorOptions) {
+    super(`Docker ${operation} answered something unexpected: ${problem}`, options);
+    this.operation = operation;
+  }
+}
+
+/**
+ * `bad-endpoint`: the address cannot be used as written. `no-socket`: no such file. `no-permission`: it is there, we may
+ * not use it. `refused`: nobody listens. `not-docker`: somebody answers, but it is no Docker engine. `too-old` / `too-new`:
+ * no API version in common. `timeout`: no answer within the deadline. `connection-lost`: it went away in the middle.
+ */
+export type UnreachableKind =
+  | "bad-endpoint"
+  | "no-socket"
+  | "no-permission"
+  | "refused"
+  | "not-docker"
+  | "too-old"
+  | "too-new"
+  | "timeout"
+  | "connection-lost";
+
+/** No answer from the engine at all. `message` says what was tried and what to do about it. */
+export class DockerUnreachableError extends Error {
+  override readonly name = "DockerUnreachableError";
+  readonly kind: UnreachableKind;
+  /** Method and path without version and query; "" when no call was made. */
+  readonly operation: string;
+  /**
+   * True when the request may have reached the engine (`timeout`, `connection-lost`): before a POST is repeated, the
+   * caller looks up whether its work is done already. GET and DELETE are safe to repeat.
+   */
+  readonly mayHaveBeenDone: boolean;
+
+  constructor(kind: UnreachableKind, operation: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.kind = kind;
+    this.operation = operation;
+    this.mayHaveBeenDone = kind === "timeout" || kind === "connection-lost";
+  }
+}
+
+/** The thing asked for does not exist (404). */
+export const isNotFound = (error: unknown): error is DockerError =>
+  error instanceof DockerError && error.status === 404;
+
+/** A name is taken, or the state forbids the call (409). */
+export const isConflict = (error: unknown): error is DockerError =>
+  error instanceof DockerError && error.status === 409;

@@ -1,0 +1,130 @@
+import type { ExecInspect } from "./container-schema.ts";
+import { isNotFound } from "./docker-error.ts";
+import { killExecProcesses } from "./exec-kill.ts";
+import type { OutputChunk } from "./stream-frames.ts";
+
+export interface ExecOptions {
+  /** When it runs out the process is killed and the outcome says `timedOut`. 0 or absent = no limit. */
+  timeoutMs?: number | undefined;
+  /** What is kept of stdout and stderr together; the rest is read and dropped. Default 1 MiB. */
+  maxOutputBytes?: number | undefined;
+  /** Kills the process too; the call then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** `KEY=value`. */
+  env?: readonly string[] | undefined;
+  /** As `docker exec --user`. */
+  user?: string | undefined;
+  workingDir?: string | undefined;
+}
+
+export interface ExecOutcome {
+  /** Absent when it timed out. 126/127 where the command cannot be run, as in a shell. */
+  exitCode: number | undefined;
+  /** stdout and stderr as they came, UTF-8. */
+  output: string;
+  /** The output was longer than what was kept. */
+  truncated: boolean;
+  timedOut: boolean;
+}
+
+/** The calls that an exec consists of; `DockerClient` has them. */
+export interface ExecCalls {
+  execCreate(id: string, argv: readonly string[], options: ExecOptions): Promise<string>;
+  execStart(execId: string, options: { signal?: AbortSignal | undefined }): Promise<AsyncIterable<OutputChunk>>;
+  execInspect(execId: string): Promise<ExecInspect>;
+}
+
+const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
+/** How long a just started or just ended exec is given to show its pid or its exit code. */
+const SETTLE_ATTEMPTS = 40;
+const SETTLE_PAUSE_MS = 25;
+
+/**
+ * Runs a command in a running container to its end.
+ * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError; the signal's reason.
+ */
+export async function runExec(
+  calls: ExecCalls,
+  id: string,
+  argv: readonly string[],
+  options: ExecOptions,
+  schedule: (ms: number, callback: () => void) => () => void,
+): Promise<ExecOutcome> {
+  const { signal } = options;
+  const maxOutputBytes = options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES;
+  const stop = new AbortController();
+  let timedOut = false;
+  const cancelTimer =
+    options.timeoutMs && options.timeoutMs > 0
+      ? schedule(options.timeoutMs, () => {
+          timedOut = true;
+          stop.abort(new DOMException("the exec's time is over", "TimeoutError"));
+        })
+      : () => {};
+  const forward = () => stop.abort(signal?.reason);
+  if (signal?.aborted) forward();
+  else signal?.addEventListener("abort", forward, { once: true });
+
+  const kept: Uint8Array[] = [];
+  let keptBytes = 0;
+  let truncated = false;
+  const outcome = (exitCode: number | undefined): ExecOutcome => ({
+    exitCode,
+    output: new TextDecoder().decode(Buffer.concat(kept)),
+    truncated,
+    timedOut,
+  });
+
+  let execId: string | undefined;
+  try {
+    // Creating is quick and must not be cut off half way: an exec whose id is unknown could not be killed.
+    execId = await calls.execCreate(id, argv, { ...options, signal: undefined });
+    stop.signal.throwIfAborted();
+    for await (const { data } of await calls.execStart(execId, { signal: stop.signal })) {
+      const room = maxOutputBytes - keptBytes;
+      if (data.length > room) truncated = true;
+      if (room > 0) {
+        kept.push(data.slice(0, room));
+        keptBytes += Math.min(room, data.length);
+      }
+    }
+    return outcome(await exitCodeOf(calls, execId, schedule));
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    if (execId !== undefined) await killExec(calls, execId, schedule);
+    if (timedOut && !signal?.aborted) return outcome(undefined);
+    throw error;
+  } finally {
+    cancelTimer();
+    signal?.removeEventListener("abort", forward);
+  }
+}
+
+/** The stream may end a moment before the engine has noted the exit code. */
+async function exitCodeOf(calls: ExecCalls, execId: string, schedule: Schedule): Promise<number | undefined> {
+  for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
+    const seen = await calls.execInspect(execId);
+    if (!seen.Running && seen.ExitCode !== null) return seen.ExitCode;
+    await pause(schedule);
+  }
+  return undefined;
+}
+
+async function killExec(calls: ExecCalls, execId: string, schedule: Schedule): Promise<void> {
+  for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
+    try {
+      const seen = await calls.execInspect(execId);
+      if (!seen.Running && seen.ExitCode !== null) return;
+      // A pid of 0: the engine is still starting it. Looked at again, or it would slip through.
+      if (seen.Pid > 0) killExecProcesses(seen.Pid, seen.ContainerID);
+    } catch (error) {
+      if (isNotFound(error)) return;
+      throw error;
+    }
+    await pause(schedule);
+  }
+}
+
+type Schedule = (ms: number, callback: () => void) => () => void;
+
+const pause = (schedule: Schedule) => new Promise<void>((resolve) => void schedule(SETTLE_PAUSE_MS, resolve));

@@ -1,0 +1,368 @@
+import { readFileSync } from "node:fs";
+import http, { type IncomingHttpHeaders } from "node:http";
+import https from "node:https";
+import { DockerError, DockerUnreachableError } from "./docker-error.ts";
+import { type DockerEndpoint, endpointText } from "./endpoint.ts";
+
+/** How long one call may take and who may end it early. */
+export interface CallOptions {
+  /** Ends the call; it then rejects with the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** From sending to the last byte of the answer; of a stream: to its headers. 0 = no deadline. */
+  timeoutMs?: number | undefined;
+}
+
+export type QueryValue = string | number | boolean | undefined;
+
+export interface DockerRequest extends CallOptions {
+  method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
+  /** With its version, as sent: `/v1.41/containers/json`. Segments are already encoded. */
+  path: string;
+  /** `false`, `undefined` and "" are left out. */
+  query?: Readonly<Record<string, QueryValue>> | undefined;
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as is (a tar archive). */
+  body?: Bun.BodyInit | undefined;
+}
+
+export interface DockerAnswer {
+  status: number;
+  /** Lower-case names. */
+  header(name: string): string | undefined;
+  text: string;
+}
+
+export interface DockerStream {
+  status: number;
+  header(name: string): string | undefined;
+  /** May be read once. Leaving the loop closes the connection. Throws like a call when the connection is lost. */
+  chunks: AsyncIterable<Uint8Array>;
+  close(): void;
+}
+
+/** Runs a callback once after `ms` and hands back its cancellation: `Clock.schedule`. */
+export type Schedule = (ms: number, callback: () => void) => () => void;
+
+const realSchedule: Schedule = (ms, callback) => {
+  const timer = setTimeout(callback, ms);
+  return () => clearTimeout(timer);
+};
+
+/** What a call may take when its caller does not say. */
+const DEFAULT_TIMEOUT_MS = 120_000;
+
+/**
+ * HTTP to one engine. Short calls go by `fetch` (pooled, cheap); whatever may stay open goes by `node:http` on its own
+ * connection, because Bun counts every open fetch of the process against one cap of 256 and lets the next one wait.
+ */
+export class DockerTransport {
+  readonly endpoint: DockerEndpoint;
+  readonly #schedule: Schedule;
+  #tls: { ca: string; cert: string; key: string; rejectUnauthorized: boolean } | undefined;
+
+  constructor(endpoint: DockerEndpoint, schedule: Schedule = realSchedule) {
+    this.endpoint = endpoint;
+    this.#schedule = schedule;
+  }
+
+  /**
+   * One call, the answer read whole.
+   * @throws DockerError for any status from 400; DockerUnreachableError; the signal's reason.
+   */
+  async send(request: DockerRequest): Promise<DockerAnswer> {
+    const operation = operationOf(request);
+    const deadline = this.#deadline(request);
+    try {
+      const response = await fetch(`${this.#origin()}${request.path}${queryText(request.query)}`, {
+        method: request.method,
+        headers: requestHeaders(request),
+        signal: deadline.signal,
+        redirect: "manual",
+        // Our own deadline rules; Bun's default would end a silent call after five minutes.
+        timeout: false,
+        ...(request.json !== undefined ? { body: JSON.stringify(request.json) } : {}),
+        ...(request.body !== undefined ? { body: request.body } : {}),
+        ...(this.endpoint.kind === "unix" ? { unix: this.endpoint.path } : { tls: this.#tlsOptions() }),
+      } as BunFetchRequestInit);
+      const text = await response.text();
+      const header = (name: string) => response.headers.get(name) ?? undefined;
+      if (response.status >= 400) throw daemonError(response.status, operation, text);
+      return { status: response.status, header, text };
+    } catch (error) {
+      throw this.#explain(error, operation, request, deadline);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  /**
+   * A call whose answer is read while it comes, on a connection of its own. The deadline covers the way to the headers;
+   * the signal ends the stream at any time.
+   * @throws as `send`
+   */
+  async open(request: DockerRequest): Promise<DockerStream> {
+    const operation = operationOf(request);
+    const deadline = this.#deadline(request);
+    try {
+      const response = await this.#request(request, deadline.signal);
+      const stream = this.#stream(response, operation, request);
+      if (stream.status >= 400) {
+        throw daemonError(stream.status, operation, await collectText(stream.chunks));
+      }
+      return stream;
+    } catch (error) {
+      throw this.#explain(error, operation, request, deadline);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  /** Like `send`, on a connection of its own: for calls that may be pending for long in great number (wait, stop). */
+  async sendAlone(request: DockerRequest): Promise<DockerAnswer> {
+    const operation = operationOf(request);
+    const deadline = this.#deadline(request);
+    try {
+      const inner: DockerRequest = { ...request, signal: deadline.signal, timeoutMs: 0 };
+      const response = await this.#request(inner, deadline.signal);
+      const stream = this.#stream(response, operation, inner);
+      const text = await collectText(stream.chunks);
+      if (stream.status >= 400) throw daemonError(stream.status, operation, text);
+      return { status: stream.status, header: stream.header, text };
+    } catch (error) {
+      throw this.#explain(error, operation, request, deadline);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  #request(request: DockerRequest, signal: AbortSignal): Promise<http.IncomingMessage> {
+    const endpoint = this.endpoint;
+    const body = request.json !== undefined ? JSON.stringify(request.json) : undefined;
+    if (request.body !== undefined) throw new Error("a body of bytes goes by send()");
+    const options: https.RequestOptions = {
+      method: request.method,
+      path: `${request.path}${queryText(request.query)}`,
+      headers: {
+        ...requestHeaders(request),
+        Host: "docker",
+        ...(body !== undefined ? { "Content-Length": String(Buffer.byteLength(body)) } : {}),
+      },
+      agent: false,
+      ...(endpoint.kind === "unix" ? { socketPath: endpoint.path } : { host: endpoint.host, port: endpoint.port }),
+      ...(endpoint.kind === "tcp" && endpoint.tls ? this.#tlsOptions() : {}),
+    };
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
+      const request =
+        endpoint.kind === "tcp" && endpoint.tls ? https.request(options, resolve) : http.request(options, resolve);
+      const stop = () => {
+        request.destroy();
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", stop, { once: true });
+      request.once("close", () => signal.removeEventListener("abort", stop));
+      request.once("response", () => signal.removeEventListener("abort", stop));
+      request.on("error", reject);
+      request.end(body);
+    });
+  }
+
+  #stream(response: http.IncomingMessage, operation: string, options: CallOptions): DockerStream {
+    const signal = options.signal;
+    const close = () => void response.destroy();
+    const explain = (error: unknown) => this.#explain(error, operation, options, undefined);
+    signal?.addEventListener("abort", close, { once: true });
+    response.once("close", () => signal?.removeEventListener("abort", close));
+    const chunks = async function* (): AsyncGenerator<Uint8Array> {
+      try {
+        if (signal?.aborted) throw signal.reason;
+        for await (const chunk of response) yield chunk as Uint8Array;
+        if (signal?.aborted) throw signal.reason;
+        // A connection that dies in the middle of a chunked answer ends the loop like a proper end does.
+        if (!response.complete) throw Object.assign(new Error("the answer was cut short"), { code: "ECONNRESET" });
+      } catch (error) {
+        throw explain(error);
+      } finally {
+        close();
+      }
+    };
+    return {
+      status: response.statusCode ?? 0,
+      header: (name) => headerText(response.headers, name),
+      chunks: chunks(),
+      close,
+    };
+  }
+
+  #origin(): string {
+    const endpoint = this.endpoint;
+    if (endpoint.kind === "unix") return "http://docker";
+    const host = endpoint.host.includes(":") ? `[${endpoint.host}]` : endpoint.host;
+    return `${endpoint.tls ? "https" : "http"}://${host}:${endpoint.port}`;
+  }
+
+  #tlsOptions() {
+    if (this.endpoint.kind !== "tcp" || !this.endpoint.tls) return undefined;
+    const { caFile, certFile, keyFile, verify } = this.endpoint.tls;
+    try {
+      this.#tls ??= {
+        ca: readFileSync(caFile, "utf8"),
+        cert: readFileSync(certFile, "utf8"),
+        key: readFileSync(keyFile, "utf8"),
+        rejectUnauthorized: verify,
+      };
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      throw new DockerUnreachableError(
+        "bad-endpoint",
+        "",
+        `Docker at ${endpointText(this.endpoint)} wants TLS, but its files (DOCKER_CERT_PATH) cannot be read: ${why}`,
+        { cause },
+      );
+    }
+    return this.#tls;
+  }
+
+  #deadline(options: CallOptions): Deadline {
+    return new Deadline(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal, this.#schedule);
+  }
+
+  /** Turns whatever fetch and node:http throw into one of our two classes; the caller's own abort passes unchanged. */
+  #explain(error: unknown, operation: string, options: CallOptions, deadline: Deadline | undefined): unknown {
+    if (options.signal?.aborted) return options.signal.reason;
+    if (error instanceof DockerError || error instanceof DockerUnreachableError) return error;
+    const where = endpointText(this.endpoint);
+    const unreachable = (kind: DockerUnreachableError["kind"], message: string) =>
+      new DockerUnreachableError(kind, operation, message, { cause: error });
+    if (deadline?.expired) {
+      return unreachable(
+        "timeout",
+        `Docker ${operation} at ${where} did not answer within ${(options.timeoutMs ?? DEFAULT_TIMEOUT_MS) / 1000} s`,
+      );
+    }
+    const code = (error as { code?: unknown } | undefined)?.code;
+    switch (code) {
+      case "ENOENT":
+        return unreachable(
+          "no-socket",
+          `No Docker engine at ${where}: there is no such socket. Install and start Docker, or say where it listens with --docker-endpoint or DOCKER_HOST`,
+        );
+      case "EACCES":
+      case "EPERM":
+        return unreachable(
+          "no-permission",
+          `No permission to use the Docker engine at ${where}: run as root, or as a member of the group that owns the socket (usually "docker")`,
+        );
+      case "ECONNREFUSED":
+      case "ConnectionRefused":
+        return unreachable(
+          "refused",
+          this.endpoint.kind === "unix"
+            ? `Nobody listens at ${where}: the socket is there, but no Docker engine answers. Is dockerd running?`
+            : `Nobody listens at ${where}. Is dockerd running there, with that TCP port?`,
+        );
+      case "ENOTFOUND":
+      case "EAI_AGAIN":
+      case "EHOSTUNREACH":
+      case "ENETUNREACH":
+      case "FailedToOpenSocket":
+        return unreachable("refused", `The Docker engine at ${where} cannot be reached (${String(code)})`);
+      case "ECONNRESET":
+      case "EPIPE":
+      case "ConnectionClosed":
+      case "ERR_STREAM_PREMATURE_CLOSE":
+        return unreachable(
+          "connection-lost",
+          `The Docker engine at ${where} closed the connection during ${operation}; it may be restarting`,
+        );
+      default: {
+        const why = error instanceof Error ? error.message : String(error);
+        return unreachable("not-docker", `What listens at ${where} does not speak HTTP as Docker does: ${why}`);
+      }
+    }
+  }
+}
+
+/** A signal that aborts with the caller's, or at the deadline; `end` takes all hooks back, so nothing piles up. */
+class Deadline {
+  readonly #controller = new AbortController();
+  readonly #cancel: () => void;
+  readonly #outer: AbortSignal | undefined;
+  expired = false;
+
+  constructor(timeoutMs: number, outer: AbortSignal | undefined, schedule: Schedule) {
+    this.#outer = outer;
+    this.#cancel =
+      timeoutMs > 0
+        ? schedule(timeoutMs, () => {
+            this.expired = true;
+            this.#controller.abort(new DOMException("the deadline passed", "TimeoutError"));
+          })
+        : () => {};
+    if (outer?.aborted) this.#forward();
+    else outer?.addEventListener("abort", this.#forward, { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly #forward = () => this.#controller.abort(this.#outer?.reason);
+
+  end(): void {
+    this.#cancel();
+    this.#outer?.removeEventListener("abort", this.#forward);
+  }
+}
+
+/** `POST /containers/create` of `/v1.41/containers/create`. */
+function operationOf(request: DockerRequest): string {
+  return `${request.method} ${request.path.replace(/^\/v\d+\.\d+(?=\/)/, "")}`;
+}
+
+function requestHeaders(request: DockerRequest): Record<string, string> {
+  return {
+    "User-Agent": "kubelet-ts",
+    ...(request.json !== undefined ? { "Content-Type": "application/json" } : {}),
+    // An empty POST to 20.10 with no type is answered 400 by some proxies of the socket; the docker command sends this.
+    ...(request.method === "POST" && request.json === undefined && request.body === undefined
+      ? { "Content-Type": "text/plain" }
+      : {}),
+    ...(request.body !== undefined ? { "Content-Type": "application/x-tar" } : {}),
+    ...request.headers,
+  };
+}
+
+function queryText(query: DockerRequest["query"]): string {
+  const parts: string[] = [];
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value === undefined || value === false || value === "") continue;
+    parts.push(`${name}=${value === true ? "1" : encodeURIComponent(value)}`);
+  }
+  return parts.length > 0 ? `?${parts.join("&")}` : "";
+}
+
+function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name.toLowerCase()];
+  return Array.isArray(value) ? value.join(", ") : value;
+}
+
+function daemonError(status: number, operation: string, text: string): DockerError {
+  let message = text.trim();
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed === "object" && parsed !== null && "message" in parsed) message = String(parsed.message).trim();
+  } catch {
+    // Plain text from a proxy or a very old daemon: the text itself is the best there is.
+  }
+  return new DockerError(status, operation, message.slice(0, 4096) || "(no message)");
+}
+
+async function collectText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  return text + decoder.decode();
+}
