@@ -12,9 +12,6 @@ export type EvictionThreshold =
   | { signal: EvictionSignal; quantity: number }
   | { signal: EvictionSignal; percentage: number };
 
-/** A soft threshold only counts after it was met for `gracePeriodMs` without a break. */
-export type SoftEvictionThreshold = EvictionThreshold & { gracePeriodMs: number };
-
 /** One request header of the URL source; the value is secret and never leaves the process but in that request. */
 export interface SecretHeader {
   name: string;
@@ -171,8 +168,13 @@ export interface KubeletOptions {
   /** -1 = no limit. */
   maximumDeadContainers: number;
   evictionHard: readonly EvictionThreshold[];
-  evictionSoft: readonly SoftEvictionThreshold[];
+  /** Each has its entry in `evictionSoftGracePeriodMs`. */
+  evictionSoft: readonly EvictionThreshold[];
+  /** How long a soft threshold must be met without a break before it counts. */
+  evictionSoftGracePeriodMs: Readonly<Partial<Record<EvictionSignal, number>>>;
   evictionMinimumReclaim: readonly EvictionThreshold[];
+  /** true: signals that `evictionHard` does not name kept their defaults when the options were resolved. */
+  mergeDefaultEvictionSettings: boolean;
   evictionPressureTransitionMs: number;
   /** -1 = the pod's own grace period. */
   evictionMaxPodGracePeriodSeconds: number;
@@ -294,7 +296,9 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
     { signal: "imagefs.available", percentage: 15 },
   ],
   evictionSoft: [],
+  evictionSoftGracePeriodMs: {},
   evictionMinimumReclaim: [],
+  mergeDefaultEvictionSettings: false,
   evictionPressureTransitionMs: 300_000,
   evictionMaxPodGracePeriodSeconds: 0,
   volumeStatsAggPeriodMs: 60_000,

@@ -1,0 +1,47 @@
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** Go's `time.Duration` is an int64 of nanoseconds; what does not fit is not a duration. */
+const MAX_MS = 9_223_372_036_854;
+
+/**
+ * Reads a Go duration as the kubelet's flags and configuration take it: `20s`, `1m0s`, `1.5h`, `-5s`, `0`.
+ * Source: Go's `time.ParseDuration`.
+ * @returns milliseconds (with a fraction below one), or undefined when the text is not a duration.
+ */
+export function parseDuration(text: string): number | undefined {
+  const match = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(text);
+  if (!match) return undefined;
+  let ms = 0;
+  for (const [, amount, unit] of match[2]!.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+    ms += Number(amount) * UNIT_MS[unit!]!;
+  }
+  if (ms > MAX_MS) return undefined;
+  return match[1] === "-" && ms !== 0 ? -ms : ms;
+}
+
+/** Milliseconds as Go prints a duration: `20s`, `1m0s`, `1h0m0s`, `1.5s`, `500ms`, `0s`. */
+export function formatDuration(ms: number): string {
+  if (ms === 0) return "0s";
+  const sign = ms < 0 ? "-" : "";
+  const size = Math.abs(ms);
+  if (size < 1e-3) return `${sign}${round(size * 1e6)}ns`;
+  if (size < 1) return `${sign}${round(size * 1e3)}µs`;
+  if (size < 1000) return `${sign}${round(size)}ms`;
+  const hours = Math.floor(size / 3_600_000);
+  const minutes = Math.floor((size % 3_600_000) / 60_000);
+  const seconds = `${round((size % 60_000) / 1000)}s`;
+  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}`;
+  return minutes > 0 ? `${sign}${minutes}m${seconds}` : sign + seconds;
+}
+
+/** Hides what binary fractions leave behind, without exponents. */
+const round = (value: number): string => String(Number(value.toFixed(9)));

@@ -1,0 +1,171 @@
+import { nearestName } from "../model/nearest-name.ts";
+import type { FlagRow, OptionRow } from "./option-row.ts";
+import { takesValue } from "./option-row.ts";
+import { ROW_BY_FLAG } from "./option-table.ts";
+
+/** An option some layer (flags, a file) sets, with where it was set for people. */
+export interface Setting {
+  row: OptionRow;
+  value: unknown;
+  /** e.g. `--max-pods` or `/etc/kubelet.yaml:12`. */
+  origin: string;
+}
+
+/** A command line taken apart; no file was read yet. Nothing is thrown: `errors` non-empty means exit code 2. */
+export interface CommandLine {
+  /** One per option, repeated flags already combined. */
+  settings: Setting[];
+  /** Values of `--config`, in order. */
+  configPaths: string[];
+  configDir?: string;
+  /** Manifests given as arguments: files, directories, URLs, `-`. */
+  positionals: string[];
+  request?: "help" | "version";
+  warnings: string[];
+  errors: string[];
+}
+
+/**
+ * Takes the flags of the kubelet apart as upstream does: `--flag value`, `--flag=value`, `--bool`, `--bool=false`,
+ * `-v 4`, `-v=4`, `-v4`; `_` counts as `-` in names; `--` ends the flags; the last of a repeated flag wins unless it is a
+ * list. Source: pflag, kubelet's WordSepNormalizeFunc, features.md S020–S057.
+ */
+export function parseCommandLine(argv: readonly string[]): CommandLine {
+  const line: CommandLine = { settings: [], configPaths: [], positionals: [], warnings: [], errors: [] };
+  const settings = new Map<OptionRow["option"], Setting>();
+  const warned = new Set<string>();
+  const warn = (message: string) => {
+    if (!warned.has(message)) line.warnings.push(message);
+    warned.add(message);
+  };
+  let previous: string | undefined;
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index]!;
+    if (word === "--") {
+      line.positionals.push(...argv.slice(index + 1));
+      break;
+    }
+    if (word === "-" || !word.startsWith("-")) {
+      // `--runonce true` would silently make "true" a manifest.
+      if (previous !== undefined && /^(true|false)$/i.test(word)) {
+        line.errors.push(`--${previous} ${word}: write --${previous}=${word}`);
+      } else {
+        line.positionals.push(word);
+      }
+      previous = undefined;
+      continue;
+    }
+    const { name, dashes, attached } = takeApart(word);
+    const row = findRow(name, dashes, warn);
+    if (!row) {
+      line.errors.push(unknownFlag(dashes + name));
+      previous = undefined;
+      continue;
+    }
+    const flag = row.flag ?? name;
+    let value = attached;
+    if (value === undefined && takesValue(row)) {
+      const next = argv[index + 1];
+      if (next === undefined || isKnownFlag(next)) {
+        line.errors.push(`--${flag}: needs a value`);
+        continue;
+      }
+      value = next;
+      index++;
+    }
+    previous = value === undefined ? flag : undefined;
+    applyFlag(row, flag, value ?? "true", line, settings, warn);
+  }
+  line.settings = [...settings.values()];
+  return line;
+}
+
+function takeApart(word: string): { name: string; dashes: string; attached?: string } {
+  if (!word.startsWith("--")) {
+    const name = word.slice(1, 2);
+    const rest = word.slice(2);
+    if (ROW_BY_FLAG.get(name)?.short === name && rest !== "" && !/^[a-z-]{2,}/i.test(word.slice(1))) {
+      return { name, dashes: "-", attached: rest.replace(/^=/, "") };
+    }
+    const at = word.indexOf("=");
+    const whole = at < 0 ? word.slice(1) : word.slice(1, at);
+    return { name: whole, dashes: "-", ...(at < 0 ? {} : { attached: word.slice(at + 1) }) };
+  }
+  const at = word.indexOf("=");
+  return at < 0
+    ? { name: word.slice(2), dashes: "--" }
+    : { name: word.slice(2, at), dashes: "--", attached: word.slice(at + 1) };
+}
+
+function findRow(name: string, dashes: string, warn: (message: string) => void): FlagRow | undefined {
+  if (dashes === "-") {
+    const row = ROW_BY_FLAG.get(name);
+    return row?.short === name ? row : undefined;
+  }
+  const row = ROW_BY_FLAG.get(name);
+  if (row?.flag === name) return row;
+  if (!name.includes("_")) return undefined;
+  const dashed = name.replaceAll("_", "-");
+  const normalized = ROW_BY_FLAG.get(dashed);
+  if (normalized?.flag !== dashed) return undefined;
+  warn(`--${name}: write --${dashed}`);
+  return normalized;
+}
+
+function isKnownFlag(word: string): boolean {
+  if (!word.startsWith("--")) return false;
+  return ROW_BY_FLAG.has(word.slice(2).split("=", 1)[0]!);
+}
+
+function unknownFlag(written: string): string {
+  const name = written.replace(/^-+/, "");
+  const longNames = [...ROW_BY_FLAG]
+    .filter(([key, row]) => row.flag === key && row.is !== "refused")
+    .map(([key]) => key);
+  // The classic slip of people who come from Go programs: one dash before a long name.
+  if (written.startsWith("-") && !written.startsWith("--") && longNames.includes(name)) {
+    return `${written}: no such flag; did you mean --${name}?`;
+  }
+  const nearest = nearestName(name.replaceAll("_", "-"), longNames);
+  return `${written}: no such flag${nearest ? `; did you mean --${nearest}?` : " (see kubelet-ts --help)"}`;
+}
+
+function applyFlag(
+  row: FlagRow,
+  flag: string,
+  text: string,
+  line: CommandLine,
+  settings: Map<OptionRow["option"], Setting>,
+  warn: (message: string) => void,
+): void {
+  switch (row.is) {
+    case "inapplicable":
+      if (!row.silent?.includes(text)) warn(`--${flag} has no effect: ${row.why}`);
+      return;
+    case "refused":
+      if (!row.allowed.includes(text)) line.errors.push(`--${flag}: ${row.why}`);
+      return;
+    case "command": {
+      const parsed = row.kind.fromText(text);
+      if ("problem" in parsed) line.errors.push(`--${flag}: ${parsed.problem}`);
+      else if (flag === "config") line.configPaths = text === "" ? [] : [...line.configPaths, text];
+      else if (flag === "config-dir") line.configDir = text;
+      else if (parsed.value === true) line.request ??= flag === "help" ? "help" : "version";
+      return;
+    }
+    case "option": {
+      const parsed = row.kind.fromText(text);
+      if ("problem" in parsed) {
+        line.errors.push(`--${flag}: ${parsed.problem}`);
+        return;
+      }
+      if (row.deprecated) warn(`--${flag} is deprecated: ${row.deprecated}`);
+      const earlier = settings.get(row.option);
+      const value = earlier && row.kind.combine ? row.kind.combine(earlier.value, parsed.value) : parsed.value;
+      settings.set(row.option, { row, value, origin: `--${flag}` });
+      return;
+    }
+    default:
+      return row satisfies never;
+  }
+}

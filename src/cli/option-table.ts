@@ -1,0 +1,35 @@
+import type { CommandRow, FlagRow, OptionRow } from "./option-row.ts";
+import { ENGINE_ROWS } from "./option-rows/engine.ts";
+import { NODE_ROWS } from "./option-rows/node.ts";
+import { PRESSURE_ROWS } from "./option-rows/pressure.ts";
+import { SERVER_ROWS } from "./option-rows/servers.ts";
+import { SOURCE_ROWS } from "./option-rows/sources.ts";
+
+/** The one table: flags, fields of the configuration file, help, completion and docs/flags.md come from it. */
+export const OPTION_TABLE: readonly FlagRow[] = [
+  ...SOURCE_ROWS,
+  ...NODE_ROWS,
+  ...ENGINE_ROWS,
+  ...SERVER_ROWS,
+  ...PRESSURE_ROWS,
+];
+
+/** By long name; short names are here too. */
+export const ROW_BY_FLAG: ReadonlyMap<string, FlagRow> = new Map(
+  OPTION_TABLE.flatMap((row) => {
+    const entries: [string, FlagRow][] = [];
+    if (row.flag !== undefined) entries.push([row.flag, row]);
+    if (row.short !== undefined) entries.push([row.short, row]);
+    return entries;
+  }),
+);
+
+/** By dotted path in a KubeletConfiguration. */
+export const ROW_BY_FIELD: ReadonlyMap<string, FlagRow> = new Map(
+  OPTION_TABLE.flatMap((row) => (row.field === undefined ? [] : [[row.field, row] as const])),
+);
+
+/** Rows people are told about: with an effect, and not just an old name. */
+export const SHOWN_ROWS: readonly (OptionRow | CommandRow)[] = OPTION_TABLE.filter(
+  (row): row is OptionRow | CommandRow => row.is === "command" || (row.is === "option" && row.deprecated === undefined),
+);

@@ -1,0 +1,40 @@
+/**
+ * The candidate a person most likely meant, or undefined when none is close: one edit in three letters at most
+ * (insert, delete, replace, swap of neighbours), capitals aside. Of equals the first wins.
+ */
+export function nearestName(written: string, candidates: Iterable<string>): string | undefined {
+  const word = written.toLowerCase();
+  let best: string | undefined;
+  let bestDistance = Math.floor(Math.max(word.length, 3) / 3) + 1;
+  for (const candidate of candidates) {
+    if (Math.abs(candidate.length - word.length) >= bestDistance) continue;
+    const distance = editDistance(word, candidate.toLowerCase(), bestDistance);
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** Optimal string alignment; gives up (returns `limit`) once every path costs that much. */
+function editDistance(a: string, b: string, limit: number): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    let smallest = i;
+    for (let j = 1; j <= b.length; j++) {
+      const cost = a[i - 1] === b[j - 1] ? 0 : 1;
+      let value = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + cost);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        value = Math.min(value, beforeLast[j - 2]! + 1);
+      row.push(value);
+      smallest = Math.min(smallest, value);
+    }
+    if (smallest >= limit) return limit;
+    beforeLast = last;
+    last = row;
+  }
+  return last[b.length]!;
+}
