@@ -32,7 +32,10 @@ export type MetricFamily =
 export class Counter {
   readonly #samples = new Map<string, ScalarSample>();
 
-  constructor(readonly family: FamilyBase) {}
+  constructor(readonly family: FamilyBase) {
+    // Without labels there is one sample, and it is there from the start, as in Prometheus' own libraries.
+    if (family.labelNames.length === 0) this.inc([], 0);
+  }
 
   /** @param by must not be negative. */
   inc(labelValues: LabelValues = [], by = 1): void {
@@ -94,16 +97,12 @@ export class Histogram {
   constructor(
     readonly family: FamilyBase,
     readonly buckets: readonly number[],
-  ) {}
+  ) {
+    if (family.labelNames.length === 0) this.#sample([]);
+  }
 
   observe(value: number, labelValues: LabelValues = []): void {
-    const key = labelValues.join("\0");
-    let sample = this.#samples.get(key);
-    if (!sample) {
-      requireLabels(this.family, labelValues);
-      sample = { labelValues, bucketCounts: new Array(this.buckets.length + 1).fill(0), sum: 0, count: 0 };
-      this.#samples.set(key, sample);
-    }
+    const sample = this.#sample(labelValues);
     let bucket = 0;
     while (bucket < this.buckets.length && value > this.buckets[bucket]!) bucket++;
     sample.bucketCounts[bucket]! += 1;
@@ -118,6 +117,17 @@ export class Histogram {
 
   collect(): MetricFamily {
     return { ...this.family, type: "histogram", buckets: this.buckets, samples: this.#samples.values() };
+  }
+
+  #sample(labelValues: LabelValues): HistogramSample {
+    const key = labelValues.join("\0");
+    let sample = this.#samples.get(key);
+    if (!sample) {
+      requireLabels(this.family, labelValues);
+      sample = { labelValues, bucketCounts: new Array(this.buckets.length + 1).fill(0), sum: 0, count: 0 };
+      this.#samples.set(key, sample);
+    }
+    return sample;
   }
 }
 

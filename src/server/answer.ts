@@ -1,0 +1,106 @@
+/** What a route answers, before it becomes a `Response`. The same for GET and HEAD. */
+export interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  /** A Blob is for bytes prepared once and sent often: its store is shared by all connections. */
+  body: string | Uint8Array<ArrayBuffer> | Blob;
+}
+
+/** One request as far as routes care. */
+export interface RouteRequest {
+  method: string;
+  /** Percent-decoded; starts with `/`. */
+  path: string;
+  query: URLSearchParams;
+  /** Value of a request header, null when absent. */
+  header(name: string): string | null;
+  /** The request's body, for the few queries that are posted. */
+  text(): Promise<string>;
+}
+
+const PLAIN = "text/plain; charset=utf-8";
+
+export function textAnswer(status: number, body: string, headers: Record<string, string> = {}): Answer {
+  return { status, headers: { "Content-Type": PLAIN, ...headers }, body };
+}
+
+export function jsonAnswer(body: string | Blob, headers: Record<string, string> = {}): Answer {
+  return { status: 200, headers: { "Content-Type": "application/json", ...headers }, body };
+}
+
+/** 200 with `value` indented by one space, as cAdvisor's handlers print it. */
+export const indentedJsonAnswer = (value: unknown) => jsonAnswer(JSON.stringify(value, null, 1));
+
+/** Unknown path. Source: Go's `http.NotFound` (oracle 90). */
+export const notFound = () => textAnswer(404, "404 page not found\n", { "X-Content-Type-Options": "nosniff" });
+
+/** Unknown path below a known root. Source: go-restful (oracle 90). */
+export const resourceNotFound = () => textAnswer(404, "404: Page Not Found");
+
+export const methodNotAllowed = () => textAnswer(405, "405: Method Not Allowed", { Allow: "GET, HEAD" });
+
+export const notAcceptable = () => textAnswer(406, "406: Not Acceptable");
+
+/** The answer of the unauthenticated port for exec, run, logs, … (oracle 90). */
+export const debugDisabled = () =>
+  textAnswer(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
+
+/** `location` must be a path of ours. Source: Go's `http.Redirect`, text included. */
+export function movedPermanently(location: string): Answer {
+  const headers = { "Content-Type": "text/html; charset=utf-8", Location: location };
+  return { status: 301, headers, body: `<a href="${escapeHtml(location)}">Moved Permanently</a>.\n\n` };
+}
+
+export function escapeHtml(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&#34;")
+    .replaceAll("'", "&#39;");
+}
+
+/** Whether an `Accept` header lets us answer with JSON; no header accepts everything. Parameters are ignored, as in go-restful. */
+export function acceptsJson(accept: string | null): boolean {
+  if (!accept?.trim()) return true;
+  return accept.split(",").some((part) => {
+    const type = part.split(";", 1)[0]!.trim().toLowerCase();
+    return type === "*/*" || type === "application/*" || type === "application/json" || type === "*";
+  });
+}
+
+/** Reads a `Request`; null when its path is not valid percent-encoded UTF-8. */
+export function toRouteRequest(request: Request): RouteRequest | null {
+  const { url } = request;
+  const pathStart = url.indexOf("/", url.indexOf("//") + 2);
+  const queryStart = url.indexOf("?", pathStart);
+  const encodedPath = pathStart < 0 ? "/" : url.slice(pathStart, queryStart < 0 ? undefined : queryStart);
+  let path: string;
+  try {
+    path = encodedPath.includes("%") ? decodeURIComponent(encodedPath) : encodedPath;
+  } catch {
+    return null;
+  }
+  return {
+    method: request.method,
+    path,
+    query: new URLSearchParams(queryStart < 0 ? "" : url.slice(queryStart + 1)),
+    header: (name) => request.headers.get(name),
+    text: () => request.text(),
+  };
+}
+
+/**
+ * The path without doubled slashes and dot segments, the trailing slash kept. A request for another path than this is
+ * redirected. Source: Go's ServeMux.
+ */
+export function cleanPath(path: string): string {
+  if (!path.includes("//") && !path.includes("/.")) return path;
+  const kept: string[] = [];
+  for (const segment of path.split("/")) {
+    if (segment === "..") kept.pop();
+    else if (segment !== "" && segment !== ".") kept.push(segment);
+  }
+  const trailing = kept.length > 0 && /\/\.{0,2}$/.test(path) ? "/" : "";
+  return `/${kept.join("/")}${trailing}`;
+}

@@ -1,0 +1,43 @@
+import { escapeHtml } from "./answer.ts";
+import type { KubeletView } from "./view.ts";
+
+const LINKS = [
+  ["/api/v1.3/machine", "machine: processors, memory, disks, network devices"],
+  ["/api/v1.3/containers/", "node total and its control groups"],
+  ["/api/v1.3/subcontainers/", "every control group"],
+  ["/api/v1.3/docker/", "every container of the kubelet"],
+  ["/api/v2.1/machine", "machine, version 2.1"],
+  ["/api/v2.1/summary/?recursive=true", "usage in short"],
+  ["/api/v2.1/stats/?recursive=true", "usage in full"],
+  ["/api/v2.1/ps/", "processes of the node"],
+  ["/metrics", "metrics for Prometheus"],
+  ["/healthz", "health of this port"],
+] as const;
+
+/** The page at the root of the cAdvisor port: what there is to ask for, and the pods that run. */
+export function indexPage(view: KubeletView): string {
+  const node = escapeHtml(view.nodeName());
+  const links = LINKS.map(([path, text]) => `<li><a href="${escapeHtml(path)}">${escapeHtml(path)}</a> ${text}</li>`);
+  const pods = view
+    .podFacts()
+    .map((pod) => ({ title: `${pod.namespace}/${pod.name}`, containers: pod.containers }))
+    .toSorted((a, b) => (a.title < b.title ? -1 : 1))
+    .map(({ title, containers }) => `<li>${escapeHtml(title)}<ul>${containers.map(containerItem).join("")}</ul></li>`);
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>${node} - kubelet-ts</title>
+<style>body{font:1rem/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}</style></head>
+<body>
+<h1>${node}</h1>
+<h2>What to ask for</h2>
+<ul>${links.join("")}</ul>
+<h2>Pods</h2>
+${pods.length > 0 ? `<ul>${pods.join("")}</ul>` : "<p>No pod runs.</p>"}
+</body>
+</html>
+`;
+}
+
+function containerItem({ name, dockerName }: { name: string; dockerName: string }): string {
+  return `<li><a href="/api/v1.3/docker/${escapeHtml(encodeURIComponent(dockerName))}">${escapeHtml(name)}</a></li>`;
+}

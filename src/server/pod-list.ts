@@ -1,0 +1,116 @@
+import type { Pod } from "../api/pod.ts";
+import type { PodFacts } from "../stats/pod-facts.ts";
+import { redactPod } from "./redact-pod.ts";
+
+/** A rendered list and the name of exactly these bytes. */
+export interface PreparedList {
+  body: Blob;
+  /** Strong, quoted, as `ETag` and `If-None-Match` carry it. */
+  etag: string;
+}
+
+/**
+ * Renders `/pods` once for each revision, and each pod once for each version of its object. Nothing is rendered while
+ * nobody asks.
+ */
+export class PodListRenderer {
+  readonly #full: boolean;
+  readonly #items = new WeakMap<Pod, string>();
+  #revision = Number.NaN;
+  #prepared: PreparedList | undefined;
+
+  /** @param full show literal environment values too (`--read-only-full`). */
+  constructor(full: boolean) {
+    this.#full = full;
+  }
+
+  /** @param pods called only when `revision` is another one than the last time. */
+  render(revision: number, pods: () => readonly Pod[]): PreparedList {
+    if (this.#prepared && revision === this.#revision) return this.#prepared;
+    const items = pods()
+      .toSorted(byNamespaceAndName)
+      .map((pod) => this.#item(pod));
+    const body = podListText(items);
+    this.#revision = revision;
+    this.#prepared = { body: new Blob([body]), etag: `"${Bun.hash(body).toString(16)}"` };
+    return this.#prepared;
+  }
+
+  #item(pod: Pod): string {
+    let text = this.#items.get(pod);
+    if (text === undefined) {
+      text = JSON.stringify(toListItem(this.#full ? pod : redactPod(pod)));
+      this.#items.set(pod, text);
+    }
+    return text;
+  }
+}
+
+/** Compact PodList of items already in JSON; `items` is null when there are none, as in Go (oracle 90). */
+export function podListText(items: readonly string[]): string {
+  const list = items.length === 0 ? "null" : `[${items.join(",")}]`;
+  return `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":${list}}`;
+}
+
+/** A pod as an item of a list: kind and apiVersion stand on the list, selfLink and creationTimestamp as upstream. */
+export function toListItem(pod: Pod): object {
+  const { metadata } = pod;
+  const {
+    name,
+    namespace = "default",
+    selfLink,
+    uid,
+    creationTimestamp,
+    ...others
+  } = metadata as typeof metadata & {
+    selfLink?: string;
+    creationTimestamp?: string | null;
+  };
+  return {
+    metadata: {
+      name,
+      namespace,
+      selfLink: selfLink ?? `/api/v1/namespaces/${namespace}/pods/${name}`,
+      uid,
+      creationTimestamp: creationTimestamp ?? null,
+      ...others,
+    },
+    spec: pod.spec,
+    ...("status" in pod && { status: pod.status }),
+  };
+}
+
+/** `/runningpods/`: what the engine runs, with no more than it knows (oracle 97). */
+export function runningPodListText(pods: readonly PodFacts[]): string {
+  const items = pods.toSorted(byNamespaceAndName).map((pod) =>
+    JSON.stringify({
+      metadata: { name: pod.name, namespace: pod.namespace, uid: pod.uid, creationTimestamp: null },
+      spec: {
+        containers:
+          pod.containers.length === 0
+            ? null
+            : pod.containers
+                .toSorted((a, b) => compareText(a.name, b.name))
+                .map(({ name, image }) => ({ name, image, resources: {} })),
+      },
+      status: {},
+    }),
+  );
+  return podListText(items);
+}
+
+type Named = { namespace?: string | undefined; name?: string | undefined };
+
+function byNamespaceAndName(a: Named | { metadata: Named }, b: Named | { metadata: Named }): number {
+  const first = "metadata" in a ? a.metadata : a;
+  const second = "metadata" in b ? b.metadata : b;
+  return (
+    compareText(first.namespace ?? "default", second.namespace ?? "default") ||
+    compareText(first.name ?? "", second.name ?? "")
+  );
+}
+
+// Not localeCompare: the order must be the same under every locale.
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,169 @@
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { MetricsRegistry } from "../stats/metrics-registry.ts";
+import { negotiateTextFormat, renderFamilies, TEXT_CONTENT_TYPE, type TextFormat } from "../stats/prometheus-text.ts";
+import {
+  type Answer,
+  acceptsJson,
+  cleanPath,
+  debugDisabled,
+  indentedJsonAnswer,
+  jsonAnswer,
+  methodNotAllowed,
+  movedPermanently,
+  notAcceptable,
+  notFound,
+  type RouteRequest,
+  resourceNotFound,
+} from "./answer.ts";
+import { healthzAnswer } from "./healthz.ts";
+import { type PodListRenderer, runningPodListText } from "./pod-list.ts";
+import type { StatsSource } from "./stats-source.ts";
+import type { KubeletView } from "./view.ts";
+
+/** Everything the routes of the read-only port answer from. */
+export interface ReadOnlyContext {
+  view: KubeletView;
+  podList: PodListRenderer;
+  stats: StatsSource;
+  /** `/metrics`; each is asked in turn, families sorted over all. */
+  metrics: readonly Pick<MetricsRegistry, "collect">[];
+  /** `/metrics/probes`. */
+  probeMetrics: Pick<MetricsRegistry, "collect">;
+}
+
+/** Roots that go-restful serves upstream: JSON only, and texts of their own for what they do not know. */
+const RESOURCE_ROOTS = new Set(["pods", "spec", "stats", "node", "events", "configz", "runningpods"]);
+/** Upstream answers these on the authenticated port only. */
+const DEBUG_ROOTS = new Set(["run", "exec", "attach", "portForward", "containerLogs", "logs", "debug"]);
+/** Answered with and sent to their slash form. */
+const SLASH_FORM = new Set(["/spec", "/stats", "/runningpods"]);
+
+/**
+ * The read-only port, 10255. Without side effects: GET and HEAD are answered, everything else is 404 or 405. Paths,
+ * codes, texts and content types as recorded from kubelet 1.20 (oracle 90), but HEAD is answered and `/runningpods/`
+ * and `/configz` are there too.
+ */
+export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
+  const path = cleanPath(request.path);
+  if (path !== request.path) return movedPermanently(path + queryText(request));
+  const root = path.split("/", 2)[1]!;
+  if (DEBUG_ROOTS.has(root)) {
+    if (path === `/${root}`) return movedPermanently(`${path}/${queryText(request)}`);
+    return root === "debug" && !path.startsWith("/debug/pprof/") ? notFound() : debugDisabled();
+  }
+  if (root === "metrics" || root === "healthz") {
+    const answer = root === "metrics" ? routeMetrics(request, context) : routeHealthz(request, context);
+    return answer;
+  }
+  if (!RESOURCE_ROOTS.has(root)) return notFound();
+  if (SLASH_FORM.has(path)) return movedPermanently(`${path}/${queryText(request)}`);
+  if (!isKnownResource(path)) return resourceNotFound();
+  if (!isReading(request)) return methodNotAllowed();
+  if (!acceptsJson(request.header("Accept"))) return notAcceptable();
+  return resource(path, request, context);
+}
+
+export const isReading = ({ method }: RouteRequest) => method === "GET" || method === "HEAD";
+
+function isKnownResource(path: string): boolean {
+  return KNOWN_RESOURCES.has(path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path);
+}
+
+const KNOWN_RESOURCES = new Set(["/pods", "/spec", "/stats/summary", "/configz", "/runningpods"]);
+
+function resource(path: string, request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
+  const { view, stats } = context;
+  switch (path.split("/").slice(1, 3).join("/").replace(/\/$/, "")) {
+    case "pods": {
+      const { body, etag } = context.podList.render(view.podsRevision(), () => view.pods());
+      if (matchesEtag(request.header("If-None-Match"), etag)) return { status: 304, headers: { ETag: etag }, body: "" };
+      return jsonAnswer(body, { ETag: etag });
+    }
+    case "runningpods":
+      return jsonAnswer(runningPodListText(view.podFacts()));
+    case "configz":
+      return jsonAnswer(JSON.stringify({ kubeletconfig: view.config() }), { "X-Content-Type-Options": "nosniff" });
+    case "spec":
+      return indentedJsonAnswer(stats.machineInfo());
+    case "stats/summary":
+      return stats.summary(isTrue(request.query.get("only_cpu_and_memory"))).then(indentedJsonAnswer);
+    default:
+      return resourceNotFound();
+  }
+}
+
+function routeHealthz(request: RouteRequest, { view }: ReadOnlyContext): Answer {
+  const answer = healthzAnswer(request, view.healthChecks());
+  return answer.status === 404 || isReading(request) ? answer : methodNotAllowed();
+}
+
+function routeMetrics(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
+  const render = metricsRenderer(request.path, context);
+  if (!render) return notFound();
+  if (!isReading(request)) return methodNotAllowed();
+  return metricsAnswer(request, render);
+}
+
+function metricsRenderer(path: string, { metrics, probeMetrics, stats }: ReadOnlyContext) {
+  switch (path) {
+    case "/metrics":
+      return async (format: TextFormat) => {
+        const families = metrics.flatMap((registry) => registry.collect());
+        return renderFamilies(
+          families.sort((a, b) => (a.name < b.name ? -1 : 1)),
+          format,
+        );
+      };
+    case "/metrics/probes":
+      return async (format: TextFormat) => renderFamilies(probeMetrics.collect(), format);
+    case "/metrics/cadvisor":
+      return (format: TextFormat) => stats.cadvisorMetrics(format);
+    case "/metrics/resource":
+      return (format: TextFormat) => stats.resourceMetrics(format);
+    default:
+      return undefined;
+  }
+}
+
+// On a thread of the pool: compressing megabytes would hold up the supervision of pods.
+const compress = promisify(gzip);
+
+/** Metrics in the format and encoding the scraper asked for. */
+export async function metricsAnswer(
+  request: RouteRequest,
+  render: (format: TextFormat) => Promise<string>,
+): Promise<Answer> {
+  const format = negotiateTextFormat(request.header("Accept"));
+  const text = await render(format);
+  const headers: Record<string, string> = {
+    "Content-Type": TEXT_CONTENT_TYPE[format],
+    Vary: "Accept, Accept-Encoding",
+  };
+  if (!acceptsGzip(request.header("Accept-Encoding"))) return { status: 200, headers, body: text };
+  const body = await compress(text, { level: 1 });
+  return { status: 200, headers: { ...headers, "Content-Encoding": "gzip" }, body };
+}
+
+export function acceptsGzip(acceptEncoding: string | null): boolean {
+  return (acceptEncoding ?? "").split(",").some((part) => {
+    const [coding = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
+    return coding === "gzip" && !parameters.some((text) => /^q=0(\.0*)?$/.test(text));
+  });
+}
+
+function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
+  if (!ifNoneMatch) return false;
+  return ifNoneMatch.split(",").some((part) => {
+    const candidate = part.trim().replace(/^W\//, "");
+    return candidate === etag || candidate === "*";
+  });
+}
+
+/** Go's `strconv.ParseBool`; what it does not know is false, as upstream. */
+const isTrue = (text: string | null) => text !== null && /^(1|t|T|TRUE|true|True)$/.test(text);
+
+function queryText(request: RouteRequest): string {
+  const text = request.query.toString();
+  return text ? `?${text}` : "";
+}

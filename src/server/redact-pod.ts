@@ -1,0 +1,59 @@
+import type { Container, Pod, Probe } from "../api/pod.ts";
+
+/** Stands where a value was that the unauthenticated port does not show. */
+export const REDACTED = "<redacted>";
+
+/**
+ * The pod as the unauthenticated port may show it: without literal environment values, without the values of
+ * credential headers, and without the annotation kubectl keeps a copy of the whole manifest in. Names, references and
+ * everything else stay. Values that come from Secrets are never in a pod object. [U26 X10]
+ */
+export function redactPod(pod: Pod): Pod {
+  const { spec, metadata } = pod;
+  return {
+    ...pod,
+    metadata: metadata.annotations ? { ...metadata, annotations: redactAnnotations(metadata.annotations) } : metadata,
+    spec: {
+      ...spec,
+      containers: spec.containers.map(redactContainer),
+      ...(spec.initContainers && { initContainers: spec.initContainers.map(redactContainer) }),
+    },
+  };
+}
+
+const MANIFEST_COPY = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** Annotations (or labels that hold them) without the copy of the manifest; the same object when it has none. */
+export function redactAnnotations(annotations: Record<string, string>): Record<string, string> {
+  const names = Object.keys(annotations).filter((name) => name.endsWith(MANIFEST_COPY));
+  if (names.length === 0) return annotations;
+  return { ...annotations, ...Object.fromEntries(names.map((name) => [name, REDACTED])) };
+}
+
+function redactContainer<C extends Container>(container: C): C {
+  const redacted = { ...container };
+  if (container.env) {
+    redacted.env = container.env.map((variable) => (variable.value ? { ...variable, value: REDACTED } : variable));
+  }
+  for (const name of ["livenessProbe", "readinessProbe", "startupProbe"] as const) {
+    const probe = container[name];
+    if (probe?.httpGet?.httpHeaders) redacted[name] = { ...probe, ...redactHttpGet(probe) };
+  }
+  if (container.lifecycle) {
+    redacted.lifecycle = { ...container.lifecycle };
+    for (const name of ["postStart", "preStop"] as const) {
+      const hook = container.lifecycle[name];
+      if (hook?.httpGet?.httpHeaders) redacted.lifecycle[name] = { ...hook, ...redactHttpGet(hook) };
+    }
+  }
+  return redacted;
+}
+
+function redactHttpGet(handler: Pick<Probe, "httpGet">): Pick<Probe, "httpGet"> {
+  const { httpGet } = handler;
+  if (!httpGet?.httpHeaders) return {};
+  const httpHeaders = httpGet.httpHeaders.map((header) =>
+    /auth|cookie|token|secret|key|password/i.test(header.name) ? { ...header, value: REDACTED } : header,
+  );
+  return { httpGet: { ...httpGet, httpHeaders } };
+}
