@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { compareApiVersions, MAX_API_VERSION, type Negotiation, negotiate } from "./api-version.ts";
+import { compareApiVersions, type Negotiation, negotiate } from "./api-version.ts";
 import { DockerProtocolError } from "./docker-error.ts";
 import type { DockerEndpoint } from "./endpoint.ts";
 import { type CallOptions, type DockerRequest, DockerTransport, type QueryValue, type Schedule } from "./transport.ts";
@@ -51,10 +51,14 @@ export class DockerConnection {
     }
   }
 
+  /** What was agreed on, asking only the first time. */
+  async engine(options: CallOptions = {}): Promise<Negotiation> {
+    return (await this.#negotiation) ?? this.connect({ signal: options.signal });
+  }
+
   /** `/v1.41` and the path, after negotiation if there was none yet. */
   protected async path(path: string, options: CallOptions): Promise<string> {
-    if (this.#apiVersion === undefined) await (this.#negotiation ?? this.connect({ signal: options.signal }));
-    return `/v${this.#apiVersion ?? MAX_API_VERSION}${path}`;
+    return `/v${this.#apiVersion ?? (await this.engine(options)).apiVersion}${path}`;
   }
 
   protected async get<const S extends v.GenericSchema>(

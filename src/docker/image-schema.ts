@@ -33,6 +33,8 @@ export const ImageInspectSchema = v.object({
   Architecture: text,
   Os: text,
   Size: whole,
+  /** Digests of the unpacked layers, lowest first: the same in every image store, unlike the id. */
+  RootFS: v.nullish(v.object({ Layers: listOf(v.string()) }), { Layers: [] }),
   Config: v.nullish(ContainerConfigSchema, () => v.parse(ContainerConfigSchema, {})),
 });
 export type ImageInspect = v.InferOutput<typeof ImageInspectSchema>;

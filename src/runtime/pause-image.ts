@@ -1,0 +1,130 @@
+import type { DockerClient } from "../docker/docker-client.ts";
+import { isNotFound } from "../docker/docker-error.ts";
+import type { ImageInspect } from "../docker/image-schema.ts";
+import { tarArchive } from "../docker/tar.ts";
+import { type PauseArchitecture, pauseExecutable } from "./pause-program.ts";
+
+/** How people and the image clean-up recognise the image of the sandboxes. It is never collected. */
+export const PAUSE_IMAGE = "kubelet-ts/pause:1";
+
+/** On the image and so on each sandbox made from it, whatever name the image has by then. */
+export const PAUSE_IMAGE_LABEL = "kubelet-ts.io/pause";
+
+export interface PauseImageOptions {
+  /** `--pod-infra-container-image`: used instead of the embedded one, and pulled when it is not there. */
+  override?: string | undefined;
+  /** How `override` is pulled, with credentials; without any when absent. */
+  pull?: ((reference: string, signal: AbortSignal | undefined) => Promise<void>) | undefined;
+}
+
+/**
+ * Makes sure the image of the sandboxes is on the engine and says its id. The embedded one is loaded through the API the
+ * first time, or again when somebody removed it or gave its name to something else: so no registry is ever needed.
+ * @returns the engine's id of the image
+ * @throws DockerError, DockerUnreachableError; Error for a machine that is neither x86-64 nor arm64
+ */
+export async function ensurePauseImage(
+  client: DockerClient,
+  options: PauseImageOptions = {},
+  signal?: AbortSignal,
+): Promise<string> {
+  const { override } = options;
+  if (override) {
+    const present = await inspect(client, override, signal);
+    if (present) return present.Id;
+    if (options.pull) await options.pull(override, signal);
+    else await client.pullImage(override, { signal });
+    return (await client.inspectImage(override, { signal })).Id;
+  }
+  const wanted = buildPauseImage(toPauseArchitecture((await client.engine({ signal })).architecture));
+  const present = await inspect(client, PAUSE_IMAGE, signal);
+  if (present && isPauseImage(present, wanted)) return present.Id;
+  await client.loadImage(wanted.archive, { signal });
+  const loaded = await client.inspectImage(PAUSE_IMAGE, { signal });
+  if (!isPauseImage(loaded, wanted)) {
+    throw new Error(`The engine loaded "${PAUSE_IMAGE}" as something else: ${loaded.Id} (${loaded.Architecture})`);
+  }
+  return loaded.Id;
+}
+
+/** An image as `docker save` would write it, and what tells it from any other. */
+export interface BuiltPauseImage {
+  /** What an engine with the classic image store calls it: sha256 of its config. */
+  id: string;
+  /** Digest of its only layer: the same in every image store. */
+  layer: string;
+  /** What `/images/load` takes. */
+  archive: Uint8Array<ArrayBuffer>;
+}
+
+/** Builds the image out of nothing. Always the same bytes for an architecture. */
+export function buildPauseImage(architecture: PauseArchitecture): BuiltPauseImage {
+  const layerTar = tarArchive([{ path: "pause", mode: 0o755, data: pauseExecutable(architecture) }]);
+  const layerHex = sha256(layerTar);
+  const layer = `sha256:${layerHex}`;
+  const config = json({
+    architecture,
+    os: "linux",
+    created: "1970-01-01T00:00:00Z",
+    config: {
+      Entrypoint: ["/pause"],
+      User: "65535:65535",
+      WorkingDir: "/",
+      Labels: { [PAUSE_IMAGE_LABEL]: "1" },
+    },
+    rootfs: { type: "layers", diff_ids: [layer] },
+    history: [{ created: "1970-01-01T00:00:00Z", created_by: "kubelet-ts" }],
+  });
+  const configHex = sha256(config);
+  const archive = tarArchive([
+    {
+      path: "manifest.json",
+      mode: 0o644,
+      data: json([{ Config: `${configHex}.json`, RepoTags: [PAUSE_IMAGE], Layers: [`${layerHex}/layer.tar`] }]),
+    },
+    { path: `${configHex}.json`, mode: 0o644, data: config },
+    { path: `${layerHex}/`, mode: 0o755, data: new Uint8Array() },
+    { path: `${layerHex}/layer.tar`, mode: 0o644, data: layerTar },
+  ]);
+  return { id: `sha256:${configHex}`, layer, archive };
+}
+
+/** Our label or our only layer: true for an image of any kubelet-ts version. */
+export const isAnyPauseImage = (labels: Readonly<Record<string, string>>): boolean => PAUSE_IMAGE_LABEL in labels;
+
+function isPauseImage(image: ImageInspect, wanted: BuiltPauseImage): boolean {
+  const sameContent = image.RootFS.Layers.length === 1 && image.RootFS.Layers[0] === wanted.layer;
+  return sameContent && image.Config.Entrypoint?.[0] === "/pause" && image.Config.User === "65535:65535";
+}
+
+function toPauseArchitecture(architecture: string): PauseArchitecture {
+  switch (architecture) {
+    case "amd64":
+    case "x86_64":
+      return "amd64";
+    case "arm64":
+    case "aarch64":
+      return "arm64";
+    default:
+      throw new Error(
+        `There is no embedded pause image for "${architecture}": name one with --pod-infra-container-image`,
+      );
+  }
+}
+
+async function inspect(
+  client: DockerClient,
+  reference: string,
+  signal: AbortSignal | undefined,
+): Promise<ImageInspect | undefined> {
+  try {
+    return await client.inspectImage(reference, { signal });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+
+const sha256 = (bytes: Uint8Array) => new Bun.CryptoHasher("sha256").update(bytes).digest("hex");
