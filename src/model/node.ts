@@ -6,6 +6,8 @@ export interface NodeInfo {
   ip: string;
   cpuCount: number;
   memoryBytes: number;
+  /** Absent or 0 without swap. */
+  swapBytes?: number;
   bootId: string;
   machineId: string;
 }
@@ -26,4 +28,6 @@ export interface EngineInfo {
   securityOptions: readonly string[];
   architecture: string;
   runtimes: readonly string[];
+  /** CDI devices of /info DiscoveredDevices, e.g. `nvidia.com/gpu=0`; absent before API 1.50. */
+  cdiDevices?: readonly string[];
 }
