@@ -5,8 +5,8 @@ import type { ContainerId } from "./pod-snapshot.ts";
 /** Which question a probe answers. */
 export type ProbeKind = "readiness" | "liveness" | "startup";
 
-/** A probe's verdict once its thresholds are met. */
-export type ProbeVerdict = "success" | "failure";
+/** What a probe says of its container once its thresholds are met. */
+export type ProbeResult = "success" | "failure";
 
 /**
  * How one attempt ended. `warning` counts as success (a redirect to another host). `unknown`: the attempt itself could

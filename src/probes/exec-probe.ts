@@ -1,0 +1,27 @@
+import type { ExecAction } from "../api/probe.ts";
+import type { ContainerExec, ProbeOutcome, ProbeTarget } from "../model/prober.ts";
+import { PROBE_OUTPUT_LIMIT_BYTES } from "./probe-output.ts";
+
+/**
+ * One attempt: the exit code decides. A command over its time is killed and fails [M07 U20]. Rejects when the engine
+ * could not run it.
+ */
+export async function probeExec(
+  action: ExecAction,
+  target: ProbeTarget,
+  timeoutMs: number,
+  exec: ContainerExec,
+  signal: AbortSignal,
+): Promise<ProbeOutcome> {
+  const argv = action.command ?? [];
+  const ended = await exec.exec(target.containerId, argv, {
+    timeoutMs,
+    maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES,
+    signal,
+  });
+  if (ended.timedOut) {
+    const output = `command timed out: "${argv.join(" ")}" timed out after ${timeoutMs / 1000}s`;
+    return { result: "failure", output };
+  }
+  return { result: ended.exitCode === 0 ? "success" : "failure", output: ended.output };
+}
