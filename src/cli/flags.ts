@@ -166,6 +166,6 @@ function applyFlag(
       return;
     }
     default:
-      return row satisfies never;
+      row satisfies never;
   }
 }

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { formatDuration, parseDuration } from "../api/duration.ts";
+import { formatQuantity, isNegativeQuantity, parseQuantity, quantityToWhole } from "../api/quantity.ts";
 import type { EvictionSignal, EvictionThreshold, NodeTaint, SecretHeader } from "../model/kubelet-options.ts";
 
 /** A value that was read, or what is wrong with it, to be put behind the name of the flag or field. */
@@ -246,31 +247,10 @@ export const labels: ValueKind<Readonly<Record<string, string>>> = mapKind(
   (value) => value,
 );
 
-const QUANTITY_UNITS: Readonly<Record<string, number>> = {
-  "": 1,
-  Ki: 1024,
-  Mi: 1024 ** 2,
-  Gi: 1024 ** 3,
-  Ti: 1024 ** 4,
-  Pi: 1024 ** 5,
-  Ei: 1024 ** 6,
-  n: 1e-9,
-  u: 1e-6,
-  m: 1e-3,
-  k: 1e3,
-  M: 1e6,
-  G: 1e9,
-  T: 1e12,
-  P: 1e15,
-  E: 1e18,
-};
-
-/** A quantity as a plain number, rounded up to a whole one; undefined when it is none. */
-export function quantityToNumber(quantity: string): number | undefined {
-  const match = /^\+?(\d+\.?\d*|\.\d+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d+))?$/.exec(quantity);
-  if (!match) return undefined;
-  const scale = match[3] ? 10 ** Number(match[3]) : QUANTITY_UNITS[match[2] ?? ""]!;
-  return Math.ceil(Number(match[1]) * scale);
+/** A quantity as a plain number, rounded up to a whole one; undefined when it is none, or negative. */
+function quantityToNumber(quantity: string): number | undefined {
+  const parsed = parseQuantity(quantity);
+  return parsed === undefined || isNegativeQuantity(parsed) ? undefined : quantityToWhole(quantity);
 }
 
 const RESERVABLE = new Set(["cpu", "memory", "ephemeral-storage", "pid"]);
@@ -283,7 +263,7 @@ export const reservedResources: ValueKind<Readonly<Record<string, string>>> = ma
     const amount = asText(value);
     if (quantityToNumber(amount) === undefined)
       return { problem: `must be a quantity such as 500Mi, got ${quote(value)}` };
-    return { value: amount };
+    return { value: formatQuantity(parseQuantity(amount)!) };
   },
   (value) => value,
 );
@@ -304,13 +284,8 @@ export function byteSize(min: number): ValueKind<number> {
   };
 }
 
-export function formatBytes(bytes: number): string {
-  for (const unit of ["Ei", "Pi", "Ti", "Gi", "Mi", "Ki"]) {
-    const size = QUANTITY_UNITS[unit]!;
-    if (bytes >= size && bytes % size === 0) return `${bytes / size}${unit}`;
-  }
-  return String(bytes);
-}
+export const formatBytes = (bytes: number): string =>
+  formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });
 
 export const EVICTION_SIGNALS: readonly EvictionSignal[] = [
   "memory.available",

@@ -245,7 +245,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     field: "resolvConf",
     zeroCounts: true,
     option: "resolvConf",
-    kind: text,
+    kind: file,
     subject: "Network of pods",
     description: "File the resolv.conf of pods is made from; empty for none.",
   }),
