@@ -1,0 +1,136 @@
+import type { Pod } from "../api/pod.ts";
+import type { PodEvent } from "../model/pod-event.ts";
+
+/** What a resolv.conf says. */
+export interface DnsConfig {
+  nameservers: string[];
+  searches: string[];
+  /** e.g. `ndots:5`, `edns0`. */
+  options: string[];
+}
+
+export interface DnsFacts {
+  /** `--cluster-dns`; empty when there is none. */
+  clusterDns: readonly string[];
+  /** `--cluster-domain`; "" when there is none. */
+  clusterDomain: string;
+  /** Text of the file `--resolv-conf` names; undefined when the flag is "" (pods then ask themselves only). */
+  hostResolvConf: string | undefined;
+  /** Decides between `127.0.0.1` and `::1` where there is no resolv.conf. */
+  nodeIp: string;
+}
+
+/** glibc's own limits: more is ignored by the resolver. Source: core/v1 validation and the kubelet's `dns` package. */
+const MAX_NAMESERVERS = 3;
+const MAX_SEARCHES = 32;
+const MAX_SEARCH_LINE_LENGTH = 2048;
+
+/**
+ * The resolver settings of a pod by `dnsPolicy` and `dnsConfig`. With host networking `ClusterFirst` means `Default`;
+ * without `--cluster-dns` it falls back to `Default`, which `warnings` says (to be recorded once per sandbox).
+ * Source: upstream's `Configurer.GetPodDNS`.
+ */
+export function computeDnsConfig(pod: Pod, facts: DnsFacts): { dns: DnsConfig; warnings: PodEvent[] } {
+  const warnings: PodEvent[] = [];
+  let dns = baseConfig(pod, facts, warnings);
+  const extra = pod.spec.dnsConfig;
+  if (extra) {
+    dns = {
+      nameservers: unique([...dns.nameservers, ...(extra.nameservers ?? [])]),
+      searches: unique([...dns.searches, ...(extra.searches ?? [])]),
+      options: mergeOptions(dns.options, extra.options ?? []),
+    };
+  }
+  return { dns: fitLimits(dns, warnings), warnings };
+}
+
+function baseConfig(pod: Pod, facts: DnsFacts, warnings: PodEvent[]): DnsConfig {
+  const policy = pod.spec.dnsPolicy;
+  if (policy === "None") return { nameservers: [], searches: [], options: [] };
+  const host =
+    facts.hostResolvConf === undefined
+      ? { nameservers: [facts.nodeIp.includes(":") ? "::1" : "127.0.0.1"], searches: ["."], options: [] }
+      : parseResolvConf(facts.hostResolvConf);
+  const wantsCluster = policy === "ClusterFirstWithHostNet" || (policy === "ClusterFirst" && !pod.spec.hostNetwork);
+  if (!wantsCluster) return host;
+  if (facts.clusterDns.length === 0) {
+    warnings.push(missingClusterDns(pod));
+    return host;
+  }
+  const namespace = pod.metadata.namespace ?? "default";
+  const domain = facts.clusterDomain;
+  const hostSearches = facts.hostResolvConf === undefined ? [] : host.searches;
+  const clusterSearches = domain ? [`${namespace}.svc.${domain}`, `svc.${domain}`, domain] : [];
+  return {
+    nameservers: [...facts.clusterDns],
+    searches: domain ? unique([...clusterSearches, ...hostSearches]) : hostSearches,
+    options: ["ndots:5"],
+  };
+}
+
+function missingClusterDns(pod: Pod): PodEvent {
+  const { name, namespace = "default", uid } = pod.metadata;
+  return {
+    type: "Warning",
+    reason: "MissingClusterDNS",
+    message: `pod: "${name}_${namespace}(${uid})". kubelet does not have ClusterDNS IP configured and cannot create Pod using "ClusterFirst" policy. Falling back to "Default" policy.`,
+  };
+}
+
+/** Reads a resolv.conf; of several `search` lines the last counts. Source: upstream's `parseResolvConf`. */
+export function parseResolvConf(text: string): DnsConfig {
+  const dns: DnsConfig = { nameservers: [], searches: [], options: [] };
+  for (const line of text.split("\n")) {
+    const [keyword = "", ...words] = line.trim().split(/\s+/);
+    if (keyword === "nameserver" && words[0]) dns.nameservers.push(words[0]);
+    else if (keyword === "search") dns.searches = words.map((word) => (word === "." ? word : word.replace(/\.$/, "")));
+    else if (keyword === "options") dns.options = mergeOptions(dns.options, words.map(toOption));
+  }
+  return dns;
+}
+
+/** The text of a resolv.conf; "" when it would say nothing, and then the engine's file is to be left as it is. */
+export function formatResolvConf({ nameservers, searches, options }: DnsConfig): string {
+  const lines = nameservers.map((nameserver) => `nameserver ${nameserver}`);
+  if (searches.length > 0) lines.push(`search ${searches.join(" ")}`);
+  if (options.length > 0) lines.push(`options ${options.join(" ")}`);
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+interface DnsOption {
+  name?: string | undefined;
+  value?: string | undefined;
+}
+
+function toOption(text: string): DnsOption {
+  const colon = text.indexOf(":");
+  return colon < 0 ? { name: text } : { name: text.slice(0, colon), value: text.slice(colon + 1) };
+}
+
+/** A later option of the same name takes the place of the earlier one. */
+function mergeOptions(options: readonly string[], more: readonly DnsOption[]): string[] {
+  const merged = new Map<string, string>();
+  for (const { name = "", value = "" } of [...options.map(toOption), ...more]) merged.set(name, value);
+  return [...merged].map(([name, value]) => (value === "" ? name : `${name}:${value}`));
+}
+
+function fitLimits(dns: DnsConfig, warnings: PodEvent[]): DnsConfig {
+  let searches = dns.searches.slice(0, MAX_SEARCHES);
+  while (searches.join(" ").length > MAX_SEARCH_LINE_LENGTH) searches = searches.slice(0, -1);
+  if (searches.length < dns.searches.length) {
+    warnings.push(overLimit("Search Line limits were exceeded, some search paths", "search", searches));
+  }
+  const nameservers = dns.nameservers.slice(0, MAX_NAMESERVERS);
+  if (nameservers.length < dns.nameservers.length) {
+    warnings.push(overLimit("Nameserver limits were exceeded, some nameservers", "nameserver", nameservers));
+  }
+  return { nameservers, searches, options: dns.options };
+}
+
+const overLimit = (what: string, line: string, applied: readonly string[]): PodEvent => ({
+  type: "Warning",
+  reason: "DNSConfigForming",
+  message: `${what} have been omitted, the applied ${line} line is: ${applied.join(" ")}`,
+});
+
+const unique = (values: readonly string[]) => [...new Set(values)];

@@ -1,0 +1,148 @@
+import type { Container, ObjectFieldSelector, Pod, ResourceFieldSelector } from "../api/pod.ts";
+import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
+import type { NodeInfo } from "../model/node.ts";
+
+/** What a limit that a container does not set is reported as: what pods may use of this node. */
+export interface NodeAllocatable {
+  cpuMillis: number;
+  memoryBytes: number;
+  ephemeralStorageBytes: number;
+}
+
+/** Everything of the machine, for a kubelet that reserves nothing. */
+export function toNodeAllocatable(node: NodeInfo, ephemeralStorageBytes = 0): NodeAllocatable {
+  return { cpuMillis: node.cpuCount * 1000, memoryBytes: node.memoryBytes, ephemeralStorageBytes };
+}
+
+/** Facts that only exist once the pod has a sandbox; absent in volumes, where no such field may be asked for. */
+export interface PodAddresses {
+  podIps: readonly string[];
+  hostIps: readonly string[];
+}
+
+/** A value, or why there is none. */
+export type DownwardValue = { value: string } | { problem: string };
+
+/**
+ * The text of a field of the pod, as `fieldRef` gives it to env variables and downwardAPI files. A label or annotation
+ * the pod does not have is "". Source: upstream's `podFieldSelectorRuntimeValue` and `ExtractFieldPathAsString`.
+ */
+export function resolveFieldRef(selector: ObjectFieldSelector, pod: Pod, addresses?: PodAddresses): DownwardValue {
+  const path = selector.fieldPath;
+  const keyed = /^metadata\.(labels|annotations)\['(.*)'\]$/s.exec(path);
+  if (keyed) {
+    const values = keyed[1] === "labels" ? pod.metadata.labels : pod.metadata.annotations;
+    return { value: ownValue(values, keyed[2] ?? "") ?? "" };
+  }
+  switch (path) {
+    case "metadata.name":
+      return { value: pod.metadata.name ?? "" };
+    case "metadata.namespace":
+      return { value: pod.metadata.namespace ?? "default" };
+    case "metadata.uid":
+      return { value: pod.metadata.uid ?? "" };
+    case "metadata.labels":
+      return { value: formatMap(pod.metadata.labels ?? {}) };
+    case "metadata.annotations":
+      return { value: formatMap(pod.metadata.annotations ?? {}) };
+    case "spec.nodeName":
+      return { value: pod.spec.nodeName ?? "" };
+    case "spec.serviceAccountName":
+      return { value: pod.spec.serviceAccountName ?? "" };
+  }
+  if (addresses) {
+    switch (path) {
+      case "status.hostIP":
+        return { value: addresses.hostIps[0] ?? "" };
+      case "status.hostIPs":
+        return { value: addresses.hostIps.join(",") };
+      case "status.podIP":
+        return { value: addresses.podIps[0] ?? "" };
+      case "status.podIPs":
+        return { value: addresses.podIps.join(",") };
+    }
+  }
+  return { problem: `unsupported fieldPath: ${path}` };
+}
+
+function ownValue(values: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
+  return values && Object.hasOwn(values, key) ? values[key] : undefined;
+}
+
+/** One `key="value"` per line, sorted by key, the value quoted as Go's `%q` does. Source: upstream's `FormatMap`. */
+export function formatMap(values: Readonly<Record<string, string>>): string {
+  return Object.keys(values)
+    .sort()
+    .map((key) => `${key}=${quoteGo(values[key] ?? "")}`)
+    .join("\n");
+}
+
+const GO_ESCAPES: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  "\\": "\\\\",
+  "\u0007": "\\a",
+  "\b": "\\b",
+  "\f": "\\f",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+  "\v": "\\v",
+};
+
+/** A Go string literal: printable characters stay (of the spaces only U+0020), all others are escaped. */
+export function quoteGo(text: string): string {
+  let quoted = "";
+  for (const character of text) {
+    const known = GO_ESCAPES[character];
+    if (known) quoted += known;
+    else if (/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(character)) quoted += character;
+    else quoted += escapeCodePoint(character.codePointAt(0) ?? 0);
+  }
+  return `"${quoted}"`;
+}
+
+function escapeCodePoint(code: number): string {
+  if (code < 0x80) return `\\x${code.toString(16).padStart(2, "0")}`;
+  if (code < 0x10000) return `\\u${code.toString(16).padStart(4, "0")}`;
+  return `\\U${code.toString(16).padStart(8, "0")}`;
+}
+
+/**
+ * A request or limit of a container as a whole number of `divisor`s, rounded up. A limit of cpu, memory or
+ * ephemeral-storage that is not set is what the node can give. Source: upstream's `ExtractContainerResourceValue` after
+ * `MergeContainerResourceLimits`.
+ * @param container whose `env` asks; undefined in volumes, where `containerName` must be given.
+ */
+export function resolveResourceFieldRef(
+  selector: ResourceFieldSelector,
+  pod: Pod,
+  container: Container | undefined,
+  allocatable: NodeAllocatable,
+): DownwardValue {
+  const name = selector.containerName;
+  const target = name
+    ? [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].find((candidate) => candidate.name === name)
+    : container;
+  if (!target) return { problem: `container ${name ?? ""} not found` };
+  const match = /^(limits|requests)\.(.+)$/.exec(selector.resource);
+  const resource = match?.[2] ?? "";
+  if (!match || !(resource === "cpu" || resource === "memory" || isStorageLike(resource))) {
+    return { problem: `unsupported container resource : ${selector.resource}` };
+  }
+  const isLimit = match[1] === "limits";
+  const list = isLimit ? target.resources.limits : target.resources.requests;
+  const toUnits = resource === "cpu" ? quantityToMilli : quantityToWhole;
+  let units = toUnits(list?.[resource] ?? "0");
+  if (units === 0 && isLimit) units = allocatableOf(resource, allocatable);
+  // A divisor of 0, the default, counts as 1.
+  const divisor = toUnits(selector.divisor) || toUnits("1");
+  return { value: String(Math.ceil(units / divisor)) };
+}
+
+const isStorageLike = (resource: string) => resource === "ephemeral-storage" || resource.startsWith("hugepages-");
+
+function allocatableOf(resource: string, allocatable: NodeAllocatable): number {
+  if (resource === "cpu") return allocatable.cpuMillis;
+  if (resource === "memory") return allocatable.memoryBytes;
+  return resource === "ephemeral-storage" ? allocatable.ephemeralStorageBytes : 0;
+}

@@ -1,0 +1,209 @@
+import type { ConfigMap } from "../api/config-map.ts";
+import type { Container, EnvVarSource, FileKeySelector, Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
+import type { ObjectIndex } from "../model/desired-pod.ts";
+import type { NodeInfo } from "../model/node.ts";
+import type { PodEvent } from "../model/pod-event.ts";
+import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef, toNodeAllocatable } from "./downward-api.ts";
+import { ENV_FILE_LIMIT_BYTES, parseEnvFile } from "./env-file.ts";
+import { expand } from "./expansion.ts";
+
+export interface EnvironmentVariable {
+  name: string;
+  /** May come from a Secret: never logged. */
+  value: string;
+}
+
+/** What a container's environment is made from, beside its pod. */
+export interface EnvironmentFacts {
+  objects: ObjectIndex;
+  /** IPv4 first; with host networking the node's. */
+  podIps: readonly string[];
+  hostIp: string;
+  node: NodeInfo;
+  /** Limits reported where a container sets none; the whole machine when absent. */
+  allocatable?: NodeAllocatable;
+  /**
+   * Text of a file in an emptyDir of the pod, for `fileKeyRef`; undefined when there is no such file.
+   * Throws an `Error` with a message for people when it cannot be read.
+   */
+  readEnvFile?(volumeName: string, path: string): string | undefined;
+}
+
+/** Why a container cannot be created now. Waiting reason and message of its status; retried with the next sync. */
+export interface EnvironmentProblem {
+  reason: "CreateContainerConfigError";
+  message: string;
+}
+
+export type ResolvedEnvironment =
+  | {
+      /** Each name once, in the order the names first appeared. */
+      env: EnvironmentVariable[];
+      /** `InvalidEnvironmentVariableNames`, to be recorded once per container start. */
+      warnings: PodEvent[];
+      missing?: undefined;
+    }
+  | { missing: EnvironmentProblem; env?: undefined };
+
+/** Ends the walk with a message for people; leaves this file as `missing` only. */
+class Unresolved extends Error {}
+
+/**
+ * The environment of a container: `envFrom` first, in order, then `env` over it. A value may use what stands before it,
+ * by `$(NAME)`; of equal names the last wins; a reference marked optional that leads nowhere leaves its variable out.
+ * Source: upstream's `makeEnvironmentVariables`.
+ */
+export function resolveEnvironment(pod: Pod, container: Container, facts: EnvironmentFacts): ResolvedEnvironment {
+  const values = new Map<string, string>();
+  const warnings: PodEvent[] = [];
+  try {
+    importWholeObjects(pod, container, facts, values, warnings);
+    for (const variable of container.env ?? []) {
+      const value = variable.value
+        ? expand(variable.value, (name) => values.get(name))
+        : variable.valueFrom
+          ? resolveSource(variable.valueFrom, pod, container, facts)
+          : "";
+      if (value !== undefined) values.set(variable.name, value);
+    }
+  } catch (error) {
+    if (!(error instanceof Unresolved)) throw error;
+    return { missing: { reason: "CreateContainerConfigError", message: error.message } };
+  }
+  return { env: [...values].map(([name, value]) => ({ name, value })), warnings };
+}
+
+/** `command` and `args` with `$(NAME)` replaced from the container's own environment (not the image's). */
+export function expandCommand(
+  container: Container,
+  env: readonly EnvironmentVariable[],
+): { command: string[]; args: string[] } {
+  const values = new Map(env.map(({ name, value }) => [name, value]));
+  const expandAll = (texts: readonly string[] = []) => texts.map((text) => expand(text, (name) => values.get(name)));
+  return { command: expandAll(container.command), args: expandAll(container.args) };
+}
+
+function importWholeObjects(
+  pod: Pod,
+  container: Container,
+  facts: EnvironmentFacts,
+  values: Map<string, string>,
+  warnings: PodEvent[],
+): void {
+  for (const source of container.envFrom ?? []) {
+    const reference = source.configMapRef ?? source.secretRef;
+    if (!reference) continue;
+    const name = reference.name ?? "";
+    const entries = source.configMapRef
+      ? Object.entries(findConfigMap(pod, name, reference.optional, facts)?.data ?? {})
+      : Object.entries(findSecret(pod, name, reference.optional, facts)?.data ?? {}).map(
+          ([key, value]) => [key, decodeBase64(value)] as const,
+        );
+    const refused: string[] = [];
+    for (const [key, value] of entries) {
+      const variable = `${source.prefix ?? ""}${key}`;
+      if (isEnvironmentVariableName(variable)) values.set(variable, value);
+      else refused.push(variable);
+    }
+    if (refused.length > 0) {
+      const kind = source.configMapRef ? "configMap" : "secret";
+      warnings.push({
+        type: "Warning",
+        reason: "InvalidEnvironmentVariableNames",
+        message: `Keys [${refused.sort().join(", ")}] from the EnvFrom ${kind} ${namespaceOf(pod)}/${name} were skipped since they are considered invalid environment variable names.`,
+      });
+    }
+  }
+}
+
+/** Which keys of a whole object become variables. Source: `IsEnvVarName` of the recorded kubelet. */
+export const isEnvironmentVariableName = (name: string) =>
+  /^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name) && name !== "." && !name.startsWith("..");
+
+/** @returns undefined when an optional reference leads nowhere. */
+function resolveSource(
+  source: EnvVarSource,
+  pod: Pod,
+  container: Container,
+  facts: EnvironmentFacts,
+): string | undefined {
+  if (source.fieldRef) {
+    return unwrap(resolveFieldRef(source.fieldRef, pod, { podIps: facts.podIps, hostIps: [facts.hostIp] }));
+  }
+  if (source.resourceFieldRef) {
+    const allocatable = facts.allocatable ?? toNodeAllocatable(facts.node);
+    return unwrap(resolveResourceFieldRef(source.resourceFieldRef, pod, container, allocatable));
+  }
+  if (source.configMapKeyRef) {
+    const { name = "", key, optional = false } = source.configMapKeyRef;
+    const found = findConfigMap(pod, name, optional, facts);
+    if (!found) return undefined;
+    const value = ownEntry(found.data, key);
+    if (value === undefined && !optional) {
+      throw new Unresolved(`couldn't find key ${key} in ConfigMap ${namespaceOf(pod)}/${name}`);
+    }
+    return value;
+  }
+  if (source.secretKeyRef) {
+    const { name = "", key, optional = false } = source.secretKeyRef;
+    const found = findSecret(pod, name, optional, facts);
+    if (!found) return undefined;
+    const value = ownEntry(found.data, key);
+    if (value === undefined && !optional) {
+      throw new Unresolved(`couldn't find key ${key} in Secret ${namespaceOf(pod)}/${name}`);
+    }
+    return value === undefined ? undefined : decodeBase64(value);
+  }
+  return source.fileKeyRef ? resolveFileKey(source.fileKeyRef, pod, facts) : "";
+}
+
+function resolveFileKey(selector: FileKeySelector, pod: Pod, facts: EnvironmentFacts): string | undefined {
+  const { volumeName, path, key, optional } = selector;
+  const place = `file "${path}" of volume "${volumeName}"`;
+  const volume = pod.spec.volumes?.find((candidate) => candidate.name === volumeName);
+  if (!volume) throw new Unresolved(`cannot find the volume "${volumeName}" referenced by FileKeyRef`);
+  let text: string | undefined;
+  try {
+    text = facts.readEnvFile?.(volumeName, path);
+  } catch (error) {
+    throw new Unresolved(`couldn't read ${place}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (text === undefined) {
+    if (optional) return undefined;
+    throw new Unresolved(`couldn't find ${place}`);
+  }
+  if (Buffer.byteLength(text) > ENV_FILE_LIMIT_BYTES) {
+    throw new Unresolved(`couldn't parse ${place}: larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
+  }
+  const parsed = parseEnvFile(text);
+  if ("problem" in parsed) throw new Unresolved(`couldn't parse ${place}: ${parsed.problem}`);
+  const value = parsed.values.get(key);
+  if (value === undefined && !optional) throw new Unresolved(`environment variable key "${key}" not found in ${place}`);
+  return value;
+}
+
+function unwrap(result: { value: string } | { problem: string }): string {
+  if ("problem" in result) throw new Unresolved(result.problem);
+  return result.value;
+}
+
+function findConfigMap(pod: Pod, name: string, optional = false, facts: EnvironmentFacts): ConfigMap | undefined {
+  const found = facts.objects.configMaps.get(`${namespaceOf(pod)}/${name}`);
+  if (!found && !optional) throw new Unresolved(`configmap "${name}" not found`);
+  return found;
+}
+
+function findSecret(pod: Pod, name: string, optional = false, facts: EnvironmentFacts): Secret | undefined {
+  const found = facts.objects.secrets.get(`${namespaceOf(pod)}/${name}`);
+  if (!found && !optional) throw new Unresolved(`secret "${name}" not found`);
+  return found;
+}
+
+const namespaceOf = (pod: Pod) => pod.metadata.namespace ?? "default";
+
+const decodeBase64 = (value: string) => Buffer.from(value, "base64").toString("utf8");
+
+function ownEntry(values: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
+  return values && Object.hasOwn(values, key) ? values[key] : undefined;
+}

@@ -1,0 +1,85 @@
+import { createHash } from "node:crypto";
+import type { Container, Pod, Volume } from "../api/pod.ts";
+import type { ObjectIndex } from "../model/desired-pod.ts";
+
+/** A ConfigMap or Secret that somebody uses. */
+export interface ObjectReference {
+  kind: "ConfigMap" | "Secret";
+  /** `namespace/name`, the key of the `ObjectIndex`. */
+  fullName: string;
+  /** The keys used; absent when all of them are. */
+  keys?: readonly string[];
+}
+
+/** What the environment of a container is made from, in the order of the manifest. */
+export function environmentReferences(pod: Pod, container: Container): ObjectReference[] {
+  const references: ObjectReference[] = [];
+  const add = (kind: ObjectReference["kind"], name: string | undefined, keys?: string[]) =>
+    references.push({ kind, fullName: fullNameOf(pod, name), ...(keys && { keys }) });
+  for (const { configMapRef, secretRef } of container.envFrom ?? []) {
+    if (configMapRef) add("ConfigMap", configMapRef.name);
+    else if (secretRef) add("Secret", secretRef.name);
+  }
+  for (const { valueFrom } of container.env ?? []) {
+    if (valueFrom?.configMapKeyRef) add("ConfigMap", valueFrom.configMapKeyRef.name, [valueFrom.configMapKeyRef.key]);
+    if (valueFrom?.secretKeyRef) add("Secret", valueFrom.secretKeyRef.name, [valueFrom.secretKeyRef.key]);
+  }
+  return references;
+}
+
+/** What the files of a volume are made from; empty for every volume but configMap, secret and projected. */
+export function volumeReferences(pod: Pod, volume: Volume): ObjectReference[] {
+  const keysOf = (items: readonly { key: string }[] | undefined) =>
+    items && items.length > 0 ? { keys: items.map(({ key }) => key) } : {};
+  if (volume.configMap) {
+    const { name, items } = volume.configMap;
+    return [{ kind: "ConfigMap", fullName: fullNameOf(pod, name), ...keysOf(items) }];
+  }
+  if (volume.secret) {
+    const { secretName, items } = volume.secret;
+    return [{ kind: "Secret", fullName: fullNameOf(pod, secretName), ...keysOf(items) }];
+  }
+  return (volume.projected?.sources ?? []).flatMap(({ configMap, secret }): ObjectReference[] => [
+    ...(configMap
+      ? [{ kind: "ConfigMap", fullName: fullNameOf(pod, configMap.name), ...keysOf(configMap.items) } as const]
+      : []),
+    ...(secret ? [{ kind: "Secret", fullName: fullNameOf(pod, secret.name), ...keysOf(secret.items) } as const] : []),
+  ]);
+}
+
+/** Everything a pod uses, of all its containers, its volumes and its image pull secrets; each object once. */
+export function podReferences(pod: Pod): ObjectReference[] {
+  const found = new Map<string, ObjectReference>();
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const all = [
+    ...containers.flatMap((container) => environmentReferences(pod, container)),
+    ...(pod.spec.volumes ?? []).flatMap((volume) => volumeReferences(pod, volume)),
+    ...(pod.spec.imagePullSecrets ?? []).map(
+      ({ name }): ObjectReference => ({ kind: "Secret", fullName: fullNameOf(pod, name) }),
+    ),
+  ];
+  for (const { kind, fullName } of all) found.set(`${kind} ${fullName}`, { kind, fullName });
+  return [...found.values()];
+}
+
+/**
+ * Revision of the contents a container's environment takes from ConfigMaps and Secrets: 16 hex digits that change when,
+ * and only when, a key it uses changes, appears or vanishes. "" for a container that uses none, so that adding the
+ * feature to a hash leaves other containers alone. The value says nothing about a secret that `docker inspect` of the
+ * container would not say.
+ */
+export function computeSourceRevision(pod: Pod, container: Container, objects: ObjectIndex): string {
+  const references = environmentReferences(pod, container);
+  if (references.length === 0) return "";
+  const hash = createHash("sha256");
+  for (const { kind, fullName, keys } of references) {
+    const object = kind === "ConfigMap" ? objects.configMaps.get(fullName) : objects.secrets.get(fullName);
+    const data = object?.data ?? {};
+    const used = keys ?? Object.keys(data).sort();
+    const contents = used.map((key) => [key, Object.hasOwn(data, key) ? (data[key] ?? null) : null]);
+    hash.update(JSON.stringify([kind, fullName, object ? contents : null]));
+  }
+  return hash.digest("hex").slice(0, 16);
+}
+
+const fullNameOf = (pod: Pod, name: string | undefined) => `${pod.metadata.namespace ?? "default"}/${name ?? ""}`;

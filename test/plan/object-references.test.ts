@@ -1,0 +1,117 @@
+import { describe, expect, test } from "bun:test";
+import type { Container, Pod, Volume } from "../../src/api/pod.ts";
+import type { ObjectIndex } from "../../src/model/desired-pod.ts";
+import {
+  computeSourceRevision,
+  environmentReferences,
+  podReferences,
+  volumeReferences,
+} from "../../src/plan/object-references.ts";
+
+const container = (fields: Partial<Container>) => ({ name: "app", resources: {}, ...fields }) as Container;
+const pod = (spec: Partial<Pod["spec"]>) =>
+  ({ metadata: { name: "p", namespace: "shop" }, spec: { containers: [], ...spec } }) as unknown as Pod;
+
+const KEYED = container({
+  env: [
+    { name: "A", valueFrom: { configMapKeyRef: { name: "cfg", key: "a" } } },
+    { name: "B", valueFrom: { secretKeyRef: { name: "sec", key: "b" } } },
+    { name: "C", value: "$(A)" },
+  ],
+});
+const WHOLE = container({ envFrom: [{ configMapRef: { name: "cfg" } }, { secretRef: { name: "sec" } }] });
+
+function objects(config: Record<string, string> | undefined, secret: Record<string, string> = {}): ObjectIndex {
+  return {
+    configMaps: new Map(config ? [["shop/cfg", { metadata: { name: "cfg" }, data: config }]] : []),
+    secrets: new Map([["shop/sec", { metadata: { name: "sec" }, type: "Opaque", data: secret }]]),
+  };
+}
+
+test("what a container's environment uses", () => {
+  expect(environmentReferences(pod({}), KEYED)).toEqual([
+    { kind: "ConfigMap", fullName: "shop/cfg", keys: ["a"] },
+    { kind: "Secret", fullName: "shop/sec", keys: ["b"] },
+  ]);
+  expect(environmentReferences(pod({}), WHOLE)).toEqual([
+    { kind: "ConfigMap", fullName: "shop/cfg" },
+    { kind: "Secret", fullName: "shop/sec" },
+  ]);
+});
+
+test("what a volume's files are made from", () => {
+  const items = [{ key: "a", path: "p/a" }];
+  const volumes: Volume[] = [
+    { name: "c", configMap: { name: "cfg", defaultMode: 420, items } },
+    { name: "s", secret: { secretName: "sec", defaultMode: 420 } },
+    {
+      name: "p",
+      projected: { defaultMode: 420, sources: [{ configMap: { name: "x" } }, { secret: { name: "y", items } }] },
+    },
+    { name: "e", emptyDir: {} },
+  ];
+  expect(volumes.map((volume) => volumeReferences(pod({}), volume))).toEqual([
+    [{ kind: "ConfigMap", fullName: "shop/cfg", keys: ["a"] }],
+    [{ kind: "Secret", fullName: "shop/sec" }],
+    [
+      { kind: "ConfigMap", fullName: "shop/x" },
+      { kind: "Secret", fullName: "shop/y", keys: ["a"] },
+    ],
+    [],
+  ]);
+  const all = pod({ containers: [KEYED], initContainers: [WHOLE], volumes, imagePullSecrets: [{ name: "reg" }] });
+  expect(podReferences(all).map(({ kind, fullName }) => `${kind} ${fullName}`)).toEqual([
+    "ConfigMap shop/cfg",
+    "Secret shop/sec",
+    "ConfigMap shop/x",
+    "Secret shop/y",
+    "Secret shop/reg",
+  ]);
+});
+
+describe("the source revision", () => {
+  const base = objects({ a: "1", z: "1" }, { b: "MQ==", z: "MQ==" });
+  const revision = (of: Container, index: ObjectIndex) => computeSourceRevision(pod({}), of, index);
+
+  test("is empty where no object is used, else 16 hex digits", () => {
+    expect(revision(container({ env: [{ name: "A", value: "1" }] }), base)).toBe("");
+    expect(revision(KEYED, base)).toMatch(/^[0-9a-f]{16}$/);
+  });
+
+  test.each<{ when: string; index: ObjectIndex; keyed: boolean; whole: boolean }>([
+    { when: "the same", index: objects({ z: "1", a: "1" }, { z: "MQ==", b: "MQ==" }), keyed: false, whole: false },
+    {
+      when: "a used key changes",
+      index: objects({ a: "2", z: "1" }, { b: "MQ==", z: "MQ==" }),
+      keyed: true,
+      whole: true,
+    },
+    {
+      when: "another key changes",
+      index: objects({ a: "1", z: "2" }, { b: "MQ==", z: "MQ==" }),
+      keyed: false,
+      whole: true,
+    },
+    {
+      when: "a key appears",
+      index: objects({ a: "1", z: "1", n: "" }, { b: "MQ==", z: "MQ==" }),
+      keyed: false,
+      whole: true,
+    },
+    { when: "a used key vanishes", index: objects({ z: "1" }, { b: "MQ==", z: "MQ==" }), keyed: true, whole: true },
+    { when: "the object vanishes", index: objects(undefined, { b: "MQ==", z: "MQ==" }), keyed: true, whole: true },
+    {
+      when: "a secret changes",
+      index: objects({ a: "1", z: "1" }, { b: "Mg==", z: "MQ==" }),
+      keyed: true,
+      whole: true,
+    },
+  ])("$when", ({ index, keyed, whole }) => {
+    expect(revision(KEYED, index) !== revision(KEYED, base)).toBe(keyed);
+    expect(revision(WHOLE, index) !== revision(WHOLE, base)).toBe(whole);
+  });
+
+  test("an empty object is not a missing one", () => {
+    expect(revision(WHOLE, objects({}))).not.toBe(revision(WHOLE, objects(undefined)));
+  });
+});
