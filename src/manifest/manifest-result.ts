@@ -1,0 +1,52 @@
+import type { ConfigMap } from "../api/config-map.ts";
+import type { Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
+import type { DesiredPod, SourceKind } from "../model/desired-pod.ts";
+import type { Finding } from "../model/finding.ts";
+
+/** What is done with a field nobody knows: refuse the object, warn, or say nothing (as the kubelet does). */
+export type Strictness = "strict" | "warn" | "ignore";
+
+export interface ReadManifestOptions {
+  /** File path, masked URL or `-`; only for findings and `DesiredPod.origin`. */
+  file: string;
+  /** Lower case; suffix of every pod name. */
+  nodeName: string;
+  source: SourceKind;
+  /** Default `strict`. */
+  strictness?: Strictness;
+  /** Whether containers may be privileged. Default true, as the kubelet has it. */
+  allowPrivileged?: boolean;
+}
+
+/** What became of one object of the stream; what `validate` prints. A list counts as its items. */
+export interface ObjectResult {
+  file: string;
+  /** 1-based number of the YAML document. */
+  document: number;
+  /** As written; "" when not known. */
+  kind: string;
+  /** As written (without the node suffix); "" when not known. */
+  name: string;
+  namespace: string;
+  /** Kubernetes' own verdict: no `syntax` or `invalid` finding. */
+  valid: boolean;
+  /** Valid, runnable here, and clean under the strictness asked for. */
+  ok: boolean;
+  findings: Finding[];
+  /** The defaulted pod with its static-pod identity; present whenever it is valid. */
+  pod?: Pod;
+}
+
+/** Everything one manifest text holds. */
+export interface ManifestResult {
+  /** Only pods that are valid and runnable here, in the order of the text. */
+  pods: DesiredPod[];
+  /** Namespace filled in; values of `binaryData` in base64. */
+  configMaps: ConfigMap[];
+  /** Namespace filled in; `stringData` merged into `data` (base64). */
+  secrets: Secret[];
+  /** All findings of all objects, in the order of the text. */
+  findings: Finding[];
+  results: ObjectResult[];
+}
