@@ -43,8 +43,8 @@ export interface ContainerExecOptions {
 }
 
 export interface ContainerExecResult {
-  /** 137 after a kill. Meaningless when `timedOut`. */
-  exitCode: number;
+  /** Absent when `timedOut`, or when the engine would not say. */
+  exitCode: number | undefined;
   /** Standard output and standard error as they came. */
   output: string;
   /** Standard error alone, where the engine tells them apart. */

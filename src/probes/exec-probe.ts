@@ -23,5 +23,6 @@ export async function probeExec(
     const output = `command timed out: "${argv.join(" ")}" timed out after ${timeoutMs / 1000}s`;
     return { result: "failure", output };
   }
+  if (ended.exitCode === undefined) return { result: "unknown", output: "the engine reported no exit code" };
   return { result: ended.exitCode === 0 ? "success" : "failure", output: ended.output };
 }
