@@ -71,7 +71,7 @@ export interface PodHashes {
 }
 
 /** What the prober knows of one container; `containerId` tells which attempt it speaks of. */
-export interface ProbeVerdict {
+export interface ContainerProbeState {
   containerId: ContainerId;
   liveness?: "success" | "failure";
   startup?: "success" | "failure";
@@ -93,7 +93,7 @@ export interface PodPlanInput {
   hashes: PodHashes;
   snapshot: PodSnapshot;
   /** By container name. */
-  probes: ReadonlyMap<string, ProbeVerdict>;
+  probes: ReadonlyMap<string, ContainerProbeState>;
   memory: PodMemory;
   nowMs: number;
   options: PodPlanOptions;

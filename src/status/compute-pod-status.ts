@@ -1,7 +1,7 @@
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus, QOSClass } from "../api/pod.ts";
 import type { PodSnapshot } from "../model/pod-snapshot.ts";
 import { attemptsOf } from "../plan/container-history.ts";
-import type { PodEnd, ProbeVerdict, WaitingReason } from "../plan/pod-plan.ts";
+import type { ContainerProbeState, PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import { isSidecar } from "../plan/restart-policy.ts";
 import { computeContainerStatus, formatTime } from "./container-status.ts";
 import { computeConditions } from "./pod-conditions.ts";
@@ -11,7 +11,7 @@ export interface PodStatusInput {
   pod: Pod;
   snapshot: PodSnapshot;
   qosClass: QOSClass;
-  probes: ReadonlyMap<string, ProbeVerdict>;
+  probes: ReadonlyMap<string, ContainerProbeState>;
   /** By container name: why it is not running. */
   waiting: ReadonlyMap<string, WaitingReason>;
   postStartPending: ReadonlySet<string>;

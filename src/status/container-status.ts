@@ -1,7 +1,7 @@
 import type { Container, ContainerState, ContainerStateTerminated, ContainerStatus } from "../api/pod.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning, isTerminated } from "../plan/container-history.ts";
-import type { ProbeVerdict, WaitingReason } from "../plan/pod-plan.ts";
+import type { ContainerProbeState, WaitingReason } from "../plan/pod-plan.ts";
 
 export interface ContainerStatusInput {
   container: Container;
@@ -14,7 +14,7 @@ export interface ContainerStatusInput {
   sandboxId?: string;
   /** Why it waits, from the plan or from the last try to start it. */
   waiting?: WaitingReason;
-  verdict?: ProbeVerdict;
+  verdict?: ContainerProbeState;
   /** A postStart hook that has not ended keeps the container from being ready. */
   isPostStartPending: boolean;
   /** By container id: what the container left behind as its last words. */

@@ -1,0 +1,342 @@
+import type { Pod, PodStatus } from "../api/pod.ts";
+import type { ObservedRuntime } from "../model/container-runtime.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
+import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
+import { rejectedStatus } from "../status/compute-pod-status.ts";
+import { formatTime } from "../status/container-status.ts";
+import { PodCache } from "./pod-cache.ts";
+import { type Completion, PodWorker, type PodWorkerDeps, type WantedPod } from "./pod-worker.ts";
+
+/** Why the node will not run a pod, in the words of its status. */
+export interface Rejection {
+  reason: string;
+  message: string;
+}
+
+export interface KubeletDeps
+  extends Pick<PodWorkerDeps, "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "repoDigests"> {
+  runtime: ObservedRuntime;
+  /** Revision hashes, QoS class and the like of one pod. @throws when the pod cannot be done on this engine */
+  toWanted: (desired: DesiredPod, objects: ObjectIndex) => WantedPod;
+  /**
+   * Which of the wanted pods the node refuses. Pure; `running` are the pods that already have their place.
+   */
+  admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, Rejection>;
+  /** Whether two pods cannot run at the same time (a host port of both): the later one waits for the end of the other. */
+  conflict: (a: Pod, b: Pod) => boolean;
+  completions: CompletionStore;
+  /** Longest time between two lists of all containers. Unit: milliseconds. */
+  relistPeriodMs: number;
+}
+
+/** Remembers how pods ended, across our restarts and those of the machine. */
+export interface CompletionStore {
+  get(uid: PodUID): Completion | undefined;
+  /** undefined forgets. */
+  set(uid: PodUID, completion: Completion | undefined): void;
+}
+
+/** A wanted pod without a worker of its own: refused, or waiting for somebody to leave. */
+type Outsider = { rejection: Rejection; since: Date } | { waitsFor: string };
+
+/**
+ * The loop: desired state and observations in, pod workers told what is wanted. One worker for each pod; a pod whose
+ * name or host port is still held by one that is leaving waits for it [U16].
+ */
+export class Kubelet {
+  readonly #deps: KubeletDeps;
+  readonly #cache: PodCache;
+  readonly #workers = new Map<PodUID, PodWorker>();
+  readonly #outsiders = new Map<PodUID, Outsider>();
+  readonly #stop = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  #mayRemoveOrphans = false;
+  #isSynced = false;
+  #engineTrouble: Error | undefined;
+  #lastListAtMs: number;
+  #cancelRelist: (() => void) | undefined;
+  #relisting: Promise<void> | undefined;
+  #revision = 0;
+  /** Rendered pods by uid: the same object as long as nothing changed. */
+  readonly #rendered = new Map<PodUID, { pod: Pod; status: PodStatus; full: Pod }>();
+  /** Statuses of pods nothing was done for yet. */
+  readonly #pending = new Map<PodUID, PodStatus>();
+  #podList: readonly Pod[] | undefined;
+
+  constructor(deps: KubeletDeps) {
+    this.#deps = deps;
+    this.#lastListAtMs = deps.clock.monotonicMs();
+    this.#cache = new PodCache({
+      runtime: deps.runtime,
+      clock: deps.clock,
+      onChange: (uid) => this.#onObserved(uid),
+    });
+  }
+
+  /** Begins to listen to the engine. Nothing is done to any pod before the first complete look. */
+  start(): void {
+    void this.#deps.runtime.watch({
+      onOpen: () => this.#resync(),
+      onEvent: (event) => {
+        // A look that fails means a lost engine: the resync after that looks at everything.
+        this.#cache.handleEvent(event).catch(() => {});
+      },
+      onLost: (error) => this.#noteTrouble(error),
+      signal: this.#stop.signal,
+    });
+  }
+
+  /**
+   * What should run from now on. Complete: a pod that is not in it is removed.
+   * @param isComplete every source has spoken: containers of ours that belong to no pod are orphans.
+   */
+  setDesired(desired: DesiredState, isComplete: boolean): void {
+    this.#desired = desired;
+    this.#mayRemoveOrphans = isComplete;
+    this.#reconcile();
+  }
+
+  /** Lets go of everything; pods go on running. */
+  stop(): void {
+    this.#stop.abort(new Error("kubelet-ts is stopping"));
+    this.#cancelRelist?.();
+    for (const worker of this.#workers.values()) worker.abandon();
+  }
+
+  /** Grows with every change of what {@link pods} answers. */
+  get podsRevision(): number {
+    return this.#revision;
+  }
+
+  /** Every wanted pod with its status, by namespace and name. An unchanged pod is the same object as before. */
+  pods(): readonly Pod[] {
+    this.#podList ??= this.#desired.pods.map(({ pod }) => this.#render(pod));
+    return this.#podList;
+  }
+
+  worker(uid: PodUID): PodWorker | undefined {
+    return this.#workers.get(uid);
+  }
+
+  workers(): Iterable<PodWorker> {
+    return this.#workers.values();
+  }
+
+  rejection(uid: PodUID): Rejection | undefined {
+    const outsider = this.#outsiders.get(uid);
+    return outsider && "rejection" in outsider ? outsider.rejection : undefined;
+  }
+
+  /** undefined while all is well; else why the engine cannot be followed. */
+  get trouble(): string | undefined {
+    if (this.#engineTrouble) return this.#engineTrouble.message;
+    const silentMs = this.#deps.clock.monotonicMs() - this.#lastListAtMs;
+    if (silentMs <= 3 * this.#deps.relistPeriodMs) return undefined;
+    return `containers were last listed ${Math.round(silentMs / 1000)} s ago`;
+  }
+
+  get isSynced(): boolean {
+    return this.#isSynced;
+  }
+
+  /** Calls back after every change of status, of the set of pods, or of the engine's health. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #onObserved(uid: PodUID): void {
+    const worker = this.#workers.get(uid);
+    if (worker) worker.wake();
+    else if (this.#isSynced) this.#sweepOrphans();
+  }
+
+  /** After each (re)connection: look at everything, then go on. */
+  #resync(): void {
+    const attempt = async () => {
+      await this.#relist(true);
+      if (!this.#isSynced) {
+        this.#isSynced = true;
+        this.#deps.logger.debug("Containers of this node were looked at");
+      }
+      for (const worker of this.#workers.values()) worker.retryNow();
+      this.#reconcile();
+    };
+    attempt().catch((error: Error) => this.#noteTrouble(error));
+  }
+
+  async #relist(full: boolean): Promise<void> {
+    // One at a time; a full one is never left out because a light one is under way.
+    while (this.#relisting) await this.#relisting.catch(() => {});
+    this.#cancelRelist?.();
+    try {
+      this.#relisting = this.#cache.relist(full, this.#stop.signal);
+      await this.#relisting;
+      this.#lastListAtMs = this.#deps.clock.monotonicMs();
+      this.#noteRecovery();
+    } finally {
+      this.#relisting = undefined;
+      if (!this.#stop.signal.aborted) {
+        const delayMs = this.#isSynced || !full ? this.#deps.relistPeriodMs : 1000;
+        this.#cancelRelist = this.#deps.clock.schedule(delayMs, () => this.#relistAsNet());
+      }
+    }
+  }
+
+  #relistAsNet(): void {
+    if (!this.#isSynced) return this.#resync();
+    this.#relist(false).then(
+      () => this.#sweepOrphans(),
+      (error: Error) => this.#noteTrouble(error),
+    );
+  }
+
+  #noteTrouble(error: Error): void {
+    if (this.#stop.signal.aborted) return;
+    if (this.#engineTrouble?.message !== error.message) this.#deps.logger.error(error.message);
+    this.#engineTrouble = error;
+    this.#changed();
+  }
+
+  #noteRecovery(): void {
+    if (!this.#engineTrouble) return;
+    this.#engineTrouble = undefined;
+    this.#deps.logger.info("The Docker engine answers again");
+    this.#changed();
+  }
+
+  /** Brings the set of workers in line with what is wanted. */
+  #reconcile(): void {
+    if (!this.#isSynced || this.#stop.signal.aborted) return;
+    const wantedUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
+    for (const [uid, worker] of this.#workers) if (!wantedUids.has(uid)) worker.remove();
+
+    const running = new Set([...this.#workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
+    for (const uid of this.#cache.uids()) if (wantedUids.has(uid)) running.add(uid);
+    const rejections = this.#deps.admit(this.#desired.pods, running);
+    const before = new Map(this.#outsiders);
+    this.#outsiders.clear();
+    for (const desired of this.#desired.pods) this.#place(desired, rejections.get(desired.pod.metadata.uid!), before);
+    this.#sweepOrphans();
+    this.#changed();
+  }
+
+  #place(desired: DesiredPod, rejection: Rejection | undefined, before: ReadonlyMap<PodUID, Outsider>): void {
+    const { clock, logger } = this.#deps;
+    const uid = desired.pod.metadata.uid!;
+    const fullName = podFullName(desired.pod.metadata);
+    const refuse = (why: Rejection) => {
+      const known = before.get(uid);
+      const isNews = !(known && "rejection" in known && known.rejection.message === why.message);
+      if (isNews) logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.message}`);
+      this.#outsiders.set(uid, { rejection: why, since: isNews ? clock.now() : (known as { since: Date }).since });
+      this.#workers.get(uid)?.remove();
+    };
+    if (rejection) return refuse(rejection);
+    const own = this.#workers.get(uid);
+    const holder = own?.isRemoving ? own : this.#findHolder(desired.pod, uid, fullName);
+    if (holder) {
+      this.#outsiders.set(uid, { waitsFor: podFullName(holder.ref) });
+      return;
+    }
+    let wanted: WantedPod;
+    try {
+      wanted = this.#deps.toWanted(desired, this.#desired);
+    } catch (error) {
+      return refuse({ reason: "Unsupported", message: (error as Error).message });
+    }
+    (own ?? this.#hire(uid, desired.pod)).want(wanted);
+  }
+
+  /** Who leaves, but still holds the name or a host port. */
+  #findHolder(pod: Pod, uid: PodUID, fullName: PodFullName): PodWorker | undefined {
+    for (const [otherUid, worker] of this.#workers) {
+      if (otherUid === uid || !worker.isRemoving) continue;
+      if (podFullName(worker.ref) === fullName) return worker;
+      if (worker.wanted && this.#deps.conflict(pod, worker.wanted.pod)) return worker;
+    }
+    return undefined;
+  }
+
+  #hire(uid: PodUID, { metadata }: { metadata: Pod["metadata"] }): PodWorker {
+    const { completions } = this.#deps;
+    const ref = { uid, name: metadata.name ?? "", namespace: metadata.namespace ?? "default" };
+    const worker = new PodWorker(
+      ref,
+      {
+        ...this.#deps,
+        cache: this.#cache,
+        onStatus: () => this.#changed(),
+        onCompletion: (_, completion) => completions.set(uid, completion),
+        onGone: () => this.#onGone(uid),
+      },
+      completions.get(uid),
+    );
+    this.#workers.set(uid, worker);
+    return worker;
+  }
+
+  #onGone(uid: PodUID): void {
+    this.#workers.delete(uid);
+    this.#rendered.delete(uid);
+    this.#pending.delete(uid);
+    this.#deps.completions.set(uid, undefined);
+    // Its successor, or one that waited for its port, may start now.
+    this.#reconcile();
+  }
+
+  /** Containers of ours whose pod nobody wants [U17]. */
+  #sweepOrphans(): void {
+    if (!this.#mayRemoveOrphans || !this.#isSynced) return;
+    const wanted = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid));
+    for (const uid of [...this.#cache.uids()]) {
+      if (this.#workers.has(uid) || (wanted.has(uid) && !this.rejection(uid))) continue;
+      const ref = this.#cache.refOf(uid);
+      if (!ref) continue;
+      this.#deps.logger.info(`Removing pod "${podFullName(ref)}": no manifest describes it`);
+      this.#hire(uid, { metadata: ref }).remove();
+    }
+  }
+
+  #changed(): void {
+    this.#revision++;
+    this.#podList = undefined;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #render(pod: Pod): Pod {
+    const uid = pod.metadata.uid!;
+    const status = this.#statusOf(pod);
+    const cached = this.#rendered.get(uid);
+    if (cached && cached.pod === pod && cached.status === status) return cached.full;
+    const full: Pod = { ...pod, status };
+    this.#rendered.set(uid, { pod, status, full });
+    return full;
+  }
+
+  #statusOf(pod: Pod): PodStatus {
+    const uid = pod.metadata.uid!;
+    const outsider = this.#outsiders.get(uid);
+    if (outsider && "rejection" in outsider) {
+      const { rejection, since } = outsider;
+      return rejectedStatus(rejection.reason, rejection.message, since);
+    }
+    const status = outsider ? undefined : this.#workers.get(uid)?.status;
+    if (status) {
+      this.#pending.delete(uid);
+      return status;
+    }
+    const message = outsider ? `waits until pod "${outsider.waitsFor}" is gone` : undefined;
+    const known = this.#pending.get(uid);
+    if (known && known.message === message) return known;
+    const lastTransitionTime = formatTime(this.#deps.clock.now());
+    const pending: PodStatus = {
+      phase: "Pending",
+      conditions: [{ type: "PodScheduled", status: "True", lastTransitionTime }],
+      ...(message !== undefined && { message }),
+    };
+    this.#pending.set(uid, pending);
+    return pending;
+  }
+}

@@ -1,0 +1,173 @@
+import type { Clock } from "../model/clock.ts";
+import type { Observed, ObservedRuntime, PodRef, RuntimeEvent } from "../model/container-runtime.ts";
+import type { PodUID } from "../model/identity.ts";
+import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import { byNewest, isTerminated } from "../plan/container-history.ts";
+
+/** Events after which inspect says something new. The rest (exec_*, attach, top, kill, …) leaves the state as it was. */
+const TELLING_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pause", "unpause", "update", "restart"]);
+
+export interface PodCacheDeps {
+  runtime: ObservedRuntime;
+  clock: Clock;
+  /** Something about this pod changed: its worker should look. */
+  onChange: (uid: PodUID) => void;
+}
+
+interface Entry {
+  observed: Observed;
+  /** As the list calls it; differs from the list when something changed unseen. */
+  running: boolean;
+}
+
+/**
+ * What the engine was last seen to hold, by pod. Every entry comes from an inspect, one at a time per container, so a
+ * late answer never overwrites a newer one; events and lists only say which containers to look at again.
+ */
+export class PodCache {
+  readonly #deps: PodCacheDeps;
+  readonly #entries = new Map<ContainerId, Entry>();
+  readonly #byPod = new Map<PodUID, Set<ContainerId>>();
+  readonly #snapshots = new Map<PodUID, PodSnapshot>();
+  /** Looks under way; `again` = something happened meanwhile. */
+  readonly #looking = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
+  readonly #exitedAtMs = new Map<ContainerId, number>();
+
+  constructor(deps: PodCacheDeps) {
+    this.#deps = deps;
+  }
+
+  /** Monotonic time at which each dead container ended. */
+  get exitedAtMs(): ReadonlyMap<ContainerId, number> {
+    return this.#exitedAtMs;
+  }
+
+  /** Every pod the engine holds something of. */
+  uids(): Iterable<PodUID> {
+    return this.#byPod.keys();
+  }
+
+  /** Never changed in place: a change makes a new snapshot. An unknown pod has an empty one. */
+  get(pod: PodRef): PodSnapshot {
+    return this.#snapshot(pod.uid) ?? { ...pod, sandboxes: [], containers: [] };
+  }
+
+  /** Who a pod is that only the engine knows of. */
+  refOf(uid: PodUID): PodRef | undefined {
+    const first = this.#byPod.get(uid)?.values().next().value;
+    return first === undefined ? undefined : this.#entries.get(first)?.observed.pod;
+  }
+
+  /**
+   * Lists everything and looks at what changed unseen: the net below the events.
+   * @param full look at every container again, after a time without events.
+   * @throws what the engine throws; the cache then stays as it was.
+   */
+  async relist(full: boolean, signal?: AbortSignal): Promise<void> {
+    const listed = await this.#deps.runtime.list(signal);
+    const seen = new Set(listed.map(({ id }) => id));
+    const suspects = listed
+      .filter(({ id, state }) => {
+        const entry = this.#entries.get(id);
+        return full || !entry || entry.running !== (state === "running" || state === "paused");
+      })
+      .map(({ id }) => id);
+    for (const id of this.#entries.keys()) if (!seen.has(id)) suspects.push(id);
+    await inParallel(suspects, 16, (id) => this.observe(id, signal));
+  }
+
+  /** Takes an event of the engine. @returns when the cache knows. */
+  async handleEvent(event: RuntimeEvent): Promise<void> {
+    if (!TELLING_ACTIONS.has(event.action)) return;
+    // Our own start was already looked at; its event says nothing new. A `die` in between has its own event.
+    if (event.action === "start" && this.#entries.get(event.id)?.running && !this.#looking.has(event.id)) return;
+    await this.observe(event.id);
+  }
+
+  /** Looks at one container now (or once more, when a look is under way). */
+  async observe(id: ContainerId, signal?: AbortSignal): Promise<void> {
+    const current = this.#looking.get(id);
+    if (current) {
+      current.again = true;
+      return current.done;
+    }
+    const look = { again: true, done: Promise.resolve() };
+    this.#looking.set(id, look);
+    look.done = (async () => {
+      try {
+        while (look.again) {
+          look.again = false;
+          this.#put(id, await this.#deps.runtime.inspect(id, signal));
+        }
+      } finally {
+        this.#looking.delete(id);
+      }
+    })();
+    return look.done;
+  }
+
+  #put(id: ContainerId, observed: Observed | undefined): void {
+    const before = this.#entries.get(id);
+    const uid = observed?.pod.uid ?? before?.observed.pod.uid;
+    if (uid === undefined) return;
+    if (observed) {
+      this.#entries.set(id, { observed, running: isUp(observed) });
+      const ids = this.#byPod.get(uid) ?? new Set();
+      this.#byPod.set(uid, ids.add(id));
+      if (observed.kind === "container") this.#noteExit(observed.container, before);
+    } else {
+      this.#entries.delete(id);
+      this.#exitedAtMs.delete(id);
+      const ids = this.#byPod.get(uid);
+      ids?.delete(id);
+      if (ids?.size === 0) this.#byPod.delete(uid);
+    }
+    this.#snapshots.delete(uid);
+    this.#deps.onChange(uid);
+  }
+
+  #noteExit(container: ContainerSnapshot, before: Entry | undefined): void {
+    if (!isTerminated(container)) {
+      this.#exitedAtMs.delete(container.id);
+      return;
+    }
+    if (this.#exitedAtMs.has(container.id)) return;
+    const { clock } = this.#deps;
+    // Seen alive before: it ended just now. Otherwise the engine's wall clock has to be believed, never the future.
+    const agoMs = before?.running
+      ? 0
+      : Math.max(0, clock.now().getTime() - (container.finishedAt ?? container.createdAt).getTime());
+    this.#exitedAtMs.set(container.id, clock.monotonicMs() - agoMs);
+  }
+
+  #snapshot(uid: PodUID): PodSnapshot | undefined {
+    const cached = this.#snapshots.get(uid);
+    if (cached) return cached;
+    const ref = this.refOf(uid);
+    if (!ref) return undefined;
+    const snapshot: PodSnapshot = { ...ref, sandboxes: [], containers: [] };
+    for (const id of this.#byPod.get(uid) ?? []) {
+      const observed = this.#entries.get(id)?.observed;
+      if (observed?.kind === "sandbox") snapshot.sandboxes.push(observed.sandbox);
+      else if (observed) snapshot.containers.push(observed.container);
+    }
+    snapshot.sandboxes.sort((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || b.attempt - a.attempt);
+    snapshot.containers.sort(byNewest);
+    this.#snapshots.set(uid, snapshot);
+    return snapshot;
+  }
+}
+
+const isUp = (observed: Observed) =>
+  observed.kind === "sandbox" ? observed.sandbox.state === "ready" : observed.container.state === "running";
+
+/** Runs `work` on every item, at most `width` at a time; the first failure is thrown after those under way have ended. */
+async function inParallel<T>(items: readonly T[], width: number, work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    while (next < items.length) await work(items[next++]!);
+  };
+  const results = await Promise.allSettled(Array.from({ length: Math.min(width, items.length) }, lane));
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed) throw failed.reason;
+}

@@ -1,0 +1,69 @@
+import type { Container, Pod } from "../api/pod.ts";
+import type { ObjectIndex } from "./desired-pod.ts";
+import type { PodUID } from "./identity.ts";
+import type { ContainerId, ContainerSnapshot } from "./pod-snapshot.ts";
+
+/** A pod as its worker has things done to it: the spec of one revision and the objects it may refer to. */
+export interface PodRequest {
+  pod: Pod;
+  objects: ObjectIndex;
+  /** Label values by which a later look recognises this revision. */
+  sandboxHash: string;
+}
+
+export interface StartContainerRequest extends PodRequest {
+  container: Container;
+  isInit: boolean;
+  restartCount: number;
+  hash: string;
+  sandboxId: ContainerId;
+  /** Of the sandbox, IPv4 first; empty with host networking. */
+  podIps: readonly string[];
+}
+
+/**
+ * A step towards a running container failed in a way the status has a name for: `ErrImagePull`,
+ * `CreateContainerConfigError`, `CreateContainerError`, `RunContainerError`, `FailedMount`, `FailedCreatePodSandBox`…
+ */
+export class PodStepError extends Error {
+  override readonly name = "PodStepError";
+  readonly reason: string;
+  /** When another try makes sense; absent = the caller's own back-off. Unit: milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(reason: string, message: string, options?: { retryAfterMs?: number | undefined; cause?: unknown }) {
+    super(message, options?.cause === undefined ? undefined : { cause: options.cause });
+    this.reason = reason;
+    this.retryAfterMs = options?.retryAfterMs;
+  }
+}
+
+/** Everything a pod worker has done: each call is one step, may be repeated, and ends early when `signal` aborts. */
+export interface PodServices {
+  /** Volumes, pod cgroup, sandbox with its network and files. @returns the id of the running sandbox. @throws PodStepError */
+  createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId>;
+  stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void>;
+  /** Makes sure the image is there: the slow part of a start, which needs no turn. @throws PodStepError */
+  pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void>;
+  /** Creates and starts. The id is reported as soon as there is one. @throws PodStepError */
+  startContainer(
+    request: StartContainerRequest,
+    onCreated: (id: ContainerId) => void,
+    signal: AbortSignal,
+  ): Promise<ContainerId>;
+  /** Runs the postStart hook to its end. @throws when the hook failed (the event is already recorded) */
+  runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void>;
+  /** preStop hook and stop, together within the grace period. `pod` is absent for a container nobody wants any more. */
+  killContainer(
+    request: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
+    signal: AbortSignal,
+  ): Promise<void>;
+  removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void>;
+  removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void>;
+  /** Brings files made from ConfigMaps, Secrets and the pod's own metadata up to date. @throws PodStepError */
+  refreshVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
+  /** The last words of a dead container, "" when it had none. */
+  readTerminationMessage(container: ContainerSnapshot, pod: Pod | undefined, signal: AbortSignal): Promise<string>;
+  /** After the last container is gone: volumes, directories, cgroup, log links. */
+  tearDown(uid: PodUID, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void>;
+}

@@ -1,0 +1,66 @@
+import type { DockerClient } from "../docker/docker-client.ts";
+import { isNotFound } from "../docker/docker-error.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../model/container-runtime.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import { toObserved } from "./inspect-to-snapshot.ts";
+import { isOwned, LABEL, type Owner, toOwnershipFilter } from "./labels.ts";
+
+/** Pauses between two tries to get the event stream back. */
+const RECONNECT_MS = [50, 100, 250, 500, 1000, 2000];
+
+/** The part of one Docker engine that carries our ownership labels. */
+export class DockerRuntime implements ObservedRuntime {
+  readonly #client: DockerClient;
+  readonly #owner: Owner;
+  readonly #clock: Clock;
+
+  constructor(client: DockerClient, owner: Owner, clock: Clock) {
+    this.#client = client;
+    this.#owner = owner;
+    this.#clock = clock;
+  }
+
+  async list(signal?: AbortSignal): Promise<Listed[]> {
+    const filters = { label: toOwnershipFilter(this.#owner) };
+    const containers = await this.#client.listContainers({ all: true, filters }, { signal });
+    return containers.map(({ Id, State, Labels }) => ({ id: Id, podUid: Labels[LABEL.podUid] ?? "", state: State }));
+  }
+
+  async inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined> {
+    try {
+      const inspect = await this.#client.inspectContainer(id, { signal });
+      return isOwned(inspect.Config.Labels, this.#owner) ? toObserved(inspect) : undefined;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async watch({ onOpen, onEvent, onLost, signal }: WatchOptions): Promise<void> {
+    let failures = 0;
+    let cursor: string | undefined;
+    const filters = { type: ["container"], label: toOwnershipFilter(this.#owner) };
+    while (!signal.aborted) {
+      try {
+        // A new connection to an engine that may be another version by now.
+        if (failures > 0) await this.#client.connect({ signal });
+        const opened = () => {
+          failures = 0;
+          onOpen();
+        };
+        for await (const event of this.#client.events({ filters, since: cursor, signal, onOpen: opened })) {
+          cursor = event.cursor;
+          onEvent({ id: event.id, action: event.action });
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        if (failures === 0) onLost(error as Error);
+      }
+      if (signal.aborted) return;
+      const pauseMs = RECONNECT_MS[Math.min(failures, RECONNECT_MS.length - 1)]!;
+      failures++;
+      await this.#clock.sleep(pauseMs, signal).catch(() => {});
+    }
+  }
+}

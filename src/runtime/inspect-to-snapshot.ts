@@ -1,0 +1,82 @@
+import type { ContainerInspect } from "../docker/container-schema.ts";
+import type { Observed, PodRef } from "../model/container-runtime.ts";
+import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../model/pod-snapshot.ts";
+import { parseContainerLabels } from "./labels.ts";
+
+/** Docker's "never" for a time. */
+const NEVER = "0001-01-01";
+
+function toDate(text: string): Date | undefined {
+  if (text === "" || text.startsWith(NEVER)) return undefined;
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}
+
+/** A paused container is alive: pausing is somebody's business, not ours [oracle C 47]. */
+function toState(inspect: ContainerInspect): ContainerState {
+  const { Status, Running, Dead } = inspect.State;
+  if (Running && !Dead) return "running";
+  if (Status === "created") return "created";
+  if (Status === "exited" || Status === "dead" || Status === "removing" || Dead) return "exited";
+  return Status === "restarting" ? "running" : "unknown";
+}
+
+/**
+ * What an inspect says of a pod's container or sandbox; undefined for a container that is no part of a pod.
+ * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others [P107].
+ */
+export function toObserved(inspect: ContainerInspect): Observed | undefined {
+  const labels = inspect.Config.Labels;
+  const parsed = parseContainerLabels(labels);
+  if (!parsed) return undefined;
+  const pod: PodRef = { uid: parsed.podUid, name: parsed.podName, namespace: parsed.podNamespace };
+  const createdAt = toDate(inspect.Created) ?? new Date(0);
+  if (parsed.type === "podsandbox") {
+    const isUp = inspect.State.Running && !inspect.State.Dead;
+    const sandbox: SandboxSnapshot = {
+      id: inspect.Id,
+      state: isUp ? "ready" : "notready",
+      attempt: parsed.attempt,
+      hash: parsed.hash,
+      createdAt,
+      ips: isUp ? toIps(inspect) : [],
+      hostNetwork: inspect.HostConfig.NetworkMode === "host",
+      pid: inspect.State.Pid,
+      labels,
+    };
+    return { kind: "sandbox", pod, sandbox };
+  }
+  const startedAt = toDate(inspect.State.StartedAt);
+  const state = toState(inspect);
+  const finishedAt = state === "running" ? undefined : toDate(inspect.State.FinishedAt);
+  const container: ContainerSnapshot = {
+    id: inspect.Id,
+    name: parsed.containerName,
+    sandboxId: parsed.sandboxId,
+    state,
+    restartCount: parsed.restartCount,
+    hash: parsed.hash,
+    image: labels[IMAGE_REFERENCE_LABEL] ?? inspect.Config.Image,
+    imageId: inspect.Image,
+    createdAt,
+    ...(startedAt && { startedAt }),
+    ...(finishedAt && { finishedAt }),
+    exitCode: state === "running" ? 0 : inspect.State.ExitCode,
+    oomKilled: inspect.State.OOMKilled,
+    error: inspect.State.Error,
+    pid: inspect.State.Pid,
+    paused: inspect.State.Paused,
+    labels,
+  };
+  return { kind: "container", pod, container };
+}
+
+/** Images are passed to Docker by id; what the manifest called them is kept here. */
+export const IMAGE_REFERENCE_LABEL = "annotation.kubelet-ts.io/image";
+
+function toIps(inspect: ContainerInspect): string[] {
+  const networks = Object.values(inspect.NetworkSettings.Networks).filter((network) => network !== null);
+  const v4 = networks.map(({ IPAddress }) => IPAddress);
+  const v6 = networks.map(({ GlobalIPv6Address }) => GlobalIPv6Address);
+  return [...v4, ...v6].filter((ip) => ip !== "");
+}
