@@ -128,7 +128,10 @@ export interface HostConfig extends ContainerResources {
 }
 
 export interface EndpointConfig {
+  /** Further names in a network of its own DNS; the default bridge has none and refuses them. */
   Aliases?: string[];
+  /** A fixed address; only in a network with a subnet of its own. */
+  IPAMConfig?: { IPv4Address?: string; IPv6Address?: string };
 }
 
 /** Body of `POST /containers/create`; the container's name travels in the query. */

@@ -100,7 +100,8 @@ export function computeOomScoreAdj(pod: Pod, container: Container, nodeMemoryByt
   };
   const score = scoreOf(container);
   // A sidecar must not die before the containers it serves.
-  const isSidecar = container.restartPolicy === "Always" && pod.spec.initContainers?.includes(container);
+  const isSidecar =
+    container.restartPolicy === "Always" && pod.spec.initContainers?.some(({ name }) => name === container.name);
   return isSidecar ? Math.min(score, ...pod.spec.containers.map(scoreOf)) : score;
 }
 

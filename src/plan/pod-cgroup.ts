@@ -1,0 +1,197 @@
+import type { Pod } from "../api/pod.ts";
+import { quantityToWhole } from "../api/quantity.ts";
+import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares, toCpuWeight } from "./cpu-shares.ts";
+import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
+import { computeQosClass, type QosClass } from "./qos-class.ts";
+
+type CgroupDriver = EngineInfo["cgroupDriver"];
+
+/** Names below the cgroup root, outermost first, e.g. `["kubepods", "burstable", "pod<uid>"]`. */
+export type CgroupName = readonly string[];
+
+const KUBEPODS = "kubepods";
+
+/** Cgroup of a QoS class; Guaranteed pods stand directly under `kubepods`. Source: kubelet's qosContainerManager. */
+export const toQosCgroupName = (qosClass: QosClass): CgroupName =>
+  qosClass === "Guaranteed" ? [KUBEPODS] : [KUBEPODS, qosClass.toLowerCase()];
+
+/** Cgroup of a pod; its sandbox and all its containers are in it. */
+export const toPodCgroupName = (uid: string, qosClass: QosClass): CgroupName => [
+  ...toQosCgroupName(qosClass),
+  `pod${uid}`,
+];
+
+/** A slice spells its parents out, so `-` inside a part is written `_`. */
+const toSlicePart = (part: string) => part.replaceAll("-", "_");
+
+/**
+ * Path of a cgroup below the mount of its hierarchy, with a leading slash: `/kubepods/burstable/pod<uid>`, or under
+ * systemd `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice`.
+ * @param root `--cgroup-root`; "" for the top.
+ */
+export function toCgroupPath(name: CgroupName, driver: CgroupDriver, root = ""): string {
+  const rootParts = root.split("/").filter(Boolean);
+  if (driver === "cgroupfs") return `/${[...rootParts, ...name].join("/")}`;
+  const slices = name.map(
+    (_, index) =>
+      `${name
+        .slice(0, index + 1)
+        .map(toSlicePart)
+        .join("-")}.slice`,
+  );
+  return `/${[...rootParts, ...slices].join("/")}`;
+}
+
+/**
+ * What Docker takes as CgroupParent: a path with cgroupfs, the bare name of the slice with systemd (moby#20310, #12849).
+ */
+export function toCgroupParent(name: CgroupName, driver: CgroupDriver, root = ""): string {
+  const path = toCgroupPath(name, driver, root);
+  return driver === "cgroupfs" ? path : path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Bounds of a cgroup; what is absent is left as the kernel made it. */
+export interface CgroupLimits {
+  /** cgroup v1 weight, 2…262144. */
+  cpuShares?: number;
+  /** Microseconds per period; -1 is no limit. */
+  cpuQuotaUs?: number;
+  cpuPeriodUs?: number;
+  /** -1 is no limit. */
+  memoryBytes?: number;
+  /** Bytes of swap alone. Only where memory is bounded, or on cgroup v2. */
+  swapBytes?: number;
+  /** -1 is no limit. */
+  pids?: number;
+  /** Bytes by the kernel's page size name, e.g. `2MB`. */
+  hugePageBytes?: Readonly<Record<string, number>>;
+}
+
+/** One file to write. `controller` is the v1 hierarchy (`cpu`, `memory`, `pids`, `hugetlb`), unused on v2. */
+export interface CgroupWrite {
+  controller: "cpu" | "memory" | "pids" | "hugetlb";
+  file: string;
+  value: string;
+}
+
+export interface PodCgroupSettings {
+  cpuCfsQuota: boolean;
+  cpuCfsQuotaPeriodMs: number;
+  /** -1 is no limit. */
+  podPidsLimit: number;
+  memorySwap: "NoSwap" | "LimitedSwap";
+}
+
+/** `hugepages-2Mi` is `2MB` in the kernel's file names, which count in powers of two as well. */
+export function toHugePageSizeName(resourceName: string): string {
+  const bytes = quantityToWhole(resourceName.slice("hugepages-".length));
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let [size, unit] = [bytes, 0];
+  while (size >= 1024 && size % 1024 === 0 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
+  return `${size}${units[unit]}`;
+}
+
+/**
+ * Bounds of the pod as a whole [X6 M14]. CPU and memory of a Burstable pod are bounded only when all its containers are
+ * (or the pod itself names a limit), else one without would be bound by the limits of the others.
+ * Source: kubelet's ResourceConfigForPod.
+ */
+export function computePodCgroupLimits(pod: Pod, settings: PodCgroupSettings): CgroupLimits {
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const isBounded = (amountIn: typeof cpuMillisOf) =>
+    amountIn(pod.spec.resources?.limits) > 0 || containers.every(({ resources }) => amountIn(resources.limits) > 0);
+
+  const qosClass = computeQosClass(pod);
+  const periodUs = settings.cpuCfsQuotaPeriodMs * 1000;
+  const cpuQuotaUs =
+    settings.cpuCfsQuota && isBounded(cpuMillisOf)
+      ? toCpuQuotaUs(computePodTotal(pod, "limits", cpuMillisOf), periodUs)
+      : -1;
+  const memoryBytes = isBounded(memoryBytesOf) ? computePodTotal(pod, "limits", memoryBytesOf) : -1;
+  const maySwap = settings.memorySwap === "LimitedSwap" && qosClass === "Burstable";
+  return {
+    cpuShares: qosClass === "BestEffort" ? MIN_CPU_SHARES : toCpuShares(computePodTotal(pod, "requests", cpuMillisOf)),
+    cpuPeriodUs: periodUs,
+    cpuQuotaUs,
+    memoryBytes,
+    ...(!maySwap && { swapBytes: 0 }),
+    pids: settings.podPidsLimit > 0 ? settings.podPidsLimit : -1,
+    hugePageBytes: computeHugePageLimits(pod),
+  };
+}
+
+function computeHugePageLimits(pod: Pod): Record<string, number> {
+  const everyone = [...(pod.spec.initContainers ?? []), ...pod.spec.containers, pod.spec];
+  const names = new Set(everyone.flatMap(({ resources }) => hugePageNamesOf(resources?.limits)));
+  return Object.fromEntries(
+    [...names].map((name) => [
+      toHugePageSizeName(name),
+      computePodTotal(pod, "limits", (list) => quantityToWhole(list?.[name] ?? "0")),
+    ]),
+  );
+}
+
+/**
+ * Weights of `kubepods` and of the QoS classes: all pods together weigh what the node has, Burstable pods what they
+ * request together, BestEffort pods get what is left over. Source: kubelet's qosContainerManager.
+ */
+export function computeQosCgroups(
+  pods: readonly Pod[],
+  node: Pick<NodeInfo, "cpuCount">,
+): { name: CgroupName; limits: CgroupLimits }[] {
+  const burstable = pods.filter((pod) => computeQosClass(pod) === "Burstable");
+  const millis = burstable.reduce((sum, pod) => sum + computePodTotal(pod, "requests", cpuMillisOf), 0);
+  return [
+    { name: toQosCgroupName("Guaranteed"), limits: { cpuShares: toCpuShares(node.cpuCount * 1000) } },
+    { name: toQosCgroupName("Burstable"), limits: { cpuShares: toCpuShares(millis) } },
+    { name: toQosCgroupName("BestEffort"), limits: { cpuShares: MIN_CPU_SHARES } },
+  ];
+}
+
+/**
+ * The files of a cgroup v1 that put `limits` into force, in an order in which each may be raised and lowered: memory
+ * before memory plus swap when it is lowered is refused by the kernel, so the writer tries the pair again reversed.
+ */
+export function toCgroupV1Writes(limits: CgroupLimits): CgroupWrite[] {
+  const writes: CgroupWrite[] = [];
+  const add = (controller: CgroupWrite["controller"], file: string, value: number | undefined) => {
+    if (value !== undefined) writes.push({ controller, file, value: String(value) });
+  };
+  add("cpu", "cpu.shares", limits.cpuShares);
+  add("cpu", "cpu.cfs_period_us", limits.cpuPeriodUs);
+  add("cpu", "cpu.cfs_quota_us", limits.cpuQuotaUs);
+  add("memory", "memory.limit_in_bytes", limits.memoryBytes);
+  if (limits.pids !== undefined) {
+    writes.push({ controller: "pids", file: "pids.max", value: limits.pids < 0 ? "max" : String(limits.pids) });
+  }
+  for (const [size, bytes] of Object.entries(limits.hugePageBytes ?? {})) {
+    add("hugetlb", `hugetlb.${size}.limit_in_bytes`, bytes);
+  }
+  return writes;
+}
+
+const orMax = (value: number) => (value < 0 ? "max" : String(value));
+
+/** The files of a cgroup v2 that put `limits` into force. */
+export function toCgroupV2Writes(limits: CgroupLimits): CgroupWrite[] {
+  const { cpuShares, cpuQuotaUs, cpuPeriodUs = 100_000, memoryBytes, swapBytes, pids } = limits;
+  return [
+    ...(cpuShares === undefined
+      ? []
+      : [{ controller: "cpu", file: "cpu.weight", value: String(toCpuWeight(cpuShares)) } as const]),
+    ...(cpuQuotaUs === undefined
+      ? []
+      : [{ controller: "cpu", file: "cpu.max", value: `${orMax(cpuQuotaUs)} ${cpuPeriodUs}` } as const]),
+    ...(memoryBytes === undefined
+      ? []
+      : [{ controller: "memory", file: "memory.max", value: orMax(memoryBytes) } as const]),
+    ...(swapBytes === undefined
+      ? []
+      : [{ controller: "memory", file: "memory.swap.max", value: orMax(swapBytes) } as const]),
+    ...(pids === undefined ? [] : [{ controller: "pids", file: "pids.max", value: orMax(pids) } as const]),
+    ...Object.entries(limits.hugePageBytes ?? {}).map(
+      ([size, bytes]) => ({ controller: "hugetlb", file: `hugetlb.${size}.max`, value: String(bytes) }) as const,
+    ),
+  ];
+}

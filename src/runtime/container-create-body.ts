@@ -1,0 +1,152 @@
+import type { Container, Pod } from "../api/pod.ts";
+import type { ContainerCreateBody, HostConfig } from "../docker/container-create-body.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Mount } from "../model/mount.ts";
+import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { computeMounts } from "./container-mounts.ts";
+import { type Owner, toContainerLabels } from "./labels.ts";
+import { toContainerLogPath } from "./log-paths.ts";
+import {
+  clampOomScoreAdj,
+  computeContainerLimits,
+  computeDeviceRequests,
+  computeOomScoreAdj,
+  computePidsLimit,
+  type ResourceSettings,
+} from "./resources.ts";
+import {
+  type CgroupSettings,
+  computeCgroupParent,
+  computeRuntime,
+  computeUsernsMode,
+  type LogSettings,
+  toLogConfig,
+} from "./sandbox-create-body.ts";
+import {
+  computeGroupAdd,
+  computeProcPaths,
+  computeSecurityContext,
+  computeSecurityOpt,
+  computeUser,
+} from "./security.ts";
+
+export interface ContainerRequest {
+  pod: Pod;
+  container: Container;
+  /** 0 for the first container of that name. */
+  restartCount: number;
+  sandboxId: string;
+  /** {@link computeContainerHash}. */
+  hash: string;
+  image: {
+    /** `sha256:…`: the very image that was pulled or found, whatever its tag means by now. */
+    id: string;
+    /** `Config.User` of the image, "" for none. */
+    user: string;
+  };
+  /** Complete and expanded, in order. */
+  env: readonly { name: string; value: string }[];
+  /** Expanded; absent or empty: what the image says. */
+  command?: readonly string[];
+  args?: readonly string[];
+  /** In the order of volumeMounts. */
+  mounts: readonly Mount[];
+  node: NodeInfo;
+  engine: EngineInfo;
+  owner: Owner;
+  paths: {
+    /** The pod's managed /etc/hosts; absent when there is none. */
+    hostsFile?: string;
+    /** File on the host for the termination message; absent when the manifest has no path for it. */
+    terminationLogFile?: string;
+    /** `<root-dir>/seccomp`. */
+    seccompRoot: string;
+    /** `--pod-logs-dir`; "" when there are no log links. */
+    podLogsDir: string;
+  };
+  settings: ResourceSettings & CgroupSettings & LogSettings & Pick<KubeletOptions, "seccompDefault">;
+  /** Reads a seccomp profile; throws as `readFileSync` does. */
+  readFile(path: string): string;
+}
+
+const HOSTS_PATH = "/etc/hosts";
+
+/** volumeMounts, then /etc/hosts unless a volume is mounted there, then the termination log. Source: kubelet. */
+function computeAllMounts({ container, mounts, paths }: ContainerRequest): Mount[] {
+  const all = [...mounts];
+  if (paths.hostsFile && !mounts.some(({ target }) => target === HOSTS_PATH)) {
+    all.push({ type: "bind", source: paths.hostsFile, target: HOSTS_PATH, readOnly: false });
+  }
+  if (paths.terminationLogFile && container.terminationMessagePath) {
+    const target = container.terminationMessagePath;
+    all.push({ type: "bind", source: paths.terminationLogFile, target, readOnly: false });
+  }
+  return all;
+}
+
+function toHostConfig(request: ContainerRequest): HostConfig {
+  const { pod, container, sandboxId, node, engine, settings } = request;
+  const context = computeSecurityContext(pod, container);
+  const groups = computeGroupAdd(pod);
+  const { Binds, Mounts } = computeMounts(computeAllMounts(request), engine);
+  const deviceRequests = computeDeviceRequests(container, engine);
+  const pidsLimit = computePidsLimit(settings);
+  const cgroupParent = computeCgroupParent(pod, engine, settings);
+  const usernsMode = computeUsernsMode(pod, engine);
+  const runtime = computeRuntime(pod, engine);
+  const sandbox = `container:${sandboxId}`;
+  const pidMode = pod.spec.hostPID ? "host" : pod.spec.shareProcessNamespace ? sandbox : "";
+  return {
+    NetworkMode: sandbox,
+    IpcMode: sandbox,
+    ...(pidMode && { PidMode: pidMode }),
+    ...(pod.spec.hostNetwork && { UTSMode: "host" }),
+    ...(usernsMode && { UsernsMode: usernsMode }),
+    ...(Binds.length > 0 && { Binds }),
+    ...(Mounts.length > 0 && { Mounts }),
+    ...(context.privileged && { Privileged: true }),
+    ...(context.readOnlyRootFilesystem && { ReadonlyRootfs: true }),
+    ...(context.capabilities?.add?.length && { CapAdd: context.capabilities.add }),
+    ...(context.capabilities?.drop?.length && { CapDrop: context.capabilities.drop }),
+    ...(groups.length > 0 && { GroupAdd: groups }),
+    SecurityOpt: computeSecurityOpt({ ...request, ...request.paths, ...settings }),
+    ...computeProcPaths(context, engine),
+    ...computeContainerLimits({ pod, container, node, settings }),
+    ...(pidsLimit !== undefined && { PidsLimit: pidsLimit }),
+    ...(deviceRequests.length > 0 && { DeviceRequests: deviceRequests }),
+    OomScoreAdj: clampOomScoreAdj(computeOomScoreAdj(pod, container, node.memoryBytes), engine),
+    ...(cgroupParent && { CgroupParent: cgroupParent }),
+    ...(runtime && { Runtime: runtime }),
+    LogConfig: toLogConfig(settings),
+    // Restarts and health are the kubelet's business (S133).
+    RestartPolicy: { Name: "no" },
+  };
+}
+
+/**
+ * One container of a pod, in the namespaces of its sandbox. Source: kubelet and dockershim 1.20.
+ * @throws MappingError with the reason and message for the container's status; UnsupportedError when this engine cannot
+ * do what the manifest asks.
+ */
+export function toContainerCreateBody(request: ContainerRequest): ContainerCreateBody {
+  const { pod, container, command = [], args = [] } = request;
+  const stopSignal = container.lifecycle?.stopSignal;
+  return {
+    Image: request.image.id,
+    User: computeUser(pod, container, request.image.user),
+    ...(command.length > 0 && { Entrypoint: [...command] }),
+    ...(args.length > 0 && { Cmd: [...args] }),
+    Env: request.env.map(({ name, value }) => `${name}=${value}`),
+    ...(container.workingDir && { WorkingDir: container.workingDir }),
+    ...(container.tty && { Tty: true }),
+    ...(container.stdin && { OpenStdin: true }),
+    ...(container.stdinOnce && { StdinOnce: true }),
+    ...(stopSignal && { StopSignal: stopSignal }),
+    Healthcheck: { Test: ["NONE"] },
+    Labels: toContainerLabels({
+      ...request,
+      logPath: toContainerLogPath(request.paths.podLogsDir, pod, container.name, request.restartCount),
+    }),
+    HostConfig: toHostConfig(request),
+  };
+}

@@ -1,0 +1,71 @@
+import type { MountPoint } from "../docker/container-create-body.ts";
+import type { Mount } from "../model/mount.ts";
+import type { EngineInfo } from "../model/node.ts";
+import { UnsupportedError } from "./mapping-error.ts";
+import { isApiAtLeast } from "./security.ts";
+
+const PROPAGATION = { HostToContainer: "rslave", Bidirectional: "rshared" } as const;
+
+/** Relative mount paths pass validation; they count from the root. Source: kubelet. */
+const toAbsolute = (target: string) => (target.startsWith("/") ? target : `/${target}`);
+
+/** `source:target[:ro][,rslave]`, dockershim's order of options. A volume does not start with the image's files. */
+function toBind({ type, source, target, readOnly, propagation }: Mount): string {
+  const options = [
+    ...(readOnly ? ["ro"] : []),
+    ...(propagation ? [PROPAGATION[propagation]] : []),
+    ...(type === "volume" ? ["nocopy"] : []),
+  ];
+  return [source, toAbsolute(target), ...(options.length > 0 ? [options.join(",")] : [])].join(":");
+}
+
+function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
+  const { type, source, target, readOnly, propagation, recursiveReadOnly, subPath } = mount;
+  const need = (version: `${number}.${number}`, what: string) => {
+    if (isApiAtLeast(engine, version)) return;
+    const message = `${what} needs an engine with API ${version} or newer, this one has ${engine.apiVersion}`;
+    throw new UnsupportedError(`volumeMounts["${target}"]`, message);
+  };
+  const common = { Type: type, Source: source, Target: toAbsolute(target), ReadOnly: readOnly };
+  switch (type) {
+    case "bind": {
+      const force = readOnly && recursiveReadOnly === "Enabled";
+      if (force) need("1.44", "recursiveReadOnly: Enabled");
+      const options = {
+        // The engine makes a mount read-only as a tree only when nothing can propagate into it.
+        ...(force ? { Propagation: "rprivate" as const } : propagation && { Propagation: PROPAGATION[propagation] }),
+        ...(force && { ReadOnlyForceRecursive: true }),
+      };
+      return Object.keys(options).length > 0 ? { ...common, BindOptions: options } : common;
+    }
+    case "volume":
+      if (subPath) need("1.45", "subPath of a Docker volume");
+      return { ...common, VolumeOptions: { NoCopy: true, ...(subPath && { Subpath: subPath }) } };
+    case "image":
+      need("1.48", "an image volume");
+      return { ...common, ReadOnly: true, ...(subPath && { ImageOptions: { Subpath: subPath } }) };
+    default:
+      return type satisfies never;
+  }
+}
+
+/** Binds, as dockershim, where that form can say it; it cannot when a path has a colon. */
+const needsMountPoint = ({ type, source, target, subPath, readOnly, recursiveReadOnly }: Mount) =>
+  type === "image" ||
+  (type === "volume" && subPath !== undefined) ||
+  (readOnly && recursiveReadOnly === "Enabled") ||
+  source.includes(":") ||
+  target.includes(":");
+
+/**
+ * Docker's `Binds` and `Mounts` of a container, each in the order of `mounts`.
+ * @throws UnsupportedError when the engine is too old for one.
+ */
+export function computeMounts(mounts: readonly Mount[], engine: EngineInfo): { Binds: string[]; Mounts: MountPoint[] } {
+  const bodies: { Binds: string[]; Mounts: MountPoint[] } = { Binds: [], Mounts: [] };
+  for (const mount of mounts) {
+    if (needsMountPoint(mount)) bodies.Mounts.push(toMountPoint(mount, engine));
+    else bodies.Binds.push(toBind(mount));
+  }
+  return bodies;
+}

@@ -1,0 +1,140 @@
+import type { Pod } from "../api/pod.ts";
+import type { ContainerCreateBody, EndpointConfig, LogConfig } from "../docker/container-create-body.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { EngineInfo } from "../model/node.ts";
+import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
+import type { ResolvConf } from "../plan/pod-dns.ts";
+import { computePodHostname } from "../plan/pod-hostname.ts";
+import { computeQosClass } from "../plan/qos-class.ts";
+import { type Owner, toSandboxLabels } from "./labels.ts";
+import { MappingError, UnsupportedError } from "./mapping-error.ts";
+import { computePortBindings } from "./port-bindings.ts";
+import { clampOomScoreAdj, SANDBOX_CPU_SHARES, SANDBOX_OOM_SCORE_ADJ } from "./resources.ts";
+import { computeGroupAdd, computeSandboxSecurityOpt, computeSandboxUser, hasSecurityOption } from "./security.ts";
+import { computeSysctls } from "./sysctls.ts";
+
+/** Annotation: the Docker network of the pod (P21). On one of the user's own, other pods reach it by name. */
+export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
+/** Annotation: a fixed IPv4 or IPv6 address in that network. */
+export const IP_ANNOTATION = "kubelet-ts.io/ip";
+
+/** Networks every engine has, which have no DNS of their own. */
+const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);
+
+export type CgroupSettings = Pick<KubeletOptions, "cgroupRoot" | "cgroupsPerQos">;
+export type LogSettings = Pick<KubeletOptions, "containerLogMaxSizeBytes" | "containerLogMaxFiles">;
+
+export interface SandboxRequest {
+  pod: Pod;
+  /** 0 for the first sandbox of the pod. */
+  attempt: number;
+  /** Reference or id of the pause image. */
+  image: string;
+  /** {@link computeSandboxHash}. */
+  hash: string;
+  /** resolv.conf of the pod; the engine's own choice when absent. */
+  dns?: ResolvConf;
+  engine: EngineInfo;
+  owner: Owner;
+  settings: CgroupSettings & LogSettings & Pick<KubeletOptions, "clusterDomain">;
+}
+
+/**
+ * Docker's `CgroupParent` of everything in a pod; undefined lets the engine choose.
+ */
+export function computeCgroupParent(pod: Pod, engine: EngineInfo, settings: CgroupSettings): string | undefined {
+  if (!settings.cgroupsPerQos) return settings.cgroupRoot || undefined;
+  const name = toPodCgroupName(pod.metadata.uid ?? "", computeQosClass(pod));
+  return toCgroupParent(name, engine.cgroupDriver, settings.cgroupRoot);
+}
+
+/** json-file with rotation: without it Docker's logs grow for ever (P110). */
+export const toLogConfig = ({ containerLogMaxSizeBytes, containerLogMaxFiles }: LogSettings): LogConfig => ({
+  Type: "json-file",
+  Config: { "max-size": String(containerLogMaxSizeBytes), "max-file": String(containerLogMaxFiles) },
+});
+
+/**
+ * `UsernsMode`: on an engine that remaps users, `host` takes the pod out of the mapping. Namespaces of the host can only
+ * be shared without it. Elsewhere there is nothing to choose.
+ */
+export function computeUsernsMode({ spec }: Pod, engine: EngineInfo): string | undefined {
+  if (!hasSecurityOption(engine, "userns")) return undefined;
+  const sharesHost = spec.hostNetwork || spec.hostPID || spec.hostIPC;
+  return spec.hostUsers === true || (spec.hostUsers === undefined && sharesHost) ? "host" : undefined;
+}
+
+/** Docker's `Runtime` for runtimeClassName (P60). */
+export function computeRuntime({ spec }: Pod, engine: EngineInfo): string | undefined {
+  const { runtimeClassName } = spec;
+  if (!runtimeClassName) return undefined;
+  if (engine.runtimes.includes(runtimeClassName)) return runtimeClassName;
+  const message = `the engine has no runtime "${runtimeClassName}", only ${engine.runtimes.join(", ")}`;
+  throw new UnsupportedError("spec.runtimeClassName", message, "CreatePodSandboxError");
+}
+
+function computeNetwork(pod: Pod, hostname: string): { mode: string; endpoint?: EndpointConfig } {
+  if (pod.spec.hostNetwork) return { mode: "host" };
+  const annotations = pod.metadata.annotations ?? {};
+  const mode = annotations[NETWORK_ANNOTATION] || "default";
+  if (BUILT_IN_NETWORKS.has(mode)) return { mode };
+
+  const ip = annotations[IP_ANNOTATION];
+  const suffix = `-${pod.spec.nodeName}`;
+  const name = pod.metadata.name ?? "";
+  const aliases = new Set([name, name.endsWith(suffix) ? name.slice(0, -suffix.length) : name, hostname]);
+  const ipam = ip && { IPAMConfig: ip.includes(":") ? { IPv6Address: ip } : { IPv4Address: ip } };
+  return { mode, endpoint: { Aliases: [...aliases], ...ipam } };
+}
+
+/**
+ * The pod's sandbox: pause, whose network and IPC namespaces the containers join (S112). Ports, DNS, host name and
+ * sysctls of the pod are its own. Source: dockershim 1.20.
+ * @throws MappingError CreatePodSandboxError when the host name is impossible; UnsupportedError without the runtime.
+ */
+export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBody {
+  const { pod, engine, settings, dns } = request;
+  const { spec } = pod;
+  const host = computePodHostname(pod, settings.clusterDomain);
+  if ("problem" in host) throw new MappingError("CreatePodSandboxError", host.problem);
+
+  const user = computeSandboxUser(pod);
+  const groups = computeGroupAdd(pod);
+  const sysctls = computeSysctls(pod);
+  const cgroupParent = computeCgroupParent(pod, engine, settings);
+  const usernsMode = computeUsernsMode(pod, engine);
+  const runtime = computeRuntime(pod, engine);
+  const { PortBindings, ExposedPorts } = computePortBindings(pod);
+  const network = computeNetwork(pod, host.hostname);
+  return {
+    Image: request.image,
+    // A pod in the node's network has the node's host name.
+    ...(!spec.hostNetwork && { Hostname: host.hostname }),
+    ...(user !== undefined && { User: user }),
+    ExposedPorts,
+    Labels: toSandboxLabels(pod, request.owner, request.hash, request.attempt),
+    HostConfig: {
+      NetworkMode: network.mode,
+      IpcMode: spec.hostIPC ? "host" : "shareable",
+      ...(spec.hostPID && { PidMode: "host" }),
+      ...(usernsMode && { UsernsMode: usernsMode }),
+      PortBindings,
+      ...(dns && {
+        Dns: dns.nameservers,
+        // Without any, the engine would take the node's; a lone dot is its way to say none.
+        DnsSearch: dns.searches.length > 0 ? dns.searches : ["."],
+        DnsOptions: dns.options,
+      }),
+      ...(groups.length > 0 && { GroupAdd: groups }),
+      ...(Object.keys(sysctls).length > 0 && { Sysctls: sysctls }),
+      SecurityOpt: computeSandboxSecurityOpt(pod),
+      ...(cgroupParent && { CgroupParent: cgroupParent }),
+      ...(runtime && { Runtime: runtime }),
+      CpuShares: SANDBOX_CPU_SHARES,
+      OomScoreAdj: clampOomScoreAdj(SANDBOX_OOM_SCORE_ADJ, engine),
+      LogConfig: toLogConfig(settings),
+      RestartPolicy: { Name: "no" },
+    },
+    ...(network.endpoint && { NetworkingConfig: { EndpointsConfig: { [network.mode]: network.endpoint } } }),
+  };
+}
