@@ -22,6 +22,8 @@ export const LABEL = {
   preStopHandler: `${ANNOTATION_PREFIX}io.kubernetes.container.preStopHandler`,
   ports: `${ANNOTATION_PREFIX}io.kubernetes.container.ports`,
   terminationGracePeriod: `${ANNOTATION_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
+  /** The image as the manifest names it: Docker is given an id. */
+  image: `${ANNOTATION_PREFIX}kubelet-ts.io/image`,
   sandboxHash: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.hash`,
   sandboxAttempt: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.attempt`,
   /** Ownership: only a container with our value of both is ever stopped or removed. */
@@ -105,6 +107,7 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
     ...(input.logPath && { [LABEL.logPath]: input.logPath }),
     [LABEL.containerHash]: input.hash,
     [LABEL.restartCount]: String(input.restartCount),
+    ...(container.image && { [LABEL.image]: container.image }),
     [LABEL.terminationMessagePath]: container.terminationMessagePath,
     [LABEL.terminationMessagePolicy]: container.terminationMessagePolicy,
     ...(terminationGracePeriodSeconds !== undefined && {

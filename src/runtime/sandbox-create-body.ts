@@ -2,8 +2,8 @@ import type { Pod } from "../api/pod.ts";
 import type { ContainerCreateBody, EndpointConfig, LogConfig } from "../docker/container-create-body.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { EngineInfo } from "../model/node.ts";
+import type { DnsConfig } from "../plan/dns-config.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
-import type { ResolvConf } from "../plan/pod-dns.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { type Owner, toSandboxLabels } from "./labels.ts";
@@ -33,7 +33,7 @@ export interface SandboxRequest {
   /** {@link computeSandboxHash}. */
   hash: string;
   /** resolv.conf of the pod; the engine's own choice when absent. */
-  dns?: ResolvConf;
+  dns?: DnsConfig;
   engine: EngineInfo;
   owner: Owner;
   settings: CgroupSettings & LogSettings & Pick<KubeletOptions, "clusterDomain">;
@@ -105,11 +105,11 @@ export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBod
   const usernsMode = computeUsernsMode(pod, engine);
   const runtime = computeRuntime(pod, engine);
   const { PortBindings, ExposedPorts } = computePortBindings(pod);
-  const network = computeNetwork(pod, host.hostname);
+  const network = computeNetwork(pod, host.kernelHostname);
   return {
     Image: request.image,
     // A pod in the node's network has the node's host name.
-    ...(!spec.hostNetwork && { Hostname: host.hostname }),
+    ...(!spec.hostNetwork && { Hostname: host.kernelHostname }),
     ...(user !== undefined && { User: user }),
     ExposedPorts,
     Labels: toSandboxLabels(pod, request.owner, request.hash, request.attempt),
