@@ -1,0 +1,60 @@
+/** The real-engine harness: what an integration test imports. */
+import { afterAll, describe, setDefaultTimeout } from "bun:test";
+import { DockerClient } from "../../src/docker/docker-client.ts";
+import { PrivateEngine } from "./private-engine.ts";
+import { engineSocketPath, TestNode, type TestNodeOptions } from "./test-node.ts";
+
+/** Longest time of one test against a real engine on a busy machine. */
+const TEST_LIMIT_MS = 180_000;
+
+const nodes: TestNode[] = [];
+const engines: PrivateEngine[] = [];
+
+/** A node of its own; removed with all it started when the file's tests are over, however they ended. */
+export function testNode(options: TestNodeOptions = {}): TestNode {
+  const node = new TestNode(options);
+  nodes.push(node);
+  return node;
+}
+
+/** A dockerd of its own, for tests that trouble the engine: restart it, kill it, freeze it. Stopped like `testNode`. */
+export async function privateEngine(): Promise<PrivateEngine> {
+  const engine = new PrivateEngine();
+  engines.push(engine);
+  await engine.start();
+  return engine;
+}
+
+/** undefined: one answers. Asked once per test file. */
+const noEngineBecause = await whyNoEngine();
+
+async function whyNoEngine(): Promise<string | undefined> {
+  try {
+    await new DockerClient({ kind: "unix", path: engineSocketPath() }).ping({ timeoutMs: 5_000 });
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/**
+ * `describe` for tests that need a Docker engine. Without one they are skipped, out loud; where CI is set that is a
+ * failure. Removes everything its nodes and engines left, also after a failure.
+ */
+export function describeWithEngine(title: string, body: () => void): void {
+  setDefaultTimeout(TEST_LIMIT_MS);
+  if (noEngineBecause !== undefined) {
+    if (process.env.CI) throw new Error(`"${title}" needs a Docker engine: ${noEngineBecause}`);
+    console.warn(`SKIPPED "${title}": no Docker engine (${noEngineBecause}). Start one with: npm run engine`);
+  }
+  describe.skipIf(noEngineBecause !== undefined)(title, () => {
+    body();
+    if (noEngineBecause !== undefined) return;
+    afterAll(async () => {
+      const outcomes = await Promise.allSettled(nodes.splice(0).map((node) => node.cleanUp()));
+      outcomes.push(...(await Promise.allSettled(engines.splice(0).map((engine) => engine.cleanUp()))));
+      const failures = outcomes.filter((outcome) => outcome.status === "rejected").map((outcome) => outcome.reason);
+      if (failures.length > 0) throw new AggregateError(failures, "Clean-up after the tests failed.");
+    });
+  });
+}

@@ -1,0 +1,95 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+
+/** The compiled program under test; another one with KUBELET_TS_BINARY. */
+export const BINARY = process.env.KUBELET_TS_BINARY ?? join(import.meta.dir, "..", "..", "dist", "kubelet-ts");
+
+export interface KubeletExit {
+  /** null when a signal ended it. */
+  exitCode: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** One run of the compiled binary as a child, with everything it writes kept. */
+export class KubeletProcess {
+  readonly #child: Subprocess<"pipe" | "ignore", "pipe", "pipe">;
+  readonly #finished: Promise<KubeletExit>;
+  #stdout = "";
+  #stderr = "";
+
+  /**
+   * @param env the whole environment; ours is not inherited, so that a developer's settings change no test
+   * @param stdin written and closed; no standard input when absent
+   */
+  constructor(args: readonly string[], env: Record<string, string>, cwd: string, stdin?: string) {
+    if (!existsSync(BINARY)) throw new Error(`There is no ${BINARY}: run \`npm run build\` first.`);
+    this.#child = Bun.spawn({
+      cmd: [BINARY, ...args],
+      env,
+      cwd,
+      stdin: stdin === undefined ? "ignore" : "pipe",
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    if (stdin !== undefined && typeof this.#child.stdin === "object") {
+      this.#child.stdin.write(stdin);
+      this.#child.stdin.end();
+    }
+    const reading = Promise.all([
+      collect(this.#child.stdout, (text) => {
+        this.#stdout += text;
+      }),
+      collect(this.#child.stderr, (text) => {
+        this.#stderr += text;
+      }),
+    ]);
+    this.#finished = Promise.all([this.#child.exited, reading]).then(() => ({
+      exitCode: this.#child.exitCode,
+      signal: this.#child.signalCode as NodeJS.Signals | null,
+      stdout: this.#stdout,
+      stderr: this.#stderr,
+    }));
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Standard output so far. */
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  /** The log so far: standard error. */
+  get log(): string {
+    return this.#stderr;
+  }
+
+  /** Resolves when it has ended and everything it wrote has been read. */
+  finished(): Promise<KubeletExit> {
+    return this.#finished;
+  }
+
+  /** Sends a signal, waits for the end. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<KubeletExit> {
+    if (this.running) this.#child.kill(signal);
+    return await this.#finished;
+  }
+
+  /** The end without a farewell: SIGKILL. */
+  kill(): Promise<KubeletExit> {
+    return this.stop("SIGKILL");
+  }
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) take(decoder.decode(chunk, { stream: true }));
+}

@@ -1,0 +1,163 @@
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { DockerClient } from "../../src/docker/docker-client.ts";
+import { RUN_ID } from "./test-node.ts";
+import { until } from "./until.ts";
+
+let engineCount = 0;
+
+/**
+ * A dockerd beside the machine's own: own socket, data, bridge and processes. It leaves the packet filter alone, so its
+ * containers reach the host and each other but not the world. Needs root.
+ */
+export class PrivateEngine {
+  /** Short on purpose: the path of a Unix socket has 108 bytes. */
+  readonly directory = mkdtempSync("/tmp/kte-");
+  readonly socketPath = join(this.directory, "docker.sock");
+  readonly docker = new DockerClient({ kind: "unix", path: this.socketPath });
+  readonly #bridge: string;
+  readonly #subnet: string;
+  #child: Subprocess | undefined;
+
+  constructor() {
+    engineCount += 1;
+    // At most 15 characters; the third octet keeps runs in parallel apart.
+    this.#bridge = `kt${RUN_ID}${engineCount}`.slice(0, 15);
+    this.#subnet = `10.${200 + (engineCount % 50)}.${1 + (process.pid % 250)}`;
+  }
+
+  /** Starts it, or starts it again after `stop` or `kill`; answers when it answers. */
+  async start(): Promise<void> {
+    this.#createBridge();
+    // dockerd believes pid files whose process seems to live, as a dead one does on a machine where nobody reaps it. Its
+    // containerd dies with it. Both are known to be gone.
+    const containerdPid = join(this.directory, "exec", "containerd", "containerd.pid");
+    await until("the last containerd to end", () => !isAlive(containerdPid));
+    rmSync(containerdPid, { force: true });
+    rmSync(join(this.directory, "dockerd.pid"), { force: true });
+    const log = openSync(this.#logFile, "a");
+    try {
+      this.#child = Bun.spawn({
+        cmd: [
+          "dockerd",
+          `--host=unix://${this.socketPath}`,
+          `--data-root=${join(this.directory, "data")}`,
+          `--exec-root=${join(this.directory, "exec")}`,
+          `--pidfile=${join(this.directory, "dockerd.pid")}`,
+          `--bridge=${this.#bridge}`,
+          "--iptables=false",
+          "--ip6tables=false",
+        ],
+        env: { PATH: `${process.env.PATH ?? ""}:/usr/sbin:/sbin` },
+        stdin: "ignore",
+        stdout: log,
+        stderr: log,
+      });
+    } finally {
+      closeSync(log);
+    }
+    const child = this.#child;
+    const answers = async () => {
+      if (child.exitCode !== null) return true;
+      await this.docker.ping({ timeoutMs: 2_000 });
+      return true;
+    };
+    await until("the private dockerd", answers, { limitMs: 60_000, details: () => this.logTail() });
+    if (child.exitCode !== null) throw new Error(`The private dockerd ended at once.\n${this.logTail()}`);
+  }
+
+  /** SIGTERM, as a machine's service manager does; it stops its containers first. */
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  /** SIGKILL: its containers run on, nobody watches them until `start`. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  /** Stops answering without going away, until `thaw`. */
+  freeze(): void {
+    this.#child?.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#child?.kill("SIGCONT");
+  }
+
+  /** Puts images into it, by their names in scripts/image-recipes.mjs. */
+  async provideImages(...names: string[]): Promise<void> {
+    const script = join(import.meta.dir, "..", "..", "scripts", "images.mjs");
+    const child = Bun.spawn({
+      cmd: ["node", script, ...names],
+      env: { ...process.env, DOCKER_HOST: `unix://${this.socketPath}` },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const stderr = await new Response(child.stderr).text();
+    if ((await child.exited) !== 0) throw new Error(`Cannot provide ${names.join(", ")}: ${stderr}`);
+  }
+
+  logTail(): string {
+    return readFileSync(this.#logFile, "utf8").trimEnd().split("\n").slice(-15).join("\n");
+  }
+
+  /** Removes its containers, ends it, removes its mounts, bridge and files. Safe to call again. */
+  async cleanUp(): Promise<void> {
+    this.thaw();
+    // Containers that outlived a kill belong to nobody: a fresh dockerd finds and ends them.
+    if (this.#child && this.#child.exitCode === null && this.#child.signalCode === null) await this.#removeContainers();
+    else if (this.#child) {
+      await this.start();
+      await this.#removeContainers();
+    }
+    await this.stop();
+    const mounts = readFileSync("/proc/self/mountinfo", "utf8")
+      .split("\n")
+      .map((line) => line.split(" ")[4] ?? "")
+      .filter((point) => point.startsWith(`${this.directory}/`));
+    for (const point of mounts.reverse()) Bun.spawnSync(["umount", "--lazy", point]);
+    Bun.spawnSync(["ip", "link", "delete", this.#bridge], { stderr: "ignore" });
+    rmSync(this.directory, { recursive: true, force: true });
+    this.#child = undefined;
+  }
+
+  get #logFile(): string {
+    return join(this.directory, "dockerd.log");
+  }
+
+  async #removeContainers(): Promise<void> {
+    const found = await this.docker.listContainers({ all: true });
+    await Promise.all(found.map(({ Id }) => this.docker.removeContainer(Id, { force: true, volumes: true })));
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    this.#child?.kill(signal);
+    await this.#child?.exited;
+  }
+
+  #createBridge(): void {
+    if (Bun.spawnSync(["ip", "link", "show", this.#bridge], { stdout: "ignore", stderr: "ignore" }).exitCode === 0)
+      return;
+    const steps = [
+      ["link", "add", "name", this.#bridge, "type", "bridge"],
+      ["address", "add", `${this.#subnet}.1/24`, "dev", this.#bridge],
+      ["link", "set", this.#bridge, "up"],
+    ];
+    for (const step of steps) {
+      const { exitCode, stderr } = Bun.spawnSync(["ip", ...step]);
+      if (exitCode !== 0) throw new Error(`ip ${step.join(" ")}: ${stderr.toString().trim()}`);
+    }
+  }
+}
+
+/** Whether the process of a pid file runs; one that ended and was not reaped does not. */
+function isAlive(pidFile: string): boolean {
+  try {
+    const pid = readFileSync(pidFile, "utf8").trim();
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}

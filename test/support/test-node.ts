@@ -1,0 +1,238 @@
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Pod } from "../../src/api/pod.ts";
+import type { PodStatus } from "../../src/api/pod-status.ts";
+import type { ContainerSummary } from "../../src/docker/container-schema.ts";
+import { DockerClient } from "../../src/docker/docker-client.ts";
+import { isConflict, isNotFound } from "../../src/docker/docker-error.ts";
+import { computeRootHash, LABEL } from "../../src/runtime/labels.ts";
+import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
+import { PATIENCE_MS, until } from "./until.ts";
+
+/** Part of every node name of this run, so that what a killed run left behind can be told from another run's. */
+export const RUN_ID = process.env.KUBELET_TS_TEST_RUN ?? Math.random().toString(36).slice(2, 8);
+
+let nodeCount = 0;
+
+export interface TestNodeOptions {
+  /** Default: the one the tests run against. */
+  socketPath?: string;
+}
+
+interface PodList {
+  items: (Pod & { status: PodStatus })[] | null;
+}
+
+/**
+ * A node of its own for one test: name, root directory, manifest directory and ports that no other test has. Whatever it
+ * starts on the engine carries its name as a label, and `cleanUp` removes exactly that.
+ */
+export class TestNode {
+  readonly name: string;
+  /** Below the system's temporary directory; everything of this node lies in it. */
+  readonly directory: string;
+  readonly rootDir: string;
+  readonly manifestDir: string;
+  readonly readOnlyPort: number;
+  readonly healthzPort: number;
+  readonly cadvisorPort: number;
+  readonly kubeletPort: number;
+  readonly docker: DockerClient;
+  readonly #socketPath: string;
+  readonly #processes: KubeletProcess[] = [];
+
+  constructor(options: TestNodeOptions = {}) {
+    nodeCount += 1;
+    this.name = `t-${RUN_ID}-${process.pid.toString(36)}-${nodeCount}`;
+    this.directory = mkdtempSync(join(tmpdir(), `kubelet-ts-${this.name}-`));
+    this.rootDir = join(this.directory, "root");
+    this.manifestDir = join(this.directory, "manifests");
+    for (const folder of [this.rootDir, this.manifestDir, join(this.directory, "home")]) mkdirSync(folder);
+    [this.readOnlyPort, this.healthzPort, this.cadvisorPort, this.kubeletPort] = freePorts(4) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    this.#socketPath = options.socketPath ?? engineSocketPath();
+    this.docker = new DockerClient({ kind: "unix", path: this.#socketPath });
+  }
+
+  /** What makes a run of the binary this node's, whatever else it is told. */
+  identityFlags(): string[] {
+    return [
+      `--hostname-override=${this.name}`,
+      `--root-dir=${this.rootDir}`,
+      `--docker-endpoint=unix://${this.#socketPath}`,
+      `--pod-logs-dir=${join(this.directory, "log-pods")}`,
+      `--containers-logs-dir=${join(this.directory, "log-containers")}`,
+    ];
+  }
+
+  /** Flags of a long-running kubelet: identity, manifest directory and ports. */
+  flags(): string[] {
+    return [
+      ...this.identityFlags(),
+      `--pod-manifest-path=${this.manifestDir}`,
+      `--read-only-port=${this.readOnlyPort}`,
+      `--healthz-port=${this.healthzPort}`,
+      `--cadvisor-port=${this.cadvisorPort}`,
+      `--port=${this.kubeletPort}`,
+    ];
+  }
+
+  /** Runs the binary with exactly these arguments. */
+  spawn(args: readonly string[], options: { stdin?: string; env?: Record<string, string> } = {}): KubeletProcess {
+    const env = { PATH: process.env.PATH ?? "", HOME: join(this.directory, "home"), ...options.env };
+    const child = new KubeletProcess(args, env, this.directory, options.stdin);
+    this.#processes.push(child);
+    return child;
+  }
+
+  /** `--runonce` to its end. @param args manifests and further flags */
+  runOnce(args: readonly string[], options: { stdin?: string } = {}): Promise<KubeletExit> {
+    return this.spawn(["--runonce", ...this.identityFlags(), ...args], options).finished();
+  }
+
+  /** Starts the long-running kubelet and waits until it answers on its healthz port. @param args further flags */
+  async start(args: readonly string[] = []): Promise<KubeletProcess> {
+    const child = this.spawn([...this.flags(), ...args]);
+    await until(
+      "the kubelet's /healthz",
+      async () => {
+        if (!child.running) return true;
+        return (await fetch(`http://127.0.0.1:${this.healthzPort}/healthz`)).ok;
+      },
+      { details: () => this.diagnosis() },
+    );
+    if (!child.running) throw new Error(`The kubelet ended while starting.\n${await this.diagnosis()}`);
+    return child;
+  }
+
+  /** Writes a manifest the way an operator's editor should: whole, then renamed into place. */
+  writeManifest(file: string, manifest: string | object): string {
+    const path = join(this.manifestDir, file);
+    const scratch = join(this.manifestDir, `.${file}.tmp`);
+    writeFileSync(scratch, typeof manifest === "string" ? manifest : JSON.stringify(manifest));
+    renameSync(scratch, path);
+    return path;
+  }
+
+  removeManifest(file: string): void {
+    rmSync(join(this.manifestDir, file));
+  }
+
+  /** Pods as the read-only port shows them. */
+  async pods(): Promise<NonNullable<PodList["items"]>> {
+    const response = await fetch(`http://127.0.0.1:${this.readOnlyPort}/pods`);
+    if (!response.ok) throw new Error(`/pods answered ${response.status}`);
+    return ((await response.json()) as PodList).items ?? [];
+  }
+
+  /** Sandboxes and containers of this node on the engine, running or not, in no order. */
+  listAll(): Promise<ContainerSummary[]> {
+    const label = [`${LABEL.node}=${this.name}`, `${LABEL.root}=${computeRootHash(this.rootDir)}`];
+    return this.docker.listContainers({ all: true, filters: { label } });
+  }
+
+  /** Containers without sandboxes; only those of `containerName` when given. */
+  async containers(containerName?: string): Promise<ContainerSummary[]> {
+    return (await this.listAll()).filter(
+      ({ Labels }) =>
+        Labels[LABEL.type] === "container" &&
+        (containerName === undefined || Labels[LABEL.containerName] === containerName),
+    );
+  }
+
+  async sandboxes(): Promise<ContainerSummary[]> {
+    return (await this.listAll()).filter(({ Labels }) => Labels[LABEL.type] === "podsandbox");
+  }
+
+  /** Waits for the one running container of that name. */
+  runningContainer(containerName: string): Promise<ContainerSummary> {
+    return this.until(`container "${containerName}" to run`, async () =>
+      (await this.containers(containerName)).find(({ State }) => State === "running"),
+    );
+  }
+
+  /** What a container wrote, both streams. */
+  async logs(containerId: string): Promise<string> {
+    const decoder = new TextDecoder();
+    let text = "";
+    for await (const { data } of this.docker.containerLogs(containerId)) text += decoder.decode(data, { stream: true });
+    return text;
+  }
+
+  /** Waits as `until` does; a failure shows the kubelet's log and this node's containers. */
+  until<T>(
+    what: string,
+    attempt: () => T | Promise<T>,
+    limitMs = PATIENCE_MS,
+  ): Promise<NonNullable<Exclude<T, false>>> {
+    return until(what, attempt, { limitMs, details: () => this.diagnosis() });
+  }
+
+  /** The end of each kubelet's log, and the containers there are. */
+  async diagnosis(): Promise<string> {
+    const logs = this.#processes.map(
+      (child) => `kubelet ${child.pid}${child.running ? "" : " (ended)"}:\n${lastLines(child.log)}`,
+    );
+    const containers = (await this.listAll().catch(() => [])).map(({ Names, State, Status, Image }) =>
+      [Names[0], Image, State, Status].join("  "),
+    );
+    return [...logs, `containers: ${containers.length}`, ...containers].join("\n");
+  }
+
+  /** Ends its kubelets, removes its containers, unmounts and deletes its files. Safe to call again. */
+  async cleanUp(): Promise<void> {
+    await Promise.all(this.#processes.map((child) => child.kill()));
+    await removeContainersOf(this.docker, this.name);
+    unmountBelow(this.directory);
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** Removes every container labelled with this node name, and nothing else. */
+export async function removeContainersOf(docker: DockerClient, nodeName: string): Promise<void> {
+  const found = await docker.listContainers({ all: true, filters: { label: [`${LABEL.node}=${nodeName}`] } });
+  await Promise.all(
+    found.map(async ({ Id }) => {
+      try {
+        await docker.removeContainer(Id, { force: true, volumes: true });
+      } catch (error) {
+        // 409: a removal is under way already.
+        if (!isNotFound(error) && !isConflict(error)) throw error;
+      }
+    }),
+  );
+}
+
+/** The engine the tests run against. They need its files, so it must be one on this machine. */
+export function engineSocketPath(): string {
+  const endpoint = DockerClient.endpointFrom(undefined);
+  if (endpoint.kind !== "unix") throw new Error("The integration tests need an engine on a Unix socket.");
+  return endpoint.path;
+}
+
+/** Ports that were free a moment ago on all addresses. */
+export function freePorts(count: number): number[] {
+  const servers = Array.from({ length: count }, () =>
+    Bun.listen({ hostname: "0.0.0.0", port: 0, socket: { data() {} } }),
+  );
+  const ports = servers.map((server) => server.port);
+  for (const server of servers) server.stop(true);
+  return ports;
+}
+
+/** Memory-backed volumes are mounts: they must go before their directories can. */
+function unmountBelow(directory: string): void {
+  const points = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "")
+    .filter((point) => point.startsWith(`${directory}/`));
+  // The innermost come last in the file.
+  for (const point of points.reverse()) Bun.spawnSync(["umount", "--lazy", point]);
+}
+
+const lastLines = (text: string) => text.trimEnd().split("\n").slice(-40).join("\n");

@@ -1,0 +1,36 @@
+/** How long a real engine on a busy machine may take for anything a test waits for. */
+export const PATIENCE_MS = 30_000;
+
+const PAUSE_MS = 25;
+
+/**
+ * Looks again and again until there is something to see. No test asserts how long that took.
+ * @param what for the message when the deadline passes, e.g. `three running containers`
+ * @param attempt gives the awaited value, or undefined, null or false for "not yet"; what it throws counts as "not yet"
+ * @param details more for the message, asked only when it failed
+ */
+export async function until<T>(
+  what: string,
+  attempt: () => T | Promise<T>,
+  options: { limitMs?: number; details?: () => string | Promise<string> } = {},
+): Promise<NonNullable<Exclude<T, false>>> {
+  const limitMs = options.limitMs ?? PATIENCE_MS;
+  const end = performance.now() + limitMs;
+  for (;;) {
+    let seen: unknown;
+    try {
+      const value = await attempt();
+      if (value !== undefined && value !== null && value !== false) return value as NonNullable<Exclude<T, false>>;
+      seen = undefined;
+    } catch (error) {
+      seen = error;
+    }
+    if (performance.now() > end) {
+      const details = (await options.details?.()) ?? "";
+      throw new Error(`Waited ${limitMs} ms in vain for ${what}.${details === "" ? "" : `\n${details}`}`, {
+        cause: seen,
+      });
+    }
+    await Bun.sleep(PAUSE_MS);
+  }
+}
