@@ -20,7 +20,11 @@ export function computePodActions(input: PodPlanInput): PodPlan {
     draft.recheckAt(input.deadlineAtMs);
   }
   collectGarbage(draft);
-  if (!planSandbox(draft)) return draft.finish(endOf(draft));
+  if (!planSandbox(draft)) {
+    const isSettled = draft.actions.length === 0 && draft.sandbox?.hash === input.hashes.sandbox;
+    return draft.finish(isSettled ? endOf(draft) : undefined);
+  }
+  if (!planRestartAll(draft)) return draft.finish();
 
   const initEnd = planInitContainers(draft);
   if (initEnd === "failed") return putToRest(draft, { phase: "Failed" });
@@ -116,6 +120,15 @@ function hasFailedInit(draft: PlanDraft): boolean {
   });
 }
 
+/** RestartAllContainers [M09]: whoever started before it was asked for ends first. @returns whether all have ended. */
+function planRestartAll(draft: PlanDraft): boolean {
+  const stale = draft.input.snapshot.containers.filter((container) => isRunning(container) && draft.isStale(container));
+  for (const container of stale) {
+    draft.kill(container, "RestartAllContainers", `Container ${container.name} will be restarted with all others`);
+  }
+  return stale.length === 0;
+}
+
 /** Init containers in order, sidecars among them. `done` = the main containers may be looked at. */
 function planInitContainers(draft: PlanDraft): "done" | "waiting" | "failed" {
   const { spec } = draft.input.pod;
@@ -162,11 +175,6 @@ function planInitContainer(draft: PlanDraft, container: Container): "done" | "wa
 function planContainer(draft: PlanDraft, container: Container, isInit: boolean): boolean {
   const { pod, memory } = draft.input;
   if (draft.isBusy(container.name)) return false;
-  const newest = draft.attempts(container.name)[0];
-  if (newest && isRunning(newest) && draft.isStale(newest)) {
-    draft.kill(newest, "RestartAllContainers", `Container ${newest.name} will be restarted with all others`);
-    return false;
-  }
   const current = draft.current(container.name);
   if (!current) {
     draft.start(container, isInit);

@@ -1,0 +1,127 @@
+import type { Container, Pod } from "../../src/api/pod.ts";
+import { WorkerMemory } from "../../src/kubelet/worker-memory.ts";
+import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from "../../src/model/pod-snapshot.ts";
+import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.ts";
+
+/** Wall time at which everything in the builders' world happens; monotonic 0 is the same instant. */
+export const EPOCH = new Date("2026-01-02T03:04:05.000Z");
+export const at = (ms: number) => new Date(EPOCH.getTime() + ms);
+
+export function aContainer(overrides: Partial<Container> = {}): Container {
+  return {
+    name: "app",
+    image: "busybox:test",
+    imagePullPolicy: "IfNotPresent",
+    resources: {},
+    terminationMessagePath: "/dev/termination-log",
+    terminationMessagePolicy: "File",
+    ...overrides,
+  } as Container;
+}
+
+/** A defaulted pod as readManifest hands it out, with one container unless told otherwise. */
+export function aPod(spec: Partial<Pod["spec"]> = {}, metadata: Partial<Pod["metadata"]> = {}): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "web-node1", namespace: "default", uid: "u".repeat(32), ...metadata },
+    spec: {
+      containers: [aContainer()],
+      restartPolicy: "Always",
+      terminationGracePeriodSeconds: 30,
+      dnsPolicy: "ClusterFirst",
+      schedulerName: "default-scheduler",
+      securityContext: {},
+      enableServiceLinks: true,
+      nodeName: "node1",
+      ...spec,
+    },
+  } as Pod;
+}
+
+export function aSandbox(overrides: Partial<SandboxSnapshot> = {}): SandboxSnapshot {
+  return {
+    id: "sandbox-0",
+    state: "ready",
+    attempt: 0,
+    hash: "sandbox-hash",
+    createdAt: at(0),
+    ips: ["172.17.0.2"],
+    hostNetwork: false,
+    pid: 100,
+    labels: {},
+    ...overrides,
+  };
+}
+
+/** Running since the epoch unless told otherwise; hash `hash-<name>`, as {@link aPlanInput} expects it. */
+export function aRunning(name = "app", overrides: Partial<ContainerSnapshot> = {}): ContainerSnapshot {
+  return {
+    id: `${name}-${overrides.restartCount ?? 0}`,
+    name,
+    sandboxId: "sandbox-0",
+    state: "running",
+    restartCount: 0,
+    hash: `hash-${name}`,
+    image: "busybox:test",
+    imageId: "sha256:busybox",
+    createdAt: at(0),
+    startedAt: at(0),
+    exitCode: 0,
+    oomKilled: false,
+    error: "",
+    pid: 200,
+    paused: false,
+    labels: {},
+    ...overrides,
+  };
+}
+
+export function anExited(name = "app", exitCode = 0, overrides: Partial<ContainerSnapshot> = {}): ContainerSnapshot {
+  return aRunning(name, { state: "exited", exitCode, finishedAt: at(1000), pid: 0, ...overrides });
+}
+
+export function aSnapshot(containers: ContainerSnapshot[] = [], sandboxes = [aSandbox()]): PodSnapshot {
+  return { uid: "u".repeat(32), name: "web-node1", namespace: "default", sandboxes, containers };
+}
+
+/** Memory of a worker that has seen nothing yet but the given ends (container id → monotonic milliseconds). */
+export function aMemory(exitedAtMs: Record<string, number> = {}): WorkerMemory {
+  return new WorkerMemory(new Map(Object.entries(exitedAtMs)));
+}
+
+export interface PlanCase {
+  pod?: Pod;
+  containers?: ContainerSnapshot[];
+  sandboxes?: SandboxSnapshot[];
+  probes?: Record<string, Partial<ContainerProbeState> & { containerId: string }>;
+  memory?: WorkerMemory;
+  nowMs?: number;
+  deadlineAtMs?: number;
+  end?: PodPlanInput["end"];
+  hashes?: Record<string, string>;
+  sandboxHash?: string;
+}
+
+/** Hashes are `hash-<name>` unless given, so that what {@link aRunning} builds is up to date. */
+export function aPlanInput(given: PlanCase = {}): PodPlanInput {
+  const pod = given.pod ?? aPod();
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const probes = Object.entries(given.probes ?? {}).map(
+    ([name, state]) => [name, { started: true, ready: true, ...state }] as const,
+  );
+  return {
+    pod,
+    hashes: {
+      sandbox: given.sandboxHash ?? "sandbox-hash",
+      containers: new Map(containers.map(({ name }) => [name, given.hashes?.[name] ?? `hash-${name}`])),
+    },
+    snapshot: aSnapshot(given.containers ?? [], given.sandboxes ?? [aSandbox()]),
+    probes: new Map(probes),
+    memory: given.memory ?? aMemory(),
+    nowMs: given.nowMs ?? 60_000,
+    options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1 },
+    ...(given.deadlineAtMs !== undefined && { deadlineAtMs: given.deadlineAtMs }),
+    ...(given.end && { end: given.end }),
+  };
+}
