@@ -36,6 +36,9 @@ export interface CompletionStore {
   set(uid: PodUID, completion: Completion | undefined): void;
 }
 
+/** Pause after a list that failed. The event stream reconnects by itself; this is for an engine that answers badly. */
+const RETRY_RELIST_MS = 5_000;
+
 /** A wanted pod without a worker of its own: refused, or waiting for somebody to leave. */
 type Outsider = { rejection: Rejection; since: Date } | { waitsFor: string };
 
@@ -170,22 +173,24 @@ export class Kubelet {
     // One at a time; a full one is never left out because a light one is under way.
     while (this.#relisting) await this.#relisting.catch(() => {});
     this.#cancelRelist?.();
+    let nextInMs = RETRY_RELIST_MS;
     try {
       this.#relisting = this.#cache.relist(full, this.#stop.signal);
       await this.#relisting;
       this.#lastListAtMs = this.#deps.clock.monotonicMs();
+      nextInMs = this.#deps.relistPeriodMs;
       this.#noteRecovery();
     } finally {
       this.#relisting = undefined;
       if (!this.#stop.signal.aborted) {
-        const delayMs = this.#isSynced || !full ? this.#deps.relistPeriodMs : 1000;
-        this.#cancelRelist = this.#deps.clock.schedule(delayMs, () => this.#relistAsNet());
+        this.#cancelRelist = this.#deps.clock.schedule(nextInMs, () => this.#relistAsNet());
       }
     }
   }
 
   #relistAsNet(): void {
-    if (!this.#isSynced) return this.#resync();
+    // After a failure nobody knows what was missed.
+    if (!this.#isSynced || this.#engineTrouble) return this.#resync();
     this.#relist(false).then(
       () => this.#sweepOrphans(),
       (error: Error) => this.#noteTrouble(error),

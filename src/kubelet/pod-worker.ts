@@ -354,6 +354,7 @@ export class PodWorker {
       podIps: sandbox.ips,
     };
     memory.starting.add(name);
+    let createdId: string | undefined;
     this.#background(
       async (signal) => {
         await services.pullImage(request, signal);
@@ -362,6 +363,7 @@ export class PodWorker {
           if (this.#isRemoving || this.#end || this.#wanted?.hashes.containers.get(name) !== action.hash) return;
           if (this.snapshot.sandboxes[0]?.id !== sandbox.id || this.snapshot.sandboxes[0].state !== "ready") return;
           const onCreated = (created: string) => {
+            createdId = created;
             if (container.lifecycle?.postStart) memory.postStartPending.add(created);
           };
           const started = await services.startContainer(request, onCreated, signal);
@@ -374,10 +376,11 @@ export class PodWorker {
         if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
         if (id !== undefined && container.lifecycle?.postStart) this.#postStart(request, id);
       },
-      (error) => {
+      async (error) => {
+        // A container that was created but could not run is there: it counts as crashed, and so does its back-off.
+        if (createdId !== undefined) await cache.observe(createdId).catch(() => {});
         const step = toStepError(error, "CreateContainerError");
         memory.startErrors.set(name, { reason: step.reason, message: step.message });
-        // A container that was created but could not run is in the cache as such: its back-off is that of a crash.
         if (step.reason === "RunContainerError") {
           if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
           memory.startErrors.delete(name);

@@ -1,0 +1,426 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import { Kubelet } from "../../src/kubelet/kubelet.ts";
+import type { Completion, WantedPod } from "../../src/kubelet/pod-worker.ts";
+import type { DesiredPod } from "../../src/model/desired-pod.ts";
+import { PodStepError } from "../../src/model/pod-services.ts";
+import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { FakeEngine } from "../support/fake-engine.ts";
+import { RecordingLogger, RecordingRecorder } from "../support/recording-logger.ts";
+
+let clock: FakeClock;
+let engine: FakeEngine;
+let logger: RecordingLogger;
+let recorder: RecordingRecorder;
+let completions: Map<string, Completion>;
+let probes: Map<string, Map<string, ContainerProbeState>>;
+let kubelet: Kubelet;
+let desired: Pod[];
+
+/** The image names the revision of a container; labels and the like change nothing. */
+const toWanted = ({ pod }: DesiredPod): WantedPod => ({
+  pod,
+  objects: { configMaps: new Map(), secrets: new Map() },
+  hashes: {
+    sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
+    containers: new Map([...(pod.spec.initContainers ?? []), ...pod.spec.containers].map((c) => [c.name, c.image!])),
+  },
+  qosClass: "BestEffort",
+  options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1 },
+  runRevision: JSON.stringify(pod.spec),
+  objectsRevision: "",
+});
+
+function newKubelet(): Kubelet {
+  return new Kubelet({
+    clock,
+    logger,
+    recorder,
+    runtime: engine,
+    services: engine,
+    probes: {
+      update: () => {},
+      remove: () => {},
+      states: (uid) => probes.get(uid) ?? new Map(),
+    },
+    hostIp: () => "10.0.0.1",
+    repoDigests: new Map(),
+    toWanted,
+    admit: () => new Map(),
+    conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
+    completions: {
+      get: (uid) => completions.get(uid),
+      set: (uid, completion) => (completion ? completions.set(uid, completion) : completions.delete(uid)),
+    },
+    relistPeriodMs: 60_000,
+  });
+}
+
+const named = (name: string, spec: Partial<Pod["spec"]> = {}, metadata: Partial<Pod["metadata"]> = {}) =>
+  aPod(spec, { name: `${name}-node1`, uid: `uid-${name}`, ...metadata });
+
+function want(...pods: Pod[]): void {
+  desired = pods;
+  kubelet.setDesired(
+    {
+      pods: pods.map((pod) => ({ pod, source: "file", origin: "test", revision: "" })),
+      configMaps: new Map(),
+      secrets: new Map(),
+    },
+    true,
+  );
+}
+
+const statusOf = (name: string) => kubelet.pods().find((pod) => pod.metadata.name === `${name}-node1`)?.status;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  engine = new FakeEngine(clock);
+  logger = new RecordingLogger();
+  recorder = new RecordingRecorder();
+  completions = new Map();
+  probes = new Map();
+  kubelet = newKubelet();
+});
+
+async function started(...pods: Pod[]): Promise<void> {
+  kubelet.start();
+  want(...pods);
+  await clock.advance(10);
+}
+
+describe("a pod", () => {
+  test("starts: sandbox, then its containers in order, then it is Running", async () => {
+    await started(named("web", { containers: [aContainer({ name: "b" }), aContainer({ name: "a" })] }));
+    expect(engine.calls).toEqual(["sandbox#0 web-node1", "start b#0 web-node1", "start a#0 web-node1"]);
+    expect(statusOf("web")).toMatchObject({ phase: "Running", podIP: "172.17.0.1", hostIP: "10.0.0.1" });
+  });
+
+  test("at rest nothing wakes up but the net", async () => {
+    await started(named("web"));
+    expect(clock.pendingTimers).toBe(1);
+    const before = kubelet.podsRevision;
+    await clock.advance(600_000);
+    expect(kubelet.podsRevision).toBe(before);
+  });
+
+  test("nothing is done before the engine was looked at", async () => {
+    want(named("web"));
+    await clock.advance(10);
+    expect(engine.calls).toEqual([]);
+  });
+
+  test("a container that dies starts again at once", async () => {
+    await started(named("web"));
+    engine.exit(engine.idOf("web-node1", "app"), 1);
+    await clock.advance(1);
+    expect(engine.running()).toContain("web-node1/app");
+    expect(statusOf("web")?.containerStatuses?.[0]).toMatchObject({
+      restartCount: 1,
+      lastState: { terminated: { exitCode: 1, reason: "Error" } },
+    });
+  });
+
+  test("the second crash waits ten seconds in CrashLoopBackOff", async () => {
+    await started(named("web"));
+    engine.exit(engine.idOf("web-node1", "app"), 1);
+    await clock.advance(1);
+    engine.exit(engine.idOf("web-node1", "app"), 1);
+    await clock.advance(9_000);
+    expect(statusOf("web")).toMatchObject({ phase: "Running" });
+    expect(statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
+    expect(recorder.events).toContain("web-node1 BackOff Back-off restarting failed container");
+    await clock.advance(1_100);
+    expect(statusOf("web")?.containerStatuses?.[0]?.restartCount).toBe(2);
+  });
+
+  test("a missed event is caught by the net", async () => {
+    await started(named("web"));
+    engine.isDeaf = true;
+    engine.exit(engine.idOf("web-node1", "app"), 1);
+    await clock.advance(59_000);
+    expect(engine.running()).not.toContain("web-node1/app");
+    await clock.advance(2_000);
+    expect(engine.running()).toContain("web-node1/app");
+  });
+
+  test("docker rm -f of everything brings everything back", async () => {
+    await started(named("web"));
+    engine.destroy(engine.idOf("web-node1", "app"));
+    engine.destroy(engine.idOf("web-node1", "POD"));
+    await clock.advance(10);
+    expect(engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+  });
+
+  test("a killed sandbox takes the containers with it into a new one", async () => {
+    await started(named("web"));
+    engine.exit(engine.idOf("web-node1", "POD"), 137);
+    await clock.advance(100);
+    expect(engine.calls).toContain("sandbox#1 web-node1");
+    expect(statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 1 }] });
+  });
+
+  test("an edit restarts only what it touches", async () => {
+    await started(named("web", { containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] }));
+    const b = engine.idOf("web-node1", "b");
+    want(named("web", { containers: [aContainer({ name: "a", image: "new" }), aContainer({ name: "b" })] }));
+    await clock.advance(100);
+    expect(engine.idOf("web-node1", "b")).toBe(b);
+    expect(engine.find("web-node1", "a")).toMatchObject({ container: { image: "new", state: "running" } });
+    expect(recorder.events).toContain("web-node1 Killing Container a definition changed, will be restarted");
+  });
+
+  test("an edit of a label restarts nothing and shows", async () => {
+    await started(named("web"));
+    engine.calls.length = 0;
+    want(named("web", {}, { labels: { tier: "front" } }));
+    await clock.advance(100);
+    expect(engine.calls).toEqual([]);
+    expect(kubelet.pods()[0]?.metadata.labels).toEqual({ tier: "front" });
+  });
+
+  test("an edit during a long kill counts once that is over", async () => {
+    engine.stopTakesMs = 5_000;
+    await started(named("web"));
+    want(named("web", { containers: [aContainer({ image: "second" })] }));
+    await clock.advance(1_000);
+    want(named("web", { containers: [aContainer({ image: "third" })] }));
+    await clock.advance(10_000);
+    expect(engine.find("web-node1", "app")).toMatchObject({ container: { image: "third", state: "running" } });
+    expect(engine.calls.filter((call) => call.startsWith("kill"))).toHaveLength(1);
+  });
+
+  test("its files are written again when the objects it uses change", async () => {
+    await started(named("web"));
+    expect(engine.calls).not.toContain("refresh web-node1");
+    const pod = named("web");
+    kubelet
+      .worker("uid-web")!
+      .want({ ...toWanted({ pod, source: "file", origin: "", revision: "" }), objectsRevision: "2" });
+    await clock.advance(10);
+    expect(engine.calls).toContain("refresh web-node1");
+  });
+});
+
+describe("removal", () => {
+  test("kills, stops the sandbox, removes everything and cleans up", async () => {
+    await started(named("web"));
+    engine.calls.length = 0;
+    want();
+    await clock.advance(100);
+    expect(engine.calls.map((call) => call.split(" ")[0])).toEqual([
+      "kill",
+      "stop-sandbox",
+      "remove",
+      "remove-sandbox",
+      "tear-down",
+    ]);
+    expect(engine.containers.size).toBe(0);
+    expect(kubelet.pods()).toEqual([]);
+  });
+
+  test("wanted again meanwhile: the old one ends first, then a new one starts", async () => {
+    engine.stopTakesMs = 5_000;
+    await started(named("web"));
+    want();
+    await clock.advance(100);
+    want(named("web"));
+    await clock.advance(1_000);
+    expect(engine.calls.filter((call) => call.startsWith("sandbox"))).toHaveLength(1);
+    expect(statusOf("web")).toMatchObject({ phase: "Pending", message: 'waits until pod "default/web-node1" is gone' });
+    await clock.advance(10_000);
+    expect(engine.calls.indexOf("tear-down web-node1")).toBeLessThan(engine.calls.lastIndexOf("sandbox#0 web-node1"));
+    expect(statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("a successor of the same name with another uid waits for its predecessor [U16]", async () => {
+    engine.stopTakesMs = 5_000;
+    await started(named("web"));
+    want(named("web", {}, { uid: "other" }));
+    await clock.advance(1_000);
+    expect(engine.calls.filter((call) => call.startsWith("sandbox"))).toHaveLength(1);
+    await clock.advance(10_000);
+    expect(statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("a pod that wants the host port of one that leaves waits for it", async () => {
+    engine.stopTakesMs = 5_000;
+    await started(named("old", {}, { labels: { port: "80" } }));
+    want(named("new", {}, { labels: { port: "80" } }), named("free"));
+    await clock.advance(1_000);
+    expect(statusOf("free")?.phase).toBe("Running");
+    expect(statusOf("new")?.phase).toBe("Pending");
+    await clock.advance(10_000);
+    expect(statusOf("new")?.phase).toBe("Running");
+  });
+
+  test("orphans of this node go, once every source has spoken [U17]", async () => {
+    await started(named("web"), named("lost"));
+    kubelet.stop();
+    kubelet = newKubelet();
+    kubelet.start();
+    const pods = [{ pod: named("web"), source: "file", origin: "", revision: "" } as const];
+    kubelet.setDesired({ pods, configMaps: new Map(), secrets: new Map() }, false);
+    await clock.advance(100);
+    expect(engine.running()).toContain("lost-node1/app");
+    want(named("web"));
+    await clock.advance(100);
+    expect(engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+  });
+});
+
+describe("our own restart", () => {
+  test("adopts what runs: nothing is created, nothing restarted [S181]", async () => {
+    await started(named("web"), named("db"));
+    kubelet.stop();
+    engine.calls.length = 0;
+    kubelet = newKubelet();
+    await started(...desired);
+    // Only files are brought up to date: what they are made from may have changed meanwhile.
+    expect(engine.calls).toEqual(["refresh web-node1", "refresh db-node1"]);
+    expect(statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 0 }] });
+  });
+
+  test("at any step of a start: the next start converges without a twin", async () => {
+    for (let step = 0; step < 12; step++) {
+      clock = new FakeClock();
+      engine = new FakeEngine(clock);
+      kubelet = newKubelet();
+      kubelet.start();
+      want(named("web", { initContainers: [aContainer({ name: "init", restartPolicy: "Always" })] }));
+      for (let tick = 0; tick < step; tick++) await Promise.resolve();
+      kubelet.stop();
+      kubelet = newKubelet();
+      await started(...desired);
+      await clock.advance(15_000);
+      expect(engine.running()).toEqual(["web-node1/POD", "web-node1/app", "web-node1/init"]);
+    }
+  });
+
+  test("a crash loop goes on where it was", async () => {
+    await started(named("web"));
+    engine.exit(engine.idOf("web-node1", "app"), 1);
+    await clock.advance(1);
+    engine.exit(engine.idOf("web-node1", "app"), 1);
+    kubelet.stop();
+    kubelet = newKubelet();
+    await started(...desired);
+    expect(statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
+  });
+
+  test("a finished pod stays finished, even when its container was removed [U15]", async () => {
+    const job = named("job", { restartPolicy: "Never" });
+    await started(job);
+    engine.exit(engine.idOf("job-node1", "app"), 0);
+    await clock.advance(100);
+    expect(statusOf("job")?.phase).toBe("Succeeded");
+    kubelet.stop();
+    engine.destroy(engine.idOf("job-node1", "app"));
+    engine.destroy(engine.idOf("job-node1", "POD"));
+    engine.calls.length = 0;
+    kubelet = newKubelet();
+    await started(job);
+    expect(engine.calls).toEqual([]);
+    expect(statusOf("job")).toMatchObject({
+      phase: "Succeeded",
+      containerStatuses: [{ state: { terminated: { exitCode: 0 } } }],
+    });
+  });
+
+  test("but an edit runs it again", async () => {
+    await started(named("job", { restartPolicy: "Never" }));
+    engine.exit(engine.idOf("job-node1", "app"), 0);
+    await clock.advance(100);
+    want(named("job", { restartPolicy: "Never", containers: [aContainer({ image: "new" })] }));
+    await clock.advance(100);
+    expect(statusOf("job")?.phase).toBe("Running");
+    expect(completions.size).toBe(0);
+  });
+});
+
+describe("trouble", () => {
+  test("an unreachable engine never means that all pods are gone", async () => {
+    await started(named("web"));
+    engine.calls.length = 0;
+    engine.lose();
+    await clock.advance(300_000);
+    expect(engine.calls).toEqual([]);
+    expect(statusOf("web")?.phase).toBe("Running");
+    expect(kubelet.trouble).toContain("does not answer");
+    engine.back();
+    await clock.advance(100);
+    expect(kubelet.trouble).toBeUndefined();
+    expect(engine.calls).toEqual([]);
+  });
+
+  test("what died meanwhile is seen when the engine is back", async () => {
+    await started(named("web"));
+    engine.lose();
+    engine.exit(engine.idOf("web-node1", "app"), 137);
+    engine.back();
+    await clock.advance(100);
+    expect(engine.running()).toContain("web-node1/app");
+  });
+
+  test("a failing pull is told and tried again when it says so", async () => {
+    const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
+    engine.failures.set("pull app", { error, times: 1 });
+    await started(named("web"));
+    expect(statusOf("web")).toMatchObject({
+      phase: "Pending",
+      containerStatuses: [{ state: { waiting: { reason: "ErrImagePull", message: "no such image" } } }],
+    });
+    await clock.advance(20_000);
+    expect(statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("one container that cannot be pulled does not hold up the others", async () => {
+    const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
+    engine.failures.set("pull a", { error, times: 99 });
+    await started(named("web", { containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] }));
+    expect(engine.running()).toContain("web-node1/b");
+    expect(statusOf("web")?.phase).toBe("Pending");
+  });
+
+  test("a sandbox that cannot be made is tried again with growing pauses", async () => {
+    const error = new PodStepError("FailedMount", "hostPath type check failed: /x is not a directory");
+    engine.failures.set("sandbox", { error, times: 3 });
+    await started(named("web"));
+    await clock.advance(3_400);
+    expect(engine.calls).toHaveLength(3);
+    await clock.advance(200);
+    expect(statusOf("web")?.phase).toBe("Running");
+    expect(recorder.events.filter((event) => event.includes("FailedMount"))).toHaveLength(3);
+  });
+
+  test("a container that cannot run counts as crashed", async () => {
+    engine.failures.set("start app", { error: new PodStepError("RunContainerError", "exec: no such file"), times: 99 });
+    await started(named("web"));
+    await clock.advance(2_000);
+    expect(statusOf("web")?.containerStatuses?.[0]).toMatchObject({
+      state: { waiting: { reason: "CrashLoopBackOff" } },
+      lastState: { terminated: { reason: "ContainerCannotRun", exitCode: 127 } },
+    });
+  });
+
+  test("a failed postStart hook kills its container only", async () => {
+    const lifecycle = { postStart: { exec: { command: ["false"] } } };
+    engine.failures.set("postStart a", { error: new Error("exit 1"), times: 1 });
+    await started(named("web", { containers: [aContainer({ name: "a", lifecycle }), aContainer({ name: "b" })] }));
+    await clock.advance(100);
+    expect(recorder.events).toContain("web-node1 Killing FailedPostStartHook");
+    expect(engine.find("web-node1", "a")).toMatchObject({ container: { restartCount: 1, state: "running" } });
+    expect(engine.find("web-node1", "b")).toMatchObject({ container: { restartCount: 0 } });
+  });
+
+  test("a failed liveness probe restarts the container", async () => {
+    await started(named("web"));
+    const containerId = engine.idOf("web-node1", "app");
+    probes.set("uid-web", new Map([["app", { containerId, liveness: "failure", started: true, ready: true }]]));
+    kubelet.worker("uid-web")!.wake();
+    await clock.advance(100);
+    expect(statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1 });
+  });
+});

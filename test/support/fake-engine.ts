@@ -1,0 +1,241 @@
+import type { Pod } from "../../src/api/pod.ts";
+import type { Listed, Observed, ObservedRuntime, PodRef, WatchOptions } from "../../src/model/container-runtime.ts";
+import type { PodRequest, PodServices, PodStepError, StartContainerRequest } from "../../src/model/pod-services.ts";
+import type { ContainerSnapshot } from "../../src/model/pod-snapshot.ts";
+import type { FakeClock } from "./fake-clock.ts";
+
+const refOf = ({ metadata }: Pod): PodRef => ({
+  uid: metadata.uid!,
+  name: metadata.name!,
+  namespace: metadata.namespace ?? "default",
+});
+
+/**
+ * An engine and everything around it, in memory: keeps containers, emits events, notes every call as a word in `calls`.
+ * A container ends only when told to (`exit`) or when it is killed, after `stopTakesMs`.
+ */
+export class FakeEngine implements ObservedRuntime, PodServices {
+  readonly calls: string[] = [];
+  readonly containers = new Map<string, Observed>();
+  /** Step errors to throw, by `pull app`, `start app`, `sandbox`, `postStart app`; removed when used up (count). */
+  readonly failures = new Map<string, { error: PodStepError | Error; times: number }>();
+  stopTakesMs = 10;
+  isDown = false;
+  /** Drop events: the net must catch what happens. */
+  isDeaf = false;
+  readonly #clock: FakeClock;
+  #watch: WatchOptions | undefined;
+  #next = 0;
+
+  constructor(clock: FakeClock) {
+    this.#clock = clock;
+  }
+
+  // --- for tests ---
+
+  /** Names of running containers, sandboxes as POD, e.g. `web-node1/app`. */
+  running(): string[] {
+    return [...this.containers.values()]
+      .filter((it) => (it.kind === "sandbox" ? it.sandbox.state === "ready" : it.container.state === "running"))
+      .map((it) => `${it.pod.name}/${it.kind === "sandbox" ? "POD" : it.container.name}`)
+      .sort();
+  }
+
+  find(podName: string, container: string): Observed | undefined {
+    return [...this.containers.values()]
+      .reverse()
+      .find((it) => it.pod.name === podName && (it.kind === "sandbox" ? "POD" : it.container.name) === container);
+  }
+
+  idOf(podName: string, container: string): string {
+    const it = this.find(podName, container);
+    if (!it) throw new Error(`no container ${podName}/${container}`);
+    return it.kind === "sandbox" ? it.sandbox.id : it.container.id;
+  }
+
+  exit(id: string, exitCode = 0): void {
+    const it = this.containers.get(id);
+    if (it?.kind === "sandbox")
+      this.#put(id, { ...it, sandbox: { ...it.sandbox, state: "notready", ips: [], pid: 0 } });
+    else if (it) {
+      const container: ContainerSnapshot = {
+        ...it.container,
+        state: "exited",
+        exitCode,
+        finishedAt: this.#clock.now(),
+        pid: 0,
+      };
+      this.#put(id, { ...it, container });
+    }
+    this.#emit(id, "die");
+  }
+
+  /** As `docker rm -f`. */
+  destroy(id: string): void {
+    this.containers.delete(id);
+    this.#emit(id, "destroy");
+  }
+
+  /** The event stream breaks; `back` opens it again. */
+  lose(): void {
+    this.isDown = true;
+    this.#watch?.onLost(new Error("The Docker engine does not answer"));
+  }
+
+  back(): void {
+    this.isDown = false;
+    this.#watch?.onOpen();
+  }
+
+  // --- ObservedRuntime ---
+
+  async list(): Promise<Listed[]> {
+    this.#check();
+    return [...this.containers].map(([id, it]) => ({
+      id,
+      podUid: it.pod.uid,
+      state: it.kind === "sandbox" ? (it.sandbox.state === "ready" ? "running" : "exited") : it.container.state,
+    }));
+  }
+
+  async inspect(id: string): Promise<Observed | undefined> {
+    this.#check();
+    return this.containers.get(id);
+  }
+
+  async watch(options: WatchOptions): Promise<void> {
+    this.#watch = options;
+    options.onOpen();
+  }
+
+  // --- PodServices ---
+
+  async createSandbox({ pod, sandboxHash }: PodRequest, attempt: number): Promise<string> {
+    this.calls.push(`sandbox#${attempt} ${pod.metadata.name}`);
+    await this.#work("sandbox");
+    const id = `sandbox-${this.#next++}`;
+    const sandbox = {
+      id,
+      state: "ready" as const,
+      attempt,
+      hash: sandboxHash,
+      createdAt: this.#clock.now(),
+      ips: [`172.17.0.${this.#next}`],
+      hostNetwork: false,
+      pid: 1000 + this.#next,
+      labels: {},
+    };
+    this.#put(id, { kind: "sandbox", pod: refOf(pod), sandbox });
+    this.#emit(id, "start");
+    return id;
+  }
+
+  async stopSandbox(id: string): Promise<void> {
+    this.calls.push(`stop-sandbox ${id}`);
+    await this.#work("stop");
+    this.exit(id);
+  }
+
+  async pullImage({ container }: StartContainerRequest): Promise<void> {
+    await this.#work(`pull ${container.name}`);
+  }
+
+  async startContainer(request: StartContainerRequest, onCreated: (id: string) => void): Promise<string> {
+    const { container: spec, pod, hash, restartCount, sandboxId } = request;
+    this.calls.push(`start ${spec.name}#${restartCount} ${pod.metadata.name}`);
+    const id = `${spec.name}-${this.#next++}`;
+    const base: ContainerSnapshot = {
+      id,
+      name: spec.name,
+      sandboxId,
+      state: "created",
+      restartCount,
+      hash,
+      image: spec.image ?? "",
+      imageId: "sha256:image",
+      createdAt: this.#clock.now(),
+      exitCode: 0,
+      oomKilled: false,
+      error: "",
+      pid: 0,
+      paused: false,
+      labels: { "annotation.io.kubernetes.pod.terminationGracePeriod": String(pod.spec.terminationGracePeriodSeconds) },
+    };
+    await this.#work(`create ${spec.name}`);
+    this.#put(id, { kind: "container", pod: refOf(pod), container: base });
+    onCreated(id);
+    try {
+      await this.#work(`start ${spec.name}`);
+    } catch (error) {
+      const container = { ...base, exitCode: 127, error: (error as Error).message };
+      this.#put(id, { kind: "container", pod: refOf(pod), container });
+      throw error;
+    }
+    const container = { ...base, state: "running" as const, startedAt: this.#clock.now(), pid: 2000 + this.#next };
+    this.#put(id, { kind: "container", pod: refOf(pod), container });
+    this.#emit(id, "start");
+    return id;
+  }
+
+  async runPostStart({ container }: StartContainerRequest): Promise<void> {
+    this.calls.push(`postStart ${container.name}`);
+    await this.#work(`postStart ${container.name}`);
+  }
+
+  async killContainer({
+    container,
+    graceSeconds,
+  }: {
+    container: ContainerSnapshot;
+    graceSeconds: number;
+  }): Promise<void> {
+    this.calls.push(`kill ${container.name} ${graceSeconds}s`);
+    await this.#work("kill");
+    await this.#clock.sleep(Math.min(this.stopTakesMs, graceSeconds * 1000));
+    this.exit(container.id, 137);
+  }
+
+  async removeContainer({ id, name }: ContainerSnapshot): Promise<void> {
+    this.calls.push(`remove ${name}`);
+    this.#check();
+    this.destroy(id);
+  }
+
+  async removeSandbox(id: string): Promise<void> {
+    this.calls.push(`remove-sandbox ${id}`);
+    this.#check();
+    this.destroy(id);
+  }
+
+  async refreshVolumes({ pod }: PodRequest): Promise<void> {
+    this.calls.push(`refresh ${pod.metadata.name}`);
+  }
+
+  async readTerminationMessage(): Promise<string> {
+    return "";
+  }
+
+  async tearDown(_uid: string, { name }: { name: string }): Promise<void> {
+    this.calls.push(`tear-down ${name}`);
+  }
+
+  #put(id: string, observed: Observed): void {
+    this.containers.set(id, observed);
+  }
+
+  #emit(id: string, action: string): void {
+    if (!this.isDown && !this.isDeaf) this.#watch?.onEvent({ id, action });
+  }
+
+  #check(): void {
+    if (this.isDown) throw new Error("The Docker engine does not answer");
+  }
+
+  async #work(step: string): Promise<void> {
+    this.#check();
+    const failure = this.failures.get(step);
+    if (!failure || failure.times <= 0) return;
+    failure.times--;
+    throw failure.error;
+  }
+}
