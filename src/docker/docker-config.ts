@@ -1,0 +1,94 @@
+import * as v from "valibot";
+import type { RegistryAuth } from "./image-transfer.ts";
+
+const AuthEntrySchema = v.object({
+  username: v.nullish(v.string(), ""),
+  password: v.nullish(v.string(), ""),
+  /** base64 of `user:password`. */
+  auth: v.nullish(v.string(), ""),
+  identitytoken: v.nullish(v.string(), ""),
+  registrytoken: v.nullish(v.string(), ""),
+});
+
+const AuthMapSchema = v.record(v.string(), AuthEntrySchema);
+
+const DockerConfigSchema = v.object({
+  auths: v.nullish(AuthMapSchema, {}),
+  credsStore: v.nullish(v.string(), ""),
+  credHelpers: v.nullish(v.record(v.string(), v.string()), {}),
+});
+
+/** One entry of `auths`: a registry as somebody wrote it, and what to say there. */
+export interface RegistryCredential {
+  /** `host`, `host:port`, `host/path` or a URL. */
+  registry: string;
+  auth: RegistryAuth;
+}
+
+/** A docker config: credentials, and programs that know some. */
+export interface DockerConfig {
+  entries: RegistryCredential[];
+  /** Suffix of `docker-credential-<suffix>` that knows all registries; "" = none. */
+  credsStore: string;
+  /** Registry to the helper that knows it. */
+  credHelpers: Readonly<Record<string, string>>;
+}
+
+/** The text is no docker config. `message` never holds any of it. */
+export class DockerConfigError extends Error {
+  override readonly name = "DockerConfigError";
+}
+
+/**
+ * Reads `config.json` (with `auths`, `credHelpers`, `credsStore`).
+ * @throws DockerConfigError
+ */
+export function parseDockerConfig(text: string): DockerConfig {
+  const config = parseAs(DockerConfigSchema, text);
+  return { entries: toEntries(config.auths), credsStore: config.credsStore, credHelpers: config.credHelpers };
+}
+
+/**
+ * Reads the old `.dockercfg`: what is in `auths` today, at the top.
+ * @throws DockerConfigError
+ */
+export function parseLegacyDockerConfig(text: string): DockerConfig {
+  return { entries: toEntries(parseAs(AuthMapSchema, text)), credsStore: "", credHelpers: {} };
+}
+
+function toEntries(auths: v.InferOutput<typeof AuthMapSchema>): RegistryCredential[] {
+  return Object.entries(auths).flatMap(([registry, entry]) => {
+    const auth = toAuth(registry, entry);
+    return auth ? [{ registry, auth }] : [];
+  });
+}
+
+/** undefined for an entry that says nothing (its secrets are in a helper). */
+function toAuth(registry: string, entry: v.InferOutput<typeof AuthEntrySchema>): RegistryAuth | undefined {
+  let { username, password } = entry;
+  if (entry.auth !== "") {
+    const decoded = Buffer.from(entry.auth, "base64").toString("utf8");
+    const colon = decoded.indexOf(":");
+    if (colon < 0) throw new DockerConfigError(`the "auth" of ${registry} is not base64 of user:password`);
+    username = decoded.slice(0, colon);
+    // Some writers end the password with a NUL or a line end; docker trims the former, as is done here.
+    password = decoded.slice(colon + 1).replace(/\0+$/, "");
+  }
+  if (entry.identitytoken !== "") return { username, identitytoken: entry.identitytoken };
+  if (entry.registrytoken !== "") return { registrytoken: entry.registrytoken };
+  return username === "" && password === "" ? undefined : { username, password };
+}
+
+function parseAs<const S extends v.GenericSchema>(schema: S, text: string): v.InferOutput<S> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text, and the text is secret.
+    throw new DockerConfigError("not JSON");
+  }
+  const result = v.safeParse(schema, json, { abortEarly: true });
+  if (result.success) return result.output;
+  const path = v.getDotPath(result.issues[0]);
+  throw new DockerConfigError(`${path ?? "the whole"} does not have the shape of a docker config`);
+}

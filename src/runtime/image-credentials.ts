@@ -1,0 +1,110 @@
+import { readFileSync } from "node:fs";
+import type { Secret } from "../api/secret.ts";
+import {
+  type DockerConfig,
+  parseDockerConfig,
+  parseLegacyDockerConfig,
+  type RegistryCredential,
+} from "../docker/docker-config.ts";
+import type { RegistryAuth } from "../docker/image-transfer.ts";
+import type { Logger } from "../model/logger.ts";
+import { askCredentialHelper } from "./credential-helper.ts";
+import type { CredentialProviders } from "./credential-provider.ts";
+import { lookUpCredentials, registryKey, registryMatches } from "./image-keyring.ts";
+import { type ImageReference, repositoryOf } from "./image-reference.ts";
+import { readPullSecrets } from "./pull-secrets.ts";
+
+export interface ImageCredentialsOptions {
+  /** First place to look for `config.json` and `.dockercfg`. */
+  rootDir: string;
+  /** `$HOME`; "" = there is none. */
+  homeDir: string;
+  /** kubelet credential-provider plugins. */
+  providers?: CredentialProviders | undefined;
+  logger: Logger;
+}
+
+/**
+ * What we may say to registries: a pod's own pull secrets first, then the machine's docker config, then the
+ * credential-provider plugins. Files are read anew for each pull, so a changed password counts at once.
+ */
+export class ImageCredentials {
+  readonly #options: ImageCredentialsOptions;
+
+  constructor(options: ImageCredentialsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Every credential worth a try, best first; empty = pull without.
+   * @throws DockerConfigError a pull secret is malformed
+   */
+  async lookUp(
+    reference: ImageReference,
+    pullSecrets: readonly Secret[],
+    signal: AbortSignal | undefined,
+  ): Promise<RegistryAuth[]> {
+    const repository = repositoryOf(reference);
+    const ofPod = lookUpCredentials(readPullSecrets(pullSecrets), repository);
+    const config = this.#readConfig();
+    const ofMachine: RegistryCredential[] = [...(config?.entries ?? [])];
+    if (config) ofMachine.push(...(await this.#askHelpers(config, reference, signal)));
+    if (this.#options.providers) ofMachine.push(...(await this.#options.providers.ask(reference, signal)));
+    return dropDuplicates([...ofPod, ...lookUpCredentials(ofMachine, repository)]);
+  }
+
+  /** The first file that is there and readable; `config.json` anywhere before `.dockercfg` anywhere, as upstream. */
+  #readConfig(): DockerConfig | undefined {
+    const { rootDir, homeDir, logger } = this.#options;
+    const candidates = [
+      { path: `${rootDir}/config.json`, parse: parseDockerConfig },
+      ...(homeDir === "" ? [] : [{ path: `${homeDir}/.docker/config.json`, parse: parseDockerConfig }]),
+      { path: "/.docker/config.json", parse: parseDockerConfig },
+      { path: `${rootDir}/.dockercfg`, parse: parseLegacyDockerConfig },
+      ...(homeDir === "" ? [] : [{ path: `${homeDir}/.dockercfg`, parse: parseLegacyDockerConfig }]),
+      { path: "/.dockercfg", parse: parseLegacyDockerConfig },
+    ];
+    for (const { path, parse } of candidates) {
+      let text: string;
+      try {
+        text = readFileSync(path, "utf8");
+      } catch {
+        continue;
+      }
+      try {
+        return parse(text);
+      } catch (error) {
+        logger.warn(`Registry credentials in ${path} are ignored: ${error instanceof Error ? error.message : error}`);
+      }
+    }
+    return undefined;
+  }
+
+  async #askHelpers(
+    config: DockerConfig,
+    reference: ImageReference,
+    signal: AbortSignal | undefined,
+  ): Promise<RegistryCredential[]> {
+    // Docker Hub is known to helpers by its old URL.
+    const server = reference.domain === "docker.io" ? "https://index.docker.io/v1/" : reference.domain;
+    const special = Object.entries(config.credHelpers).find(([registry]) => {
+      const key = registryKey(registry);
+      return key === registryKey(server) || registryMatches(key, repositoryOf(reference));
+    });
+    const [registry, helper] = special ?? [server, config.credsStore];
+    if (helper === "") return [];
+    try {
+      const auth = await askCredentialHelper(helper, registry, signal);
+      return auth ? [{ registry, auth }] : [];
+    } catch (error) {
+      signal?.throwIfAborted();
+      this.#options.logger.warn(error instanceof Error ? error.message : String(error), { registry });
+      return [];
+    }
+  }
+}
+
+function dropDuplicates(auths: readonly RegistryAuth[]): RegistryAuth[] {
+  const seen = new Map(auths.map((auth) => [JSON.stringify(auth), auth]));
+  return [...seen.values()];
+}

@@ -1,0 +1,70 @@
+import { PodStepError } from "../model/pod-services.ts";
+
+/** Upstream's words, as they stand in a waiting container's state. */
+export type ImageErrorReason =
+  | "ErrImagePull"
+  | "ImagePullBackOff"
+  | "ErrImageNeverPull"
+  | "InvalidImageName"
+  | "ImageInspectError"
+  | "RegistryUnavailable";
+
+/**
+ * What was wrong at the registry, for people and for `--runonce`: `unknown` no such image, `denied` wrong or no
+ * credentials, `unreachable` no answer, `tls` no trust, `stalled` no progress, `other` the rest.
+ */
+export type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
+
+/** An image is not to be had now. `reason` and `message` are for the container's status. */
+export class ImageError extends PodStepError {
+  declare readonly reason: ImageErrorReason;
+  readonly image: string;
+  /** Only where a registry was asked. */
+  readonly problem: RegistryProblem | undefined;
+
+  constructor(
+    reason: ImageErrorReason,
+    image: string,
+    message: string,
+    options: { retryAfterMs?: number | undefined; problem?: RegistryProblem | undefined; cause?: unknown } = {},
+  ) {
+    super(reason, message, options);
+    this.image = image;
+    this.problem = options.problem;
+  }
+}
+
+/**
+ * Which of its problems a registry had. The engine tells it only in words, and mostly with status 500: so this is the one
+ * place where text is looked at. It serves hints; what happens next never depends on it.
+ * @param daemonMessage as the engine answered
+ */
+export function registryProblem(daemonMessage: string): Exclude<RegistryProblem, "stalled"> {
+  const text = daemonMessage.toLowerCase();
+  if (/x509:|tls:|certificate|gave http response to https client/.test(text)) return "tls";
+  // Docker Hub answers "denied" for what does not exist too: both words come, and denied covers both.
+  if (/unauthorized|denied|no basic auth credentials|authentication required|forbidden/.test(text)) return "denied";
+  if (/manifest unknown|name unknown|not found|no matching manifest|does not exist/.test(text)) return "unknown";
+  if (/dial tcp|no such host|connection refused|i\/o timeout|timeout|unreachable|eof|connection reset/.test(text)) {
+    return "unreachable";
+  }
+  return "other";
+}
+
+/** What to do about it, in a few words; "" where the message says all there is. */
+export function registryHint(problem: RegistryProblem): string {
+  switch (problem) {
+    case "unknown":
+      return "check the name and the tag";
+    case "denied":
+      return "check the name, and the credentials in config.json or imagePullSecrets";
+    case "unreachable":
+      return "check the registry's address and the network; the image can also be loaded from a directory (--images-dir)";
+    case "tls":
+      return "add the registry's CA to /etc/docker/certs.d, or list it in insecure-registries of /etc/docker/daemon.json";
+    case "stalled":
+      return "the network to the registry is too slow or broken; see --image-pull-progress-deadline";
+    case "other":
+      return "";
+  }
+}

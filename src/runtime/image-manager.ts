@@ -1,0 +1,275 @@
+import { formatDuration } from "../api/duration.ts";
+import type { Container, Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
+import type { DockerClient } from "../docker/docker-client.ts";
+import { DockerError, DockerUnreachableError } from "../docker/docker-error.ts";
+import type { RegistryAuth } from "../docker/image-transfer.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Logger } from "../model/logger.ts";
+import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
+import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../plan/back-off.ts";
+import type { ImageCredentials } from "./image-credentials.ts";
+import { ImageError, type RegistryProblem, registryProblem } from "./image-error.ts";
+import { type ImageInfo, toImageInfo } from "./image-info.ts";
+import { applyDefaultTag, parseImageReference } from "./image-reference.ts";
+import { ImageStatusCache } from "./image-status-cache.ts";
+import { type ImageProgress, PullProgress } from "./pull-progress.ts";
+import { type PullLimits, PullQueue } from "./pull-queue.ts";
+import { SharedWork } from "./shared-work.ts";
+
+export interface ImageManagerOptions {
+  client: DockerClient;
+  clock: Clock;
+  logger: Logger;
+  /** Gets every event about images; callers of `ensureImage` record none. */
+  recorder: EventRecorder;
+  credentials: ImageCredentials;
+  limits: PullLimits;
+  /** A pull without any progress for so long is given up; 0 = never. */
+  progressDeadlineMs: number;
+  onProgress?: ((progress: ImageProgress) => void) | undefined;
+}
+
+/** dockershim said this before every message of the engine, and so it stands in everybody's scripts and alerts. */
+const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
+
+/** Back-off entries that are older cannot matter any more. */
+const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
+
+/**
+ * Gets images onto the engine as a pod's pull policy says. One pull per image and credentials, however many pods wait;
+ * after a failure the same pod does not ask again for 10 s, 20 s, … 300 s.
+ * Source: kubelet `imageManager.EnsureImageExists`; the texts are those recorded of kubelet 1.20.
+ */
+export class ImageManager {
+  readonly #options: ImageManagerOptions;
+  readonly #queue: PullQueue;
+  readonly #pulls = new SharedWork<ImageInfo>();
+  /** By pod uid and image. */
+  readonly #backOff = new Map<string, BackOffEntry>();
+  readonly #cache: ImageStatusCache;
+
+  constructor(options: ImageManagerOptions) {
+    this.#options = options;
+    this.#queue = new PullQueue(options.limits, options.clock);
+    this.#cache = new ImageStatusCache(options);
+  }
+
+  /** Watches the engine's image events, so that answers can be remembered. Ends when the signal aborts. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#cache.run(signal);
+  }
+
+  /**
+   * Makes sure a container's image is there, pulling it if the policy says so.
+   * @throws ImageError when it is not to be had now (`retryAfterMs` says when another try makes sense);
+   *   DockerUnreachableError when there is no engine; the signal's reason
+   */
+  async ensureImage(
+    pod: Pod,
+    container: Container,
+    { pullSecrets }: { pullSecrets: readonly Secret[] },
+    signal: AbortSignal,
+  ): Promise<ImageInfo> {
+    const image = container.image ?? "";
+    const record = this.#recorderFor(pod, container);
+    const ref = this.#toReference(image, record);
+    const present = await this.#look(image, ref, record, signal);
+    const policy = container.imagePullPolicy ?? "IfNotPresent";
+    if (policy === "Never" || (policy === "IfNotPresent" && present)) {
+      if (present) {
+        record("Normal", "Pulled", `Container image ${quoted(image)} already present on machine`);
+        return present;
+      }
+      const message = `Container image ${quoted(image)} is not present with pull policy of Never`;
+      record("Warning", "ErrImageNeverPull", message);
+      throw this.#failed(record, new ImageError("ErrImageNeverPull", image, message));
+    }
+    return this.#pullForPod(pod, image, ref, pullSecrets, record, signal);
+  }
+
+  /**
+   * What is known of an image, or undefined when it is not on the engine.
+   * @param image as a manifest names it, or an id
+   * @throws InvalidImageReferenceError, DockerError, DockerUnreachableError
+   */
+  imageStatus(image: string, signal?: AbortSignal): Promise<ImageInfo | undefined> {
+    return this.#cache.get(applyDefaultTag(image), signal);
+  }
+
+  /** An image that was here is gone (a create answered 404): look again next time. */
+  forget(image: string): void {
+    this.#cache.forget(image);
+  }
+
+  /** Pulls outside any pod (the sandbox's image), with the machine's credentials and without back-off. */
+  async pull(image: string, signal: AbortSignal): Promise<ImageInfo> {
+    return this.#pullShared(image, applyDefaultTag(image), [], signal);
+  }
+
+  #toReference(image: string, record: RecordEvent): string {
+    try {
+      return applyDefaultTag(image);
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const message = `Failed to apply default image tag ${quoted(image)}: couldn't parse image reference ${quoted(image)}: ${why}`;
+      record("Warning", "InspectFailed", message);
+      throw this.#failed(record, new ImageError("InvalidImageName", image, message, { cause }));
+    }
+  }
+
+  async #look(image: string, ref: string, record: RecordEvent, signal: AbortSignal): Promise<ImageInfo | undefined> {
+    try {
+      return await this.#cache.get(ref, signal);
+    } catch (cause) {
+      if (!(cause instanceof DockerError)) throw cause;
+      const message = `Failed to inspect image ${quoted(image)}: ${engineText(cause)}`;
+      record("Warning", "InspectFailed", message);
+      throw this.#failed(record, new ImageError("ImageInspectError", image, message, { cause }));
+    }
+  }
+
+  async #pullForPod(
+    pod: Pod,
+    image: string,
+    ref: string,
+    pullSecrets: readonly Secret[],
+    record: RecordEvent,
+    signal: AbortSignal,
+  ): Promise<ImageInfo> {
+    const { clock } = this.#options;
+    const key = `${pod.metadata.uid ?? ""}_${image}`;
+    const entry = this.#backOff.get(key);
+    const waitMs = entry ? backOffRemainingMs(entry, entry.updatedAtMs, clock.monotonicMs()) : 0;
+    if (waitMs > 0) {
+      const message = `Back-off pulling image ${quoted(image)}`;
+      record("Normal", "BackOff", message);
+      throw this.#failed(record, new ImageError("ImagePullBackOff", image, message, { retryAfterMs: waitMs }));
+    }
+    record("Normal", "Pulling", `Pulling image ${quoted(image)}`);
+    const startedAtMs = clock.monotonicMs();
+    try {
+      const pulled = await this.#pullShared(image, ref, pullSecrets, signal);
+      this.#backOff.delete(key);
+      const took = formatDuration(clock.monotonicMs() - startedAtMs);
+      record("Normal", "Pulled", `Successfully pulled image ${quoted(image)} in ${took}`);
+      return pulled;
+    } catch (cause) {
+      signal.throwIfAborted();
+      // No engine, no verdict about the image: the next try need not wait for a back-off.
+      if (isEngineGone(cause)) throw cause;
+      const failure = toPullFailure(image, cause);
+      record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${failure.detail}`);
+      const retryAfterMs = this.#raiseBackOff(key);
+      const { reason, message, problem } = failure;
+      throw this.#failed(record, new ImageError(reason, image, message, { retryAfterMs, problem, cause }));
+    }
+  }
+
+  #raiseBackOff(key: string): number {
+    const now = this.#options.clock.monotonicMs();
+    for (const [other, entry] of this.#backOff) {
+      if (now - entry.updatedAtMs > BACK_OFF_KEPT_MS) this.#backOff.delete(other);
+    }
+    const entry = nextBackOff(this.#backOff.get(key), now, now, MAX_BACK_OFF_MS);
+    this.#backOff.set(key, entry);
+    return entry.delayMs;
+  }
+
+  /** Joins a pull of the same image with the same credentials; the pull ends when nobody waits for it any more. */
+  async #pullShared(
+    image: string,
+    ref: string,
+    pullSecrets: readonly Secret[],
+    signal: AbortSignal,
+  ): Promise<ImageInfo> {
+    const auths = await this.#options.credentials.lookUp(parseImageReference(ref), pullSecrets, signal);
+    // Whoever has other credentials pulls for himself: else he would get an image that he may not have.
+    const key = `${ref}\n${new Bun.CryptoHasher("sha256").update(JSON.stringify(auths)).digest("hex")}`;
+    return this.#pulls.join(key, (stop) => this.#queue.run(() => this.#pullNow(image, ref, auths, stop), stop), signal);
+  }
+
+  async #pullNow(image: string, ref: string, auths: readonly RegistryAuth[], signal: AbortSignal): Promise<ImageInfo> {
+    const { client, onProgress, progressDeadlineMs, logger } = this.#options;
+    const errors: unknown[] = [];
+    for (const auth of auths.length > 0 ? auths : [undefined]) {
+      const progress = new PullProgress(image);
+      try {
+        await client.pullImage(ref, {
+          auth,
+          signal,
+          idleTimeoutMs: progressDeadlineMs,
+          onProgress: (line) => {
+            const sum = progress.add(line);
+            onProgress?.(sum);
+          },
+        });
+        this.#cache.forget(ref);
+        return toImageInfo(ref, await client.inspectImage(ref, { signal }));
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isEngineGone(error)) throw error;
+        logger.debug("A pull failed", { image, why: error instanceof Error ? error.message : String(error) });
+        errors.push(error);
+      }
+    }
+    throw errors.length === 1 ? errors[0] : new AggregateError(errors, `no credentials worked for ${image}`);
+  }
+
+  #recorderFor(pod: Pod, container: Container): RecordEvent {
+    const list = pod.spec.initContainers?.some(({ name }) => name === container.name) ? "initContainers" : "containers";
+    const fieldPath = `spec.${list}{${container.name}}`;
+    const { uid = "", name = "", namespace = "default" } = pod.metadata;
+    return (type, reason, message) => {
+      this.#options.recorder.record({ uid, name, namespace }, { type, reason, message, fieldPath });
+    };
+  }
+
+  /** Upstream's starter of containers says the reason once more in an event of its own. */
+  #failed(record: RecordEvent, error: ImageError): ImageError {
+    record("Warning", "Failed", `Error: ${error.reason}`);
+    return error;
+  }
+}
+
+type RecordEvent = (type: PodEvent["type"], reason: string, message: string) => void;
+
+const quoted = (text: string) => JSON.stringify(text);
+
+/** A stalled pull is `timeout` too, but says something about the image. */
+const isEngineGone = (error: unknown) => error instanceof DockerUnreachableError && error.kind !== "timeout";
+
+/** What the kubelet showed of an engine's error. */
+const engineText = (error: DockerError) => `${RUNTIME_ERROR_PREFIX}Error response from daemon: ${error.daemonMessage}`;
+
+interface PullFailure {
+  reason: "ErrImagePull" | "RegistryUnavailable";
+  /** For the container's status. */
+  message: string;
+  /** For the event. */
+  detail: string;
+  problem: RegistryProblem;
+}
+
+function toPullFailure(image: string, error: unknown): PullFailure {
+  const causes = error instanceof AggregateError ? [...new Set(error.errors.map(textOf))] : [textOf(error)];
+  const detail = causes.length === 1 ? (causes[0] ?? "") : `[${causes.join(", ")}]`;
+  const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
+  const problem =
+    last instanceof DockerError
+      ? registryProblem(last.daemonMessage)
+      : last instanceof DockerUnreachableError && last.kind === "timeout"
+        ? "stalled"
+        : "other";
+  // Source: dockershim `filterHTTPError`. A refused connection is no such case: the engine reports it as its own 500.
+  if (last instanceof DockerError && [502, 503, 504].includes(last.status)) {
+    const message = `image pull failed for ${image} because the registry is unavailable.`;
+    return { reason: "RegistryUnavailable", message, detail, problem: "unreachable" };
+  }
+  return { reason: "ErrImagePull", message: detail, detail, problem };
+}
+
+function textOf(error: unknown): string {
+  if (error instanceof DockerError) return engineText(error);
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,118 @@
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { DockerClient } from "../docker/docker-client.ts";
+import { isNotFound } from "../docker/docker-error.ts";
+import type { Logger } from "../model/logger.ts";
+
+/** What became of one archive. */
+export interface PreloadedArchive {
+  file: string;
+  /** Names of the images, or ids of those without a name. */
+  images: string[];
+  /** Its images were there already from an earlier run. */
+  alreadyThere: boolean;
+  /** Why it could not be loaded. */
+  error?: string;
+}
+
+/** Remembered per file, so that an archive of gigabytes is not sent to the engine at every start. A hint only. */
+interface Remembered {
+  size: number;
+  mtimeMs: number;
+  images: string[];
+}
+
+const ARCHIVE = /\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2|tar\.zst)$/;
+
+/**
+ * Loads every image archive (`docker save`, plain or compressed) of a directory, in the order of their names. One that
+ * cannot be loaded does not stop the others. A directory that is not there holds none.
+ * @param stateFile where to remember what was loaded
+ * @throws the signal's reason; DockerUnreachableError when there is no engine
+ */
+export async function preloadImages(
+  client: DockerClient,
+  directory: string,
+  stateFile: string,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<PreloadedArchive[]> {
+  const remembered = readState(stateFile);
+  const loaded: PreloadedArchive[] = [];
+  const next: { [file: string]: Remembered } = {};
+  for (const file of listArchives(directory, logger)) {
+    signal.throwIfAborted();
+    const path = `${directory}/${file}`;
+    try {
+      const { size, mtimeMs } = statSync(path);
+      const before = remembered[file];
+      const same = before && before.size === size && before.mtimeMs === mtimeMs && before.images.length > 0;
+      if (same && (await areThere(client, before.images, signal))) {
+        next[file] = before;
+        loaded.push({ file, images: before.images, alreadyThere: true });
+        continue;
+      }
+      const images = await client.loadImage(Bun.file(path), { signal });
+      next[file] = { size, mtimeMs, images };
+      loaded.push({ file, images, alreadyThere: false });
+      logger.info(`Loaded ${images.join(", ") || "no image"} from ${path}`);
+    } catch (error) {
+      signal.throwIfAborted();
+      const why = error instanceof Error ? error.message : String(error);
+      loaded.push({ file, images: [], alreadyThere: false, error: why });
+      logger.warn(`Images in ${path} are not loaded: ${why}`);
+    }
+  }
+  if (loaded.some((archive) => !archive.alreadyThere)) writeState(stateFile, next, logger);
+  return loaded;
+}
+
+function listArchives(directory: string, logger: Logger): string[] {
+  try {
+    return readdirSync(directory)
+      .filter((file) => ARCHIVE.test(file))
+      .sort();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    logger.warn(`The images directory ${directory} cannot be read: ${why}`);
+    return [];
+  }
+}
+
+async function areThere(client: DockerClient, images: readonly string[], signal: AbortSignal): Promise<boolean> {
+  for (const image of images) {
+    try {
+      await client.inspectImage(image, { signal });
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
+  }
+  return true;
+}
+
+function readState(path: string): Readonly<Record<string, Remembered | undefined>> {
+  try {
+    const state = JSON.parse(readFileSync(path, "utf8")) as { version?: unknown; archives?: unknown };
+    if (state.version !== 1 || typeof state.archives !== "object" || state.archives === null) return {};
+    return Object.fromEntries(Object.entries(state.archives).filter((entry) => isRemembered(entry[1])));
+  } catch {
+    return {};
+  }
+}
+
+function isRemembered(value: unknown): value is Remembered {
+  const { size, mtimeMs, images } = (value ?? {}) as Partial<Remembered>;
+  return typeof size === "number" && typeof mtimeMs === "number" && Array.isArray(images);
+}
+
+function writeState(path: string, archives: Readonly<Record<string, Remembered>>, logger: Logger): void {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.new`, JSON.stringify({ version: 1, archives }));
+    renameSync(`${path}.new`, path);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    logger.warn(`What images were loaded cannot be remembered in ${path}: ${why}`);
+  }
+}
