@@ -1,0 +1,223 @@
+import type { CgroupDirectories, CgroupDirectory } from "./cgroup-layout.ts";
+import {
+  type BlockIoStats,
+  type CgroupPressure,
+  type CgroupStats,
+  type CpuStats,
+  type HugetlbStats,
+  type MemoryStats,
+  type PidsStats,
+  parsePressure,
+  singleValue,
+  toLimit,
+} from "./cgroup-stats.ts";
+import { parseV1BlockIo, parseV1Cpu, parseV1Memory } from "./cgroup-v1.ts";
+import { parseV2BlockIo, parseV2Cpu, parseV2Memory } from "./cgroup-v2.ts";
+import { KeptFile } from "./kept-file.ts";
+import { readNames } from "./read-text.ts";
+
+/** `basics`: what `/stats/summary` and `/metrics/resource` need. `all`: the rest too, for half as much again. */
+export type Detail = "basics" | "all";
+
+/** What differs between machines in how cgroups are read. */
+export interface CgroupFeatures {
+  /** `blkio.throttle.*_recursive`, since Linux 4.17. */
+  recursiveBlockIo: boolean;
+  /** `*.pressure`, since Linux 4.20, where it is not switched off. */
+  pressure: boolean;
+  /** Names such as `hugetlb.2MB`. */
+  hugetlbNames: readonly string[];
+  /** Where the root of cgroup v2 gets its usage from. */
+  meminfoPath: string;
+}
+
+/**
+ * One cgroup whose files stay open between samples. Thin: which files are read; what they mean is in cgroup-v1.ts and
+ * cgroup-v2.ts. Every method answers undefined when the cgroup is gone, also when it goes while it is being read.
+ */
+export class OpenCgroup {
+  readonly directories: CgroupDirectories;
+  readonly #features: CgroupFeatures;
+  readonly #files: KeptFile[] = [];
+  readonly #readCpu: (all: boolean) => CpuStats | undefined;
+  readonly #readMemory: (all: boolean) => MemoryStats | undefined;
+  readonly #readPids: () => PidsStats | undefined;
+  readonly #readBlockIo: () => BlockIoStats[];
+  readonly #readHugetlb: () => HugetlbStats[];
+  readonly #readPressure: () => CgroupPressure | undefined;
+  readonly #procs: KeptFile;
+
+  constructor(directories: CgroupDirectories, features: CgroupFeatures) {
+    this.directories = directories;
+    this.#features = features;
+    this.#readCpu = this.#cpuReader();
+    this.#readMemory = this.#memoryReader();
+    this.#readPids = this.#pidsReader();
+    this.#readBlockIo = this.#blockIoReader();
+    this.#readHugetlb = this.#hugetlbReader();
+    this.#readPressure = this.#pressureReader();
+    this.#procs = this.#file(mainDirectory(directories), "cgroup.procs");
+  }
+
+  /** With `basics`, what was not read is undefined or empty. */
+  read(detail: Detail): CgroupStats | undefined {
+    const all = detail === "all";
+    const cpu = this.#readCpu(all);
+    const memory = this.#readMemory(all);
+    if (!cpu || !memory) return undefined;
+    const processes = this.#procs.read();
+    return {
+      cpu,
+      memory,
+      pressure: this.#readPressure(),
+      processIds: processes ? processes.trimEnd().split("\n").filter(Boolean) : [],
+      pids: all ? this.#readPids() : undefined,
+      blockIo: all ? this.#readBlockIo() : [],
+      hugetlb: all ? this.#readHugetlb() : [],
+    };
+  }
+
+  /** Lets go of the files; a later read opens them again. */
+  close(): void {
+    for (const file of this.#files) file.close();
+  }
+
+  #file(directory: string, name: string): KeptFile {
+    const file = new KeptFile(`${directory}/${name}`);
+    this.#files.push(file);
+    return file;
+  }
+
+  #cpuReader(): (all: boolean) => CpuStats | undefined {
+    const { cpu, cpuacct } = this.directories;
+    if (cpuacct?.version === 1) {
+      const usage = this.#file(cpuacct.path, "cpuacct.usage");
+      const acctStat = this.#file(cpuacct.path, "cpuacct.stat");
+      const cpuStat = cpu?.version === 1 ? this.#file(cpu.path, "cpu.stat") : undefined;
+      return (all) =>
+        parseV1Cpu({
+          usage: usage.read(),
+          acctStat: all ? acctStat.read() : undefined,
+          cpuStat: all ? cpuStat?.read() : undefined,
+        });
+    }
+    const directory = cpu ?? cpuacct;
+    if (!directory) return () => undefined;
+    const stat = this.#file(directory.path, "cpu.stat");
+    return () => parseV2Cpu(stat.read());
+  }
+
+  #memoryReader(): (all: boolean) => MemoryStats | undefined {
+    const { memory } = this.directories;
+    if (!memory) return () => undefined;
+    const file = (name: string) => this.#file(memory.path, name);
+    const stat = file("memory.stat");
+    if (memory.version === 1) {
+      const [usage, maxUsage] = [file("memory.usage_in_bytes"), file("memory.max_usage_in_bytes")];
+      const [failcnt, oomControl] = [file("memory.failcnt"), file("memory.oom_control")];
+      return (all) =>
+        parseV1Memory({
+          usage: usage.read(),
+          stat: stat.read(),
+          maxUsage: all ? maxUsage.read() : undefined,
+          failcnt: all ? failcnt.read() : undefined,
+          oomControl: all ? oomControl.read() : undefined,
+        });
+    }
+    const [current, peak] = [file("memory.current"), file("memory.peak")];
+    const [swapCurrent, events] = [file("memory.swap.current"), file("memory.events")];
+    // Only the root has no memory.current, and no memory.events either.
+    const meminfo = new KeptFile(this.#features.meminfoPath);
+    this.#files.push(meminfo);
+    return (all) => {
+      const currentText = current.read();
+      return parseV2Memory({
+        current: currentText,
+        stat: stat.read(),
+        peak: all ? peak.read() : undefined,
+        swapCurrent: swapCurrent.read(),
+        events: all ? events.read() : undefined,
+        meminfo: currentText === undefined ? meminfo.read() : undefined,
+      });
+    };
+  }
+
+  #pidsReader(): () => PidsStats | undefined {
+    const { pids } = this.directories;
+    if (!pids) return () => undefined;
+    const [current, max] = [this.#file(pids.path, "pids.current"), this.#file(pids.path, "pids.max")];
+    return () => {
+      const count = singleValue(current.read());
+      return count === undefined ? undefined : { current: count, max: toLimit(singleValue(max.read())) };
+    };
+  }
+
+  #blockIoReader(): () => BlockIoStats[] {
+    const { blkio } = this.directories;
+    if (!blkio) return () => [];
+    if (blkio.version === 2) {
+      const stat = this.#file(blkio.path, "io.stat");
+      return () => parseV2BlockIo(stat.read());
+    }
+    const suffix = this.#features.recursiveBlockIo ? "_recursive" : "";
+    const bytes = this.#file(blkio.path, `blkio.throttle.io_service_bytes${suffix}`);
+    const serviced = this.#file(blkio.path, `blkio.throttle.io_serviced${suffix}`);
+    return () => parseV1BlockIo(bytes.read(), serviced.read());
+  }
+
+  #hugetlbReader(): () => HugetlbStats[] {
+    const { hugetlb } = this.directories;
+    if (!hugetlb) return () => [];
+    const { version, path } = hugetlb;
+    const sizes = this.#features.hugetlbNames.flatMap((name) => {
+      const pageSizeBytes = parsePageSize(name);
+      if (pageSizeBytes === undefined) return [];
+      const usage = this.#file(path, `${name}.${version === 1 ? "usage_in_bytes" : "current"}`);
+      const max = version === 1 ? this.#file(path, `${name}.max_usage_in_bytes`) : undefined;
+      const failures = this.#file(path, `${name}.${version === 1 ? "failcnt" : "events"}`);
+      return [{ pageSizeBytes, usage, max, failures }];
+    });
+    return () =>
+      sizes.flatMap(({ pageSizeBytes, usage, max, failures }) => {
+        const usageBytes = singleValue(usage.read());
+        if (usageBytes === undefined) return [];
+        const failCount = singleValue(failures.read()?.replace(/^max /, "")) ?? 0;
+        return [{ pageSizeBytes, usageBytes, maxUsageBytes: singleValue(max?.read()), failCount }];
+      });
+  }
+
+  #pressureReader(): () => CgroupPressure | undefined {
+    const { unified } = this.directories;
+    if (!unified || !this.#features.pressure) return () => undefined;
+    const resources = ["cpu", "memory", "io"] as const;
+    const files = resources.map((name) => ({ name, file: this.#file(unified.path, `${name}.pressure`) }));
+    return () => {
+      const pressure: CgroupPressure = {};
+      for (const { name, file } of files) {
+        const parsed = parsePressure(file.read());
+        if (parsed) pressure[name] = parsed;
+      }
+      return pressure;
+    };
+  }
+}
+
+/** Of `hugetlb.2MB` and the like, in bytes. */
+export function parsePageSize(name: string): number | undefined {
+  const match = /^hugetlb\.(\d+)([KMG])B$/.exec(name);
+  if (!match) return undefined;
+  return Number(match[1]) * { K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[match[2] as "K" | "M" | "G"];
+}
+
+/** Names such as `hugetlb.2MB` that a cgroup's directory holds. */
+export function readHugetlbNames(directory: CgroupDirectory | undefined): string[] {
+  if (!directory) return [];
+  const names = readNames(directory.path).map((name) => /^hugetlb\.\d+[KMG]B(?=\.)/.exec(name)?.[0]);
+  return [...new Set(names.filter((name) => name !== undefined))].sort();
+}
+
+/** The directory that stands for the cgroup where one is enough. */
+export function mainDirectory(directories: CgroupDirectories): string {
+  const directory = directories.memory ?? directories.cpuacct ?? directories.cpu ?? directories.unified;
+  return directory?.path ?? "/nonexistent";
+}

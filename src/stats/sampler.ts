@@ -1,0 +1,274 @@
+import type { Clock } from "../model/clock.ts";
+import { type CgroupDirectories, parentDirectories } from "./cgroup-layout.ts";
+import type { CgroupReader } from "./cgroup-reader.ts";
+import type { CgroupSpec, CgroupStats } from "./cgroup-stats.ts";
+import { appendReading, type CpuReading, computeUsageNanoCores, decayLoad, OLDEST_BASE_MS } from "./cpu-rate.ts";
+import { type Detail, mainDirectory, type OpenCgroup } from "./open-cgroup.ts";
+import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
+import { type InterfaceCounters, type ProcessCounts, parseNetDev } from "./proc.ts";
+import { readText } from "./read-text.ts";
+
+/** One cgroup at one instant. */
+export interface CgroupSample {
+  /** Path below the root of its hierarchy, e.g. `/kubepods/burstable/pod<uid>/<container id>`. */
+  path: string;
+  stats: CgroupStats;
+  /** Average over the last 10 s and more; undefined until there are two readings. */
+  usageNanoCores: number | undefined;
+  createdAt: Date;
+  /** The rest is only there with detail `all`. */
+  spec: CgroupSpec | undefined;
+  processes: ProcessCounts | undefined;
+  /** Smoothed number of tasks that ran or waited for a disk. */
+  loadAverage: number;
+  openFilesLimit: { soft: number; hard: number } | undefined;
+}
+
+export interface ContainerSample {
+  facts: ContainerFacts;
+  cgroup: CgroupSample;
+}
+
+export interface PodSample {
+  facts: PodFacts;
+  /** undefined when the pod's cgroup is gone already. */
+  cgroup: CgroupSample | undefined;
+  /** Only with detail `all`. */
+  sandbox: ContainerSample | undefined;
+  containers: ContainerSample[];
+  /** Empty with host networking. */
+  interfaces: InterfaceCounters[];
+}
+
+/** Everything measured at one instant. */
+export interface NodeSample {
+  detail: Detail;
+  at: Date;
+  root: CgroupSample | undefined;
+  /** All pods together; undefined while there is none. */
+  kubepods: CgroupSample | undefined;
+  /** Cgroups between `kubepods` and the pods; only with detail `all`. */
+  groups: CgroupSample[];
+  /** In the order of the facts. A container that is gone is left out. */
+  pods: PodSample[];
+  /** Of the node. */
+  interfaces: InterfaceCounters[];
+}
+
+interface Tracked {
+  cgroup: OpenCgroup;
+  path: string;
+  createdAt: Date;
+  readings: CpuReading[];
+  spec: CgroupSpec | undefined;
+  openFilesLimit: { soft: number; hard: number } | undefined;
+  specReadMs: number;
+  load: number | undefined;
+  loadReadMs: number;
+  seen: boolean;
+}
+
+/** Two askers within this see the same numbers. */
+const CACHE_MS = 1_000;
+/** Limits are read again after this, a few cgroups at each sample. */
+const SPEC_AGE_MS = 60_000;
+const SPECS_PER_SAMPLE = 40;
+
+/**
+ * Measures the node, its pods and their containers when somebody asks, and only then: no timer runs, and open files are
+ * let go 90 s after the last question.
+ */
+export class Sampler {
+  readonly #reader: CgroupReader;
+  readonly #clock: Clock;
+  readonly #facts: () => readonly PodFacts[];
+  readonly #proc: string;
+  readonly #tracked = new Map<string, Tracked>();
+  #latest: NodeSample | undefined;
+  #latestMs = Number.NEGATIVE_INFINITY;
+  #cancelRelease: (() => void) | undefined;
+
+  constructor(reader: CgroupReader, clock: Clock, facts: () => readonly PodFacts[], procRoot = "/proc") {
+    this.#reader = reader;
+    this.#clock = clock;
+    this.#facts = facts;
+    this.#proc = procRoot;
+  }
+
+  /** true when a sample now could not tell any CPU rate: nobody asked for a while. */
+  get isCold(): boolean {
+    return this.#clock.monotonicMs() - this.#latestMs > OLDEST_BASE_MS;
+  }
+
+  /** The sample of this second, taken now unless there is one with at least this detail. */
+  sample(detail: Detail): NodeSample {
+    const nowMs = this.#clock.monotonicMs();
+    const latest = this.#latest;
+    if (latest && nowMs - this.#latestMs < CACHE_MS && (latest.detail === "all" || detail === "basics")) return latest;
+    return this.#take(detail, nowMs);
+  }
+
+  /** Takes a sample even if there is a fresh one. */
+  sampleNow(detail: Detail): NodeSample {
+    return this.#take(detail, this.#clock.monotonicMs());
+  }
+
+  /** Lets go of every open file. */
+  close(): void {
+    this.#cancelRelease?.();
+    this.#cancelRelease = undefined;
+    for (const { cgroup } of this.#tracked.values()) cgroup.close();
+    this.#tracked.clear();
+    this.#latest = undefined;
+    this.#latestMs = Number.NEGATIVE_INFINITY;
+  }
+
+  #take(detail: Detail, nowMs: number): NodeSample {
+    for (const tracked of this.#tracked.values()) tracked.seen = false;
+    const budget = { specs: SPECS_PER_SAMPLE };
+    const measure = (key: string, directories: () => CgroupDirectories | undefined, pid = 0) =>
+      this.#measure(key, directories, { detail, nowMs, pid, budget });
+
+    const root = measure("/", () => this.#reader.ofPath("/"));
+    const pods = this.#facts().map((facts): PodSample => {
+      const measureContainer = (container: ContainerFacts): ContainerSample | undefined => {
+        if (container.pid <= 0) return undefined;
+        const cgroup = measure(container.id, () => this.#reader.ofProcess(container.pid), container.pid);
+        return cgroup && { facts: container, cgroup };
+      };
+      const containers = facts.containers.map(measureContainer).filter((sample) => sample !== undefined);
+      const sandbox = detail === "all" ? measureContainer(facts.sandbox) : undefined;
+      return {
+        facts,
+        cgroup: measure(facts.uid, () => this.#podDirectories(facts)),
+        sandbox,
+        containers,
+        interfaces: facts.hostNetwork ? [] : this.#interfaces(facts.sandbox.pid),
+      };
+    });
+    const [kubepods, ...groups] = this.#podGroups(pods, detail).map(({ path, directories }) =>
+      measure(path, () => directories),
+    );
+    this.#forgetUnseen();
+    this.#latest = {
+      detail,
+      at: this.#clock.now(),
+      root,
+      kubepods,
+      groups: groups.filter((group) => group !== undefined),
+      pods,
+      interfaces: this.#interfaces(1),
+    };
+    this.#latestMs = nowMs;
+    this.#releaseLater();
+    return this.#latest;
+  }
+
+  #measure(
+    key: string,
+    directories: () => CgroupDirectories | undefined,
+    how: { detail: Detail; nowMs: number; pid: number; budget: { specs: number } },
+  ): CgroupSample | undefined {
+    const { detail, nowMs, pid, budget } = how;
+    const tracked = this.#tracked.get(key) ?? this.#track(key, directories());
+    const stats = tracked?.cgroup.read(detail);
+    if (!tracked || !stats) return undefined;
+    tracked.seen = true;
+    tracked.readings = appendReading(tracked.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
+    let processes: ProcessCounts | undefined;
+    if (detail === "all") {
+      processes = this.#reader.processCounts(stats.processIds);
+      tracked.load = decayLoad(tracked.load, nowMs - tracked.loadReadMs, processes.running + processes.uninterruptible);
+      tracked.loadReadMs = nowMs;
+      const stale = nowMs - tracked.specReadMs > SPEC_AGE_MS && budget.specs-- > 0;
+      if (!tracked.spec || stale) {
+        tracked.spec = this.#reader.spec(tracked.cgroup.directories);
+        tracked.openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
+        tracked.specReadMs = nowMs;
+      }
+    }
+    return {
+      path: tracked.path,
+      stats,
+      usageNanoCores: computeUsageNanoCores(tracked.readings),
+      createdAt: tracked.createdAt,
+      spec: tracked.spec,
+      processes,
+      loadAverage: tracked.load ?? 0,
+      openFilesLimit: tracked.openFilesLimit,
+    };
+  }
+
+  #track(key: string, directories: CgroupDirectories | undefined): Tracked | undefined {
+    const createdAt = directories && this.#reader.createdAt(directories);
+    if (!directories || !createdAt) return undefined;
+    const tracked: Tracked = {
+      cgroup: this.#reader.open(directories),
+      path: this.#reader.pathOf(directories),
+      createdAt,
+      readings: [],
+      spec: undefined,
+      openFilesLimit: undefined,
+      specReadMs: 0,
+      load: undefined,
+      loadReadMs: 0,
+      seen: true,
+    };
+    this.#tracked.set(key, tracked);
+    return tracked;
+  }
+
+  /**
+   * The pod's cgroup is where its sandbox stands, one level up: right for both cgroup drivers, and inside a container.
+   * Without a sandbox process its name is all there is.
+   */
+  #podDirectories({ sandbox, containers, cgroupParent }: PodFacts): CgroupDirectories | undefined {
+    const pid = sandbox.pid || (containers.find((container) => container.pid > 0)?.pid ?? 0);
+    const child = pid > 0 ? this.#reader.ofProcess(pid) : undefined;
+    if (child && mainDirectory(child).includes(cgroupParent.replace(/^.*\//, ""))) return parentDirectories(child);
+    return cgroupParent.startsWith("/") ? this.#reader.ofPath(cgroupParent) : undefined;
+  }
+
+  /** `kubepods` and, with detail `all`, the QoS cgroups below it, found by going up from the pods. */
+  #podGroups(pods: readonly PodSample[], detail: Detail): { path: string; directories: CgroupDirectories }[] {
+    const found = new Map<string, CgroupDirectories>();
+    for (const pod of pods) {
+      const tracked = pod.cgroup && this.#tracked.get(pod.facts.uid);
+      if (!tracked) continue;
+      let directories = parentDirectories(tracked.cgroup.directories);
+      let path = parentPath(tracked.path);
+      while (path.length > 1 && /kubepods/.test(path) && !found.has(path)) {
+        found.set(path, directories);
+        directories = parentDirectories(directories);
+        path = parentPath(path);
+      }
+    }
+    const sorted = [...found].map(([path, directories]) => ({ path, directories }));
+    sorted.sort((a, b) => a.path.length - b.path.length || (a.path < b.path ? -1 : 1));
+    return detail === "all" ? sorted : sorted.slice(0, 1);
+  }
+
+  #interfaces(pid: number): InterfaceCounters[] {
+    return pid > 0 ? parseNetDev(readText(`${this.#proc}/${pid}/net/dev`) ?? "") : [];
+  }
+
+  #forgetUnseen(): void {
+    for (const [key, tracked] of this.#tracked) {
+      if (tracked.seen) continue;
+      tracked.cgroup.close();
+      this.#tracked.delete(key);
+    }
+  }
+
+  // An open file keeps a removed cgroup alive in the kernel, so none stays open after the last question.
+  #releaseLater(): void {
+    if (this.#cancelRelease) return;
+    this.#cancelRelease = this.#clock.schedule(OLDEST_BASE_MS, () => {
+      this.#cancelRelease = undefined;
+      if (this.isCold) this.close();
+      else this.#releaseLater();
+    });
+  }
+}
+
+const parentPath = (path: string) => path.slice(0, path.lastIndexOf("/"));
