@@ -1,24 +1,10 @@
 import * as v from "valibot";
-import {
-  type ContainerCreated,
-  ContainerCreatedSchema,
-  type ContainerInspect,
-  ContainerInspectSchema,
-  type ContainerStats,
-  ContainerStatsSchema,
-  type ContainerSummary,
-  ContainerSummarySchema,
-  ContainerUpdatedSchema,
-  ContainerWaitSchema,
-  type ExecInspect,
-  ExecInspectSchema,
-  IdSchema,
-} from "./container-schema.ts";
-import { DockerConnection } from "./docker-connection.ts";
-import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
+import { ContainerCalls } from "./container-calls.ts";
+import { IdSchema } from "./container-schema.ts";
+import { type Filters, filtersText, segment, segments } from "./docker-connection.ts";
+import { DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText, parseEndpoint } from "./endpoint.ts";
 import { type DockerEvent, type EventsOptions, eventStreamEnded, parseEvent } from "./events.ts";
-import { type ExecOptions, type ExecOutcome, runExec } from "./exec.ts";
 import {
   type ImageInspect,
   ImageInspectSchema,
@@ -28,7 +14,7 @@ import {
   type ProgressLine,
 } from "./image-schema.ts";
 import { loadedName, pullQuery, type RegistryAuth, readProgress, registryAuthHeader } from "./image-transfer.ts";
-import { demultiplex, jsonLines, type OutputChunk, rawOutput } from "./stream-frames.ts";
+import { jsonLines } from "./stream-frames.ts";
 import {
   type DiskUsage,
   DiskUsageSchema,
@@ -44,25 +30,6 @@ import {
 } from "./system-schema.ts";
 import type { CallOptions } from "./transport.ts";
 
-/** Docker's filters: `{ label: ["a=b", "c"], status: ["running"] }`; within a key any (labels: all) must match. */
-export type Filters = Readonly<Record<string, readonly string[]>>;
-
-export interface LogsOptions extends CallOptions {
-  /** Both streams when neither is given. */
-  stdout?: boolean | undefined;
-  stderr?: boolean | undefined;
-  /** Last so many lines; absent = all. */
-  tail?: number | undefined;
-  /** Unix seconds, may have a fraction. */
-  since?: string | number | undefined;
-  /** Each line begins with an RFC 3339 time and a blank. */
-  timestamps?: boolean | undefined;
-  /** Go on until the container ends or the signal aborts. */
-  follow?: boolean | undefined;
-  /** Whether it has a TTY; looked up when absent. */
-  tty?: boolean | undefined;
-}
-
 export interface PullOptions {
   auth?: RegistryAuth | undefined;
   onProgress?: ((line: ProgressLine) => void) | undefined;
@@ -76,8 +43,6 @@ export interface PullOptions {
 /** What one call of ours takes at most where it moves much data or waits for the kernel. */
 const LONG_CALL_MS = 10 * 60_000;
 const PULL_IDLE_MS = 60_000;
-/** Beside a stop's own time: the engine may need to unmount and to tear networks down. */
-const STOP_MARGIN_MS = 60_000;
 
 /**
  * One Docker engine. Every call ends by itself: with an answer, at its deadline, or with the caller's signal (it then
@@ -87,7 +52,7 @@ const STOP_MARGIN_MS = 60_000;
  * (the answer makes no sense). Bun repeats a GET or DELETE whose pooled connection died; a POST is not repeated, it fails
  * as `connection-lost` with `mayHaveBeenDone`: look first, then repeat.
  */
-export class DockerClient extends DockerConnection {
+export class DockerClient extends ContainerCalls {
   /** The flag's endpoint, else DOCKER_HOST's, else the default socket. @throws DockerUnreachableError `bad-endpoint` */
   static endpointFrom(
     flag: string | undefined,
@@ -136,226 +101,6 @@ export class DockerClient extends DockerConnection {
       throw error;
     }
     if (!options.signal?.aborted) throw eventStreamEnded(endpointText(this.endpoint));
-  }
-
-  // --- containers ---
-
-  /** Running ones only unless `all`. */
-  listContainers(
-    query: { all?: boolean; filters?: Filters | undefined } = {},
-    options: CallOptions = {},
-  ): Promise<ContainerSummary[]> {
-    return this.get(
-      "/containers/json",
-      v.array(ContainerSummarySchema),
-      { all: query.all, filters: filtersText(query.filters) },
-      options,
-    );
-  }
-
-  /** @param id id, id prefix or name */
-  inspectContainer(id: string, options: CallOptions & { size?: boolean } = {}): Promise<ContainerInspect> {
-    return this.get(`/containers/${segment(id)}/json`, ContainerInspectSchema, { size: options.size }, options);
-  }
-
-  /** As the engine wrote it, for comparisons and diagnosis. */
-  inspectContainerRaw(id: string, options: CallOptions = {}): Promise<Record<string, unknown>> {
-    return this.get(`/containers/${segment(id)}/json`, v.record(v.string(), v.unknown()), undefined, options);
-  }
-
-  /**
-   * Creates a container. When the connection dies on the way, the name is looked up before anything is repeated: a
-   * container with that name and all these labels is the one just created.
-   * @param body Config with HostConfig and NetworkingConfig.
-   * @throws DockerError 404 no such image, 409 the name is taken, 400 a bad body
-   */
-  async createContainer(
-    name: string,
-    body: Readonly<Record<string, unknown>>,
-    options: CallOptions = {},
-  ): Promise<ContainerCreated> {
-    const create = () => this.post("/containers/create", ContainerCreatedSchema, body, { name }, options);
-    try {
-      return await create();
-    } catch (error) {
-      if (!(error instanceof DockerUnreachableError) || error.kind !== "connection-lost") throw error;
-      try {
-        const found = await this.inspectContainer(name, options);
-        const wanted = Object.entries((body.Labels ?? {}) as Record<string, string>);
-        if (wanted.every(([key, value]) => found.Config.Labels[key] === value)) return { Id: found.Id, Warnings: [] };
-      } catch (lookup) {
-        if (isNotFound(lookup)) return create();
-      }
-      throw error;
-    }
-  }
-
-  /** @returns false when it ran already */
-  async startContainer(id: string, options: CallOptions = {}): Promise<boolean> {
-    return (await this.command(`/containers/${segment(id)}/start`, {}, options)) !== 304;
-  }
-
-  /**
-   * TERM (or `signal`), and KILL after `timeoutSeconds`; answers when it has ended.
-   * @param stop.signal e.g. `SIGINT`; engines before API 1.42 cannot take it and send the image's own.
-   * @returns false when it had ended already
-   */
-  async stopContainer(
-    id: string,
-    stop: { timeoutSeconds: number; signal?: string | undefined },
-    options: CallOptions = {},
-  ): Promise<boolean> {
-    const seconds = Math.max(0, Math.ceil(stop.timeoutSeconds));
-    const answer = await this.transport.sendAlone({
-      timeoutMs: seconds * 1000 + STOP_MARGIN_MS,
-      ...options,
-      method: "POST",
-      path: await this.path(`/containers/${segment(id)}/stop`, options),
-      // 0 must be said: left out it means ten seconds.
-      query: { t: String(seconds), signal: this.supports("1.42") ? stop.signal : undefined },
-    });
-    return answer.status !== 304;
-  }
-
-  /** @throws DockerError 409 when it does not run */
-  async killContainer(id: string, signal: string, options: CallOptions = {}): Promise<void> {
-    await this.command(`/containers/${segment(id)}/kill`, { signal }, options);
-  }
-
-  /** @param remove.force kill it first; `volumes` with its anonymous volumes */
-  async removeContainer(
-    id: string,
-    remove: { force?: boolean; volumes?: boolean } = {},
-    options: CallOptions = {},
-  ): Promise<void> {
-    await this.delete(`/containers/${segment(id)}`, { force: remove.force, v: remove.volumes }, options);
-  }
-
-  async renameContainer(id: string, name: string, options: CallOptions = {}): Promise<void> {
-    await this.command(`/containers/${segment(id)}/rename`, { name }, options);
-  }
-
-  /** Changes resources of a living container. @param body Resources, e.g. `{ CpuShares: 512, Memory: 1 << 26 }` */
-  async updateContainer(
-    id: string,
-    body: Readonly<Record<string, unknown>>,
-    options: CallOptions = {},
-  ): Promise<string[]> {
-    const path = `/containers/${segment(id)}/update`;
-    return (await this.post(path, ContainerUpdatedSchema, body, undefined, options)).Warnings;
-  }
-
-  /** Waits (no deadline of its own) until it has ended, or ends the next time. */
-  async waitContainer(
-    id: string,
-    condition: "not-running" | "next-exit" | "removed" = "not-running",
-    options: CallOptions = {},
-  ): Promise<{ exitCode: number; error: string }> {
-    const path = `/containers/${segment(id)}/wait`;
-    const answer = await this.transport.sendAlone({
-      timeoutMs: 0,
-      ...options,
-      method: "POST",
-      path: await this.path(path, options),
-      query: { condition },
-    });
-    const parsed = this.parse(ContainerWaitSchema, answer.text, `POST ${path}`);
-    return { exitCode: parsed.StatusCode, error: parsed.Error?.Message ?? "" };
-  }
-
-  /** What a container wrote, in pieces that are no lines, until its end or (followed) until the signal aborts. */
-  async *containerLogs(id: string, options: LogsOptions = {}): AsyncGenerator<OutputChunk> {
-    const both = options.stdout === undefined && options.stderr === undefined;
-    try {
-      const stream = await this.open({
-        method: "GET",
-        path: `/containers/${segment(id)}/logs`,
-        query: {
-          stdout: both || options.stdout,
-          stderr: both || options.stderr,
-          tail: options.tail,
-          since: options.since,
-          timestamps: options.timestamps,
-          follow: options.follow,
-        },
-        signal: options.signal,
-        timeoutMs: options.timeoutMs,
-      });
-      // Engines before API 1.42 do not say which of the two it is.
-      const type = stream.header("content-type") ?? "";
-      const tty = type.includes("multiplexed-stream")
-        ? false
-        : (options.tty ?? (type.includes("raw-stream") || (await this.inspectContainer(id, options)).Config.Tty));
-      yield* tty ? rawOutput(stream.chunks) : demultiplex(stream.chunks);
-    } catch (error) {
-      if (options.follow && options.signal?.aborted) return;
-      throw error;
-    }
-  }
-
-  /** One look at its counters, without the second that a rate would take. */
-  containerStats(id: string, options: CallOptions = {}): Promise<ContainerStats> {
-    const query = { stream: "false", "one-shot": this.supports("1.41") ? "true" : undefined };
-    return this.get(`/containers/${segment(id)}/stats`, ContainerStatsSchema, query, options);
-  }
-
-  /** Unpacks a tar archive into a directory of a container. */
-  async putArchive(id: string, directory: string, tar: Bun.BodyInit, options: CallOptions = {}): Promise<void> {
-    await this.transport.send({
-      timeoutMs: LONG_CALL_MS,
-      ...options,
-      method: "PUT",
-      path: await this.path(`/containers/${segment(id)}/archive`, options),
-      query: { path: directory },
-      body: tar,
-    });
-  }
-
-  /** A file or directory of a container as a tar archive. */
-  async getArchive(id: string, path: string, options: CallOptions = {}): Promise<AsyncIterable<Uint8Array>> {
-    const stream = await this.open({
-      ...options,
-      method: "GET",
-      path: `/containers/${segment(id)}/archive`,
-      query: { path },
-    });
-    return stream.chunks;
-  }
-
-  // --- exec ---
-
-  /** @returns the exec's id */
-  async execCreate(id: string, argv: readonly string[], options: ExecOptions & CallOptions = {}): Promise<string> {
-    const body = {
-      Cmd: argv,
-      AttachStdout: true,
-      AttachStderr: true,
-      ...(options.env ? { Env: options.env } : {}),
-      ...(options.user !== undefined ? { User: options.user } : {}),
-      ...(options.workingDir !== undefined ? { WorkingDir: options.workingDir } : {}),
-    };
-    const call = { signal: options.signal };
-    return (await this.post(`/containers/${segment(id)}/exec`, IdSchema, body, undefined, call)).Id;
-  }
-
-  /** Starts it and hands on its output, on a connection of its own. Leaving the loop does not end the process. */
-  async execStart(execId: string, options: CallOptions = {}): Promise<AsyncIterable<OutputChunk>> {
-    const path = await this.path(`/exec/${segment(execId)}/start`, options);
-    const json = { Detach: false, Tty: false };
-    const stream = await this.transport.open({ timeoutMs: 0, ...options, method: "POST", path, json });
-    return demultiplex(stream.chunks);
-  }
-
-  execInspect(execId: string, options: CallOptions = {}): Promise<ExecInspect> {
-    return this.get(`/exec/${segment(execId)}/json`, ExecInspectSchema, undefined, options);
-  }
-
-  /**
-   * Runs a command to its end. When the time is over or the signal aborts, its processes are killed, not only left.
-   * @throws DockerError 404 no such container, 409 not running or paused
-   */
-  exec(id: string, argv: readonly string[], options: ExecOptions = {}): Promise<ExecOutcome> {
-    return runExec(this, id, argv, options, this.schedule);
   }
 
   // --- images ---
@@ -520,13 +265,4 @@ export class DockerClient extends DockerConnection {
   ): Promise<void> {
     await this.command(`/networks/${segment(name)}/disconnect`, {}, options, body);
   }
-}
-
-const segment = (name: string) => encodeURIComponent(name);
-
-/** An image name: its slashes separate. */
-const segments = (name: string) => name.split("/").map(encodeURIComponent).join("/");
-
-function filtersText(filters: Filters | undefined): string | undefined {
-  return filters && Object.keys(filters).length > 0 ? JSON.stringify(filters) : undefined;
 }

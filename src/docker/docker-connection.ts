@@ -127,3 +127,17 @@ const realSchedule: Schedule = (ms, callback) => {
   const timer = setTimeout(callback, ms);
   return () => clearTimeout(timer);
 };
+
+/** Docker's filters: `{ label: ["a=b", "c"], status: ["running"] }`; within a key any (labels: all) must match. */
+export type Filters = Readonly<Record<string, readonly string[]>>;
+
+/** One segment of a path. */
+export const segment = (name: string) => encodeURIComponent(name);
+
+/** An image name: its slashes separate. */
+/** One segment of a path. */
+export const segments = (name: string) => name.split("/").map(encodeURIComponent).join("/");
+
+export function filtersText(filters: Filters | undefined): string | undefined {
+  return filters && Object.keys(filters).length > 0 ? JSON.stringify(filters) : undefined;
+}
