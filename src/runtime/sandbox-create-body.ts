@@ -133,7 +133,6 @@ export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBod
       CpuShares: SANDBOX_CPU_SHARES,
       OomScoreAdj: clampOomScoreAdj(SANDBOX_OOM_SCORE_ADJ, engine),
       LogConfig: toLogConfig(settings),
-      RestartPolicy: { Name: "no" },
     },
     ...(network.endpoint && { NetworkingConfig: { EndpointsConfig: { [network.mode]: network.endpoint } } }),
   };
