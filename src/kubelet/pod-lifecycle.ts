@@ -1,0 +1,455 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Container, Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
+import type { Clock } from "../model/clock.ts";
+import type { ObjectIndex } from "../model/desired-pod.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import type { Mount } from "../model/mount.ts";
+import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
+import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
+import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
+import { remainingGraceSeconds } from "../plan/grace-period.ts";
+import { formatHostNetworkHosts, formatManagedHosts } from "../plan/hosts-file.ts";
+import { computePodHostname } from "../plan/pod-hostname.ts";
+import type { ContainerRequest } from "../runtime/container-create-body.ts";
+import type { DockerPods } from "../runtime/docker-pods.ts";
+import type { ImageInfo } from "../runtime/image-info.ts";
+import type { Owner } from "../runtime/labels.ts";
+import type { EngineGate } from "./engine-gate.ts";
+
+/** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
+export interface PodVolumes {
+  /** @throws an Error with `failures` when a volume cannot be made ready */
+  setUp(pod: Pod, facts: { objects: ObjectIndex }, signal: AbortSignal): Promise<void>;
+  mountsFor(pod: Pod, container: Container, env: readonly { name: string; value: string }[]): Promise<Mount[]>;
+  refresh(pod: Pod, facts: { objects: ObjectIndex }, signal: AbortSignal): Promise<boolean>;
+  readEnvFile(pod: Pod, volumeName: string, path: string): string | undefined;
+  tearDown(uid: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Images on the engine, as src/runtime/image-manager.ts has them. */
+export interface PodImages {
+  ensureImage(
+    pod: Pod,
+    container: Container,
+    options: { pullSecrets: readonly Secret[] },
+    signal: AbortSignal,
+  ): Promise<ImageInfo>;
+  forget(image: string): void;
+}
+
+/** Hooks of a container; rejects with a message for an event. */
+export interface PodHooks {
+  run(
+    handler: NonNullable<NonNullable<Container["lifecycle"]>["preStop"]>,
+    target: { container: { id: string; name: string; ports: Container["ports"] }; pod: PodIdentity; podIp: string },
+    signal: AbortSignal,
+  ): Promise<void>;
+}
+
+export interface PodIdentity {
+  uid: string;
+  name: string;
+  namespace: string;
+}
+
+/** Cgroups above the containers of a pod. */
+export interface PodCgroups {
+  ensure(pod: Pod): void;
+  remove(uid: string): void;
+}
+
+/** Symlinks where log shippers look. */
+export interface ContainerLogLinks {
+  create(pod: Pod, container: string, restartCount: number, id: ContainerId): void;
+  removeContainer(container: ContainerSnapshot, pod: PodIdentity): void;
+  removePod(pod: PodIdentity): void;
+}
+
+export interface PodLifecycleDeps {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+  options: KubeletOptions;
+  owner: Owner;
+  node: () => NodeInfo;
+  engine: () => EngineInfo;
+  pods: DockerPods;
+  images: PodImages;
+  volumes: PodVolumes;
+  hooks: PodHooks;
+  cgroups: PodCgroups;
+  logLinks: ContainerLogLinks;
+  gate: EngineGate;
+  /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
+  ensurePauseImage: (signal: AbortSignal) => Promise<string>;
+  /** The last bytes of a container's log, for its termination message. */
+  readLogTail: (id: ContainerId, signal: AbortSignal) => Promise<string>;
+  /** What of file and log becomes the message. */
+  toTerminationMessage: (input: {
+    policy: "File" | "FallbackToLogsOnError";
+    exitCode: number;
+    file: string | undefined;
+    readLog: () => Promise<string>;
+    containerCount: number;
+  }) => Promise<string>;
+}
+
+/** What becomes of each step of a pod's life, put together from engine, images, volumes, hooks and cgroups. */
+export class PodLifecycle implements PodServices {
+  readonly #deps: PodLifecycleDeps;
+  /** The pod object whose volumes are ready, by uid: an edit makes another object. */
+  readonly #volumesReady = new Map<string, Pod>();
+  /** Between pullImage and startContainer of the same request. */
+  readonly #pulled = new WeakMap<StartContainerRequest, ImageInfo>();
+
+  constructor(deps: PodLifecycleDeps) {
+    this.#deps = deps;
+  }
+
+  async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
+    const { pods, cgroups, gate, engine, owner, options, recorder } = this.#deps;
+    const { pod, objects, sandboxHash } = request;
+    await this.#setUpVolumes(pod, objects, signal);
+    cgroups.ensure(pod);
+    const image = await this.#deps.ensurePauseImage(signal);
+    const { dns, warnings } = this.#dnsOf(pod);
+    for (const warning of warnings) recorder.record(identityOf(pod), warning);
+    const sandbox = await gate.pass(
+      () =>
+        pods.startSandbox(
+          { pod, attempt, image, hash: sandboxHash, engine: engine(), owner, settings: options },
+          signal,
+        ),
+      signal,
+    );
+    if (!this.#hasEngineDns(pod)) this.#writeResolvConf(pod, sandbox.resolvConfPath, dns);
+    return sandbox.id;
+  }
+
+  async stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
+    await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
+  }
+
+  async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
+    const { pod, container, objects } = request;
+    const names = (pod.spec.imagePullSecrets ?? []).map(({ name }) => `${pod.metadata.namespace}/${name}`);
+    const pullSecrets = names.map((name) => objects.secrets.get(name)).filter((secret) => secret !== undefined);
+    this.#pulled.set(request, await this.#deps.images.ensureImage(pod, container, { pullSecrets }, signal));
+  }
+
+  async startContainer(
+    request: StartContainerRequest,
+    onCreated: (id: ContainerId) => void,
+    signal: AbortSignal,
+  ): Promise<ContainerId> {
+    const { pods, gate, recorder, logLinks } = this.#deps;
+    const { pod, container, restartCount } = request;
+    const fieldPath = `spec.${request.isInit ? "initContainers" : "containers"}{${container.name}}`;
+    const image = this.#pulled.get(request);
+    if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not looked for`);
+    await this.#setUpVolumes(pod, request.objects, signal);
+    const body = await this.#toContainerRequest(request, image);
+    return gate.pass(async () => {
+      const id = await pods.createContainer(body, signal);
+      onCreated(id);
+      const tell = (reason: string, message: string) =>
+        recorder.record(identityOf(pod), { type: "Normal", reason, message, fieldPath });
+      tell("Created", `Created container ${container.name}`);
+      await pods.startContainer(id, signal);
+      tell("Started", `Started container ${container.name}`);
+      logLinks.create(pod, container.name, restartCount, id);
+      return id;
+    }, signal);
+  }
+
+  async runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void> {
+    const { pod, container } = request;
+    const handler = container.lifecycle?.postStart;
+    if (!handler) return;
+    const target = { id, name: container.name, ports: container.ports };
+    try {
+      await this.#runHook(handler, target, identityOf(pod), this.#podIpOf(pod, request.podIps), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const fieldPath = `spec.${request.isInit ? "initContainers" : "containers"}{${container.name}}`;
+      const message = (error as Error).message;
+      this.#deps.recorder.record(identityOf(pod), {
+        type: "Warning",
+        reason: "FailedPostStartHook",
+        message,
+        fieldPath,
+      });
+      throw error;
+    }
+  }
+
+  async killContainer(
+    {
+      container,
+      pod,
+      podIps,
+      graceSeconds,
+    }: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, pods } = this.#deps;
+    const startedAtMs = clock.monotonicMs();
+    const spec = pod && findContainer(pod, container.name);
+    const handler = spec ? spec.lifecycle?.preStop : parseHandler(container);
+    if (handler && graceSeconds > 0) await this.#runPreStop(handler, container, spec, pod, podIps, graceSeconds, signal);
+    const spentMs = clock.monotonicMs() - startedAtMs;
+    await pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), spec?.lifecycle?.stopSignal, signal);
+  }
+
+  async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {
+    await this.#deps.pods.remove(container.id, signal);
+    this.#deps.logLinks.removeContainer(container, refOfLabels(container));
+  }
+
+  async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
+    await this.#deps.pods.remove(id, signal);
+  }
+
+  async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {
+    await this.#asFailedMount(pod, () => this.#deps.volumes.refresh(pod, { objects }, signal));
+  }
+
+  async readTerminationMessage(
+    container: ContainerSnapshot,
+    pod: Pod | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const spec = pod && findContainer(pod, container.name);
+    const policy = container.labels["annotation.io.kubernetes.container.terminationMessagePolicy"];
+    const uid = container.labels["io.kubernetes.pod.uid"] ?? "";
+    return this.#deps.toTerminationMessage({
+      policy: (spec?.terminationMessagePolicy ?? policy) === "FallbackToLogsOnError" ? "FallbackToLogsOnError" : "File",
+      exitCode: container.exitCode,
+      file: readIfThere(this.#terminationLogPath(uid, container.name, container.restartCount)),
+      readLog: () => this.#deps.readLogTail(container.id, signal),
+      containerCount: pod ? pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0) : 1,
+    });
+  }
+
+  async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
+    this.#volumesReady.delete(uid);
+    await this.#deps.volumes.tearDown(uid, signal);
+    this.#deps.cgroups.remove(uid);
+    this.#deps.logLinks.removePod({ uid, ...ref });
+  }
+
+  async #setUpVolumes(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
+    const uid = pod.metadata.uid ?? "";
+    if (this.#volumesReady.get(uid) === pod) return;
+    await this.#asFailedMount(pod, () => this.#deps.volumes.setUp(pod, { objects }, signal));
+    this.#volumesReady.set(uid, pod);
+  }
+
+  /** Of several volumes that failed each gets its event; the pod waits for the first. */
+  async #asFailedMount(pod: Pod, work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      const failures = (error as { failures?: readonly { message: string }[] }).failures ?? [];
+      for (const { message } of failures.slice(1)) {
+        this.#deps.recorder.record(identityOf(pod), { type: "Warning", reason: "FailedMount", message });
+      }
+      throw new PodStepError("FailedMount", (error as Error).message, { cause: error });
+    }
+  }
+
+  async #toContainerRequest(request: StartContainerRequest, image: ImageInfo): Promise<ContainerRequest> {
+    const { options, volumes, owner } = this.#deps;
+    const { pod, container, objects } = request;
+    const node = this.#deps.node();
+    const podIps = pod.spec.hostNetwork ? [node.ip] : request.podIps;
+    const resolved = resolveEnvironment(pod, container, {
+      objects,
+      podIps,
+      hostIp: node.ip,
+      node,
+      readEnvFile: (volumeName, path) => volumes.readEnvFile(pod, volumeName, path),
+    });
+    if (resolved.missing) throw new PodStepError(resolved.missing.reason, resolved.missing.message);
+    for (const warning of resolved.warnings) this.#deps.recorder.record(identityOf(pod), warning);
+    const { command, args } = expandCommand(container, resolved.env);
+    let mounts: Mount[];
+    try {
+      mounts = await volumes.mountsFor(pod, container, resolved.env);
+    } catch (error) {
+      const { reason = "CreateContainerConfigError" } = error as { reason?: string };
+      throw new PodStepError(reason, (error as Error).message, { cause: error });
+    }
+    const hostsFile = this.#writeHostsFile(pod, request.podIps);
+    const terminationLogFile = this.#makeTerminationLog(pod, container, request.restartCount);
+    return {
+      pod,
+      container,
+      restartCount: request.restartCount,
+      sandboxId: request.sandboxId,
+      hash: request.hash,
+      image,
+      env: resolved.env,
+      command,
+      args,
+      mounts,
+      node,
+      engine: this.#deps.engine(),
+      owner,
+      paths: {
+        ...(hostsFile && { hostsFile }),
+        ...(terminationLogFile && { terminationLogFile }),
+        seccompRoot: join(options.rootDir, "seccomp"),
+        podLogsDir: options.podLogsDir,
+      },
+      settings: options,
+      readFile: (path) => readFileSync(path, "utf8"),
+    };
+  }
+
+  async #runPreStop(
+    handler: Parameters<PodHooks["run"]>[0],
+    container: ContainerSnapshot,
+    spec: Container | undefined,
+    pod: Pod | undefined,
+    podIps: readonly string[],
+    graceSeconds: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, recorder } = this.#deps;
+    const deadline = new AbortController();
+    const cancel = clock.schedule(graceSeconds * 1000, () => deadline.abort(new Error("grace period is over")));
+    const identity = pod ? identityOf(pod) : refOfLabels(container);
+    const target = { id: container.id, name: container.name, ports: spec?.ports };
+    try {
+      const podIp = pod ? this.#podIpOf(pod, podIps) : (podIps[0] ?? "");
+      await this.#runHook(handler, target, identity, podIp, AbortSignal.any([signal, deadline.signal]));
+    } catch (error) {
+      signal.throwIfAborted();
+      // A hook that takes all the time it has is no failure: the container gets its signal then.
+      if (!deadline.signal.aborted) {
+        const message = (error as Error).message;
+        const fieldPath = `spec.containers{${container.name}}`;
+        recorder.record(identity, { type: "Warning", reason: "FailedPreStopHook", message, fieldPath });
+      }
+    } finally {
+      cancel();
+    }
+  }
+
+  #runHook(
+    handler: Parameters<PodHooks["run"]>[0],
+    container: { id: string; name: string; ports: Container["ports"] },
+    pod: PodIdentity,
+    podIp: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    return this.#deps.hooks.run(handler, { container, pod, podIp }, signal);
+  }
+
+  #podIpOf(pod: Pod, podIps: readonly string[]): string {
+    return pod.spec.hostNetwork ? this.#deps.node().ip : (podIps[0] ?? "");
+  }
+
+  #dnsOf(pod: Pod): ReturnType<typeof computeDnsConfig> {
+    const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
+    const hostResolvConf = resolvConf ? (readIfThere(resolvConf) ?? "") : undefined;
+    return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
+  }
+
+  /** On a network of the user's own the engine answers names of other pods: unless the manifest has its own DNS. */
+  #hasEngineDns(pod: Pod): boolean {
+    const network = pod.metadata.annotations?.["kubelet-ts.io/network"];
+    if (!network || ["default", "bridge", "host", "none"].includes(network)) return false;
+    return !pod.spec.dnsConfig && pod.spec.dnsPolicy !== "None" && this.#deps.options.clusterDns.length === 0;
+  }
+
+  /** The engine's file of the sandbox is what its containers get to see. Source: dockershim's rewriteResolvFile. */
+  #writeResolvConf(pod: Pod, path: string, dns: DnsConfig): void {
+    if (!path) return;
+    try {
+      writeFileSync(path, formatResolvConf(dns));
+    } catch (error) {
+      const who = `${pod.metadata.namespace}/${pod.metadata.name}`;
+      const why = (error as Error).message;
+      this.#deps.logger.warn(`Pod "${who}" keeps the engine's DNS settings: cannot write ${path}: ${why}`);
+    }
+  }
+
+  #writeHostsFile(pod: Pod, podIps: readonly string[]): string | undefined {
+    const { hostAliases, hostNetwork } = pod.spec;
+    const names = computePodHostname(pod, this.#deps.options.clusterDomain);
+    if ("problem" in names || (!hostNetwork && podIps.length === 0)) return undefined;
+    const text = hostNetwork
+      ? formatHostNetworkHosts(readIfThere("/etc/hosts") ?? "", hostAliases)
+      : formatManagedHosts(podIps, names, hostAliases);
+    const path = join(this.#podDir(pod.metadata.uid ?? ""), "etc-hosts");
+    if (readIfThere(path) === text) return path;
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    // In place: running containers of the pod hold the file, not its name.
+    writeFileSync(path, text, { mode: 0o644 });
+    return path;
+  }
+
+  #makeTerminationLog(pod: Pod, container: Container, restartCount: number): string | undefined {
+    if (!container.terminationMessagePath) return undefined;
+    const path = this.#terminationLogPath(pod.metadata.uid ?? "", container.name, restartCount);
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    const umask = process.umask(0);
+    try {
+      // Any user of the container may write its last words.
+      writeFileSync(path, "", { mode: 0o666 });
+    } finally {
+      process.umask(umask);
+    }
+    return path;
+  }
+
+  #terminationLogPath(uid: string, container: string, restartCount: number): string {
+    return join(this.#podDir(uid), "containers", container, String(restartCount));
+  }
+
+  #podDir(uid: string): string {
+    return join(this.#deps.options.rootDir, "pods", uid);
+  }
+}
+
+const identityOf = ({ metadata }: Pod): PodIdentity => ({
+  uid: metadata.uid ?? "",
+  name: metadata.name ?? "",
+  namespace: metadata.namespace ?? "default",
+});
+
+const refOfLabels = ({ labels }: ContainerSnapshot): PodIdentity => ({
+  uid: labels["io.kubernetes.pod.uid"] ?? "",
+  name: labels["io.kubernetes.pod.name"] ?? "",
+  namespace: labels["io.kubernetes.pod.namespace"] ?? "",
+});
+
+const findContainer = (pod: Pod, name: string): Container | undefined =>
+  [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((container) => container.name === name);
+
+/** The hook as the manifest had it when the container was made, for one whose manifest is gone. */
+function parseHandler({ labels }: ContainerSnapshot): Parameters<PodHooks["run"]>[0] | undefined {
+  const text = labels["annotation.io.kubernetes.container.preStopHandler"];
+  if (!text) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

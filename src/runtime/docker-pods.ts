@@ -1,0 +1,121 @@
+import type { ContainerCreateBody } from "../docker/container-create-body.ts";
+import type { DockerClient } from "../docker/docker-client.ts";
+import { DockerError, isConflict, isNotFound } from "../docker/docker-error.ts";
+import { PodStepError } from "../model/pod-services.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import { type ContainerRequest, toContainerCreateBody } from "./container-create-body.ts";
+import { isOwned, type Owner } from "./labels.ts";
+import { MappingError } from "./mapping-error.ts";
+import { toConflictFreeName, toContainerName, toSandboxName } from "./names.ts";
+import { type SandboxRequest, toSandboxCreateBody } from "./sandbox-create-body.ts";
+
+export interface DockerPodsDeps {
+  client: DockerClient;
+  owner: Owner;
+  random: () => number;
+}
+
+/** A sandbox that runs, and where the engine keeps what was made for it. */
+export interface StartedSandbox {
+  id: ContainerId;
+  /** On the engine's host; "" when the engine does not say. */
+  resolvConfPath: string;
+  /** IPv4 first; empty with host networking. */
+  ips: string[];
+}
+
+/** Sandboxes and containers on the engine: one method, one step. Each may be repeated: "already so" is success. */
+export class DockerPods {
+  readonly #client: DockerClient;
+  readonly #owner: Owner;
+  readonly #random: () => number;
+
+  constructor({ client, owner, random }: DockerPodsDeps) {
+    this.#client = client;
+    this.#owner = owner;
+    this.#random = random;
+  }
+
+  /** @throws PodStepError FailedCreatePodSandBox */
+  async startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {
+    try {
+      const name = toSandboxName(request.pod, request.attempt);
+      const id = await this.#create(name, toSandboxCreateBody(request), signal);
+      await this.#client.startContainer(id, { signal });
+      const { ResolvConfPath, NetworkSettings } = await this.#client.inspectContainer(id, { signal });
+      const networks = Object.values(NetworkSettings.Networks).filter((network) => network !== null);
+      const ips = [...networks.map((it) => it.IPAddress), ...networks.map((it) => it.GlobalIPv6Address)];
+      return { id, resolvConfPath: ResolvConfPath, ips: ips.filter((ip) => ip !== "") };
+    } catch (error) {
+      signal.throwIfAborted();
+      const { name, namespace } = request.pod.metadata;
+      const why = `Failed to create pod sandbox for "${namespace}/${name}": ${textOf(error)}`;
+      throw new PodStepError("FailedCreatePodSandBox", why, { cause: error });
+    }
+  }
+
+  /** @throws PodStepError with upstream's reasons: CreateContainerConfigError, CreateContainerError */
+  async createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId> {
+    try {
+      const name = toContainerName(request.pod, request.container.name, request.restartCount);
+      return await this.#create(name, toContainerCreateBody(request), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof MappingError ? error.reason : "CreateContainerError";
+      throw new PodStepError(reason, textOf(error), { cause: error });
+    }
+  }
+
+  /** @throws PodStepError RunContainerError: the container stays, with the engine's verdict in its state */
+  async startContainer(id: ContainerId, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#client.startContainer(id, { signal });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof DockerError)) throw error;
+      throw new PodStepError("RunContainerError", textOf(error), { cause: error });
+    }
+  }
+
+  /** SIGTERM (or the image's or the manifest's signal), then SIGKILL after the grace period. One that is gone is fine. */
+  async stop(id: ContainerId, graceSeconds: number, stopSignal: string | undefined, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#client.stopContainer(id, { timeoutSeconds: graceSeconds, signal: stopSignal }, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+
+  /** One that is gone, or being removed by somebody, is fine. */
+  async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#client.removeContainer(id, { volumes: true, force: true }, { signal });
+    } catch (error) {
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  /** A name that is taken is ours from an attempt that broke off (then that goes), or a stranger's (then we dodge). */
+  async #create(name: string, body: ContainerCreateBody, signal: AbortSignal): Promise<ContainerId> {
+    const fields: Readonly<Record<string, unknown>> = { ...body };
+    try {
+      return (await this.#client.createContainer(name, fields, { signal })).Id;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      const holder = await this.#client.inspectContainer(name, { signal }).catch((lookup: unknown) => {
+        if (isNotFound(lookup)) return undefined;
+        throw lookup;
+      });
+      const isLeftover = holder && isOwned(holder.Config.Labels, this.#owner) && !holder.State.Running;
+      if (isLeftover) await this.remove(holder.Id, signal);
+      const nextName = holder && !isLeftover ? toConflictFreeName(name, this.#random) : name;
+      return (await this.#client.createContainer(nextName, fields, { signal })).Id;
+    }
+  }
+}
+
+/** What the status says: the engine's own words where it spoke. */
+function textOf(error: unknown): string {
+  if (error instanceof DockerError) return `Error response from daemon: ${error.daemonMessage}`;
+  return error instanceof Error ? error.message : String(error);
+}
