@@ -250,7 +250,7 @@ describe("fileKeyRef", () => {
     { name: "X", valueFrom: { fileKeyRef: { volumeName: "v", path: "env", key: "A", optional: false, ...fields } } },
   ];
   const reading = (text: string | undefined) => ({ readEnvFile: () => text });
-  test.each([
+  test.each<{ text: string | undefined; want: string | string[] }>([
     { text: "A='1'\n", want: ["X=1"] },
     { text: "A='1'\nB='2'\nA='3'\n", want: ["X=3"] },
     {

@@ -1,0 +1,144 @@
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+
+/** One file of a projected volume. */
+export interface ProjectedFile {
+  data: Uint8Array;
+  /** e.g. 0o644. */
+  mode: number;
+}
+
+/** Relative path (no `..`, no leading `..name`) to file. */
+export type Payload = ReadonlyMap<string, ProjectedFile>;
+
+const DATA_LINK = "..data";
+
+/**
+ * Makes a volume show exactly these files, all at once: they go to a new time-stamped directory, then the link `..data`
+ * is renamed over the old one, so that a reader sees all of the old or all of the new. What users see are links through
+ * `..data`, which never change while a name stays. Source: upstream's `AtomicWriter`.
+ * @param now for the directory's name only.
+ * @param own is given the new directory before anybody can see it (ownership for fsGroup).
+ * @returns whether anything was different.
+ */
+export function writeAtomically(
+  target: string,
+  payload: Payload,
+  now: Date,
+  own?: (directory: string) => void,
+): boolean {
+  for (const path of payload.keys()) refuseOddPath(path);
+  const previous = readLink(join(target, DATA_LINK));
+  if (previous !== undefined && holdsExactly(join(target, previous), payload)) {
+    // A crash may have come between the swap and the links.
+    return linkVisibleNames(target, payload) || removeStaleNames(target, payload, previous);
+  }
+  const directory = mkdtempSync(join(target, `..${timeStamp(now)}.`));
+  try {
+    chmodSync(directory, 0o755);
+    writeFiles(directory, payload);
+    own?.(directory);
+    rmSync(join(target, "..data_tmp"), { force: true });
+    symlinkSync(directory.slice(target.length + 1), join(target, "..data_tmp"));
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true });
+    throw error;
+  }
+  renameSync(join(target, "..data_tmp"), join(target, DATA_LINK));
+  linkVisibleNames(target, payload);
+  removeStaleNames(target, payload, directory.slice(target.length + 1));
+  return true;
+}
+
+function writeFiles(directory: string, payload: Payload): void {
+  for (const [path, { data, mode }] of payload) {
+    const file = join(directory, path);
+    mkdirSync(dirname(file), { recursive: true, mode: 0o755 });
+    writeFileSync(file, data, { mode });
+    chmodSync(file, mode);
+  }
+}
+
+/** Same names, contents and modes. */
+function holdsExactly(directory: string, payload: Payload): boolean {
+  const present = listFiles(directory);
+  if (present?.length !== payload.size) return false;
+  return present.every((path) => {
+    const wanted = payload.get(path);
+    const file = join(directory, path);
+    return (
+      wanted !== undefined && (lstatSync(file).mode & 0o7777) === wanted.mode && readFileSync(file).equals(wanted.data)
+    );
+  });
+}
+
+/** Relative paths of the regular files; undefined when there is no such directory. */
+function listFiles(directory: string): string[] | undefined {
+  try {
+    return readdirSync(directory, { recursive: true, withFileTypes: true })
+      .filter((entry) => !entry.isDirectory())
+      .map((entry) => join(entry.parentPath, entry.name).slice(directory.length + 1));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+const visibleNames = (payload: Payload) => new Set([...payload.keys()].map((path) => path.split("/")[0] ?? ""));
+
+function linkVisibleNames(target: string, payload: Payload): boolean {
+  let changed = false;
+  for (const name of visibleNames(payload)) {
+    const link = join(target, name);
+    const wanted = join(DATA_LINK, name);
+    if (readLink(link) === wanted) continue;
+    rmSync(link, { recursive: true, force: true });
+    symlinkSync(wanted, link);
+    changed = true;
+  }
+  return changed;
+}
+
+/** Removes links whose files are gone and every data directory but the current one. */
+function removeStaleNames(target: string, payload: Payload, current: string): boolean {
+  const wanted = visibleNames(payload);
+  let changed = false;
+  for (const name of readdirSync(target)) {
+    if (name === DATA_LINK || name === current || wanted.has(name)) continue;
+    rmSync(join(target, name), { recursive: true, force: true });
+    changed = true;
+  }
+  return changed;
+}
+
+function refuseOddPath(path: string): void {
+  const parts = path.split("/");
+  if (path.startsWith("/") || path === "" || path.startsWith("..") || parts.includes("..")) {
+    throw new Error(`invalid path: must be relative, must not be "" nor contain or start with "..": "${path}"`);
+  }
+}
+
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "EINVAL") return undefined;
+    throw error;
+  }
+}
+
+/** e.g. `2026_01_31_12_34_56`. */
+const timeStamp = (now: Date) => now.toISOString().slice(0, 19).replace(/[-:T]/g, "_");

@@ -1,0 +1,107 @@
+import { chmodSync, closeSync, constants, fstatSync, mkdirSync, openSync, readlinkSync, type Stats } from "node:fs";
+
+/** Linux' O_PATH: a handle on the name itself; opens no device, no FIFO, needs no read permission. */
+const O_PATH = 0o10000000;
+/** Opens the entry of that very name, link or not. */
+export const HANDLE_ONLY = O_PATH | constants.O_NOFOLLOW;
+const LINK_LIMIT = 40;
+
+/** A path leads, or may lead, out of the directory it belongs to. */
+export class EscapeError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "EscapeError";
+  }
+}
+
+/**
+ * What a relative path means inside a directory, held open so that nobody can exchange it afterwards. Close it.
+ */
+export interface Held {
+  descriptor: number;
+  stats: Stats;
+  close(): void;
+}
+
+/**
+ * Opens `relative` inside `root` so that no symbolic link, whoever makes or exchanges it at whatever moment, leads out
+ * of `root`: each component is opened by its own name, in the directory that is held open, without following; links
+ * are read and walked in the same way. Links that stay inside are followed. (The kernel's openat2 RESOLVE_BENEATH in
+ * user space; `/proc/self/fd/N/name` stands for openat.)
+ * @param root an existing path; links in it are followed, it belongs to the machine.
+ * @param create mode of directories made where components are missing, applied exactly to the last and less the umask
+ *   to those before it, as upstream does; absent: a missing component throws `ENOENT`.
+ * @throws EscapeError on the attempt to leave; the system's error otherwise.
+ */
+export function openBeneath(root: string, relative: string, create?: { mode: number }): Held {
+  const rootDescriptor = openSync(root, O_PATH);
+  /** From the root to where we are; `..` goes back along it. */
+  const held: number[] = [rootDescriptor];
+  try {
+    return walk(held, relative, create);
+  } finally {
+    for (const descriptor of held) closeSync(descriptor);
+  }
+}
+
+function walk(held: number[], relative: string, create: { mode: number } | undefined): Held {
+  const todo = componentsOf(relative);
+  const realRoot = readlinkSync(descriptorPath(held[0] as number));
+  let links = 0;
+  let lastCreated = false;
+  for (let name = todo.shift(); name !== undefined; name = todo.shift()) {
+    if (name === "..") {
+      const left = held.pop();
+      if (held.length === 0 || left === undefined) {
+        if (left !== undefined) held.push(left);
+        throw new EscapeError(`"${relative}" leads out of its directory`);
+      }
+      closeSync(left);
+      continue;
+    }
+    const parent = held.at(-1) as number;
+    const path = `${descriptorPath(parent)}/${name}`;
+    lastCreated = create !== undefined && makeIfMissing(path, create.mode);
+    const descriptor = openSync(path, HANDLE_ONLY);
+    if (!fstatSync(descriptor).isSymbolicLink()) {
+      held.push(descriptor);
+      continue;
+    }
+    closeSync(descriptor);
+    if (++links > LINK_LIMIT) throw new EscapeError(`"${relative}" has too many levels of symbolic links`);
+    // May be another link by now: its target is walked with the same care, so that does not matter.
+    const target = readlinkSync(path);
+    if (target.startsWith("/")) {
+      const inside = stripRoot(target, realRoot);
+      if (inside === undefined) throw new EscapeError(`"${relative}" has a symbolic link that leads out`);
+      for (const descriptor of held.splice(1)) closeSync(descriptor);
+      todo.unshift(...componentsOf(inside));
+    } else {
+      todo.unshift(...componentsOf(target));
+    }
+  }
+  const descriptor = openSync(descriptorPath(held.at(-1) as number), O_PATH);
+  if (create && lastCreated) chmodSync(descriptorPath(descriptor), create.mode);
+  return { descriptor, stats: fstatSync(descriptor), close: () => closeSync(descriptor) };
+}
+
+/** Name under which our own process, and mount(8) by our pid, reaches an open descriptor. */
+export const descriptorPath = (descriptor: number) => `/proc/self/fd/${descriptor}`;
+
+const componentsOf = (path: string) => path.split("/").filter((name) => name !== "" && name !== ".");
+
+/** The part of an absolute link target inside the root; undefined when it is not inside. */
+function stripRoot(target: string, realRoot: string): string | undefined {
+  if (realRoot === "/") return target;
+  return target === realRoot || target.startsWith(`${realRoot}/`) ? target.slice(realRoot.length) : undefined;
+}
+
+function makeIfMissing(path: string, mode: number): boolean {
+  try {
+    mkdirSync(path, { mode });
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}

@@ -1,0 +1,72 @@
+import type { Pod, Volume } from "../api/pod.ts";
+import { applyFsGroupInSteps } from "./ownership.ts";
+import type { EngineVolume, VolumeEngine } from "./volume-engine.ts";
+
+/**
+ * Name of the Docker volume that stands for a claim: the claim's own in namespace `default`, so that one made by hand
+ * beforehand is used; `<namespace>_<claim>` elsewhere (`_` is in no Kubernetes name, so nothing clashes).
+ */
+export function claimVolumeName(pod: Pod, claimName: string): string {
+  const namespace = pod.metadata.namespace ?? "default";
+  return namespace === "default" ? claimName : `${namespace}_${claimName}`;
+}
+
+/** Name of the Docker volume through which one nfs volume of one pod is mounted. */
+export const nfsVolumeName = (podUid: string, volume: string) => `kubelet-ts_${podUid}_${volume}`;
+
+/**
+ * Makes sure the Docker volume of a claim exists, whoever made it, and belongs to the pod's fsGroup. It outlives the pod.
+ * @throws Error with a message for people.
+ */
+export async function setUpClaim(
+  claimName: string,
+  pod: Pod,
+  engine: VolumeEngine,
+  labels: Readonly<Record<string, string>>,
+  isRoot: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const name = claimVolumeName(pod, claimName);
+  let found = await engine.inspectVolume(name, signal);
+  if (!found) {
+    const namespace = pod.metadata.namespace ?? "default";
+    const claimLabels = { "kubelet-ts.io/claim": claimName, "kubelet-ts.io/claim-namespace": namespace };
+    await engine.createVolume({ name, driver: "local", options: {}, labels: { ...labels, ...claimLabels } }, signal);
+    found = await engine.inspectVolume(name, signal);
+  }
+  const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext;
+  if (fsGroup === undefined || !isRoot || !found || !isPlainDirectory(found)) return;
+  const policy = fsGroupChangePolicy && { policy: fsGroupChangePolicy };
+  await applyFsGroupInSteps(found.mountpoint, { fsGroup, readOnly: false, ...policy }, signal);
+}
+
+/** Whether the volume is a directory of the engine's host that can be used without the engine. */
+export const isPlainDirectory = ({ driver, options, mountpoint }: EngineVolume) =>
+  driver === "local" && Object.keys(options).length === 0 && mountpoint !== "";
+
+/**
+ * Makes the Docker volume of an nfs volume. The engine mounts it when a container starts, so a server that does not
+ * answer shows only then. NFS 4, since without mount.nfs nobody negotiates a version.
+ */
+export async function setUpNfs(
+  { name, nfs }: { name: string; nfs: NonNullable<Volume["nfs"]> },
+  pod: Pod,
+  engine: VolumeEngine,
+  labels: Readonly<Record<string, string>>,
+  signal: AbortSignal,
+): Promise<void> {
+  const uid = pod.metadata.uid ?? "";
+  await engine.createVolume(
+    {
+      name: nfsVolumeName(uid, name),
+      driver: "local",
+      options: {
+        type: "nfs",
+        device: `:${nfs.path}`,
+        o: `addr=${nfs.server},nfsvers=4,${nfs.readOnly ? "ro" : "rw"}`,
+      },
+      labels: { ...labels, "io.kubernetes.pod.uid": uid },
+    },
+    signal,
+  );
+}

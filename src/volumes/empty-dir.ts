@@ -1,0 +1,84 @@
+import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { EmptyDirVolumeSource, Pod } from "../api/pod.ts";
+import { quantityToWhole } from "../api/quantity.ts";
+import type { Mounter } from "./mounter.ts";
+import { applyFsGroup } from "./ownership.ts";
+import { makeDirectory } from "./pod-directories.ts";
+
+export interface EmptyDirPlace {
+  /** What containers see. */
+  directory: string;
+  /** Keeps the file `ready`, so that contents and modes survive a restart of ours. */
+  stateDirectory: string;
+}
+
+/**
+ * Makes the directory of an emptyDir volume, once per life of the pod: mode 0777, with fsGroup 2777 and the group;
+ * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes, `HugePages` a hugetlbfs.
+ * @param mounter undefined where mounts are impossible.
+ * @throws Error with a message for people.
+ */
+export async function setUpEmptyDir(
+  { medium = "", sizeLimit }: EmptyDirVolumeSource,
+  pod: Pod,
+  place: EmptyDirPlace,
+  mounter: Mounter | undefined,
+): Promise<void> {
+  const options = mountOptions(medium, sizeLimit, pod);
+  const isReady = statSync(join(place.stateDirectory, "ready"), { throwIfNoEntry: false }) !== undefined;
+  const isThere = statSync(place.directory, { throwIfNoEntry: false }) !== undefined;
+  // A tmpfs is gone after a reboot, the notes on disk are not.
+  if (isReady && isThere && (!options || isMounted(place.directory))) return;
+  makeDirectory(place.directory, 0o777);
+  if (options && !isMounted(place.directory)) {
+    if (!mounter) throw new Error(`emptyDir with medium ${medium} needs a kubelet that runs as root and can mount`);
+    await mounter.mountFileSystem(options.type, place.directory, options.options);
+    if (options.type === "tmpfs") chmodSync(place.directory, 0o1777);
+  }
+  const { fsGroup } = pod.spec.securityContext;
+  if (fsGroup !== undefined) applyFsGroup(place.directory, { fsGroup, readOnly: false });
+  mkdirSync(place.stateDirectory, { recursive: true, mode: 0o750 });
+  writeFileSync(join(place.stateDirectory, "ready"), "");
+}
+
+/** A file system of its own, as tmpfs and hugetlbfs are (a bind mount need not be). */
+export function isMounted(directory: string): boolean {
+  const own = statSync(directory, { throwIfNoEntry: false });
+  return own !== undefined && own.dev !== statSync(dirname(directory)).dev;
+}
+
+interface EmptyDirMount {
+  type: "tmpfs" | "hugetlbfs";
+  options: string[];
+}
+
+/** @returns undefined for a plain directory. @throws Error for a medium there is not. */
+export function mountOptions(medium: string, sizeLimit: string | undefined, pod: Pod): EmptyDirMount | undefined {
+  if (medium === "") return undefined;
+  const limit = sizeLimit === undefined ? 0 : quantityToWhole(sizeLimit);
+  if (medium === "Memory") {
+    // Without a limit the kernel's own: half of the memory of the machine.
+    return { type: "tmpfs", options: limit > 0 ? [`size=${limit}`, "mode=1777"] : ["mode=1777"] };
+  }
+  const pageBytes = pageSizeBytes(medium, pod);
+  if (pageBytes === undefined) throw new Error(`unknown storage medium "${medium}"`);
+  return { type: "hugetlbfs", options: [`pagesize=${pageBytes}`, ...(limit > 0 ? [`size=${limit}`] : [])] };
+}
+
+/** `HugePages` alone means the one page size the pod's containers ask for. */
+function pageSizeBytes(medium: string, pod: Pod): number | undefined {
+  if (medium.startsWith("HugePages-")) return quantityToWhole(medium.slice("HugePages-".length));
+  if (medium !== "HugePages") return undefined;
+  const sizes = new Set<string>();
+  for (const { resources } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+    for (const name of Object.keys({ ...resources.limits, ...resources.requests })) {
+      if (name.startsWith("hugepages-")) sizes.add(name.slice("hugepages-".length));
+    }
+  }
+  const [size] = sizes;
+  if (size === undefined || sizes.size > 1) {
+    throw new Error("medium HugePages needs exactly one hugepages-<size> among the resources of the pod's containers");
+  }
+  return quantityToWhole(size);
+}

@@ -1,0 +1,67 @@
+import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Pod, Volume } from "../api/pod.ts";
+import { type Payload, writeAtomically } from "./atomic-writer.ts";
+import { isMounted } from "./empty-dir.ts";
+import type { Mounter } from "./mounter.ts";
+import { applyFsGroup, READ_ONLY } from "./ownership.ts";
+import { computePayload, type PayloadFacts } from "./payload.ts";
+import { makeDirectory, type PluginName } from "./pod-directories.ts";
+
+/** Volumes whose files we write; containers see them read-only. */
+export type FileVolumePlugin = Extract<PluginName, "configmap" | "secret" | "downward-api" | "projected">;
+
+/** Which of our own file volumes this is, if any. */
+export function fileVolumePlugin(volume: Volume): FileVolumePlugin | undefined {
+  if (volume.configMap) return "configmap";
+  if (volume.secret) return "secret";
+  if (volume.downwardAPI) return "downward-api";
+  return volume.projected ? "projected" : undefined;
+}
+
+/** Never on a disk: what may hold secrets. */
+const IN_MEMORY: readonly FileVolumePlugin[] = ["secret", "projected"];
+
+/**
+ * Makes the files of a configMap, secret, downwardAPI or projected volume what the objects say now: at set-up and again
+ * whenever an object or the pod's labels or annotations changed. Secrets lie on a tmpfs where mounts are possible, else
+ * in a directory only root (or we) may enter.
+ * @returns whether anything was different.
+ * @throws Error with a message for people; what was there stays.
+ */
+export async function writeFileVolume(
+  volume: Volume,
+  pod: Pod,
+  place: { plugin: FileVolumePlugin; directory: string; stateDirectory: string },
+  facts: PayloadFacts & { now: Date; mounter: Mounter | undefined },
+): Promise<boolean> {
+  const computed = computePayload(volume, pod, facts);
+  if ("problem" in computed) throw new Error(computed.problem);
+  const { directory, stateDirectory } = place;
+  const inMemory = facts.mounter !== undefined && IN_MEMORY.includes(place.plugin);
+  const isReady = statSync(join(stateDirectory, "ready"), { throwIfNoEntry: false }) !== undefined;
+  if (!isReady || (inMemory && !isMounted(directory))) {
+    makeDirectory(directory, 0o777);
+    if (inMemory && !isMounted(directory)) {
+      await facts.mounter?.mountFileSystem("tmpfs", directory, ["mode=0777"]);
+      chmodSync(directory, 0o777);
+    }
+  }
+  const { fsGroup } = pod.spec.securityContext;
+  const group = fsGroup === undefined ? undefined : { fsGroup, readOnly: true };
+  const changed = writeAtomically(
+    directory,
+    group ? withGroupAccess(computed.files) : computed.files,
+    facts.now,
+    group && ((written) => applyFsGroup(written, group)),
+  );
+  if (!isReady) {
+    if (group) applyFsGroup(directory, group);
+    mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
+    writeFileSync(join(stateDirectory, "ready"), "");
+  }
+  return changed;
+}
+
+const withGroupAccess = (files: Payload): Payload =>
+  new Map([...files].map(([path, { data, mode }]) => [path, { data, mode: mode | READ_ONLY }]));

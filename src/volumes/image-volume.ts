@@ -1,0 +1,61 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ImageVolumeSource, Pod } from "../api/pod.ts";
+import { makeDirectory } from "./pod-directories.ts";
+import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
+
+export interface ImageVolumePlace {
+  directory: string;
+  /** Keeps `image`: the id of what was unpacked or is to be mounted. */
+  stateDirectory: string;
+}
+
+/** Engines from API 1.48 on mount images themselves; for older ones the files are unpacked. */
+export const mountsImages = (engine: VolumeEngine) => apiAtLeast(engine.apiVersion(), "1.48");
+
+/**
+ * Makes the contents of an image available to the pod: pulled by its policy, then mounted by the engine or unpacked into
+ * the volume's directory, once per life of the pod (a newer image behind the same tag is not looked for again).
+ * @throws Error with a message for people.
+ */
+export async function setUpImageVolume(
+  { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,
+  pod: Pod,
+  place: ImageVolumePlace,
+  engine: VolumeEngine,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!reference) throw new Error("image volume has no reference");
+  if (readImageId(place) !== undefined) return;
+  const imageId = await engine.ensureImage(pod, { reference, pullPolicy }, signal);
+  if (!mountsImages(engine)) await unpack(imageId, place.directory, engine, signal);
+  mkdirSync(place.stateDirectory, { recursive: true, mode: 0o750 });
+  writeFileSync(join(place.stateDirectory, "image.new"), imageId);
+  renameSync(join(place.stateDirectory, "image.new"), join(place.stateDirectory, "image"));
+}
+
+/** Id of the image the volume was set up with. */
+export function readImageId(place: ImageVolumePlace): string | undefined {
+  const file = join(place.stateDirectory, "image");
+  return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, "utf8");
+}
+
+async function unpack(imageId: string, directory: string, engine: VolumeEngine, signal: AbortSignal): Promise<void> {
+  const fresh = `${directory}.new`;
+  rmSync(fresh, { recursive: true, force: true });
+  makeDirectory(fresh, 0o755);
+  const archive = await engine.exportImage(imageId, signal);
+  const tar = Bun.spawn(["tar", "-x", "-p", "--numeric-owner", "-f", "-", "-C", fresh], {
+    stdin: archive,
+    stdout: "ignore",
+    stderr: "pipe",
+    signal,
+  });
+  const [code, errors] = await Promise.all([tar.exited, new Response(tar.stderr).text()]);
+  signal.throwIfAborted();
+  if (code !== 0) throw new Error(`cannot unpack image ${imageId}: tar: ${errors.trim() || `exit code ${code}`}`);
+  // What Docker puts into every container is not of the image.
+  rmSync(join(fresh, ".dockerenv"), { force: true });
+  rmSync(directory, { recursive: true, force: true });
+  renameSync(fresh, directory);
+}

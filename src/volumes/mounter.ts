@@ -1,0 +1,111 @@
+import { mkdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
+
+/** mount(8) said no; the message has its words. */
+export class MountFailedError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "MountFailedError";
+  }
+}
+
+/**
+ * Mounts on the host, by mount(8) and umount(8): they are rare, and a program keeps no native code in ours.
+ * Works as root only; see {@link canMount}.
+ */
+export class Mounter {
+  /** @param options e.g. `["size=10485760", "mode=1777"]`. */
+  async mountFileSystem(type: "tmpfs" | "hugetlbfs", target: string, options: readonly string[]): Promise<void> {
+    await run(["mount", "-t", type, ...(options.length > 0 ? ["-o", options.join(",")] : []), type, target]);
+  }
+
+  /**
+   * Binds what an open descriptor of ours refers to; the name it was opened by no longer matters. The caller checks
+   * afterwards that `target` is the same inode, which holds whatever mount(8) makes of the path.
+   */
+  async bindDescriptor(descriptor: number, target: string): Promise<void> {
+    const source = `/proc/${process.pid}/fd/${descriptor}`;
+    const exit = await spawn(["mount", "--no-canonicalize", "--bind", source, target]);
+    if (exit.code === 0) return;
+    // busybox knows no such option, and does not canonicalize either
+    await run(["mount", "--bind", source, target]);
+  }
+
+  /** What is not mounted (any more) is success. */
+  async unmount(target: string): Promise<void> {
+    const exit = await spawn(["umount", target]);
+    if (exit.code !== 0 && this.listBeneath(target).includes(target)) {
+      throw new MountFailedError(`umount ${target}: ${exit.errors}`);
+    }
+  }
+
+  /** Mount points at or beneath a directory, as the kernel lists them: the latest and deepest last. */
+  listBeneath(directory: string): string[] {
+    return parseMountPoints(readFileSync("/proc/self/mountinfo", "utf8")).filter(
+      (path) => path === directory || path.startsWith(`${directory}/`),
+    );
+  }
+}
+
+/** The mount points of a mountinfo text, in its order. Source: proc(5). */
+export function parseMountPoints(mountInfo: string): string[] {
+  return mountInfo
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) =>
+      (line.split(" ")[4] ?? "").replace(/\\([0-7]{3})/g, (_, octal: string) =>
+        String.fromCharCode(Number.parseInt(octal, 8)),
+      ),
+    );
+}
+
+/**
+ * Whether mounts we make are possible and can be seen by the engine: tried with a real tmpfs under `rootDir`. A private
+ * mount namespace (systemd's PrivateTmp and the like) would hide our mounts from dockerd, which would then hand
+ * containers the empty directory below, so it counts as no.
+ */
+export async function canMount(rootDir: string, mounter: Mounter): Promise<{ ok: true } | { ok: false; why: string }> {
+  if (process.getuid?.() !== 0) return { ok: false, why: "not running as root" };
+  if (!sharesMountNamespace()) return { ok: false, why: "running in a mount namespace of its own" };
+  mkdirSync(rootDir, { recursive: true, mode: 0o750 });
+  const target = join(realpathSync(rootDir), `.mount-test-${process.pid}`);
+  mkdirSync(target, { recursive: true, mode: 0o700 });
+  try {
+    await mounter.mountFileSystem("tmpfs", target, ["size=4096"]);
+    await mounter.unmount(target);
+    return { ok: true };
+  } catch (error) {
+    return { ok: false, why: error instanceof Error ? error.message : String(error) };
+  } finally {
+    rmdirSync(target);
+  }
+}
+
+function sharesMountNamespace(): boolean {
+  try {
+    return readlinkSync("/proc/self/ns/mnt") === readlinkSync("/proc/1/ns/mnt");
+  } catch {
+    return true; // cannot be told: hidepid or a locked down /proc
+  }
+}
+
+async function run(command: string[]): Promise<void> {
+  const exit = await spawn(command);
+  if (exit.code !== 0) throw new MountFailedError(`${command.join(" ")}: ${exit.errors}`);
+}
+
+async function spawn(command: string[]): Promise<{ code: number; errors: string }> {
+  try {
+    const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "pipe", env: mountEnvironment() });
+    const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+    return { code, errors: errors.trim() || `exit code ${code}` };
+  } catch (error) {
+    return { code: -1, errors: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** A service may run without PATH or without /sbin in it. */
+function mountEnvironment(): Record<string, string> {
+  const own = process.env.PATH ?? "";
+  return { PATH: `${own}${own ? ":" : ""}/usr/sbin:/usr/bin:/sbin:/bin`, LC_ALL: "C" };
+}

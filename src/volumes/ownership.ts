@@ -1,0 +1,98 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fstatSync,
+  lchownSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  type Stats,
+} from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { descriptorPath, HANDLE_ONLY } from "./beneath.ts";
+
+/** Group access of entries in a volume whose pod has an fsGroup. Source: upstream's `SetVolumeOwnership`. */
+const READ_WRITE = 0o660;
+export const READ_ONLY = 0o440;
+const EXECUTE = 0o110;
+const SET_GROUP_ID = 0o2000;
+
+/** A volume may hold millions of files, and the loop has other things to do. */
+const ENTRIES_PER_TURN = 256;
+
+/** Source: core/v1 `PodSecurityContext.fsGroupChangePolicy`. */
+export type FsGroupChangePolicy = "OnRootMismatch" | "Always";
+
+export interface FsGroupOptions {
+  fsGroup: number;
+  /** No container writes to the volume: the group may only read. */
+  readOnly: boolean;
+  /** `OnRootMismatch` does nothing when the top directory is as it should be. Default `Always`. */
+  policy?: FsGroupChangePolicy;
+}
+
+/**
+ * Gives a volume to a group: every entry gets the group and group access, directories the setgid bit, so that what is
+ * made later belongs to the group too. Links are changed themselves, never followed, even when somebody exchanges
+ * entries meanwhile: all work goes through open descriptors. For small trees, at once.
+ */
+export function applyFsGroup(root: string, options: FsGroupOptions): void {
+  for (const _ of changes(root, options));
+}
+
+/** As {@link applyFsGroup}, in small steps. @throws the signal's reason. */
+export async function applyFsGroupInSteps(root: string, options: FsGroupOptions, signal: AbortSignal): Promise<void> {
+  let sinceTurn = 0;
+  for (const _ of changes(root, options)) {
+    if (++sinceTurn < ENTRIES_PER_TURN) continue;
+    sinceTurn = 0;
+    await setImmediate();
+    signal.throwIfAborted();
+  }
+}
+
+function* changes(root: string, options: FsGroupOptions): Generator<void> {
+  const stats = lstatSync(root);
+  const matches = stats.gid === options.fsGroup && (stats.mode & 0o7777) === wantedMode(stats, options);
+  if (options.policy === "OnRootMismatch" && matches) return;
+  yield* changeEntry(root, options);
+}
+
+/** Children first: the top directory then tells whether the work was finished. */
+function* changeEntry(path: string, options: FsGroupOptions): Generator<void> {
+  const descriptor = openIfThere(path);
+  if (descriptor === undefined) return;
+  try {
+    const stats = fstatSync(descriptor);
+    const self = descriptorPath(descriptor);
+    if (stats.isSymbolicLink()) {
+      lchownSync(path, stats.uid, options.fsGroup);
+      return;
+    }
+    if (stats.isDirectory()) {
+      for (const name of readdirSync(self)) yield* changeEntry(`${self}/${name}`, options);
+    }
+    if (stats.gid !== options.fsGroup) chownSync(self, stats.uid, options.fsGroup);
+    // The change of group has cleared setgid on files.
+    const wanted = wantedMode(stats, options);
+    if ((fstatSync(descriptor).mode & 0o7777) !== wanted) chmodSync(self, wanted);
+    yield;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function openIfThere(path: string): number | undefined {
+  try {
+    return openSync(path, HANDLE_ONLY);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function wantedMode(stats: Stats, { readOnly }: FsGroupOptions): number {
+  const mode = (stats.mode & 0o7777) | (readOnly ? READ_ONLY : READ_WRITE);
+  return stats.isDirectory() ? mode | SET_GROUP_ID | EXECUTE : mode;
+}

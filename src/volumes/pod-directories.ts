@@ -1,0 +1,73 @@
+import { chmodSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { PodUID } from "../model/identity.ts";
+
+/** Directory name of a volume plugin, as the kubelet has it: `kubernetes.io~<plugin>`. */
+export type PluginName =
+  | "empty-dir"
+  | "configmap"
+  | "secret"
+  | "downward-api"
+  | "projected"
+  | "image"
+  | "nfs"
+  | "docker-volume";
+
+/** Paths of one pod under `<root-dir>/pods/<uid>`, laid out as the kubelet does it. */
+export class PodDirectories {
+  readonly pod: string;
+
+  /** @throws Error when the uid (a manifest may choose it) is no plain directory name. */
+  constructor(rootDir: string, uid: PodUID) {
+    if (!isDirectoryName(uid)) throw new Error(`pod uid ${JSON.stringify(uid)} cannot be a directory name`);
+    this.pod = join(rootDir, "pods", uid);
+  }
+
+  get etcHosts(): string {
+    return join(this.pod, "etc-hosts");
+  }
+
+  get resolvConf(): string {
+    return join(this.pod, "resolv.conf");
+  }
+
+  get volumes(): string {
+    return join(this.pod, "volumes");
+  }
+
+  get subPaths(): string {
+    return join(this.pod, "volume-subpaths");
+  }
+
+  volume(plugin: PluginName, name: string): string {
+    return join(this.volumes, `kubernetes.io~${plugin}`, name);
+  }
+
+  /** Where a plugin keeps its notes on a volume, e.g. the file `ready`. */
+  pluginState(plugin: PluginName, name: string): string {
+    return join(this.pod, "plugins", `kubernetes.io~${plugin}`, name);
+  }
+
+  /** Bind mount of the `index`-th volumeMount of a container. */
+  subPath(volume: string, container: string, index: number): string {
+    return join(this.subPaths, volume, container, String(index));
+  }
+
+  /** Makes the pod's directory and its first level; existing ones keep their mode. */
+  create(): void {
+    for (const directory of [this.pod, this.volumes, join(this.pod, "plugins"), join(this.pod, "containers")]) {
+      mkdirSync(directory, { recursive: true, mode: 0o750 });
+    }
+  }
+}
+
+/** Names that stay inside the directory they are joined to. */
+export const isDirectoryName = (name: string) =>
+  name !== "" && name !== "." && name !== ".." && !name.includes("/") && !name.includes("\0");
+
+/** Makes a directory (and parents of mode 0755) with exactly this mode, whatever the umask. */
+export function makeDirectory(path: string, mode: number): void {
+  mkdirSync(join(path, ".."), { recursive: true, mode: 0o755 });
+  mkdirSync(path, { recursive: true, mode });
+  chmodSync(path, mode);
+}
