@@ -56,3 +56,19 @@ export interface ContainerExecResult {
 export interface ContainerExec {
   exec(containerId: ContainerId, argv: readonly string[], options: ContainerExecOptions): Promise<ContainerExecResult>;
 }
+
+/** What the probes last said of one container, so that a restart of ours flips nobody's readiness [U13]. */
+export interface StoredProbeResults {
+  /** Start of the container's process: one that was started again begins anew. Milliseconds since 1970. */
+  startedAtMs: number;
+  readiness?: ProbeResult;
+  liveness?: ProbeResult;
+  startup?: ProbeResult;
+}
+
+export type StoredProbeResultsById = ReadonlyMap<ContainerId, StoredProbeResults>;
+
+/** Keeps the last probe results across our restarts. A failure to save is the caller's to log. */
+export interface ProbeResultStore {
+  save(results: StoredProbeResultsById): Promise<void>;
+}
