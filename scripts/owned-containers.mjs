@@ -17,9 +17,14 @@ export async function listContainers(endpoint, labels) {
   return await askEngine(endpoint, "GET", `/containers/json?all=1&filters=${filters}`);
 }
 
-/** Removes them at once, with their anonymous volumes. @returns {Promise<number>} how many there were */
-export async function removeContainers(endpoint, labels) {
-  const containers = await listContainers(endpoint, labels);
+/**
+ * Removes them at once, with their anonymous volumes.
+ * @param {readonly string[]} labels
+ * @param {(container: { Labels: Record<string, string> }) => boolean} [isMeant] narrows down further
+ * @returns {Promise<number>} how many there were
+ */
+export async function removeContainers(endpoint, labels, isMeant = () => true) {
+  const containers = (await listContainers(endpoint, labels)).filter(isMeant);
   await Promise.all(
     containers.map(async ({ Id }) => {
       const { status, text } = await callEngine(endpoint, "DELETE", `/containers/${Id}?force=1&v=1`);

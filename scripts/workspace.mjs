@@ -35,7 +35,15 @@ export async function ensurePackages() {
   if (code !== 0) {
     throw new CannotGoOn("npm ci failed:", `${stdout}\n${stderr}`.trim().split("\n").slice(-15));
   }
+  await finishBun();
   step("packages", `installed in ${sayDuration(performance.now() - started)}`);
+}
+
+/** Where npm is set up not to run scripts of packages, Bun has not put its program in place yet. */
+async function finishBun() {
+  if ((await runCommand(join(BIN, "bun"), ["--version"])).code === 0) return;
+  const { code, stderr } = await runCommand("node", [join(ROOT, "node_modules", "bun", "install.js")], { cwd: ROOT });
+  if (code !== 0) throw new CannotGoOn("Cannot install Bun:", stderr.trim().split("\n"));
 }
 
 /** dist/kubelet-ts from the sources as they are. Says one line. */

@@ -1,11 +1,9 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { DockerClient } from "../../src/docker/docker-client.ts";
 import { RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
-
-let engineCount = 0;
 
 /**
  * A dockerd beside the machine's own: own socket, data, bridge and processes. It leaves the packet filter alone, so its
@@ -13,18 +11,18 @@ let engineCount = 0;
  */
 export class PrivateEngine {
   /** Short on purpose: the path of a Unix socket has 108 bytes. */
-  readonly directory = mkdtempSync("/tmp/kte-");
+  readonly directory = mkdtempSync(`/tmp/kte-${RUN_ID}-`);
   readonly socketPath = join(this.directory, "docker.sock");
   readonly docker = new DockerClient({ kind: "unix", path: this.socketPath });
-  readonly #bridge: string;
-  readonly #subnet: string;
+  /** At most 15 characters. */
+  readonly #bridge = `kt${this.directory.slice(-6).toLowerCase()}`;
+  /** Random, to stay clear of another run's. */
+  readonly #subnet = `10.${200 + randomBelow(50)}.${1 + randomBelow(250)}`;
   #child: Subprocess | undefined;
 
   constructor() {
-    engineCount += 1;
-    // At most 15 characters; the third octet keeps runs in parallel apart.
-    this.#bridge = `kt${RUN_ID}${engineCount}`.slice(0, 15);
-    this.#subnet = `10.${200 + (engineCount % 50)}.${1 + (process.pid % 250)}`;
+    // For whoever has to clean up behind a run that was killed.
+    writeFileSync(join(this.directory, "bridge"), this.#bridge);
   }
 
   /** Starts it, or starts it again after `stop` or `kill`; answers when it answers. */
@@ -151,6 +149,8 @@ export class PrivateEngine {
     }
   }
 }
+
+const randomBelow = (limit: number) => Math.floor(Math.random() * limit);
 
 /** Whether the process of a pid file runs; one that ended and was not reaped does not. */
 function isAlive(pidFile: string): boolean {

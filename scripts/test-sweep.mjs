@@ -1,0 +1,63 @@
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { removeContainers } from "./owned-containers.mjs";
+import { runCommand } from "./run-command.mjs";
+
+const NODE_LABEL = "kubelet-ts.io/node";
+
+/**
+ * Removes what the tests of one run left behind when they were not allowed to do so themselves: processes, containers,
+ * mounts and files, all recognised by the run's id in their names. Another run's are not touched.
+ * @param {import("./engine-api.mjs").Endpoint} endpoint
+ * @param {string} runId
+ * @returns {Promise<number>} containers removed
+ */
+export async function sweepTestRun(endpoint, runId) {
+  await endProcesses([`--hostname-override=t-${runId}-`, `--data-root=/tmp/kte-${runId}-`]);
+  const removed = await removeContainers(endpoint, [NODE_LABEL], (container) =>
+    container.Labels[NODE_LABEL].startsWith(`t-${runId}-`),
+  );
+  await removeFolders("/tmp", `kte-${runId}-`);
+  await removeFolders(tmpdir(), `kubelet-ts-t-${runId}-`);
+  return removed;
+}
+
+/** Ends the processes that have one of these in their command line. */
+async function endProcesses(marks) {
+  const found = readdirSync("/proc").filter((pid) => {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) return false;
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      return line.split("\0").some((arg) => marks.some((mark) => arg.startsWith(mark)));
+    } catch {
+      return false; // Ended meanwhile.
+    }
+  });
+  for (const pid of found) {
+    try {
+      process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // Ended meanwhile.
+    }
+  }
+  if (found.length > 0) await sleep(500);
+}
+
+async function removeFolders(parent, prefix) {
+  for (const name of readdirSync(parent).filter((entry) => entry.startsWith(prefix))) {
+    const folder = join(parent, name);
+    const mounts = readFileSync("/proc/self/mountinfo", "utf8")
+      .split("\n")
+      .map((line) => line.split(" ")[4] ?? "")
+      .filter((point) => point.startsWith(`${folder}/`));
+    for (const point of mounts.reverse()) await runCommand("umount", ["--lazy", point]);
+    try {
+      await runCommand("ip", ["link", "delete", readFileSync(join(folder, "bridge"), "utf8")]);
+    } catch {
+      // Not the folder of an engine.
+    }
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
