@@ -1,0 +1,80 @@
+import type { Container, Pod } from "../api/pod.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { EngineInfo } from "../model/node.ts";
+import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./security.ts";
+import { findForbiddenSysctl } from "./sysctls.ts";
+
+/** Why a pod is not run on this node at all: its phase is Failed with this reason and message. */
+export interface PodRefusal {
+  /** Upstream's where it has one: `SysctlForbidden`, `AppArmor`, else `Unsupported` or `PrivilegedNotAllowed`. */
+  reason: string;
+  message: string;
+}
+
+export interface RefusalInput {
+  pod: Pod;
+  engine: EngineInfo;
+  settings: Pick<KubeletOptions, "allowPrivileged" | "allowedUnsafeSysctls">;
+}
+
+const unsupported = (field: string, why: string): PodRefusal => ({
+  reason: "Unsupported",
+  message: `${field}: ${why}`,
+});
+
+/**
+ * Looks for what this node may not or cannot do, before anything of the pod is created (X5): what Docker has no means
+ * for is refused with the field and the way out, never done by half. Undefined: the pod may run.
+ */
+export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefusal | undefined {
+  const { spec } = pod;
+  const sysctl = findForbiddenSysctl(pod, settings.allowedUnsafeSysctls);
+  if (sysctl) return { reason: "SysctlForbidden", message: sysctl };
+
+  if (spec.securityContext.supplementalGroupsPolicy === "Strict") {
+    const why = "Strict: Docker always adds the groups of the image's /etc/group; only Merge is possible";
+    return unsupported("spec.securityContext.supplementalGroupsPolicy", why);
+  }
+  if (spec.hostUsers === false && !hasSecurityOption(engine, "userns")) {
+    const why = "false: Docker maps users per engine, not per pod; start dockerd with --userns-remap";
+    return unsupported("spec.hostUsers", why);
+  }
+  if (spec.os?.name === "windows") return unsupported("spec.os.name", "windows: this node runs Linux");
+  if (spec.runtimeClassName && !engine.runtimes.includes(spec.runtimeClassName)) {
+    const why = `the engine has no runtime "${spec.runtimeClassName}", only ${engine.runtimes.join(", ")}`;
+    return unsupported("spec.runtimeClassName", why);
+  }
+  for (const container of [...(spec.initContainers ?? []), ...spec.containers]) {
+    const refusal = findContainerRefusal(container, pod, engine, settings.allowPrivileged);
+    if (refusal) return refusal;
+  }
+  return undefined;
+}
+
+const needsApi = (engine: EngineInfo, version: string) =>
+  `needs an engine with API ${version} or newer, this one has ${engine.apiVersion}`;
+
+function findContainerRefusal(
+  container: Container,
+  pod: Pod,
+  engine: EngineInfo,
+  allowPrivileged: boolean,
+): PodRefusal | undefined {
+  const field = `container "${container.name}"`;
+  if (container.securityContext?.privileged && !allowPrivileged) {
+    const message = `${field}: privileged containers are not allowed on this node; --allow-privileged=true permits them`;
+    return { reason: "PrivilegedNotAllowed", message };
+  }
+  const appArmor = computeAppArmorProfile(pod, container);
+  if (appArmor && appArmor.type !== "Unconfined" && !hasSecurityOption(engine, "apparmor")) {
+    return { reason: "AppArmor", message: "Cannot enforce AppArmor: AppArmor is not enabled on the host" };
+  }
+  if (container.volumeDevices?.length) {
+    return unsupported(`${field}: volumeDevices`, "block volumes need a cluster; use a hostPath of type BlockDevice");
+  }
+  const forced = container.volumeMounts?.find(({ recursiveReadOnly }) => recursiveReadOnly === "Enabled");
+  if (forced && !isApiAtLeast(engine, "1.44")) {
+    return unsupported(`${field}: volumeMounts["${forced.mountPath}"].recursiveReadOnly`, needsApi(engine, "1.44"));
+  }
+  return undefined;
+}
