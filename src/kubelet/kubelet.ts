@@ -14,7 +14,10 @@ export interface Rejection {
 }
 
 export interface KubeletDeps
-  extends Pick<PodWorkerDeps, "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "repoDigests"> {
+  extends Pick<
+    PodWorkerDeps,
+    "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage"
+  > {
   runtime: ObservedRuntime;
   /** Revision hashes, QoS class and the like of one pod. @throws when the pod cannot be done on this engine */
   toWanted: (desired: DesiredPod, objects: ObjectIndex) => WantedPod;

@@ -26,8 +26,14 @@ import type { EngineGate } from "./engine-gate.ts";
 export interface PodVolumes {
   /** @throws an Error with `failures` when a volume cannot be made ready */
   setUp(pod: Pod, facts: { objects: ObjectIndex }, signal: AbortSignal): Promise<void>;
-  mountsFor(pod: Pod, container: Container, env: readonly { name: string; value: string }[]): Promise<Mount[]>;
-  refresh(pod: Pod, facts: { objects: ObjectIndex }, signal: AbortSignal): Promise<boolean>;
+  mountsFor(
+    pod: Pod,
+    container: Container,
+    env: readonly { name: string; value: string }[],
+    signal: AbortSignal,
+  ): Promise<Mount[]>;
+  /** Never throws for a volume: `failures` says which kept what they had. */
+  refresh(pod: Pod, objects: ObjectIndex): Promise<{ changed: string[]; failures: { message: string }[] }>;
   readEnvFile(pod: Pod, volumeName: string, path: string): string | undefined;
   tearDown(uid: string, signal: AbortSignal): Promise<void>;
 }
@@ -105,6 +111,7 @@ export class PodLifecycle implements PodServices {
   readonly #deps: PodLifecycleDeps;
   /** The pod object whose volumes are ready, by uid: an edit makes another object. */
   readonly #volumesReady = new Map<string, Pod>();
+  readonly #volumeTurns = new Map<string, Promise<unknown>>();
   /** Between pullImage and startContainer of the same request. */
   readonly #pulled = new WeakMap<StartContainerRequest, ImageInfo>();
 
@@ -154,7 +161,7 @@ export class PodLifecycle implements PodServices {
     const image = this.#pulled.get(request);
     if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not looked for`);
     await this.#setUpVolumes(pod, request.objects, signal);
-    const body = await this.#toContainerRequest(request, image);
+    const body = await this.#toContainerRequest(request, image, signal);
     return gate.pass(async () => {
       const id = await pods.createContainer(body, signal);
       onCreated(id);
@@ -202,7 +209,8 @@ export class PodLifecycle implements PodServices {
     const startedAtMs = clock.monotonicMs();
     const spec = pod && findContainer(pod, container.name);
     const handler = spec ? spec.lifecycle?.preStop : parseHandler(container);
-    if (handler && graceSeconds > 0) await this.#runPreStop(handler, container, spec, pod, podIps, graceSeconds, signal);
+    if (handler && graceSeconds > 0)
+      await this.#runPreStop(handler, container, spec, pod, podIps, graceSeconds, signal);
     const spentMs = clock.monotonicMs() - startedAtMs;
     await pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), spec?.lifecycle?.stopSignal, signal);
   }
@@ -217,7 +225,14 @@ export class PodLifecycle implements PodServices {
   }
 
   async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {
-    await this.#asFailedMount(pod, () => this.#deps.volumes.refresh(pod, { objects }, signal));
+    const { volumes, logger } = this.#deps;
+    const { changed, failures } = await this.#inVolumeTurn(pod, () => volumes.refresh(pod, objects));
+    signal.throwIfAborted();
+    for (const volume of changed) {
+      logger.info(`Volume "${volume}" of pod "${pod.metadata.namespace}/${pod.metadata.name}" was brought up to date`);
+    }
+    const [first] = failures;
+    if (first) throw new PodStepError("FailedMount", first.message);
   }
 
   async readTerminationMessage(
@@ -239,6 +254,8 @@ export class PodLifecycle implements PodServices {
 
   async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
     this.#volumesReady.delete(uid);
+    await this.#volumeTurns.get(uid);
+    this.#volumeTurns.delete(uid);
     await this.#deps.volumes.tearDown(uid, signal);
     this.#deps.cgroups.remove(uid);
     this.#deps.logLinks.removePod({ uid, ...ref });
@@ -247,8 +264,21 @@ export class PodLifecycle implements PodServices {
   async #setUpVolumes(pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
     const uid = pod.metadata.uid ?? "";
     if (this.#volumesReady.get(uid) === pod) return;
-    await this.#asFailedMount(pod, () => this.#deps.volumes.setUp(pod, { objects }, signal));
+    await this.#asFailedMount(pod, () =>
+      this.#inVolumeTurn(pod, () => this.#deps.volumes.setUp(pod, { objects }, signal)),
+    );
     this.#volumesReady.set(uid, pod);
+  }
+
+  /** Work on the volumes of one pod never overlaps. */
+  #inVolumeTurn<T>(pod: Pod, work: () => Promise<T>): Promise<T> {
+    const uid = pod.metadata.uid ?? "";
+    const result = (this.#volumeTurns.get(uid) ?? Promise.resolve()).then(work);
+    this.#volumeTurns.set(
+      uid,
+      result.catch(() => {}),
+    );
+    return result;
   }
 
   /** Of several volumes that failed each gets its event; the pod waits for the first. */
@@ -264,7 +294,11 @@ export class PodLifecycle implements PodServices {
     }
   }
 
-  async #toContainerRequest(request: StartContainerRequest, image: ImageInfo): Promise<ContainerRequest> {
+  async #toContainerRequest(
+    request: StartContainerRequest,
+    image: ImageInfo,
+    signal: AbortSignal,
+  ): Promise<ContainerRequest> {
     const { options, volumes, owner } = this.#deps;
     const { pod, container, objects } = request;
     const node = this.#deps.node();
@@ -281,7 +315,7 @@ export class PodLifecycle implements PodServices {
     const { command, args } = expandCommand(container, resolved.env);
     let mounts: Mount[];
     try {
-      mounts = await volumes.mountsFor(pod, container, resolved.env);
+      mounts = await this.#inVolumeTurn(pod, () => volumes.mountsFor(pod, container, resolved.env, signal));
     } catch (error) {
       const { reason = "CreateContainerConfigError" } = error as { reason?: string };
       throw new PodStepError(reason, (error as Error).message, { cause: error });

@@ -13,6 +13,7 @@ import { backOffKey } from "../plan/pod-memory.ts";
 import type { ContainerProbeState, PodAction, PodEnd, PodHashes, PodPlan, PodPlanOptions } from "../plan/pod-plan.ts";
 import { computeStopActions } from "../plan/stop-pod.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
+import type { ImageNames } from "../status/container-status.ts";
 import type { PodCache } from "./pod-cache.ts";
 import { WorkerMemory } from "./worker-memory.ts";
 
@@ -53,8 +54,10 @@ export interface PodWorkerDeps {
   probes: PodProbes;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
-  /** `repo@sha256:…` by image id. */
-  repoDigests: ReadonlyMap<string, string>;
+  /** What the engine calls an image, by id; asked for when it is missing. */
+  imageNames: ReadonlyMap<string, ImageNames>;
+  /** Fills `imageNames`. */
+  learnImage: (imageId: string) => Promise<void>;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
   /** A pod came to its end, or runs again after an edit (undefined). */
@@ -188,6 +191,7 @@ export class PodWorker {
     const wanted = this.#wanted;
     if (!wanted) return;
     this.#readLastWords(snapshot, wanted.pod);
+    this.#learnImages(snapshot);
 
     const plan = this.#plan(wanted, snapshot);
     if (plan.end && !this.#end) this.#noteEnd(plan.end);
@@ -273,6 +277,7 @@ export class PodWorker {
   #createSandbox(attempt: number, wanted: WantedPod): void {
     const { services, cache } = this.#deps;
     const memory = this.#memory;
+    if (attempt > 0) this.#record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
     memory.sandboxBusy = true;
     // In the new sandbox everything is new: no container of it has failed yet.
     memory.retryAtMs.clear();
@@ -386,10 +391,9 @@ export class PodWorker {
           memory.startErrors.delete(name);
         } else {
           memory.retryAtMs.set(name, this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? START_RETRY_MS));
-          // Failures of pulls have their own events.
-          const isNew = memory.failures.get(name) === undefined;
-          if (isNew && !/Image/.test(step.reason)) this.#record("Warning", "Failed", `Error: ${step.message}`, name);
         }
+        // Images have their own events.
+        if (!step.reason.includes("Image")) this.#record("Warning", "Failed", `Error: ${step.message}`, name);
         memory.failures.set(name, (memory.failures.get(name) ?? 0) + 1);
       },
       () => memory.starting.delete(name),
@@ -456,6 +460,20 @@ export class PodWorker {
     }
   }
 
+  #learnImages(snapshot: PodSnapshot): void {
+    const { imageNames, learnImage } = this.#deps;
+    for (const { imageId } of snapshot.containers) {
+      if (imageNames.has(imageId) || this.#memory.learning.has(imageId)) continue;
+      this.#memory.learning.add(imageId);
+      // Asked once: a name that cannot be learnt is left out of the status.
+      this.#background(
+        () => learnImage(imageId),
+        () => {},
+        () => {},
+      );
+    }
+  }
+
   #noteEnd(end: PodEnd): void {
     this.#end = end;
     this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
@@ -486,7 +504,7 @@ export class PodWorker {
           waiting,
           postStartPending: new Set(pending.map(({ name }) => name)),
           terminationMessages: this.#memory.terminationMessages,
-          repoDigests: this.#deps.repoDigests,
+          imageNames: this.#deps.imageNames,
           lastPodIps: this.#lastPodIps,
           hostIp: this.#deps.hostIp(),
           startTime: this.#startTime!,

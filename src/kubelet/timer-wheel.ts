@@ -1,5 +1,10 @@
 import type { Clock } from "../model/clock.ts";
 
+interface Entry {
+  callback: () => void;
+  isCancelled: boolean;
+}
+
 /**
  * Many timers that share their wake-ups: each runs at the first tick that is not before its time. A wake-up of the
  * process costs forty callbacks, so a few hundred probes on a grid cost less than fifty timers of their own.
@@ -9,7 +14,7 @@ export class TimerWheel {
   readonly #clock: Clock;
   readonly #tickMs: number;
   /** By number of the tick. */
-  readonly #slots = new Map<number, Set<() => void>>();
+  readonly #slots = new Map<number, Set<Entry>>();
   #armed: { tick: number; cancel: () => void } | undefined;
 
   constructor(clock: Clock, tickMs: number) {
@@ -25,11 +30,12 @@ export class TimerWheel {
       slot = new Set();
       this.#slots.set(tick, slot);
     }
-    // The same function may be wanted twice: each wish is an entry of its own.
-    const entry = (): void => callback();
+    const entry: Entry = { callback, isCancelled: false };
     slot.add(entry);
     if (!this.#armed || tick < this.#armed.tick) this.#arm(tick);
     return () => {
+      // Its tick may be running just now.
+      entry.isCancelled = true;
       const current = this.#slots.get(tick);
       if (!current?.delete(entry) || current.size > 0) return;
       this.#slots.delete(tick);
@@ -57,12 +63,12 @@ export class TimerWheel {
     // A timer may come a fraction of a millisecond early.
     const reached = Math.floor((now + 1) / this.#tickMs);
     const due = [...this.#slots.keys()].filter((tick) => tick <= reached).sort((a, b) => a - b);
-    const entries: (() => void)[] = [];
+    const entries: Entry[] = [];
     for (const tick of due) {
       entries.push(...this.#slots.get(tick)!);
       this.#slots.delete(tick);
     }
     this.#armNext();
-    for (const entry of entries) entry();
+    for (const { callback, isCancelled } of entries) if (!isCancelled) callback();
   }
 }

@@ -25,6 +25,8 @@ export class WorkerMemory implements PodMemory {
   /** Failed tries of the same step in a row, by container name or `sandbox`. */
   readonly failures = new Map<string, number>();
   readonly terminationMessages = new Map<ContainerId, string>();
+  /** Images whose names were asked for. */
+  readonly learning = new Set<string>();
   /** Dead containers whose last words are being read. */
   readonly reading = new Set<ContainerId>();
 

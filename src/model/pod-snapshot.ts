@@ -17,7 +17,7 @@ export interface ContainerSnapshot {
   restartCount: number;
   /** Label `annotation.io.kubernetes.container.hash`: revision of everything that went into the container. */
   hash: string;
-  /** As the manifest named it when the container was created. */
+  /** What it was created from: an image id, for images are passed to the engine by id. */
   image: string;
   /** Engine's image id, `sha256:…`. */
   imageId: string;
@@ -34,6 +34,12 @@ export interface ContainerSnapshot {
   /** Host pid of the main process, 0 when not running. */
   pid: number;
   paused: boolean;
+  /** Docker's name without the slash. */
+  dockerName: string;
+  /** The engine's log file; "" when it has none. */
+  logPath: string;
+  /** Host directory of the writable layer; "" when the storage driver shows none. */
+  writableLayerPath: string;
   /** Every label, for what is read rarely (termination message path, preStop of an orphan, …). */
   labels: Readonly<Record<string, string>>;
 }
@@ -51,6 +57,13 @@ export interface SandboxSnapshot {
   hostNetwork: boolean;
   /** Host pid of pause, 0 when stopped. */
   pid: number;
+  startedAt?: Date;
+  imageId: string;
+  dockerName: string;
+  logPath: string;
+  writableLayerPath: string;
+  /** Cgroup the engine put it under, as given at creation. */
+  cgroupParent: string;
   labels: Readonly<Record<string, string>>;
 }
 

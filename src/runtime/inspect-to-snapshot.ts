@@ -31,6 +31,12 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
   if (!parsed) return undefined;
   const pod: PodRef = { uid: parsed.podUid, name: parsed.podName, namespace: parsed.podNamespace };
   const createdAt = toDate(inspect.Created) ?? new Date(0);
+  const onDisk = {
+    dockerName: inspect.Name.replace(/^\//, ""),
+    logPath: inspect.LogPath,
+    writableLayerPath: inspect.GraphDriver.Data.UpperDir ?? "",
+  };
+  const startedAt = toDate(inspect.State.StartedAt);
   if (parsed.type === "podsandbox") {
     const isUp = inspect.State.Running && !inspect.State.Dead;
     const sandbox: SandboxSnapshot = {
@@ -42,11 +48,14 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
       ips: isUp ? toIps(inspect) : [],
       hostNetwork: inspect.HostConfig.NetworkMode === "host",
       pid: inspect.State.Pid,
+      ...(startedAt && { startedAt }),
+      imageId: inspect.Image,
+      cgroupParent: inspect.HostConfig.CgroupParent,
       labels,
+      ...onDisk,
     };
     return { kind: "sandbox", pod, sandbox };
   }
-  const startedAt = toDate(inspect.State.StartedAt);
   const state = toState(inspect);
   const finishedAt = state === "running" ? undefined : toDate(inspect.State.FinishedAt);
   const container: ContainerSnapshot = {
@@ -56,7 +65,7 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
     state,
     restartCount: parsed.restartCount,
     hash: parsed.hash,
-    image: labels[IMAGE_REFERENCE_LABEL] ?? inspect.Config.Image,
+    image: inspect.Config.Image,
     imageId: inspect.Image,
     createdAt,
     ...(startedAt && { startedAt }),
@@ -67,12 +76,10 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
     pid: inspect.State.Pid,
     paused: inspect.State.Paused,
     labels,
+    ...onDisk,
   };
   return { kind: "container", pod, container };
 }
-
-/** Images are passed to Docker by id; what the manifest called them is kept here. */
-export const IMAGE_REFERENCE_LABEL = "annotation.kubelet-ts.io/image";
 
 function toIps(inspect: ContainerInspect): string[] {
   const networks = Object.values(inspect.NetworkSettings.Networks).filter((network) => network !== null);

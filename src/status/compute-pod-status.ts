@@ -3,7 +3,7 @@ import type { PodSnapshot } from "../model/pod-snapshot.ts";
 import { attemptsOf } from "../plan/container-history.ts";
 import type { ContainerProbeState, PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import { isSidecar } from "../plan/restart-policy.ts";
-import { computeContainerStatus, formatTime } from "./container-status.ts";
+import { computeContainerStatus, formatTime, type ImageNames } from "./container-status.ts";
 import { computeConditions } from "./pod-conditions.ts";
 import { computePhase } from "./pod-phase.ts";
 
@@ -16,7 +16,8 @@ export interface PodStatusInput {
   waiting: ReadonlyMap<string, WaitingReason>;
   postStartPending: ReadonlySet<string>;
   terminationMessages: ReadonlyMap<string, string>;
-  repoDigests: ReadonlyMap<string, string>;
+  /** By image id. */
+  imageNames: ReadonlyMap<string, ImageNames>;
   /** IPs the pod had last; kept when its sandbox has stopped, as upstream does. */
   lastPodIps: readonly string[];
   /** Address of the node, for hostIP and for pods on the host's network. */
@@ -52,7 +53,7 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
         ...(verdict ? { verdict } : {}),
         isPostStartPending: input.postStartPending.has(container.name),
         terminationMessages: input.terminationMessages,
-        repoDigests: input.repoDigests,
+        imageNames: input.imageNames,
         defaultWaitingReason: inits.length > 0 ? "PodInitializing" : "ContainerCreating",
       });
     });

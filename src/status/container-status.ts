@@ -19,10 +19,18 @@ export interface ContainerStatusInput {
   isPostStartPending: boolean;
   /** By container id: what the container left behind as its last words. */
   terminationMessages: ReadonlyMap<string, string>;
-  /** `reference@digest` by image id, for `imageID`. */
-  repoDigests: ReadonlyMap<string, string>;
+  /** What the engine calls each image, by id. */
+  imageNames: ReadonlyMap<string, ImageNames>;
   /** What a container shows that nothing is known of. */
   defaultWaitingReason: "ContainerCreating" | "PodInitializing";
+}
+
+/** Names of an image, for `image` and `imageID`. */
+export interface ImageNames {
+  /** First tag the engine lists. */
+  tag?: string;
+  /** `repository@sha256:…` of a pulled image. */
+  digest?: string;
 }
 
 /** Zero time as Go prints it. */
@@ -93,15 +101,14 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     lastState,
     ready,
     restartCount: newest?.restartCount ?? 0,
-    image: newest?.image ?? container.image ?? "",
-    imageID: newest ? toImageId(newest.imageId, input.repoDigests) : "",
+    image: (newest && input.imageNames.get(newest.imageId)?.tag) ?? container.image ?? "",
+    imageID: newest ? toImageId(newest.imageId, input.imageNames.get(newest.imageId)?.digest) : "",
     ...(newest ? { containerID: `docker://${newest.id}` } : {}),
     started,
   };
 }
 
 /** `docker-pullable://repo@sha256:…` for a pulled image, else `docker://sha256:…`. Source: dockershim [oracle B 34]. */
-function toImageId(imageId: string, repoDigests: ReadonlyMap<string, string>): string {
-  const digest = repoDigests.get(imageId);
+function toImageId(imageId: string, digest: string | undefined): string {
   return digest ? `docker-pullable://${digest}` : `docker://${imageId}`;
 }

@@ -49,6 +49,11 @@ export function aSandbox(overrides: Partial<SandboxSnapshot> = {}): SandboxSnaps
     ips: ["172.17.0.2"],
     hostNetwork: false,
     pid: 100,
+    imageId: "sha256:pause",
+    dockerName: "",
+    logPath: "",
+    writableLayerPath: "",
+    cgroupParent: "",
     labels: {},
     ...overrides,
   };
@@ -72,6 +77,9 @@ export function aRunning(name = "app", overrides: Partial<ContainerSnapshot> = {
     error: "",
     pid: 200,
     paused: false,
+    dockerName: "",
+    logPath: "",
+    writableLayerPath: "",
     labels: {},
     ...overrides,
   };

@@ -123,6 +123,11 @@ export class FakeEngine implements ObservedRuntime, PodServices {
       ips: [`172.17.0.${this.#next}`],
       hostNetwork: false,
       pid: 1000 + this.#next,
+      imageId: "sha256:pause",
+      dockerName: "",
+      logPath: "",
+      writableLayerPath: "",
+      cgroupParent: "",
       labels: {},
     };
     this.#put(id, { kind: "sandbox", pod: refOf(pod), sandbox });
@@ -159,6 +164,9 @@ export class FakeEngine implements ObservedRuntime, PodServices {
       error: "",
       pid: 0,
       paused: false,
+      dockerName: "",
+      logPath: "",
+      writableLayerPath: "",
       labels: { "annotation.io.kubernetes.pod.terminationGracePeriod": String(pod.spec.terminationGracePeriodSeconds) },
     };
     await this.#work(`create ${spec.name}`);
