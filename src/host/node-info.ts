@@ -1,0 +1,66 @@
+import { readFileSync } from "node:fs";
+import { hostname, networkInterfaces } from "node:os";
+import type { NodeInfo } from "../model/node.ts";
+
+/** Lower-cased host name, or what `--hostname-override` says [S032]. */
+export const readNodeName = (override: string) => (override || hostname()).trim().toLowerCase();
+
+/** Facts of this machine. Files that are not there (an unusual kernel) leave a zero or an empty text. */
+export function readNodeInfo(name: string, nodeIp: string): NodeInfo {
+  const memInfo = readText("/proc/meminfo");
+  return {
+    name,
+    ip: nodeIp || readDefaultAddress(),
+    cpuCount: navigator.hardwareConcurrency,
+    memoryBytes: memInfoBytes(memInfo, "MemTotal"),
+    swapBytes: memInfoBytes(memInfo, "SwapTotal"),
+    bootId: readText("/proc/sys/kernel/random/boot_id").trim(),
+    machineId: readText("/etc/machine-id").trim(),
+  };
+}
+
+/** Address of the interface with the default route; else the first that is not loopback; else loopback. */
+export function readDefaultAddress(): string {
+  const interfaces = networkInterfaces();
+  const preferred = parseDefaultInterface(readText("/proc/net/route"));
+  const names = preferred ? [preferred, ...Object.keys(interfaces)] : Object.keys(interfaces);
+  for (const family of ["IPv4", "IPv6"]) {
+    for (const name of names) {
+      const address = interfaces[name]?.find((it) => it.family === family && !it.internal && !isLinkLocal(it.address));
+      if (address) return address.address;
+    }
+  }
+  return "127.0.0.1";
+}
+
+/** Name of the interface that `/proc/net/route` sends everything else to. */
+export function parseDefaultInterface(routes: string): string | undefined {
+  for (const line of routes.split("\n").slice(1)) {
+    const [name, destination, , , , , , mask] = line.split(/\s+/);
+    if (destination === "00000000" && mask === "00000000") return name;
+  }
+  return undefined;
+}
+
+/** CAP_SYS_RESOURCE in our own effective set: without it the kernel refuses to lower an OOM score. */
+export function mayLowerOomScores(): boolean {
+  // An engine that runs as root while we do not has capabilities we cannot see.
+  if (process.getuid?.() !== 0) return true;
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readText("/proc/self/status"))?.[1];
+  return effective === undefined || (BigInt(`0x${effective}`) & (1n << 24n)) !== 0n;
+}
+
+const isLinkLocal = (address: string) => address.startsWith("fe80:") || address.startsWith("169.254.");
+
+function memInfoBytes(text: string, field: string): number {
+  const kibibytes = new RegExp(`^${field}:\\s*(\\d+) kB$`, "m").exec(text)?.[1];
+  return kibibytes === undefined ? 0 : Number(kibibytes) * 1024;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

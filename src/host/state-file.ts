@@ -1,0 +1,56 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+
+/**
+ * A small JSON file that is either the old one or the new one, never half of it: written beside, synced, renamed.
+ * What it holds is a hint; the engine is the truth. So one that cannot be read is as good as none.
+ */
+export class StateFile<T> {
+  readonly #path: string;
+  readonly #version: number;
+  readonly #onTrouble: (message: string) => void;
+
+  constructor(path: string, version: number, onTrouble: (message: string) => void) {
+    this.#path = path;
+    this.#version = version;
+    this.#onTrouble = onTrouble;
+  }
+
+  /** undefined when there is none, or none that this version understands (with a warning). */
+  read(): T | undefined {
+    let text: string;
+    try {
+      text = readFileSync(this.#path, "utf8");
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code !== "ENOENT") this.#onTrouble(`Cannot read "${this.#path}", going on without: ${message}`);
+      return undefined;
+    }
+    try {
+      const { version, data } = JSON.parse(text) as { version: number; data: T };
+      if (version === this.#version) return data;
+      this.#onTrouble(`"${this.#path}" is of version ${version}, not ${this.#version}: going on without it`);
+    } catch (error) {
+      this.#onTrouble(`"${this.#path}" is damaged, going on without it: ${(error as Error).message}`);
+    }
+    return undefined;
+  }
+
+  /** Trouble with the disk is told, not thrown: a full disk must not stop a pod. */
+  write(data: T): void {
+    const temporary = `${this.#path}.tmp`;
+    try {
+      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o750 });
+      const file = openSync(temporary, "w", 0o600);
+      try {
+        writeSync(file, JSON.stringify({ version: this.#version, data }));
+        fsyncSync(file);
+      } finally {
+        closeSync(file);
+      }
+      renameSync(temporary, this.#path);
+    } catch (error) {
+      this.#onTrouble(`Cannot write "${this.#path}": ${(error as Error).message}`);
+    }
+  }
+}
