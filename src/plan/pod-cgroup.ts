@@ -149,10 +149,7 @@ export function computeQosCgroups(
   ];
 }
 
-/**
- * The files of a cgroup v1 that put `limits` into force, in an order in which each may be raised and lowered: memory
- * before memory plus swap when it is lowered is refused by the kernel, so the writer tries the pair again reversed.
- */
+/** The files of a cgroup v1 that put `limits` into force. Swap is bounded per container there, by the engine. */
 export function toCgroupV1Writes(limits: CgroupLimits): CgroupWrite[] {
   const writes: CgroupWrite[] = [];
   const add = (controller: CgroupWrite["controller"], file: string, value: number | undefined) => {
