@@ -1,0 +1,181 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+
+const SRC = join(import.meta.dir, "..", "src");
+
+/** Who may import whom, folders and packages; a folder may import itself. The table of docs/architecture.md. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  api: ["valibot"],
+  model: ["api"],
+  manifest: ["api", "model", "yaml", "valibot"],
+  plan: ["api", "model"],
+  // A status tells of restarts and back-offs, which plan/ decides.
+  status: ["api", "model", "plan"],
+  stats: ["api", "model"],
+  docker: ["valibot"],
+  runtime: ["docker", "plan", "model", "api"],
+  sources: ["manifest", "model", "api"],
+  volumes: ["model", "api", "plan"],
+  probes: ["model", "api"],
+  host: ["model"],
+  kubelet: ["api", "model", "manifest", "plan", "status", "stats"],
+  server: ["api", "model", "status", "stats"],
+};
+
+/** Allowed beyond the table, types only: folders, or single files. */
+const MAY_IMPORT_TYPE: Readonly<Record<string, readonly string[]>> = {
+  docker: ["model/clock.ts"],
+  // The loops are handed their effects: they know what these look like, and never make one.
+  kubelet: ["runtime"],
+};
+
+/** Folders of decisions: nothing in them touches files, sockets, processes or timers. */
+const DECISIONS = ["api", "model", "manifest", "plan", "status"];
+const BUILTINS_WITHOUT_EFFECTS = [
+  "node:path",
+  "node:path/posix",
+  "node:crypto",
+  "node:net",
+  "node:buffer",
+  "node:util",
+];
+
+interface Import {
+  specifier: string;
+  typeOnly: boolean;
+}
+
+interface SourceFile {
+  /** Below src/, e.g. `plan/back-off.ts`. */
+  path: string;
+  /** "" for main.ts. */
+  folder: string;
+  text: string;
+  imports: Import[];
+}
+
+const transpiler = new Bun.Transpiler({ loader: "ts" });
+
+function readSource(path: string): SourceFile {
+  const text = readFileSync(join(SRC, path), "utf8");
+  const values = transpiler.scanImports(text).map((found) => found.path);
+  // The transpiler drops what is only a type, so those are looked for in the text.
+  const statements = text.matchAll(/^(?:import|export)\s(?:[^"';]*?\sfrom\s)?["']([^"']+)["']/gm);
+  const all = new Set([...values, ...Array.from(statements, (match) => match[1] ?? "")]);
+  return {
+    path,
+    folder: path.includes("/") ? (path.split("/")[0] ?? "") : "",
+    text,
+    imports: [...all].map((specifier) => ({ specifier, typeOnly: !values.includes(specifier) })),
+  };
+}
+
+const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts"))
+  .sort()
+  .map(readSource);
+
+const isRelative = (specifier: string) => specifier.startsWith(".");
+
+/** Below src/; starts with `../` when it lies outside. */
+const resolve = (file: SourceFile, specifier: string) => relative(SRC, join(SRC, dirname(file.path), specifier));
+
+const isBuiltin = (specifier: string) => /^(node|bun):|^bun$/.test(specifier);
+
+function isAllowed(file: SourceFile, { specifier, typeOnly }: Import): boolean {
+  const allowed = MAY_IMPORT[file.folder];
+  if (allowed === undefined) return true; // cli and main.ts put everything together.
+  if (isBuiltin(specifier)) return true; // Judged on its own below.
+  if (!isRelative(specifier)) return allowed.includes(specifier);
+  const target = resolve(file, specifier);
+  const folder = target.split("/")[0] ?? "";
+  if (folder === file.folder || allowed.includes(folder)) return true;
+  return typeOnly && (MAY_IMPORT_TYPE[file.folder] ?? []).some((known) => known === folder || known === target);
+}
+
+describe("the plan of the house", () => {
+  test("every folder is known", () => {
+    const known = new Set([...Object.keys(MAY_IMPORT), "cli", ""]);
+    expect(files.filter((file) => !known.has(file.folder)).map((file) => file.path)).toEqual([]);
+    expect(files.length).toBeGreaterThan(0);
+  });
+
+  test("imports keep to the table", () => {
+    const wrong = files.flatMap((file) =>
+      file.imports
+        .filter((found) => !isAllowed(file, found))
+        .map(
+          (found) =>
+            `${file.path} imports ${isRelative(found.specifier) ? resolve(file, found.specifier) : found.specifier}`,
+        ),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("folders of decisions touch nothing of the world", () => {
+    const wrong = files
+      .filter((file) => DECISIONS.includes(file.folder))
+      .flatMap((file) =>
+        file.imports
+          .filter(({ specifier }) => isBuiltin(specifier) && !BUILTINS_WITHOUT_EFFECTS.includes(specifier))
+          .map(({ specifier }) => `${file.path} imports ${specifier}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
+  test("imports form no circle", () => {
+    const graph = new Map(
+      files.map((file) => [
+        file.path,
+        file.imports
+          .filter((found) => isRelative(found.specifier) && !found.typeOnly)
+          .map((found) => resolve(file, found.specifier)),
+      ]),
+    );
+    expect(findCircle(graph)).toEqual([]);
+  });
+
+  test("relative imports name a file that exists, with its extension", () => {
+    const known = new Set(files.map((file) => file.path));
+    const wrong = files.flatMap((file) =>
+      file.imports
+        .filter(({ specifier }) => isRelative(specifier) && !/\.(json|html|css|txt)$/.test(specifier))
+        .filter(({ specifier }) => !known.has(resolve(file, specifier)))
+        .map(({ specifier }) => `${file.path} imports ${specifier}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+
+  test("there are no default exports", () => {
+    expect(files.filter((file) => /^export default\b/m.test(file.text)).map((file) => file.path)).toEqual([]);
+  });
+
+  test("files are kebab-case, and none is a drawer for odds and ends", () => {
+    const wrong = files.filter(({ path }) => {
+      const name = path.split("/").at(-1)?.replace(/\.ts$/, "") ?? "";
+      return !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) || /^(utils?|helpers?|commons?|misc|index)$/.test(name);
+    });
+    expect(wrong.map((file) => file.path)).toEqual([]);
+  });
+});
+
+/** One way round, file by file, or nothing. */
+function findCircle(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): string[] => {
+    if (trail.includes(path)) return [...trail.slice(trail.indexOf(path)), path];
+    if (done.has(path)) return [];
+    for (const next of graph.get(path) ?? []) {
+      const circle = visit(next, [...trail, path]);
+      if (circle.length > 0) return circle;
+    }
+    done.add(path);
+    return [];
+  };
+  for (const path of graph.keys()) {
+    const circle = visit(path, []);
+    if (circle.length > 0) return circle;
+  }
+  return [];
+}
