@@ -2,7 +2,14 @@ import * as v from "valibot";
 import { compareApiVersions, type Negotiation, negotiate } from "./api-version.ts";
 import { DockerProtocolError } from "./docker-error.ts";
 import type { DockerEndpoint } from "./endpoint.ts";
-import { type CallOptions, type DockerRequest, DockerTransport, type QueryValue, type Schedule } from "./transport.ts";
+import {
+  type CallOptions,
+  type DockerRequest,
+  DockerTransport,
+  type QueryValue,
+  realSchedule,
+  type Schedule,
+} from "./transport.ts";
 
 export interface DockerClientOptions {
   /** `Clock.schedule`, for deadlines; the real timer when absent. */
@@ -51,9 +58,16 @@ export class DockerConnection {
     }
   }
 
-  /** What was agreed on, asking only the first time. */
-  async engine(options: CallOptions = {}): Promise<Negotiation> {
-    return (await this.#negotiation) ?? this.connect({ signal: options.signal });
+  /** What was agreed on. The first who ask share one negotiation, which none of them ends for the others. */
+  async engine({ signal }: CallOptions = {}): Promise<Negotiation> {
+    signal?.throwIfAborted();
+    const shared = this.#negotiation ?? this.connect();
+    if (!signal) return shared;
+    return new Promise((resolve, reject) => {
+      const leave = () => reject(signal.reason);
+      signal.addEventListener("abort", leave, { once: true });
+      shared.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
+    });
   }
 
   /** `/v1.41` and the path, after negotiation if there was none yet. */
@@ -123,11 +137,6 @@ export class DockerConnection {
   }
 }
 
-const realSchedule: Schedule = (ms, callback) => {
-  const timer = setTimeout(callback, ms);
-  return () => clearTimeout(timer);
-};
-
 /** Docker's filters: `{ label: ["a=b", "c"], status: ["running"] }`; within a key any (labels: all) must match. */
 export type Filters = Readonly<Record<string, readonly string[]>>;
 
@@ -135,7 +144,6 @@ export type Filters = Readonly<Record<string, readonly string[]>>;
 export const segment = (name: string) => encodeURIComponent(name);
 
 /** An image name: its slashes separate. */
-/** One segment of a path. */
 export const segments = (name: string) => name.split("/").map(encodeURIComponent).join("/");
 
 export function filtersText(filters: Filters | undefined): string | undefined {

@@ -59,25 +59,33 @@ export const InfoSchema = v.object({
 });
 export type EngineInfoAnswer = v.InferOutput<typeof InfoSchema>;
 
-/** `GET /system/df` of both shapes: up to 1.51 lists, from 1.52 sums with `Items` on request. */
+const UsageSchema = v.nullish(v.object({ TotalSize: whole }), null);
+
+/** `GET /system/df` of both shapes: lists up to 1.51, sums from 1.52 (whose change log writes them with an s). */
 export const DiskUsageSchema = v.pipe(
   v.object({
     LayersSize: whole,
     Containers: listOf(v.object({ SizeRw: whole })),
     Volumes: listOf(v.object({ UsageData: v.nullish(v.object({ Size: whole }), null) })),
-    ImageUsage: v.nullish(v.object({ TotalSize: whole }), null),
-    ContainerUsage: v.nullish(v.object({ TotalSize: whole }), null),
-    VolumeUsage: v.nullish(v.object({ TotalSize: whole }), null),
+    ImageUsage: UsageSchema,
+    ImagesUsage: UsageSchema,
+    ContainerUsage: UsageSchema,
+    ContainersUsage: UsageSchema,
+    VolumeUsage: UsageSchema,
+    VolumesUsage: UsageSchema,
   }),
-  v.transform((df) => ({
-    /** Bytes of all image layers. */
-    imagesBytes: df.ImageUsage?.TotalSize ?? df.LayersSize,
-    /** Bytes of all writable layers. */
-    containersBytes: df.ContainerUsage?.TotalSize ?? df.Containers.reduce((sum, one) => sum + one.SizeRw, 0),
-    /** Bytes of all named volumes whose size is known. */
-    volumesBytes:
-      df.VolumeUsage?.TotalSize ?? df.Volumes.reduce((sum, one) => sum + Math.max(0, one.UsageData?.Size ?? 0), 0),
-  })),
+  v.transform((df) => {
+    const ofContainers = df.Containers.reduce((sum, one) => sum + one.SizeRw, 0);
+    const ofVolumes = df.Volumes.reduce((sum, one) => sum + Math.max(0, one.UsageData?.Size ?? 0), 0);
+    return {
+      /** Bytes of all image layers. */
+      imagesBytes: (df.ImageUsage ?? df.ImagesUsage)?.TotalSize ?? df.LayersSize,
+      /** Bytes of all writable layers. */
+      containersBytes: (df.ContainerUsage ?? df.ContainersUsage)?.TotalSize ?? ofContainers,
+      /** Bytes of all named volumes whose size is known. */
+      volumesBytes: (df.VolumeUsage ?? df.VolumesUsage)?.TotalSize ?? ofVolumes,
+    };
+  }),
 );
 export type DiskUsage = v.InferOutput<typeof DiskUsageSchema>;
 

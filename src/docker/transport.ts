@@ -45,7 +45,8 @@ export interface DockerStream {
 /** Runs a callback once after `ms` and hands back its cancellation: `Clock.schedule`. */
 export type Schedule = (ms: number, callback: () => void) => () => void;
 
-const realSchedule: Schedule = (ms, callback) => {
+/** For whoever has no clock. */
+export const realSchedule: Schedule = (ms, callback) => {
   const timer = setTimeout(callback, ms);
   return () => clearTimeout(timer);
 };
