@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { formatDuration, parseDuration } from "../api/duration.ts";
 import { formatQuantity, isNegativeQuantity, parseQuantity, quantityToWhole } from "../api/quantity.ts";
 import type { EvictionSignal, EvictionThreshold, NodeTaint, SecretHeader } from "../model/kubelet-options.ts";
+import { maskUrl } from "../model/mask-url.ts";
 
 /** A value that was read, or what is wrong with it, to be put behind the name of the flag or field. */
 export type Parsed<T> = { value: T } | { problem: string };
@@ -147,11 +148,6 @@ export const pathList: ValueKind<readonly string[]> = {
   fromText: (value) => ({ value: value === "" ? [] : [value] }),
   completes: "file",
 };
-
-/** A URL whose user name and password are hidden, for messages, origins and `/configz`. */
-export function maskUrl(url: string): string {
-  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i, "$1***@");
-}
 
 function checkUrl(value: string): string | undefined {
   if (/^unix:\/{0,2}\/[^:]+/.test(value)) return undefined;

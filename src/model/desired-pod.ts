@@ -1,6 +1,7 @@
 import type { ConfigMap } from "../api/config-map.ts";
 import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
+import type { PodUID } from "./identity.ts";
 
 /** Where a pod was found; `kubernetes.io/config.source`. */
 export type SourceKind = "file" | "http";
@@ -21,8 +22,17 @@ export interface ObjectIndex {
   secrets: ReadonlyMap<string, Secret>;
 }
 
+/** Something people should know about a wanted pod that does not keep it from running. */
+export interface PodNotice {
+  /** `InvalidManifest`: runs by an older text, the newest is bad. `DuplicateManifest`: a second text is ignored. */
+  reason: "InvalidManifest" | "DuplicateManifest";
+  message: string;
+}
+
 /** Everything that is wanted on this node now: the outcome of merging all sources. */
 export interface DesiredState extends ObjectIndex {
   /** Sorted by namespace, then name. */
   pods: readonly DesiredPod[];
+  /** By UID; to be shown as a condition of the pod. Absent or without an entry: nothing to say. */
+  notices?: ReadonlyMap<PodUID, readonly PodNotice[]>;
 }

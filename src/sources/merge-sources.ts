@@ -1,0 +1,92 @@
+import type { ConfigMap } from "../api/config-map.ts";
+import type { Secret } from "../api/secret.ts";
+import type { DesiredPod, DesiredState, PodNotice } from "../model/desired-pod.ts";
+import type { Finding } from "../model/finding.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
+import type { SourceSet } from "./source-set.ts";
+
+/** One text lost against an earlier one that describes the same object. */
+export interface Duplicate {
+  kind: "Pod" | "ConfigMap" | "Secret";
+  /** `namespace/name`. */
+  name: string;
+  /** One line: which text is ignored, which one counts. */
+  message: string;
+}
+
+export interface MergeResult {
+  state: DesiredState;
+  /** Of all sources, in their order. */
+  findings: readonly Finding[];
+  duplicates: readonly Duplicate[];
+  /** Every source that was asked has spoken, and no text is unknown: what is in nobody's set may go. */
+  isComplete: boolean;
+}
+
+/**
+ * All sources together. Of two objects with the same namespace and name (or two pods with one UID) the first counts, by
+ * order of the sources, then of the files, then of the documents [S106 U11 M56]; the other is reported.
+ * @param sets in the order of the sources; undefined: that source has not spoken yet
+ */
+export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeResult {
+  const duplicates: Duplicate[] = [];
+  const notices = new Map<PodUID, PodNotice[]>();
+  const byName = new Map<string, DesiredPod>();
+  const byUid = new Map<PodUID, DesiredPod>();
+  const configMaps = new Map<string, ConfigMap>();
+  const secrets = new Map<string, Secret>();
+  const note = (uid: PodUID, notice: PodNotice) => notices.set(uid, [...(notices.get(uid) ?? []), notice]);
+
+  for (const set of sets) {
+    for (const desired of set?.pods ?? []) {
+      const name = podFullName(desired.pod.metadata);
+      const uid = desired.pod.metadata.uid!;
+      const winner = byName.get(name) ?? byUid.get(uid);
+      if (winner) {
+        const what = byName.has(name) ? `pod "${name}"` : `a pod with the uid ${uid}`;
+        const message = `${desired.origin}: ignored, ${what} is described by ${winner.origin} already`;
+        duplicates.push({ kind: "Pod", name, message });
+        note(winner.pod.metadata.uid!, { reason: "DuplicateManifest", message });
+        continue;
+      }
+      byName.set(name, desired);
+      byUid.set(uid, desired);
+      const why = set?.stale.get(name);
+      if (why !== undefined) {
+        note(uid, { reason: "InvalidManifest", message: `runs by an older text, the newest is bad: ${why}` });
+      }
+    }
+    addObjects("ConfigMap", set?.configMaps ?? [], configMaps, duplicates);
+    addObjects("Secret", set?.secrets ?? [], secrets, duplicates);
+  }
+  const pods = [...byName].sort(([a], [b]) => compareNames(a, b)).map(([, desired]) => desired);
+  return {
+    state: { pods, configMaps, secrets, ...(notices.size > 0 ? { notices } : {}) },
+    findings: sets.flatMap((set) => set?.findings ?? []),
+    duplicates,
+    isComplete: sets.every((set) => set?.isComplete),
+  };
+}
+
+function addObjects<T extends ConfigMap | Secret>(
+  kind: Duplicate["kind"],
+  objects: readonly T[],
+  known: Map<string, T>,
+  duplicates: Duplicate[],
+): void {
+  for (const object of objects) {
+    const name = podFullName(object.metadata);
+    if (!known.has(name)) known.set(name, object);
+    else if (known.get(name) !== object) {
+      duplicates.push({ kind, name, message: `${kind} "${name}" is described more than once; the first text counts` });
+    }
+  }
+}
+
+/** By namespace, then name: as text `a/z` would come after `a-b/c`. */
+function compareNames(a: string, b: string): number {
+  const [namespaceA = "", nameA = ""] = a.split("/");
+  const [namespaceB = "", nameB = ""] = b.split("/");
+  if (namespaceA !== namespaceB) return namespaceA < namespaceB ? -1 : 1;
+  return nameA < nameB ? -1 : nameA > nameB ? 1 : 0;
+}

@@ -1,0 +1,92 @@
+import type { ConfigMap } from "../api/config-map.ts";
+import type { Secret } from "../api/secret.ts";
+import type { ManifestResult } from "../manifest/manifest-result.ts";
+import type { DesiredPod } from "../model/desired-pod.ts";
+import type { Finding } from "../model/finding.ts";
+import { type PodFullName, podFullName } from "../model/identity.ts";
+
+/** The objects of one text, as far as they are good. */
+export interface Objects {
+  pods: readonly DesiredPod[];
+  configMaps: readonly ConfigMap[];
+  secrets: readonly Secret[];
+}
+
+/** Everything one source wants at one time: what is not in it shall not run. */
+export interface SourceSet extends Objects {
+  /**
+   * false: a text is bad and nothing is known of what it said before, not even from a checkpoint. Pods that run already
+   * may be its pods: what nobody seems to want must be left alone.
+   */
+  isComplete: boolean;
+  /** About the newest texts, good or bad. */
+  findings: readonly Finding[];
+  /** Pods that run by an older text, because the newest one is bad or out of reach: why. */
+  stale: ReadonlyMap<PodFullName, string>;
+}
+
+/** How a source is doing, for `/healthz?verbose`, metrics and people. */
+export interface SourceStatus {
+  kind: "file" | "http";
+  /** Path or masked URL. */
+  name: string;
+  /** `waiting`: nothing was learnt yet. `failing`: the last look failed. `restored`: lives on the last known good. */
+  state: "waiting" | "ok" | "failing" | "restored";
+  /** Why, unless ok. */
+  message?: string;
+  pods: number;
+  /** Last look that succeeded. */
+  lastSuccess?: Date;
+  lastAttempt?: Date;
+  looks: number;
+  failures: number;
+}
+
+/** A place manifests come from. Emits complete sets; emits nothing while it cannot answer. */
+export interface Source {
+  readonly name: string;
+  readonly kind: "file" | "http";
+  start(emit: (set: SourceSet) => void): void;
+  /** One look now, also before `start`; rejects when the source cannot answer. */
+  readOnce(signal: AbortSignal): Promise<SourceSet>;
+  /** Lets go of timers, watches and requests; nothing is emitted any more. */
+  stop(): Promise<void>;
+  status(): SourceStatus;
+}
+
+export type ReadText = (bytes: Uint8Array, name: string) => ManifestResult;
+
+export const EMPTY_OBJECTS: Objects = { pods: [], configMaps: [], secrets: [] };
+
+export const hasErrors = (findings: readonly Finding[]): boolean =>
+  findings.some(({ severity }) => severity === "error");
+
+const objectName = (object: ConfigMap | Secret): PodFullName => podFullName(object.metadata);
+
+/**
+ * The good part of a new text, and from the text before it what the new one no longer says while it holds errors: a
+ * mistake in one document must neither stop its pod nor hold up the others.
+ */
+export function keepLastGood(before: Objects, now: ManifestResult): Objects {
+  if (!hasErrors(now.findings)) return { pods: now.pods, configMaps: now.configMaps, secrets: now.secrets };
+  const keep = <T>(old: readonly T[], fresh: readonly T[], nameOf: (item: T) => string): readonly T[] => {
+    const named = new Set(fresh.map(nameOf));
+    return [...fresh, ...old.filter((item) => !named.has(nameOf(item)))];
+  };
+  return {
+    pods: keep(before.pods, now.pods, ({ pod }) => podFullName(pod.metadata)),
+    configMaps: keep(before.configMaps, now.configMaps, objectName),
+    secrets: keep(before.secrets, now.secrets, objectName),
+  };
+}
+
+/** Pods of `live` that `now` does not bring: they run by an older text. */
+export function staleNames(live: Objects, now: Objects): PodFullName[] {
+  const fresh = new Set(now.pods);
+  return live.pods.filter((pod) => !fresh.has(pod)).map(({ pod }) => podFullName(pod.metadata));
+}
+
+/** One line for a finding, as a compiler writes it. */
+export function describeFinding({ file, line, column, field, message }: Finding): string {
+  return `${file}:${line}:${column}: ${field === "" ? "" : `${field}: `}${message}`;
+}

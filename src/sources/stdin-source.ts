@@ -1,0 +1,58 @@
+import type { FeedSource } from "./desired-state-feed.ts";
+import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
+import { EMPTY_OBJECTS, type ReadText, type SourceSet, type SourceStatus } from "./source-set.ts";
+
+/** Standard input, read to its end once (`-`); there is nothing to watch. */
+export class StdinSource implements FeedSource {
+  readonly kind = "file";
+  readonly name = "-";
+  readonly key = "-";
+  readonly #read: ReadText;
+  readonly #input: () => AsyncIterable<Uint8Array>;
+  #pods = 0;
+  #looks = 0;
+
+  constructor(read: ReadText, input: () => AsyncIterable<Uint8Array> = () => Bun.stdin.stream()) {
+    this.#read = read;
+    this.#input = input;
+  }
+
+  /** Standard input cannot be supervised: it brings nothing. */
+  start(emit: (set: SourceSet) => void): void {
+    emit({ ...EMPTY_OBJECTS, findings: [], stale: new Map(), isComplete: true });
+  }
+
+  async readOnce(signal: AbortSignal): Promise<SourceSet> {
+    const chunks: Uint8Array[] = [];
+    let length = 0;
+    this.#looks++;
+    for await (const chunk of this.#input()) {
+      signal.throwIfAborted();
+      length += chunk.length;
+      if (length >= MAX_MANIFEST_BYTES)
+        throw new Error(`standard input is too large: ${MAX_MANIFEST_BYTES} bytes or more`);
+      chunks.push(chunk);
+    }
+    if (length === 0) throw new Error("standard input is empty");
+    const { pods, configMaps, secrets, findings } = this.#read(Buffer.concat(chunks), "-");
+    this.#pods = pods.length;
+    return { pods, configMaps, secrets, findings, stale: new Map(), isComplete: true };
+  }
+
+  async stop(): Promise<void> {}
+
+  status(): SourceStatus {
+    return {
+      kind: "file",
+      name: "-",
+      state: this.#looks === 0 ? "waiting" : "ok",
+      pods: this.#pods,
+      looks: this.#looks,
+      failures: 0,
+    };
+  }
+
+  objectsByFile(): undefined {
+    return undefined;
+  }
+}

@@ -1,0 +1,249 @@
+import { readFileSync } from "node:fs";
+import type { SecretHeader } from "../model/kubelet-options.ts";
+import { maskUrl } from "../model/mask-url.ts";
+import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
+
+const MAX_REDIRECTS = 10;
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
+
+export interface UrlFetchOptions {
+  headers: readonly SecretHeader[];
+  timeoutMs: number;
+  /** PEM files, read at each request so that a renewed certificate counts; "" = none. */
+  caFile: string;
+  clientCertFile: string;
+  clientKeyFile: string;
+  /** From the environment of our start; undefined = direct. */
+  proxyFor?: (url: URL) => string | undefined;
+}
+
+/** What made an earlier answer ours, so that the server need not send it again. */
+export interface Validators {
+  etag?: string;
+  lastModified?: string;
+}
+
+export type UrlAnswer = { kind: "unchanged" } | { kind: "bytes"; bytes: Uint8Array; validators: Validators };
+
+/** The manifests could not be had; the message says why and holds no secret. */
+export class UrlFetchError extends Error {
+  override readonly name = "UrlFetchError";
+}
+
+interface Target {
+  url: URL;
+  /** Path of a Unix socket. */
+  socket?: string;
+}
+
+/** @throws UrlFetchError when the URL is none of ours. */
+export function parseManifestUrl(text: string): Target {
+  const unix = /^unix:(?:\/\/)?(\/[^:]+)(?::(.*))?$/.exec(text);
+  if (unix) {
+    const path = unix[2] || "/";
+    return { url: new URL(path.startsWith("/") ? path : `/${path}`, "http://localhost"), socket: unix[1]! };
+  }
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) {
+    throw new UrlFetchError(`"${maskUrl(text)}" is no http:, https: or unix: URL`);
+  }
+  return { url: new URL(text) };
+}
+
+/**
+ * One GET of a manifest URL: at most `timeoutMs` and 10 MiB (unpacked), redirects followed by hand so that headers and
+ * the client certificate only ever go to the host they were meant for.
+ * @throws UrlFetchError for every way it can fail but the abort of `signal`, whose reason is thrown.
+ */
+export async function fetchManifest(
+  text: string,
+  options: UrlFetchOptions,
+  validators: Validators,
+  signal: AbortSignal,
+): Promise<UrlAnswer> {
+  const deadline = AbortSignal.timeout(options.timeoutMs);
+  const both = AbortSignal.any([signal, deadline]);
+  try {
+    return await follow(parseManifestUrl(text), options, validators, both);
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    if (deadline.aborted) throw new UrlFetchError(`no complete answer within ${options.timeoutMs / 1000} s`);
+    if (error instanceof UrlFetchError) throw error;
+    throw new UrlFetchError(explain(error), { cause: error });
+  }
+}
+
+async function follow(
+  first: Target,
+  options: UrlFetchOptions,
+  validators: Validators,
+  signal: AbortSignal,
+): Promise<UrlAnswer> {
+  let url = first.url;
+  let isTrusted = true;
+  for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+    const response = await request(url, first.socket, options, validators, isTrusted, signal);
+    const location = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+    if (location === null) return readAnswer(response, signal);
+    await response.body?.cancel();
+    const next = URL.canParse(location, url.href) ? new URL(location, url.href) : undefined;
+    if (!next || !/^https?:$/.test(next.protocol)) throw new UrlFetchError("is redirected to something that is no URL");
+    if (url.protocol === "https:" && next.protocol === "http:") {
+      throw new UrlFetchError(`is redirected from https to plain http (${maskUrl(next.href)})`);
+    }
+    if (first.socket && next.origin !== first.url.origin) throw new UrlFetchError("is redirected away from its socket");
+    // Once left, a host never gets them back: the way there was chosen by a stranger.
+    isTrusted &&= next.origin === first.url.origin;
+    url = next;
+  }
+  throw new UrlFetchError(`is redirected more than ${MAX_REDIRECTS} times`);
+}
+
+function request(
+  target: URL,
+  socket: string | undefined,
+  options: UrlFetchOptions,
+  validators: Validators,
+  isTrusted: boolean,
+  signal: AbortSignal,
+): Promise<Response> {
+  const url = new URL(target.href);
+  const headers = new Headers({ "User-Agent": "kubelet-ts", Accept: "*/*" });
+  if (isTrusted) {
+    if (url.username || url.password) {
+      const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+      headers.set("Authorization", `Basic ${Buffer.from(credentials).toString("base64")}`);
+    }
+    const named = new Set<string>();
+    for (const { name, value } of options.headers) {
+      // The first of a name replaces ours, further ones are added to it.
+      if (named.has(name.toLowerCase())) headers.append(name, value);
+      else headers.set(name, value);
+      named.add(name.toLowerCase());
+    }
+  }
+  url.username = "";
+  url.password = "";
+  if (validators.etag !== undefined) headers.set("If-None-Match", validators.etag);
+  if (validators.lastModified !== undefined) headers.set("If-Modified-Since", validators.lastModified);
+  const proxy = socket ? undefined : options.proxyFor?.(url);
+  return fetch(url.href, {
+    headers,
+    redirect: "manual",
+    keepalive: false,
+    signal,
+    ...(socket ? { unix: socket } : {}),
+    ...(proxy ? { proxy } : {}),
+    ...(url.protocol === "https:" ? { tls: tlsOptions(options, isTrusted) } : {}),
+  });
+}
+
+function tlsOptions(options: UrlFetchOptions, isTrusted: boolean): { ca?: string; cert?: string; key?: string } {
+  const ca = options.caFile === "" ? systemAuthorities() : readPem(options.caFile);
+  const withClient = isTrusted && options.clientCertFile !== "";
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(withClient ? { cert: readPem(options.clientCertFile), key: readPem(options.clientKeyFile) } : {}),
+  };
+}
+
+function readPem(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new UrlFetchError(`"${file}" cannot be read: ${(error as NodeJS.ErrnoException).code}`);
+  }
+}
+
+/** Where distributions keep the authorities of the system; the runtime only knows the ones built into it. */
+const SYSTEM_BUNDLES = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+  "/etc/ssl/cert.pem",
+];
+
+function systemAuthorities(): string | undefined {
+  for (const file of [process.env.SSL_CERT_FILE, ...SYSTEM_BUNDLES]) {
+    if (!file) continue;
+    try {
+      return readFileSync(file, "utf8");
+    } catch {
+      // The next distribution's place.
+    }
+  }
+  return undefined;
+}
+
+async function readAnswer(response: Response, signal: AbortSignal): Promise<UrlAnswer> {
+  if (response.status === 304) {
+    await response.body?.cancel();
+    return { kind: "unchanged" };
+  }
+  if (response.status !== 200) {
+    await response.body?.cancel();
+    throw new UrlFetchError(`answered ${response.status}${response.statusText ? ` ${response.statusText}` : ""}`);
+  }
+  const bytes = await readBody(response, signal);
+  if (bytes.length === 0) throw new UrlFetchError("answered with an empty body");
+  const etag = response.headers.get("etag");
+  const lastModified = response.headers.get("last-modified");
+  return {
+    kind: "bytes",
+    bytes,
+    validators: { ...(etag ? { etag } : {}), ...(lastModified ? { lastModified } : {}) },
+  };
+}
+
+/** Piece by piece: what unpacks to gigabytes is given up at the limit. */
+async function readBody(response: Response, signal: AbortSignal): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  const reader = response.body?.getReader();
+  if (!reader) return new Uint8Array();
+  for (;;) {
+    signal.throwIfAborted();
+    const { done, value } = await reader.read();
+    if (done) return Buffer.concat(chunks);
+    length += value.length;
+    if (length >= MAX_MANIFEST_BYTES) {
+      await reader.cancel();
+      throw new UrlFetchError(`answered with ${MAX_MANIFEST_BYTES} bytes or more`);
+    }
+    chunks.push(value);
+  }
+}
+
+/** Messages of the runtime may hold the URL with its secrets: only codes are passed on. */
+function explain(error: unknown): string {
+  const { code, name } = error as { code?: unknown; name?: string };
+  const word = typeof code === "string" ? code : (name ?? "unknown error");
+  switch (word) {
+    case "ECONNREFUSED":
+    case "ConnectionRefused":
+      return "nobody listens there (ECONNREFUSED)";
+    case "ENOENT":
+      return "the socket does not exist (ENOENT)";
+    case "EACCES":
+      return "permission denied (EACCES)";
+    case "ENOTFOUND":
+    case "DNSException":
+    case "FailedToOpenSocket":
+      return "the host is not known or out of reach";
+    case "ECONNRESET":
+      return "the connection broke, or the answer was cut short or not HTTP (ECONNRESET)";
+    case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
+    case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
+    case "UNABLE_TO_GET_ISSUER_CERT":
+    case "DEPTH_ZERO_SELF_SIGNED_CERT":
+    case "SELF_SIGNED_CERT_IN_CHAIN":
+      return `its certificate is signed by nobody we trust (${word}); see --manifest-url-ca-file`;
+    case "CERT_HAS_EXPIRED":
+    case "CERT_NOT_YET_VALID":
+      return `its certificate is out of date, or our clock is wrong (${word})`;
+    case "ERR_TLS_CERT_ALTNAME_INVALID":
+      return `its certificate is for another name (${word})`;
+    default:
+      return `failed (${word})`;
+  }
+}

@@ -1,0 +1,227 @@
+import { createHash } from "node:crypto";
+import type { Clock } from "../model/clock.ts";
+import { FactLog } from "../model/fact-log.ts";
+import type { Finding } from "../model/finding.ts";
+import type { PodFullName } from "../model/identity.ts";
+import type { Logger } from "../model/logger.ts";
+import { maskUrl } from "../model/mask-url.ts";
+import {
+  describeFinding,
+  EMPTY_OBJECTS,
+  hasErrors,
+  keepLastGood,
+  type Objects,
+  type ReadText,
+  type Source,
+  type SourceSet,
+  type SourceStatus,
+  staleNames,
+} from "./source-set.ts";
+import { fetchManifest, type UrlFetchOptions, type Validators } from "./url-fetch.ts";
+
+/** While nothing was learnt yet: a network that comes up late is met soon. Doubles up to the usual period. */
+const FIRST_RETRY_MS = 1_000;
+/** An answer that is late leaves the last known good running meanwhile. */
+const RESTORE_AFTER_MS = 3_000;
+
+export interface UrlSourceDeps extends UrlFetchOptions {
+  url: string;
+  read: ReadText;
+  clock: Clock;
+  logger: Logger;
+  /** In [0, 1); for the jitter after errors. */
+  random: () => number;
+  checkFrequencyMs: number;
+  /** What the URL said when it last spoke, before this start. */
+  lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
+}
+
+/** Manifests from a URL, polled [S102]. While it does not answer, or answers nonsense, the last set stays. */
+export class UrlSource implements Source {
+  readonly kind = "http";
+  /** Masked. */
+  readonly name: string;
+  readonly key: string;
+  readonly #deps: UrlSourceDeps;
+  readonly #facts: FactLog;
+  readonly #stop = new AbortController();
+  #emit: ((set: SourceSet) => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #cancelRestore: (() => void) | undefined;
+  #validators: Validators = {};
+  /** Of the text last read, and what was wrong with it. */
+  #hash = "";
+  #textFailure: string | undefined;
+  #live: Objects | undefined;
+  #findings: readonly Finding[] = [];
+  #stale: readonly PodFullName[] = [];
+  #isUnknown = false;
+  #isRestored = false;
+  #failure: string | undefined;
+  #emittedFailure: string | undefined;
+  #failuresInARow = 0;
+  #looks = 0;
+  #failures = 0;
+  #lastAttempt: Date | undefined;
+  #lastSuccess: Date | undefined;
+
+  constructor(deps: UrlSourceDeps) {
+    this.#deps = deps;
+    this.name = maskUrl(deps.url);
+    this.key = deps.url;
+    this.#facts = new FactLog(deps.logger);
+  }
+
+  start(emit: (set: SourceSet) => void): void {
+    this.#emit = emit;
+    this.#cancelRestore = this.#deps.clock.schedule(RESTORE_AFTER_MS, () => this.#restore("has not answered yet"));
+    void this.#poll();
+  }
+
+  async readOnce(signal: AbortSignal): Promise<SourceSet> {
+    const failure = await this.#look(AbortSignal.any([signal, this.#stop.signal]));
+    if (failure !== undefined) throw new Error(`Manifests: ${this.name} ${failure}`);
+    return this.#assemble();
+  }
+
+  async stop(): Promise<void> {
+    this.#cancelTimer?.();
+    this.#cancelRestore?.();
+    this.#stop.abort(new Error("kubelet-ts is stopping"));
+  }
+
+  status(): SourceStatus {
+    const state = (): SourceStatus["state"] => {
+      if (this.#isRestored) return "restored";
+      if (this.#failure !== undefined) return "failing";
+      return this.#live ? "ok" : "waiting";
+    };
+    return {
+      kind: "http",
+      name: this.name,
+      state: state(),
+      ...(this.#failure === undefined ? {} : { message: this.#failure }),
+      pods: this.#live?.pods.length ?? 0,
+      ...(this.#lastSuccess ? { lastSuccess: this.#lastSuccess } : {}),
+      ...(this.#lastAttempt ? { lastAttempt: this.#lastAttempt } : {}),
+      looks: this.#looks,
+      failures: this.#failures,
+    };
+  }
+
+  /** What the URL wants now, for the checkpoint; undefined before its first good answer. */
+  objectsByFile(): ReadonlyMap<string, Objects> | undefined {
+    return this.#live && !this.#isRestored ? new Map([[this.name, this.#live]]) : undefined;
+  }
+
+  async #poll(): Promise<void> {
+    const before = this.#live;
+    const findings = this.#findings;
+    const failure = await this.#look(this.#stop.signal).catch((error: Error) => error.message);
+    if (this.#stop.signal.aborted) return;
+    this.#failuresInARow = failure === undefined ? 0 : this.#failuresInARow + 1;
+    this.#cancelTimer = this.#deps.clock.schedule(this.#delayMs(), () => void this.#poll());
+    if (failure !== undefined && this.#live === undefined) this.#restore(failure);
+    const isNews = this.#live !== before || this.#findings !== findings || this.#failure !== this.#emittedFailure;
+    if (this.#live && isNews) this.#speak();
+  }
+
+  #speak(): void {
+    this.#cancelRestore?.();
+    this.#emittedFailure = this.#failure;
+    this.#emit?.(this.#assemble());
+  }
+
+  #delayMs(): number {
+    const { checkFrequencyMs, random } = this.#deps;
+    if (this.#failuresInARow === 0) return checkFrequencyMs;
+    const isFirst = this.#lastSuccess === undefined;
+    const soonMs = isFirst ? FIRST_RETRY_MS * 2 ** Math.min(this.#failuresInARow - 1, 20) : checkFrequencyMs;
+    // Many machines that lost one server together must not come back together.
+    return Math.min(soonMs, checkFrequencyMs) * (0.75 + 0.5 * random());
+  }
+
+  /** One request. Returns why it brought nothing, or undefined. */
+  async #look(signal: AbortSignal): Promise<string | undefined> {
+    const { clock, read, url } = this.#deps;
+    this.#looks++;
+    this.#lastAttempt = clock.now();
+    let failure: string | undefined;
+    try {
+      const answer = await fetchManifest(url, this.#deps, this.#validators, signal);
+      if (answer.kind === "bytes") {
+        const hash = createHash("sha256").update(answer.bytes).digest("hex");
+        if (hash !== this.#hash) this.#textFailure = this.#take(read(answer.bytes, this.name), answer.bytes);
+        this.#hash = hash;
+        // Only what was read may be left out next time.
+        this.#validators = answer.validators;
+        failure = this.#textFailure;
+      } else {
+        failure =
+          this.#hash === "" ? "answered 304 (not modified) to somebody who knows nothing yet" : this.#textFailure;
+      }
+    } catch (error) {
+      if (signal.aborted) throw error;
+      failure = (error as Error).message;
+    }
+    this.#failure = failure;
+    if (failure === undefined) {
+      this.#lastSuccess = this.#lastAttempt;
+      this.#facts.over("url", `Manifests: ${this.name} answers again`);
+    } else {
+      this.#failures++;
+      const effect = this.#live ? "; its pods stay as they are" : "";
+      this.#facts.say("url", "warn", `Manifests: ${this.name} ${failure}${effect}`);
+    }
+    return failure;
+  }
+
+  /** Takes a text that was not seen before. Returns what is wrong with it, if anything. */
+  #take(result: ReturnType<ReadText>, bytes: Uint8Array): string | undefined {
+    // Not even an empty list: a comment, a blank page. Nobody takes pods away like that.
+    const isNothing = result.results.length === 0 && result.findings.length === 0;
+    if (isNothing && !/kind["']?\s*:/.test(new TextDecoder().decode(bytes.subarray(0, 65_536)))) {
+      return "answered with a text that holds no manifest";
+    }
+    for (const finding of result.findings) {
+      this.#facts.say(
+        `finding:${finding.document}:${finding.field}:${finding.message}`,
+        finding.severity === "error" ? "error" : "warn",
+        describeFinding(finding),
+      );
+    }
+    this.#findings = result.findings;
+    const isBad = hasErrors(result.findings);
+    const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);
+    const isEmpty = result.pods.length + result.configMaps.length + result.secrets.length === 0;
+    if (isBad && isEmpty && before === undefined) return "answered with a text that has errors";
+    this.#live = keepLastGood(before ?? EMPTY_OBJECTS, result);
+    this.#stale = isBad ? staleNames(this.#live, result) : [];
+    this.#isUnknown = isBad && before === undefined;
+    this.#isRestored = false;
+    return isBad ? "answered with a text that has errors" : undefined;
+  }
+
+  #lastKnownGood(): Objects | undefined {
+    return this.#deps.lastKnownGood?.()?.get(this.name);
+  }
+
+  #restore(why: string): void {
+    if (this.#live || this.#stop.signal.aborted) return;
+    const restored = this.#lastKnownGood();
+    if (!restored) return;
+    this.#live = restored;
+    this.#isRestored = true;
+    this.#failure ??= why;
+    this.#deps.logger.warn(`Manifests: ${this.name} ${why}: its last good answer, from before this start, is used`);
+    this.#speak();
+  }
+
+  #assemble(): SourceSet {
+    const live = this.#live ?? EMPTY_OBJECTS;
+    const error = this.#findings.find(({ severity }) => severity === "error");
+    const stale = new Map<PodFullName, string>();
+    if (error) for (const name of this.#stale) stale.set(name, describeFinding(error));
+    return { ...live, findings: this.#findings, stale, isComplete: !this.#isUnknown };
+  }
+}
