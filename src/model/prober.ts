@@ -25,6 +25,8 @@ export interface ProbeTarget {
   podIp: string;
   /** `ports` of the container, for ports given by name. */
   ports: readonly ContainerPort[];
+  /** Command of an exec probe with `$(VAR)` replaced; messages show it as the manifest has it. Absent = nothing to replace. */
+  execCommand?: readonly string[];
 }
 
 /** Makes one attempt of one probe from the host side. */

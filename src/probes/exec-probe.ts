@@ -14,7 +14,7 @@ export async function probeExec(
   signal: AbortSignal,
 ): Promise<ProbeOutcome> {
   const argv = action.command ?? [];
-  const ended = await exec.exec(target.containerId, argv, {
+  const ended = await exec.exec(target.containerId, target.execCommand ?? argv, {
     timeoutMs,
     maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES,
     signal,
