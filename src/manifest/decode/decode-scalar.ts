@@ -1,0 +1,128 @@
+import { formatQuantity, parseQuantity } from "../../api/quantity.ts";
+import type { SourceNode } from "../text/source-node.ts";
+import type { ScalarShape } from "./shape.ts";
+
+/** The decoded value (undefined: the same as absent), or what should have stood there. */
+export type ScalarResult = { value: unknown } | { expected: string };
+
+const INTEGER = /^-?(?:0|[1-9][0-9]*)$/;
+const INT_RANGES = {
+  int32: [-(2n ** 31n), 2n ** 31n - 1n],
+  int64: [-(2n ** 63n), 2n ** 63n - 1n],
+} as const;
+
+export function decodeScalar(node: SourceNode, shape: ScalarShape): ScalarResult {
+  switch (shape.scalar) {
+    case "string":
+      if (node.kind !== "string") return { expected: "a string" };
+      return { value: node.value === "" && !shape.pointer ? undefined : node.value };
+    case "bool":
+      if (node.kind !== "bool") return { expected: "true or false" };
+      return { value: node.value || shape.pointer ? node.value : undefined };
+    case "int32":
+    case "int64":
+      return decodeInteger(node, shape.scalar, shape.pointer);
+    case "float64":
+      if (node.kind !== "number") return { expected: "a number" };
+      return { value: Number(node.json) };
+    case "quantity":
+      return decodeQuantity(node);
+    case "intOrString":
+      if (node.kind === "string") return { value: node.value };
+      if (node.kind !== "number") return { expected: "a whole number or a string" };
+      return decodeInteger(node, "int32", true);
+    case "time":
+      return decodeTime(node);
+    case "bytes":
+      return decodeBytes(node);
+    case "raw":
+      if (node.kind !== "map") return { expected: "an object" };
+      return { value: toPlainValue(node) };
+  }
+}
+
+/** What stands for it where there is nothing but something must stand (an item of a list, a required field). */
+export function zeroScalar(shape: ScalarShape): unknown {
+  switch (shape.scalar) {
+    case "bool":
+      return false;
+    case "int32":
+    case "int64":
+    case "float64":
+    case "intOrString":
+      return 0;
+    case "quantity":
+      return "0";
+    case "time":
+      return null;
+    case "raw":
+      return {};
+    default:
+      return "";
+  }
+}
+
+function decodeInteger(node: SourceNode, type: "int32" | "int64", pointer: boolean): ScalarResult {
+  if (node.kind !== "number" || !INTEGER.test(node.json)) return { expected: "a whole number" };
+  if (node.json.length > 10) {
+    const value = BigInt(node.json);
+    const [least, most] = INT_RANGES[type];
+    if (value < least || value > most) return { expected: `a whole number between ${least} and ${most}` };
+  }
+  const value = Number(node.json);
+  const [least, most] = type === "int32" ? [-2147483648, 2147483647] : [-Infinity, Infinity];
+  if (value < least || value > most) return { expected: `a whole number between ${least} and ${most}` };
+  return { value: value === 0 && !pointer ? undefined : value === 0 ? 0 : value };
+}
+
+/** Go trims the text with Unicode's idea of white space, but only what JSON leaves unescaped. */
+const QUANTITY_SPACE =
+  /^[ \x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]+|[ \x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]+$/g;
+
+function decodeQuantity(node: SourceNode): ScalarResult {
+  const expected = "a quantity such as 500m, 2 or 64Mi";
+  const text =
+    node.kind === "string" ? node.value.replace(QUANTITY_SPACE, "") : node.kind === "number" ? node.json : "";
+  const quantity = parseQuantity(text);
+  return quantity ? { value: formatQuantity(quantity) } : { expected };
+}
+
+const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,]\d+)?(Z|[+-]\d{2}:\d{2})$/;
+
+function decodeTime(node: SourceNode): ScalarResult {
+  const expected = "a time such as 2006-01-02T15:04:05Z";
+  const match = node.kind === "string" ? RFC3339.exec(node.value) : null;
+  if (!match) return { expected };
+  const ms = Date.parse(`${match[1]}-${match[2]}-${match[3]}T${match[4]}:${match[5]}:${match[6]}${match[7]}`);
+  const [hours, minutes] = (match[7] === "Z" ? "0:0" : match[7]!.slice(1)).split(":").map(Number);
+  const days = new Date(Date.UTC(Number(match[1]), Number(match[2]), 0)).getUTCDate();
+  if (Number.isNaN(ms) || Number(match[3]) > days || Number(match[4]) > 23 || hours! > 24 || minutes! > 60)
+    return { expected };
+  return { value: new Date(ms).toISOString().replace(/\.\d+Z$/, "Z") };
+}
+
+function decodeBytes(node: SourceNode): ScalarResult {
+  const expected = "base64";
+  if (node.kind !== "string") return { expected };
+  const text = node.value.replace(/[\r\n]/g, "");
+  if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) return { expected };
+  return { value: Buffer.from(text, "base64").toString("base64") };
+}
+
+function toPlainValue(node: SourceNode): unknown {
+  switch (node.kind) {
+    case "map": {
+      const object: Record<string, unknown> = Object.create(null);
+      for (const [key, entry] of node.entries) object[key] = toPlainValue(entry.value);
+      return object;
+    }
+    case "list":
+      return node.items.map(toPlainValue);
+    case "number":
+      return Number(node.json);
+    case "null":
+      return null;
+    default:
+      return node.value;
+  }
+}

@@ -1,0 +1,187 @@
+import type { FieldPath } from "../field-path.ts";
+import type { MapNode, SourceNode } from "../text/source-node.ts";
+import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
+import type { Field, ObjectShape, Shape } from "./shape.ts";
+
+/** A value that does not fit its field, or a field that does not exist. */
+export interface DecodeIssue {
+  kind: "type" | "unknown";
+  path: FieldPath;
+  /** Offset into the text; of the key for an unknown field. */
+  offset: number;
+  message: string;
+}
+
+/**
+ * Fills an object from text as Go's JSON decoder does: no coercion between strings, numbers and booleans, null is the
+ * same as absent, empty lists and maps vanish, zero values of plain fields too. Static defaults are filled in on the
+ * way. Maps with keys of the user's have no prototype, so that a key such as `constructor` finds nothing.
+ */
+export function decodeObject(node: SourceNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): object {
+  if (node.kind === "map") return decodeFields(node, shape, path, issues);
+  if (node.kind !== "null") issues.push(mismatch("an object with fields", node, path));
+  return zeroObject(shape);
+}
+
+function decodeFields(node: MapNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): object {
+  const object: Record<string, unknown> = {};
+  let known = 0;
+  for (const field of shape.fields) {
+    const entry = node.entries.get(field.name);
+    let value: unknown;
+    if (entry) {
+      known++;
+      if (entry.value.kind !== "null") value = decodeValue(entry.value, field.shape, path.child(field.name), issues);
+    }
+    value ??= absentValue(field);
+    if (value !== undefined) object[field.name] = value;
+  }
+  if (known < node.entries.size) reportUnknown(node, shape, path, issues);
+  return object;
+}
+
+/** @returns undefined where the value is the same as absent. */
+function decodeValue(node: SourceNode, shape: Shape, path: FieldPath, issues: DecodeIssue[]): unknown {
+  switch (shape.kind) {
+    case "object":
+      return decodeObject(node, shape, path, issues);
+    case "list": {
+      if (node.kind !== "list") {
+        issues.push(mismatch("a list", node, path));
+        return undefined;
+      }
+      if (node.items.length === 0) return undefined;
+      return node.items.map((item, index) => decodeItem(item, shape.item, path.index(index), issues));
+    }
+    case "map": {
+      if (node.kind !== "map") {
+        issues.push(mismatch("a map", node, path));
+        return undefined;
+      }
+      if (node.entries.size === 0) return undefined;
+      const map: Record<string, unknown> = Object.create(null);
+      for (const [key, entry] of node.entries) {
+        map[key] = decodeItem(entry.value, shape.value, path.key(key), issues);
+      }
+      return map;
+    }
+    case "scalar": {
+      const result = decodeScalar(node, shape);
+      if ("expected" in result) {
+        issues.push(mismatch(result.expected, node, path));
+        return undefined;
+      }
+      return result.value;
+    }
+  }
+}
+
+/** Inside a list or a map null stands for the zero value, and zero values stay. */
+function decodeItem(node: SourceNode, shape: Shape, path: FieldPath, issues: DecodeIssue[]): unknown {
+  const value = node.kind === "null" ? undefined : decodeValue(node, shape, path, issues);
+  return value ?? zeroValue(shape);
+}
+
+function zeroValue(shape: Shape): unknown {
+  switch (shape.kind) {
+    case "object":
+      return zeroObject(shape);
+    case "list":
+      return [];
+    case "map":
+      return Object.create(null);
+    case "scalar":
+      return zeroScalar(shape);
+  }
+}
+
+function zeroObject(shape: ObjectShape): object {
+  const object: Record<string, unknown> = {};
+  for (const field of shape.fields) {
+    const value = absentValue(field);
+    if (value !== undefined) object[field.name] = value;
+  }
+  return object;
+}
+
+function absentValue(field: Field): unknown {
+  if (!field.required) return typeof field.default === "object" ? structuredClone(field.default) : field.default;
+  return field.nullable ? null : zeroValue(field.shape);
+}
+
+const KIND_NAMES: Readonly<Record<SourceNode["kind"], string>> = {
+  map: "a map",
+  list: "a list",
+  string: "a string",
+  number: "a number",
+  bool: "a boolean",
+  null: "null",
+};
+
+function mismatch(expected: string, node: SourceNode, path: FieldPath): DecodeIssue {
+  return {
+    kind: "type",
+    path,
+    offset: node.offset,
+    message: `must be ${expected} (found ${found(node)})${advice(expected, node)}`,
+  };
+}
+
+function found(node: SourceNode): string {
+  if (node.kind === "string") return `the string ${JSON.stringify(shorten(node.value))}`;
+  if (node.kind === "number") return `the number ${node.json}`;
+  if (node.kind === "bool")
+    return node.source === String(node.value) ? `${node.value}` : `${node.source}, which YAML reads as ${node.value}`;
+  return KIND_NAMES[node.kind];
+}
+
+function advice(expected: string, node: SourceNode): string {
+  if (expected === "a string" && node.kind === "number") return `: quote it, "${node.json}"`;
+  if (expected === "a string" && node.kind === "bool") return `: quote it, "${node.source}"`;
+  if (node.kind === "string" && expected.includes("number") && /^-?\d+$/.test(node.value))
+    return ": leave the quotes out";
+  if (node.kind === "string" && expected === "true or false" && /^(true|false|yes|no|on|off)$/i.test(node.value)) {
+    return ": leave the quotes out";
+  }
+  if (expected === "a list" && node.kind === "map") return ': begin each item with "- "';
+  if (expected === "a list" && node.kind !== "list") return ": put it in brackets, [ ]";
+  return "";
+}
+
+const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
+
+function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): void {
+  for (const [key, entry] of node.entries) {
+    if (shape.names.has(key)) continue;
+    const nearest = nearestName(key, shape.names.keys());
+    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    const message = `there is no field "${shorten(key)}" here${hint}`;
+    issues.push({ kind: "unknown", path: path.child(key), offset: entry.keyOffset, message });
+  }
+}
+
+/** The known name that takes the fewest edits, when they are few enough for a slip of the finger. */
+export function nearestName(name: string, known: Iterable<string>): string | undefined {
+  if (name.length > 64) return undefined;
+  let best: string | undefined;
+  let fewest = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance =
+      candidate.toLowerCase() === name.toLowerCase() ? 0 : editDistance(name.toLowerCase(), candidate.toLowerCase());
+    if (distance < fewest) [best, fewest] = [candidate, distance];
+  }
+  return best;
+}
+
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const current = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      current.push(Math.min(previous[j]! + 1, current[j - 1]! + 1, substitution));
+    }
+    previous = current;
+  }
+  return previous[b.length]!;
+}

@@ -1,0 +1,87 @@
+import type * as v from "valibot";
+import type { ScalarMetadata } from "../../api/scalar.ts";
+
+/** A schema, reduced to what decoding needs. */
+export type Shape = ObjectShape | ListShape | MapShape | ScalarShape;
+
+export interface ObjectShape {
+  kind: "object";
+  fields: readonly Field[];
+  names: ReadonlyMap<string, Field>;
+}
+export interface ListShape {
+  kind: "list";
+  item: Shape;
+}
+export interface MapShape {
+  kind: "map";
+  value: Shape;
+}
+export interface ScalarShape {
+  kind: "scalar";
+  scalar: ScalarMetadata["scalar"];
+  /** An explicit zero is kept. */
+  pointer: boolean;
+  /** The known values of a string type. */
+  values?: readonly string[] | undefined;
+}
+export interface Field {
+  name: string;
+  shape: Shape;
+  /** No `omitempty` in Go: always there, as its zero value if need be. */
+  required: boolean;
+  /** Of a required field: its zero value is null. */
+  nullable: boolean;
+  /** Filled in when absent. */
+  default: unknown;
+}
+
+type AnySchema = v.GenericSchema & {
+  entries?: Record<string, AnySchema>;
+  item?: AnySchema;
+  value?: AnySchema;
+  wrapped?: AnySchema;
+  default?: unknown;
+  options?: readonly string[];
+  pipe?: readonly { type: string; metadata?: unknown }[];
+};
+
+const shapes = new WeakMap<object, Shape>();
+
+/** The shape of one of the schemas in `src/api`; worked out once per schema. */
+export function shapeOf(schema: v.GenericSchema): Shape {
+  const known = shapes.get(schema);
+  if (known) return known;
+  const shape = readShape(schema as AnySchema);
+  shapes.set(schema, shape);
+  return shape;
+}
+
+/** As {@link shapeOf}, for a schema that is an object. */
+export function objectShapeOf(schema: v.GenericSchema): ObjectShape {
+  const shape = shapeOf(schema);
+  if (shape.kind !== "object") throw new TypeError("the schema is not an object");
+  return shape;
+}
+
+function readShape(schema: AnySchema): Shape {
+  const metadata = schema.pipe?.find((action) => action.type === "metadata")?.metadata as ScalarMetadata | undefined;
+  if (metadata) {
+    return { kind: "scalar", scalar: metadata.scalar, pointer: metadata.pointer ?? false, values: schema.options };
+  }
+  if (schema.type === "nullable" || schema.type === "optional") return shapeOf(schema.wrapped!);
+  if (schema.type === "array") return { kind: "list", item: shapeOf(schema.item!) };
+  if (schema.type === "record") return { kind: "map", value: shapeOf(schema.value!) };
+  if (schema.type !== "object") throw new TypeError(`no shape for a ${schema.type} schema`);
+  const fields = Object.entries(schema.entries!).map(([name, entry]): Field => {
+    const optional = entry.type === "optional";
+    return {
+      name,
+      shape: shapeOf(entry),
+      required: !optional,
+      nullable: entry.type === "nullable" && entry.wrapped?.type !== undefined && !entry.pipe,
+      default: optional ? entry.default : undefined,
+    };
+  });
+  return { kind: "object", fields, names: new Map(fields.map((field) => [field.name, field])) };
+}

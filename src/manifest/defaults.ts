@@ -1,0 +1,112 @@
+import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../api/pod.ts";
+import { addQuantities, formatQuantity, parseQuantity, roundUpQuantity, ZERO_QUANTITY } from "../api/quantity.ts";
+import type { ResourceList } from "../api/scalar.ts";
+import { defaultPullPolicy } from "./image-reference.ts";
+
+/**
+ * Fills in the defaults that depend on other fields; the fixed ones stand in the schemas and were filled in while
+ * decoding. Changes the pod in place. Source: `pkg/apis/core/v1/defaults.go`, conversions of the same package.
+ */
+export function applyPodDefaults(pod: Pod): void {
+  const { spec } = pod;
+  // The API server rounds a negative period up to the shortest one that kills.
+  if (spec.terminationGracePeriodSeconds < 0) spec.terminationGracePeriodSeconds = 1;
+  const account = spec.serviceAccountName ?? spec.serviceAccount;
+  if (account !== undefined) spec.serviceAccountName = spec.serviceAccount = account;
+  for (const volume of spec.volumes ?? []) defaultVolume(volume);
+  for (const container of allContainers(spec)) defaultContainer(container, spec);
+  if (spec.overhead) spec.overhead = roundUpToMilli(spec.overhead);
+  if (spec.resources) defaultPodResources(spec, spec.resources);
+}
+
+const allContainers = (spec: PodSpec): Container[] => [
+  ...(spec.initContainers ?? []),
+  ...spec.containers,
+  ...(spec.ephemeralContainers ?? []),
+];
+
+function defaultContainer(container: Container, spec: PodSpec): void {
+  container.imagePullPolicy ??= defaultPullPolicy(container.image ?? "");
+  const { resources } = container;
+  if (resources.limits) {
+    const requests: ResourceList = resources.requests ?? Object.create(null);
+    for (const [name, limit] of Object.entries(resources.limits)) requests[name] ??= limit;
+    resources.requests = roundUpToMilli(requests);
+    resources.limits = roundUpToMilli(resources.limits);
+  } else if (resources.requests) resources.requests = roundUpToMilli(resources.requests);
+  if (!spec.hostNetwork) return;
+  for (const port of container.ports ?? []) if (port.containerPort !== 0) port.hostPort ??= port.containerPort;
+}
+
+/** A volume without any source is an empty directory. */
+function defaultVolume(volume: Volume): void {
+  if (Object.keys(volume).length === 1) volume.emptyDir = {};
+  if (volume.image) volume.image.pullPolicy ??= defaultPullPolicy(volume.image.reference ?? "");
+  const claim = volume.ephemeral?.volumeClaimTemplate?.spec.resources;
+  if (claim?.limits) claim.limits = roundUpToMilli(claim.limits);
+  if (claim?.requests) claim.requests = roundUpToMilli(claim.requests);
+}
+
+/** Nobody can be given less than a thousandth of anything. */
+function roundUpToMilli(list: ResourceList): ResourceList {
+  for (const [name, text] of Object.entries(list)) {
+    const quantity = parseQuantity(text);
+    if (quantity && quantity.scale < -3) list[name] = formatQuantity(roundUpQuantity(quantity, -3));
+  }
+  return list;
+}
+
+/** Resources that can be set for the pod as a whole. */
+const isPodLevelResource = (name: string) => name === "cpu" || name === "memory" || name.startsWith("hugepages-");
+
+function defaultPodResources(spec: PodSpec, resources: ResourceRequirements): void {
+  if (!resources.limits && !resources.requests) return;
+  if (resources.limits) resources.limits = roundUpToMilli(resources.limits);
+  const requests: ResourceList = resources.requests ? roundUpToMilli(resources.requests) : Object.create(null);
+  for (const [name, sum] of Object.entries(sumContainerRequests(spec))) {
+    if (isPodLevelResource(name)) requests[name] ??= sum;
+  }
+  for (const [name, limit] of Object.entries(resources.limits ?? {})) {
+    if (isPodLevelResource(name) && !name.startsWith("hugepages-")) requests[name] ??= limit;
+  }
+  if (Object.keys(requests).length > 0) resources.requests = requests;
+}
+
+/**
+ * What the containers of a pod need together: all regular ones and sidecars at once, or an init container with the
+ * sidecars before it, whichever is more. Source: component-helpers `resource.AggregateContainerRequests`.
+ */
+export function sumContainerRequests(spec: PodSpec): ResourceList {
+  const running = new Map<string, string>();
+  const sidecars = new Map<string, string>();
+  const initial = new Map<string, string>();
+  for (const container of spec.containers) addTo(running, container.resources.requests);
+  for (const container of spec.initContainers ?? []) {
+    const own = new Map(Object.entries(container.resources.requests ?? {}));
+    if (container.restartPolicy === "Always") {
+      addTo(running, container.resources.requests);
+      addTo(sidecars, container.resources.requests);
+      raiseTo(initial, sidecars);
+      continue;
+    }
+    for (const [name, amount] of sidecars) addTo(own, { [name]: amount });
+    raiseTo(initial, own);
+  }
+  raiseTo(running, initial);
+  return Object.assign(Object.create(null), Object.fromEntries(running));
+}
+
+function addTo(sums: Map<string, string>, list: ResourceList | undefined): void {
+  for (const [name, text] of Object.entries(list ?? {})) {
+    const before = parseQuantity(sums.get(name) ?? "0") ?? ZERO_QUANTITY;
+    sums.set(name, formatQuantity(addQuantities(before, parseQuantity(text) ?? ZERO_QUANTITY)));
+  }
+}
+
+function raiseTo(sums: Map<string, string>, other: Map<string, string>): void {
+  for (const [name, text] of other) {
+    const before = parseQuantity(sums.get(name) ?? "0") ?? ZERO_QUANTITY;
+    const wanted = parseQuantity(text) ?? ZERO_QUANTITY;
+    if (addQuantities(wanted, { ...before, unscaled: -before.unscaled }).unscaled > 0n) sums.set(name, text);
+  }
+}

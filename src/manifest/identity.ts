@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import type { Pod, Toleration } from "../api/pod.ts";
+import type { SourceKind } from "../model/desired-pod.ts";
+
+export const CONFIG_HASH_ANNOTATION = "kubernetes.io/config.hash";
+export const CONFIG_SOURCE_ANNOTATION = "kubernetes.io/config.source";
+
+const hex32 = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
+
+/**
+ * 32 hex digits of what a manifest means: the same for any order of keys, layout and comments. Taken from the defaulted
+ * object before its identity is filled in.
+ */
+export const computeRevision = (object: unknown): string => hex32(canonicalJson(object));
+
+/** JSON with sorted keys. */
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const members = Object.entries(value)
+    .filter(([, member]) => member !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
+  return `{${members.join(",")}}`;
+}
+
+/**
+ * Makes a pod a static one: namespace, name with the node's suffix, uid, node name, the toleration that lets it stay,
+ * phase. Changes the pod in place. The uid names the pod for life (node, namespace and name make it), the hash
+ * annotation names its revision. Source: `pkg/kubelet/config/common.go`; the two hashes are ours (docs/differences.md).
+ */
+export function applyIdentity(pod: Pod, options: { nodeName: string; source: SourceKind; revision: string }): void {
+  const { metadata, spec } = pod;
+  const fixedUid = metadata.uid;
+  metadata.name = `${metadata.name ?? ""}-${options.nodeName}`;
+  metadata.namespace ??= "default";
+  metadata.uid ??= hex32(`${options.nodeName}\n${metadata.namespace}\n${metadata.name}`);
+  metadata.annotations ??= Object.create(null) as Record<string, string>;
+  metadata.annotations[CONFIG_HASH_ANNOTATION] = fixedUid ?? options.revision;
+  spec.nodeName = options.nodeName;
+  if (options.source === "file") tolerateEverything(pod);
+  pod.status = { ...pod.status, phase: "Pending" };
+}
+
+function tolerateEverything(pod: Pod): void {
+  const wanted: Toleration = { operator: "Exists", effect: "NoExecute" };
+  pod.spec.tolerations ??= [];
+  const { tolerations } = pod.spec;
+  const same = tolerations.findIndex(
+    (toleration) =>
+      toleration.key === undefined &&
+      toleration.value === undefined &&
+      toleration.operator === wanted.operator &&
+      toleration.effect === wanted.effect,
+  );
+  if (same === -1) tolerations.push(wanted);
+  else tolerations[same] = wanted;
+}

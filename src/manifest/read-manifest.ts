@@ -1,0 +1,49 @@
+import type { Finding } from "../model/finding.ts";
+import { FieldPath } from "./field-path.ts";
+import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import { readObject } from "./read-object.ts";
+import { type ParsedStream, parseStream } from "./text/parse-stream.ts";
+
+/**
+ * Reads one manifest text: every document of a YAML stream, or one JSON value; Pod, PodList, List, ConfigMap and Secret.
+ * Whatever is wrong becomes a finding; nothing is thrown, and time and memory are bounded by the size of the text.
+ */
+export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
+  const stream = parseStream(bytes);
+  const result: ManifestResult = { pods: [], configMaps: [], secrets: [], findings: [], results: [] };
+  const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
+  for (const [index, document] of stream.documents.entries()) {
+    if (document.kind === "empty") continue;
+    const origin = several ? `${options.file} (document ${index + 1})` : options.file;
+    const context = { options, origin, document: index + 1, lines: stream.lines, result };
+    if (document.kind === "value") readObject(document.root, document.root, FieldPath.root, context);
+    else result.results.push(failedDocument(context, document.error.offset, document.error.message));
+  }
+  if (result.results.length === 0)
+    result.results.push(failedDocument({ options, document: 1, lines: stream.lines }, 0));
+  for (const { findings } of result.results) {
+    findings.sort((a, b) => a.line - b.line || a.column - b.column);
+    result.findings.push(...findings);
+  }
+  return result;
+}
+
+function failedDocument(
+  context: { options: ReadManifestOptions; document: number; lines: ParsedStream["lines"] },
+  offset: number,
+  message = "there is nothing here: a manifest holds at least one Pod, ConfigMap or Secret",
+): ObjectResult {
+  const { options, document, lines } = context;
+  const place = { file: options.file, document, ...lines.locate(offset) };
+  const finding: Finding = { code: "syntax", severity: "error", ...place, field: "", message };
+  return {
+    file: options.file,
+    document,
+    kind: "",
+    name: "",
+    namespace: "",
+    valid: false,
+    ok: false,
+    findings: [finding],
+  };
+}

@@ -1,0 +1,283 @@
+import * as v from "valibot";
+import { type ConfigMap, ConfigMapSchema } from "../api/config-map.ts";
+import { type Pod, PodSchema } from "../api/pod.ts";
+import { text } from "../api/scalar.ts";
+import { type Secret, SecretSchema } from "../api/secret.ts";
+import type { Finding } from "../model/finding.ts";
+import { type DecodeIssue, decodeObject, nearestName } from "./decode/decode.ts";
+import { objectShapeOf } from "./decode/shape.ts";
+import { applyPodDefaults } from "./defaults.ts";
+import type { FieldPath } from "./field-path.ts";
+import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
+import { locateField } from "./locate.ts";
+import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import { mergeStringData } from "./secret-data.ts";
+import { findUnsupported } from "./support/find-unsupported.ts";
+import type { MapNode, SourceNode } from "./text/source-node.ts";
+import type { LineTable } from "./text/source-text.ts";
+import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
+import type { FieldErrors } from "./validate/field-errors.ts";
+import { validatePod } from "./validate/pod.ts";
+
+/** What reading one document needs beside its nodes. */
+export interface ReadContext {
+  options: ReadManifestOptions;
+  /** For people; see `DesiredPod.origin`. */
+  origin: string;
+  document: number;
+  lines: LineTable;
+  /** Gets what was found. */
+  result: ManifestResult;
+}
+
+const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
+const podShape = objectShapeOf(v.object({ ...typeFields, ...PodSchema.entries }));
+const configMapShape = objectShapeOf(v.object({ ...typeFields, ...ConfigMapSchema.entries }));
+const secretShape = objectShapeOf(v.object({ ...typeFields, ...SecretSchema.entries }));
+
+const LIST_KINDS: Readonly<Record<string, string>> = {
+  List: "",
+  PodList: "Pod",
+  ConfigMapList: "ConfigMap",
+  SecretList: "Secret",
+};
+const KINDS = ["Pod", "ConfigMap", "Secret", ...Object.keys(LIST_KINDS)];
+
+/**
+ * Reads one object, or the items of a list.
+ * @param root the document, for places
+ * @param path where in the document the object stands
+ * @param defaultKind of the items of a typed list, which need not say their kind
+ */
+export function readObject(
+  root: SourceNode,
+  node: SourceNode,
+  path: FieldPath,
+  context: ReadContext,
+  defaultKind = "",
+): void {
+  const reading = new ObjectReading(root, path, context);
+  if (node.kind !== "map") {
+    const message = `a manifest is an object with apiVersion, kind, metadata and spec (found ${node.kind === "list" ? "a list" : `a ${node.kind}`})`;
+    reading.add("invalid", "error", path, message);
+    reading.finish();
+    return;
+  }
+  const type = readType(node, reading, defaultKind);
+  reading.kind = type?.kind ?? "";
+  reading.name = stringAt(node, "metadata", "name") ?? "";
+  reading.namespace = stringAt(node, "metadata", "namespace") ?? "default";
+  if (type && type.kind in LIST_KINDS && Object.hasOwn(LIST_KINDS, type.kind)) {
+    if (readItems(root, node, path, context, LIST_KINDS[type.kind]!, reading)) return;
+  } else if (type?.kind === "Pod") readPod(node, reading);
+  else if (type?.kind === "ConfigMap") readConfigMap(node, reading);
+  else if (type?.kind === "Secret") readSecret(node, reading);
+  reading.finish();
+}
+
+/** Collects what becomes of one object. */
+class ObjectReading {
+  kind = "";
+  name = "";
+  namespace = "";
+  pod: Pod | undefined;
+  readonly findings: Finding[] = [];
+
+  constructor(
+    readonly root: SourceNode,
+    readonly path: FieldPath,
+    readonly context: ReadContext,
+  ) {}
+
+  get valid(): boolean {
+    return !this.findings.some((finding) => finding.code === "syntax" || finding.code === "invalid");
+  }
+
+  get ok(): boolean {
+    return !this.findings.some((finding) => finding.severity === "error");
+  }
+
+  add(code: Finding["code"], severity: Finding["severity"], path: FieldPath, message: string, type?: string): void {
+    this.addAt(code, severity, locateField(this.root, path), path, message, type);
+  }
+
+  addAt(
+    code: Finding["code"],
+    severity: Finding["severity"],
+    offset: number,
+    path: FieldPath,
+    message: string,
+    type?: string,
+  ): void {
+    const { options, document, lines } = this.context;
+    const place = { file: options.file, document, ...lines.locate(offset) };
+    const finding: Finding = { code, severity, ...place, field: path.toString(), message };
+    if (type !== undefined) finding.type = type;
+    this.findings.push(finding);
+  }
+
+  /** @returns whether every value fits its field. */
+  addDecodeIssues(issues: DecodeIssue[]): boolean {
+    const strictness = this.context.options.strictness ?? "strict";
+    for (const issue of issues) {
+      if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, issue.message, "DecodeError");
+      else if (strictness !== "ignore") {
+        const severity = strictness === "strict" ? "error" : "warning";
+        this.addAt("unknown", severity, issue.offset, issue.path, issue.message);
+      }
+    }
+    return !issues.some((issue) => issue.kind === "type");
+  }
+
+  addFieldErrors(errors: FieldErrors): void {
+    for (const { path, type, message, at, atKey } of errors.list) {
+      this.addAt("invalid", "error", locateField(this.root, at ?? path, atKey), path, message, type);
+    }
+  }
+
+  finish(): void {
+    const { options, document, result } = this.context;
+    const { kind, name, namespace, valid, ok, findings } = this;
+    const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
+    if (this.pod && valid) outcome.pod = this.pod;
+    result.results.push(outcome);
+  }
+}
+
+/** Names of the type fields are matched in any case, as Go does before it knows the type; their values are not. */
+function readType(node: MapNode, reading: ObjectReading, defaultKind: string): { kind: string } | undefined {
+  const kind = typeField(node, "kind", reading);
+  const apiVersion = typeField(node, "apiVersion", reading);
+  if (kind === undefined || apiVersion === undefined) return undefined;
+  const { path } = reading;
+  const isTypedItem = kind === "" && apiVersion === "" && defaultKind !== "";
+  if (isTypedItem) return { kind: defaultKind };
+  if (kind === "") reading.add("invalid", "error", path.child("kind"), "is required, e.g. kind: Pod");
+  if (apiVersion === "") reading.add("invalid", "error", path.child("apiVersion"), "is required: apiVersion: v1");
+  if (kind === "" || apiVersion === "") return undefined;
+  const isCore = apiVersion === "v1" || apiVersion === "/v1";
+  if (isCore && KINDS.includes(kind)) return { kind };
+  const supported = "Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here";
+  if (isCore) {
+    const nearest = nearestName(kind, KINDS);
+    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
+    reading.add("unsupported", "error", path.child("kind"), `kind ${kind} is not handled${hint}: ${supported}`);
+  } else {
+    const message = `${kind} of ${apiVersion} is not handled: ${supported}`;
+    reading.add("unsupported", "error", path.child(KINDS.includes(kind) ? "apiVersion" : "kind"), message);
+  }
+  reading.add(
+    "invalid",
+    "error",
+    path.child("kind"),
+    `a static manifest must be a v1 Pod (found ${apiVersion} ${kind})`,
+  );
+  reading.kind = kind;
+  return undefined;
+}
+
+/** @returns "" when absent, undefined when it is not a string. */
+function typeField(node: MapNode, name: string, reading: ObjectReading): string | undefined {
+  const key = node.entries.has(name)
+    ? name
+    : [...node.entries.keys()].findLast((candidate) => candidate.toLowerCase() === name.toLowerCase());
+  const value = key === undefined ? undefined : node.entries.get(key)!.value;
+  if (!value || value.kind === "null") return "";
+  if (value.kind === "string") return value.value;
+  reading.addAt("invalid", "error", value.offset, reading.path.child(name), "must be a string", "DecodeError");
+  return undefined;
+}
+
+function stringAt(node: MapNode, ...steps: string[]): string | undefined {
+  let current: SourceNode | undefined = node;
+  for (const step of steps) current = current?.kind === "map" ? current.entries.get(step)?.value : undefined;
+  return current?.kind === "string" ? current.value : undefined;
+}
+
+/** @returns whether the items stand for the list, which then needs no result of its own. */
+function readItems(
+  root: SourceNode,
+  node: MapNode,
+  path: FieldPath,
+  context: ReadContext,
+  itemKind: string,
+  reading: ObjectReading,
+): boolean {
+  const items = node.entries.get("items")?.value;
+  if (!items || items.kind === "null") return false;
+  const itemsPath = path.child("items");
+  if (items.kind !== "list") {
+    reading.add("invalid", "error", itemsPath, "must be a list", "DecodeError");
+    return false;
+  }
+  if (path.steps().length > 0) {
+    reading.add("invalid", "error", path, "a list cannot be an item of a list");
+    return false;
+  }
+  for (const [index, item] of items.items.entries()) {
+    const origin = `${context.origin} (item ${index + 1})`;
+    readObject(root, item, itemsPath.index(index), { ...context, origin }, itemKind);
+  }
+  return items.items.length > 0;
+}
+
+function readPod(node: MapNode, reading: ObjectReading): void {
+  const { options, origin, result } = reading.context;
+  const { source, nodeName } = options;
+  const issues: DecodeIssue[] = [];
+  const decoded = decodeObject(node, podShape, reading.path, issues) as Pod & { apiVersion?: string; kind?: string };
+  const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded;
+  if (!reading.addDecodeIssues(issues)) return;
+  applyPodDefaults(pod);
+  const revision = computeRevision(pod);
+  applyIdentity(pod, { nodeName, source, revision });
+  reading.namespace = pod.metadata.namespace ?? "";
+  reading.addFieldErrors(validatePod(pod, reading.path, { allowPrivileged: options.allowPrivileged ?? true }));
+  for (const note of findUnsupported(pod, reading.path)) {
+    reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);
+  }
+  reading.pod = pod;
+  if (!reading.ok) return;
+  const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: source };
+  const metadata = { ...pod.metadata, annotations: Object.assign(Object.create(null), annotations) };
+  result.pods.push({ pod: { ...pod, metadata }, source, origin, revision });
+}
+
+function readConfigMap(node: MapNode, reading: ObjectReading): void {
+  const issues: DecodeIssue[] = [];
+  const decoded = decodeObject(node, configMapShape, reading.path, issues);
+  const {
+    apiVersion: _apiVersion,
+    kind: _kind,
+    ...configMap
+  } = decoded as ConfigMap & { apiVersion?: string; kind?: string };
+  if (!reading.addDecodeIssues(issues)) return;
+  configMap.metadata.namespace ??= "default";
+  reading.addFieldErrors(validateConfigMap(configMap, reading.path));
+  if (reading.ok) reading.context.result.configMaps.push(configMap);
+}
+
+function readSecret(node: MapNode, reading: ObjectReading): void {
+  const issues: DecodeIssue[] = [];
+  const decoded = decodeObject(node, secretShape, reading.path, issues);
+  const {
+    apiVersion: _apiVersion,
+    kind: _kind,
+    ...secret
+  } = decoded as Secret & { apiVersion?: string; kind?: string };
+  if (!reading.addDecodeIssues(withoutValues(issues, reading.path))) return;
+  secret.metadata.namespace ??= "default";
+  mergeStringData(secret);
+  reading.addFieldErrors(validateSecret(secret, reading.path));
+  if (reading.ok) reading.context.result.secrets.push(secret);
+}
+
+/** What stands in a Secret is never repeated, even when it is wrong. */
+function withoutValues(issues: DecodeIssue[], path: FieldPath): DecodeIssue[] {
+  const secretParts = ["data", "stringData"].map((name) => path.child(name).toString());
+  return issues.map((issue) => {
+    const where = issue.path.toString();
+    const isSecret = issue.kind === "type" && secretParts.some((part) => where.startsWith(part));
+    return isSecret ? { ...issue, message: issue.message.replace(/ \(found .*$/s, "") } : issue;
+  });
+}

@@ -1,0 +1,82 @@
+import { parseJson } from "./json-parser.ts";
+import { type ParsedDocument, TextError } from "./source-node.ts";
+import { decodeText, LineTable, MAX_MANIFEST_BYTES, type SourceText, stopAtIllegalCharacter } from "./source-text.ts";
+import { composeDocument } from "./yaml-compose.ts";
+import { YamlParser } from "./yaml-parser.ts";
+
+export interface ParsedStream {
+  documents: ParsedDocument[];
+  lines: LineTable;
+}
+
+/** Leading white space as Go's `unicode.IsSpace` sees it. */
+const JSON_START = /^[\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*\{/;
+
+/** Reads every document of a manifest text: strict JSON when it begins with `{`, else a YAML stream. Never throws. */
+export function parseStream(bytes: Uint8Array): ParsedStream {
+  if (bytes.length >= MAX_MANIFEST_BYTES) {
+    const message = `the manifest has ${bytes.length} bytes: it must be smaller than ${MAX_MANIFEST_BYTES} (10 MiB)`;
+    return { documents: [{ kind: "error", error: new TextError(message, 0) }], lines: new LineTable("") };
+  }
+  const source = decodeText(bytes);
+  if (JSON_START.test(source.text)) {
+    // Go's JSON decoder replaces what is not UTF-8 instead of refusing it.
+    const text = source.broken ? new TextDecoder("utf-8").decode(bytes) : source.text;
+    return { documents: [attempt(() => parseJson(text), 0)], lines: new LineTable(text) };
+  }
+  const legal = stopAtIllegalCharacter(source);
+  return { documents: parseYamlStream(legal), lines: new LineTable(legal.text) };
+}
+
+function attempt(parse: () => ReturnType<typeof parseJson>, offset: number): ParsedDocument {
+  try {
+    return { kind: "value", root: parse(), offset };
+  } catch (error) {
+    return { kind: "error", error: asTextError(error) };
+  }
+}
+
+/** Deep nesting can exhaust the stack before the depth limits bite; that is a fault of the text, not of ours. */
+function asTextError(error: unknown): TextError {
+  if (error instanceof TextError) return error;
+  if (error instanceof RangeError) return new TextError("the document is nested too deeply", 0);
+  throw error;
+}
+
+function parseYamlStream(source: SourceText): ParsedDocument[] {
+  const documents: ParsedDocument[] = [];
+  let base = 0;
+  for (;;) {
+    const failedAt = parseFrom(source, base, documents);
+    if (failedAt === undefined) return documents;
+    // One broken document does not hide the others: go on at the next "---" line.
+    const next = /\n---(?=[ \t\r\n]|$)/.exec(source.text.slice(failedAt));
+    if (!next) return documents;
+    base = failedAt + next.index + 1;
+  }
+}
+
+/** @returns where it broke off, or undefined at the end of the text. */
+function parseFrom(source: SourceText, base: number, documents: ParsedDocument[]): number | undefined {
+  const parser = new YamlParser(source.text, base);
+  for (;;) {
+    try {
+      const next = parser.nextDocument();
+      if (!next) {
+        if (source.broken) throw new TextError(source.broken, source.text.length);
+        return undefined;
+      }
+      const { root } = next;
+      const empty = root.kind === "scalar" && root.implicit && root.value === "";
+      if (empty) documents.push({ kind: "empty", offset: next.start });
+      else documents.push(attempt(() => composeDocument(root), next.start));
+    } catch (error) {
+      const textError = asTextError(error);
+      // Whatever went wrong at the very end did so because the text breaks off there.
+      const end = source.text.length;
+      const broken = source.broken !== undefined && parser.position >= end;
+      documents.push({ kind: "error", error: broken ? new TextError(source.broken!, end) : textError });
+      return broken ? end : Math.max(textError.offset, parser.position);
+    }
+  }
+}

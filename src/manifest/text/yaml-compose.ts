@@ -1,0 +1,162 @@
+import { type MapNode, type SourceNode, TextError } from "./source-node.ts";
+import type { YamlAlias, YamlNode } from "./yaml-parser.ts";
+import { floatKey, resolveScalar, toJsonNumber } from "./yaml-resolve.ts";
+
+interface Composed {
+  node: SourceNode;
+  /** Values in it, counted once for every alias that leads to them. */
+  size: number;
+}
+
+/**
+ * Turns YAML nodes into plain values as go-yaml v2 and the conversion to JSON do: resolves scalars, expands aliases and
+ * merges, lets the last of two equal keys win. Aliased values are shared, so memory stays proportional to the text.
+ * @throws TextError
+ */
+export function composeDocument(root: YamlNode): SourceNode {
+  return new Composer().compose(root).node;
+}
+
+class Composer {
+  readonly #done = new Map<YamlNode, Composed>();
+  readonly #open = new Set<YamlNode>();
+  #count = 0;
+  #aliased = 0;
+  #aliasDepth = 0;
+
+  compose(node: YamlNode): Composed {
+    const done = this.#done.get(node);
+    if (done) return done;
+    if (this.#aliasDepth === 0) this.#count++;
+    switch (node.kind) {
+      case "scalar":
+        return { node: composeScalar(node), size: 1 };
+      case "alias":
+        return this.#composeAlias(node);
+      case "sequence": {
+        let size = 1;
+        const items: SourceNode[] = [];
+        this.#open.add(node);
+        for (const item of node.items) {
+          const composed = this.compose(item);
+          items.push(composed.node);
+          size += composed.size;
+        }
+        return this.#finish(node, { node: { kind: "list", items, offset: node.start }, size });
+      }
+      case "mapping": {
+        let size = 1;
+        const map: MapNode = { kind: "map", entries: new Map(), offset: node.start };
+        this.#open.add(node);
+        for (let i = 0; i + 1 < node.items.length; i += 2)
+          size += this.#addEntry(map, node.items[i]!, node.items[i + 1]!);
+        return this.#finish(node, { node: map, size });
+      }
+    }
+  }
+
+  #finish(node: YamlNode, composed: Composed): Composed {
+    this.#open.delete(node);
+    this.#done.set(node, composed);
+    return composed;
+  }
+
+  #composeAlias(alias: YamlAlias): Composed {
+    if (this.#open.has(alias.target)) throw new TextError(`the value of "&${alias.name}" contains itself`, alias.start);
+    this.#aliasDepth++;
+    const target = this.compose(alias.target);
+    this.#aliasDepth--;
+    if (this.#aliasDepth === 0) {
+      this.#count += target.size;
+      this.#aliased += target.size;
+      this.#refuseBombs(alias);
+    }
+    return { node: target.node, size: target.size + 1 };
+  }
+
+  /** go-yaml's defence: small texts may be nearly all aliases, texts that expand to millions of values hardly any. */
+  #refuseBombs(alias: YamlAlias): void {
+    if (this.#aliased <= 100 || this.#count <= 1000) return;
+    const allowed =
+      this.#count <= 400_000
+        ? 0.99
+        : this.#count >= 4_000_000
+          ? 0.1
+          : 0.99 - (0.89 * (this.#count - 400_000)) / 3_600_000;
+    if (this.#aliased / this.#count > allowed) {
+      throw new TextError("aliases make the document grow beyond measure", alias.start);
+    }
+  }
+
+  #addEntry(map: MapNode, key: YamlNode, value: YamlNode): number {
+    if (key.kind === "scalar" && key.value === "<<" && (key.implicit || key.tag === "tag:yaml.org,2002:merge")) {
+      return this.#merge(map, value);
+    }
+    const composedKey = this.compose(key);
+    const name = keyName(composedKey.node, key);
+    const composed = this.compose(value);
+    map.entries.set(name, { keyOffset: key.start, value: composed.node });
+    return composedKey.size + composed.size;
+  }
+
+  /** `<<` overrides what stands before it in the map and yields to what comes after. */
+  #merge(map: MapNode, value: YamlNode): number {
+    const sources = value.kind === "sequence" ? value.items : [value];
+    let size = 0;
+    // Backwards: of several sources the first wins.
+    for (let i = sources.length - 1; i >= 0; i--) {
+      const source = sources[i]!;
+      if ((source.kind === "alias" ? source.target : source).kind !== "mapping") {
+        throw new TextError('"<<" takes a map, or a list of maps', source.start);
+      }
+      const composed = this.compose(source);
+      size += composed.size;
+      for (const [key, entry] of (composed.node as MapNode).entries) map.entries.set(key, entry);
+    }
+    return size;
+  }
+}
+
+function composeScalar(node: YamlNode & { kind: "scalar" }): SourceNode {
+  const resolved = resolveScalar(node);
+  const offset = node.start;
+  switch (resolved.kind) {
+    case "string":
+      return { kind: "string", value: resolved.value, offset };
+    case "bool":
+      return { kind: "bool", value: resolved.value, source: node.value, offset };
+    case "null":
+      return { kind: "null", offset };
+    case "int":
+      return { kind: "number", json: toJsonNumber(resolved.value), offset };
+    case "float":
+      if (!Number.isFinite(resolved.value)) throw new TextError(`${node.value} is not a number JSON knows`, offset);
+      return { kind: "number", json: toJsonNumber(resolved.value), offset };
+  }
+}
+
+/** Keys become strings as in JSON. */
+function keyName(node: SourceNode, key: YamlNode): string {
+  switch (node.kind) {
+    case "string":
+      return node.value;
+    case "bool":
+      return node.value ? "true" : "false";
+    case "number":
+      return numberKey(key, node.json);
+    case "null":
+      throw new TextError("a key is missing before the colon (or it is null: quote it)", key.start);
+    default:
+      throw new TextError(`a ${node.kind} cannot be a key`, key.start);
+  }
+}
+
+function numberKey(key: YamlNode, json: string): string {
+  const scalar = key.kind === "alias" ? key.target : key;
+  const resolved = scalar.kind === "scalar" ? resolveScalar(scalar) : undefined;
+  if (resolved?.kind === "float") return floatKey(resolved.value);
+  if (resolved?.kind === "int" && resolved.value > 2n ** 63n - 1n) {
+    throw new TextError("a number beyond 64 bits cannot be a key: quote it", key.start);
+  }
+  return json;
+}

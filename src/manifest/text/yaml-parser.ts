@@ -1,0 +1,343 @@
+import { TextError } from "./source-node.ts";
+import { type Token, type TokenType, YamlScanner } from "./yaml-scanner.ts";
+
+/** A node as written: scalars not resolved, aliases pointing at what they name. */
+export type YamlNode = YamlScalar | YamlSequence | YamlMapping | YamlAlias;
+
+export interface YamlScalar {
+  kind: "scalar";
+  start: number;
+  value: string;
+  /** Unquoted and untagged (or tagged `!`): its look decides what it is. */
+  implicit: boolean;
+  /** Full tag, "" when there is none. */
+  tag: string;
+}
+export interface YamlSequence {
+  kind: "sequence";
+  start: number;
+  items: YamlNode[];
+}
+export interface YamlMapping {
+  kind: "mapping";
+  start: number;
+  /** Keys and values in turns. */
+  items: YamlNode[];
+}
+export interface YamlAlias {
+  kind: "alias";
+  start: number;
+  name: string;
+  target: YamlNode;
+}
+
+interface Frame {
+  kind: "block-sequence" | "indentless-sequence" | "block-mapping" | "flow-sequence" | "flow-mapping" | "flow-pair";
+  items: YamlNode[];
+  start: number;
+  /** Still before the first entry (flow collections). */
+  first: boolean;
+}
+
+const CORE_TAG = "tag:yaml.org,2002:";
+
+const is = (token: Token, ...types: TokenType[]) => types.includes(token.type);
+
+/** Puts tokens together to one document after the other, with libyaml's grammar. Keeps its own stack: no recursion. */
+export class YamlParser {
+  readonly #scanner: YamlScanner;
+  #next = 0;
+  #first = true;
+  #anchors = new Map<string, YamlNode>();
+  #tagHandles = new Map<string, string>();
+  #frames: Frame[] = [];
+
+  /** @param position where to begin in the text: the start of a line. */
+  constructor(text: string, position = 0) {
+    this.#scanner = new YamlScanner(text);
+    this.#scanner.position = this.#scanner.lineStart = position;
+  }
+
+  /** How far the text was read. */
+  get position(): number {
+    return this.#scanner.position;
+  }
+
+  /** The next document's root, or undefined at the end of the stream. @throws TextError */
+  nextDocument(): { root: YamlNode; start: number } | undefined {
+    while (!this.#first && this.#peek().type === "document-end") this.#next++;
+    const first = this.#peek();
+    if (first.type === "stream-end") return undefined;
+    this.#anchors = new Map();
+    const explicit = !this.#first || is(first, "version-directive", "tag-directive", "document-start");
+    this.#first = false;
+    this.#readDirectives();
+    if (explicit) {
+      const token = this.#peek();
+      if (token.type !== "document-start") {
+        throw new TextError(
+          'the document has ended here: only another one, begun with a "---" line, may follow',
+          token.start,
+        );
+      }
+      this.#next++;
+    }
+    const root = this.#parseRoot(explicit);
+    if (this.#peek().type === "document-end") this.#next++;
+    // What was read is not needed again; keeps splices and memory small in long streams.
+    this.#scanner.tokens.splice(0, this.#next);
+    this.#scanner.shiftKeys(this.#next);
+    this.#next = 0;
+    return { root, start: first.start };
+  }
+
+  #peek(): Token {
+    const { tokens } = this.#scanner;
+    // A token is certain only when no key can be inserted before it any more.
+    while (this.#next >= tokens.length || this.#scanner.mayInsertAt(this.#next)) this.#scanner.fetchToken();
+    return tokens[this.#next]!;
+  }
+
+  #take(): Token {
+    const token = this.#peek();
+    this.#next++;
+    return token;
+  }
+
+  #readDirectives(): void {
+    this.#tagHandles = new Map([
+      ["!", "!"],
+      ["!!", CORE_TAG],
+    ]);
+    let versions = 0;
+    const declared = new Set<string>();
+    while (is(this.#peek(), "version-directive", "tag-directive")) {
+      const token = this.#take();
+      if (token.type === "version-directive" && ++versions > 1) throw new TextError("a second %YAML line", token.start);
+      if (token.type !== "tag-directive") continue;
+      if (declared.has(token.handle)) throw new TextError("a second %TAG line for the same handle", token.start);
+      declared.add(token.handle);
+      this.#tagHandles.set(token.handle, token.value);
+    }
+  }
+
+  #parseRoot(explicit: boolean): YamlNode {
+    const holder: YamlNode[] = [];
+    const ends: TokenType[] = ["version-directive", "tag-directive", "document-start", "document-end", "stream-end"];
+    if (explicit && is(this.#peek(), ...ends)) return emptyScalar(this.#peek().start);
+    this.#parseNode(holder, true, false);
+    for (let frame = this.#frames.at(-1); frame !== undefined; frame = this.#frames.at(-1)) this.#step(frame);
+    return holder[0]!;
+  }
+
+  /** Reads one node into `into`; a collection is only opened, its frame does the rest. */
+  #parseNode(into: YamlNode[], block: boolean, indentlessAllowed: boolean): void {
+    const first = this.#peek();
+    if (first.type === "alias") {
+      this.#next++;
+      const target = this.#anchors.get(first.value);
+      if (!target)
+        throw new TextError(`"*${first.value}" names no anchor: there is no "&${first.value}" before it`, first.start);
+      into.push({ kind: "alias", start: first.start, name: first.value, target });
+      return;
+    }
+    let anchor = "";
+    let tag = "";
+    for (const type of first.type === "tag" ? (["tag", "anchor"] as const) : (["anchor", "tag"] as const)) {
+      if (this.#peek().type !== type) continue;
+      const token = this.#take();
+      if (type === "anchor") anchor = token.value;
+      else tag = this.#resolveTag(token);
+    }
+    const token = this.#peek();
+    const start = token.start;
+    const open = (kind: Frame["kind"], node: YamlSequence | YamlMapping, consume: boolean) => {
+      if (consume) this.#next++;
+      into.push(node);
+      if (anchor) this.#anchors.set(anchor, node);
+      this.#frames.push({ kind, items: node.items, start, first: true });
+    };
+    if (indentlessAllowed && token.type === "block-entry") {
+      return open("indentless-sequence", { kind: "sequence", start, items: [] }, false);
+    }
+    if (token.type === "flow-sequence-start")
+      return open("flow-sequence", { kind: "sequence", start, items: [] }, true);
+    if (token.type === "flow-mapping-start") return open("flow-mapping", { kind: "mapping", start, items: [] }, true);
+    if (block && token.type === "block-sequence-start") {
+      return open("block-sequence", { kind: "sequence", start, items: [] }, true);
+    }
+    if (block && token.type === "block-mapping-start") {
+      return open("block-mapping", { kind: "mapping", start, items: [] }, true);
+    }
+    let scalar: YamlScalar;
+    if (token.type === "scalar") {
+      this.#next++;
+      const implicit = (tag === "" && token.plain) || tag === "!";
+      scalar = { kind: "scalar", start, value: token.value, implicit, tag };
+    } else if (anchor !== "" || tag !== "") {
+      scalar = { kind: "scalar", start: first.start, value: "", implicit: tag === "", tag };
+    } else throw new TextError(`a value was expected here, not ${describe(token)}`, start);
+    into.push(scalar);
+    if (anchor) this.#anchors.set(anchor, scalar);
+  }
+
+  #resolveTag(token: Token): string {
+    if (token.handle === "") return token.value;
+    const prefix = this.#tagHandles.get(token.handle);
+    if (prefix === undefined) throw new TextError(`the tag handle "${token.handle}" is not declared`, token.start);
+    return prefix + token.value;
+  }
+
+  #empty(frame: Frame): void {
+    const { tokens } = this.#scanner;
+    frame.items.push(emptyScalar(this.#next > 0 ? tokens[this.#next - 1]!.end : this.#peek().start));
+  }
+
+  /** Reads a node unless one of `ends` comes first; then the value is empty. */
+  #nodeUnless(frame: Frame, ends: TokenType[], block: boolean, indentlessAllowed = false): void {
+    if (is(this.#peek(), ...ends)) this.#empty(frame);
+    else this.#parseNode(frame.items, block, indentlessAllowed);
+  }
+
+  #step(frame: Frame): void {
+    switch (frame.kind) {
+      case "block-sequence":
+        return this.#stepBlockSequence(frame);
+      case "indentless-sequence":
+        if (this.#peek().type !== "block-entry") return void this.#frames.pop();
+        this.#next++;
+        return this.#nodeUnless(frame, ["block-entry", "key", "value", "block-end"], true);
+      case "block-mapping":
+        return this.#stepBlockMapping(frame);
+      case "flow-sequence":
+        return this.#stepFlowSequence(frame);
+      case "flow-mapping":
+        return this.#stepFlowMapping(frame);
+      case "flow-pair":
+        return this.#stepFlowPair(frame);
+    }
+  }
+
+  #stepBlockSequence(frame: Frame): void {
+    const token = this.#take();
+    if (token.type === "block-entry") return this.#nodeUnless(frame, ["block-entry", "block-end"], true);
+    if (token.type !== "block-end") {
+      throw new TextError(
+        `the next "- item" of the list was expected here, not ${describe(token)}: check the indentation`,
+        token.start,
+      );
+    }
+    this.#frames.pop();
+  }
+
+  #stepBlockMapping(frame: Frame): void {
+    const ends: TokenType[] = ["key", "value", "block-end"];
+    if (frame.items.length % 2 === 1) {
+      if (this.#peek().type !== "value") return this.#empty(frame);
+      this.#next++;
+      return this.#nodeUnless(frame, ends, true, true);
+    }
+    const token = this.#take();
+    if (token.type === "key") return this.#nodeUnless(frame, ends, true, true);
+    if (token.type !== "block-end") {
+      throw new TextError(
+        `the next "key: value" was expected here, not ${describe(token)}: check the indentation`,
+        token.start,
+      );
+    }
+    this.#frames.pop();
+  }
+
+  #stepFlowSequence(frame: Frame): void {
+    if (this.#peek().type !== "flow-sequence-end") {
+      if (!frame.first) this.#takeComma('"," or "]"');
+      frame.first = false;
+      const token = this.#peek();
+      if (token.type === "key") {
+        this.#next++;
+        const pair: YamlMapping = { kind: "mapping", start: token.start, items: [] };
+        frame.items.push(pair);
+        this.#frames.push({ kind: "flow-pair", items: pair.items, start: token.start, first: true });
+        return;
+      }
+      if (token.type !== "flow-sequence-end") return this.#parseNode(frame.items, false, false);
+    }
+    this.#next++;
+    this.#frames.pop();
+  }
+
+  #stepFlowPair(frame: Frame): void {
+    const ends: TokenType[] = ["flow-entry", "flow-sequence-end"];
+    if (frame.items.length === 2) return void this.#frames.pop();
+    if (frame.items.length === 0) return this.#nodeUnless(frame, ["value", ...ends], false);
+    if (this.#peek().type !== "value") return this.#empty(frame);
+    this.#next++;
+    this.#nodeUnless(frame, ends, false);
+  }
+
+  #stepFlowMapping(frame: Frame): void {
+    const ends: TokenType[] = ["flow-entry", "flow-mapping-end"];
+    if (frame.items.length % 2 === 1) {
+      if (this.#peek().type !== "value") return this.#empty(frame);
+      this.#next++;
+      return this.#nodeUnless(frame, ends, false);
+    }
+    if (this.#peek().type !== "flow-mapping-end") {
+      if (!frame.first) this.#takeComma('"," or "}"');
+      frame.first = false;
+      if (this.#peek().type === "key") {
+        this.#next++;
+        return this.#nodeUnless(frame, ["value", ...ends], false);
+      }
+      if (this.#peek().type !== "flow-mapping-end") {
+        // A lone value is a key without one.
+        this.#parseNode(frame.items, false, false);
+        return this.#empty(frame);
+      }
+    }
+    this.#next++;
+    this.#frames.pop();
+  }
+
+  #takeComma(what: string): void {
+    const token = this.#take();
+    if (token.type !== "flow-entry")
+      throw new TextError(`${what} was expected here, not ${describe(token)}`, token.start);
+  }
+}
+
+const emptyScalar = (start: number): YamlScalar => ({ kind: "scalar", start, value: "", implicit: true, tag: "" });
+
+function describe(token: Token): string {
+  switch (token.type) {
+    case "stream-end":
+      return "the end of the text";
+    case "block-end":
+      return "less indentation";
+    case "block-mapping-start":
+    case "key":
+      return "a key";
+    case "block-sequence-start":
+    case "block-entry":
+      return '"-"';
+    case "value":
+      return '":"';
+    case "flow-entry":
+      return '","';
+    case "flow-sequence-start":
+      return '"["';
+    case "flow-sequence-end":
+      return '"]"';
+    case "flow-mapping-start":
+      return '"{"';
+    case "flow-mapping-end":
+      return '"}"';
+    case "document-start":
+    case "document-end":
+      return "the end of the document";
+    case "scalar":
+      return token.value.length > 40 ? "a value" : `the value ${JSON.stringify(token.value)}`;
+    default:
+      return `a ${token.type}`;
+  }
+}

@@ -1,0 +1,429 @@
+import { TextError } from "./source-node.ts";
+import { isBlank, isBlankOrEnd, isBreak } from "./yaml-characters.ts";
+import { scanBlockScalar, scanPlainScalar, scanQuotedScalar } from "./yaml-scalars.ts";
+
+/**
+ * Cuts YAML 1.1 text into tokens by the rules of libyaml, whose Go translation reads manifests for the kubelet. The
+ * verdict on odd text (tabs, indentation, keys that span lines) depends on these rules, not on the specification; that
+ * is why the text is not read with a YAML 1.2 library.
+ */
+export type TokenType =
+  | "version-directive"
+  | "tag-directive"
+  | "document-start"
+  | "document-end"
+  | "stream-end"
+  | "block-sequence-start"
+  | "block-mapping-start"
+  | "block-end"
+  | "flow-sequence-start"
+  | "flow-sequence-end"
+  | "flow-mapping-start"
+  | "flow-mapping-end"
+  | "block-entry"
+  | "flow-entry"
+  | "key"
+  | "value"
+  | "alias"
+  | "anchor"
+  | "tag"
+  | "scalar";
+
+export interface Token {
+  type: TokenType;
+  start: number;
+  end: number;
+  /** Of a scalar its text, of an anchor, alias or tag its name, of a directive its prefix. */
+  value: string;
+  /** Of a tag or a tag directive. */
+  handle: string;
+  /** Of a scalar: not quoted and not a block. */
+  plain: boolean;
+}
+
+interface SimpleKey {
+  possible: boolean;
+  required: boolean;
+  tokenIndex: number;
+  offset: number;
+  line: number;
+  column: number;
+}
+
+/** libyaml's limit; a key must also stand on one line. Unit: characters. */
+const MAX_SIMPLE_KEY_LENGTH = 1024;
+/** go-yaml's limit for open flow collections and for indentation levels. */
+const MAX_DEPTH = 10_000;
+/** No pod has more; bounds the memory that a hostile text can take. */
+const MAX_TOKENS = 2_000_000;
+
+/** Characters that cannot begin a plain scalar. */
+const INDICATORS = new Set([..."-?:,[]{}#&*!|>'\"%@`"].map((character) => character.charCodeAt(0)));
+const AFTER_ANCHOR = new Set([..."?:,]}%@`"].map((character) => character.charCodeAt(0)));
+
+const isWordCharacter = (code: number) =>
+  (code >= 0x30 && code <= 0x39) ||
+  (code >= 0x41 && code <= 0x5a) ||
+  (code >= 0x61 && code <= 0x7a) ||
+  code === 0x5f ||
+  code === 0x2d;
+
+export class YamlScanner {
+  readonly text: string;
+  readonly tokens: Token[] = [];
+  position = 0;
+  /** Offset of the current line's first character. */
+  lineStart = 0;
+  line = 0;
+  /** Column of the innermost open block collection, -1 outside of all. */
+  indent = -1;
+  flowLevel = 0;
+  simpleKeyAllowed = true;
+  readonly #indents: number[] = [];
+  /** One for each open flow collection, and one for the block context. */
+  readonly #simpleKeys: SimpleKey[] = [noKey()];
+  /** Those of them that are possible, by token index. */
+  readonly #possibleKeys = new Map<number, SimpleKey>();
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  get column(): number {
+    return this.position - this.lineStart;
+  }
+
+  code(ahead = 0): number {
+    return this.text.charCodeAt(this.position + ahead);
+  }
+
+  /** Consumes one line break; CR LF counts as one. Answers what it stands for inside a scalar. */
+  readBreak(): string {
+    const code = this.code();
+    this.position += code === 0x0d && this.code(1) === 0x0a ? 2 : 1;
+    this.lineStart = this.position;
+    this.line++;
+    return code === 0x2028 || code === 0x2029 ? String.fromCharCode(code) : "\n";
+  }
+
+  /** Whether `---` or `...` stands here, alone, at the start of a line. */
+  atDocumentIndicator(): boolean {
+    if (this.position !== this.lineStart) return false;
+    const code = this.code();
+    return (
+      (code === 0x2d || code === 0x2e) && this.code(1) === code && this.code(2) === code && isBlankOrEnd(this.code(3))
+    );
+  }
+
+  fail(message: string, offset = this.position): never {
+    throw new TextError(message, offset);
+  }
+
+  push(type: TokenType, start: number, value = "", handle = "", plain = false): void {
+    if (this.tokens.length >= MAX_TOKENS) this.fail(`the text has more than ${MAX_TOKENS} tokens`);
+    this.tokens.push({ type, start, end: this.position, value, handle, plain });
+  }
+
+  /** Adds the next token, and the ones that it implies, to `tokens`. */
+  fetchToken(): void {
+    this.#skipToNextToken();
+    this.#unrollIndent(this.column);
+    const code = this.code();
+    if (Number.isNaN(code)) return this.#fetchStreamEnd();
+    if (this.position === this.lineStart) {
+      if (code === 0x25) return this.#fetchDirective();
+      if (this.atDocumentIndicator()) return this.#fetchDocumentIndicator(code);
+    }
+    const start = this.position;
+    switch (code) {
+      case 0x5b:
+        return this.#fetchFlowStart("flow-sequence-start");
+      case 0x7b:
+        return this.#fetchFlowStart("flow-mapping-start");
+      case 0x5d:
+        return this.#fetchFlowEnd("flow-sequence-end");
+      case 0x7d:
+        return this.#fetchFlowEnd("flow-mapping-end");
+      case 0x2c:
+        this.#removeSimpleKey();
+        this.simpleKeyAllowed = true;
+        this.position++;
+        return this.push("flow-entry", start);
+      case 0x2a:
+        return this.#fetchAnchor("alias");
+      case 0x26:
+        return this.#fetchAnchor("anchor");
+      case 0x21:
+        return this.#fetchTag();
+      case 0x27:
+      case 0x22:
+        this.#saveSimpleKey();
+        this.simpleKeyAllowed = false;
+        return scanQuotedScalar(this, code === 0x27);
+    }
+    const next = this.code(1);
+    if (code === 0x2d && isBlankOrEnd(next)) return this.#fetchBlockEntry();
+    if (code === 0x3f && (this.flowLevel > 0 || isBlankOrEnd(next))) return this.#fetchKey();
+    if (code === 0x3a && (this.flowLevel > 0 || isBlankOrEnd(next))) return this.#fetchValue();
+    if ((code === 0x7c || code === 0x3e) && this.flowLevel === 0) {
+      this.#removeSimpleKey();
+      this.simpleKeyAllowed = true;
+      return scanBlockScalar(this, code === 0x7c);
+    }
+    const startsPlain =
+      !(isBlankOrEnd(code) || INDICATORS.has(code)) ||
+      (code === 0x2d && !isBlank(next)) ||
+      (this.flowLevel === 0 && (code === 0x3f || code === 0x3a) && !isBlankOrEnd(next));
+    if (!startsPlain) return this.#failAtCharacter(code);
+    this.#saveSimpleKey();
+    this.simpleKeyAllowed = false;
+    scanPlainScalar(this);
+  }
+
+  #failAtCharacter(code: number): never {
+    if (code === 0x09) this.fail("a tab cannot be used for indentation: use spaces");
+    const character = String.fromCodePoint(this.text.codePointAt(this.position)!);
+    this.fail(`a value cannot begin with ${JSON.stringify(character)}: quote it`);
+  }
+
+  /** Whether a key may still turn out to begin at this token, so that it cannot be used yet. */
+  mayInsertAt(tokenIndex: number): boolean {
+    const key = this.#possibleKeys.get(tokenIndex);
+    if (!key) return false;
+    if (this.#isStillSimple(key)) return true;
+    this.#forgetKey(key);
+    return false;
+  }
+
+  #forgetKey(key: SimpleKey): void {
+    key.possible = false;
+    this.#possibleKeys.delete(key.tokenIndex);
+  }
+
+  /** The first `count` tokens were dropped. */
+  shiftKeys(count: number): void {
+    this.#possibleKeys.clear();
+    for (const key of this.#simpleKeys) {
+      key.tokenIndex -= count;
+      if (key.possible) this.#possibleKeys.set(key.tokenIndex, key);
+    }
+  }
+
+  #skipToNextToken(): void {
+    for (;;) {
+      if (this.code() === 0xfeff && this.position === this.lineStart) {
+        this.position++;
+        // The mark takes no column.
+        this.lineStart = this.position;
+      }
+      const tabs = this.flowLevel > 0 || !this.simpleKeyAllowed;
+      while (this.code() === 0x20 || (tabs && this.code() === 0x09)) this.position++;
+      if (this.code() === 0x23) while (!isBreak(this.code()) && this.position < this.text.length) this.position++;
+      if (!isBreak(this.code())) return;
+      this.readBreak();
+      if (this.flowLevel === 0) this.simpleKeyAllowed = true;
+    }
+  }
+
+  #rollIndent(column: number, type: TokenType, start: number, tokenIndex?: number): void {
+    if (this.flowLevel > 0 || this.indent >= column) return;
+    this.#indents.push(this.indent);
+    this.indent = column;
+    if (this.#indents.length > MAX_DEPTH) this.fail(`more than ${MAX_DEPTH} levels of nesting`);
+    const token: Token = { type, start, end: start, value: "", handle: "", plain: false };
+    if (tokenIndex === undefined) this.tokens.push(token);
+    else this.tokens.splice(tokenIndex, 0, token);
+  }
+
+  #unrollIndent(column: number): void {
+    if (this.flowLevel > 0) return;
+    while (this.indent > column) {
+      this.push("block-end", this.position);
+      this.indent = this.#indents.pop()!;
+    }
+  }
+
+  #topKey(): SimpleKey {
+    return this.#simpleKeys[this.#simpleKeys.length - 1]!;
+  }
+
+  #saveSimpleKey(): void {
+    if (!this.simpleKeyAllowed) return;
+    this.#removeSimpleKey();
+    const key: SimpleKey = {
+      possible: true,
+      required: this.flowLevel === 0 && this.indent === this.column,
+      tokenIndex: this.tokens.length,
+      offset: this.position,
+      line: this.line,
+      column: this.column,
+    };
+    this.#simpleKeys[this.#simpleKeys.length - 1] = key;
+    this.#possibleKeys.set(key.tokenIndex, key);
+  }
+
+  #removeSimpleKey(): void {
+    const key = this.#topKey();
+    if (!key.possible) return;
+    if (key.required) this.#failForMissingColon(key);
+    this.#forgetKey(key);
+  }
+
+  #failForMissingColon(key: SimpleKey): never {
+    this.fail('this line is neither "key: value" nor "- item": a ":" followed by a space is missing', key.offset);
+  }
+
+  #fetchStreamEnd(): void {
+    // As if the text ended with a line break.
+    this.lineStart = this.position;
+    this.#unrollIndent(-1);
+    this.#removeSimpleKey();
+    this.simpleKeyAllowed = false;
+    this.push("stream-end", this.position);
+  }
+
+  #fetchDocumentIndicator(code: number): void {
+    this.#unrollIndent(-1);
+    this.#removeSimpleKey();
+    this.simpleKeyAllowed = false;
+    const start = this.position;
+    this.position += 3;
+    this.push(code === 0x2d ? "document-start" : "document-end", start);
+  }
+
+  #fetchFlowStart(type: TokenType): void {
+    this.#saveSimpleKey();
+    this.#simpleKeys.push(noKey());
+    this.flowLevel++;
+    if (this.flowLevel > MAX_DEPTH) this.fail(`more than ${MAX_DEPTH} levels of nesting`);
+    this.simpleKeyAllowed = true;
+    const start = this.position++;
+    this.push(type, start);
+  }
+
+  #fetchFlowEnd(type: TokenType): void {
+    this.#removeSimpleKey();
+    if (this.flowLevel > 0) {
+      this.flowLevel--;
+      this.#simpleKeys.pop();
+    }
+    this.simpleKeyAllowed = false;
+    const start = this.position++;
+    this.push(type, start);
+  }
+
+  #fetchBlockEntry(): void {
+    if (this.flowLevel === 0) {
+      if (!this.simpleKeyAllowed) this.fail('a "- item" is not allowed here: begin the list on a line of its own');
+      this.#rollIndent(this.column, "block-sequence-start", this.position);
+    }
+    this.#removeSimpleKey();
+    this.simpleKeyAllowed = true;
+    const start = this.position++;
+    this.push("block-entry", start);
+  }
+
+  #fetchKey(): void {
+    if (this.flowLevel === 0) {
+      if (!this.simpleKeyAllowed) this.fail("a mapping key is not allowed here");
+      this.#rollIndent(this.column, "block-mapping-start", this.position);
+    }
+    this.#removeSimpleKey();
+    this.simpleKeyAllowed = this.flowLevel === 0;
+    const start = this.position++;
+    this.push("key", start);
+  }
+
+  #fetchValue(): void {
+    const key = this.#topKey();
+    const start = this.position;
+    if (key.possible && this.#isStillSimple(key)) {
+      const token: Token = { type: "key", start: key.offset, end: key.offset, value: "", handle: "", plain: false };
+      this.tokens.splice(key.tokenIndex, 0, token);
+      this.#rollIndent(key.column, "block-mapping-start", key.offset, key.tokenIndex);
+      this.#forgetKey(key);
+      this.simpleKeyAllowed = false;
+    } else {
+      if (this.flowLevel === 0) {
+        if (!this.simpleKeyAllowed) this.fail('a second ":" is not allowed here: quote the value, or begin a new line');
+        this.#rollIndent(this.column, "block-mapping-start", this.position);
+      }
+      this.simpleKeyAllowed = this.flowLevel === 0;
+    }
+    this.position++;
+    this.push("value", start);
+  }
+
+  #isStillSimple(key: SimpleKey): boolean {
+    if (key.line === this.line && this.position - key.offset <= MAX_SIMPLE_KEY_LENGTH) return true;
+    if (key.required) this.#failForMissingColon(key);
+    return false;
+  }
+
+  #fetchAnchor(type: "anchor" | "alias"): void {
+    this.#saveSimpleKey();
+    this.simpleKeyAllowed = false;
+    const start = this.position++;
+    while (isWordCharacter(this.code())) this.position++;
+    const name = this.text.slice(start + 1, this.position);
+    if (name === "" || !(isBlankOrEnd(this.code()) || AFTER_ANCHOR.has(this.code()))) {
+      const sign = type === "anchor" ? "&" : "*";
+      this.fail(
+        `"${sign}" begins ${type === "anchor" ? "an anchor" : "an alias"}: quote the value if none is meant`,
+        start,
+      );
+    }
+    this.push(type, start, name);
+  }
+
+  #fetchTag(): void {
+    this.#saveSimpleKey();
+    this.simpleKeyAllowed = false;
+    const start = this.position;
+    let handle = "";
+    let suffix: string;
+    if (this.code(1) === 0x3c) {
+      this.position += 2;
+      suffix = this.#scanTagUri(start, false);
+      if (this.code() !== 0x3e) this.fail('the tag lacks its ">"', start);
+      this.position++;
+    } else {
+      handle = /^!(?:[\w-]*!)?/.exec(this.text.slice(start, start + 256))![0];
+      this.position += handle.length;
+      suffix = this.#scanTagUri(start, handle === "!");
+      if (suffix === "" && handle === "!") [handle, suffix] = ["", "!"];
+    }
+    if (!isBlankOrEnd(this.code())) this.fail('"!" begins a tag: quote the value if none is meant', start);
+    this.push("tag", start, suffix, handle);
+  }
+
+  #scanTagUri(start: number, mayBeEmpty: boolean): string {
+    const uri = /^(?:[\w\-;/?:@&=+$,.!~*'()[\]]|%[0-9A-Fa-f]{2})*/.exec(this.text.slice(this.position))![0];
+    if (uri === "" && !mayBeEmpty) this.fail('"!" begins a tag: quote the value if none is meant', start);
+    this.position += uri.length;
+    try {
+      return decodeURIComponent(uri);
+    } catch {
+      this.fail("the tag has a %-escape that is not UTF-8", start);
+    }
+  }
+
+  #fetchDirective(): void {
+    this.#unrollIndent(-1);
+    this.#removeSimpleKey();
+    this.simpleKeyAllowed = false;
+    const start = this.position;
+    const rest = /^[^\n\r\x85\u2028\u2029]*/.exec(this.text.slice(start))![0];
+    const version = /^%YAML[ \t]+(\d{1,9})\.(\d{1,9})[ \t]*(?:#.*)?$/.exec(rest);
+    const tag = /^%TAG[ \t]+(![\w-]*!|!)[ \t]+(\S+)[ \t]*(?:#.*)?$/.exec(rest);
+    if (!version && !tag) this.fail('a line that begins with "%" must be a %YAML or %TAG directive', start);
+    if (version && (version[1] !== "1" || version[2] !== "1")) {
+      this.fail("only YAML 1.1 can be declared: leave the %YAML line out", start);
+    }
+    this.position += rest.length;
+    if (tag) this.push("tag-directive", start, tag[2], tag[1]);
+    else this.push("version-directive", start);
+  }
+}
+
+const noKey = (): SimpleKey => ({ possible: false, required: false, tokenIndex: 0, offset: 0, line: 0, column: 0 });
