@@ -62,6 +62,7 @@ export class OpenCgroup {
   /** With `basics`, what was not read is undefined or empty. */
   read(detail: Detail): CgroupStats | undefined {
     const all = detail === "all";
+    const memoryVersion = this.directories.memory?.version;
     const cpu = this.#readCpu(all);
     const memory = this.#readMemory(all);
     if (!cpu || !memory) return undefined;
@@ -69,7 +70,8 @@ export class OpenCgroup {
     return {
       cpu,
       memory,
-      pressure: this.#readPressure(),
+      // In hybrid mode upstream shows none; there it is read for the metrics only, as it costs half of all.
+      pressure: all || memoryVersion === 2 ? this.#readPressure() : undefined,
       processIds: processes ? processes.trimEnd().split("\n").filter(Boolean) : [],
       pids: all ? this.#readPids() : undefined,
       blockIo: all ? this.#readBlockIo() : [],

@@ -16,12 +16,13 @@ export interface CgroupSample {
   /** Average over the last 10 s and more; undefined until there are two readings. */
   usageNanoCores: number | undefined;
   createdAt: Date;
+  /** Up to a minute old, or older on a big node. */
+  spec: CgroupSpec;
+  openFilesLimit: { soft: number; hard: number } | undefined;
   /** The rest is only there with detail `all`. */
-  spec: CgroupSpec | undefined;
   processes: ProcessCounts | undefined;
   /** Smoothed number of tasks that ran or waited for a disk. */
   loadAverage: number;
-  openFilesLimit: { soft: number; hard: number } | undefined;
 }
 
 export interface ContainerSample {
@@ -95,9 +96,10 @@ export class Sampler {
     this.#proc = procRoot;
   }
 
-  /** true when a sample now could not tell any CPU rate: nobody asked for a while. */
+  /** true when the next sample cannot tell CPU rates of a worthwhile window: nobody asked for a while, or only just. */
   get isCold(): boolean {
-    return this.#clock.monotonicMs() - this.#latestMs > OLDEST_BASE_MS;
+    const root = this.#latest?.root;
+    return this.#isIdle || (root !== undefined && root.usageNanoCores === undefined);
   }
 
   /** The sample of this second, taken now unless there is one with at least this detail. */
@@ -138,6 +140,7 @@ export class Sampler {
       };
       const containers = facts.containers.map(measureContainer).filter((sample) => sample !== undefined);
       const sandbox = detail === "all" ? measureContainer(facts.sandbox) : undefined;
+      this.#keep(facts.sandbox.id);
       return {
         facts,
         cgroup: measure(facts.uid, () => this.#podDirectories(facts)),
@@ -149,6 +152,7 @@ export class Sampler {
     const [kubepods, ...groups] = this.#podGroups(pods, detail).map(({ path, directories }) =>
       measure(path, () => directories),
     );
+    if (detail === "basics") for (const key of this.#tracked.keys()) if (key.startsWith("/")) this.#keep(key);
     this.#forgetUnseen();
     this.#latest = {
       detail,
@@ -172,20 +176,21 @@ export class Sampler {
     const { detail, nowMs, pid, budget } = how;
     const tracked = this.#tracked.get(key) ?? this.#track(key, directories());
     const stats = tracked?.cgroup.read(detail);
-    if (!tracked || !stats) return undefined;
+    if (!tracked || !stats) return undefined; // Gone; not seen, so its files are let go below.
     tracked.seen = true;
     tracked.readings = appendReading(tracked.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
     let processes: ProcessCounts | undefined;
     if (detail === "all") {
-      processes = this.#reader.processCounts(stats.processIds);
+      // Not of the root: that would be every process of the machine.
+      processes = this.#reader.processCounts(key === "/" ? [] : stats.processIds);
       tracked.load = decayLoad(tracked.load, nowMs - tracked.loadReadMs, processes.running + processes.uninterruptible);
       tracked.loadReadMs = nowMs;
-      const stale = nowMs - tracked.specReadMs > SPEC_AGE_MS && budget.specs-- > 0;
-      if (!tracked.spec || stale) {
-        tracked.spec = this.#reader.spec(tracked.cgroup.directories);
-        tracked.openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
-        tracked.specReadMs = nowMs;
-      }
+    }
+    const stale = nowMs - tracked.specReadMs > SPEC_AGE_MS && budget.specs-- > 0;
+    if (!tracked.spec || stale) {
+      tracked.spec = this.#reader.spec(tracked.cgroup.directories);
+      tracked.openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
+      tracked.specReadMs = nowMs;
     }
     return {
       path: tracked.path,
@@ -220,12 +225,14 @@ export class Sampler {
 
   /**
    * The pod's cgroup is where its sandbox stands, one level up: right for both cgroup drivers, and inside a container.
-   * Without a sandbox process its name is all there is.
+   * Without a process its name is all there is. Pods without a cgroup of their own (`--cgroups-per-qos=false`) have none.
    */
   #podDirectories({ sandbox, containers, cgroupParent }: PodFacts): CgroupDirectories | undefined {
+    const name = cgroupParent.slice(cgroupParent.lastIndexOf("/") + 1);
+    if (name === "") return undefined;
     const pid = sandbox.pid || (containers.find((container) => container.pid > 0)?.pid ?? 0);
     const child = pid > 0 ? this.#reader.ofProcess(pid) : undefined;
-    if (child && mainDirectory(child).includes(cgroupParent.replace(/^.*\//, ""))) return parentDirectories(child);
+    if (child && mainDirectory(child).includes(`/${name}/`)) return parentDirectories(child);
     return cgroupParent.startsWith("/") ? this.#reader.ofPath(cgroupParent) : undefined;
   }
 
@@ -252,6 +259,16 @@ export class Sampler {
     return pid > 0 ? parseNetDev(readText(`${this.#proc}/${pid}/net/dev`) ?? "") : [];
   }
 
+  /** What a sample of basics leaves out is still there. */
+  #keep(key: string): void {
+    const tracked = this.#tracked.get(key);
+    if (tracked) tracked.seen = true;
+  }
+
+  get #isIdle(): boolean {
+    return this.#clock.monotonicMs() - this.#latestMs > OLDEST_BASE_MS;
+  }
+
   #forgetUnseen(): void {
     for (const [key, tracked] of this.#tracked) {
       if (tracked.seen) continue;
@@ -265,7 +282,7 @@ export class Sampler {
     if (this.#cancelRelease) return;
     this.#cancelRelease = this.#clock.schedule(OLDEST_BASE_MS, () => {
       this.#cancelRelease = undefined;
-      if (this.isCold) this.close();
+      if (this.#isIdle) this.close();
       else this.#releaseLater();
     });
   }

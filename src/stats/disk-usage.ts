@@ -1,0 +1,159 @@
+import { statfs } from "node:fs/promises";
+import type { Clock } from "../model/clock.ts";
+
+/** Size of a file system. Bytes and counts. */
+export interface FsCapacity {
+  capacityBytes: number;
+  /** Written, without what is reserved. */
+  usedBytes: number;
+  /** For unprivileged users, as `df` shows it. */
+  availableBytes: number;
+  /** 0 where the file system has no fixed number of inodes. */
+  inodes: number;
+  inodesFree: number;
+}
+
+/** What one directory holds. */
+export interface DirectoryUsage {
+  usedBytes: number;
+  /** undefined where `du` cannot count them (busybox). */
+  inodesUsed: number | undefined;
+  /** undefined when it could not be read. */
+  fs: FsCapacity | undefined;
+  at: Date;
+}
+
+/** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */
+export type MeasureDirectories = (
+  directories: readonly string[],
+  what: "bytes" | "inodes",
+) => Promise<Map<string, number>>;
+
+/** A scan is not repeated before this many times as long as it took: at most 5 % of the time goes into scans. */
+const REST_FACTOR = 20;
+
+/**
+ * Disk usage of directories, measured in the background and only after somebody asked. Asking never waits: it answers
+ * with what the last scan found. Bounded by `periodMs` between scans, a low-priority `du` at a time, and a rest after
+ * each as long as twenty scans.
+ */
+export class DiskUsage {
+  readonly #clock: Clock;
+  readonly #periodMs: number;
+  readonly #measure: MeasureDirectories;
+  #found = new Map<string, DirectoryUsage>();
+  #scan: Promise<void> | undefined;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
+
+  /** @param periodMs shortest time between two scans (`--volume-stats-agg-period`). */
+  constructor(clock: Clock, periodMs: number, measure: MeasureDirectories = measureByDu) {
+    this.#clock = clock;
+    this.#periodMs = periodMs;
+    this.#measure = measure;
+  }
+
+  /** Last known usage of these directories; starts a scan of all of them when that is due. */
+  ask(directories: readonly string[]): ReadonlyMap<string, DirectoryUsage> {
+    const nowMs = this.#clock.monotonicMs();
+    const unknown = directories.some((directory) => !this.#found.has(directory));
+    // New directories do not wait for the period, but never for less than the rest after a long scan.
+    if (!this.#scan && directories.length > 0 && nowMs >= this.#notBeforeMs + (unknown ? 0 : this.#periodMs)) {
+      this.#scan = this.#run(directories, nowMs).finally(() => {
+        this.#scan = undefined;
+      });
+    }
+    return this.#found;
+  }
+
+  /** Resolves when the scan that runs now, if any, is done. */
+  async settled(): Promise<void> {
+    await this.#scan;
+  }
+
+  async #run(directories: readonly string[], startedMs: number): Promise<void> {
+    const unique = [...new Set(directories)];
+    const bytes = await this.#measure(unique, "bytes");
+    const inodes = await this.#measure(unique, "inodes");
+    const at = this.#clock.now();
+    const found = new Map<string, DirectoryUsage>();
+    for (const [directory, usedBytes] of bytes) {
+      found.set(directory, { usedBytes, inodesUsed: inodes.get(directory), fs: await readCapacity(directory), at });
+    }
+    this.#found = found;
+    const endedMs = this.#clock.monotonicMs();
+    this.#notBeforeMs = endedMs + Math.max(1_000, (endedMs - startedMs) * REST_FACTOR);
+  }
+}
+
+/** Capacity of the file system a path is on; undefined when it cannot be asked. Waits on a thread of the pool. */
+export async function readCapacity(path: string): Promise<FsCapacity | undefined> {
+  try {
+    return toCapacity(await statfs(path));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of `statfs`. */
+export function toCapacity(fs: {
+  bsize: number;
+  blocks: number;
+  bfree: number;
+  bavail: number;
+  files: number;
+  ffree: number;
+}): FsCapacity {
+  return {
+    capacityBytes: fs.blocks * fs.bsize,
+    usedBytes: (fs.blocks - fs.bfree) * fs.bsize,
+    availableBytes: fs.bavail * fs.bsize,
+    inodes: fs.files,
+    inodesFree: fs.ffree,
+  };
+}
+
+/** Longest time one `du` may run, and the most directories it is given (an argument list has a limit). */
+const DU_TIMEOUT_MS = 120_000;
+const DU_BATCH = 200;
+
+/**
+ * By `du`, at the lowest priority, on one file system. Directories that are gone are missing from the answer; so is
+ * everything when there is no `du`, or when it cannot count inodes.
+ */
+export async function measureByDu(
+  directories: readonly string[],
+  what: "bytes" | "inodes",
+): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for (let start = 0; start < directories.length; start += DU_BATCH) {
+    const batch = directories.slice(start, start + DU_BATCH);
+    const unit = what === "bytes" ? "-k" : "--inodes";
+    let text: string;
+    try {
+      const du = Bun.spawn(["nice", "-n", "19", "du", "-s", "-x", unit, "--", ...batch], {
+        stdout: "pipe",
+        stderr: "ignore",
+        stdin: "ignore",
+        timeout: DU_TIMEOUT_MS,
+        killSignal: "SIGKILL",
+      });
+      text = await du.stdout.text();
+      await du.exited;
+    } catch {
+      return found;
+    }
+    for (const [directory, amount] of parseDu(text)) found.set(directory, what === "bytes" ? amount * 1024 : amount);
+  }
+  return found;
+}
+
+/** Lines `<number>\t<path>`. */
+export function parseDu(text: string): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const line of text.split("\n")) {
+    const tab = line.indexOf("\t");
+    const amount = Number(line.slice(0, tab));
+    if (tab > 0 && Number.isFinite(amount)) found.set(line.slice(tab + 1), amount);
+  }
+  return found;
+}

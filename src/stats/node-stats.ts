@@ -1,0 +1,208 @@
+import { statfsSync } from "node:fs";
+import type { MachineInfo } from "../api/machine-info.ts";
+import type { Summary } from "../api/stats-summary.ts";
+import type { Clock } from "../model/clock.ts";
+import { type CadvisorFacts, cadvisorText, type NodeFilesystem } from "./cadvisor-metrics.ts";
+import { CgroupReader } from "./cgroup-reader.ts";
+import { meminfoBytes } from "./cgroup-v2.ts";
+import { DiskUsage, type FsCapacity, type MeasureDirectories, toCapacity } from "./disk-usage.ts";
+import { MACHINE_ROOTS, type MachineRoots, parseFilesystems, readMachineInfo } from "./machine-info.ts";
+import type { PodFacts } from "./pod-facts.ts";
+import { parseBootTimeSeconds, parseDefaultInterface, parseDiskstats, parseTaskCount } from "./proc.ts";
+import type { TextFormat } from "./prometheus-text.ts";
+import { readText } from "./read-text.ts";
+import { resourceText } from "./resource-metrics.ts";
+import { type NodeSample, Sampler } from "./sampler.ts";
+import { type SummaryFacts, summaryDirectories, toSummary } from "./summary.ts";
+
+/** What the statistics need to be told. */
+export interface NodeStatsOptions {
+  clock: Clock;
+  nodeName: string;
+  /** Asked at each sample; answered from memory. */
+  podFacts: () => readonly PodFacts[];
+  /** The kubelet's root directory: its file system is the node's. */
+  rootDir: string;
+  /** Where the engine keeps images and containers; "" while the engine has not answered yet. */
+  engineRootDir: () => string;
+  /** e.g. `20.10.24`; "" while not known. */
+  engineVersion: () => string;
+  /** Shortest time between two looks at disk usage (`--volume-stats-agg-period`). */
+  volumeStatsAggPeriodMs: number;
+  /** Bytes of all images. Asked at most once a minute, and only while somebody asks for a summary. */
+  readImageBytes?: () => Promise<number | undefined>;
+  /** For tests. */
+  roots?: MachineRoots;
+  measureDirectories?: MeasureDirectories;
+}
+
+/** The machine is described anew after this: disks and interfaces come and go. */
+const MACHINE_INFO_AGE_MS = 60_000;
+const IMAGE_BYTES_AGE_MS = 60_000;
+/**
+ * Apart of the two samples taken when nobody asked for a while. A multiple of the kernel's throttling period of 100 ms,
+ * so that a throttled container shows its true average.
+ */
+const COLD_WINDOW_MS = 300;
+
+/**
+ * The measurements of this node. Works only while asked: no timer, no open file without a question in the last 90 s.
+ */
+export class NodeStats {
+  readonly reader: CgroupReader;
+  readonly #options: NodeStatsOptions;
+  readonly #roots: MachineRoots;
+  readonly #sampler: Sampler;
+  readonly #disk: DiskUsage;
+  #machine: { info: MachineInfo; readMs: number } | undefined;
+  #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
+  #warmUp: Promise<void> | undefined;
+
+  constructor(options: NodeStatsOptions) {
+    this.#options = options;
+    this.#roots = options.roots ?? MACHINE_ROOTS;
+    this.reader = new CgroupReader(this.#roots.proc);
+    this.#sampler = new Sampler(this.reader, options.clock, options.podFacts, this.#roots.proc);
+    this.#disk = new DiskUsage(options.clock, options.volumeStatsAggPeriodMs, options.measureDirectories);
+  }
+
+  machineInfo(): MachineInfo {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (!this.#machine || nowMs - this.#machine.readMs > MACHINE_INFO_AGE_MS) {
+      this.#machine = { info: readMachineInfo(this.#roots), readMs: nowMs };
+    }
+    return this.#machine.info;
+  }
+
+  /** Everything measured now, with CPU rates: the first asker after a pause waits 300 ms for them, the others do not. */
+  async sampleWithRates(detail: "basics" | "all" = "basics"): Promise<NodeSample> {
+    if (this.#sampler.isCold && !this.#warmUp) {
+      this.#warmUp = this.#warm(detail).finally(() => {
+        this.#warmUp = undefined;
+      });
+    }
+    await this.#warmUp;
+    return this.#sampler.sample(detail);
+  }
+
+  /** Everything measured now; CPU rates only if there was a sample before. */
+  sample(detail: "basics" | "all"): NodeSample {
+    return this.#sampler.sample(detail);
+  }
+
+  async summary(onlyCpuAndMemory: boolean): Promise<Summary> {
+    const sample = await this.sampleWithRates();
+    return toSummary(sample, this.#summaryFacts(sample, onlyCpuAndMemory), onlyCpuAndMemory);
+  }
+
+  async cadvisorMetrics(format: TextFormat): Promise<string> {
+    const sample = this.#sampler.sample("all");
+    return cadvisorText(sample, this.cadvisorFacts(sample), format);
+  }
+
+  async resourceMetrics(format: TextFormat): Promise<string> {
+    return resourceText(this.#sampler.sample("basics"), format);
+  }
+
+  /** What cAdvisor's answers show beside a sample. */
+  cadvisorFacts(sample: NodeSample): CadvisorFacts {
+    const { proc, etc } = this.#roots;
+    const mountinfo = readText(`${proc}/self/mountinfo`) ?? "";
+    const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
+    const filesystems = parseFilesystems(mountinfo).flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
+      const capacity = device.includes(":/") ? undefined : capacityOf(mountPoint);
+      const counters = disks.find((disk) => `${disk.major}:${disk.minor}` === id);
+      return capacity ? [{ device, capacity, counters }] : [];
+    });
+    const engineRootDir = this.#options.engineRootDir();
+    const engineCapacity = engineRootDir ? capacityOf(engineRootDir) : undefined;
+    const engineDevice = deviceOf(engineRootDir, mountinfo);
+    return {
+      machine: this.machineInfo(),
+      engineVersion: this.#options.engineVersion(),
+      kernelVersion: readText(`${proc}/sys/kernel/osrelease`)?.trim() ?? "",
+      osVersion: /^PRETTY_NAME="?([^"\n]*)/m.exec(readText(`${etc}/os-release`) ?? "")?.[1] ?? "",
+      disk: this.#disk.ask(summaryDirectories(sample)),
+      engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
+      filesystems,
+    };
+  }
+
+  /** Resolves when no look at disk usage is under way. */
+  async settled(): Promise<void> {
+    await this.#disk.settled();
+  }
+
+  /** Lets go of open files; a later question opens them again. */
+  close(): void {
+    this.#sampler.close();
+  }
+
+  async #warm(detail: "basics" | "all"): Promise<void> {
+    const sample = this.#sampler.sampleNow(detail);
+    this.#disk.ask(summaryDirectories(sample));
+    await this.#options.clock.sleep(COLD_WINDOW_MS);
+    this.#sampler.sampleNow(detail);
+  }
+
+  #summaryFacts(sample: NodeSample, onlyCpuAndMemory: boolean): SummaryFacts {
+    const { nodeName, rootDir } = this.#options;
+    const { proc } = this.#roots;
+    const text = (name: string) => readText(`${proc}/${name}`) ?? "";
+    const meminfo = text("meminfo");
+    const engineRootDir = this.#options.engineRootDir();
+    return {
+      nodeName,
+      bootTime: new Date((parseBootTimeSeconds(text("stat")) ?? 0) * 1000),
+      memoryCapacityBytes: meminfoBytes(meminfo, "MemTotal") ?? 0,
+      swapCapacityBytes: meminfoBytes(meminfo, "SwapTotal") ?? 0,
+      defaultInterface: parseDefaultInterface(text("net/route")) ?? "eth0",
+      nodeFs: capacityOf(rootDir),
+      imageFs: engineRootDir ? capacityOf(engineRootDir) : undefined,
+      imageBytes: onlyCpuAndMemory ? undefined : this.#lastImageBytes(),
+      maxPid: numberOrUndefined(text("sys/kernel/pid_max")),
+      taskCount: parseTaskCount(text("loadavg")),
+      disk: onlyCpuAndMemory ? new Map() : this.#disk.ask(summaryDirectories(sample)),
+    };
+  }
+
+  /** What was last known; asks the engine again in the background when that is old. */
+  #lastImageBytes(): number | undefined {
+    const { readImageBytes, clock } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const last = this.#imageBytes;
+    if (readImageBytes && (!last || nowMs - last.readMs > IMAGE_BYTES_AGE_MS)) {
+      this.#imageBytes = { bytes: last?.bytes, readMs: nowMs };
+      readImageBytes().then(
+        (bytes) => {
+          this.#imageBytes = { bytes, readMs: nowMs };
+        },
+        // The engine is away: the figure stays as it was, and somebody else reports that.
+        () => {},
+      );
+    }
+    return last?.bytes;
+  }
+}
+
+/** undefined when there is no such directory. */
+function capacityOf(path: string): FsCapacity | undefined {
+  try {
+    return toCapacity(statfsSync(path));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Device of the mount a path is on. */
+function deviceOf(path: string, mountinfo: string): string | undefined {
+  const candidates = parseFilesystems(mountinfo).filter(
+    ({ mountPoint }) => mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`),
+  );
+  return candidates.toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0]?.device;
+}
+
+function numberOrUndefined(text: string): number | undefined {
+  const number = Number(text.trim());
+  return text.trim() === "" || Number.isNaN(number) ? undefined : number;
+}
