@@ -186,8 +186,18 @@ export class TestNode {
 
   /** Ends its kubelets, removes its containers, unmounts and deletes its files. Safe to call again. */
   async cleanUp(): Promise<void> {
-    await Promise.all(this.#processes.map((child) => child.kill()));
+    await this.endProcesses();
     await removeContainersOf(this.docker, this.name);
+    this.removeFiles();
+  }
+
+  /** Ends its kubelets the hard way; its containers stay. */
+  async endProcesses(): Promise<void> {
+    await Promise.all(this.#processes.map((child) => child.kill()));
+  }
+
+  /** Unmounts and deletes its directory. */
+  removeFiles(): void {
     unmountBelow(this.directory);
     rmSync(this.directory, { recursive: true, force: true });
   }

@@ -1,0 +1,62 @@
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BINARY } from "../../test/support/kubelet-process.ts";
+import { TestNode } from "../../test/support/test-node.ts";
+import { type BenchCase, type Measurement, median } from "../bench-case.ts";
+
+const ROUNDS = 20;
+
+async function measureVersion(): Promise<Measurement[]> {
+  const runs: number[] = [];
+  const floors: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    runs.push(await timeProcess([BINARY, "--version"]));
+    floors.push(await timeProcess(["/bin/true"]));
+  }
+  return [{ what: "--version", unit: "ms", value: median(runs), runs, floor: median(floors), floorText: "/bin/true" }];
+}
+
+async function timeProcess(cmd: string[]): Promise<number> {
+  const started = performance.now();
+  const exitCode = await Bun.spawn({ cmd, stdin: "ignore", stdout: "ignore", stderr: "ignore" }).exited;
+  if (exitCode !== 0) throw new Error(`${cmd.join(" ")} ended with ${exitCode}`);
+  return performance.now() - started;
+}
+
+/** A socket that hears the first call and never answers. */
+async function measureFirstCall(): Promise<Measurement[]> {
+  const runs: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) runs.push(await timeToFirstCall(round));
+  return [{ what: "process start to first Docker call", unit: "ms", value: median(runs), runs, goal: { atMost: 60 } }];
+}
+
+async function timeToFirstCall(round: number): Promise<number> {
+  const socketPath = join(tmpdir(), `kubelet-ts-bench-${process.pid}-${round}.sock`);
+  const { promise: firstCall, resolve, reject } = Promise.withResolvers<number>();
+  const listener = Bun.listen({ unix: socketPath, socket: { data: () => resolve(performance.now()) } });
+  const node = new TestNode({ socketPath });
+  try {
+    const manifest = join(node.manifestDir, "p.json");
+    node.writeManifest("p.json", {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "p" },
+      spec: { containers: [{ name: "app", image: "busybox:test" }] },
+    });
+    const started = performance.now();
+    const child = node.spawn(["--runonce", ...node.identityFlags(), manifest]);
+    child.finished().then(({ stderr }) => reject(new Error(`the kubelet ended without a call:\n${stderr}`)));
+    return (await firstCall) - started;
+  } finally {
+    await node.endProcesses();
+    listener.stop(true);
+    node.removeFiles();
+    rmSync(socketPath, { force: true });
+  }
+}
+
+export const processStartCases: readonly BenchCase[] = [
+  { name: "version", about: "time of --version, against a program that does nothing", run: measureVersion },
+  { name: "first-call", about: "from process start to the first call to the engine", run: measureFirstCall },
+];
