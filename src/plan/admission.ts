@@ -1,0 +1,205 @@
+import type { Pod, ResourceList } from "../api/pod.ts";
+import { quantityToWhole } from "../api/quantity.ts";
+import type { DesiredPod } from "../model/desired-pod.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
+import { computeHostPortClaims, type HostPortClaim, isSameClaim } from "./host-ports.ts";
+import { matchesNode } from "./node-affinity.ts";
+import { computePodTotal, cpuMillisOf, memoryBytesOf } from "./pod-resources.ts";
+import { isCriticalPod } from "./qos-class.ts";
+
+/** What the node offers to pods. */
+export interface AdmissionNode {
+  name: string;
+  labels: Readonly<Record<string, string>>;
+  maxPods: number;
+  /** Allocatable: capacity without what is reserved. A member that is absent is not limited. */
+  cpuMillis?: number;
+  memoryBytes?: number;
+  ephemeralStorageBytes?: number;
+}
+
+/** Why the node does not run a pod, in the words of upstream's pod status. */
+export interface AdmissionRejection {
+  reason: string;
+  message: string;
+  /** What upstream does not say and people want to know, e.g. who holds the port. */
+  detail?: string;
+}
+
+export interface AdmissionInput {
+  /** In the order in which they get what is left. */
+  pods: readonly DesiredPod[];
+  /** Have their place already: they keep it before new ones. */
+  running: ReadonlySet<PodUID>;
+  /** As they were when they were admitted last; an edit may ask for more than its pod holds. */
+  held: ReadonlyMap<PodUID, Pod>;
+  node: AdmissionNode;
+}
+
+interface Resource {
+  name: "cpu" | "memory" | "ephemeral-storage";
+  capacity: (node: AdmissionNode) => number | undefined;
+  amountIn: (list: ResourceList | undefined) => number;
+}
+
+const RESOURCES: readonly Resource[] = [
+  { name: "cpu", capacity: (node) => node.cpuMillis, amountIn: cpuMillisOf },
+  { name: "memory", capacity: (node) => node.memoryBytes, amountIn: memoryBytesOf },
+  {
+    name: "ephemeral-storage",
+    capacity: (node) => node.ephemeralStorageBytes,
+    amountIn: (list) => quantityToWhole(list?.["ephemeral-storage"] ?? "0"),
+  },
+];
+
+/**
+ * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then those that
+ * have their place, then the rest in their order. A refused pod is looked at again whenever anything changes, unlike
+ * upstream's, which stays refused. Source: the kubelet's GeneralPredicates, canAdmitPod, CriticalPodAdmissionHandler
+ * [oracle 28, S036].
+ */
+export function admitPods({ pods, running, held, node }: AdmissionInput): Map<PodUID, AdmissionRejection> {
+  const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
+  const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
+  const ordered = pods.map((desired, index) => ({ desired, index, rank: rank(desired) }));
+  ordered.sort((a, b) => a.rank - b.rank || a.index - b.index);
+
+  const rejections = new Map<PodUID, AdmissionRejection>();
+  const taken = new Taken();
+  // Ports that are taken now, whatever the order: nobody is pushed off a port.
+  for (const desired of pods) {
+    const uid = uidOf(desired);
+    if (running.has(uid)) taken.addPorts(uid, held.get(uid) ?? desired.pod);
+  }
+  let isPreempted = false;
+  for (const { desired } of ordered) {
+    const uid = uidOf(desired);
+    const rejection =
+      rejectForResources(desired.pod, taken, node, isPreempted && running.has(uid)) ??
+      rejectForPorts(uid, desired.pod, taken) ??
+      rejectForNode(desired.pod, node);
+    if (rejection) {
+      rejections.set(uid, rejection);
+      continue;
+    }
+    taken.add(uid, desired.pod);
+    if (isCriticalPod(desired.pod) && !running.has(uid)) isPreempted = true;
+  }
+  return rejections;
+}
+
+/** What is no longer to be had. */
+class Taken {
+  podCount = 0;
+  readonly used = new Map<string, number>();
+  readonly #ports = new Map<number, { uid: PodUID; pod: Pod; claim: HostPortClaim }[]>();
+
+  add(uid: PodUID, pod: Pod): void {
+    this.podCount++;
+    for (const { name, amountIn } of RESOURCES) {
+      this.used.set(name, (this.used.get(name) ?? 0) + computePodTotal(pod, "requests", amountIn));
+    }
+    this.addPorts(uid, pod);
+  }
+
+  addPorts(uid: PodUID, pod: Pod): void {
+    for (const claim of computeHostPortClaims(pod)) {
+      const known = this.#ports.get(claim.hostPort);
+      if (known) known.push({ uid, pod, claim });
+      else this.#ports.set(claim.hostPort, [{ uid, pod, claim }]);
+    }
+  }
+
+  holdersOf(claim: HostPortClaim): { uid: PodUID; pod: Pod }[] {
+    return (this.#ports.get(claim.hostPort) ?? []).filter((entry) => isSameClaim(entry.claim, claim));
+  }
+}
+
+function rejectForResources(
+  pod: Pod,
+  taken: Taken,
+  node: AdmissionNode,
+  isPreempted: boolean,
+): AdmissionRejection | undefined {
+  const lacking: { name: string; requested: number; used: number; capacity: number }[] = [];
+  if (taken.podCount + 1 > node.maxPods) {
+    lacking.push({ name: "pods", requested: 1, used: taken.podCount, capacity: node.maxPods });
+  }
+  for (const { name, capacity, amountIn } of RESOURCES) {
+    const limit = capacity(node);
+    const requested = computePodTotal(pod, "requests", amountIn);
+    if (limit === undefined || requested === 0) continue;
+    const used = taken.used.get(name) ?? 0;
+    if (used + requested > limit) lacking.push({ name, requested, used, capacity: limit });
+  }
+  const first = lacking[0];
+  if (!first) return undefined;
+  if (isPreempted) return { reason: "Preempting", message: "Preempted in order to admit critical pod" };
+  if (isCriticalPod(pod)) {
+    const missing = lacking.map(
+      ({ name, requested, used, capacity }) => `(res: ${name}, q: ${requested - (capacity - used)}), `,
+    );
+    return {
+      reason: "UnexpectedAdmissionError",
+      message: `Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [${missing.join("")}]`,
+    };
+  }
+  return {
+    reason: `OutOf${first.name}`,
+    message: `Pod Node didn't have enough resource: ${first.name}, requested: ${first.requested}, used: ${first.used}, capacity: ${first.capacity}`,
+  };
+}
+
+function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): AdmissionRejection | undefined {
+  for (const claim of computeHostPortClaims(pod)) {
+    const holders = taken.holdersOf(claim);
+    // What it holds nobody else can hold: a clash is the other's edit.
+    const holder = holders.some((entry) => entry.uid === uid) ? undefined : holders[0];
+    if (!holder) continue;
+    const { hostIP, hostPort, protocol } = claim;
+    return {
+      reason: "NodePorts",
+      message: "Pod Predicate NodePorts failed",
+      detail: `host port ${hostIP === "" ? "" : `${hostIP}:`}${hostPort}/${protocol} is held by pod "${podFullName(holder.pod.metadata)}"`,
+    };
+  }
+  return undefined;
+}
+
+function rejectForNode(pod: Pod, node: AdmissionNode): AdmissionRejection | undefined {
+  if (!matchesNode(pod, node.name, node.labels)) {
+    return {
+      reason: "NodeAffinity",
+      message: "Pod Predicate NodeAffinity failed",
+      detail: "the labels of this node (see --node-labels) do not match its nodeSelector or node affinity",
+    };
+  }
+  const os = pod.spec.os?.name;
+  if (os !== undefined && os !== "linux") {
+    return {
+      reason: "PodOSNotSupported",
+      message: "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS",
+      detail: `spec.os.name is ${os}, this node runs linux`,
+    };
+  }
+  return undefined;
+}
+
+/** Remembers what each pod held when it was admitted last; everything else is {@link admitPods}. */
+export class NodeAdmission {
+  readonly #node: AdmissionNode;
+  #held = new Map<PodUID, Pod>();
+
+  constructor(node: AdmissionNode) {
+    this.#node = node;
+  }
+
+  /** @param running pods that have their place already */
+  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>): Map<PodUID, AdmissionRejection> {
+    const rejections = admitPods({ pods, running, held: this.#held, node: this.#node });
+    this.#held = new Map(
+      pods.flatMap(({ pod }) => (rejections.has(pod.metadata.uid!) ? [] : [[pod.metadata.uid!, pod] as const])),
+    );
+    return rejections;
+  }
+}
