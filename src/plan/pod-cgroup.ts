@@ -1,5 +1,6 @@
 import type { Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
+import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares, toCpuWeight } from "./cpu-shares.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
@@ -66,13 +67,6 @@ export interface CgroupLimits {
   pids?: number;
   /** Bytes by the kernel's page size name, e.g. `2MB`. */
   hugePageBytes?: Readonly<Record<string, number>>;
-}
-
-/** One file to write. `controller` is the v1 hierarchy (`cpu`, `memory`, `pids`, `hugetlb`), unused on v2. */
-export interface CgroupWrite {
-  controller: "cpu" | "memory" | "pids" | "hugetlb";
-  file: string;
-  value: string;
 }
 
 export interface PodCgroupSettings {
@@ -149,46 +143,83 @@ export function computeQosCgroups(
   ];
 }
 
-/** The files of a cgroup v1 that put `limits` into force. Swap is bounded per container there, by the engine. */
-export function toCgroupV1Writes(limits: CgroupLimits): CgroupWrite[] {
-  const writes: CgroupWrite[] = [];
-  const add = (controller: CgroupWrite["controller"], file: string, value: number | undefined) => {
-    if (value !== undefined) writes.push({ controller, file, value: String(value) });
-  };
-  add("cpu", "cpu.shares", limits.cpuShares);
-  add("cpu", "cpu.cfs_period_us", limits.cpuPeriodUs);
-  add("cpu", "cpu.cfs_quota_us", limits.cpuQuotaUs);
-  add("memory", "memory.limit_in_bytes", limits.memoryBytes);
-  if (limits.pids !== undefined) {
-    writes.push({ controller: "pids", file: "pids.max", value: limits.pids < 0 ? "max" : String(limits.pids) });
-  }
-  for (const [size, bytes] of Object.entries(limits.hugePageBytes ?? {})) {
-    add("hugetlb", `hugetlb.${size}.limit_in_bytes`, bytes);
-  }
-  return writes;
+const orMax = (value: number) => (value < 0 ? "max" : String(value));
+
+/** Files that only weigh: without them nothing is left unbounded. */
+const WEIGHTS = new Set(["cpu.shares", "cpu.weight", "cpu.cfs_period_us", "memory.swap.max"]);
+
+function toWrites(
+  entries: readonly (readonly [CgroupWrite["controller"], string, string | undefined])[],
+): CgroupWrite[] {
+  return entries.flatMap(([controller, file, value]) => {
+    if (value === undefined) return [];
+    return [{ controller, file, value, isIdle: WEIGHTS.has(file) || value === "-1" || value.startsWith("max") }];
+  });
 }
 
-const orMax = (value: number) => (value < 0 ? "max" : String(value));
+/** The files of a cgroup v1 that put `limits` into force. Swap is bounded per container there, by the engine. */
+export function toCgroupV1Writes(limits: CgroupLimits): CgroupWrite[] {
+  const { cpuShares, cpuPeriodUs, cpuQuotaUs, memoryBytes, pids, hugePageBytes = {} } = limits;
+  return toWrites([
+    ["cpu", "cpu.shares", cpuShares?.toString()],
+    ["cpu", "cpu.cfs_period_us", cpuPeriodUs?.toString()],
+    ["cpu", "cpu.cfs_quota_us", cpuQuotaUs?.toString()],
+    ["memory", "memory.limit_in_bytes", memoryBytes?.toString()],
+    ["pids", "pids.max", pids === undefined ? undefined : orMax(pids)],
+    ...Object.entries(hugePageBytes).map(
+      ([size, bytes]) => ["hugetlb", `hugetlb.${size}.limit_in_bytes`, String(bytes)] as const,
+    ),
+  ]);
+}
 
 /** The files of a cgroup v2 that put `limits` into force. */
 export function toCgroupV2Writes(limits: CgroupLimits): CgroupWrite[] {
+  const { cpuShares, cpuPeriodUs = 100_000, cpuQuotaUs, memoryBytes, swapBytes, pids, hugePageBytes = {} } = limits;
+  return toWrites([
+    ["cpu", "cpu.weight", cpuShares === undefined ? undefined : String(toCpuWeight(cpuShares))],
+    ["cpu", "cpu.max", cpuQuotaUs === undefined ? undefined : `${orMax(cpuQuotaUs)} ${cpuPeriodUs}`],
+    ["memory", "memory.max", memoryBytes === undefined ? undefined : orMax(memoryBytes)],
+    ["memory", "memory.swap.max", swapBytes?.toString()],
+    ["pids", "pids.max", pids === undefined ? undefined : orMax(pids)],
+    ...Object.entries(hugePageBytes).map(([size, bytes]) => ["hugetlb", `hugetlb.${size}.max`, String(bytes)] as const),
+  ]);
+}
+
+/**
+ * The properties of a slice that put `limits` into force, for `systemctl set-property`: under the systemd driver slices
+ * are systemd's, and what is written past it is lost with its next reload. Huge pages have no property.
+ */
+export function toSliceProperties(limits: CgroupLimits, cgroupVersion: 1 | 2): string[] {
   const { cpuShares, cpuQuotaUs, cpuPeriodUs = 100_000, memoryBytes, swapBytes, pids } = limits;
+  const isV2 = cgroupVersion === 2;
+  const orInfinity = (value: number) => (value < 0 ? "infinity" : String(value));
   return [
-    ...(cpuShares === undefined
-      ? []
-      : [{ controller: "cpu", file: "cpu.weight", value: String(toCpuWeight(cpuShares)) } as const]),
+    ...(cpuShares === undefined ? [] : [isV2 ? `CPUWeight=${toCpuWeight(cpuShares)}` : `CPUShares=${cpuShares}`]),
+    // In per cent of one CPU; empty lifts the limit.
     ...(cpuQuotaUs === undefined
       ? []
-      : [{ controller: "cpu", file: "cpu.max", value: `${orMax(cpuQuotaUs)} ${cpuPeriodUs}` } as const]),
-    ...(memoryBytes === undefined
-      ? []
-      : [{ controller: "memory", file: "memory.max", value: orMax(memoryBytes) } as const]),
-    ...(swapBytes === undefined
-      ? []
-      : [{ controller: "memory", file: "memory.swap.max", value: orMax(swapBytes) } as const]),
-    ...(pids === undefined ? [] : [{ controller: "pids", file: "pids.max", value: orMax(pids) } as const]),
-    ...Object.entries(limits.hugePageBytes ?? {}).map(
-      ([size, bytes]) => ({ controller: "hugetlb", file: `hugetlb.${size}.max`, value: String(bytes) }) as const,
-    ),
+      : [`CPUQuota=${cpuQuotaUs < 0 ? "" : `${Math.ceil((cpuQuotaUs * 100) / cpuPeriodUs)}%`}`]),
+    ...(memoryBytes === undefined ? [] : [`${isV2 ? "MemoryMax" : "MemoryLimit"}=${orInfinity(memoryBytes)}`]),
+    ...(swapBytes === undefined || !isV2 ? [] : [`MemorySwapMax=${orInfinity(swapBytes)}`]),
+    ...(pids === undefined ? [] : [`TasksMax=${orInfinity(pids)}`]),
   ];
+}
+
+export interface CgroupTarget {
+  driver: CgroupDriver;
+  cgroupVersion: 1 | 2;
+  /** `--cgroup-root`; "" for the top. */
+  cgroupRoot: string;
+}
+
+/** Everything `PodCgroups` has to do so that the cgroup exists with these bounds. */
+export function toCgroupPlan(name: CgroupName, limits: CgroupLimits, target: CgroupTarget): CgroupPlan {
+  const { driver, cgroupVersion, cgroupRoot } = target;
+  const properties = toSliceProperties(limits, cgroupVersion);
+  return {
+    path: toCgroupPath(name, driver, cgroupRoot),
+    v1Writes: toCgroupV1Writes(limits),
+    v2Writes: toCgroupV2Writes(limits),
+    ...(driver === "systemd" && { slice: { name: toCgroupParent(name, driver, cgroupRoot), properties } }),
+  };
 }

@@ -6,10 +6,12 @@ import {
   type PodCgroupSettings,
   toCgroupParent,
   toCgroupPath,
+  toCgroupPlan,
   toCgroupV1Writes,
   toCgroupV2Writes,
   toHugePageSizeName,
   toPodCgroupName,
+  toSliceProperties,
 } from "../../src/plan/pod-cgroup.ts";
 
 type Resources = { requests?: Record<string, string>; limits?: Record<string, string> };
@@ -188,5 +190,48 @@ describe("files", () => {
       "memory.max max",
     ]);
     expect(linesOf(toCgroupV2Writes({ cpuShares: 262_144 }))).toEqual(["cpu.weight 10000"]);
+  });
+});
+
+describe("systemd", () => {
+  const limits = {
+    cpuShares: 1024,
+    cpuQuotaUs: 155_555,
+    cpuPeriodUs: 100_000,
+    memoryBytes: 1000,
+    swapBytes: 0,
+    pids: 7,
+  };
+
+  test("properties of a slice on cgroup v2", () => {
+    expect(toSliceProperties(limits, 2)).toEqual([
+      "CPUWeight=39",
+      "CPUQuota=156%",
+      "MemoryMax=1000",
+      "MemorySwapMax=0",
+      "TasksMax=7",
+    ]);
+  });
+
+  test("properties of a slice on cgroup v1", () => {
+    expect(toSliceProperties(limits, 1)).toEqual(["CPUShares=1024", "CPUQuota=156%", "MemoryLimit=1000", "TasksMax=7"]);
+  });
+
+  test("no bounds", () => {
+    expect(toSliceProperties({ cpuQuotaUs: -1, memoryBytes: -1, pids: -1 }, 2)).toEqual([
+      "CPUQuota=",
+      "MemoryMax=infinity",
+      "TasksMax=infinity",
+    ]);
+  });
+
+  test("a plan names the slice only under systemd", () => {
+    const name = toPodCgroupName("u-1", "Burstable");
+    const planOf = (driver: "cgroupfs" | "systemd") =>
+      toCgroupPlan(name, limits, { driver, cgroupVersion: 2, cgroupRoot: "" });
+    expect(planOf("systemd").slice?.name).toBe("kubepods-burstable-podu_1.slice");
+    expect(planOf("systemd").path).toBe("/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu_1.slice");
+    expect(planOf("cgroupfs").slice).toBeUndefined();
+    expect(planOf("cgroupfs").path).toBe("/kubepods/burstable/podu-1");
   });
 });

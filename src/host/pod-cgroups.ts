@@ -1,0 +1,179 @@
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
+import type { Logger } from "../model/logger.ts";
+
+/** One mounted cgroup hierarchy, as `/proc/self/mountinfo` has it. */
+export interface CgroupHierarchy {
+  version: 1 | 2;
+  mountPoint: string;
+  /** Cgroup that stands at the mount point: `/`, or another one inside a container. */
+  root: string;
+  /** v1: controllers of this hierarchy, e.g. `cpu`, `cpuacct`, `name=systemd`. */
+  controllers: readonly string[];
+}
+
+export interface PodCgroupsOptions {
+  hierarchies: readonly CgroupHierarchy[];
+  /** What the engine puts containers in; in hybrid mode 1, although a v2 hierarchy is mounted as well. */
+  cgroupVersion: 1 | 2;
+  log: Logger;
+  /** Runs a command to its end; rejects when it fails. Only used under the systemd driver, for `systemctl`. */
+  run(command: string, args: readonly string[]): Promise<void>;
+}
+
+/** Controllers that must be handed down on cgroup v2 so that a pod and its containers have their files. */
+const V2_CONTROLLERS = ["cpu", "cpuset", "io", "memory", "pids", "hugetlb"] as const;
+
+/** Where the file is missing, creating it would be refused with EACCES instead of ENOENT. */
+const NO_CREATE = { flag: "r+" } as const;
+
+const codeOf = (error: unknown) => (error as { code?: string } | undefined)?.code;
+
+/**
+ * The cgroups of pods and QoS classes: created and bounded before the sandbox starts in them, removed when nothing is
+ * left inside. Never ends a process. All writes are synchronous: these files answer in microseconds.
+ */
+export class PodCgroups {
+  readonly #options: PodCgroupsOptions;
+  /** Files the kernel does not have, each told once. */
+  readonly #missing = new Set<string>();
+
+  constructor(options: PodCgroupsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Creates a cgroup (with its parents) and sets its bounds; on one that exists sets them again. The engine puts the
+   * containers in, because they are created with this cgroup as their parent.
+   * @throws Error when a bound cannot be set: then it would not hold.
+   */
+  async ensure(plan: CgroupPlan): Promise<void> {
+    if (!plan.slice) return this.#writeFiles(plan, () => true);
+    const { name, properties } = plan.slice;
+    try {
+      await this.#options.run("systemctl", ["set-property", "--runtime", name, ...properties]);
+    } catch (cause) {
+      throw new Error(`Cannot set ${properties.join(" ")} of "${name}": ${String(cause)}`, { cause });
+    }
+    // What systemd has no property for.
+    this.#writeFiles(plan, ({ controller }) => controller === "hugetlb");
+  }
+
+  /**
+   * Removes the cgroup in every hierarchy. The engine made some of them on its own, and leaves all behind.
+   * @param path Of a {@link CgroupPlan}.
+   * @returns false while something is still inside; then try again later.
+   */
+  remove(path: string): boolean {
+    return this.#options.hierarchies
+      .map((hierarchy) => removeTree(toDirectory(hierarchy, path)))
+      .every((isGone) => isGone);
+  }
+
+  /** true when the cgroup exists in any hierarchy. */
+  exists(path: string): boolean {
+    return this.#options.hierarchies.some((hierarchy) => existsSync(toDirectory(hierarchy, path)));
+  }
+
+  #writeFiles(plan: CgroupPlan, isWanted: (write: CgroupWrite) => boolean): void {
+    for (const controller of ["cpu", "memory", "pids", "hugetlb"] as const) {
+      const hierarchy = this.#hierarchyOf(controller);
+      const all = hierarchy?.version === 2 ? plan.v2Writes : plan.v1Writes;
+      const writes = all.filter((write) => write.controller === controller && isWanted(write));
+      if (writes.length === 0) continue;
+      const directory = hierarchy && toDirectory(hierarchy, plan.path);
+      if (hierarchy && directory) this.#create(hierarchy, directory, controller);
+      for (const write of writes) {
+        if (directory) this.#write(plan, directory, write);
+        else this.#onMissing(plan, write);
+      }
+    }
+  }
+
+  #hierarchyOf(controller: CgroupWrite["controller"]): CgroupHierarchy | undefined {
+    const { hierarchies } = this.#options;
+    return (
+      hierarchies.find(({ version, controllers }) => version === 1 && controllers.includes(controller)) ??
+      // In hybrid mode the v2 hierarchy has no controllers, and no files for them.
+      (this.#options.cgroupVersion === 2 ? hierarchies.find(({ version }) => version === 2) : undefined)
+    );
+  }
+
+  #create({ version, mountPoint }: CgroupHierarchy, directory: string, controller: CgroupWrite["controller"]): void {
+    const missing: string[] = [];
+    for (let path = directory; path !== mountPoint && path !== "/"; path = dirname(path)) missing.unshift(path);
+    for (const path of missing) {
+      if (version === 2) this.#handDown(dirname(path));
+      try {
+        mkdirSync(path, { mode: 0o755 });
+        // Before 5.11 the bound of a cgroup holds for those below it only if this is set while it is empty.
+        if (version === 1 && controller === "memory") tryWrite(join(path, "memory.use_hierarchy"), "1");
+      } catch (cause) {
+        if (codeOf(cause) === "EEXIST") continue;
+        throw new Error(`Cannot create cgroup "${path}": ${String(cause)}`, { cause });
+      }
+    }
+  }
+
+  /** One by one: a controller the kernel lacks must not keep the others away. */
+  #handDown(parent: string): void {
+    for (const controller of V2_CONTROLLERS) tryWrite(join(parent, "cgroup.subtree_control"), `+${controller}`);
+  }
+
+  #write(plan: CgroupPlan, directory: string, write: CgroupWrite): void {
+    const path = join(directory, write.file);
+    try {
+      writeFileSync(path, write.value, NO_CREATE);
+    } catch (cause) {
+      if (codeOf(cause) === "ENOENT") return this.#onMissing(plan, write);
+      throw new Error(`Cannot set ${write.file} of cgroup "${directory}" to ${write.value}: ${String(cause)}`, {
+        cause,
+      });
+    }
+  }
+
+  /** Without the file there is no bound: fine if none is wanted, an error if one is. */
+  #onMissing({ path }: CgroupPlan, { file, value, isIdle }: CgroupWrite): void {
+    if (!isIdle) throw new Error(`Cannot set ${file} of cgroup "${path}" to ${value}: this kernel has no such file`);
+    if (this.#missing.has(file)) return;
+    this.#missing.add(file);
+    this.#options.log.debug("The kernel has no such cgroup file; nothing is bounded by it", { file });
+  }
+}
+
+function toDirectory({ mountPoint, root }: CgroupHierarchy, path: string): string {
+  // In a container with a bind of a part of the hierarchy, that part is what the mount point stands for.
+  return join(mountPoint, root !== "/" && path.startsWith(`${root}/`) ? path.slice(root.length) : path);
+}
+
+function tryWrite(path: string, value: string): void {
+  try {
+    writeFileSync(path, value, NO_CREATE);
+  } catch {
+    // Refused where it is already so, or where there is no such thing.
+  }
+}
+
+/** Removes a cgroup and the empty ones below it; false when one is in use. */
+function removeTree(directory: string): boolean {
+  let names: string[];
+  try {
+    names = readdirSync(directory, { withFileTypes: true }).flatMap((entry) =>
+      entry.isDirectory() ? [entry.name] : [],
+    );
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return true;
+    throw error;
+  }
+  const childrenGone = names.map((name) => removeTree(join(directory, name))).every(Boolean);
+  if (!childrenGone) return false;
+  try {
+    rmdirSync(directory);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return true;
+    if (codeOf(error) === "EBUSY" || codeOf(error) === "ENOTEMPTY") return false;
+    throw new Error(`Cannot remove cgroup "${directory}": ${String(error)}`, { cause: error });
+  }
+}

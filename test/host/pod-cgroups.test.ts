@@ -1,0 +1,148 @@
+import { describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type CgroupHierarchy, PodCgroups, type PodCgroupsOptions } from "../../src/host/pod-cgroups.ts";
+import { type CgroupLimits, toCgroupPlan, toPodCgroupName } from "../../src/plan/pod-cgroup.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const LIMITS: CgroupLimits = {
+  cpuShares: 512,
+  cpuPeriodUs: 100_000,
+  cpuQuotaUs: 50_000,
+  memoryBytes: 1000,
+  swapBytes: 0,
+  pids: 7,
+};
+const UNBOUNDED: CgroupLimits = { cpuShares: 2, cpuPeriodUs: 100_000, cpuQuotaUs: -1, memoryBytes: -1, pids: -1 };
+const NAME = toPodCgroupName("u", "Burstable");
+const PATH = "kubepods/burstable/podu";
+
+const planOf = (limits: CgroupLimits, driver: "cgroupfs" | "systemd" = "cgroupfs", cgroupVersion: 1 | 2 = 1) =>
+  toCgroupPlan(NAME, limits, { driver, cgroupVersion, cgroupRoot: "" });
+
+/** A directory that looks like cgroups which exist already: a plain directory does not grow files by itself. */
+function fakeHierarchy(version: 1 | 2, controllers: string[], files: string[]): CgroupHierarchy {
+  const mountPoint = tempDir();
+  mkdirSync(join(mountPoint, PATH), { recursive: true });
+  for (const file of files) writeFileSync(join(mountPoint, PATH, file), "");
+  return { version, mountPoint, root: "/", controllers };
+}
+
+const V1_FILES = ["cpu.shares", "cpu.cfs_period_us", "cpu.cfs_quota_us"];
+const V2_FILES = ["cpu.weight", "cpu.max", "memory.max", "memory.swap.max", "pids.max"];
+
+function cgroups(hierarchies: CgroupHierarchy[], over: Partial<PodCgroupsOptions> = {}) {
+  const log = new RecordingLogger();
+  const commands: string[] = [];
+  const run = async (command: string, args: readonly string[]) => void commands.push([command, ...args].join(" "));
+  return { log, commands, podCgroups: new PodCgroups({ hierarchies, cgroupVersion: 1, log, run, ...over }) };
+}
+
+const readIn = ({ mountPoint }: CgroupHierarchy, file: string) => readFileSync(join(mountPoint, PATH, file), "utf8");
+
+describe("cgroup v1", () => {
+  test("each file goes to the hierarchy of its controller", async () => {
+    const cpu = fakeHierarchy(1, ["cpu", "cpuacct"], V1_FILES);
+    const memory = fakeHierarchy(1, ["memory"], ["memory.limit_in_bytes"]);
+    const pids = fakeHierarchy(1, ["pids"], ["pids.max"]);
+    await cgroups([cpu, memory, pids]).podCgroups.ensure(planOf(LIMITS));
+    expect(readIn(cpu, "cpu.shares")).toBe("512");
+    expect(readIn(cpu, "cpu.cfs_quota_us")).toBe("50000");
+    expect(readIn(memory, "memory.limit_in_bytes")).toBe("1000");
+    expect(readIn(pids, "pids.max")).toBe("7");
+  });
+
+  test("the cgroup is created with its parents", async () => {
+    const cpu: CgroupHierarchy = { version: 1, mountPoint: tempDir(), root: "/", controllers: ["cpu"] };
+    await cgroups([cpu]).podCgroups.ensure(planOf({ cpuShares: 2 }));
+    expect(existsSync(join(cpu.mountPoint, PATH))).toBe(true);
+  });
+
+  test("a bound that the kernel has no file for is an error", async () => {
+    const cpu = fakeHierarchy(1, ["cpu"], V1_FILES);
+    const ensured = cgroups([cpu]).podCgroups.ensure(planOf(LIMITS));
+    await expect(ensured).rejects.toThrow(
+      'Cannot set memory.limit_in_bytes of cgroup "/kubepods/burstable/podu" to 1000',
+    );
+  });
+
+  test("no bound needs no file", async () => {
+    const { podCgroups, log } = cgroups([fakeHierarchy(1, ["cpu"], ["cpu.shares"])]);
+    await podCgroups.ensure(planOf(UNBOUNDED));
+    await podCgroups.ensure(planOf(UNBOUNDED));
+    // cpu.cfs_period_us, cpu.cfs_quota_us, memory.limit_in_bytes, pids.max: each told once.
+    expect(log.lines).toHaveLength(4);
+  });
+
+  test("a mount of a part of the hierarchy stands for that part", async () => {
+    const mountPoint = tempDir();
+    mkdirSync(join(mountPoint, "burstable/podu"), { recursive: true });
+    writeFileSync(join(mountPoint, "burstable/podu/cpu.shares"), "");
+    const part: CgroupHierarchy = { version: 1, mountPoint, root: "/kubepods", controllers: ["cpu"] };
+    await cgroups([part]).podCgroups.ensure(planOf({ cpuShares: 2 }));
+    expect(readFileSync(join(mountPoint, "burstable/podu/cpu.shares"), "utf8")).toBe("2");
+  });
+});
+
+describe("cgroup v2", () => {
+  test("all files are in the one hierarchy, controllers are handed down", async () => {
+    const unified = fakeHierarchy(2, [], V2_FILES);
+    writeFileSync(join(unified.mountPoint, "cgroup.subtree_control"), "");
+    await cgroups([unified], { cgroupVersion: 2 }).podCgroups.ensure(planOf(LIMITS, "cgroupfs", 2));
+    expect(V2_FILES.map((file) => readIn(unified, file))).toEqual(["20", "50000 100000", "1000", "0", "7"]);
+    expect(readFileSync(join(unified.mountPoint, "cgroup.subtree_control"), "utf8")).toStartWith("+");
+  });
+
+  test("in hybrid mode the v2 hierarchy bounds nothing", async () => {
+    const cpu = fakeHierarchy(1, ["cpu"], V1_FILES);
+    const unified = fakeHierarchy(2, [], V2_FILES);
+    await cgroups([unified, cpu]).podCgroups.ensure(planOf(UNBOUNDED));
+    expect(readIn(cpu, "cpu.shares")).toBe("2");
+    expect(readIn(unified, "cpu.weight")).toBe("");
+  });
+});
+
+describe("systemd", () => {
+  test("systemd is told the bounds of its slice", async () => {
+    const { podCgroups, commands } = cgroups([], { cgroupVersion: 2 });
+    await podCgroups.ensure(planOf(LIMITS, "systemd", 2));
+    expect(commands).toEqual([
+      "systemctl set-property --runtime kubepods-burstable-podu.slice CPUWeight=20 CPUQuota=50% MemoryMax=1000 MemorySwapMax=0 TasksMax=7",
+    ]);
+  });
+
+  test("when it refuses, the bounds do not hold", async () => {
+    const run = async () => Promise.reject(new Error("no bus"));
+    const ensured = cgroups([], { run }).podCgroups.ensure(planOf(LIMITS, "systemd"));
+    await expect(ensured).rejects.toThrow(
+      /Cannot set CPUShares=512 .* of "kubepods-burstable-podu.slice": Error: no bus/,
+    );
+  });
+});
+
+describe("removal", () => {
+  const emptyHierarchy = (): CgroupHierarchy => fakeHierarchy(1, ["devices"], []);
+
+  test("from every hierarchy, also those the engine made by itself; again is fine", () => {
+    const hierarchies = [emptyHierarchy(), emptyHierarchy()];
+    mkdirSync(join(hierarchies[0]!.mountPoint, PATH, "leftover"));
+    const { podCgroups } = cgroups(hierarchies);
+    expect(podCgroups.exists(`/${PATH}`)).toBe(true);
+    expect(podCgroups.remove(`/${PATH}`)).toBe(true);
+    expect(podCgroups.exists(`/${PATH}`)).toBe(false);
+    expect(podCgroups.remove(`/${PATH}`)).toBe(true);
+    expect(existsSync(join(hierarchies[0]!.mountPoint, "kubepods/burstable"))).toBe(true);
+  });
+
+  test("not while something is inside", () => {
+    const busy = emptyHierarchy();
+    // A file keeps a plain directory from being removed, as a process does a cgroup.
+    writeFileSync(join(busy.mountPoint, PATH, "process"), "");
+    const other = emptyHierarchy();
+    const { podCgroups } = cgroups([busy, other]);
+    expect(podCgroups.remove(`/${PATH}`)).toBe(false);
+    expect(existsSync(join(busy.mountPoint, PATH, "process"))).toBe(true);
+    expect(existsSync(join(other.mountPoint, PATH))).toBe(false);
+  });
+});
