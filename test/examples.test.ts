@@ -1,0 +1,23 @@
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { readManifest } from "../src/manifest/read-manifest.ts";
+
+const EXAMPLES = join(import.meta.dir, "..", "examples");
+const files = readdirSync(EXAMPLES).filter((name) => name.endsWith(".yaml"));
+
+test("there are examples", () => {
+  expect(files).toContain("nginx-log.yaml");
+});
+
+test.each(files)("examples/%s holds a pod, and nothing to complain about", (file) => {
+  const { pods, findings, results } = readManifest(readFileSync(join(EXAMPLES, file)), {
+    file,
+    nodeName: "node1",
+    source: "file",
+    strictness: "strict",
+  });
+  expect(findings).toEqual([]);
+  expect(results.every((result) => result.ok)).toBe(true);
+  expect(pods.length).toBeGreaterThan(0);
+});
