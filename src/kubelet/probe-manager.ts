@@ -248,6 +248,7 @@ export class ProbeManager {
       const stored: StoredProbeResults = { startedAtMs: known.running.startedAtMs };
       for (const [kind, { result }] of known.workers) if (result !== undefined) stored[kind] = result;
       this.#stored.set(known.running.id, stored);
+      this.#changed();
     }
     pod.containers.set(container.name, probed);
     return probed;
