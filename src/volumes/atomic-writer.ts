@@ -43,7 +43,8 @@ export function writeAtomically(
   const previous = readLink(join(target, DATA_LINK));
   if (previous !== undefined && holdsExactly(join(target, previous), payload)) {
     // A crash may have come between the swap and the links.
-    return linkVisibleNames(target, payload) || removeStaleNames(target, payload, previous);
+    const linked = linkVisibleNames(target, payload);
+    return removeStaleNames(target, payload, previous) || linked;
   }
   const directory = mkdtempSync(join(target, `..${timeStamp(now)}.`));
   try {

@@ -1,0 +1,39 @@
+import { expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Mounter, MountFailedError, parseMountPoints } from "../../src/volumes/mounter.ts";
+import { mounting, tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+test("mount points of a mountinfo text, spaces and all", () => {
+  const text = [
+    "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw",
+    "40 27 0:35 / /var/lib/a\\040b\\134c rw - tmpfs tmpfs rw",
+    "",
+  ].join("\n");
+  expect(parseMountPoints(text)).toEqual(["/", "/var/lib/a b\\c"]);
+});
+
+test.if(mounting.ok)("mounts, lists and unmounts; twice is no error", async () => {
+  const mounter = new Mounter();
+  const base = tempDir();
+  const target = join(base, "with space");
+  mkdirSync(target);
+  mkdirSync(`${target}-beside`);
+  await mounter.mountFileSystem("tmpfs", target, ["size=4096"]);
+  await mounter.mountFileSystem("tmpfs", `${target}-beside`, []);
+  expect(mounter.listBeneath(target)).toEqual([target]);
+  expect(mounter.listBeneath(base)).toHaveLength(2);
+  await mounter.unmount(target);
+  await mounter.unmount(target);
+  expect(mounter.listBeneath(target)).toEqual([]);
+  await mounter.unmount(`${target}-beside`);
+});
+
+test("what mount(8) says is in the error", async () => {
+  const missing = join(tempDir(), "missing");
+  const error = await new Mounter().mountFileSystem("tmpfs", missing, []).catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(MountFailedError);
+  expect(error.message).toStartWith(`mount -t tmpfs tmpfs ${missing}: `);
+});

@@ -1,0 +1,58 @@
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeHostsFile, writeResolvConf } from "../../src/volumes/network-files.ts";
+import { PodDirectories } from "../../src/volumes/pod-directories.ts";
+import { aPod } from "../support/builders.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+function directories() {
+  const made = new PodDirectories(tempDir(), "uid1");
+  made.create();
+  return made;
+}
+
+const NAMES = { hostname: "web-node1", domain: "" };
+
+test("etc-hosts is 0644 and is rewritten in place, since containers hold the file", () => {
+  const place = directories();
+  const pod = aPod({ hostAliases: [{ ip: "192.0.2.9", hostnames: ["nine"] }] });
+  const path = writeHostsFile(place, pod, { podIps: ["10.0.0.1"], names: NAMES });
+  expect(path).toBe(place.etcHosts);
+  expect(readFileSync(path, "utf8")).toEndWith(
+    "10.0.0.1\tweb-node1\n\n# Entries added by HostAliases.\n192.0.2.9\tnine\n",
+  );
+  const { ino, mode } = statSync(path);
+  expect(mode & 0o777).toBe(0o644);
+  writeHostsFile(place, pod, { podIps: ["10.0.0.2"], names: NAMES });
+  expect(readFileSync(path, "utf8")).toContain("10.0.0.2\tweb-node1\n");
+  expect(statSync(path).ino).toBe(ino);
+});
+
+test("what an application wrote into it stays while nothing else changes", () => {
+  const place = directories();
+  const write = () => writeHostsFile(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
+  const { mtimeMs } = statSync(write());
+  write();
+  expect(statSync(place.etcHosts).mtimeMs).toBe(mtimeMs);
+});
+
+test("with host networking the node's file is copied", () => {
+  const place = directories();
+  const nodeHostsPath = join(tempDir(), "hosts");
+  writeFileSync(nodeHostsPath, "127.0.0.1 localhost node1\n");
+  writeHostsFile(place, aPod({ hostNetwork: true }), { podIps: ["192.0.2.1"], names: NAMES, nodeHostsPath });
+  expect(readFileSync(place.etcHosts, "utf8")).toBe(
+    "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost node1\n",
+  );
+});
+
+test("resolv.conf, and none where there is nothing to say", () => {
+  const place = directories();
+  expect(writeResolvConf(place, { nameservers: [], searches: [], options: [] })).toBeUndefined();
+  expect(existsSync(place.resolvConf)).toBe(false);
+  expect(writeResolvConf(place, { nameservers: ["192.0.2.53"], searches: [], options: [] })).toBe(place.resolvConf);
+  expect(readFileSync(place.resolvConf, "utf8")).toBe("nameserver 192.0.2.53\n");
+});

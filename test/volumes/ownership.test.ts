@@ -1,0 +1,67 @@
+import { expect, test } from "bun:test";
+import { lstatSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { applyFsGroup, applyFsGroupInSteps } from "../../src/volumes/ownership.ts";
+import { isRoot, tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+const GROUP = 3333;
+const forRoot = test.if(isRoot);
+
+function aTree() {
+  const base = tempDir();
+  const root = join(base, "volume");
+  mkdirSync(join(root, "d/e"), { recursive: true });
+  writeFileSync(join(root, "f"), "", { mode: 0o600 });
+  writeFileSync(join(root, "d/run"), "", { mode: 0o755 });
+  writeFileSync(join(base, "outside"), "", { mode: 0o600 });
+  symlinkSync(join(base, "outside"), join(root, "link"));
+  return { base, root };
+}
+
+const look = (path: string) => {
+  const { gid, mode } = lstatSync(path);
+  return `${gid} ${(mode & 0o7777).toString(8)}`;
+};
+
+forRoot("a writable volume: group, rw for it, setgid and x on directories", () => {
+  const { base, root } = aTree();
+  applyFsGroup(root, { fsGroup: GROUP, readOnly: false });
+  expect(look(root)).toBe(`${GROUP} 2775`);
+  expect(look(join(root, "d/e"))).toBe(`${GROUP} 2775`);
+  expect(look(join(root, "f"))).toBe(`${GROUP} 660`);
+  expect(look(join(root, "d/run"))).toBe(`${GROUP} 775`);
+  expect(lstatSync(join(root, "link")).gid).toBe(GROUP);
+  expect(look(join(base, "outside"))).toBe("0 600");
+});
+
+forRoot("a read-only volume: the group may read", () => {
+  const { root } = aTree();
+  applyFsGroup(root, { fsGroup: GROUP, readOnly: true });
+  expect(look(join(root, "f"))).toBe(`${GROUP} 640`);
+  expect(look(join(root, "d"))).toBe(`${GROUP} 2755`);
+});
+
+forRoot("OnRootMismatch believes the top directory, Always does not", () => {
+  const { root } = aTree();
+  applyFsGroup(root, { fsGroup: GROUP, readOnly: false });
+  writeFileSync(join(root, "new"), "", { mode: 0o600 });
+  applyFsGroup(root, { fsGroup: GROUP, readOnly: false, policy: "OnRootMismatch" });
+  expect(statSync(join(root, "new")).mode & 0o777).toBe(0o600);
+  applyFsGroup(root, { fsGroup: GROUP, readOnly: false, policy: "Always" });
+  expect(statSync(join(root, "new")).mode & 0o777).toBe(0o660);
+  applyFsGroup(root, { fsGroup: GROUP + 1, readOnly: false, policy: "OnRootMismatch" });
+  expect(look(join(root, "new"))).toBe(`${GROUP + 1} 660`);
+});
+
+forRoot("in steps it does the same, and stops when told to", async () => {
+  const { root } = aTree();
+  for (let index = 0; index < 600; index++) writeFileSync(join(root, `d/${index}`), "");
+  const stopped = AbortSignal.abort(new Error("enough"));
+  await expect(applyFsGroupInSteps(root, { fsGroup: GROUP, readOnly: false }, stopped)).rejects.toThrow("enough");
+  expect(statSync(root).gid).toBe(0);
+  await applyFsGroupInSteps(root, { fsGroup: GROUP, readOnly: false }, new AbortController().signal);
+  expect(look(root)).toBe(`${GROUP} 2775`);
+  expect(statSync(join(root, "d/599")).gid).toBe(GROUP);
+});

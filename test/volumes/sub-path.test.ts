@@ -1,0 +1,223 @@
+import { describe, expect, test } from "bun:test";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import type { Container, Volume } from "../../src/api/pod.ts";
+import { Mounter } from "../../src/volumes/mounter.ts";
+import { bindSubPath } from "../../src/volumes/sub-path.ts";
+import { MountError } from "../../src/volumes/volume-error.ts";
+import { VolumeManager } from "../../src/volumes/volume-manager.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { FakeVolumeEngine } from "../support/fake-volume-engine.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { mounting, tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+const withMounts = test.if(mounting.ok);
+const SIGNAL = new AbortController().signal;
+const OBJECTS = {
+  configMaps: new Map([["default/cfg", { metadata: { name: "cfg" }, data: { k: "1" } }]]),
+  secrets: new Map(),
+};
+
+/** A volume manager, and a pod of one container with one volume and these mounts. */
+async function aWorld(
+  volume: Volume,
+  mounts: Partial<NonNullable<Container["volumeMounts"]>[number]>[],
+  mounter = true,
+) {
+  const logger = new RecordingLogger();
+  const manager = new VolumeManager({
+    rootDir: tempDir(),
+    node: { name: "node1", ip: "192.0.2.1", cpuCount: 2, memoryBytes: 1024, bootId: "", machineId: "" },
+    clock: new FakeClock(),
+    logger,
+    engine: new FakeVolumeEngine(),
+    ...(mounter && { mounter: new Mounter() }),
+    ownerLabels: {},
+  });
+  const volumeMounts = mounts.map((mount, index) => ({ name: volume.name, mountPath: `/${index}`, ...mount }));
+  const container = aContainer({ volumeMounts });
+  const pod = aPod({ containers: [container], volumes: [volume] }, { uid: "uid1" });
+  await manager.setUp(pod, { objects: OBJECTS }, SIGNAL);
+  const mountsFor = (env: { name: string; value: string }[] = []) => manager.mountsFor(pod, container, env, SIGNAL);
+  const at = (index: number) => manager.directories("uid1").subPath(volume.name, "app", index);
+  return {
+    manager,
+    pod,
+    logger,
+    mountsFor,
+    at,
+    directory: manager.directories("uid1").volume("empty-dir", volume.name),
+  };
+}
+
+const EMPTY: Volume = { name: "v", emptyDir: {} };
+
+withMounts(
+  "missing paths are made with the volume's mode, parents 0755, in the kubelet's place (oracle 21)",
+  async () => {
+    const { mountsFor, at, directory } = await aWorld(EMPTY, [{ subPath: "inner/dir" }, { subPathExpr: "x-$(POD)" }]);
+    const mounts = await mountsFor([{ name: "POD", value: "p-node1" }]);
+    expect(mounts.map(({ source }) => source)).toEqual([at(0), at(1)]);
+    const mode = (path: string) => (statSync(path).mode & 0o7777).toString(8);
+    expect([
+      mode(join(directory, "inner")),
+      mode(join(directory, "inner/dir")),
+      mode(join(directory, "x-p-node1")),
+    ]).toEqual([(0o777 & ~process.umask()).toString(8), "777", "777"]);
+    writeFileSync(join(at(0), "seen"), "");
+    expect(readdirSync(join(directory, "inner/dir"))).toEqual(["seen"]);
+  },
+);
+
+withMounts("again gives the same mounts, and only once", async () => {
+  const { mountsFor, at } = await aWorld(EMPTY, [{ subPath: "a" }]);
+  expect(await mountsFor()).toEqual(await mountsFor());
+  expect(new Mounter().listBeneath(at(0))).toHaveLength(1);
+});
+
+withMounts("a path that is another directory or a file by now is bound anew", async () => {
+  const { mountsFor, at, directory } = await aWorld(EMPTY, [{ subPath: "a" }]);
+  await mountsFor();
+  renameSync(join(directory, "a"), join(directory, "old"));
+  mkdirSync(join(directory, "a/new"), { recursive: true });
+  await mountsFor();
+  expect(readdirSync(at(0))).toEqual(["new"]);
+  rmSync(join(directory, "a"), { recursive: true });
+  writeFileSync(join(directory, "a"), "a file");
+  await mountsFor();
+  expect(readFileSync(at(0), "utf8")).toBe("a file");
+  expect(new Mounter().listBeneath(at(0))).toHaveLength(1);
+});
+
+describe("a single file of a configMap", () => {
+  const CONFIG: Volume = { name: "c", configMap: { name: "cfg", defaultMode: 420 } };
+
+  withMounts("is bound, through the links of the atomic writer", async () => {
+    const { mountsFor, at } = await aWorld(CONFIG, [{ subPath: "k" }]);
+    expect(await mountsFor()).toEqual([{ type: "bind", source: at(0), target: "/0", readOnly: true }]);
+    expect(readFileSync(at(0), "utf8")).toBe("1");
+  });
+
+  withMounts("shows the new contents when the container is made again after a refresh", async () => {
+    const { manager, pod, mountsFor, at } = await aWorld(CONFIG, [{ subPath: "k" }]);
+    await mountsFor();
+    const next = new Map([["default/cfg", { metadata: { name: "cfg" }, data: { k: "2" } }]]);
+    await manager.refresh(pod, { ...OBJECTS, configMaps: next });
+    expect(readFileSync(at(0), "utf8")).toBe("1");
+    await mountsFor();
+    expect(readFileSync(at(0), "utf8")).toBe("2");
+  });
+
+  test("works without root too, by its real path, since nobody else writes there", async () => {
+    const { manager, mountsFor } = await aWorld(CONFIG, [{ subPath: "k" }], false);
+    const [mount] = await mountsFor();
+    expect(mount?.source).toStartWith(`${manager.directories("uid1").volume("configmap", "c")}/..2026`);
+    expect(readFileSync(mount?.source ?? "", "utf8")).toBe("1");
+  });
+});
+
+test("a volume others write to is refused where nothing can be bound", async () => {
+  const { mountsFor } = await aWorld(EMPTY, [{ subPath: "a" }], false);
+  await expect(mountsFor()).rejects.toThrow(
+    'failed to prepare subPath for volumeMount "v" of container "app": it takes a kubelet that runs as root and can mount',
+  );
+});
+
+describe("a path that leads out", () => {
+  withMounts("is refused without telling where it leads; the log has that", async () => {
+    const { mountsFor, directory, logger, at } = await aWorld(EMPTY, [{ subPath: "out" }]);
+    symlinkSync("/etc", join(directory, "out"));
+    const error = await mountsFor().catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(MountError);
+    expect(error.reason).toBe("CreateContainerConfigError");
+    expect(error.message).toBe('failed to prepare subPath for volumeMount "v" of container "app"');
+    expect(logger.lines).toEqual([`warn ${error.message}: "out" has a symbolic link that leads out`]);
+    expect(new Mounter().listBeneath(at(0))).toEqual([]);
+  });
+
+  withMounts("is not made either", async () => {
+    const { mountsFor, directory } = await aWorld(EMPTY, [{ subPath: "out/new" }]);
+    const outside = tempDir();
+    symlinkSync(outside, join(directory, "out"));
+    await expect(mountsFor()).rejects.toThrow("failed to prepare subPath");
+    expect(readdirSync(outside)).toEqual([]);
+  });
+
+  withMounts("has the links of a hostPath itself followed: that path belongs to the machine", async () => {
+    const base = tempDir();
+    mkdirSync(join(base, "real/sub"), { recursive: true });
+    writeFileSync(join(base, "real/sub/file"), "x");
+    symlinkSync("real", join(base, "link"));
+    const { mountsFor, at } = await aWorld({ name: "h", hostPath: { path: join(base, "link"), type: "" } }, [
+      { subPath: "sub" },
+    ]);
+    await mountsFor();
+    expect(readdirSync(at(0))).toEqual(["file"]);
+  });
+});
+
+/** Exchanges `volume/x` without end: a directory with a mark, a link to a directory outside that has the same names. */
+const ATTACKER = `
+const fs = require("node:fs");
+const [volume, outside, count] = process.argv.slice(-3);
+fs.mkdirSync(volume + "/spare/in", { recursive: true });
+fs.writeFileSync(volume + "/spare/in/mark", "inside");
+for (let i = 1; ; i++) {
+  try {
+    fs.renameSync(volume + "/spare", volume + "/x");
+    fs.renameSync(volume + "/x", volume + "/spare");
+    fs.symlinkSync(outside, volume + "/x");
+    fs.unlinkSync(volume + "/x");
+  } catch {
+    fs.rmSync(volume + "/x", { recursive: true, force: true });
+  }
+  if (i % 50 === 0) fs.writeFileSync(count, String(i));
+}`;
+
+withMounts("against somebody who exchanges the path all the time, nothing from outside is ever mounted", async () => {
+  const base = tempDir();
+  const [volume, outside, count, target] = ["volume", "outside", "count", "target"].map((name) => join(base, name)) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  mkdirSync(volume, { mode: 0o777 });
+  mkdirSync(join(outside, "in"), { recursive: true });
+  writeFileSync(join(outside, "in/mark"), "outside");
+  writeFileSync(count, "0");
+  const mounter = new Mounter();
+  const attacker = Bun.spawn([process.execPath, "-e", ATTACKER, volume, outside, count], { stderr: "inherit" });
+  try {
+    for (let attempt = 0; attempt < 40 || Number(readFileSync(count, "utf8")) < 500; attempt++) {
+      if (attacker.exitCode !== null) throw new Error("the attacker has ended");
+      try {
+        await bindSubPath(volume, "x/in", target, mounter);
+        // Empty where the directory was made by us, between two of the attacker's moves.
+        const marks = readdirSync(target).map((name) => readFileSync(join(target, name), "utf8"));
+        expect(marks).not.toContain("outside");
+      } catch (error) {
+        if ((error as Error).name === "JestAssertionError") throw error;
+        // refused: a link was there, or the entry was gone, at the moment we looked
+      }
+      expect(statSync(target, { throwIfNoEntry: false })?.ino).not.toBe(statSync(join(outside, "in")).ino);
+    }
+  } finally {
+    attacker.kill("SIGKILL");
+    await attacker.exited;
+  }
+  expect(readdirSync(outside)).toEqual(["in"]);
+  expect(readdirSync(join(outside, "in"))).toEqual(["mark"]);
+});
