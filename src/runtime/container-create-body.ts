@@ -145,7 +145,7 @@ export function toContainerCreateBody(request: ContainerRequest): ContainerCreat
     Healthcheck: { Test: ["NONE"] },
     Labels: toContainerLabels({
       ...request,
-      logPath: toContainerLogPath(request.paths.podLogsDir, pod, container.name, request.restartCount),
+      logPath: toContainerLogPath(request.paths.podLogsDir, pod.metadata, container.name, request.restartCount),
     }),
     HostConfig: toHostConfig(request),
   };

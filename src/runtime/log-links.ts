@@ -1,0 +1,134 @@
+import {
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmdirSync,
+  symlinkSync,
+  unlinkSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { type LoggedPod, toContainerLogLinkName, toContainerLogPath, toPodLogDirName } from "./log-paths.ts";
+
+export interface LogLinksOptions {
+  /** `--pod-logs-dir`, usually /var/log/pods; "" makes no links. */
+  podLogsDir: string;
+  /** Usually /var/log/containers; "" makes none there. */
+  containersLogsDir: string;
+}
+
+/** A container as far as its log goes. */
+export interface LoggedContainer {
+  id: string;
+  name: string;
+  restartCount: number;
+  /** `LogPath` of inspect; "" with a log driver that keeps no file. */
+  engineLogPath: string;
+}
+
+const isErrno = (error: unknown, ...codes: string[]) =>
+  codes.includes((error as { code?: string } | undefined)?.code ?? "");
+
+/**
+ * The symlinks by which log shippers find a container's log (issue 5, item 7):
+ * `<podLogsDir>/<ns>_<pod>_<uid>/<container>/<n>.log` → Docker's json file, and
+ * `<containersLogsDir>/<pod>_<ns>_<container>-<id>.log` → the first link. Nothing but symlinks and directories that are
+ * empty is ever removed, and only what belongs to the pod in question. Every step may be repeated.
+ */
+export class LogLinks {
+  readonly #options: LogLinksOptions;
+
+  constructor(options: LogLinksOptions) {
+    this.#options = options;
+  }
+
+  /** Links the log of a container that was just created. */
+  link(pod: LoggedPod, container: LoggedContainer): void {
+    const path = toContainerLogPath(this.#options.podLogsDir, pod, container.name, container.restartCount);
+    if (!path || !container.engineLogPath) return;
+    replaceSymlink(container.engineLogPath, path);
+    const { containersLogsDir } = this.#options;
+    if (containersLogsDir) {
+      replaceSymlink(path, join(containersLogsDir, toContainerLogLinkName(pod, container.name, container.id)));
+    }
+  }
+
+  /** Removes the links of a container that is removed. */
+  unlink(pod: LoggedPod, container: Pick<LoggedContainer, "id" | "name" | "restartCount">): void {
+    const { podLogsDir, containersLogsDir } = this.#options;
+    const path = toContainerLogPath(podLogsDir, pod, container.name, container.restartCount);
+    if (containersLogsDir) {
+      removeSymlink(join(containersLogsDir, toContainerLogLinkName(pod, container.name, container.id)));
+    }
+    // A container that was made again with the same number has the link now.
+    if (path && readLink(path)?.includes(container.id) !== false) removeSymlink(path);
+  }
+
+  /** Removes everything of a pod that is gone. */
+  removePod(pod: LoggedPod): void {
+    const { podLogsDir, containersLogsDir } = this.#options;
+    if (!podLogsDir) return;
+    const directory = join(podLogsDir, toPodLogDirName(pod));
+    if (containersLogsDir) {
+      for (const name of listDirectory(containersLogsDir)) {
+        const link = join(containersLogsDir, name);
+        if (readLink(link)?.startsWith(`${directory}/`)) removeSymlink(link);
+      }
+    }
+    for (const container of listDirectory(directory)) {
+      const containerDirectory = join(directory, container);
+      for (const name of listDirectory(containerDirectory)) removeSymlink(join(containerDirectory, name));
+      removeEmptyDirectory(containerDirectory);
+    }
+    removeEmptyDirectory(directory);
+  }
+}
+
+/** A reader never finds the name missing: the new link takes the place of the old one in one step. */
+function replaceSymlink(target: string, path: string): void {
+  if (readLink(path) === target) return;
+  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  try {
+    symlinkSync(target, path);
+  } catch (error) {
+    if (!isErrno(error, "EEXIST")) throw error;
+    if (readLink(path) === undefined) throw new Error(`"${path}" is in the way of a log link and is no symlink`);
+    const temporary = join(dirname(path), `.${basename(path).slice(0, 200)}.${process.pid}.tmp`);
+    removeSymlink(temporary);
+    symlinkSync(target, temporary);
+    renameSync(temporary, path);
+  }
+}
+
+/** Target of a symlink; undefined when it is none or nothing. */
+function readLink(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "EINVAL", "ENOTDIR")) return undefined;
+    throw error;
+  }
+}
+
+function removeSymlink(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) unlinkSync(path);
+}
+
+function listDirectory(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch (error) {
+    if (isErrno(error, "ENOENT", "ENOTDIR")) return [];
+    throw error;
+  }
+}
+
+function removeEmptyDirectory(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch (error) {
+    // Somebody keeps a file of their own there.
+    if (!isErrno(error, "ENOENT", "ENOTEMPTY", "EEXIST", "ENOTDIR")) throw error;
+  }
+}

@@ -1,0 +1,95 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { LogLinks } from "../../src/runtime/log-links.ts";
+import { toContainerLogLinkName } from "../../src/runtime/log-paths.ts";
+import { tempDir } from "../support/temp-dir.ts";
+
+const POD = { name: "lblpod-node1", namespace: "my-ns", uid: "u1" };
+const ID = "c".repeat(64);
+const ENGINE_LOG = `/docker/containers/${ID}/${ID}-json.log`;
+
+let podLogsDir: string;
+let containersLogsDir: string;
+let links: LogLinks;
+
+beforeEach(() => {
+  const directory = tempDir();
+  podLogsDir = join(directory, "pods");
+  containersLogsDir = join(directory, "containers");
+  links = new LogLinks({ podLogsDir, containersLogsDir });
+});
+
+const podLink = () => join(podLogsDir, "my-ns_lblpod-node1_u1/first/0.log");
+const containerLink = () => join(containersLogsDir, `lblpod-node1_my-ns_first-${ID}.log`);
+const first = { id: ID, name: "first", restartCount: 0, engineLogPath: ENGINE_LOG };
+
+test("two links, named as the kubelet's (oracle 27)", () => {
+  links.link(POD, first);
+  links.link(POD, first);
+  expect(readlinkSync(podLink())).toBe(ENGINE_LOG);
+  expect(readlinkSync(containerLink())).toBe(podLink());
+});
+
+test("a container made again takes the link over, and keeps it when the old one is removed", () => {
+  const again = { ...first, id: "d".repeat(64), engineLogPath: `/docker/containers/${"d".repeat(64)}/x.log` };
+  links.link(POD, first);
+  links.link(POD, again);
+  links.unlink(POD, first);
+  expect(readlinkSync(podLink())).toBe(again.engineLogPath);
+  expect(existsSync(containerLink())).toBe(false);
+  expect(readdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"))).toEqual(["0.log"]);
+  expect(readdirSync(containersLogsDir)).toEqual([`lblpod-node1_my-ns_first-${again.id}.log`]);
+});
+
+test("the links of a removed container go, those of the others stay", () => {
+  links.link(POD, first);
+  links.link(POD, { ...first, id: "e".repeat(64), restartCount: 1 });
+  links.unlink(POD, first);
+  links.unlink(POD, first);
+  expect(readdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"))).toEqual(["1.log"]);
+  expect(readdirSync(containersLogsDir)).toHaveLength(1);
+});
+
+describe("a pod that is gone", () => {
+  test("leaves nothing, other pods keep theirs", () => {
+    const other = { name: "lblpod-node1", namespace: "my-ns", uid: "u12" };
+    links.link(POD, first);
+    links.link(other, { ...first, id: "f".repeat(64) });
+    symlinkSync("/elsewhere", join(containersLogsDir, "foreign.log"));
+    links.removePod(POD);
+    links.removePod(POD);
+    expect(readdirSync(podLogsDir)).toEqual(["my-ns_lblpod-node1_u12"]);
+    expect(readdirSync(containersLogsDir).sort()).toEqual([
+      "foreign.log",
+      `lblpod-node1_my-ns_first-${"f".repeat(64)}.log`,
+    ]);
+  });
+
+  test("a file that somebody put there stays", () => {
+    links.link(POD, first);
+    writeFileSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first/mine.txt"), "");
+    links.removePod(POD);
+    expect(readdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"))).toEqual(["mine.txt"]);
+  });
+});
+
+test("a real file is not overwritten by a link", () => {
+  mkdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"), { recursive: true });
+  writeFileSync(podLink(), "");
+  expect(() => links.link(POD, first)).toThrow("is in the way of a log link");
+});
+
+test("without directories, or without a log file, there are no links", () => {
+  new LogLinks({ podLogsDir: "", containersLogsDir }).link(POD, first);
+  new LogLinks({ podLogsDir: "", containersLogsDir }).removePod(POD);
+  links.link(POD, { ...first, engineLogPath: "" });
+  expect(existsSync(podLogsDir)).toBe(false);
+  expect(existsSync(containersLogsDir)).toBe(false);
+});
+
+test("the name in the containers directory is cut to what a file name may be long", () => {
+  const name = toContainerLogLinkName({ name: "n".repeat(200) }, "c", ID);
+  expect(name).toHaveLength(255);
+  expect(name).toEndWith(".log");
+});
