@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { type CgroupHierarchy, PodCgroups, type PodCgroupsOptions } from "../../src/host/pod-cgroups.ts";
 import { type CgroupLimits, toCgroupPlan, toPodCgroupName } from "../../src/plan/pod-cgroup.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
 
 const LIMITS: CgroupLimits = {
   cpuShares: 512,

@@ -3,7 +3,9 @@ import { existsSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFil
 import { join } from "node:path";
 import { LogLinks } from "../../src/runtime/log-links.ts";
 import { toContainerLogLinkName } from "../../src/runtime/log-paths.ts";
-import { tempDir } from "../support/temp-dir.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
 
 const POD = { name: "lblpod-node1", namespace: "my-ns", uid: "u1" };
 const ID = "c".repeat(64);
