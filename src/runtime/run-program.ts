@@ -23,16 +23,19 @@ export interface RunProgramOptions {
 export async function runProgram(argv: readonly string[], options: RunProgramOptions): Promise<ProgramOutcome> {
   options.signal?.throwIfAborted();
   const name = argv[0] ?? "";
+  // Bun.spawn would look it up in the PATH that this process began with.
+  const path = name.includes("/") ? name : Bun.which(name, { PATH: process.env.PATH ?? "" });
+  if (path === null) throw new Error(`${name} is not to be found in PATH`);
   let child: Bun.Subprocess<Uint8Array, "pipe", "pipe">;
   try {
-    child = Bun.spawn([...argv], {
+    child = Bun.spawn([path, ...argv.slice(1)], {
       stdin: new TextEncoder().encode(options.input),
       stdout: "pipe",
       stderr: "pipe",
       timeout: options.timeoutMs,
       killSignal: "SIGKILL",
       maxBuffer: options.maxBytes,
-      ...(options.env ? { env: { ...process.env, ...options.env } } : {}),
+      env: { ...process.env, ...options.env },
     }) as Bun.Subprocess<Uint8Array, "pipe", "pipe">;
   } catch (cause) {
     throw new Error(`${name} cannot be run: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
