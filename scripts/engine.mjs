@@ -49,8 +49,9 @@ async function waitUntilAnswers(endpoint, limitMs, isHopeless = () => false) {
 function dockerdOf(pidFile) {
   try {
     const pid = Number(readFileSync(pidFile, "utf8").trim());
-    // A pid may have been given to another program since.
-    if (pid > 0 && readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "dockerd") return pid;
+    // A pid may have been given to another program since; a zombie (Z) is one that nobody reaped.
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    if (/^Name:\s+dockerd$/m.test(status) && !/^State:\s+[ZX]/m.test(status)) return pid;
   } catch {
     // No such file, or nobody with that pid.
   }
@@ -142,6 +143,7 @@ export async function ensureEngine() {
     step("engine", "none on this machine: installing Debian's docker.io (apt-get)");
     // Without the apparmor tools the engine cannot start a container on a kernel with AppArmor.
     await aptInstall(["docker.io", "apparmor", "ca-certificates"]);
+    if (!findProgram("dockerd")) throw new CannotGoOn("docker.io is installed, but there is no dockerd on the PATH.");
   }
   const startedHere = !(await startedByTheSystem());
   const version = startedHere
