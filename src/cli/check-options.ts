@@ -1,11 +1,14 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Origins } from "./run-options.ts";
 
+export type Purpose = "run" | "show";
+
 /** Rules between options, and of one option that its kind cannot tell. Source: kubelet's ValidateKubeletConfiguration. */
 export function checkOptions(
   options: KubeletOptions,
   origins: Origins,
   positionals: readonly string[],
+  purpose: Purpose,
 ): { warnings: string[]; errors: string[] } {
   const warnings: string[] = [];
   const errors: string[] = [];
@@ -63,7 +66,8 @@ export function checkOptions(
     errors.push(`--runonce serves no ports: leave enableServer${at("enableServer")} away`);
   }
   if (!options.runOnce && positionals.includes("-")) errors.push("standard input (-) is read once: add --runonce");
-  if (!options.runOnce && origins.output.startsWith("--")) warnings.push("--output has no effect without --runonce");
+  if (purpose === "run" && !options.runOnce && origins.output.startsWith("--"))
+    warnings.push("--output has no effect without --runonce");
   if (!options.runOnce && origins.runOnceTimeoutMs.startsWith("--")) {
     warnings.push("--timeout has no effect without --runonce");
   }

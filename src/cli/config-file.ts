@@ -1,11 +1,9 @@
 import { isMap, isScalar, LineCounter, type Node, type ParsedNode, parseAllDocuments, type YAMLMap } from "yaml";
 import { nearestName } from "../model/nearest-name.ts";
+import { CONFIG_API_VERSION, CONFIG_KIND } from "./config-kind.ts";
 import type { Setting } from "./flags.ts";
 import type { OptionRow } from "./option-row.ts";
 import { OPTION_TABLE, ROW_BY_FIELD } from "./option-table.ts";
-
-export const CONFIG_KIND = "KubeletConfiguration";
-export const CONFIG_API_VERSION = "kubelet.config.k8s.io/v1beta1";
 
 /** What one configuration file sets. Messages start with `file:line:column:`. */
 export interface ConfigFile {
@@ -126,8 +124,12 @@ function readOption(row: OptionRow, field: string, value: unknown, at: string, w
   const counts = row.zeroCounts || field.startsWith("kubeletTs.");
   if (!counts && isZero(value)) return;
   const parsed = row.kind.fromField(value);
-  if ("problem" in parsed) walk.result.errors.push(`${at}: ${field}: ${parsed.problem}`);
-  else walk.result.settings.push({ row, value: parsed.value, origin: at.replace(/:\d+$/, "") });
+  if ("problem" in parsed) {
+    walk.result.errors.push(`${at}: ${field}: ${parsed.problem}`);
+    return;
+  }
+  if (parsed.warning) walk.result.warnings.push(`${at}: ${field}: ${parsed.warning}`);
+  walk.result.settings.push({ row, value: parsed.value, origin: at.replace(/:\d+$/, "") });
 }
 
 /** What Go writes for a field nobody set. Booleans are left out: all that are on by default are pointers upstream. */

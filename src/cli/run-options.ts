@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS, type EvictionThreshold, type KubeletOptions } from "../model/kubelet-options.ts";
-import { checkOptions } from "./check-options.ts";
+import { checkOptions, type Purpose } from "./check-options.ts";
 import { featureGateWarnings } from "./feature-gates.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
 import type { OptionRow } from "./option-row.ts";
@@ -27,9 +27,14 @@ const UNSET = "default";
 /**
  * Defaults < configuration file < drop-ins (by name) < flags (S195, M18). Reads the files `--config` and `--config-dir`
  * name; `--config` that names a directory or a manifest adds a manifest path instead (S190).
+ * @param purpose `show`: the options are only looked at, so what makes sense with --runonce alone is no mistake.
  * @param cwd relative paths of flags start here; those in a file start beside the file, as upstream.
  */
-export async function resolveOptions(argv: readonly string[], cwd: string = process.cwd()): Promise<ResolvedOptions> {
+export async function resolveOptions(
+  argv: readonly string[],
+  cwd: string = process.cwd(),
+  purpose: Purpose = "run",
+): Promise<ResolvedOptions> {
   const line = parseCommandLine(argv);
   const warnings = [...line.warnings];
   const errors = [...line.errors];
@@ -40,7 +45,7 @@ export async function resolveOptions(argv: readonly string[], cwd: string = proc
   const { options, origins } = layOver(files.settings, flags, files.found);
   warnings.push(...featureGateWarnings(options.featureGates));
   const positionals = line.positionals.map((name) => (isUrl(name) || name === "-" ? name : resolve(cwd, name)));
-  const checked = checkOptions(options, origins, positionals);
+  const checked = checkOptions(options, origins, positionals, purpose);
   return {
     options,
     origins,
@@ -170,7 +175,10 @@ function layOver(
 
 /** Defaults that follow from what was set. */
 function derive(options: KubeletOptions, origins: Record<string, string>): void {
-  if (origins.readOnlyAddress === UNSET && origins.address !== UNSET) options.readOnlyAddress = options.address;
+  if (origins.readOnlyAddress === UNSET && origins.address !== UNSET) {
+    options.readOnlyAddress = options.address;
+    origins.readOnlyAddress = origins.address!;
+  }
   if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
   options.hostnameOverride = options.hostnameOverride.trim().toLowerCase();
   if (options.mergeDefaultEvictionSettings && origins.evictionHard !== UNSET) {

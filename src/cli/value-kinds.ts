@@ -5,7 +5,7 @@ import type { EvictionSignal, EvictionThreshold, NodeTaint, SecretHeader } from 
 import { maskUrl } from "../model/mask-url.ts";
 
 /** A value that was read, or what is wrong with it, to be put behind the name of the flag or field. */
-export type Parsed<T> = { value: T } | { problem: string };
+export type Parsed<T> = { value: T; warning?: string } | { problem: string };
 
 /** How the values of one kind are written: on the command line, in the configuration file, in the documentation. */
 export interface ValueKind<T> {
@@ -142,9 +142,13 @@ export function listOf(
   };
 }
 
+/** As upstream's field, which holds one string; ours may hold a list. */
+const oneOrList = (values: readonly string[]): unknown => (values.length < 2 ? (values[0] ?? "") : [...values]);
+
 /** Paths may hold commas: each flag is one path. */
 export const pathList: ValueKind<readonly string[]> = {
   ...listOf("path"),
+  toField: oneOrList,
   fromText: (value) => ({ value: value === "" ? [] : [value] }),
   completes: "file",
 };
@@ -163,7 +167,7 @@ export const urlList: ValueKind<readonly string[]> = {
     const problem = checkUrl(value);
     return problem ? { problem } : { value: [value] };
   },
-  toField: (value) => value.map(maskUrl),
+  toField: (value) => oneOrList(value.map(maskUrl)),
   toText: (value) => value.map(maskUrl).join(","),
 };
 

@@ -73,6 +73,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
   option({
     flag: "eviction-hard",
     field: "evictionHard",
+    zeroCounts: true,
     option: "evictionHard",
     kind: thresholds("<"),
     subject: "Disk and memory pressure",

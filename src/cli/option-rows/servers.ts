@@ -10,6 +10,7 @@ import {
   MAX_INT32,
   oneOf,
   port,
+  type ValueKind,
 } from "../value-kinds.ts";
 
 const WEBHOOK = "token webhooks need an API server";
@@ -249,15 +250,16 @@ export const SERVER_ROWS: readonly FlagRow[] = [
   ]),
 ];
 
-function authorizationMode() {
+/** Files of clusters ask for Webhook: they must still be read, but nobody gets in by a check that cannot be made. */
+function authorizationMode(): ValueKind<"AlwaysAllow" | "AlwaysDeny"> {
   const kind = oneOf("AlwaysAllow", "AlwaysDeny");
-  const explain = (value: unknown) =>
-    value === "Webhook"
-      ? { problem: "Webhook needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny" }
-      : undefined;
+  const way = "needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny";
   return {
     ...kind,
-    fromText: (value: string) => explain(value) ?? kind.fromText(value),
-    fromField: (value: unknown) => explain(value) ?? kind.fromField(value),
+    fromText: (value) => (value === "Webhook" ? { problem: `Webhook ${way}` } : kind.fromText(value)),
+    fromField: (value) =>
+      value === "Webhook"
+        ? { value: "AlwaysDeny", warning: `Webhook ${way}; every request is denied` }
+        : kind.fromField(value),
   };
 }
