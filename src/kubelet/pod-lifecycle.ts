@@ -14,13 +14,13 @@ import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { remainingGraceSeconds } from "../plan/grace-period.ts";
-import { formatHostNetworkHosts, formatManagedHosts } from "../plan/hosts-file.ts";
+import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
 import type { ContainerRequest } from "../runtime/container-create-body.ts";
 import type { DockerPods } from "../runtime/docker-pods.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
 import type { Owner } from "../runtime/labels.ts";
-import type { EngineGate } from "./engine-gate.ts";
+import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
 export interface PodVolumes {
@@ -91,9 +91,12 @@ export interface PodLifecycleDeps {
   hooks: PodHooks;
   cgroups: PodCgroups;
   logLinks: ContainerLogLinks;
-  gate: EngineGate;
+  /** More at a time would only queue up inside the engine. */
+  gate: ConcurrencyLimit;
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
   ensurePauseImage: (signal: AbortSignal) => Promise<string>;
+  /** Writes the pod's /etc/hosts and says where it is. */
+  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => string;
   /** The last bytes of a container's log, for its termination message. */
   readLogTail: (id: ContainerId, signal: AbortSignal) => Promise<string>;
   /** What of file and log becomes the message. */
@@ -127,14 +130,8 @@ export class PodLifecycle implements PodServices {
     const image = await this.#deps.ensurePauseImage(signal);
     const { dns, warnings } = this.#dnsOf(pod);
     for (const warning of warnings) recorder.record(identityOf(pod), warning);
-    const sandbox = await gate.pass(
-      () =>
-        pods.startSandbox(
-          { pod, attempt, image, hash: sandboxHash, engine: engine(), owner, settings: options },
-          signal,
-        ),
-      signal,
-    );
+    const sandboxRequest = { pod, attempt, image, hash: sandboxHash, engine: engine(), owner, settings: options };
+    const sandbox = await gate.run(signal, () => pods.startSandbox(sandboxRequest, signal));
     if (!this.#hasEngineDns(pod)) this.#writeResolvConf(pod, sandbox.resolvConfPath, dns);
     return sandbox.id;
   }
@@ -162,7 +159,7 @@ export class PodLifecycle implements PodServices {
     if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not looked for`);
     await this.#setUpVolumes(pod, request.objects, signal);
     const body = await this.#toContainerRequest(request, image, signal);
-    return gate.pass(async () => {
+    return gate.run(signal, async () => {
       const id = await pods.createContainer(body, signal);
       onCreated(id);
       const tell = (reason: string, message: string) =>
@@ -172,7 +169,7 @@ export class PodLifecycle implements PodServices {
       tell("Started", `Started container ${container.name}`);
       logLinks.create(pod, container.name, restartCount, id);
       return id;
-    }, signal);
+    });
   }
 
   async runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void> {
@@ -417,18 +414,9 @@ export class PodLifecycle implements PodServices {
   }
 
   #writeHostsFile(pod: Pod, podIps: readonly string[]): string | undefined {
-    const { hostAliases, hostNetwork } = pod.spec;
     const names = computePodHostname(pod, this.#deps.options.clusterDomain);
-    if ("problem" in names || (!hostNetwork && podIps.length === 0)) return undefined;
-    const text = hostNetwork
-      ? formatHostNetworkHosts(readIfThere("/etc/hosts") ?? "", hostAliases)
-      : formatManagedHosts(podIps, names, hostAliases);
-    const path = join(this.#podDir(pod.metadata.uid ?? ""), "etc-hosts");
-    if (readIfThere(path) === text) return path;
-    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-    // In place: running containers of the pod hold the file, not its name.
-    writeFileSync(path, text, { mode: 0o644 });
-    return path;
+    if ("problem" in names || (!pod.spec.hostNetwork && podIps.length === 0)) return undefined;
+    return this.#deps.writeHostsFile(pod, podIps, names);
   }
 
   #makeTerminationLog(pod: Pod, container: Container, restartCount: number): string | undefined {

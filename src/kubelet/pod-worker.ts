@@ -40,7 +40,8 @@ export interface Completion {
 
 /** The prober as a worker sees it. */
 export interface PodProbes {
-  update(pod: Pod, snapshot: PodSnapshot): void;
+  /** @param heldBack containers whose postStart hook is not over: no probe looks at them yet */
+  update(pod: Pod, snapshot: PodSnapshot, heldBack: ReadonlySet<string>): void;
   remove(uid: string): void;
   states(uid: string): ReadonlyMap<string, ContainerProbeState>;
 }
@@ -197,7 +198,7 @@ export class PodWorker {
     if (plan.end && !this.#end) this.#noteEnd(plan.end);
     // The status of a pod that ended is written once more when the last container is at rest; then it is remembered.
     for (const action of plan.actions) this.#perform(action, wanted);
-    if (!this.#end) this.#deps.probes.update(wanted.pod, snapshot);
+    if (!this.#end) this.#deps.probes.update(wanted.pod, snapshot, this.#memory.postStartPending);
     this.#refreshVolumes(wanted, snapshot);
     this.#publish(wanted, snapshot, plan);
     this.#recheckAt(plan.recheckAtMs);

@@ -1,0 +1,287 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DockerClient } from "../docker/docker-client.ts";
+import { mayLowerOomScores, readNodeInfo, readNodeName } from "../host/node-info.ts";
+import { StateFile } from "../host/state-file.ts";
+import { Completions } from "../kubelet/completions.ts";
+import { ConcurrencyLimit } from "../kubelet/concurrency-limit.ts";
+import { Kubelet } from "../kubelet/kubelet.ts";
+import { PodLifecycle } from "../kubelet/pod-lifecycle.ts";
+import type { Completion } from "../kubelet/pod-worker.ts";
+import { ProbeManager } from "../kubelet/probe-manager.ts";
+import { toWantedPod } from "../kubelet/to-wanted.ts";
+import { readManifest } from "../manifest/read-manifest.ts";
+import type { Clock } from "../model/clock.ts";
+import type { DesiredState } from "../model/desired-pod.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import type { ContainerExec } from "../model/prober.ts";
+import { HostProber } from "../probes/host-prober.ts";
+import { runLifecycleHook } from "../probes/lifecycle-hook.ts";
+import { CredentialProviders } from "../runtime/credential-provider.ts";
+import { DockerPods } from "../runtime/docker-pods.ts";
+import { DockerRuntime } from "../runtime/docker-runtime.ts";
+import { DockerVolumeEngine } from "../runtime/docker-volume-engine.ts";
+import { readEngineInfo } from "../runtime/engine-info.ts";
+import { ImageCredentials } from "../runtime/image-credentials.ts";
+import { ImageManager } from "../runtime/image-manager.ts";
+import { computeRootHash, LABEL, type Owner } from "../runtime/labels.ts";
+import { ensurePauseImage } from "../runtime/pause-image.ts";
+import { findPodRefusal } from "../runtime/pod-refusal.ts";
+import type { ImageProgress } from "../runtime/pull-progress.ts";
+import { buildFeed } from "../sources/build-sources.ts";
+import type { DesiredStateFeed } from "../sources/desired-state-feed.ts";
+import { proxyFor } from "../sources/proxy.ts";
+import type { ImageNames } from "../status/container-status.ts";
+import { canMount, Mounter } from "../volumes/mounter.ts";
+import { writeHostsFile } from "../volumes/network-files.ts";
+import { VolumeManager } from "../volumes/volume-manager.ts";
+import { buildInfo } from "./version.ts";
+
+export interface AssembleInput {
+  options: KubeletOptions;
+  /** Manifests given as arguments: absolute paths, URLs, `-`. */
+  manifests: readonly string[];
+  /** As the process was started with it. */
+  environment: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+  onPullProgress?: (progress: ImageProgress) => void;
+}
+
+/** Everything that makes a kubelet, put together but not yet running. */
+export interface AssembledKubelet {
+  nodeName: string;
+  owner: Owner;
+  client: DockerClient;
+  kubelet: Kubelet;
+  feed: DesiredStateFeed;
+  images: ImageManager;
+  volumes: VolumeManager;
+  probes: ProbeManager;
+  /** What the engine can do; known once {@link AssembledKubelet.connect} has resolved. */
+  engine: () => EngineInfo;
+  /** One try to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError */
+  connect: (signal: AbortSignal) => Promise<void>;
+}
+
+/** As many creates and starts as keep an engine busy; more only make each of them slower. */
+const ENGINE_WIDTH = 8;
+const RELIST_PERIOD_MS = 60_000;
+const LOG_TAIL_LINES = 80;
+
+/** The one place where parts meet. Touches the disk (root directory, state files), not yet the engine. */
+export async function assembleKubelet(input: AssembleInput): Promise<AssembledKubelet> {
+  const { options, clock, logger, recorder } = input;
+  mkdirSync(options.rootDir, { recursive: true, mode: 0o750 });
+  const nodeName = readNodeName(options.hostnameOverride);
+  const node: NodeInfo = readNodeInfo(nodeName, options.nodeIp);
+  const owner: Owner = { nodeName, rootHash: computeRootHash(options.rootDir) };
+  const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, input.environment), {
+    schedule: (ms, callback) => clock.schedule(ms, callback),
+  });
+  let engineInfo: EngineInfo | undefined;
+  const engine = () => {
+    if (!engineInfo) throw new Error("the Docker engine has not answered yet");
+    return engineInfo;
+  };
+
+  const images = new ImageManager({
+    client,
+    clock,
+    logger,
+    recorder,
+    credentials: new ImageCredentials({
+      rootDir: options.rootDir,
+      homeDir: input.environment.HOME ?? "",
+      logger,
+      ...(options.imageCredentialProviderConfig && {
+        providers: CredentialProviders.fromFile(
+          options.imageCredentialProviderConfig,
+          options.imageCredentialProviderBinDir,
+          clock,
+          logger,
+        ),
+      }),
+    }),
+    limits: {
+      maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
+      perSecond: options.registryPullQps,
+      burst: options.registryBurst,
+    },
+    progressDeadlineMs: options.imagePullProgressDeadlineMs,
+    onProgress: input.onPullProgress,
+  });
+
+  const mounter = new Mounter();
+  const mounting = await canMount(options.rootDir, mounter);
+  if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
+  const volumes = new VolumeManager({
+    rootDir: options.rootDir,
+    node,
+    clock,
+    logger,
+    engine: new DockerVolumeEngine(client, images),
+    ...(mounting.ok && { mounter }),
+    ownerLabels: { [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash },
+  });
+
+  const exec: ContainerExec = {
+    async exec(containerId, argv, { timeoutMs, maxOutputBytes, signal }) {
+      const outcome = await client.exec(containerId, argv, { timeoutMs, maxOutputBytes, signal });
+      return { exitCode: outcome.exitCode ?? 137, output: outcome.output, timedOut: outcome.timedOut };
+    },
+  };
+  const version = buildInfo.version.split(".").slice(0, 2).join(".");
+
+  const trouble = (message: string) => logger.warn(message);
+  const imageNames = new Map<string, ImageNames>();
+  const lifecycle = new PodLifecycle({
+    clock,
+    logger,
+    recorder,
+    options,
+    owner,
+    node: () => node,
+    engine,
+    pods: new DockerPods({ client, owner, random: Math.random }),
+    images,
+    volumes,
+    hooks: {
+      run: (handler, { container, pod, podIp }, signal) =>
+        runLifecycleHook(
+          handler,
+          {
+            containerId: container.id,
+            containerName: container.name,
+            ports: container.ports ?? [],
+            podIp,
+            podName: pod.name,
+            podUid: pod.uid,
+            namespace: pod.namespace,
+          },
+          { exec, clock, version },
+          signal,
+        ),
+    },
+    cgroups: { ensure: () => {}, remove: () => {} },
+    logLinks: { create: () => {}, removeContainer: () => {}, removePod: () => {} },
+    gate: new ConcurrencyLimit(ENGINE_WIDTH),
+    ensurePauseImage: shareUntilDone((signal) =>
+      ensurePauseImage(
+        client,
+        {
+          override: options.podInfraContainerImage || undefined,
+          pull: async (reference) => void (await images.pull(reference, signal)),
+        },
+        signal,
+      ),
+    ),
+    writeHostsFile: (pod, podIps, names) =>
+      writeHostsFile(volumes.directories(pod.metadata.uid ?? ""), pod, { podIps, names }),
+    readLogTail: async (id, signal) => {
+      const pieces: string[] = [];
+      const decoder = new TextDecoder();
+      for await (const { data } of client.containerLogs(id, { tail: LOG_TAIL_LINES, signal })) {
+        pieces.push(decoder.decode(data, { stream: true }));
+      }
+      return pieces.join("");
+    },
+    toTerminationMessage: async ({ policy, exitCode, file, readLog }) => {
+      if (file) return file.slice(0, 4096);
+      return policy === "FallbackToLogsOnError" && exitCode !== 0 ? (await readLog()).slice(-2048) : "";
+    },
+  });
+
+  let kubelet: Kubelet | undefined;
+  const probes = new ProbeManager({
+    clock,
+    logger,
+    recorder,
+    prober: new HostProber({ exec, clock, version }),
+    random: Math.random,
+    hostIp: () => node.ip,
+    onChange: (uid) => kubelet?.worker(uid)?.wake(),
+  });
+  const completions = new StateFile<Record<string, Completion>>(
+    join(options.rootDir, "state", `completions-${owner.rootHash}-${nodeName}.json`),
+    1,
+    trouble,
+  );
+  kubelet = new Kubelet({
+    clock,
+    logger,
+    recorder,
+    runtime: new DockerRuntime(client, owner, clock),
+    services: lifecycle,
+    probes,
+    hostIp: () => node.ip,
+    imageNames,
+    learnImage: async (imageId) => {
+      const image = await images.imageStatus(imageId);
+      const [tag] = image?.repoTags ?? [];
+      const [digest] = image?.repoDigests ?? [];
+      imageNames.set(imageId, { ...(tag && { tag }), ...(digest && { digest }) });
+    },
+    toWanted: (desired, objects) => {
+      const refusal = findPodRefusal({ pod: desired.pod, engine: engine(), settings: options });
+      if (refusal) throw new Error(refusal.message);
+      return toWantedPod(desired, objects as DesiredState, options);
+    },
+    admit: () => new Map(),
+    conflict: () => false,
+    completions: new Completions(completions),
+    relistPeriodMs: RELIST_PERIOD_MS,
+  });
+
+  const feed = buildFeed({
+    options,
+    manifests: input.manifests,
+    nodeName,
+    read: (bytes, file, source) =>
+      readManifest(bytes, {
+        file,
+        nodeName,
+        source,
+        strictness: options.validate,
+        allowPrivileged: options.allowPrivileged,
+      }),
+    clock,
+    logger,
+    random: Math.random,
+    proxyFor: (url) => proxyFor(url, input.environment),
+  });
+
+  return {
+    nodeName,
+    owner,
+    client,
+    kubelet,
+    feed,
+    images,
+    volumes,
+    probes,
+    engine,
+    connect: async (signal) => {
+      await client.connect({ signal });
+      engineInfo = await readEngineInfo(client, mayLowerOomScores(), signal);
+      if (!engineInfo.negativeOomScores) {
+        logger.warn("The kernel refuses negative OOM scores here (no CAP_SYS_RESOURCE): containers get 0 instead");
+      }
+    },
+  };
+}
+
+/** Many who need the same thing at a time wait for one piece of work; the next after its end starts anew. */
+function shareUntilDone<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
+  let current: Promise<T> | undefined;
+  return (signal) => {
+    current ??= work(signal).finally(() => {
+      current = undefined;
+    });
+    return current;
+  };
+}

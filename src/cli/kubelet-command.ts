@@ -1,0 +1,206 @@
+import { claimRoot } from "../host/single-instance.ts";
+import { SystemClock } from "../host/system-clock.ts";
+import type { DesiredState } from "../model/desired-pod.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import { computeRootHash } from "../runtime/labels.ts";
+import { describeFinding } from "../sources/source-set.ts";
+import { type AssembledKubelet, assembleKubelet } from "./assemble-kubelet.ts";
+import { createLogger, wantsColor } from "./log.ts";
+import { type RunOnceResult, waitForPods } from "./run-once.ts";
+import { RunOnceReport } from "./run-once-report.ts";
+import { resolveOptions } from "./run-options.ts";
+import { versionLine } from "./version.ts";
+
+/** Exit codes of every command. */
+export const EXIT = { done: 0, failed: 1, badInput: 2 } as const;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Pauses between two tries to reach an engine that is not there yet. */
+const CONNECT_RETRY_MS = 1000;
+
+/** `kubelet-ts [flags] [manifest…]`: the kubelet itself. @returns the exit code */
+export async function runKubelet(argv: readonly string[]): Promise<number> {
+  const resolved = await resolveOptions(argv);
+  const { options } = resolved;
+  if (resolved.request === "version") {
+    process.stdout.write(`${versionLine()}\n`);
+    return EXIT.done;
+  }
+  if (resolved.errors.length > 0) {
+    for (const message of resolved.errors) process.stderr.write(`kubelet-ts: ${message}\n`);
+    process.stderr.write("Try 'kubelet-ts --help'.\n");
+    return EXIT.badInput;
+  }
+  const logger = createLogger({
+    verbosity: options.verbosity,
+    format: options.logFormat,
+    logDir: options.logDir,
+    logToStderr: options.logToStderr,
+    writeStderr: (line) => void process.stderr.write(line),
+    color: wantsColor(process.env, process.stderr.isTTY === true),
+    now: () => new Date(),
+  });
+  for (const message of resolved.warnings) logger.warn(message);
+  const environment = forgetProxies();
+
+  const release = await claimRoot(computeRootHash(options.rootDir));
+  if (!release) {
+    logger.error(`Another kubelet-ts works on "${options.rootDir}"; give this one a --root-dir of its own`);
+    return EXIT.failed;
+  }
+  try {
+    const stop = stopOnSignals(logger);
+    return options.runOnce
+      ? await runOnce(options, resolved.positionals, environment, logger, stop)
+      : await runForEver(options, resolved.positionals, environment, logger, stop);
+  } catch (error) {
+    logger.error((error as Error).message);
+    return EXIT.failed;
+  } finally {
+    release();
+  }
+}
+
+async function runForEver(
+  options: KubeletOptions,
+  manifests: readonly string[],
+  environment: Environment,
+  logger: Logger,
+  stop: AbortSignal,
+): Promise<number> {
+  const clock = new SystemClock();
+  const recorder = { record: () => {} };
+  const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
+  logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
+  await connectPatiently(parts, clock, logger, stop);
+  if (!stop.aborted) {
+    void parts.images.run(stop);
+    parts.feed.onChange((state, { isComplete }) => parts.kubelet.setDesired(state, isComplete));
+    parts.feed.start();
+    parts.kubelet.start();
+    await aborted(stop);
+  }
+  parts.kubelet.stop();
+  parts.probes.stop();
+  await parts.feed.stop();
+  logger.info("Stopped; pods go on running");
+  return EXIT.done;
+}
+
+async function runOnce(
+  options: KubeletOptions,
+  manifests: readonly string[],
+  environment: Environment,
+  logger: Logger,
+  stop: AbortSignal,
+): Promise<number> {
+  const clock = new SystemClock();
+  const out = process.stderr;
+  const report = new RunOnceReport({
+    write: (text) => void out.write(text),
+    isTerminal: out.isTTY === true && options.output === "text" && process.env.TERM !== "dumb",
+    color: wantsColor(process.env, out.isTTY === true),
+    columns: () => out.columns || 80,
+  });
+  const recorder = { record: () => {} };
+  const onPullProgress = report.pull.bind(report);
+  const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder, onPullProgress });
+  const read = await parts.feed.readOnce(stop);
+  for (const failure of read.failures) logger.error(failure);
+  for (const finding of read.findings) {
+    if (finding.severity === "error") logger.error(describeFinding(finding));
+    else logger.warn(describeFinding(finding));
+  }
+  const hasBadInput = read.failures.length > 0 || read.findings.some(({ severity }) => severity === "error");
+  if (read.state.pods.length === 0) {
+    if (!hasBadInput) logger.error("There is no pod in what was given; nothing was started");
+    return EXIT.badInput;
+  }
+  await parts.connect(stop);
+  void parts.images.run(stop);
+  const results = await startAndWait(parts, read.state, options, clock, report, stop);
+  report.finish(options.output === "text" ? results : []);
+  if (options.output !== "text") process.stdout.write(`${JSON.stringify(toJson(results), null, 2)}\n`);
+  if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
+  return hasBadInput ? EXIT.badInput : EXIT.done;
+}
+
+async function startAndWait(
+  { kubelet, probes }: AssembledKubelet,
+  state: DesiredState,
+  options: KubeletOptions,
+  clock: SystemClock,
+  report: RunOnceReport,
+  signal: AbortSignal,
+): Promise<RunOnceResult[]> {
+  // Never complete: a run-once starts pods, it does not sweep away those of others.
+  kubelet.setDesired(state, false);
+  kubelet.start();
+  try {
+    const onProgress = report.progress.bind(report);
+    return await waitForPods({ kubelet, clock, timeoutMs: options.runOnceTimeoutMs, onProgress, signal });
+  } finally {
+    kubelet.stop();
+    probes.stop();
+  }
+}
+
+const toJson = (results: readonly RunOnceResult[]) => ({
+  pods: results.map(({ pod, verdict }) => ({
+    namespace: pod.metadata.namespace,
+    name: pod.metadata.name,
+    ok: verdict.state !== "failed",
+    message: verdict.message,
+    status: pod.status,
+  })),
+});
+
+/** The engine may come up after us: said once, tried each second. */
+async function connectPatiently(
+  parts: AssembledKubelet,
+  clock: SystemClock,
+  logger: Logger,
+  stop: AbortSignal,
+): Promise<void> {
+  for (let said = ""; !stop.aborted; ) {
+    try {
+      return await parts.connect(stop);
+    } catch (error) {
+      if (stop.aborted) return;
+      const { message } = error as Error;
+      if (message !== said) logger.error(message);
+      said = message;
+      await clock.sleep(CONNECT_RETRY_MS, stop).catch(() => {});
+    }
+  }
+}
+
+/** SIGTERM and SIGINT end us, not the pods. */
+function stopOnSignals(logger: Logger): AbortSignal {
+  const stop = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.on(name, () => {
+      logger.debug(`${name}: stopping`);
+      stop.abort(new Error(`stopped by ${name}`));
+    });
+  }
+  return stop.signal;
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+
+/** Bun's fetch obeys these for every address, also for pods. @returns the environment as it was, for the URL source */
+function forgetProxies(): Environment {
+  const before = { ...process.env };
+  for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
+    delete process.env[name];
+    delete process.env[name.toLowerCase()];
+  }
+  return before;
+}
