@@ -16,16 +16,13 @@ export interface LogLinksOptions {
   podLogsDir: string;
   /** Usually /var/log/containers; "" makes none there. */
   containersLogsDir: string;
+  /** Where the engine keeps the log of a container; "" when it keeps no file. */
+  engineLogPath(containerId: string): string;
 }
 
-/** A container as far as its log goes. */
-export interface LoggedContainer {
-  id: string;
-  name: string;
-  restartCount: number;
-  /** `LogPath` of inspect; "" with a log driver that keeps no file. */
-  engineLogPath: string;
-}
+/** Where an engine with json-file logs keeps them; looking would cost an inspect per container. */
+export const toEngineLogPath = (dockerRootDir: string, containerId: string) =>
+  join(dockerRootDir, "containers", containerId, `${containerId}-json.log`);
 
 const isErrno = (error: unknown, ...codes: string[]) =>
   codes.includes((error as { code?: string } | undefined)?.code ?? "");
@@ -44,18 +41,19 @@ export class LogLinks {
   }
 
   /** Links the log of a container that was just created. */
-  link(pod: LoggedPod, container: LoggedContainer): void {
-    const path = toContainerLogPath(this.#options.podLogsDir, pod, container.name, container.restartCount);
-    if (!path || !container.engineLogPath) return;
-    replaceSymlink(container.engineLogPath, path);
-    const { containersLogsDir } = this.#options;
+  create(pod: { metadata: LoggedPod }, containerName: string, restartCount: number, containerId: string): void {
+    const { podLogsDir, containersLogsDir, engineLogPath } = this.#options;
+    const path = toContainerLogPath(podLogsDir, pod.metadata, containerName, restartCount);
+    const engineLog = engineLogPath(containerId);
+    if (!path || !engineLog) return;
+    replaceSymlink(engineLog, path);
     if (containersLogsDir) {
-      replaceSymlink(path, join(containersLogsDir, toContainerLogLinkName(pod, container.name, container.id)));
+      replaceSymlink(path, join(containersLogsDir, toContainerLogLinkName(pod.metadata, containerName, containerId)));
     }
   }
 
   /** Removes the links of a container that is removed. */
-  unlink(pod: LoggedPod, container: Pick<LoggedContainer, "id" | "name" | "restartCount">): void {
+  removeContainer(container: { id: string; name: string; restartCount: number }, pod: LoggedPod): void {
     const { podLogsDir, containersLogsDir } = this.#options;
     const path = toContainerLogPath(podLogsDir, pod, container.name, container.restartCount);
     if (containersLogsDir) {

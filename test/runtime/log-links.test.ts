@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { LogLinks } from "../../src/runtime/log-links.ts";
+import { LogLinks, toEngineLogPath } from "../../src/runtime/log-links.ts";
 import { toContainerLogLinkName } from "../../src/runtime/log-paths.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
@@ -9,6 +9,7 @@ const tempDir = tempDirs();
 
 const POD = { name: "lblpod-node1", namespace: "my-ns", uid: "u1" };
 const ID = "c".repeat(64);
+const engineLogPath = (id: string) => toEngineLogPath("/docker", id);
 const ENGINE_LOG = `/docker/containers/${ID}/${ID}-json.log`;
 
 let podLogsDir: string;
@@ -19,36 +20,38 @@ beforeEach(() => {
   const directory = tempDir();
   podLogsDir = join(directory, "pods");
   containersLogsDir = join(directory, "containers");
-  links = new LogLinks({ podLogsDir, containersLogsDir });
+  links = new LogLinks({ podLogsDir, containersLogsDir, engineLogPath });
 });
 
 const podLink = () => join(podLogsDir, "my-ns_lblpod-node1_u1/first/0.log");
 const containerLink = () => join(containersLogsDir, `lblpod-node1_my-ns_first-${ID}.log`);
-const first = { id: ID, name: "first", restartCount: 0, engineLogPath: ENGINE_LOG };
+const link = (pod: typeof POD, id: string, restartCount = 0) =>
+  links.create({ metadata: pod }, "first", restartCount, id);
+const first = { id: ID, name: "first", restartCount: 0 };
 
 test("two links, named as the kubelet's (oracle 27)", () => {
-  links.link(POD, first);
-  links.link(POD, first);
+  link(POD, ID);
+  link(POD, ID);
   expect(readlinkSync(podLink())).toBe(ENGINE_LOG);
   expect(readlinkSync(containerLink())).toBe(podLink());
 });
 
 test("a container made again takes the link over, and keeps it when the old one is removed", () => {
-  const again = { ...first, id: "d".repeat(64), engineLogPath: `/docker/containers/${"d".repeat(64)}/x.log` };
-  links.link(POD, first);
-  links.link(POD, again);
-  links.unlink(POD, first);
-  expect(readlinkSync(podLink())).toBe(again.engineLogPath);
+  const again = "d".repeat(64);
+  link(POD, ID);
+  link(POD, again);
+  links.removeContainer(first, POD);
+  expect(readlinkSync(podLink())).toBe(engineLogPath(again));
   expect(existsSync(containerLink())).toBe(false);
   expect(readdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"))).toEqual(["0.log"]);
-  expect(readdirSync(containersLogsDir)).toEqual([`lblpod-node1_my-ns_first-${again.id}.log`]);
+  expect(readdirSync(containersLogsDir)).toEqual([`lblpod-node1_my-ns_first-${again}.log`]);
 });
 
 test("the links of a removed container go, those of the others stay", () => {
-  links.link(POD, first);
-  links.link(POD, { ...first, id: "e".repeat(64), restartCount: 1 });
-  links.unlink(POD, first);
-  links.unlink(POD, first);
+  link(POD, ID);
+  link(POD, "e".repeat(64), 1);
+  links.removeContainer(first, POD);
+  links.removeContainer(first, POD);
   expect(readdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"))).toEqual(["1.log"]);
   expect(readdirSync(containersLogsDir)).toHaveLength(1);
 });
@@ -56,8 +59,8 @@ test("the links of a removed container go, those of the others stay", () => {
 describe("a pod that is gone", () => {
   test("leaves nothing, other pods keep theirs", () => {
     const other = { name: "lblpod-node1", namespace: "my-ns", uid: "u12" };
-    links.link(POD, first);
-    links.link(other, { ...first, id: "f".repeat(64) });
+    link(POD, ID);
+    link(other, "f".repeat(64));
     symlinkSync("/elsewhere", join(containersLogsDir, "foreign.log"));
     links.removePod(POD);
     links.removePod(POD);
@@ -69,7 +72,7 @@ describe("a pod that is gone", () => {
   });
 
   test("a file that somebody put there stays", () => {
-    links.link(POD, first);
+    link(POD, ID);
     writeFileSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first/mine.txt"), "");
     links.removePod(POD);
     expect(readdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"))).toEqual(["mine.txt"]);
@@ -79,13 +82,19 @@ describe("a pod that is gone", () => {
 test("a real file is not overwritten by a link", () => {
   mkdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first"), { recursive: true });
   writeFileSync(podLink(), "");
-  expect(() => links.link(POD, first)).toThrow("is in the way of a log link");
+  expect(() => link(POD, ID)).toThrow("is in the way of a log link");
 });
 
 test("without directories, or without a log file, there are no links", () => {
-  new LogLinks({ podLogsDir: "", containersLogsDir }).link(POD, first);
-  new LogLinks({ podLogsDir: "", containersLogsDir }).removePod(POD);
-  links.link(POD, { ...first, engineLogPath: "" });
+  for (const options of [
+    { podLogsDir: "", containersLogsDir, engineLogPath },
+    { podLogsDir, containersLogsDir, engineLogPath: () => "" },
+  ]) {
+    const none = new LogLinks(options);
+    none.create({ metadata: POD }, "first", 0, ID);
+    none.removeContainer(first, POD);
+    none.removePod(POD);
+  }
   expect(existsSync(podLogsDir)).toBe(false);
   expect(existsSync(containersLogsDir)).toBe(false);
 });

@@ -66,9 +66,6 @@ const INTENDED_DIFFERENCES: Record<string, (side: { Config: Json; HostConfig: Js
   "logs are rotated (P110)": ({ HostConfig }) => delete HostConfig.LogConfig,
   "OOM scores go by QoS class; the recording could not have negative ones": ({ HostConfig }) =>
     delete HostConfig.OomScoreAdj,
-  "DNS is given to the engine instead of rewriting its resolv.conf": ({ HostConfig }) => {
-    for (const key of ["Dns", "DnsSearch", "DnsOptions"]) delete HostConfig[key];
-  },
   "procMount: Unmasked is done instead of being lost on the way": ({ HostConfig }, pod) => {
     if (!pod.spec.containers.some(({ securityContext }) => securityContext?.procMount === "Unmasked")) return;
     delete HostConfig.MaskedPaths;

@@ -1,0 +1,120 @@
+import type { Pod } from "../api/pod.ts";
+import type { CgroupPlan } from "../model/cgroup-plan.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { PodStepError } from "../model/pod-services.ts";
+import {
+  type CgroupLimits,
+  type CgroupName,
+  computePodCgroupLimits,
+  computeQosCgroups,
+  toCgroupPlan,
+  toPodCgroupName,
+} from "../plan/pod-cgroup.ts";
+import { hugePageNamesOf } from "../plan/pod-resources.ts";
+import { computeQosClass, type QosClass } from "../plan/qos-class.ts";
+
+/** Cgroups of the host, as src/host/pod-cgroups.ts has them. */
+export interface CgroupWriter {
+  /** @throws Error when a bound cannot be set. */
+  ensure(plan: CgroupPlan): Promise<void>;
+  /** false while something is still inside. */
+  remove(path: string): boolean;
+}
+
+export interface PodCgroupManagerDeps {
+  cgroups: CgroupWriter;
+  engine: () => EngineInfo;
+  node: () => NodeInfo;
+  /** Every pod that is wanted now: together they decide what the QoS classes weigh. */
+  pods: () => readonly Pod[];
+  options: Pick<
+    KubeletOptions,
+    "cgroupRoot" | "cgroupsPerQos" | "cpuCfsQuota" | "cpuCfsQuotaPeriodMs" | "podPidsLimit" | "memorySwap"
+  >;
+  logger: Logger;
+}
+
+const QOS_CLASSES: readonly QosClass[] = ["Guaranteed", "Burstable", "BestEffort"];
+
+/** Keeps the cgroups above the containers: one per pod, and those of the QoS classes. */
+export class PodCgroupManager {
+  readonly #deps: PodCgroupManagerDeps;
+  /** What the QoS classes weigh now, by path. */
+  readonly #weights = new Map<string, number | undefined>();
+  /** Paths that something was still inside when they were to go. */
+  readonly #leftovers = new Set<string>();
+  #warned = false;
+
+  constructor(deps: PodCgroupManagerDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Puts the pod's bounds into force, before its sandbox starts and after an edit of its resources.
+   * @throws PodStepError FailedCreatePodContainer when a bound that only the pod's cgroup can hold does not hold.
+   */
+  async ensure(pod: Pod): Promise<void> {
+    const { cgroups, options, logger } = this.#deps;
+    if (!options.cgroupsPerQos) return;
+    try {
+      await this.#weighQosClasses();
+      const { path, ...plan } = this.#planOf(
+        toPodCgroupName(pod.metadata.uid ?? "", computeQosClass(pod)),
+        computePodCgroupLimits(pod, options),
+      );
+      this.#leftovers.delete(path);
+      await cgroups.ensure({ path, ...plan });
+    } catch (cause) {
+      const message = (cause as Error).message;
+      if (this.#dependsOnPodCgroup(pod)) {
+        throw new PodStepError("FailedCreatePodContainer", `failed to bound the pod as a whole: ${message}`, { cause });
+      }
+      // Without bounds of the pod itself, those of its containers are enough: the engine holds them.
+      if (!this.#warned)
+        logger.warn("Cgroups of pods cannot be written; limits hold for each container", { why: message });
+      this.#warned = true;
+    }
+  }
+
+  /** After the last container of a pod is gone. What is still in use goes with a later pod. */
+  remove(uid: string): void {
+    if (!this.#deps.options.cgroupsPerQos) return;
+    // Its QoS class may have changed since: an edit moves a pod from one parent to another.
+    for (const qosClass of QOS_CLASSES) this.#leftovers.add(this.#planOf(toPodCgroupName(uid, qosClass), {}).path);
+    this.#sweep();
+  }
+
+  #sweep(): void {
+    for (const path of this.#leftovers) {
+      try {
+        if (this.#deps.cgroups.remove(path)) this.#leftovers.delete(path);
+      } catch (error) {
+        this.#leftovers.delete(path);
+        this.#deps.logger.debug((error as Error).message);
+      }
+    }
+  }
+
+  async #weighQosClasses(): Promise<void> {
+    for (const { name, limits } of computeQosCgroups(this.#deps.pods(), this.#deps.node())) {
+      const plan = this.#planOf(name, limits);
+      if (this.#weights.get(plan.path) === limits.cpuShares) continue;
+      await this.#deps.cgroups.ensure(plan);
+      this.#weights.set(plan.path, limits.cpuShares);
+    }
+  }
+
+  #planOf(name: CgroupName, limits: CgroupLimits): CgroupPlan {
+    const { cgroupDriver: driver, cgroupVersion } = this.#deps.engine();
+    return toCgroupPlan(name, limits, { driver, cgroupVersion, cgroupRoot: this.#deps.options.cgroupRoot });
+  }
+
+  #dependsOnPodCgroup({ spec }: Pod): boolean {
+    const own = Object.keys(spec.resources?.limits ?? {}).length > 0;
+    const everyone = [...(spec.initContainers ?? []), ...spec.containers];
+    const hugePages = everyone.some(({ resources }) => hugePageNamesOf(resources.limits).length > 0);
+    return own || hugePages || this.#deps.options.podPidsLimit > 0;
+  }
+}

@@ -1,0 +1,110 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import { type CgroupWriter, PodCgroupManager } from "../../src/kubelet/pod-cgroup-manager.ts";
+import type { CgroupPlan } from "../../src/model/cgroup-plan.ts";
+import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/model/kubelet-options.ts";
+import { aPod, ENGINE, type Json, NODE } from "../runtime/mapping-requests.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+
+class FakeCgroups implements CgroupWriter {
+  readonly calls: string[] = [];
+  failure: string | undefined;
+  readonly busy = new Set<string>();
+
+  async ensure({ path, v1Writes }: CgroupPlan): Promise<void> {
+    if (this.failure) throw new Error(this.failure);
+    this.calls.push(`${path} ${v1Writes.find(({ file }) => file === "cpu.shares")?.value}`);
+  }
+
+  remove(path: string): boolean {
+    this.calls.push(`remove ${path}`);
+    return !this.busy.has(path);
+  }
+}
+
+function setUp(options: Partial<KubeletOptions> = {}) {
+  const cgroups = new FakeCgroups();
+  const log = new RecordingLogger();
+  const pods: Pod[] = [];
+  const manager = new PodCgroupManager({
+    cgroups,
+    engine: () => ENGINE,
+    node: () => NODE,
+    pods: () => pods,
+    options: { ...DEFAULT_KUBELET_OPTIONS, ...options },
+    logger: log,
+  });
+  return { cgroups, log, pods, manager };
+}
+
+const podWith = (uid: string, resources: Json = {}, spec: Json = {}) =>
+  aPod({ metadata: { uid }, spec, container: { resources } });
+
+test("the QoS classes are weighed, and again only when that changes", async () => {
+  const { cgroups, pods, manager } = setUp();
+  const one = podWith("a", { requests: { cpu: "500m" } });
+  pods.push(one);
+  await manager.ensure(one);
+  expect(cgroups.calls.splice(0)).toEqual([
+    "/kubepods 2048",
+    "/kubepods/burstable 512",
+    "/kubepods/besteffort 2",
+    "/kubepods/burstable/poda 512",
+  ]);
+  await manager.ensure(one);
+  expect(cgroups.calls.splice(0)).toEqual(["/kubepods/burstable/poda 512"]);
+  pods.push(podWith("b", { requests: { cpu: "1" } }));
+  await manager.ensure(pods[1]!);
+  expect(cgroups.calls).toEqual(["/kubepods/burstable 1536", "/kubepods/burstable/podb 1024"]);
+});
+
+test("a pod that is gone leaves no cgroup of any class; one in use goes later", async () => {
+  const { cgroups, manager } = setUp();
+  cgroups.busy.add("/kubepods/burstable/poda");
+  manager.remove("a");
+  expect(cgroups.calls.splice(0)).toEqual([
+    "remove /kubepods/poda",
+    "remove /kubepods/burstable/poda",
+    "remove /kubepods/besteffort/poda",
+  ]);
+  cgroups.busy.clear();
+  manager.remove("b");
+  expect(cgroups.calls.splice(0)[0]).toBe("remove /kubepods/burstable/poda");
+  manager.remove("c");
+  expect(cgroups.calls).not.toContain("remove /kubepods/burstable/poda");
+});
+
+test("a pod that came back keeps its cgroup", async () => {
+  const { cgroups, manager } = setUp();
+  cgroups.busy.add("/kubepods/besteffort/poda");
+  manager.remove("a");
+  await manager.ensure(podWith("a"));
+  cgroups.calls.splice(0);
+  manager.remove("b");
+  expect(cgroups.calls).not.toContain("remove /kubepods/besteffort/poda");
+});
+
+test("where cgroups cannot be written, pods run bounded by their containers, and it is said once", async () => {
+  const { cgroups, log, manager } = setUp();
+  cgroups.failure = "EROFS";
+  await manager.ensure(podWith("a", { limits: { memory: "10Mi" } }));
+  await manager.ensure(podWith("b"));
+  expect(log.lines).toEqual(["warn Cgroups of pods cannot be written; limits hold for each container"]);
+});
+
+test.each<[string, Partial<KubeletOptions>, Pod]>([
+  ["resources of the pod", {}, podWith("a", {}, { resources: { limits: { memory: "1Gi" } } })],
+  ["huge pages", {}, podWith("a", { limits: { memory: "1Mi", "hugepages-2Mi": "2Mi" } })],
+  ["--pod-max-pids", { podPidsLimit: 10 }, podWith("a")],
+])("%s hold or the pod does not start", async (_, options, pod) => {
+  const { cgroups, manager } = setUp(options);
+  cgroups.failure = "EROFS";
+  await expect(manager.ensure(pod)).rejects.toThrow("failed to bound the pod as a whole: EROFS");
+});
+
+test("--cgroups-per-qos=false has no cgroups of ours", async () => {
+  const { cgroups, manager } = setUp({ cgroupsPerQos: false });
+  await manager.ensure(podWith("a"));
+  manager.remove("a");
+  expect(cgroups.calls).toEqual([]);
+});
