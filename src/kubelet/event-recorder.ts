@@ -1,0 +1,208 @@
+import type { Clock } from "../model/clock.ts";
+import type { PodUID } from "../model/identity.ts";
+import type { Logger } from "../model/logger.ts";
+import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
+import { formatTime } from "../status/container-status.ts";
+
+/** An event in wire shape. Source: core/v1 `Event`. */
+export interface CoreEvent {
+  apiVersion: "v1";
+  kind: "Event";
+  metadata: { name: string; namespace: string; uid: string; resourceVersion: string; creationTimestamp: string };
+  involvedObject: {
+    kind: "Pod";
+    namespace: string;
+    name: string;
+    uid: string;
+    apiVersion: "v1";
+    fieldPath?: string;
+  };
+  reason: string;
+  message: string;
+  source: { component: "kubelet"; host: string };
+  firstTimestamp: string;
+  lastTimestamp: string;
+  count: number;
+  type: "Normal" | "Warning";
+  eventTime: null;
+  reportingComponent: "kubelet";
+  reportingInstance: string;
+}
+
+export interface PodEventRecorderDeps {
+  clock: Clock;
+  logger: Logger;
+  nodeName: string;
+}
+
+/** Different events kept for one pod. */
+const MAX_EVENTS_PER_POD = 50;
+/** Of one reason at one container: messages that differ each time (port numbers) must not push everything else out. */
+const MAX_EVENTS_PER_REASON = 10;
+const MAX_PODS = 1000;
+/** As long as upstream's API server keeps any event. */
+const KEEP_GONE_MS = 60 * 60_000;
+/** An event that goes on happening is told again this often. */
+const REPEAT_LOG_MS = 60_000;
+const MAX_MESSAGE_CHARS = 1024;
+
+interface KeptEvent {
+  event: PodEvent;
+  /** Order of the last occurrence over all pods. */
+  version: number;
+  first: Date;
+  last: Date;
+  count: number;
+  lastLoggedMs: number;
+  name: string;
+}
+
+interface PodRing {
+  ref: { uid: PodUID; name: string; namespace: string };
+  /** Oldest occurrence first. */
+  events: Map<string, KeptEvent>;
+  goneAtMs: number | undefined;
+}
+
+/**
+ * Keeps the latest events of each pod and logs them: one line when an event is new, one a minute while it goes on.
+ * Whoever records an event answers for its message being no secret.
+ */
+export class PodEventRecorder implements EventRecorder {
+  readonly #deps: PodEventRecorderDeps;
+  /** The pod whose last event is oldest comes first. */
+  readonly #rings = new Map<PodUID, PodRing>();
+  #version = 0;
+
+  constructor(deps: PodEventRecorderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Grows with every event. */
+  get revision(): number {
+    return this.#version;
+  }
+
+  record(pod: { uid: string; name: string; namespace: string }, event: PodEvent): void {
+    const ring = this.#ringOf(pod);
+    const bounded = event.message.length > MAX_MESSAGE_CHARS;
+    const shown = bounded ? { ...event, message: `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` } : event;
+    const key = [shown.type, shown.reason, shown.fieldPath ?? "", shown.message].join("\0");
+    const kept = ring.events.get(key) ?? this.#newEvent(pod.name, shown);
+    kept.count++;
+    kept.last = this.#deps.clock.now();
+    kept.version = ++this.#version;
+    ring.events.delete(key);
+    ring.events.set(key, kept);
+    dropSurplus(ring.events, shown);
+    this.#log(ring, kept);
+    this.#dropOldRings();
+  }
+
+  /** The pod is no more: its events stay for an hour. One that comes back under the same uid takes them over. */
+  podGone(uid: PodUID): void {
+    const ring = this.#rings.get(uid);
+    if (ring) ring.goneAtMs = this.#deps.clock.monotonicMs();
+    this.#dropOldRings();
+  }
+
+  /** In the order of their last occurrence; of one pod, or of all. */
+  list(uid?: PodUID): CoreEvent[] {
+    this.#dropOldRings();
+    const rings = uid === undefined ? [...this.#rings.values()] : [this.#rings.get(uid)].filter((ring) => !!ring);
+    return rings
+      .flatMap((ring) => [...ring.events.values()].map((kept) => [ring, kept] as const))
+      .sort(([, a], [, b]) => a.version - b.version)
+      .map(([ring, kept]) => this.#toCoreEvent(ring, kept));
+  }
+
+  #ringOf(pod: { uid: string; name: string; namespace: string }): PodRing {
+    const ring = this.#rings.get(pod.uid) ?? { ref: { ...pod }, events: new Map(), goneAtMs: undefined };
+    ring.goneAtMs = undefined;
+    this.#rings.delete(pod.uid);
+    this.#rings.set(pod.uid, ring);
+    return ring;
+  }
+
+  #newEvent(podName: string, event: PodEvent): KeptEvent {
+    const now = this.#deps.clock.now();
+    // Upstream's names: the pod and nanoseconds in hex. Ours have no nanoseconds, but a number of their own.
+    const stamp = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#version % 1_000_000);
+    return {
+      event: { ...event },
+      version: 0,
+      first: now,
+      last: now,
+      count: 0,
+      lastLoggedMs: Number.NEGATIVE_INFINITY,
+      name: `${podName}.${stamp.toString(16)}`,
+    };
+  }
+
+  #log({ ref }: PodRing, kept: KeptEvent): void {
+    const now = this.#deps.clock.monotonicMs();
+    if (now - kept.lastLoggedMs < REPEAT_LOG_MS) return;
+    kept.lastLoggedMs = now;
+    const { type, reason, message, fieldPath } = kept.event;
+    const container = /\{(.*)\}$/.exec(fieldPath ?? "")?.[1];
+    const fields = {
+      pod: `${ref.namespace}/${ref.name}`,
+      ...(container !== undefined && { container }),
+      ...(kept.count > 1 && { count: kept.count }),
+    };
+    this.#deps.logger[type === "Warning" ? "warn" : "info"](`${reason}: ${message.trimEnd()}`, fields);
+  }
+
+  #dropOldRings(): void {
+    const now = this.#deps.clock.monotonicMs();
+    for (const [uid, { goneAtMs }] of this.#rings) {
+      const isOver = goneAtMs !== undefined && now - goneAtMs >= KEEP_GONE_MS;
+      if (isOver || this.#rings.size > MAX_PODS) this.#rings.delete(uid);
+    }
+  }
+
+  #toCoreEvent({ ref }: PodRing, kept: KeptEvent): CoreEvent {
+    const { type, reason, message, fieldPath } = kept.event;
+    const { nodeName } = this.#deps;
+    return {
+      apiVersion: "v1",
+      kind: "Event",
+      metadata: {
+        name: kept.name,
+        namespace: ref.namespace,
+        uid: `${ref.uid}.${kept.name.slice(kept.name.lastIndexOf(".") + 1)}`,
+        resourceVersion: String(kept.version),
+        creationTimestamp: formatTime(kept.first),
+      },
+      involvedObject: {
+        kind: "Pod",
+        namespace: ref.namespace,
+        name: ref.name,
+        uid: ref.uid,
+        apiVersion: "v1",
+        ...(fieldPath !== undefined && { fieldPath }),
+      },
+      reason,
+      message,
+      source: { component: "kubelet", host: nodeName },
+      firstTimestamp: formatTime(kept.first),
+      lastTimestamp: formatTime(kept.last),
+      count: kept.count,
+      type,
+      eventTime: null,
+      reportingComponent: "kubelet",
+      reportingInstance: nodeName,
+    };
+  }
+}
+
+/** Makes room after `added`: first among those like it, then among all, oldest first. */
+function dropSurplus(events: Map<string, KeptEvent>, added: PodEvent): void {
+  const isLike = ({ event }: KeptEvent) => event.reason === added.reason && event.fieldPath === added.fieldPath;
+  const like = [...events].filter(([, kept]) => isLike(kept));
+  for (const [key] of like.slice(0, -MAX_EVENTS_PER_REASON)) events.delete(key);
+  for (const key of events.keys()) {
+    if (events.size <= MAX_EVENTS_PER_POD) return;
+    events.delete(key);
+  }
+}

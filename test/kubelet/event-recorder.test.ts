@@ -1,0 +1,163 @@
+import { expect, test } from "bun:test";
+import { PodEventRecorder } from "../../src/kubelet/event-recorder.ts";
+import type { PodEvent } from "../../src/model/pod-event.ts";
+import { EPOCH } from "../support/builders.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+
+const WEB = { uid: "u1", name: "web-node1", namespace: "default" };
+const UNHEALTHY: PodEvent = {
+  type: "Warning",
+  reason: "Unhealthy",
+  message: "Readiness probe failed: no\n",
+  fieldPath: "spec.containers{app}",
+};
+const STARTED: PodEvent = {
+  type: "Normal",
+  reason: "Started",
+  message: "Started container app",
+  fieldPath: "spec.containers{app}",
+};
+
+function recorder() {
+  const clock = new FakeClock(EPOCH);
+  const logger = new RecordingLogger();
+  return { clock, logger, events: new PodEventRecorder({ clock, logger, nodeName: "node1" }) };
+}
+
+const messages = (events: PodEventRecorder, uid?: string) => events.list(uid).map(({ message }) => message);
+
+test("equal events are one with a count, in the shape of core/v1", async () => {
+  const { clock, events } = recorder();
+  events.record(WEB, UNHEALTHY);
+  events.record(WEB, STARTED);
+  await clock.advance(90_000);
+  events.record(WEB, UNHEALTHY);
+  const [started, unhealthy] = events.list();
+  expect(started).toMatchObject({ reason: "Started", count: 1 });
+  expect(unhealthy).toEqual({
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: {
+      name: expect.stringMatching(/^web-node1\.[0-9a-f]{16}$/),
+      namespace: "default",
+      uid: expect.stringMatching(/^u1\.[0-9a-f]{16}$/),
+      resourceVersion: "3",
+      creationTimestamp: "2026-01-02T03:04:05Z",
+    },
+    involvedObject: {
+      kind: "Pod",
+      namespace: "default",
+      name: "web-node1",
+      uid: "u1",
+      apiVersion: "v1",
+      fieldPath: "spec.containers{app}",
+    },
+    reason: "Unhealthy",
+    message: "Readiness probe failed: no\n",
+    source: { component: "kubelet", host: "node1" },
+    firstTimestamp: "2026-01-02T03:04:05Z",
+    lastTimestamp: "2026-01-02T03:05:35Z",
+    count: 2,
+    type: "Warning",
+    eventTime: null,
+    reportingComponent: "kubelet",
+    reportingInstance: "node1",
+  });
+  expect(started!.metadata.name).not.toBe(unhealthy!.metadata.name);
+});
+
+test("an event of the whole pod names no field", () => {
+  const { events } = recorder();
+  events.record(WEB, { type: "Warning", reason: "FailedCreatePodSandBox", message: "no network" });
+  expect(events.list()[0]!.involvedObject).not.toHaveProperty("fieldPath");
+});
+
+test("a new event is one line of the log; one that goes on is told once a minute", async () => {
+  const { clock, logger, events } = recorder();
+  events.record(WEB, STARTED);
+  for (let second = 0; second < 130; second++) {
+    events.record(WEB, UNHEALTHY);
+    await clock.advance(1000);
+  }
+  expect(logger.lines).toEqual([
+    "info Started: Started container app",
+    "warn Unhealthy: Readiness probe failed: no",
+    "warn Unhealthy: Readiness probe failed: no",
+    "warn Unhealthy: Readiness probe failed: no",
+  ]);
+  expect(events.list("u1").at(-1)?.count).toBe(130);
+});
+
+test("the log names pod, container and count", async () => {
+  const clock = new FakeClock();
+  const seen: unknown[] = [];
+  const logger = new RecordingLogger();
+  logger.warn = (...line: unknown[]) => void seen.push(line);
+  const events = new PodEventRecorder({ clock, logger, nodeName: "node1" });
+  events.record(WEB, UNHEALTHY);
+  await clock.advance(60_000);
+  events.record(WEB, UNHEALTHY);
+  expect(seen).toEqual([
+    ["Unhealthy: Readiness probe failed: no", { pod: "default/web-node1", container: "app" }],
+    ["Unhealthy: Readiness probe failed: no", { pod: "default/web-node1", container: "app", count: 2 }],
+  ]);
+});
+
+test("events of one reason with ever new messages push out only their like", () => {
+  const { events } = recorder();
+  events.record(WEB, STARTED);
+  for (let port = 1; port <= 500; port++) events.record(WEB, { ...UNHEALTHY, message: `read tcp :${port}: reset` });
+  expect(messages(events)).toEqual([
+    "Started container app",
+    ...Array.from({ length: 10 }, (_, n) => `read tcp :${491 + n}: reset`),
+  ]);
+});
+
+test("a pod keeps its fifty latest events, an event its first thousand characters", () => {
+  const { events } = recorder();
+  for (let n = 0; n < 80; n++) events.record(WEB, { type: "Normal", reason: `Reason${n}`, message: "x".repeat(5000) });
+  const listed = events.list("u1");
+  expect(listed.map(({ reason }) => reason)).toEqual(Array.from({ length: 50 }, (_, n) => `Reason${n + 30}`));
+  expect(listed[0]!.message).toBe(`${"x".repeat(1023)}…`);
+});
+
+test("events of a pod that is gone stay for an hour", async () => {
+  const { clock, events } = recorder();
+  events.record(WEB, STARTED);
+  events.record({ ...WEB, uid: "u2", name: "db-node1" }, STARTED);
+  events.podGone("u1");
+  await clock.advance(59 * 60_000);
+  expect(events.list("u1")).toHaveLength(1);
+  await clock.advance(60_000);
+  expect(events.list("u1")).toEqual([]);
+  expect(events.list()).toHaveLength(1);
+});
+
+test("a pod that comes back keeps what it had", async () => {
+  const { clock, events } = recorder();
+  events.record(WEB, STARTED);
+  events.podGone("u1");
+  events.record(WEB, UNHEALTHY);
+  await clock.advance(2 * 60 * 60_000);
+  expect(events.list("u1")).toHaveLength(2);
+});
+
+test("of more than a thousand pods those without news go first", () => {
+  const { events } = recorder();
+  events.record(WEB, STARTED);
+  for (let n = 0; n < 1000; n++) {
+    events.record({ ...WEB, uid: `p${n}` }, STARTED);
+    if (n === 500) events.record(WEB, UNHEALTHY);
+  }
+  expect(events.list("u1")).toHaveLength(2);
+  expect(events.list("p0")).toEqual([]);
+  expect(events.list()).toHaveLength(1001);
+});
+
+test("the revision grows with each event", () => {
+  const { events } = recorder();
+  const before = events.revision;
+  events.record(WEB, STARTED);
+  expect(events.revision).toBe(before + 1);
+});
