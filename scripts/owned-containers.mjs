@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { readdirSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
 import { askEngine, callEngine, engineMessage } from "./engine-api.mjs";
 
 /**
@@ -18,13 +20,14 @@ export async function listContainers(endpoint, labels) {
 }
 
 /**
- * Removes them at once, with their anonymous volumes.
+ * Removes them at once, with their anonymous volumes and the cgroups of their pods.
  * @param {readonly string[]} labels
  * @param {(container: { Labels: Record<string, string> }) => boolean} [isMeant] narrows down further
  * @returns {Promise<number>} how many there were
  */
 export async function removeContainers(endpoint, labels, isMeant = () => true) {
   const containers = (await listContainers(endpoint, labels)).filter(isMeant);
+  const cgroups = await podCgroupsOf(endpoint, containers);
   await Promise.all(
     containers.map(async ({ Id }) => {
       const { status, text } = await callEngine(endpoint, "DELETE", `/containers/${Id}?force=1&v=1`);
@@ -34,5 +37,28 @@ export async function removeContainers(endpoint, labels, isMeant = () => true) {
       }
     }),
   );
+  for (const cgroup of cgroups) removeCgroup(cgroup);
   return containers.length;
+}
+
+/** The cgroups under which the engine put them, as paths below the cgroup file systems. */
+async function podCgroupsOf(endpoint, containers) {
+  const parents = new Set();
+  for (const { Id } of containers) {
+    const { status, text } = await callEngine(endpoint, "GET", `/containers/${Id}/json`);
+    if (status === 200) parents.add(JSON.parse(text).HostConfig.CgroupParent);
+  }
+  return [...parents].filter((parent) => /^\/.*\bpod[^/]*$/.test(parent ?? ""));
+}
+
+/** On cgroup v1 there is one in each hierarchy, on v2 just one. Those still in use, or below systemd, stay. */
+function removeCgroup(path) {
+  const root = "/sys/fs/cgroup";
+  for (const folder of [root, ...readdirSync(root).map((name) => join(root, name))]) {
+    try {
+      rmdirSync(join(folder, path));
+    } catch {
+      // Not in this hierarchy, or not ours alone.
+    }
+  }
 }

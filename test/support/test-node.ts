@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pod } from "../../src/api/pod.ts";
@@ -203,9 +212,10 @@ export class TestNode {
   }
 }
 
-/** Removes every container labelled with this node name, and nothing else. */
+/** Removes every container labelled with this node name with the cgroups of their pods, and nothing else. */
 export async function removeContainersOf(docker: DockerClient, nodeName: string): Promise<void> {
   const found = await docker.listContainers({ all: true, filters: { label: [`${LABEL.node}=${nodeName}`] } });
+  const cgroups = await podCgroupsOf(docker, found);
   await Promise.all(
     found.map(async ({ Id }) => {
       try {
@@ -216,6 +226,35 @@ export async function removeContainersOf(docker: DockerClient, nodeName: string)
       }
     }),
   );
+  for (const cgroup of cgroups) removeCgroup(cgroup);
+}
+
+/** The cgroups of the pods, as paths below the cgroup file systems. */
+async function podCgroupsOf(docker: DockerClient, containers: readonly ContainerSummary[]): Promise<string[]> {
+  const parents = await Promise.all(
+    containers.map(async ({ Id }) => {
+      try {
+        const { HostConfig } = await docker.inspectContainerRaw(Id);
+        return (HostConfig as { CgroupParent?: string }).CgroupParent ?? "";
+      } catch (error) {
+        if (isNotFound(error)) return "";
+        throw error;
+      }
+    }),
+  );
+  return [...new Set(parents)].filter((parent) => /^\/.*\bpod[^/]*$/.test(parent));
+}
+
+/** On cgroup v1 there is one in each hierarchy, on v2 just one. Those still in use, or below systemd, stay. */
+function removeCgroup(path: string): void {
+  const root = "/sys/fs/cgroup";
+  for (const folder of [root, ...readdirSync(root).map((name) => join(root, name))]) {
+    try {
+      rmdirSync(join(folder, path));
+    } catch {
+      // Not in this hierarchy, or not ours alone.
+    }
+  }
 }
 
 /** The engine the tests run against. They need its files, so it must be one on this machine. */
