@@ -1,4 +1,5 @@
-import type { Pod, Volume } from "../api/pod.ts";
+import { createHash } from "node:crypto";
+import type { NFSVolumeSource, Pod } from "../api/pod.ts";
 import { applyFsGroupInSteps } from "./ownership.ts";
 import type { EngineVolume, VolumeEngine } from "./volume-engine.ts";
 
@@ -11,8 +12,25 @@ export function claimVolumeName(pod: Pod, claimName: string): string {
   return namespace === "default" ? claimName : `${namespace}_${claimName}`;
 }
 
-/** Name of the Docker volume through which one nfs volume of one pod is mounted. */
-export const nfsVolumeName = (podUid: string, volume: string) => `kubelet-ts_${podUid}_${volume}`;
+/**
+ * Name of the Docker volume through which one nfs volume of one pod is mounted. It changes with what is mounted, because
+ * the engine hands out an existing volume whatever options are asked for.
+ */
+export function nfsVolumeName(podUid: string, { name, nfs }: NfsVolume): string {
+  const source = createHash("sha256")
+    .update(JSON.stringify(nfsOptions(nfs)))
+    .digest("hex")
+    .slice(0, 8);
+  return `kubelet-ts_${podUid}_${name}_${source}`;
+}
+
+export type NfsVolume = { name: string; nfs: NFSVolumeSource };
+
+const nfsOptions = ({ server, path, readOnly }: NFSVolumeSource) => ({
+  type: "nfs",
+  device: `:${path}`,
+  o: `addr=${server},nfsvers=4,${readOnly ? "ro" : "rw"}`,
+});
 
 /**
  * Makes sure the Docker volume of a claim exists, whoever made it, and belongs to the pod's fsGroup. It outlives the pod.
@@ -49,7 +67,7 @@ export const isPlainDirectory = ({ driver, options, mountpoint }: EngineVolume) 
  * answer shows only then. NFS 4, since without mount.nfs nobody negotiates a version.
  */
 export async function setUpNfs(
-  { name, nfs }: { name: string; nfs: NonNullable<Volume["nfs"]> },
+  volume: NfsVolume,
   pod: Pod,
   engine: VolumeEngine,
   labels: Readonly<Record<string, string>>,
@@ -58,13 +76,9 @@ export async function setUpNfs(
   const uid = pod.metadata.uid ?? "";
   await engine.createVolume(
     {
-      name: nfsVolumeName(uid, name),
+      name: nfsVolumeName(uid, volume),
       driver: "local",
-      options: {
-        type: "nfs",
-        device: `:${nfs.path}`,
-        o: `addr=${nfs.server},nfsvers=4,${nfs.readOnly ? "ro" : "rw"}`,
-      },
+      options: nfsOptions(volume.nfs),
       labels: { ...labels, "io.kubernetes.pod.uid": uid },
     },
     signal,

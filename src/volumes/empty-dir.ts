@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { EmptyDirVolumeSource, Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
@@ -15,31 +15,58 @@ export interface EmptyDirPlace {
 
 /**
  * Makes the directory of an emptyDir volume, once per life of the pod: mode 0777, with fsGroup 2777 and the group;
- * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes, `HugePages` a hugetlbfs.
+ * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes, `HugePages` a hugetlbfs. An edit of the pod may change limit,
+ * medium and group: a new limit keeps the contents, a new medium begins empty.
  * @param mounter undefined where mounts are impossible.
  * @throws Error with a message for people.
  */
 export async function setUpEmptyDir(
   { medium = "", sizeLimit }: EmptyDirVolumeSource,
   pod: Pod,
-  place: EmptyDirPlace,
+  { directory, stateDirectory }: EmptyDirPlace,
   mounter: Mounter | undefined,
 ): Promise<void> {
   const options = mountOptions(medium, sizeLimit, pod);
-  const isReady = statSync(join(place.stateDirectory, "ready"), { throwIfNoEntry: false }) !== undefined;
-  const isThere = statSync(place.directory, { throwIfNoEntry: false }) !== undefined;
-  // A tmpfs is gone after a reboot, the notes on disk are not.
-  if (isReady && isThere && (!options || isMounted(place.directory))) return;
-  makeDirectory(place.directory, 0o777);
-  if (options && !isMounted(place.directory)) {
-    if (!mounter) throw new Error(`emptyDir with medium ${medium} needs a kubelet that runs as root and can mount`);
-    await mounter.mountFileSystem(options.type, place.directory, options.options);
-    if (options.type === "tmpfs") chmodSync(place.directory, 0o1777);
+  if (options && !mounter) {
+    throw new Error(`emptyDir with medium ${medium} needs a kubelet that runs as root and can mount`);
   }
   const { fsGroup } = pod.spec.securityContext;
-  if (fsGroup !== undefined) applyFsGroup(place.directory, { fsGroup, readOnly: false });
-  mkdirSync(place.stateDirectory, { recursive: true, mode: 0o750 });
-  writeFileSync(join(place.stateDirectory, "ready"), "");
+  const state = `${fsGroup ?? ""}`;
+  let known = readState(stateDirectory);
+  if (!options && isMounted(directory)) {
+    await mounter?.unmount(directory);
+    known = undefined;
+  }
+  // A tmpfs is gone after a reboot, the notes on disk are not.
+  const isThere = options ? isMounted(directory) : statSync(directory, { throwIfNoEntry: false }) !== undefined;
+  if (isThere && options?.type === "tmpfs") await fitSize(directory, sizeLimit, mounter);
+  if (isThere && known === state) return;
+  if (!isThere || known === undefined) {
+    makeDirectory(directory, 0o777);
+    if (options && !isThere) await mounter?.mountFileSystem(options.type, directory, options.options);
+    if (options?.type === "tmpfs") chmodSync(directory, 0o1777);
+  }
+  if (fsGroup !== undefined) applyFsGroup(directory, { fsGroup, readOnly: false });
+  writeState(stateDirectory, state);
+}
+
+/** What the last complete set-up of a volume left: its fsGroup or "". */
+export function readState(stateDirectory: string): string | undefined {
+  const file = join(stateDirectory, "ready");
+  return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, "utf8");
+}
+
+export function writeState(stateDirectory: string, state: string): void {
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
+  writeFileSync(join(stateDirectory, "ready"), state);
+}
+
+async function fitSize(directory: string, sizeLimit: string | undefined, mounter: Mounter | undefined): Promise<void> {
+  const limit = sizeLimit === undefined ? 0 : quantityToWhole(sizeLimit);
+  if (limit <= 0) return;
+  const { blocks, bsize } = statfsSync(directory);
+  if (blocks === Math.ceil(limit / bsize)) return;
+  await mounter?.resizeTmpfs(directory, limit);
 }
 
 /** A file system of its own, as tmpfs and hugetlbfs are (a bind mount need not be). */

@@ -1,8 +1,7 @@
-import { chmodSync, mkdirSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync } from "node:fs";
 import type { Pod, Volume } from "../api/pod.ts";
 import { type Payload, writeAtomically } from "./atomic-writer.ts";
-import { isMounted } from "./empty-dir.ts";
+import { isMounted, readState, writeState } from "./empty-dir.ts";
 import type { Mounter } from "./mounter.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
 import { computePayload, type PayloadFacts } from "./payload.ts";
@@ -39,15 +38,16 @@ export async function writeFileVolume(
   if ("problem" in computed) throw new Error(computed.problem);
   const { directory, stateDirectory } = place;
   const inMemory = facts.mounter !== undefined && IN_MEMORY.includes(place.plugin);
-  const isReady = statSync(join(stateDirectory, "ready"), { throwIfNoEntry: false }) !== undefined;
-  if (!isReady || (inMemory && !isMounted(directory))) {
+  const { fsGroup } = pod.spec.securityContext;
+  const state = `${fsGroup ?? ""}`;
+  const known = readState(stateDirectory);
+  if (known === undefined || (inMemory && !isMounted(directory))) {
     makeDirectory(directory, 0o777);
     if (inMemory && !isMounted(directory)) {
       await facts.mounter?.mountFileSystem("tmpfs", directory, ["mode=0777"]);
       chmodSync(directory, 0o777);
     }
   }
-  const { fsGroup } = pod.spec.securityContext;
   const group = fsGroup === undefined ? undefined : { fsGroup, readOnly: true };
   const changed = writeAtomically(
     directory,
@@ -55,10 +55,9 @@ export async function writeFileVolume(
     facts.now,
     group && ((written) => applyFsGroup(written, group)),
   );
-  if (!isReady) {
+  if (known !== state) {
     if (group) applyFsGroup(directory, group);
-    mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
-    writeFileSync(join(stateDirectory, "ready"), "");
+    writeState(stateDirectory, state);
   }
   return changed;
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ImageVolumeSource, Pod } from "../api/pod.ts";
 import { makeDirectory } from "./pod-directories.ts";
@@ -6,7 +6,7 @@ import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 
 export interface ImageVolumePlace {
   directory: string;
-  /** Keeps `image`: the id of what was unpacked or is to be mounted. */
+  /** Keeps `image`: reference and id of what was unpacked or is to be mounted. */
   stateDirectory: string;
 }
 
@@ -15,7 +15,7 @@ export const mountsImages = (engine: VolumeEngine) => apiAtLeast(engine.apiVersi
 
 /**
  * Makes the contents of an image available to the pod: pulled by its policy, then mounted by the engine or unpacked into
- * the volume's directory, once per life of the pod (a newer image behind the same tag is not looked for again).
+ * the volume's directory, once per life of the pod and reference (a newer image behind the same tag is not looked for again).
  * @throws Error with a message for people.
  */
 export async function setUpImageVolume(
@@ -26,18 +26,23 @@ export async function setUpImageVolume(
   signal: AbortSignal,
 ): Promise<void> {
   if (!reference) throw new Error("image volume has no reference");
-  if (readImageId(place) !== undefined) return;
+  if (readState(place)?.reference === reference) return;
   const imageId = await engine.ensureImage(pod, { reference, pullPolicy }, signal);
   if (!mountsImages(engine)) await unpack(imageId, place.directory, engine, signal);
   mkdirSync(place.stateDirectory, { recursive: true, mode: 0o750 });
-  writeFileSync(join(place.stateDirectory, "image.new"), imageId);
+  writeFileSync(join(place.stateDirectory, "image.new"), JSON.stringify({ reference, imageId }));
   renameSync(join(place.stateDirectory, "image.new"), join(place.stateDirectory, "image"));
 }
 
 /** Id of the image the volume was set up with. */
-export function readImageId(place: ImageVolumePlace): string | undefined {
-  const file = join(place.stateDirectory, "image");
-  return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, "utf8");
+export const readImageId = (place: ImageVolumePlace): string | undefined => readState(place)?.imageId;
+
+function readState(place: ImageVolumePlace): { reference: string; imageId: string } | undefined {
+  try {
+    return JSON.parse(readFileSync(join(place.stateDirectory, "image"), "utf8"));
+  } catch {
+    return undefined; // not there, or torn: then it is set up again
+  }
 }
 
 async function unpack(imageId: string, directory: string, engine: VolumeEngine, signal: AbortSignal): Promise<void> {

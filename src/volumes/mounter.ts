@@ -19,6 +19,11 @@ export class Mounter {
     await run(["mount", "-t", type, ...(options.length > 0 ? ["-o", options.join(",")] : []), type, target]);
   }
 
+  /** Refused by the kernel when more than that is in it. */
+  async resizeTmpfs(target: string, bytes: number): Promise<void> {
+    await run(["mount", "-o", `remount,size=${bytes}`, target]);
+  }
+
   /**
    * Binds what an open descriptor of ours refers to; the name it was opened by no longer matters. The caller checks
    * afterwards that `target` is the same inode, which holds whatever mount(8) makes of the path.

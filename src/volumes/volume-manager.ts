@@ -17,7 +17,7 @@ import { isMounted, setUpEmptyDir } from "./empty-dir.ts";
 import { fileVolumePlugin, writeFileVolume } from "./file-volume.ts";
 import { prepareHostPath } from "./host-path.ts";
 import { setUpImageVolume } from "./image-volume.ts";
-import type { Mounter } from "./mounter.ts";
+import { Mounter } from "./mounter.ts";
 import { type MountSource, toMounts } from "./mounts.ts";
 import { isDirectoryName, type PluginName, PodDirectories } from "./pod-directories.ts";
 import type { VolumeEngine } from "./volume-engine.ts";
@@ -69,6 +69,8 @@ export class VolumeManager {
   readonly #options: VolumeManagerOptions;
   readonly #rootDir: string;
   readonly #isRoot: boolean;
+  /** To see mounts one need not be able to make them. */
+  readonly #mounts = new Mounter();
 
   constructor(options: VolumeManagerOptions) {
     this.#options = options;
@@ -174,12 +176,41 @@ export class VolumeManager {
    */
   async tearDown(uid: PodUID, signal: AbortSignal): Promise<void> {
     const directories = this.directories(uid);
-    for (const name of readNames(join(directories.pod, "plugins", "kubernetes.io~nfs"))) {
-      await this.#options.engine.removeVolume(nfsVolumeName(uid, name), signal);
+    const nfsNotes = join(directories.pod, "plugins", "kubernetes.io~nfs");
+    for (const name of readNames(nfsNotes).flatMap((volume) => readNames(join(nfsNotes, volume)))) {
+      await this.#options.engine.removeVolume(name, signal);
     }
-    await this.#unmountAll(directories.pod);
     signal.throwIfAborted();
-    await rm(directories.pod, { recursive: true, force: true });
+    await this.#remove(directories.pod);
+  }
+
+  /**
+   * Removes the volumes an edit took out of the pod. To be called when no container of the earlier manifest runs any
+   * more: one that is still stopping would lose its files.
+   * @throws Error when something is still in use; to be tried again.
+   */
+  async removeUnused(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { engine } = this.#options;
+    const directories = this.#directoriesOf(pod);
+    const wanted = new Set(usedVolumes(pod).map((volume) => `${pluginOf(volume)} ${volume.name}`));
+    const wantedNames = new Set(usedVolumes(pod).map(({ name }) => name));
+    for (const plugin of PLUGINS) {
+      const known = new Set([
+        ...readNames(join(directories.volume(plugin, "x"), "..")),
+        ...readNames(join(directories.pluginState(plugin, "x"), "..")),
+      ]);
+      for (const name of known) {
+        if (wanted.has(`${plugin} ${name}`)) continue;
+        signal.throwIfAborted();
+        const state = directories.pluginState(plugin, name);
+        if (plugin === "nfs") for (const volume of readNames(state)) await engine.removeVolume(volume, signal);
+        await this.#remove(directories.volume(plugin, name));
+        await this.#remove(state);
+      }
+    }
+    for (const name of readNames(directories.subPaths)) {
+      if (!wantedNames.has(name)) await this.#remove(join(directories.subPaths, name));
+    }
   }
 
   /** Uids of all pods that have a directory, for the search for orphans. */
@@ -203,6 +234,7 @@ export class VolumeManager {
 
   async #setUpOne(volume: Volume, pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
     const { engine, mounter, ownerLabels } = this.#options;
+    const uid = pod.metadata.uid ?? "";
     if (volume.hostPath) {
       const problem = prepareHostPath(volume.hostPath);
       if (problem) throw new Error(problem);
@@ -213,9 +245,11 @@ export class VolumeManager {
     } else if (volume.image) {
       await setUpImageVolume(volume.image, pod, this.#place(pod, "image", volume.name), engine, signal);
     } else if (volume.nfs) {
+      const nfsVolume = { name: volume.name, nfs: volume.nfs };
       // First the note that says what tearDown has to remove.
-      mkdirSync(this.#place(pod, "nfs", volume.name).stateDirectory, { recursive: true, mode: 0o750 });
-      await setUpNfs({ name: volume.name, nfs: volume.nfs }, pod, engine, ownerLabels, signal);
+      const { stateDirectory } = this.#place(pod, "nfs", volume.name);
+      mkdirSync(join(stateDirectory, nfsVolumeName(uid, nfsVolume)), { recursive: true, mode: 0o750 });
+      await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
     } else if (volume.persistentVolumeClaim) {
       if (mountsAsDevice(pod, volume.name)) throw new Error("a Docker volume cannot be used as a block device");
       await setUpClaim(volume.persistentVolumeClaim.claimName, pod, engine, ownerLabels, this.#isRoot, signal);
@@ -244,7 +278,7 @@ export class VolumeManager {
     if (plugin) return { kind: "path", path: directories.volume(plugin, volume.name), readOnly: true, isOurs: true };
     if (volume.image) return { kind: "image", place: this.#place(pod, "image", volume.name) };
     if (volume.nfs) {
-      const name = nfsVolumeName(pod.metadata.uid ?? "", volume.name);
+      const name = nfsVolumeName(pod.metadata.uid ?? "", { name: volume.name, nfs: volume.nfs });
       return { kind: "volume", name, readOnly: volume.nfs.readOnly ?? false };
     }
     if (volume.persistentVolumeClaim) {
@@ -254,12 +288,13 @@ export class VolumeManager {
     return undefined;
   }
 
-  async #unmountAll(directory: string): Promise<void> {
+  /** Unmounts what is mounted at or beneath a directory, then removes it; a link is removed itself. */
+  async #remove(directory: string): Promise<void> {
     const { mounter } = this.#options;
-    if (!mounter) return;
-    for (const target of mounter.listBeneath(directory).reverse()) await mounter.unmount(target);
-    const [left] = mounter.listBeneath(directory);
+    for (const target of this.#mounts.listBeneath(directory).reverse()) await mounter?.unmount(target);
+    const [left] = this.#mounts.listBeneath(directory);
     if (left !== undefined) throw new Error(`cannot remove "${directory}": "${left}" is still mounted`);
+    await rm(directory, { recursive: true, force: true });
   }
 
   #isSetUp(pod: Pod, plugin: PluginName, name: string): boolean {
@@ -274,6 +309,23 @@ export class VolumeManager {
   #directoriesOf(pod: Pod): PodDirectories {
     return this.directories(pod.metadata.uid ?? "");
   }
+}
+
+const PLUGINS: readonly PluginName[] = [
+  "empty-dir",
+  "configmap",
+  "secret",
+  "downward-api",
+  "projected",
+  "image",
+  "nfs",
+];
+
+/** Whose directory a volume has under the pod's, if any. */
+function pluginOf(volume: Volume): PluginName | undefined {
+  if (volume.emptyDir) return "empty-dir";
+  if (volume.image) return "image";
+  return volume.nfs ? "nfs" : fileVolumePlugin(volume);
 }
 
 /** Volumes that a container of the pod mounts, or reads an env file from; no others are ever set up. */
