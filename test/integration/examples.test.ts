@@ -1,0 +1,106 @@
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { freePorts, type TestNode } from "../support/test-node.ts";
+
+const EXAMPLES = join(import.meta.dir, "..", "..", "examples");
+
+/** The port of the machine that an example takes may be taken here, or by a test that runs beside this one. */
+function readExample(file: string): { text: string; hostPort: number } {
+  const [hostPort = 0] = freePorts(1);
+  const text = readFileSync(join(EXAMPLES, file), "utf8").replace(/hostPort: 8080/, `hostPort: ${hostPort}`);
+  return { text, hostPort };
+}
+
+async function runExample(node: TestNode, file: string, text: string) {
+  const manifest = node.writeManifest(file, text);
+  const outcome = await node.runOnce([manifest]);
+  if (outcome.exitCode !== 0)
+    throw new Error(`${file}: exit code ${outcome.exitCode}\n${outcome.stdout}${outcome.stderr}`);
+  return outcome;
+}
+
+async function idsOf(node: TestNode): Promise<string[]> {
+  return (await node.listAll()).map(({ Id }) => Id).sort();
+}
+
+async function podIp(node: TestNode): Promise<string> {
+  const [sandbox] = await node.sandboxes();
+  const { Networks } = (await node.docker.inspectContainer(sandbox?.Id ?? "")).NetworkSettings;
+  return Networks.bridge?.IPAddress ?? "";
+}
+
+const logsOf = async (node: TestNode, name: string) => node.logs((await node.containers(name))[0]?.Id ?? "");
+
+async function fetchText(url: string): Promise<string> {
+  const response = await fetch(url);
+  expect(response.status).toBe(200);
+  return await response.text();
+}
+
+/** What each example is there to show, looked at from outside. */
+const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promise<unknown>>> = {
+  "nginx-log.yaml": async (node) => {
+    expect((await node.listAll()).length).toBe(3);
+    const url = `http://${await podIp(node)}/?seen-by-the-other`;
+    await node.until("a page", () => fetchText(url));
+    await node.until("the line in the other container's log", async () =>
+      (await logsOf(node, "log-reader")).includes("seen-by-the-other"),
+    );
+  },
+  "init-container.yaml": async (node) => {
+    const page = await node.until("a page", async () => fetchText(`http://${await podIp(node)}/`));
+    expect(page).toBe(`written by init-container-${node.name}\n`);
+  },
+  "host-port.yaml": async (node, hostPort) => {
+    await node.until("a page", () => fetchText(`http://127.0.0.1:${hostPort}/`));
+  },
+  "config.yaml": async (node) => {
+    await node.until("the page in the log", async () =>
+      (await logsOf(node, "app")).includes("<h1>from a ConfigMap</h1>"),
+    );
+    expect(await logsOf(node, "app")).toStartWith("hello\n");
+  },
+  "job.yaml": async (node) => {
+    expect(await logsOf(node, "count")).toBe("1\n2\n3\n");
+  },
+  "hooks.yaml": async (node) => {
+    await node.until("the hook's word", async () => (await logsOf(node, "app")).includes("started"));
+  },
+  "security.yaml": async (node) => {
+    await node.until("the listing", async () => /1000\s+2000 .* mine/.test(await logsOf(node, "app")));
+    expect(await logsOf(node, "app")).toContain("uid=1000 gid=1000 groups=1000,2000");
+  },
+  "resources.yaml": async (node) => {
+    const [app] = await node.containers("app");
+    const { HostConfig } = await node.docker.inspectContainerRaw(app?.Id ?? "");
+    expect(HostConfig).toMatchObject({
+      Memory: 32 * 1024 * 1024,
+      CpuShares: 102,
+      CpuQuota: 10_000,
+      CpuPeriod: 100_000,
+    });
+  },
+  "sidecar.yaml": async (node) => {
+    await node.until("the time", async () => /:\d\d:/.test(await logsOf(node, "reader")));
+  },
+};
+
+describeWithEngine("examples run as they are", () => {
+  test.each(readdirSync(EXAMPLES).filter((name) => name.endsWith(".yaml")))(
+    "%s, twice: the second time changes nothing",
+    async (file) => {
+      const node = testNode();
+      const { text, hostPort } = readExample(file);
+      await runExample(node, file, text);
+      const before = await idsOf(node);
+      expect(before.length).toBeGreaterThan(0);
+      await SHOWS[file]?.(node, hostPort);
+      await runExample(node, file, text);
+      expect(await idsOf(node)).toEqual(before);
+      await node.cleanUp();
+      if (file === "host-path.yaml") rmSync("/var/tmp/kubelet-ts-example", { recursive: true, force: true });
+    },
+  );
+});
