@@ -1,11 +1,13 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DockerClient } from "../docker/docker-client.ts";
 import { mayLowerOomScores, readNodeInfo, readNodeName } from "../host/node-info.ts";
+import { PodCgroups, runSystemctl } from "../host/pod-cgroups.ts";
 import { StateFile } from "../host/state-file.ts";
 import { Completions } from "../kubelet/completions.ts";
 import { ConcurrencyLimit } from "../kubelet/concurrency-limit.ts";
 import { Kubelet } from "../kubelet/kubelet.ts";
+import { PodCgroupManager } from "../kubelet/pod-cgroup-manager.ts";
 import { PodLifecycle } from "../kubelet/pod-lifecycle.ts";
 import type { Completion } from "../kubelet/pod-worker.ts";
 import { ProbeManager } from "../kubelet/probe-manager.ts";
@@ -28,12 +30,14 @@ import { readEngineInfo } from "../runtime/engine-info.ts";
 import { ImageCredentials } from "../runtime/image-credentials.ts";
 import { ImageManager } from "../runtime/image-manager.ts";
 import { computeRootHash, LABEL, type Owner } from "../runtime/labels.ts";
+import { LogLinks, toEngineLogPath } from "../runtime/log-links.ts";
 import { ensurePauseImage } from "../runtime/pause-image.ts";
 import { findPodRefusal } from "../runtime/pod-refusal.ts";
 import type { ImageProgress } from "../runtime/pull-progress.ts";
 import { buildFeed } from "../sources/build-sources.ts";
 import type { DesiredStateFeed } from "../sources/desired-state-feed.ts";
 import { proxyFor } from "../sources/proxy.ts";
+import { parseCgroupMounts } from "../stats/cgroup-layout.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import { canMount, Mounter } from "../volumes/mounter.ts";
 import { writeHostsFile } from "../volumes/network-files.ts";
@@ -139,6 +143,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
 
   const trouble = (message: string) => logger.warn(message);
   const imageNames = new Map<string, ImageNames>();
+  let kubelet: Kubelet | undefined;
   const lifecycle = new PodLifecycle({
     clock,
     logger,
@@ -167,8 +172,25 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
           signal,
         ),
     },
-    cgroups: { ensure: () => {}, remove: () => {} },
-    logLinks: { create: () => {}, removeContainer: () => {}, removePod: () => {} },
+    cgroups: new PodCgroupManager({
+      cgroups: new PodCgroups({
+        hierarchies: parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8")),
+        cgroupVersion: () => engine().cgroupVersion,
+        log: logger,
+        systemctl: runSystemctl,
+      }),
+      engine,
+      node: () => node,
+      pods: () => kubelet?.desiredPods.map(({ pod }) => pod) ?? [],
+      options,
+      logger,
+    }),
+    logLinks: new LogLinks({
+      podLogsDir: options.podLogsDir,
+      containersLogsDir: options.containersLogsDir,
+      engineLogPath: (id) => toEngineLogPath(engine().dockerRootDir, id),
+      log: logger,
+    }),
     gate: new ConcurrencyLimit(ENGINE_WIDTH),
     ensurePauseImage: shareUntilDone((signal) =>
       ensurePauseImage(
@@ -196,7 +218,6 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     },
   });
 
-  let kubelet: Kubelet | undefined;
   const probes = new ProbeManager({
     clock,
     logger,

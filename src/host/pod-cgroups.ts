@@ -16,10 +16,10 @@ export interface CgroupHierarchy {
 export interface PodCgroupsOptions {
   hierarchies: readonly CgroupHierarchy[];
   /** What the engine puts containers in; in hybrid mode 1, although a v2 hierarchy is mounted as well. */
-  cgroupVersion: 1 | 2;
+  cgroupVersion: () => 1 | 2;
   log: Logger;
-  /** Runs a command to its end; rejects when it fails. Only used under the systemd driver, for `systemctl`. */
-  run(command: string, args: readonly string[]): Promise<void>;
+  /** Runs `systemctl` to its end; rejects when it fails. Only used under the systemd driver. */
+  systemctl(args: readonly string[]): Promise<void>;
 }
 
 /** Controllers that must be handed down on cgroup v2 so that a pod and its containers have their files. */
@@ -52,7 +52,7 @@ export class PodCgroups {
     if (!plan.slice) return this.#writeFiles(plan, () => true);
     const { name, properties } = plan.slice;
     try {
-      await this.#options.run("systemctl", ["set-property", "--runtime", name, ...properties]);
+      await this.#options.systemctl(["set-property", "--runtime", name, ...properties]);
     } catch (cause) {
       throw new Error(`Cannot set ${properties.join(" ")} of "${name}": ${String(cause)}`, { cause });
     }
@@ -96,7 +96,7 @@ export class PodCgroups {
     return (
       hierarchies.find(({ version, controllers }) => version === 1 && controllers.includes(controller)) ??
       // In hybrid mode the v2 hierarchy has no controllers, and no files for them.
-      (this.#options.cgroupVersion === 2 ? hierarchies.find(({ version }) => version === 2) : undefined)
+      (this.#options.cgroupVersion() === 2 ? hierarchies.find(({ version }) => version === 2) : undefined)
     );
   }
 
@@ -176,4 +176,11 @@ function removeTree(directory: string): boolean {
     if (codeOf(error) === "EBUSY" || codeOf(error) === "ENOTEMPTY") return false;
     throw new Error(`Cannot remove cgroup "${directory}": ${String(error)}`, { cause: error });
   }
+}
+
+/** @throws Error with what systemctl wrote when it fails. */
+export async function runSystemctl(args: readonly string[]): Promise<void> {
+  const child = Bun.spawn(["systemctl", ...args], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+  const [exitCode, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  if (exitCode !== 0) throw new Error(`systemctl ended with ${exitCode}: ${stderr.trim()}`);
 }

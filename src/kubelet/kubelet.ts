@@ -110,6 +110,11 @@ export class Kubelet {
     for (const worker of this.#workers.values()) worker.abandon();
   }
 
+  /** What is wanted now, as the sources have it. */
+  get desiredPods(): readonly DesiredPod[] {
+    return this.#desired.pods;
+  }
+
   /** Grows with every change of what {@link pods} answers. */
   get podsRevision(): number {
     return this.#revision;

@@ -66,7 +66,8 @@ export interface PodIdentity {
 
 /** Cgroups above the containers of a pod. */
 export interface PodCgroups {
-  ensure(pod: Pod): void;
+  /** @throws PodStepError when a bound of the pod as a whole cannot be put into force */
+  ensure(pod: Pod): Promise<void>;
   remove(uid: string): void;
 }
 
@@ -126,7 +127,7 @@ export class PodLifecycle implements PodServices {
     const { pods, cgroups, gate, engine, owner, options, recorder } = this.#deps;
     const { pod, objects, sandboxHash } = request;
     await this.#setUpVolumes(pod, objects, signal);
-    cgroups.ensure(pod);
+    await cgroups.ensure(pod);
     const image = await this.#deps.ensurePauseImage(signal);
     const { dns, warnings } = this.#dnsOf(pod);
     for (const warning of warnings) recorder.record(identityOf(pod), warning);

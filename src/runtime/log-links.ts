@@ -9,6 +9,7 @@ import {
   unlinkSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Logger } from "../model/logger.ts";
 import { type LoggedPod, toContainerLogLinkName, toContainerLogPath, toPodLogDirName } from "./log-paths.ts";
 
 export interface LogLinksOptions {
@@ -18,6 +19,14 @@ export interface LogLinksOptions {
   containersLogsDir: string;
   /** Where the engine keeps the log of a container; "" when it keeps no file. */
   engineLogPath(containerId: string): string;
+  log: Logger;
+}
+
+/** A container as far as its links go. */
+export interface LoggedContainer {
+  id: string;
+  name: string;
+  restartCount: number;
 }
 
 /** Where an engine with json-file logs keeps them; looking would cost an inspect per container. */
@@ -31,10 +40,12 @@ const isErrno = (error: unknown, ...codes: string[]) =>
  * The symlinks by which log shippers find a container's log (issue 5, item 7):
  * `<podLogsDir>/<ns>_<pod>_<uid>/<container>/<n>.log` → Docker's json file, and
  * `<containersLogsDir>/<pod>_<ns>_<container>-<id>.log` → the first link. Nothing but symlinks and directories that are
- * empty is ever removed, and only what belongs to the pod in question. Every step may be repeated.
+ * empty is ever removed, and only what belongs to the pod in question. Every step may be repeated. Nothing is thrown:
+ * a container runs as well without its link, so trouble is logged, once of each kind.
  */
 export class LogLinks {
   readonly #options: LogLinksOptions;
+  readonly #told = new Set<string>();
 
   constructor(options: LogLinksOptions) {
     this.#options = options;
@@ -42,6 +53,31 @@ export class LogLinks {
 
   /** Links the log of a container that was just created. */
   create(pod: { metadata: LoggedPod }, containerName: string, restartCount: number, containerId: string): void {
+    this.#attempt(() => this.#create(pod, containerName, restartCount, containerId));
+  }
+
+  /** Removes the links of a container that is removed. */
+  removeContainer(container: LoggedContainer, pod: LoggedPod): void {
+    this.#attempt(() => this.#removeContainer(container, pod));
+  }
+
+  /** Removes everything of a pod that is gone. */
+  removePod(pod: LoggedPod): void {
+    this.#attempt(() => this.#removePod(pod));
+  }
+
+  #attempt(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      const kind = (error as { code?: string }).code ?? (error as Error).message;
+      if (this.#told.has(kind)) return;
+      this.#told.add(kind);
+      this.#options.log.warn("Links to container logs are not complete", { why: (error as Error).message });
+    }
+  }
+
+  #create(pod: { metadata: LoggedPod }, containerName: string, restartCount: number, containerId: string): void {
     const { podLogsDir, containersLogsDir, engineLogPath } = this.#options;
     const path = toContainerLogPath(podLogsDir, pod.metadata, containerName, restartCount);
     const engineLog = engineLogPath(containerId);
@@ -52,8 +88,7 @@ export class LogLinks {
     }
   }
 
-  /** Removes the links of a container that is removed. */
-  removeContainer(container: { id: string; name: string; restartCount: number }, pod: LoggedPod): void {
+  #removeContainer(container: LoggedContainer, pod: LoggedPod): void {
     const { podLogsDir, containersLogsDir } = this.#options;
     const path = toContainerLogPath(podLogsDir, pod, container.name, container.restartCount);
     if (containersLogsDir) {
@@ -63,8 +98,7 @@ export class LogLinks {
     if (path && readLink(path)?.includes(container.id) !== false) removeSymlink(path);
   }
 
-  /** Removes everything of a pod that is gone. */
-  removePod(pod: LoggedPod): void {
+  #removePod(pod: LoggedPod): void {
     const { podLogsDir, containersLogsDir } = this.#options;
     if (!podLogsDir) return;
     const directory = join(podLogsDir, toPodLogDirName(pod));

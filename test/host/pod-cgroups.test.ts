@@ -37,8 +37,12 @@ const V2_FILES = ["cpu.weight", "cpu.max", "memory.max", "memory.swap.max", "pid
 function cgroups(hierarchies: CgroupHierarchy[], over: Partial<PodCgroupsOptions> = {}) {
   const log = new RecordingLogger();
   const commands: string[] = [];
-  const run = async (command: string, args: readonly string[]) => void commands.push([command, ...args].join(" "));
-  return { log, commands, podCgroups: new PodCgroups({ hierarchies, cgroupVersion: 1, log, run, ...over }) };
+  const systemctl = async (args: readonly string[]) => void commands.push(args.join(" "));
+  return {
+    log,
+    commands,
+    podCgroups: new PodCgroups({ hierarchies, cgroupVersion: () => 1, log, systemctl, ...over }),
+  };
 }
 
 const readIn = ({ mountPoint }: CgroupHierarchy, file: string) => readFileSync(join(mountPoint, PATH, file), "utf8");
@@ -91,7 +95,7 @@ describe("cgroup v2", () => {
   test("all files are in the one hierarchy, controllers are handed down", async () => {
     const unified = fakeHierarchy(2, [], V2_FILES);
     writeFileSync(join(unified.mountPoint, "cgroup.subtree_control"), "");
-    await cgroups([unified], { cgroupVersion: 2 }).podCgroups.ensure(planOf(LIMITS, "cgroupfs", 2));
+    await cgroups([unified], { cgroupVersion: () => 2 }).podCgroups.ensure(planOf(LIMITS, "cgroupfs", 2));
     expect(V2_FILES.map((file) => readIn(unified, file))).toEqual(["20", "50000 100000", "1000", "0", "7"]);
     expect(readFileSync(join(unified.mountPoint, "cgroup.subtree_control"), "utf8")).toStartWith("+");
   });
@@ -107,16 +111,16 @@ describe("cgroup v2", () => {
 
 describe("systemd", () => {
   test("systemd is told the bounds of its slice", async () => {
-    const { podCgroups, commands } = cgroups([], { cgroupVersion: 2 });
+    const { podCgroups, commands } = cgroups([], { cgroupVersion: () => 2 });
     await podCgroups.ensure(planOf(LIMITS, "systemd", 2));
     expect(commands).toEqual([
-      "systemctl set-property --runtime kubepods-burstable-podu.slice CPUWeight=20 CPUQuota=50% MemoryMax=1000 MemorySwapMax=0 TasksMax=7",
+      "set-property --runtime kubepods-burstable-podu.slice CPUWeight=20 CPUQuota=50% MemoryMax=1000 MemorySwapMax=0 TasksMax=7",
     ]);
   });
 
   test("when it refuses, the bounds do not hold", async () => {
-    const run = async () => Promise.reject(new Error("no bus"));
-    const ensured = cgroups([], { run }).podCgroups.ensure(planOf(LIMITS, "systemd"));
+    const systemctl = async () => Promise.reject(new Error("no bus"));
+    const ensured = cgroups([], { systemctl }).podCgroups.ensure(planOf(LIMITS, "systemd"));
     await expect(ensured).rejects.toThrow(
       /Cannot set CPUShares=512 .* of "kubepods-burstable-podu.slice": Error: no bus/,
     );

@@ -26,9 +26,9 @@ describe.skipIf(!canWrite)("cgroups of this kernel", () => {
   const cgroupRoot = `/kubelet-ts-test-${process.pid}`;
   const podCgroups = new PodCgroups({
     hierarchies: MOUNTS,
-    cgroupVersion: CGROUP_VERSION,
+    cgroupVersion: () => CGROUP_VERSION,
     log: new RecordingLogger(),
-    run: () => Promise.reject(new Error("not under systemd")),
+    systemctl: () => Promise.reject(new Error("not under systemd")),
   });
   const plan = toCgroupPlan(
     toPodCgroupName("u1", "Burstable"),
