@@ -1,0 +1,296 @@
+import { expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Container, Pod, Volume } from "../../src/api/pod.ts";
+import { DockerError } from "../../src/docker/docker-error.ts";
+import type { ObjectIndex } from "../../src/model/desired-pod.ts";
+import { computeMounts } from "../../src/runtime/container-mounts.ts";
+import { DockerVolumeEngine } from "../../src/runtime/docker-volume-engine.ts";
+import { readEngineInfo } from "../../src/runtime/engine-info.ts";
+import type { ImageManager } from "../../src/runtime/image-manager.ts";
+import { computeRootHash, LABEL } from "../../src/runtime/labels.ts";
+import { Mounter } from "../../src/volumes/mounter.ts";
+import { writeHostsFile } from "../../src/volumes/network-files.ts";
+import { VolumeManager } from "../../src/volumes/volume-manager.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { mounting, tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+const IMAGE = "busybox:test";
+const SIGNAL = new AbortController().signal;
+const NO_OBJECTS: ObjectIndex = { configMaps: new Map(), secrets: new Map() };
+const withMounts = test.if(mounting.ok);
+
+const objects = (value: string): ObjectIndex => ({
+  configMaps: new Map([["default/cfg", { metadata: { name: "cfg" }, data: { k: value } }]]),
+  secrets: new Map([["default/sec", { metadata: { name: "sec" }, type: "Opaque", data: { pw: btoa(value) } }]]),
+});
+
+describeWithEngine("volumes in real containers", () => {
+  const node = testNode();
+  const owner = { [LABEL.node]: node.name, [LABEL.root]: computeRootHash(node.rootDir) };
+  const images = { ensureImage: async () => ({ id: (await node.docker.inspectImage(IMAGE)).Id }) };
+  const manager = new VolumeManager({
+    rootDir: node.rootDir,
+    node: { name: node.name, ip: "192.0.2.1", cpuCount: 2, memoryBytes: 1024, bootId: "", machineId: "" },
+    clock: new FakeClock(),
+    logger: new RecordingLogger(),
+    engine: new DockerVolumeEngine(node.docker, images as unknown as ImageManager),
+    ...(mounting.ok && { mounter: new Mounter() }),
+    ownerLabels: owner,
+  });
+  let uids = 0;
+
+  function podWith(volumes: Volume[], mounts: NonNullable<Container["volumeMounts"]>, spec: Partial<Pod["spec"]> = {}) {
+    return aPod({ containers: [aContainer({ volumeMounts: mounts })], volumes, ...spec }, { uid: `uid${++uids}` });
+  }
+
+  /** Sets the pod's volumes up and starts its one container with them. */
+  async function start(pod: Pod, script: string, index = NO_OBJECTS): Promise<string> {
+    await manager.setUp(pod, { objects: index }, SIGNAL);
+    const mounts = await manager.mountsFor(pod, pod.spec.containers[0] as Container, [], SIGNAL);
+    const hosts = writeHostsFile(manager.directories(pod.metadata.uid ?? ""), pod, {
+      podIps: ["192.0.2.77"],
+      names: { hostname: "web-node1", domain: "" },
+    });
+    const all = [...mounts, { type: "bind", source: hosts, target: "/etc/hosts", readOnly: false } as const];
+    const HostConfig = { ...computeMounts(all, await readEngineInfo(node.docker, false)), NetworkMode: "none" };
+    const Cmd = ["sh", "-c", script];
+    const { Id } = await node.docker.createContainer("", { Image: IMAGE, Cmd, Labels: owner, HostConfig });
+    await node.docker.startContainer(Id);
+    return Id;
+  }
+
+  /** What a container of the pod prints until it ends. */
+  async function outputOf(pod: Pod, script: string, index = NO_OBJECTS): Promise<string> {
+    const id = await start(pod, `(${script}) 2>&1`, index);
+    await node.until(
+      "the container to end",
+      async () => (await node.docker.inspectContainer(id)).State.Status === "exited",
+    );
+    return await node.logs(id);
+  }
+
+  withMounts("emptyDirs as recorded (oracle 22), but sized by sizeLimit", async () => {
+    const volumes: Volume[] = [
+      { name: "def", emptyDir: {} },
+      { name: "mem", emptyDir: { medium: "Memory" } },
+      { name: "memlim", emptyDir: { medium: "Memory", sizeLimit: "10Mi" } },
+    ];
+    const mounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+    const output = await outputOf(
+      podWith(volumes, mounts),
+      `stat -c '%A %u:%g %n' /def /mem /memlim; grep -E ' /(def|mem|memlim) ' /proc/mounts | cut -d' ' -f2,3; df -k /memlim | tail -1 | tr -s ' ' | cut -d' ' -f2; dd if=/dev/zero of=/memlim/big bs=1M count=11`,
+    );
+    expect(output).toContain("drwxrwxrwx 0:0 /def\ndrwxrwxrwt 0:0 /mem\ndrwxrwxrwt 0:0 /memlim\n");
+    expect(output).toContain("/mem tmpfs\n");
+    expect(output).toContain("/memlim tmpfs\n");
+    expect(output).not.toContain("/def tmpfs");
+    expect(output).toContain("\n10240\n");
+    expect(output).toContain("No space left on device");
+  });
+
+  withMounts("fsGroup owns what is made in emptyDirs (oracle 14)", async () => {
+    const volumes: Volume[] = [
+      { name: "e", emptyDir: {} },
+      { name: "m", emptyDir: { medium: "Memory" } },
+      { name: "s", secret: { secretName: "sec", defaultMode: 0o400 } },
+    ];
+    const mounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+    const pod = podWith(volumes, mounts, { securityContext: { fsGroup: 3333 } });
+    expect(
+      await outputOf(
+        pod,
+        "touch /e/f /m/f; stat -c '%A %u:%g %n' /e /m /e/f /m/f; stat -L -c '%A %u:%g %n' /s/pw",
+        objects("x"),
+      ),
+    ).toBe(
+      [
+        "drwxrwsrwx 0:3333 /e",
+        "drwxrwsrwt 0:3333 /m",
+        "-rw-r--r-- 0:3333 /e/f",
+        "-rw-r--r-- 0:3333 /m/f",
+        "-r--r----- 0:3333 /s/pw",
+        "",
+      ].join("\n"),
+    );
+  });
+
+  test("a running container sees new contents of a ConfigMap and a Secret, and cannot write there", async () => {
+    const volumes: Volume[] = [
+      { name: "c", configMap: { name: "cfg", defaultMode: 0o644 } },
+      { name: "s", secret: { secretName: "sec", defaultMode: 0o400 } },
+      {
+        name: "p",
+        projected: {
+          defaultMode: 0o644,
+          sources: [{ configMap: { name: "cfg", items: [{ key: "k", path: "deep/k" }] } }],
+        },
+      },
+    ];
+    const mounts = [
+      ...volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
+      { name: "c", mountPath: "/single", subPath: "k" },
+    ];
+    const pod = podWith(volumes, mounts);
+    const id = await start(pod, "sleep 3600", objects("one"));
+    const run = async (script: string) => {
+      const { output } = await node.docker.exec(id, ["sh", "-c", `(${script}) 2>&1`]);
+      return output.trim();
+    };
+    const read = "cat /c/k /s/pw /p/deep/k /single | tr '\\n' ' '";
+    expect(await run(read)).toBe("oneoneoneone");
+    expect(await run("touch /c/x")).toContain("Read-only file system");
+    expect((await manager.refresh(pod, objects("two"))).changed).toEqual(["c", "s", "p"]);
+    // One file by subPath keeps what the container started with, as upstream.
+    expect(await run(read)).toBe("twotwotwoone");
+    await node.docker.killContainer(id, "KILL");
+  });
+
+  withMounts("mounts as recorded (oracle 21): read-only, sub paths of directories and files", async () => {
+    const host = tempDir();
+    mkdirSync(join(host, "existing"));
+    writeFileSync(join(host, "file.txt"), "from the host\n");
+    const volumes: Volume[] = [
+      { name: "v", emptyDir: {} },
+      { name: "h", hostPath: { path: host, type: "" } },
+    ];
+    const pod = podWith(volumes, [
+      { name: "v", mountPath: "/v" },
+      { name: "v", mountPath: "/ro", readOnly: true },
+      { name: "v", mountPath: "/sub", subPath: "inner/dir" },
+      { name: "h", mountPath: "/h2", subPath: "existing" },
+      { name: "h", mountPath: "/h3", subPath: "file.txt", readOnly: true },
+    ]);
+    const output = await outputOf(
+      pod,
+      "touch /ro/x; touch /sub/a /h2/b; cat /h3; echo x > /h3; stat -c '%A %n' /v/inner /v/inner/dir; ls /v/inner/dir; cat /etc/hosts | tail -1",
+    );
+    expect(output).toBe(
+      [
+        "touch: /ro/x: Read-only file system",
+        "from the host",
+        "sh: can't create /h3: Read-only file system",
+        "drwxr-xr-x /v/inner",
+        "drwxrwxrwx /v/inner/dir",
+        "a",
+        "192.0.2.77\tweb-node1",
+        "",
+      ].join("\n"),
+    );
+    expect(readdirSync(join(host, "existing"))).toEqual(["b"]);
+  });
+
+  withMounts("a container that plants a link gets nothing of the host by it when it is made again", async () => {
+    const secret = tempDir();
+    writeFileSync(join(secret, "secret"), "secret");
+    const pod = podWith(
+      [{ name: "v", emptyDir: {} }],
+      [
+        { name: "v", mountPath: "/v" },
+        { name: "v", mountPath: "/sub", subPath: "a/b" },
+      ],
+    );
+    await outputOf(pod, `rm -rf /v/a; ln -s ${secret} /v/a`);
+    await expect(start(pod, "cat /sub/secret")).rejects.toThrow("failed to prepare subPath");
+  });
+
+  test("propagation on a host path that is not shared fails when the container starts (oracle 21)", async () => {
+    const host = tempDir();
+    const failure = (mountPropagation: "HostToContainer" | "Bidirectional") =>
+      start(
+        podWith(
+          [{ name: "h", hostPath: { path: host, type: "" } }],
+          [{ name: "h", mountPath: "/h", mountPropagation }],
+        ),
+        "true",
+      ).catch((error) => error);
+    const slave = await failure("HostToContainer");
+    if (!(slave instanceof DockerError)) return; // a machine whose root mount is shared, as under systemd: then it works
+    expect(slave.message).toContain(`path ${host} is mounted on / but it is not a shared or slave mount`);
+    expect((await failure("Bidirectional")).message).toContain(
+      `path ${host} is mounted on / but it is not a shared mount`,
+    );
+  });
+
+  withMounts("on a shared host path, what is mounted later shows with HostToContainer only (oracle 57)", async () => {
+    const host = tempDir();
+    const share = (command: string[]) => expect(Bun.spawnSync(command).exitCode).toBe(0);
+    share(["mount", "--bind", host, host]);
+    share(["mount", "--make-rshared", host]);
+    mkdirSync(join(host, "later"));
+    const pod = podWith(
+      [{ name: "h", hostPath: { path: host, type: "" } }],
+      [
+        { name: "h", mountPath: "/none", mountPropagation: "None" },
+        { name: "h", mountPath: "/h2c", mountPropagation: "HostToContainer" },
+      ],
+    );
+    const id = await start(pod, "sleep 3600");
+    await new Mounter().mountFileSystem("tmpfs", join(host, "later"), []);
+    writeFileSync(join(host, "later/seen"), "");
+    const { output } = await node.docker.exec(id, ["sh", "-c", "ls /none/later; echo --; ls /h2c/later"]);
+    expect(output).toBe("--\nseen\n");
+    await node.docker.killContainer(id, "KILL");
+  });
+
+  test("a claim is a Docker volume that outlives the pod", async () => {
+    const claimName = `claim-${node.name}`;
+    const claim: Volume = { name: "p", persistentVolumeClaim: { claimName } };
+    const first = podWith(
+      [claim],
+      [
+        { name: "p", mountPath: "/p" },
+        { name: "p", mountPath: "/sub", subPath: "x" },
+      ],
+    );
+    try {
+      expect(await outputOf(first, "echo kept > /p/file; touch /sub/y; find /p -type f | sort")).toBe(
+        "/p/file\n/p/x/y\n",
+      );
+      await manager.tearDown(first.metadata.uid ?? "", SIGNAL);
+      expect((await node.docker.inspectVolume(claimName)).Labels).toMatchObject(owner);
+      expect(
+        await outputOf(podWith([claim], [{ name: "p", mountPath: "/p", readOnly: true }]), "cat /p/file; touch /p/z"),
+      ).toBe("kept\ntouch: /p/z: Read-only file system\n");
+    } finally {
+      for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
+      await node.docker.removeVolume(claimName);
+    }
+  });
+
+  test("an image as a volume: its files, read-only", async () => {
+    const pod = podWith(
+      [{ name: "i", image: { reference: IMAGE, pullPolicy: "Never" } }],
+      [{ name: "i", mountPath: "/img" }],
+    );
+    const output = await outputOf(pod, "test -x /img/bin/busybox && echo there; touch /img/x");
+    expect(output).toBe("there\ntouch: /img/x: Read-only file system\n");
+    await manager.tearDown(pod.metadata.uid ?? "", SIGNAL);
+  });
+
+  test("nfs: the engine is asked to mount it, and what it says is the container's error", async () => {
+    const pod = podWith(
+      [{ name: "n", nfs: { server: "127.0.0.1", path: "/export" } }],
+      [{ name: "n", mountPath: "/n" }],
+    );
+    const error = await start(pod, "true").catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(DockerError);
+    expect(error.message).toContain(":/export");
+    for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
+    const uid = pod.metadata.uid ?? "";
+    await manager.tearDown(uid, SIGNAL);
+    expect(
+      await node.docker.listVolumes({ label: [`io.kubernetes.pod.uid=${uid}`, `${LABEL.node}=${node.name}`] }),
+    ).toEqual([]);
+  });
+
+  test("everything of the pods goes, while their containers still hold the mounts", async () => {
+    for (const uid of manager.listPodDirs()) await manager.tearDown(uid, SIGNAL);
+    expect(manager.listPodDirs()).toEqual([]);
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(node.rootDir);
+  });
+});
