@@ -1,15 +1,48 @@
+import type { CommandDef } from "citty";
+import { runCommand } from "citty";
+import type { CommandSummary } from "./cli/help.ts";
 import { runKubelet } from "./cli/kubelet-command.ts";
 
-/** Sub-commands beside the kubelet itself; each is loaded only when it is asked for. */
-const COMMANDS: Readonly<Record<string, (argv: readonly string[]) => Promise<number>>> = {
-  version: async () => {
-    const { versionLine } = await import("./cli/version.ts");
-    process.stdout.write(`${versionLine()}\n`);
-    return 0;
+/** A sub-command beside the kubelet itself; loaded only when it is asked for. */
+interface SubCommand {
+  description: string;
+  load: () => Promise<CommandDef>;
+}
+
+const SUB_COMMANDS: Readonly<Record<string, SubCommand>> = {
+  config: {
+    description: "show the effective configuration and where each value comes from",
+    load: async () => (await import("./cli/config-command.ts")).configCommand as unknown as CommandDef,
+  },
+  completion: {
+    description: "print a completion script for bash, zsh or fish",
+    load: async () =>
+      (await import("./cli/completion-command.ts")).makeCompletionCommand(() => SUMMARIES) as unknown as CommandDef,
+  },
+  version: {
+    description: "print the version",
+    load: async () => (await import("./cli/version-command.ts")).versionCommand as unknown as CommandDef,
   },
 };
 
-const argv = process.argv.slice(2);
-const command = COMMANDS[argv[0] ?? ""];
-const code = await (command ? command(argv.slice(1)) : runKubelet(argv));
-process.exit(code);
+const SUMMARIES: readonly CommandSummary[] = Object.entries(SUB_COMMANDS).map(([name, { description }]) => ({
+  name,
+  description,
+}));
+
+async function main(argv: readonly string[]): Promise<number> {
+  const [first = "", ...rest] = argv;
+  const command = Object.hasOwn(SUB_COMMANDS, first) ? SUB_COMMANDS[first] : undefined;
+  if (!command) return runKubelet(argv, SUMMARIES);
+  await runCommand(await command.load(), { rawArgs: rest });
+  return Number(process.exitCode ?? 0);
+}
+
+// An error that nobody expected must not end the supervision of pods: it is said, and the next pass tries again.
+for (const event of ["unhandledRejection", "uncaughtException"] as const) {
+  process.on(event, (error: unknown) => {
+    process.stderr.write(`kubelet-ts: unexpected ${event}: ${error instanceof Error ? error.stack : String(error)}\n`);
+  });
+}
+
+process.exit(await main(process.argv.slice(2)));

@@ -19,7 +19,9 @@ import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
-import type { ContainerExec } from "../model/prober.ts";
+import type { ContainerExec, StoredProbeResults } from "../model/prober.ts";
+import { NodeAdmission } from "../plan/admission.ts";
+import { conflictOverPorts } from "../plan/host-ports.ts";
 import { HostProber } from "../probes/host-prober.ts";
 import { runLifecycleHook } from "../probes/lifecycle-hook.ts";
 import { CredentialProviders } from "../runtime/credential-provider.ts";
@@ -38,7 +40,15 @@ import { buildFeed } from "../sources/build-sources.ts";
 import type { DesiredStateFeed } from "../sources/desired-state-feed.ts";
 import { proxyFor } from "../sources/proxy.ts";
 import { parseCgroupMounts } from "../stats/cgroup-layout.ts";
+import {
+  type KubeletMetrics,
+  type ProbeMetrics,
+  registerKubeletMetrics,
+  registerProbeMetrics,
+} from "../stats/kubelet-metrics.ts";
+import { MetricsRegistry } from "../stats/metrics-registry.ts";
 import type { ImageNames } from "../status/container-status.ts";
+import { toTerminationMessage } from "../status/termination-message.ts";
 import { canMount, Mounter } from "../volumes/mounter.ts";
 import { writeHostsFile } from "../volumes/network-files.ts";
 import { VolumeManager } from "../volumes/volume-manager.ts";
@@ -68,8 +78,19 @@ export interface AssembledKubelet {
   probes: ProbeManager;
   /** What the engine can do; known once {@link AssembledKubelet.connect} has resolved. */
   engine: () => EngineInfo;
+  /** undefined before that. */
+  engineIfKnown: () => EngineInfo | undefined;
+  metrics: Metrics;
   /** One try to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError */
   connect: (signal: AbortSignal) => Promise<void>;
+}
+
+/** What is counted, and where it is shown. */
+export interface Metrics {
+  registry: MetricsRegistry;
+  kubelet: KubeletMetrics;
+  probes: ProbeMetrics;
+  probeRegistry: MetricsRegistry;
 }
 
 /** As many creates and starts as keep an engine busy; more only make each of them slower. */
@@ -87,6 +108,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, input.environment), {
     schedule: (ms, callback) => clock.schedule(ms, callback),
   });
+  const metrics = registerMetrics(nodeName);
   let engineInfo: EngineInfo | undefined;
   const engine = () => {
     if (!engineInfo) throw new Error("the Docker engine has not answered yet");
@@ -141,8 +163,18 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   };
   const version = buildInfo.version.split(".").slice(0, 2).join(".");
 
-  const trouble = (message: string) => logger.warn(message);
+  const admission = new NodeAdmission({
+    name: nodeName,
+    labels: { "kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", ...options.nodeLabels },
+    maxPods: options.maxPods,
+    cpuMillis: node.cpuCount * 1000,
+    memoryBytes: node.memoryBytes,
+  });
   const imageNames = new Map<string, ImageNames>();
+  const trouble = (message: string) => logger.warn(message);
+  const stateFile = <T>(name: string) =>
+    new StateFile<T>(join(options.rootDir, "state", `${name}-${nodeName}.json`), 1, trouble);
+  const probeFile = stateFile<[string, StoredProbeResults][]>("probes");
   let kubelet: Kubelet | undefined;
   const lifecycle = new PodLifecycle({
     clock,
@@ -212,10 +244,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       }
       return pieces.join("");
     },
-    toTerminationMessage: async ({ policy, exitCode, file, readLog }) => {
-      if (file) return file.slice(0, 4096);
-      return policy === "FallbackToLogsOnError" && exitCode !== 0 ? (await readLog()).slice(-2048) : "";
-    },
+    toTerminationMessage,
   });
 
   const probes = new ProbeManager({
@@ -226,12 +255,14 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     random: Math.random,
     hostIp: () => node.ip,
     onChange: (uid) => kubelet?.worker(uid)?.wake(),
+    stored: storedProbes(probeFile.read()),
+    store: { save: async (results) => probeFile.write([...results]) },
+    onAttempt: ({ pod, containerName, kind, outcome }) => {
+      const result = outcome.result === "failure" ? "failed" : outcome.result === "unknown" ? "unknown" : "successful";
+      const type = `${kind[0]!.toUpperCase()}${kind.slice(1)}`;
+      metrics.probes.probes.inc([containerName, pod.namespace, pod.name, pod.uid, type, result]);
+    },
   });
-  const completions = new StateFile<Record<string, Completion>>(
-    join(options.rootDir, "state", `completions-${owner.rootHash}-${nodeName}.json`),
-    1,
-    trouble,
-  );
   kubelet = new Kubelet({
     clock,
     logger,
@@ -252,9 +283,9 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       if (refusal) throw new Error(refusal.message);
       return toWantedPod(desired, objects as DesiredState, options);
     },
-    admit: () => new Map(),
-    conflict: () => false,
-    completions: new Completions(completions),
+    admit: (pods, running) => admission.admit(pods, running),
+    conflict: conflictOverPorts,
+    completions: new Completions(stateFile<Record<string, Completion>>("completions")),
     relistPeriodMs: RELIST_PERIOD_MS,
   });
 
@@ -286,6 +317,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     volumes,
     probes,
     engine,
+    engineIfKnown: () => engineInfo,
+    metrics,
     connect: async (signal) => {
       await client.connect({ signal });
       engineInfo = await readEngineInfo(client, mayLowerOomScores(), signal);
@@ -293,6 +326,21 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
         logger.warn("The kernel refuses negative OOM scores here (no CAP_SYS_RESOURCE): containers get 0 instead");
       }
     },
+  };
+}
+
+/** A file from another version of us, or a damaged one, is none. */
+const storedProbes = (pairs: [string, StoredProbeResults][] | undefined) => new Map(pairs ?? []);
+
+function registerMetrics(nodeName: string): Metrics {
+  const registry = new MetricsRegistry();
+  const probeRegistry = new MetricsRegistry();
+  const probes = registerProbeMetrics(probeRegistry);
+  return {
+    registry,
+    probeRegistry,
+    probes,
+    kubelet: registerKubeletMetrics(registry, { name: nodeName, build: buildInfo }),
   };
 }
 

@@ -1,11 +1,19 @@
+import { readNodeName } from "../host/node-info.ts";
 import { claimRoot } from "../host/single-instance.ts";
 import { SystemClock } from "../host/system-clock.ts";
+import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import { computeRootHash } from "../runtime/labels.ts";
+import { type RunningServers, startServers } from "../server/servers.ts";
 import { describeFinding } from "../sources/source-set.ts";
+import { NodeStats } from "../stats/node-stats.ts";
+import { ProcessMetrics } from "../stats/process-metrics.ts";
 import { type AssembledKubelet, assembleKubelet } from "./assemble-kubelet.ts";
+import { toKubeletConfiguration } from "./effective-config.ts";
+import { type CommandSummary, renderHelp } from "./help.ts";
+import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
 import { type RunOnceResult, waitForPods } from "./run-once.ts";
 import { RunOnceReport } from "./run-once-report.ts";
@@ -21,9 +29,13 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const CONNECT_RETRY_MS = 1000;
 
 /** `kubelet-ts [flags] [manifest…]`: the kubelet itself. @returns the exit code */
-export async function runKubelet(argv: readonly string[]): Promise<number> {
+export async function runKubelet(argv: readonly string[], commands: readonly CommandSummary[]): Promise<number> {
   const resolved = await resolveOptions(argv);
   const { options } = resolved;
+  if (resolved.request === "help") {
+    process.stdout.write(renderHelp(commands));
+    return EXIT.done;
+  }
   if (resolved.request === "version") {
     process.stdout.write(`${versionLine()}\n`);
     return EXIT.done;
@@ -71,9 +83,11 @@ async function runForEver(
   stop: AbortSignal,
 ): Promise<number> {
   const clock = new SystemClock();
-  const recorder = { record: () => {} };
+  const nodeName = readNodeName(options.hostnameOverride);
+  const recorder = new PodEventRecorder({ clock, logger, nodeName });
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
+  const servers = startAllServers(parts, options, clock, logger);
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
     void parts.images.run(stop);
@@ -84,9 +98,43 @@ async function runForEver(
   }
   parts.kubelet.stop();
   parts.probes.stop();
-  await parts.feed.stop();
+  await Promise.all([parts.feed.stop(), servers?.stop()]);
   logger.info("Stopped; pods go on running");
   return EXIT.done;
+}
+
+function startAllServers(
+  parts: AssembledKubelet,
+  options: KubeletOptions,
+  clock: SystemClock,
+  logger: Logger,
+): RunningServers | undefined {
+  if (!options.enableServer) return undefined;
+  const view = toKubeletView({
+    nodeName: parts.nodeName,
+    kubelet: parts.kubelet,
+    config: toKubeletConfiguration(options),
+    sources: () => parts.feed.status(),
+    usagePaths: ({ wanted }) => (wanted ? parts.volumes.usagePaths(wanted.pod) : []),
+  });
+  const stats = new NodeStats({
+    clock,
+    nodeName: parts.nodeName,
+    podFacts: () => view.podFacts(),
+    rootDir: options.rootDir,
+    engineRootDir: () => parts.engineIfKnown()?.dockerRootDir ?? "",
+    engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
+    volumeStatsAggPeriodMs: options.volumeStatsAggPeriodMs,
+  });
+  return startServers(options, view, {
+    clock,
+    logger,
+    stats,
+    kubeletMetrics: parts.metrics.kubelet,
+    registry: parts.metrics.registry,
+    processMetrics: new ProcessMetrics(),
+    probeRegistry: parts.metrics.probeRegistry,
+  });
 }
 
 async function runOnce(
@@ -104,7 +152,9 @@ async function runOnce(
     color: wantsColor(process.env, out.isTTY === true),
     columns: () => out.columns || 80,
   });
-  const recorder = { record: () => {} };
+  // The report tells what became of each pod; its events are for those who want to see more.
+  const quiet: Logger = { ...logger, info: logger.debug, warn: logger.debug };
+  const recorder = new PodEventRecorder({ clock, logger: quiet, nodeName: readNodeName(options.hostnameOverride) });
   const onPullProgress = report.pull.bind(report);
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder, onPullProgress });
   const read = await parts.feed.readOnce(stop);

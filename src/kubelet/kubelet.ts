@@ -11,6 +11,8 @@ import { type Completion, PodWorker, type PodWorkerDeps, type WantedPod } from "
 export interface Rejection {
   reason: string;
   message: string;
+  /** For people, what upstream's words do not say. */
+  detail?: string;
 }
 
 export interface KubeletDeps
@@ -42,6 +44,8 @@ export interface CompletionStore {
 /** Pause after a list that failed. The event stream reconnects by itself; this is for an engine that answers badly. */
 const RETRY_RELIST_MS = 5_000;
 
+const SEEN_ANNOTATION = "kubernetes.io/config.seen";
+
 /** A wanted pod without a worker of its own: refused, or waiting for somebody to leave. */
 type Outsider = { rejection: Rejection; since: Date } | { waitsFor: string };
 
@@ -66,6 +70,8 @@ export class Kubelet {
   #revision = 0;
   /** Rendered pods by uid: the same object as long as nothing changed. */
   readonly #rendered = new Map<PodUID, { pod: Pod; status: PodStatus; full: Pod }>();
+  /** When the revision that is wanted now was first seen: annotation `kubernetes.io/config.seen`. */
+  readonly #seen = new Map<PodUID, { revision: string; at: string }>();
   /** Statuses of pods nothing was done for yet. */
   readonly #pending = new Map<PodUID, PodStatus>();
   #podList: readonly Pod[] | undefined;
@@ -99,6 +105,7 @@ export class Kubelet {
    */
   setDesired(desired: DesiredState, isComplete: boolean): void {
     this.#desired = desired;
+    this.#noteSeen();
     this.#mayRemoveOrphans = isComplete;
     this.#reconcile();
   }
@@ -242,7 +249,7 @@ export class Kubelet {
     const refuse = (why: Rejection) => {
       const known = before.get(uid);
       const isNews = !(known && "rejection" in known && known.rejection.message === why.message);
-      if (isNews) logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.message}`);
+      if (isNews) logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.detail ?? why.message}`);
       this.#outsiders.set(uid, { rejection: why, since: isNews ? clock.now() : (known as { since: Date }).since });
       this.#workers.get(uid)?.remove();
     };
@@ -318,12 +325,24 @@ export class Kubelet {
     for (const listener of this.#listeners) listener();
   }
 
+  #noteSeen(): void {
+    const at = this.#deps.clock.now().toISOString();
+    const uids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
+    for (const uid of this.#seen.keys()) if (!uids.has(uid)) this.#seen.delete(uid);
+    for (const { pod, revision } of this.#desired.pods) {
+      const uid = pod.metadata.uid!;
+      if (this.#seen.get(uid)?.revision !== revision) this.#seen.set(uid, { revision, at });
+    }
+  }
+
   #render(pod: Pod): Pod {
     const uid = pod.metadata.uid!;
     const status = this.#statusOf(pod);
     const cached = this.#rendered.get(uid);
     if (cached && cached.pod === pod && cached.status === status) return cached.full;
-    const full: Pod = { ...pod, status };
+    const seen = this.#seen.get(uid)?.at ?? "";
+    const annotations = { ...pod.metadata.annotations, [SEEN_ANNOTATION]: seen };
+    const full: Pod = { ...pod, metadata: { ...pod.metadata, annotations }, status };
     this.#rendered.set(uid, { pod, status, full });
     return full;
   }

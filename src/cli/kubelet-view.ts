@@ -1,0 +1,85 @@
+import type { Kubelet } from "../kubelet/kubelet.ts";
+import type { PodWorker } from "../kubelet/pod-worker.ts";
+import type { ContainerSnapshot, SandboxSnapshot } from "../model/pod-snapshot.ts";
+import type { HealthCheck, KubeletView } from "../server/view.ts";
+import type { SourceStatus } from "../sources/source-set.ts";
+import type { ContainerFacts, PodFacts, VolumeFacts } from "../stats/pod-facts.ts";
+import type { VolumeUsagePath } from "../volumes/volume-manager.ts";
+
+export interface KubeletViewDeps {
+  nodeName: string;
+  kubelet: Kubelet;
+  /** Effective configuration, secrets masked. */
+  config: Readonly<Record<string, unknown>>;
+  sources: () => readonly SourceStatus[];
+  usagePaths: (worker: PodWorker) => readonly VolumeUsagePath[];
+}
+
+/** The kubelet as its servers see it: only reading, only from memory. */
+export function toKubeletView({ nodeName, kubelet, config, sources, usagePaths }: KubeletViewDeps): KubeletView {
+  return {
+    nodeName: () => nodeName,
+    podsRevision: () => kubelet.podsRevision,
+    pods: () => kubelet.pods(),
+    podFacts: () => [...kubelet.workers()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
+    healthChecks: () => [
+      ok("ping"),
+      ok("log"),
+      { name: "syncloop", ok: kubelet.trouble === undefined, message: kubelet.trouble ?? "" },
+      ...sources().map(toSourceCheck),
+    ],
+    config: () => config,
+  };
+}
+
+const ok = (name: string): HealthCheck => ({ name, ok: true, message: "" });
+
+/** A source out of reach is told, but is no reason to restart us: the last set goes on running. */
+function toSourceCheck({ kind, name, state, message }: SourceStatus): HealthCheck {
+  const why = state === "ok" ? "" : ` (${state}${message ? `: ${message}` : ""})`;
+  return { name: `source ${kind} ${name}${why}`, ok: true, message: "" };
+}
+
+/** undefined for a pod without a running sandbox: there is nothing to measure. */
+function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): PodFacts | undefined {
+  const { snapshot, ref, wanted } = worker;
+  const sandbox = snapshot.sandboxes[0];
+  if (sandbox?.state !== "ready") return undefined;
+  const startTime = worker.status?.startTime;
+  return {
+    uid: ref.uid,
+    name: ref.name,
+    namespace: ref.namespace,
+    startTime: startTime ? new Date(startTime) : sandbox.createdAt,
+    hostNetwork: sandbox.hostNetwork,
+    cgroupParent: sandbox.cgroupParent,
+    sandbox: toContainerFacts("POD", sandbox),
+    containers: snapshot.containers
+      .filter(({ state }) => state === "running")
+      .map((container) => toContainerFacts(container.name, container)),
+    volumes: volumes.map((volume) => toVolumeFacts(volume, wanted?.pod.spec.volumes ?? [])),
+  };
+}
+
+function toContainerFacts(name: string, it: ContainerSnapshot | SandboxSnapshot): ContainerFacts {
+  return {
+    name,
+    id: it.id,
+    dockerName: it.dockerName,
+    pid: it.pid,
+    image: it.imageId,
+    createdAt: it.createdAt,
+    startedAt: it.startedAt ?? it.createdAt,
+    labels: it.labels,
+    logPath: it.logPath,
+    writableLayerPath: it.writableLayerPath,
+  };
+}
+
+function toVolumeFacts(
+  { name, path, method, isEphemeral }: VolumeUsagePath,
+  volumes: readonly { name: string; persistentVolumeClaim?: { claimName: string } | undefined }[],
+): VolumeFacts {
+  const pvcName = volumes.find((volume) => volume.name === name)?.persistentVolumeClaim?.claimName;
+  return { name, path, ephemeral: isEphemeral, memory: method === "statfs", ...(pvcName && { pvcName }) };
+}
