@@ -1,6 +1,8 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import type { CadvisorApi } from "../stats/cadvisor-api.ts";
 import type { MetricsRegistry } from "../stats/metrics-registry.ts";
+import type { NodeStats } from "../stats/node-stats.ts";
 import { negotiateTextFormat, renderFamilies, TEXT_CONTENT_TYPE, type TextFormat } from "../stats/prometheus-text.ts";
 import {
   type Answer,
@@ -18,14 +20,16 @@ import {
 } from "./answer.ts";
 import { healthzAnswer } from "./healthz.ts";
 import { type PodListRenderer, runningPodListText } from "./pod-list.ts";
-import type { StatsSource } from "./stats-source.ts";
+import { isStatsResource, statsAnswer } from "./stats-routes.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Everything the routes of the read-only port answer from. */
 export interface ReadOnlyContext {
   view: KubeletView;
   podList: PodListRenderer;
-  stats: StatsSource;
+  stats: NodeStats;
+  /** `/stats/…` beside the summary, and the cAdvisor port. */
+  cadvisor: CadvisorApi;
   /** `/metrics`; each is asked in turn, families sorted over all. */
   metrics: readonly Pick<MetricsRegistry, "collect">[];
   /** `/metrics/probes`. */
@@ -67,7 +71,7 @@ export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): 
 export const isReading = ({ method }: RouteRequest) => method === "GET" || method === "HEAD";
 
 function isKnownResource(path: string): boolean {
-  return KNOWN_RESOURCES.has(path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path);
+  return KNOWN_RESOURCES.has(path.endsWith("/") ? path.slice(0, -1) : path) || isStatsResource(path);
 }
 
 const KNOWN_RESOURCES = new Set(["/pods", "/spec", "/stats/summary", "/configz", "/runningpods"]);
@@ -89,7 +93,7 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
     case "stats/summary":
       return stats.summary(isTrue(request.query.get("only_cpu_and_memory"))).then(indentedJsonAnswer);
     default:
-      return resourceNotFound();
+      return statsAnswer(path, request, context.cadvisor);
   }
 }
 

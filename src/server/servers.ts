@@ -1,15 +1,16 @@
 import type { Clock } from "../model/clock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import { CadvisorApi } from "../stats/cadvisor-api.ts";
 import type { KubeletMetrics } from "../stats/kubelet-metrics.ts";
 import type { MetricsRegistry } from "../stats/metrics-registry.ts";
+import type { NodeStats } from "../stats/node-stats.ts";
 import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./answer.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
 import { healthzAnswer } from "./healthz.ts";
 import { Listener } from "./listener.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
-import type { StatsSource } from "./stats-source.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Which ports, and where. A port of 0 is off. [U28] */
@@ -27,7 +28,8 @@ export type ServerOptions = Pick<
 export interface ServerDependencies {
   clock: Clock;
   logger: Logger;
-  stats: StatsSource;
+  /** Measures while somebody asks. */
+  stats: NodeStats;
   /** Where requests are counted. */
   kubeletMetrics: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
   /** Shown on `/metrics`. */
@@ -56,6 +58,7 @@ export function startServers(
   const context: ReadOnlyContext = {
     view,
     stats,
+    cadvisor: new CadvisorApi(stats, clock),
     podList: new PodListRenderer(options.readOnlyFull),
     metrics: [registry, processMetrics],
     probeMetrics: probeRegistry,

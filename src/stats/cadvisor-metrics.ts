@@ -23,6 +23,7 @@ export interface CadvisorFacts {
 /** One file system of the node with the counters of its disk. */
 export interface NodeFilesystem {
   device: string;
+  mountPoint: string;
   capacity: FsCapacity;
   counters: DiskCounters | undefined;
 }
@@ -350,7 +351,7 @@ function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Family[] {
     "gauge",
     "container_threads_max",
     "Maximum number of threads allowed inside the container, infinity if value is zero",
-    plain((e) => (e.cgroup.stats.pids ? (e.cgroup.stats.pids.max ?? 0) : undefined)),
+    plain((e) => (e.cgroup.stats.pids ? (spec(e).pidsMax ?? 0) : undefined)),
   );
   add(
     "gauge",

@@ -14,7 +14,7 @@ import { parseV1Spec } from "./cgroup-v1.ts";
 import { parseV2Spec } from "./cgroup-v2.ts";
 import { type CgroupFeatures, mainDirectory, OpenCgroup, readHugetlbNames } from "./open-cgroup.ts";
 import { type ProcessCounts, parseOpenFilesLimit, parseProcessState } from "./proc.ts";
-import { readNames, readText } from "./read-text.ts";
+import { readNames, readSubdirectories, readText } from "./read-text.ts";
 
 /** Finds cgroups and reads what changes rarely; `open` gives what is read often. */
 export class CgroupReader {
@@ -113,10 +113,13 @@ export class CgroupReader {
 
   /** Names of the cgroups directly below, sorted. */
   children(directories: CgroupDirectories): string[] {
-    const path = mainDirectory(directories);
-    return readNames(path)
-      .filter((name) => isDirectory(`${path}/${name}`))
-      .sort();
+    return readSubdirectories(mainDirectory(directories)).sort();
+  }
+
+  /** Processes in this very cgroup. */
+  processIds(directories: CgroupDirectories): number[] {
+    const text = readText(`${mainDirectory(directories)}/cgroup.procs`) ?? "";
+    return text.split("\n").filter(Boolean).map(Number);
   }
 
   /** Descriptors, sockets and states of these processes; those that end meanwhile count as nothing. */
@@ -152,14 +155,6 @@ function readAnyHugetlbNames(root: CgroupDirectory | undefined): string[] {
     if (names.length > 0) return names;
   }
   return [];
-}
-
-function isDirectory(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    return false;
-  }
 }
 
 function isSocket(path: string): boolean {

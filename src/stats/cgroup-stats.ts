@@ -48,8 +48,6 @@ export interface MemoryStats {
 export interface PidsStats {
   /** Tasks, threads included. */
   current: number;
-  /** undefined: no limit. */
-  max: number | undefined;
 }
 
 export interface BlockIoStats {

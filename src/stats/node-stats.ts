@@ -12,7 +12,7 @@ import { parseBootTimeSeconds, parseDefaultInterface, parseDiskstats, parseTaskC
 import type { TextFormat } from "./prometheus-text.ts";
 import { readText } from "./read-text.ts";
 import { resourceText } from "./resource-metrics.ts";
-import { type NodeSample, Sampler } from "./sampler.ts";
+import { type CgroupSample, type NodeSample, Sampler } from "./sampler.ts";
 import { type SummaryFacts, summaryDirectories, toSummary } from "./summary.ts";
 
 /** What the statistics need to be told. */
@@ -90,6 +90,16 @@ export class NodeStats {
     return this.#sampler.sample(detail);
   }
 
+  /** The one before; undefined when there is none with this detail. */
+  previousSample(detail: "basics" | "all"): NodeSample | undefined {
+    return this.#sampler.previous(detail);
+  }
+
+  /** Any one cgroup, ours or not; undefined when there is none of that path. */
+  measureOnce(cgroupPath: string): CgroupSample | undefined {
+    return this.#sampler.measureOnce(cgroupPath);
+  }
+
   async summary(onlyCpuAndMemory: boolean): Promise<Summary> {
     const sample = await this.sampleWithRates();
     return toSummary(sample, this.#summaryFacts(sample, onlyCpuAndMemory), onlyCpuAndMemory);
@@ -112,7 +122,7 @@ export class NodeStats {
     const filesystems = parseFilesystems(mountinfo).flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
       const capacity = device.includes(":/") ? undefined : capacityOf(mountPoint);
       const counters = disks.find((disk) => `${disk.major}:${disk.minor}` === id);
-      return capacity ? [{ device, capacity, counters }] : [];
+      return capacity ? [{ device, mountPoint, capacity, counters }] : [];
     });
     const engineRootDir = this.#options.engineRootDir();
     const engineCapacity = engineRootDir ? capacityOf(engineRootDir) : undefined;

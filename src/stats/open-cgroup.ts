@@ -9,7 +9,6 @@ import {
   type PidsStats,
   parsePressure,
   singleValue,
-  toLimit,
 } from "./cgroup-stats.ts";
 import { parseV1BlockIo, parseV1Cpu, parseV1Memory } from "./cgroup-v1.ts";
 import { parseV2BlockIo, parseV2Cpu, parseV2Memory } from "./cgroup-v2.ts";
@@ -39,7 +38,7 @@ export class OpenCgroup {
   readonly directories: CgroupDirectories;
   readonly #features: CgroupFeatures;
   readonly #files: KeptFile[] = [];
-  readonly #readCpu: (all: boolean) => CpuStats | undefined;
+  readonly #readCpu: (all: boolean, hasQuota: boolean) => CpuStats | undefined;
   readonly #readMemory: (all: boolean) => MemoryStats | undefined;
   readonly #readPids: () => PidsStats | undefined;
   readonly #readBlockIo: () => BlockIoStats[];
@@ -59,11 +58,14 @@ export class OpenCgroup {
     this.#procs = this.#file(mainDirectory(directories), "cgroup.procs");
   }
 
-  /** With `basics`, what was not read is undefined or empty. */
-  read(detail: Detail): CgroupStats | undefined {
+  /**
+   * With `basics`, what was not read is undefined or empty. So is throttling without a quota.
+   * @param isContainer false: a pod or a group of pods, whose block I/O nobody shows.
+   */
+  read(detail: Detail, how: { hasQuota: boolean; isContainer: boolean }): CgroupStats | undefined {
     const all = detail === "all";
     const memoryVersion = this.directories.memory?.version;
-    const cpu = this.#readCpu(all);
+    const cpu = this.#readCpu(all, how.hasQuota);
     const memory = this.#readMemory(all);
     if (!cpu || !memory) return undefined;
     const processes = this.#procs.read();
@@ -74,7 +76,7 @@ export class OpenCgroup {
       pressure: all || memoryVersion === 2 ? this.#readPressure() : undefined,
       processIds: processes ? processes.trimEnd().split("\n").filter(Boolean) : [],
       pids: all ? this.#readPids() : undefined,
-      blockIo: all ? this.#readBlockIo() : [],
+      blockIo: all && how.isContainer ? this.#readBlockIo() : [],
       hugetlb: all ? this.#readHugetlb() : [],
     };
   }
@@ -90,17 +92,17 @@ export class OpenCgroup {
     return file;
   }
 
-  #cpuReader(): (all: boolean) => CpuStats | undefined {
+  #cpuReader(): (all: boolean, hasQuota: boolean) => CpuStats | undefined {
     const { cpu, cpuacct } = this.directories;
     if (cpuacct?.version === 1) {
       const usage = this.#file(cpuacct.path, "cpuacct.usage");
       const acctStat = this.#file(cpuacct.path, "cpuacct.stat");
       const cpuStat = cpu?.version === 1 ? this.#file(cpu.path, "cpu.stat") : undefined;
-      return (all) =>
+      return (all, hasQuota) =>
         parseV1Cpu({
           usage: usage.read(),
           acctStat: all ? acctStat.read() : undefined,
-          cpuStat: all ? cpuStat?.read() : undefined,
+          cpuStat: all && hasQuota ? cpuStat?.read() : undefined,
         });
     }
     const directory = cpu ?? cpuacct;
@@ -147,10 +149,10 @@ export class OpenCgroup {
   #pidsReader(): () => PidsStats | undefined {
     const { pids } = this.directories;
     if (!pids) return () => undefined;
-    const [current, max] = [this.#file(pids.path, "pids.current"), this.#file(pids.path, "pids.max")];
+    const current = this.#file(pids.path, "pids.current");
     return () => {
       const count = singleValue(current.read());
-      return count === undefined ? undefined : { current: count, max: toLimit(singleValue(max.read())) };
+      return count === undefined ? undefined : { current: count };
     };
   }
 

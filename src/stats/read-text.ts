@@ -21,3 +21,14 @@ export function readNames(path: string): string[] {
     return [];
   }
 }
+
+/** Names of the directories in a directory, empty when it cannot be read. */
+export function readSubdirectories(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name);
+  } catch {
+    return [];
+  }
+}

@@ -86,6 +86,7 @@ export class Sampler {
   readonly #proc: string;
   readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
+  #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #cancelRelease: (() => void) | undefined;
 
@@ -100,6 +101,27 @@ export class Sampler {
   get isCold(): boolean {
     const root = this.#latest?.root;
     return this.#isIdle || (root !== undefined && root.usageNanoCores === undefined);
+  }
+
+  /** The sample before the latest one, for clients that compute rates themselves; undefined when it was less than this detail. */
+  previous(detail: Detail): NodeSample | undefined {
+    return this.#previous?.detail === "all" || detail === "basics" ? this.#previous : undefined;
+  }
+
+  /** Any one cgroup, ours or not; undefined when there is none of that path. */
+  measureOnce(cgroupPath: string): CgroupSample | undefined {
+    const directories = this.#reader.ofPath(cgroupPath);
+    const createdAt = this.#reader.createdAt(directories);
+    if (!createdAt) return undefined;
+    const cgroup = this.#reader.open(directories);
+    const spec = this.#reader.spec(directories);
+    const hasQuota = spec.cpuQuotaMicroseconds !== undefined;
+    const stats = cgroup.read("all", { hasQuota, isContainer: true });
+    cgroup.close();
+    if (!stats) return undefined;
+    const processes = this.#reader.processCounts(stats.processIds);
+    const unknown = { usageNanoCores: undefined, openFilesLimit: undefined, loadAverage: 0 };
+    return { path: cgroupPath, stats, createdAt, spec, processes, ...unknown };
   }
 
   /** The sample of this second, taken now unless there is one with at least this detail. */
@@ -122,6 +144,7 @@ export class Sampler {
     for (const { cgroup } of this.#tracked.values()) cgroup.close();
     this.#tracked.clear();
     this.#latest = undefined;
+    this.#previous = undefined;
     this.#latestMs = Number.NEGATIVE_INFINITY;
   }
 
@@ -154,6 +177,7 @@ export class Sampler {
     );
     if (detail === "basics") for (const key of this.#tracked.keys()) if (key.startsWith("/")) this.#keep(key);
     this.#forgetUnseen();
+    this.#previous = this.#isIdle ? undefined : this.#latest;
     this.#latest = {
       detail,
       at: this.#clock.now(),
@@ -175,8 +199,16 @@ export class Sampler {
   ): CgroupSample | undefined {
     const { detail, nowMs, pid, budget } = how;
     const tracked = this.#tracked.get(key) ?? this.#track(key, directories());
-    const stats = tracked?.cgroup.read(detail);
-    if (!tracked || !stats) return undefined; // Gone; not seen, so its files are let go below.
+    if (!tracked) return undefined;
+    const stale = nowMs - tracked.specReadMs > SPEC_AGE_MS && budget.specs-- > 0;
+    if (!tracked.spec || stale) {
+      tracked.spec = this.#reader.spec(tracked.cgroup.directories);
+      tracked.openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
+      tracked.specReadMs = nowMs;
+    }
+    const hasQuota = tracked.spec.cpuQuotaMicroseconds !== undefined;
+    const stats = tracked.cgroup.read(detail, { hasQuota, isContainer: pid > 0 });
+    if (!stats) return undefined; // Gone; not seen, so its files are let go below.
     tracked.seen = true;
     tracked.readings = appendReading(tracked.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
     let processes: ProcessCounts | undefined;
@@ -185,12 +217,6 @@ export class Sampler {
       processes = this.#reader.processCounts(key === "/" ? [] : stats.processIds);
       tracked.load = decayLoad(tracked.load, nowMs - tracked.loadReadMs, processes.running + processes.uninterruptible);
       tracked.loadReadMs = nowMs;
-    }
-    const stale = nowMs - tracked.specReadMs > SPEC_AGE_MS && budget.specs-- > 0;
-    if (!tracked.spec || stale) {
-      tracked.spec = this.#reader.spec(tracked.cgroup.directories);
-      tracked.openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
-      tracked.specReadMs = nowMs;
     }
     return {
       path: tracked.path,
