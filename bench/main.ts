@@ -40,10 +40,16 @@ if (args.includes("--list")) {
 const chosen = choose(args);
 const binary = versionOfBinary();
 console.log(`${binary}, ${cpus().length} × ${cpus()[0]?.model ?? "?"}, Linux ${release()}\n`);
-const results: { case: string; measurements: Measurement[] }[] = [];
+const results: { case: string; measurements: Measurement[]; error?: string }[] = [];
 for (const one of chosen) {
   console.log(`… ${one.name}: ${one.about}`);
-  results.push({ case: one.name, measurements: await one.run() });
+  try {
+    results.push({ case: one.name, measurements: await one.run() });
+  } catch (error) {
+    const text = (error as Error).message;
+    console.error(`  failed: ${text}`);
+    results.push({ case: one.name, measurements: [], error: text });
+  }
 }
 
 const measurements = results.flatMap((result) => result.measurements);
@@ -57,9 +63,10 @@ const report = {
   binary,
   machine: { cpus: cpus().length, model: cpus()[0]?.model, memoryBytes: totalmem(), kernel: release() },
   cases: results.map((result) => ({
-    case: result.case,
+    ...result,
     measurements: result.measurements.map((one) => ({ ...one, ratio: ratioOf(one), met: meetsGoal(one) })),
   })),
 };
 writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
 console.log(`\nWritten to ${file}`);
+process.exit(results.some((result) => result.error !== undefined) ? 1 : 0);
