@@ -50,8 +50,6 @@ export const ObjectMetaSchema = v.object({
   annotations: v.optional(textMap),
   ownerReferences: v.optional(v.array(OwnerReferenceSchema)),
   finalizers: v.optional(textList),
-  /** Gone since 1.24; older manifests still carry it. */
-  clusterName: v.optional(text),
   managedFields: v.optional(v.array(ManagedFieldsEntrySchema)),
 });
 export type ObjectMeta = v.InferOutput<typeof ObjectMetaSchema>;

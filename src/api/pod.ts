@@ -47,7 +47,7 @@ export type PodDNSConfig = v.InferOutput<typeof PodDNSConfigSchema>;
 /** Source: core/v1 `Toleration`. */
 export const TolerationSchema = v.object({
   key: v.optional(text),
-  operator: v.optional(oneOf(["Exists", "Equal", "Lt", "Gt"])),
+  operator: v.optional(oneOf(["Exists", "Equal"])),
   value: v.optional(text),
   effect: v.optional(oneOf(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
   tolerationSeconds: v.optional(int64Pointer),

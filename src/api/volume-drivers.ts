@@ -58,7 +58,7 @@ export const GlusterfsVolumeSourceSchema = v.object({ endpoints: text, path: tex
 
 /** Source: core/v1 `RBDVolumeSource`. */
 export const RBDVolumeSourceSchema = v.object({
-  monitors: v.nullable(textList),
+  monitors: textList,
   image: text,
   fsType: v.optional(text),
   pool: v.optional(text, "rbd"),
@@ -87,7 +87,7 @@ export const CinderVolumeSourceSchema = v.object({
 
 /** Source: core/v1 `CephFSVolumeSource`. */
 export const CephFSVolumeSourceSchema = v.object({
-  monitors: v.nullable(textList),
+  monitors: textList,
   path: v.optional(text),
   user: v.optional(text),
   secretFile: v.optional(text),

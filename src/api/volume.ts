@@ -149,7 +149,7 @@ export type VolumeProjection = v.InferOutput<typeof VolumeProjectionSchema>;
 
 /** Source: core/v1 `ProjectedVolumeSource`. */
 export const ProjectedVolumeSourceSchema = v.object({
-  sources: v.nullable(v.array(VolumeProjectionSchema)),
+  sources: v.array(VolumeProjectionSchema),
   defaultMode: v.optional(int32Pointer, 420),
 });
 export type ProjectedVolumeSource = v.InferOutput<typeof ProjectedVolumeSourceSchema>;

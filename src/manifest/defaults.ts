@@ -17,6 +17,23 @@ export function applyPodDefaults(pod: Pod): void {
   for (const container of allContainers(spec)) defaultContainer(container, spec);
   if (spec.overhead) spec.overhead = roundUpToMilli(spec.overhead);
   if (spec.resources) defaultPodResources(spec, spec.resources);
+  for (const name of INIT_CONTAINER_ANNOTATIONS) delete pod.metadata.annotations?.[name];
+  defaultPodIps(pod);
+}
+
+/** Init containers once lived in annotations; today these are dropped unread. */
+const INIT_CONTAINER_ANNOTATIONS = ["alpha", "beta"].flatMap((stage) => [
+  `pod.${stage}.kubernetes.io/init-containers`,
+  `pod.${stage}.kubernetes.io/init-container-statuses`,
+]);
+
+/** `podIP` is the first of `podIPs`; when they differ it wins. */
+function defaultPodIps({ status }: Pod): void {
+  if (!status) return;
+  if (status.podIP === undefined) {
+    const first = status.podIPs?.[0]?.ip;
+    if (first !== undefined) status.podIP = first;
+  } else if (status.podIPs?.[0]?.ip !== status.podIP) status.podIPs = [{ ip: status.podIP }];
 }
 
 const allContainers = (spec: PodSpec): Container[] => [

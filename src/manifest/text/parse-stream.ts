@@ -63,7 +63,8 @@ function parseFrom(source: SourceText, base: number, documents: ParsedDocument[]
     try {
       const next = parser.nextDocument();
       if (!next) {
-        if (source.broken) throw new TextError(source.broken, source.text.length);
+        // The document that was being read is not whole, whatever its first part looks like.
+        if (source.broken) documents.splice(-1, 1, brokenDocument(source));
         return undefined;
       }
       const { root } = next;
@@ -73,10 +74,17 @@ function parseFrom(source: SourceText, base: number, documents: ParsedDocument[]
     } catch (error) {
       const textError = asTextError(error);
       // Whatever went wrong at the very end did so because the text breaks off there.
-      const end = source.text.length;
-      const broken = source.broken !== undefined && parser.position >= end;
-      documents.push({ kind: "error", error: broken ? new TextError(source.broken!, end) : textError });
-      return broken ? end : Math.max(textError.offset, parser.position);
+      if (source.broken !== undefined && parser.position >= source.text.length) {
+        documents.push(brokenDocument(source));
+        return undefined;
+      }
+      documents.push({ kind: "error", error: textError });
+      return Math.max(textError.offset, parser.position);
     }
   }
 }
+
+const brokenDocument = (source: SourceText): ParsedDocument => ({
+  kind: "error",
+  error: new TextError(source.broken ?? "", source.text.length),
+});

@@ -15,6 +15,10 @@ const ILLEGAL = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10fff
 export function decodeText(bytes: Uint8Array): SourceText {
   const utf16 =
     bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "be" : "";
+  if (utf16 !== "" && bytes.length % 2 === 1) {
+    const whole = decodeText(bytes.subarray(0, bytes.length - 1));
+    return { text: whole.text, broken: whole.broken ?? "half a UTF-16 character" };
+  }
   if (utf16 === "be") return decodeAs("utf-16le", swapBytePairs(bytes));
   if (utf16 !== "") return decodeAs("utf-16le", bytes);
   return decodeAs("utf-8", bytes);

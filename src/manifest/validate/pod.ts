@@ -1,7 +1,171 @@
-import type { Pod } from "../../api/pod.ts";
+import type { Pod, PodSpec } from "../../api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
+import { validatePodAnnotations } from "./annotations.ts";
+import {
+  type ContainerContext,
+  validateContainers,
+  validateEphemeralContainers,
+  validateInitContainers,
+} from "./containers.ts";
 import { FieldErrors } from "./field-errors.ts";
+import { validateMetadata } from "./metadata.ts";
+import { checkDnsLabel, checkDnsSubdomain, checkQualifiedName, validateLabels } from "./names.ts";
+import { validateDnsConfig, validateHostAliases, validateHostNetworkPorts } from "./network.ts";
+import { validateOverhead, validatePodResources } from "./resources.ts";
+import { validateAffinity, validateTolerations, validateTopologySpread } from "./scheduling.ts";
+import { validatePodSecurityContext } from "./security-context.ts";
+import { validateVolumes } from "./volumes.ts";
 
-export function validatePod(_pod: Pod, _path: FieldPath, _options: { allowPrivileged: boolean }): FieldErrors {
-  return new FieldErrors();
+const MAX_DEADLINE_SECONDS = 2147483647;
+
+/**
+ * Everything Kubernetes would refuse about a defaulted static pod, by its rules and under its field paths; where its
+ * versions differ, by those of the newest. Source: core validation `ValidatePodCreate`.
+ * @param path where the pod stands in its document
+ */
+export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivileged: boolean }): FieldErrors {
+  const errors = new FieldErrors();
+  validateMetadata(pod.metadata, path.child("metadata"), errors);
+  validatePodAnnotations(pod, path.child("metadata").child("annotations"), errors);
+  const specPath = path.child("spec");
+  const { spec } = pod;
+  const context: ContainerContext = {
+    spec,
+    volumes: validateVolumes(spec, pod.metadata.name ?? "", specPath.child("volumes"), errors),
+    claimNames: validateResourceClaims(spec, specPath.child("resourceClaims"), errors),
+    gracePeriodSeconds: spec.terminationGracePeriodSeconds,
+    os: spec.os,
+    allowPrivileged: options.allowPrivileged,
+  };
+  validateContainers(context, specPath.child("containers"), errors);
+  validateInitContainers(context, specPath.child("initContainers"), errors);
+  validateEphemeralContainers(context, specPath.child("ephemeralContainers"), errors);
+  if (spec.ephemeralContainers) {
+    errors.forbidden(specPath.child("ephemeralContainers"), "ephemeral containers cannot be part of a manifest");
+  }
+  validatePodResources(spec, specPath, errors);
+  validateHostNetworkPorts(spec, specPath.child("containers"), errors);
+  validateChoices(spec, specPath, errors);
+  validateLabels(spec.nodeSelector ?? {}, specPath.child("nodeSelector"), errors);
+  validatePodSecurityContext(spec.securityContext, spec, specPath, errors);
+  if (spec.affinity) validateAffinity(spec.affinity, specPath.child("affinity"), errors);
+  validateDnsConfig(spec, specPath.child("dnsConfig"), errors);
+  for (const [index, gate] of (spec.readinessGates ?? []).entries()) {
+    const gatePath = specPath.child("readinessGates").index(index).child("conditionType");
+    errors.invalidAll(gatePath, gate.conditionType, checkQualifiedName(gate.conditionType));
+  }
+  validateTopologySpread(spec.topologySpreadConstraints ?? [], specPath.child("topologySpreadConstraints"), errors);
+  validateNames(spec, specPath, errors);
+  const deadline = spec.activeDeadlineSeconds;
+  if (deadline !== undefined && (deadline < 1 || deadline > MAX_DEADLINE_SECONDS)) {
+    const range = `must be between 1 and ${MAX_DEADLINE_SECONDS}`;
+    errors.invalid(specPath.child("activeDeadlineSeconds"), deadline, range);
+  }
+  validateTolerations(spec.tolerations ?? [], specPath.child("tolerations"), errors);
+  validateHostAliases(spec.hostAliases ?? [], specPath.child("hostAliases"), errors);
+  if (spec.overhead) validateOverhead(spec.overhead, specPath.child("overhead"), errors);
+  validateTokenProjections(spec, specPath.child("volumes"), errors);
+  validateNewerRules(spec, specPath, errors);
+  return errors;
+}
+
+function validateChoices(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
+  const choices = [
+    ["restartPolicy", ["Always", "OnFailure", "Never"]],
+    ["dnsPolicy", ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"]],
+  ] as const;
+  for (const [name, values] of choices) {
+    if (!(values as readonly string[]).includes(spec[name])) errors.notSupported(path.child(name), spec[name], values);
+  }
+  const preemption: string | undefined = spec.preemptionPolicy;
+  const policies = ["PreemptLowerPriority", "Never"];
+  if (preemption === "") errors.required(path.child("preemptionPolicy"));
+  else if (preemption !== undefined && !policies.includes(preemption)) {
+    errors.notSupported(path.child("preemptionPolicy"), preemption, policies);
+  }
+}
+
+function validateNames(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
+  for (const name of ["serviceAccountName", "priorityClassName", "nodeName"] as const) {
+    const value = spec[name];
+    if (value !== undefined) errors.invalidAll(path.child(name), value, checkDnsSubdomain(value));
+  }
+  const runtimeClass = spec.runtimeClassName;
+  if (runtimeClass !== undefined) {
+    errors.invalidAll(path.child("runtimeClassName"), runtimeClass, checkDnsSubdomain(runtimeClass));
+  }
+  for (const name of ["hostname", "subdomain"] as const) {
+    const value = spec[name];
+    if (value !== undefined) errors.invalidAll(path.child(name), value, checkDnsLabel(value));
+  }
+}
+
+function validateResourceClaims(spec: PodSpec, path: FieldPath, errors: FieldErrors): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const [index, claim] of (spec.resourceClaims ?? []).entries()) {
+    const claimPath = path.index(index);
+    if (claim.name === "") errors.required(claimPath.child("name"));
+    else if (names.has(claim.name)) errors.duplicate(claimPath.child("name"), claim.name);
+    else errors.invalidAll(claimPath.child("name"), claim.name, checkDnsLabel(claim.name));
+    names.add(claim.name);
+    const { resourceClaimName, resourceClaimTemplateName } = claim;
+    if ((resourceClaimName === undefined) === (resourceClaimTemplateName === undefined)) {
+      errors.invalid(claimPath, claim, "must have exactly one of resourceClaimName and resourceClaimTemplateName");
+    }
+    for (const name of ["resourceClaimName", "resourceClaimTemplateName"] as const) {
+      const value = claim[name];
+      if (value !== undefined) errors.invalidAll(claimPath.child(name), value, checkDnsSubdomain(value));
+    }
+  }
+  return names;
+}
+
+/** A token belongs to a service account. */
+function validateTokenProjections(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
+  if (spec.serviceAccountName !== undefined) return;
+  for (const [index, volume] of (spec.volumes ?? []).entries()) {
+    for (const [sourceIndex, source] of (volume.projected?.sources ?? []).entries()) {
+      if (!source.serviceAccountToken) continue;
+      const tokenPath = path.index(index).child("projected").child("sources").index(sourceIndex);
+      errors.forbidden(tokenPath.child("serviceAccountToken"), "must be absent when serviceAccountName is not set");
+    }
+  }
+}
+
+/** What came after 1.20: os, scheduling gates, user namespaces, hostnameOverride. */
+function validateNewerRules(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
+  const systems = ["linux", "windows"];
+  const osName: string | undefined = spec.os?.name;
+  if (osName === "") errors.required(path.child("os").child("name"));
+  else if (osName !== undefined && !systems.includes(osName)) {
+    errors.notSupported(path.child("os"), osName, systems, { at: path.child("os").child("name") });
+  }
+  const gates = spec.schedulingGates ?? [];
+  const gatesPath = path.child("schedulingGates");
+  for (const [index, gate] of gates.entries()) {
+    errors.invalidAll(gatesPath.index(index), gate.name, checkQualifiedName(gate.name));
+    if (gates.findIndex((other) => other.name === gate.name) !== index)
+      errors.duplicate(gatesPath.index(index), gate.name);
+  }
+  if (gates.length > 0) {
+    const message = "a static pod is bound to its node: schedulingGates must be empty";
+    errors.forbidden(path.child("nodeName"), message, { at: gatesPath });
+  }
+  if (spec.hostUsers === false) {
+    for (const [name, upstream] of [
+      ["hostNetwork", "hostNetwork"],
+      ["hostPID", "HostPID"],
+      ["hostIPC", "HostIPC"],
+    ] as const) {
+      if (spec[name])
+        errors.forbidden(path.child(upstream), "must be absent when hostUsers is false", { at: path.child(name) });
+    }
+  }
+  const override = spec.hostnameOverride;
+  if (override === undefined) return;
+  const overridePath = path.child("hostnameOverride");
+  errors.invalidAll(overridePath, override, checkDnsSubdomain(override));
+  if (override.length > 64) errors.tooLong(overridePath, "64 characters");
+  if (spec.setHostnameAsFQDN) errors.forbidden(overridePath, "must be absent when setHostnameAsFQDN is true");
+  if (spec.hostNetwork) errors.forbidden(overridePath, "must be absent when hostNetwork is true");
 }

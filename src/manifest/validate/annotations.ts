@@ -1,0 +1,62 @@
+import * as v from "valibot";
+import { type Pod, type Toleration, TolerationSchema } from "../../api/pod.ts";
+import { decodeObject } from "../decode/decode.ts";
+import { objectShapeOf } from "../decode/shape.ts";
+import type { FieldPath } from "../field-path.ts";
+import { parseJson } from "../text/json-parser.ts";
+import { TextError } from "../text/source-node.ts";
+import type { FieldErrors } from "./field-errors.ts";
+import { validateDescendingPath } from "./names.ts";
+import { validateTolerations } from "./scheduling.ts";
+
+const TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations";
+const SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod";
+const SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/";
+const APPARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/";
+
+const tolerationsShape = objectShapeOf(v.object({ items: v.optional(v.array(TolerationSchema)) }));
+
+/** Annotations that upstream gives a meaning to. Source: core validation `ValidatePodSpecificAnnotations`. */
+export function validatePodAnnotations(pod: Pod, path: FieldPath, errors: FieldErrors): void {
+  const annotations = pod.metadata.annotations ?? {};
+  const containers = [
+    ...(pod.spec.initContainers ?? []),
+    ...pod.spec.containers,
+    ...(pod.spec.ephemeralContainers ?? []),
+  ];
+  for (const [key, value] of Object.entries(annotations)) {
+    const at = path.key(key);
+    if (key === TOLERATIONS) validateTolerationsText(value, path, errors);
+    else if (key === SECCOMP_POD || key.startsWith(SECCOMP_CONTAINER)) {
+      validateSeccompText(value, path.key(key), path.child(key), errors);
+    } else if (key.startsWith(APPARMOR_CONTAINER)) {
+      const name = key.slice(APPARMOR_CONTAINER.length);
+      if (!containers.some((container) => container.name === name)) {
+        errors.invalid(at, name, "there is no container of that name", { at, atKey: true });
+      }
+      if (value !== "" && value !== "runtime/default" && value !== "unconfined" && !value.startsWith("localhost/")) {
+        errors.invalid(at, value, "must be runtime/default, unconfined or localhost/<profile>");
+      }
+    }
+  }
+}
+
+function validateSeccompText(value: string, at: FieldPath, path: FieldPath, errors: FieldErrors): void {
+  if (["runtime/default", "docker/default", "unconfined"].includes(value)) return;
+  if (value.startsWith("localhost/")) validateDescendingPath(value.slice("localhost/".length), path, errors, { at });
+  else errors.invalid(path, value, "must be runtime/default, unconfined or localhost/<path>", { at });
+}
+
+/** The tolerations annotation holds a JSON list. */
+function validateTolerationsText(value: string, path: FieldPath, errors: FieldErrors): void {
+  if (value === "") return;
+  const at = path.key(TOLERATIONS);
+  try {
+    const items = parseJson(`{"items":${value}}`);
+    const decoded = decodeObject(items, tolerationsShape, path, []) as { items?: Toleration[] };
+    validateTolerations(decoded.items ?? [], path.child(TOLERATIONS), errors, at);
+  } catch (error) {
+    if (!(error instanceof TextError)) throw error;
+    errors.invalid(path, value, "must be a JSON list of tolerations", { at });
+  }
+}

@@ -1,0 +1,161 @@
+import type { FieldPath } from "../field-path.ts";
+import type { FieldErrors, Place } from "./field-errors.ts";
+
+// Formats of names. Each answers one message for each rule that is broken, none when the value is right.
+// Source: apimachinery `pkg/util/validation`.
+
+const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+const SEARCH_DOMAIN = /^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$/;
+const QUALIFIED = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
+const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
+
+/** Length as Go counts it: UTF-8 bytes. */
+export const byteLength = (text: string): number => Buffer.byteLength(text, "utf8");
+
+function tooLong(value: string, limit: number): string[] {
+  return byteLength(value) > limit ? [`must be no more than ${limit} characters`] : [];
+}
+
+const LABEL_MESSAGE =
+  "must consist of lower case letters, digits or '-', and begin and end with a letter or digit (a DNS label)";
+const SUBDOMAIN_MESSAGE =
+  "must consist of lower case letters, digits, '-' or '.', and begin and end with a letter or digit (a DNS subdomain)";
+
+export function checkDnsLabel(value: string): string[] {
+  return [...tooLong(value, 63), ...(LABEL.test(value) ? [] : [LABEL_MESSAGE])];
+}
+
+export function checkDnsSubdomain(value: string): string[] {
+  return [...tooLong(value, 253), ...(SUBDOMAIN.test(value) ? [] : [SUBDOMAIN_MESSAGE])];
+}
+
+/** A resolver's search domain: as a subdomain, but parts may hold underscores. */
+export function checkSearchDomain(value: string): string[] {
+  return [...tooLong(value, 253), ...(SEARCH_DOMAIN.test(value) ? [] : [SUBDOMAIN_MESSAGE])];
+}
+
+/** As {@link checkDnsSubdomain} for a name that something will be appended to: it may end with a dash. */
+export function checkDnsSubdomainPrefix(value: string): string[] {
+  return checkDnsSubdomain(value.length > 1 && value.endsWith("-") ? `${value.slice(0, -2)}a` : value);
+}
+
+/** `name` or `prefix/name`, as keys of labels and annotations are. */
+export function checkQualifiedName(value: string): string[] {
+  const parts = value.split("/");
+  if (parts.length > 2) return ["must be a name, or a DNS subdomain, '/' and a name"];
+  const messages: string[] = [];
+  const name = parts.at(-1)!;
+  if (parts.length === 2) {
+    if (parts[0] === "") messages.push("the part before '/' must not be empty");
+    else messages.push(...checkDnsSubdomain(parts[0]!).map((message) => `the part before '/' ${message}`));
+  }
+  if (name === "") messages.push("the name must not be empty");
+  else messages.push(...tooLong(name, 63).map((message) => `the name ${message}`));
+  if (!QUALIFIED.test(name)) {
+    messages.push(
+      "the name must consist of letters, digits, '-', '_' or '.', and begin and end with a letter or digit",
+    );
+  }
+  return messages;
+}
+
+export function checkLabelValue(value: string): string[] {
+  if (LABEL_VALUE.test(value)) return tooLong(value, 63);
+  const format =
+    "must be empty, or consist of letters, digits, '-', '_' or '.', and begin and end with a letter or digit";
+  return [...tooLong(value, 63), format];
+}
+
+/** Since Kubernetes 1.34 any printable ASCII character but `=`. */
+export function checkEnvName(value: string): string[] {
+  return /^[ -<>-~]+$/.test(value) ? [] : ["must consist of printable ASCII characters other than '='"];
+}
+
+/** Keys of ConfigMaps and Secrets become file names. */
+export function checkConfigKey(value: string): string[] {
+  const messages = tooLong(value, 253);
+  if (!/^[-._a-zA-Z0-9]+$/.test(value)) messages.push("must consist of letters, digits, '-', '_' or '.'");
+  if (value === ".") messages.push("must not be '.'");
+  else if (value === "..") messages.push("must not be '..'");
+  else if (value.startsWith("..")) messages.push("must not start with '..'");
+  return messages;
+}
+
+export function checkPortNumber(value: number): string[] {
+  return value >= 1 && value <= 65535 ? [] : ["must be between 1 and 65535"];
+}
+
+export function checkPortName(value: string): string[] {
+  const messages: string[] = [];
+  if (byteLength(value) > 15) messages.push("must be no more than 15 characters");
+  if (!/^[-a-z0-9]+$/.test(value)) messages.push("must consist of lower case letters, digits and '-'");
+  if (!/[a-z]/.test(value)) messages.push("must hold at least one letter (a port number is written without quotes)");
+  if (value.includes("--")) messages.push("must not hold '--'");
+  if (value.startsWith("-") || value.endsWith("-")) messages.push("must not begin or end with '-'");
+  return messages;
+}
+
+/** User and group ids. */
+export function checkId(value: number): string[] {
+  return value >= 0 && value <= 2147483647 ? [] : ["must be between 0 and 2147483647"];
+}
+
+export function checkHttpHeaderName(value: string): string[] {
+  return /^[-A-Za-z0-9]+$/.test(value) ? [] : ["must consist of letters, digits and '-'"];
+}
+
+/** IPv4 without leading zeros, or IPv6 other than IPv4-mapped. */
+export function checkIp(value: string): string[] {
+  const isIp = isIpv4(value) || isIpv6(value);
+  return isIp ? [] : ["must be an IP address such as 10.9.8.7 or 2001:db8::ffff"];
+}
+
+function isIpv4(value: string): boolean {
+  const parts = value.split(".");
+  return parts.length === 4 && parts.every((part) => /^(?:0|[1-9]\d{0,2})$/.test(part) && Number(part) <= 255);
+}
+
+function isIpv6(value: string): boolean {
+  if (/^::ffff:/i.test(value) && value.includes(".")) return false;
+  let text = value;
+  const lastColon = text.lastIndexOf(":");
+  if (text.includes(".")) {
+    if (lastColon === -1 || !isIpv4(text.slice(lastColon + 1))) return false;
+    text = `${text.slice(0, lastColon)}:0:0`;
+  }
+  const halves = text.split("::");
+  if (halves.length > 2) return false;
+  const groups = halves.map((half) => (half === "" ? [] : half.split(":")));
+  if (!groups.flat().every((group) => /^[0-9a-fA-F]{1,4}$/.test(group))) return false;
+  const count = groups.flat().length;
+  return halves.length === 2 ? count < 8 : count === 8;
+}
+
+/** Keys and values of labels; upstream reports both on the map itself. */
+export function validateLabels(labels: Readonly<Record<string, string>>, path: FieldPath, errors: FieldErrors): void {
+  for (const [key, value] of Object.entries(labels)) {
+    errors.invalidAll(path, key, checkQualifiedName(key), { at: path.key(key), atKey: true });
+    errors.invalidAll(path, value, checkLabelValue(value), { at: path.key(key) });
+  }
+}
+
+/** A path below a directory: relative, and without `..` elements. */
+export function validateDescendingPath(value: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
+  if (value.startsWith("/")) errors.invalid(path, value, "must be a relative path", place);
+  validateNoBacksteps(value, path, errors, place);
+}
+
+export function validateNoBacksteps(value: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
+  if (hasBacksteps(value)) errors.invalid(path, value, "must not contain '..'", place);
+}
+
+export const hasBacksteps = (value: string): boolean => value.split("/").includes("..");
+
+/** As {@link validateDescendingPath}, and not beginning with `..`, which the kubelet's atomic writer needs itself. */
+export function validateUnreservedPath(value: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
+  validateDescendingPath(value, path, errors, place);
+  if (value.startsWith("..") && !value.startsWith("../")) {
+    errors.invalid(path, value, "must not start with '..'", place);
+  }
+}
