@@ -16,8 +16,9 @@ export interface RegistryAuth {
   serveraddress?: string;
 }
 
+/** base64 for URLs, padded: without the padding the engine reads no credentials at all, and says nothing. */
 export const registryAuthHeader = (auth: RegistryAuth): string =>
-  Buffer.from(JSON.stringify(auth)).toString("base64url");
+  Buffer.from(JSON.stringify(auth)).toString("base64").replaceAll("+", "-").replaceAll("/", "_");
 
 /**
  * Reads a pull's or a load's progress to the end.

@@ -1,0 +1,434 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Pod } from "../../src/api/pod.ts";
+import type { Secret } from "../../src/api/secret.ts";
+import { DockerClient } from "../../src/docker/docker-client.ts";
+import { isNotFound } from "../../src/docker/docker-error.ts";
+import { SystemClock } from "../../src/host/system-clock.ts";
+import type { PodEvent } from "../../src/model/pod-event.ts";
+import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
+import { ImageError } from "../../src/runtime/image-error.ts";
+import { type ImageInfo, toStatusImageId } from "../../src/runtime/image-info.ts";
+import { ImageManager, type ImageManagerOptions } from "../../src/runtime/image-manager.ts";
+import { preloadImages } from "../../src/runtime/image-preload.ts";
+import { buildPauseImage } from "../../src/runtime/pause-image.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+import { describeWithEngine } from "../support/engine.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { BadNetwork, hasRegistry, outerAddress, TestRegistry } from "../support/registry.ts";
+import { engineSocketPath } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
+
+/**
+ * Real pulls from a real registry. The events and messages are those that oracle/behaviour/31-pull-policies and
+ * 48-registry-auth recorded of kubelet 1.20.2, with other ports.
+ */
+const client = new DockerClient({ kind: "unix", path: engineSocketPath() });
+const never = new AbortController().signal;
+const scratch = mkdtempSync(join(tmpdir(), "kts-images-"));
+/** Everything pulled or loaded here, to be removed again. */
+const pulled = new Set<string>();
+
+let registry: TestRegistry;
+let events: string[];
+let rootDir: string;
+const logger = new RecordingLogger();
+
+if (!hasRegistry && process.env.CI)
+  throw new Error("These tests need docker-registry: apt-get install docker-registry");
+
+function managerWith(options: Partial<ImageManagerOptions> = {}): ImageManager {
+  return new ImageManager({
+    client,
+    clock: new SystemClock(),
+    logger,
+    recorder: {
+      record: (_, { type, reason, message }: PodEvent) => void events.push(`${type} ${reason} ${message}`),
+    },
+    credentials: new ImageCredentials({ rootDir, homeDir: join(rootDir, "home"), logger }),
+    limits: { maxParallel: 0, perSecond: 0, burst: 0 },
+    progressDeadlineMs: 60_000,
+    ...options,
+  });
+}
+
+type Policy = "Always" | "IfNotPresent" | "Never";
+
+async function ensure(
+  image: string,
+  policy: Policy = "IfNotPresent",
+  { manager = managerWith(), pod = aPod(), pullSecrets = [] as Secret[], signal = never } = {},
+): Promise<ImageInfo> {
+  pulled.add(image);
+  return manager.ensureImage(pod, aContainer({ image, imagePullPolicy: policy }), { pullSecrets }, signal);
+}
+
+async function failure(call: Promise<unknown>): Promise<ImageError> {
+  try {
+    await call;
+  } catch (error) {
+    expect(error).toBeInstanceOf(ImageError);
+    return error as ImageError;
+  }
+  throw new Error("the image was there");
+}
+
+/** Events with how long a pull took taken out. */
+const withoutTimes = () => events.map((event) => event.replace(/ in [\d.]+m?s$/, " in <time>"));
+
+async function forgetImages(): Promise<void> {
+  for (const image of pulled) {
+    try {
+      await client.removeImage(image, { force: true });
+    } catch (error) {
+      if (!isNotFound(error) && !(error instanceof Error && error.message.includes(" 400: "))) throw error;
+    }
+  }
+  pulled.clear();
+}
+
+beforeEach(() => {
+  events = [];
+  rootDir = mkdtempSync(join(scratch, "root-"));
+});
+afterAll(async () => {
+  await forgetImages();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+describeWithEngine("images from a registry", () => {
+  if (!hasRegistry) {
+    console.warn("SKIPPED images from a registry: docker-registry is not installed");
+    return;
+  }
+  beforeAll(async () => {
+    registry = await TestRegistry.start();
+  });
+  afterAll(async () => {
+    await registry.cleanUp();
+  });
+
+  describe("pull policies", () => {
+    test("IfNotPresent pulls what is not there, once", async () => {
+      const { reference, digest, id } = await registry.push("oracle/app:1");
+      const image = await ensure(reference);
+      expect(image).toMatchObject({ id, user: "1000", env: ["A=b"], cmd: ["/file"], repoTags: [reference] });
+      // [README 34]
+      expect(toStatusImageId(image)).toBe(`docker-pullable://${registry.address}/oracle/app@${digest}`);
+      await ensure(reference);
+      expect(withoutTimes()).toEqual([
+        `Normal Pulling Pulling image "${reference}"`,
+        `Normal Pulled Successfully pulled image "${reference}" in <time>`,
+        `Normal Pulled Container image "${reference}" already present on machine`,
+      ]);
+    });
+
+    test("Always fetches what the tag means now", async () => {
+      const before = await registry.push("oracle/moves:1");
+      expect((await ensure(before.reference)).id).toBe(before.id);
+      const after = await registry.push("oracle/moves:1");
+      expect((await ensure(before.reference)).id).toBe(before.id);
+      expect((await ensure(before.reference, "Always")).id).toBe(after.id);
+      pulled.add(before.id);
+    });
+
+    test("no tag means latest, and not every tag there is", async () => {
+      const latest = await registry.push("oracle/tags:latest");
+      await registry.push("oracle/tags:other");
+      const name = `${registry.address}/oracle/tags`;
+      expect((await ensure(name, "Always")).id).toBe(latest.id);
+      expect(withoutTimes()).toContain(`Normal Pulled Successfully pulled image "${name}" in <time>`);
+      const tags = await client.listImages({ filters: { reference: [`${name}:*`] } });
+      expect(tags.flatMap(({ RepoTags }) => RepoTags)).toEqual([`${name}:latest`]);
+    });
+
+    test("by digest", async () => {
+      const { digest, id } = await registry.push("oracle/digest:1");
+      const name = `${registry.address}/oracle/digest@${digest}`;
+      expect((await ensure(name)).id).toBe(id);
+      await ensure(name);
+      expect(events.at(-1)).toBe(`Normal Pulled Container image "${name}" already present on machine`);
+      pulled.add(id);
+    });
+
+    test("Never", async () => {
+      const { reference } = await registry.push("oracle/never:1");
+      expect(await failure(ensure(reference, "Never"))).toMatchObject({ reason: "ErrImageNeverPull" });
+      expect(events).toEqual([
+        `Warning ErrImageNeverPull Container image "${reference}" is not present with pull policy of Never`,
+        "Warning Failed Error: ErrImageNeverPull",
+      ]);
+    });
+
+    test.each(["oracle/nothere:1", "oracle/app:nosuchtag"])("%s is not in the registry", async (name) => {
+      const image = `${registry.address}/${name}`;
+      const shown = `rpc error: code = Unknown desc = Error response from daemon: manifest for ${image} not found: manifest unknown: manifest unknown`;
+      const manager = managerWith();
+      const first = await failure(ensure(image, "IfNotPresent", { manager }));
+      expect(first).toMatchObject({ reason: "ErrImagePull", message: shown, retryAfterMs: 10_000, problem: "unknown" });
+      const second = await failure(ensure(image, "IfNotPresent", { manager }));
+      expect(second).toMatchObject({ reason: "ImagePullBackOff", message: `Back-off pulling image "${image}"` });
+      expect(events).toEqual([
+        `Normal Pulling Pulling image "${image}"`,
+        `Warning Failed Failed to pull image "${image}": ${shown}`,
+        "Warning Failed Error: ErrImagePull",
+        `Normal BackOff Back-off pulling image "${image}"`,
+        "Warning Failed Error: ImagePullBackOff",
+      ]);
+    });
+
+    test("nothing listens there", async () => {
+      const gone = await TestRegistry.start();
+      await gone.cleanUp();
+      const image = `${gone.address}/x/y:1`;
+      const { message, problem } = await failure(ensure(image));
+      expect(problem).toBe("unreachable");
+      expect(message).toBe(
+        `rpc error: code = Unknown desc = Error response from daemon: Get "http://${gone.address}/v2/": dial tcp ${gone.address}: connect: connection refused`,
+      );
+    });
+
+    test("twenty pods want it at once: one pull", async () => {
+      const image = await registry.push("oracle/crowd:1");
+      const network = await BadNetwork.before(registry);
+      try {
+        const reference = image.reference.replace(registry.address, network.address);
+        const manager = managerWith();
+        const pods: Pod[] = Array.from({ length: 20 }, (_, index) => aPod({}, { uid: `crowd${index}` }));
+        const seen = await Promise.all(pods.map((pod) => ensure(reference, "Always", { manager, pod })));
+        expect(new Set(seen.map(({ id }) => id))).toEqual(new Set([image.id]));
+        expect(
+          network.requests.filter((request) => request.startsWith("HEAD /v2/oracle/crowd/manifests/")),
+        ).toHaveLength(1);
+      } finally {
+        network.close();
+      }
+    });
+
+    test("what is remembered ends when somebody removes the image", async () => {
+      const { reference } = await registry.push("oracle/removed:1");
+      const manager = managerWith();
+      const stop = new AbortController();
+      const running = manager.run(stop.signal);
+      await ensure(reference, "IfNotPresent", { manager });
+      await client.removeImage(reference);
+      await until("the manager to know", async () => (await manager.imageStatus(reference)) === undefined);
+      expect(await failure(ensure(reference, "Never", { manager }))).toMatchObject({ reason: "ErrImageNeverPull" });
+      stop.abort();
+      await running;
+    });
+  });
+
+  describe("a bad network", () => {
+    test("the registry dies in the middle of a layer and comes back: Docker tries again, and so the pull succeeds", async () => {
+      const image = await registry.push("oracle/cut:1", 300_000);
+      const network = await BadNetwork.before(registry);
+      try {
+        network.layers = "cut";
+        const reference = image.reference.replace(registry.address, network.address);
+        const call = ensure(reference);
+        await until("half a layer", () => network.spoilt > 0);
+        network.layers = "pass";
+        expect((await call).id).toBe(image.id);
+      } finally {
+        network.close();
+      }
+    });
+
+    test("a layer stands still: the pull is given up, and the next one works", async () => {
+      const image = await registry.push("oracle/stall:1", 300_000);
+      const network = await BadNetwork.before(registry);
+      try {
+        network.layers = "stall";
+        const reference = image.reference.replace(registry.address, network.address);
+        const error = await failure(
+          ensure(reference, "IfNotPresent", { manager: managerWith({ progressDeadlineMs: 700 }) }),
+        );
+        expect(error).toMatchObject({ reason: "ErrImagePull", problem: "stalled" });
+        expect(events).toContain(`Warning Failed Failed to pull image "${reference}": ${error.message}`);
+        network.layers = "pass";
+        expect((await ensure(reference)).id).toBe(image.id);
+      } finally {
+        network.close();
+      }
+    });
+
+    test("whoever stops waiting ends the pull", async () => {
+      const image = await registry.push("oracle/abort:1", 300_000);
+      const network = await BadNetwork.before(registry);
+      try {
+        network.layers = "stall";
+        const stop = new AbortController();
+        const progress: number[] = [];
+        const manager = managerWith({ onProgress: ({ layers }) => void progress.push(layers) });
+        const reference = image.reference.replace(registry.address, network.address);
+        const call = ensure(reference, "IfNotPresent", { manager, signal: stop.signal });
+        await until("some progress", () => progress.some((layers) => layers > 0));
+        stop.abort(new Error("enough"));
+        await expect(call).rejects.toThrow("enough");
+      } finally {
+        network.close();
+      }
+    });
+  });
+
+  describe("trust", () => {
+    const outer = outerAddress();
+
+    test("TLS on loopback is taken as it is", async () => {
+      const secure = await TestRegistry.start({ tls: true });
+      try {
+        const { reference, id } = await secure.push("oracle/tls:1");
+        expect((await ensure(reference)).id).toBe(id);
+      } finally {
+        await secure.cleanUp();
+      }
+    });
+
+    test.skipIf(outer === undefined)("a certificate that nobody has signed, elsewhere", async () => {
+      const secure = await TestRegistry.start({ tls: true, host: outer ?? "" });
+      try {
+        const error = await failure(ensure(`${secure.address}/oracle/tls:1`));
+        expect(error).toMatchObject({ reason: "ErrImagePull", problem: "tls" });
+        expect(error.message).toContain("x509");
+      } finally {
+        await secure.cleanUp();
+      }
+    });
+
+    test.skipIf(outer === undefined)("no TLS at all, elsewhere", async () => {
+      const plain = await TestRegistry.start({ host: outer ?? "" });
+      try {
+        const error = await failure(ensure(`${plain.address}/oracle/plain:1`));
+        expect(error).toMatchObject({ reason: "ErrImagePull", problem: "tls" });
+        expect(error.message).toContain("server gave HTTP response to HTTPS client");
+      } finally {
+        await plain.cleanUp();
+      }
+    });
+  });
+
+  describe("credentials", () => {
+    let locked: TestRegistry;
+    let image: { reference: string; id: string };
+    const login = { user: "puller", password: "s3cret" };
+    const auths = (key: string, entry: object) => JSON.stringify({ auths: { [key]: entry } });
+    const auth = (password = login.password) => ({ auth: btoa(`${login.user}:${password}`) });
+
+    beforeAll(async () => {
+      locked = await TestRegistry.start({ login });
+      image = await locked.push("private/app:1");
+    });
+    afterAll(() => locked.cleanUp());
+    beforeEach(forgetImages);
+
+    test("none", async () => {
+      const error = await failure(ensure(image.reference));
+      expect(error).toMatchObject({ reason: "ErrImagePull", problem: "denied" });
+      expect(error.message).toBe(
+        `rpc error: code = Unknown desc = Error response from daemon: Head "http://${locked.address}/v2/private/app/manifests/1": no basic auth credentials`,
+      );
+    });
+
+    test("a wrong password", async () => {
+      writeFileSync(join(rootDir, "config.json"), auths(locked.address, auth("wrong")));
+      const error = await failure(ensure(image.reference));
+      expect(error).toMatchObject({ reason: "ErrImagePull", problem: "denied" });
+      expect(error.message).toEndWith("Error response from daemon: unauthorized: authentication required");
+      expect(JSON.stringify([events, logger.lines])).not.toContain("wrong");
+    });
+
+    test.each([
+      { where: "config.json of the root directory", file: "config.json", text: () => auths(locked.address, auth()) },
+      {
+        where: ".dockercfg of the root directory",
+        file: ".dockercfg",
+        text: () => JSON.stringify({ [locked.address]: auth() }),
+      },
+      {
+        where: "config.json of the home directory",
+        file: "home/.docker/config.json",
+        text: () => auths(locked.address, auth()),
+      },
+      {
+        where: "a URL for a key, user and password apart",
+        file: "config.json",
+        text: () => auths(`http://${locked.address}/v2/`, { username: login.user, password: login.password }),
+      },
+    ])("$where", async ({ file, text }) => {
+      await Bun.write(join(rootDir, file), text());
+      expect((await ensure(image.reference)).id).toBe(image.id);
+      expect(JSON.stringify(events)).not.toContain(login.password);
+    });
+
+    test("the machine's are tried when the pod's own are wrong", async () => {
+      const secret = (password: string) =>
+        ({
+          metadata: { name: "regcred", namespace: "default" },
+          type: "kubernetes.io/dockerconfigjson",
+          data: { ".dockerconfigjson": btoa(auths(locked.address, auth(password))) },
+        }) as Secret;
+      expect((await ensure(image.reference, "Always", { pullSecrets: [secret(login.password)] })).id).toBe(image.id);
+      await forgetImages();
+      writeFileSync(join(rootDir, "config.json"), auths(locked.address, auth()));
+      expect((await ensure(image.reference, "Always", { pullSecrets: [secret("old")] })).id).toBe(image.id);
+    });
+
+    test("a pod that has no credentials does not profit from the pull of one that has", async () => {
+      const mine = {
+        metadata: { name: "regcred", namespace: "default" },
+        type: "kubernetes.io/dockerconfigjson",
+        data: { ".dockerconfigjson": btoa(auths(locked.address, auth())) },
+      } as Secret;
+      const manager = managerWith();
+      const outcomes = await Promise.allSettled([
+        ensure(image.reference, "Always", { manager, pod: aPod({}, { uid: "with" }), pullSecrets: [mine] }),
+        ensure(image.reference, "Always", { manager, pod: aPod({}, { uid: "without" }) }),
+      ]);
+      expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    });
+  });
+
+  describe("a directory of images", () => {
+    test("is loaded before anything is pulled, once; a broken archive does not stop the others", async () => {
+      const directory = mkdtempSync(join(scratch, "images-"));
+      const state = join(scratch, "state/preloaded-images.json");
+      const name = `kts-pre-${Math.random().toString(36).slice(2, 8)}:1`;
+      pulled.add(name);
+      writeFileSync(join(directory, "a-broken.tar"), "no archive at all");
+      writeFileSync(join(directory, "b.tar.gz"), Bun.gzipSync(archiveNamed(name)));
+      writeFileSync(join(directory, "c.txt"), "not looked at");
+      const load = () => preloadImages(client, directory, state, logger, never);
+
+      const first = await load();
+      expect(first.map(({ file, images, alreadyThere }) => ({ file, images, alreadyThere }))).toEqual([
+        { file: "a-broken.tar", images: [], alreadyThere: false },
+        { file: "b.tar.gz", images: [name], alreadyThere: false },
+      ]);
+      expect(first[0]?.error).toContain("POST /images/load");
+      expect((await ensure(name, "Never")).repoTags).toContain(name);
+
+      expect((await load())[1]).toMatchObject({ file: "b.tar.gz", images: [name], alreadyThere: true });
+      await client.removeImage(name, { force: true });
+      expect((await load())[1]).toMatchObject({ images: [name], alreadyThere: false });
+      writeFileSync(state, "not what was written");
+      expect((await load())[1]).toMatchObject({ images: [name], alreadyThere: false });
+      expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({ version: 1 });
+    });
+
+    test("that is not there holds none", async () => {
+      expect(await preloadImages(client, "/nonexistent", join(scratch, "s"), logger, never)).toEqual([]);
+    });
+  });
+});
+
+/** The pause image under another name: the smallest archive there is. */
+function archiveNamed(name: string): Uint8Array<ArrayBuffer> {
+  const { archive } = buildPauseImage(process.arch === "arm64" ? "arm64" : "amd64");
+  // Both names are as long, so that the archive stays one: only its manifest.json says them, and tar sums up no data.
+  const text = Buffer.from(archive).toString("latin1");
+  const padded = `["${name}"]`.padEnd('["kubelet-ts/pause:1"]'.length, " ");
+  return new Uint8Array(Buffer.from(text.replace('["kubelet-ts/pause:1"]', padded), "latin1"));
+}

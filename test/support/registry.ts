@@ -1,0 +1,234 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
+import { tarArchive } from "../../src/docker/tar.ts";
+import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
+import { freePorts } from "./test-node.ts";
+import { until } from "./until.ts";
+
+/** Debian's package `docker-registry`. */
+const PROGRAM = "/usr/bin/docker-registry";
+
+export const hasRegistry = existsSync(PROGRAM);
+
+export interface RegistryOptions {
+  /** Address to listen on and to name images by. Default 127.0.0.1, which Docker trusts whatever it speaks. */
+  host?: string;
+  /** Wants these with every request (HTTP basic). */
+  login?: { user: string; password: string };
+  /** Speaks TLS with a certificate that nobody has signed. */
+  tls?: boolean;
+}
+
+export interface PushedImage {
+  /** With the registry's address: what a manifest would name. */
+  reference: string;
+  /** `sha256:…` of the manifest. */
+  digest: string;
+  /** What Docker will call the image: sha256 of its config. */
+  id: string;
+}
+
+/** A real registry as a child process, on a port of its own, with nothing in it. */
+export class TestRegistry {
+  /** `127.0.0.1:43121`. */
+  readonly address: string;
+  readonly #directory = mkdtempSync(join(tmpdir(), "kts-registry-"));
+  readonly #options: RegistryOptions;
+  #child: Bun.Subprocess | undefined;
+
+  private constructor(options: RegistryOptions) {
+    this.#options = options;
+    this.address = `${options.host ?? "127.0.0.1"}:${freePorts(1)[0]}`;
+  }
+
+  static async start(options: RegistryOptions = {}): Promise<TestRegistry> {
+    const registry = new TestRegistry(options);
+    await registry.#writeConfig();
+    await registry.start();
+    return registry;
+  }
+
+  /** Starts it again after `stop`, with what it held. */
+  async start(): Promise<void> {
+    const child = Bun.spawn([PROGRAM, "serve", join(this.#directory, "config.yml")], {
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: Bun.file(join(this.#directory, "log")),
+    });
+    this.#child = child;
+    await until("the registry", async () => {
+      if (child.exitCode !== null) throw new Error(`docker-registry ended with ${child.exitCode}`);
+      return (await this.#call("GET", "/v2/")).ok;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#child?.kill("SIGKILL");
+    await this.#child?.exited;
+  }
+
+  async cleanUp(): Promise<void> {
+    await this.stop();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  /**
+   * Puts an image of one layer into it.
+   * @param name with tag, e.g. `oracle/app:1`
+   * @param layerBytes size of the one file in it; random, so that no two images are the same
+   */
+  async push(name: string, layerBytes = 100): Promise<PushedImage> {
+    const [repository = "", tag = "latest"] = name.split(":");
+    const content = crypto.getRandomValues(new Uint8Array(Math.min(layerBytes, 65_536)));
+    const data = new Uint8Array(layerBytes);
+    for (let at = 0; at < layerBytes; at += content.length) data.set(content.subarray(0, layerBytes - at), at);
+    const layerTar = tarArchive([{ path: "file", mode: 0o644, data }]);
+    const layer = Bun.gzipSync(layerTar);
+    const config = json({
+      architecture: process.arch === "arm64" ? "arm64" : "amd64",
+      os: "linux",
+      config: { Cmd: ["/file"], Env: ["A=b"], User: "1000" },
+      rootfs: { type: "layers", diff_ids: [sha256(layerTar)] },
+    });
+    for (const blob of [layer, config]) await this.#upload(repository, blob);
+    const manifest = json({
+      schemaVersion: 2,
+      mediaType: "application/vnd.docker.distribution.manifest.v2+json",
+      config: {
+        mediaType: "application/vnd.docker.container.image.v1+json",
+        size: config.length,
+        digest: sha256(config),
+      },
+      layers: [
+        {
+          mediaType: "application/vnd.docker.image.rootfs.diff.tar.gzip",
+          size: layer.length,
+          digest: sha256(layer),
+        },
+      ],
+    });
+    const put = await this.#call("PUT", `/v2/${repository}/manifests/${tag}`, manifest, {
+      "Content-Type": "application/vnd.docker.distribution.manifest.v2+json",
+    });
+    if (!put.ok) throw new Error(`The registry refused the manifest: ${put.status} ${await put.text()}`);
+    return { reference: `${this.address}/${repository}:${tag}`, digest: sha256(manifest), id: sha256(config) };
+  }
+
+  async #upload(repository: string, blob: Uint8Array): Promise<void> {
+    const begun = await this.#call("POST", `/v2/${repository}/blobs/uploads/`);
+    const place = begun.headers.get("location");
+    if (begun.status !== 202 || place === null) throw new Error(`The registry refused an upload: ${begun.status}`);
+    const url = new URL(place, `http://${this.address}`);
+    url.searchParams.set("digest", sha256(blob));
+    const put = await this.#call("PUT", `${url.pathname}${url.search}`, blob, {
+      "Content-Type": "application/octet-stream",
+    });
+    if (put.status !== 201) throw new Error(`The registry refused a blob: ${put.status} ${await put.text()}`);
+  }
+
+  #call(method: string, path: string, body?: Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
+    const { login, tls } = this.#options;
+    const authorization = login ? { Authorization: `Basic ${btoa(`${login.user}:${login.password}`)}` } : {};
+    return fetch(`${tls ? "https" : "http"}://${this.address}${path}`, {
+      method,
+      headers: { ...headers, ...authorization },
+      tls: { rejectUnauthorized: false },
+      ...(body ? { body: body as Uint8Array<ArrayBuffer> } : {}),
+    });
+  }
+
+  async #writeConfig(): Promise<void> {
+    const { login, tls } = this.#options;
+    const lines = [
+      "version: 0.1",
+      "log: {level: warn, accesslog: {disabled: true}}",
+      `storage: {filesystem: {rootdirectory: ${join(this.#directory, "data")}}}`,
+      "http:",
+      `  addr: ${this.address}`,
+      "  relativeurls: true",
+    ];
+    if (tls) {
+      const [key, certificate] = [join(this.#directory, "key.pem"), join(this.#directory, "cert.pem")];
+      writeFileSync(key, TEST_KEY);
+      writeFileSync(certificate, TEST_CERT);
+      lines.push(`  tls: {certificate: ${certificate}, key: ${key}}`);
+    }
+    if (login) {
+      const file = join(this.#directory, "htpasswd");
+      const hash = await Bun.password.hash(login.password, { algorithm: "bcrypt", cost: 4 });
+      writeFileSync(file, `${login.user}:${hash}\n`);
+      lines.push(`auth: {htpasswd: {realm: test, path: ${file}}}`);
+    }
+    writeFileSync(join(this.#directory, "config.yml"), `${lines.join("\n")}\n`);
+  }
+}
+
+/**
+ * Stands between Docker and a registry: counts what is asked for, and can do to the layers what a bad network does.
+ * `cut`: the connection dies in the middle of a layer. `stall`: no byte more from there on.
+ */
+export class BadNetwork {
+  readonly address: string;
+  /** `METHOD /path` of every request. */
+  readonly requests: string[] = [];
+  layers: "pass" | "cut" | "stall" = "pass";
+  /** Layers that were begun and not ended. */
+  spoilt = 0;
+  readonly #upstream: string;
+  readonly #server: http.Server;
+
+  private constructor(registry: TestRegistry, port: number) {
+    this.#upstream = registry.address;
+    this.address = `127.0.0.1:${port}`;
+    this.#server = http.createServer((request, response) => void this.#forward(request, response));
+  }
+
+  static async before(registry: TestRegistry): Promise<BadNetwork> {
+    const [port = 0] = freePorts(1);
+    const network = new BadNetwork(registry, port);
+    await new Promise<void>((resolve) => network.#server.listen(port, "127.0.0.1", resolve));
+    return network;
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  async #forward(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    this.requests.push(`${request.method} ${request.url}`);
+    const accept = request.headers.accept;
+    const answer = await fetch(`http://${this.#upstream}${request.url}`, {
+      method: request.method ?? "GET",
+      ...(accept ? { headers: { accept } } : {}),
+      decompress: false,
+    } as BunFetchRequestInit);
+    const body = Buffer.from(await answer.arrayBuffer());
+    const headers = Object.fromEntries(
+      ["content-type", "docker-content-digest", "docker-distribution-api-version"].flatMap((name) => {
+        const value = answer.headers.get(name);
+        return value === null ? [] : [[name, value]];
+      }),
+    );
+    const length = request.method === "HEAD" ? (answer.headers.get("content-length") ?? "0") : String(body.length);
+    response.writeHead(answer.status, { ...headers, "content-length": length });
+    const isLayer = request.method === "GET" && /\/blobs\//.test(request.url ?? "") && body.length > 10_000;
+    if (!isLayer || this.layers === "pass") return void response.end(body);
+    this.spoilt++;
+    response.write(body.subarray(0, body.length / 2));
+    if (this.layers === "cut") setTimeout(() => response.destroy(), 50);
+  }
+}
+
+/** An address of this machine that Docker does not trust by itself; undefined where there is only loopback. */
+export function outerAddress(): string | undefined {
+  return Object.values(networkInterfaces())
+    .flat()
+    .find((address) => address && !address.internal && address.family === "IPv4")?.address;
+}
+
+const json = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+
+const sha256 = (bytes: Uint8Array) => `sha256:${new Bun.CryptoHasher("sha256").update(bytes).digest("hex")}`;
