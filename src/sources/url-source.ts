@@ -151,7 +151,7 @@ export class UrlSource implements Source {
       const answer = await fetchManifest(url, this.#deps, this.#validators, signal);
       if (answer.kind === "bytes") {
         const hash = createHash("sha256").update(answer.bytes).digest("hex");
-        if (hash !== this.#hash) this.#textFailure = this.#take(read(answer.bytes, this.name), answer.bytes);
+        if (hash !== this.#hash) this.#textFailure = this.#take(read(answer.bytes, this.name));
         this.#hash = hash;
         // Only what was read may be left out next time.
         this.#validators = answer.validators;
@@ -177,12 +177,7 @@ export class UrlSource implements Source {
   }
 
   /** Takes a text that was not seen before. Returns what is wrong with it, if anything. */
-  #take(result: ReturnType<ReadText>, bytes: Uint8Array): string | undefined {
-    // Not even an empty list: a comment, a blank page. Nobody takes pods away like that.
-    const isNothing = result.results.length === 0 && result.findings.length === 0;
-    if (isNothing && !/kind["']?\s*:/.test(new TextDecoder().decode(bytes.subarray(0, 65_536)))) {
-      return "answered with a text that holds no manifest";
-    }
+  #take(result: ReturnType<ReadText>): string | undefined {
     for (const finding of result.findings) {
       this.#facts.say(
         `finding:${finding.document}:${finding.field}:${finding.message}`,

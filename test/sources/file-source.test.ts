@@ -1,0 +1,375 @@
+import { afterEach, expect, test } from "bun:test";
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { FakeClock } from "../support/fake-clock.ts";
+import { isRoot, tempDirs } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+import { manifest, podsOf, readFile, WatchedDirectory, type WatchedOptions } from "./source-harness.ts";
+
+const tempDir = tempDirs();
+const opened: WatchedDirectory[] = [];
+function watched(options?: WatchedOptions): WatchedDirectory {
+  const directory = new WatchedDirectory(tempDir(), options);
+  opened.push(directory);
+  return directory;
+}
+afterEach(async () => {
+  for (const directory of opened.splice(0)) await directory.source.stop();
+});
+
+test("a new manifest, an edit in place and a removal are seen at once", async () => {
+  const directory = watched().start();
+  expect(directory.sets).toHaveLength(1);
+  directory.write("web.yaml", manifest("web"));
+  await directory.wants("web=busybox:1");
+  directory.write("web.yaml", manifest("web", "busybox:2"));
+  await directory.wants("web=busybox:2");
+  unlinkSync(directory.file("web.yaml"));
+  await directory.wants();
+  expect(directory.history).toEqual(["", "web=busybox:1", "web=busybox:2", ""]);
+});
+
+test("a path that is missing at start is an empty set; it may come, go and come again", async () => {
+  const directory = watched({ path: "later" }).start();
+  expect(directory.sets.map(podsOf)).toEqual([[]]);
+  mkdirSync(directory.path);
+  directory.write("p1.yaml", manifest("p1"));
+  await directory.wants("p1=busybox:1");
+  rmSync(directory.path, { recursive: true });
+  await directory.wants();
+  mkdirSync(directory.path);
+  directory.write("p2.yaml", manifest("p2"));
+  await directory.wants("p2=busybox:1");
+});
+
+test("a directory that is replaced by another one is watched on", async () => {
+  const directory = watched().start();
+  directory.write("a.yaml", manifest("a"));
+  await directory.wants("a=busybox:1");
+  const next = join(directory.root, "next");
+  mkdirSync(next);
+  writeFileSync(join(next, "a.yaml"), manifest("a"));
+  writeFileSync(join(next, "b.yaml"), manifest("b"));
+  renameSync(directory.path, join(directory.root, "old"));
+  renameSync(next, directory.path);
+  await directory.wants("a=busybox:1", "b=busybox:1");
+  directory.write("c.yaml", manifest("c"));
+  await directory.wants("a=busybox:1", "b=busybox:1", "c=busybox:1");
+  expect(directory.history.filter((line) => !line.includes("a="))).toEqual([""]);
+});
+
+test("a manifest path that is a symbolic link may be pointed elsewhere", async () => {
+  const directory = watched({ path: "current" });
+  for (const release of ["one", "two"]) {
+    mkdirSync(join(directory.root, release));
+    writeFileSync(join(directory.root, release, "web.yaml"), manifest("web", `busybox:${release}`));
+  }
+  symlinkSync("one", directory.path);
+  directory.start();
+  await directory.wants("web=busybox:one");
+  symlinkSync("two", join(directory.root, "tmp"));
+  renameSync(join(directory.root, "tmp"), directory.path);
+  await directory.wants("web=busybox:two");
+});
+
+test("a single file is followed through edits, replacement and removal, whatever its name", async () => {
+  const directory = watched({ path: "single.conf" });
+  writeFileSync(directory.path, manifest("one"));
+  directory.start();
+  await directory.wants("one=busybox:1");
+  writeFileSync(directory.path, manifest("one", "busybox:2"));
+  await directory.wants("one=busybox:2");
+  writeFileSync(join(directory.root, "x"), manifest("one", "busybox:3"));
+  renameSync(join(directory.root, "x"), directory.path);
+  await directory.wants("one=busybox:3");
+  unlinkSync(directory.path);
+  await directory.wants();
+});
+
+test("a ConfigMap volume as directory: the swap of ..data is one step", async () => {
+  const directory = watched();
+  const put = (version: string) => {
+    mkdirSync(directory.file(`..${version}`));
+    writeFileSync(directory.file(`..${version}/web.yaml`), manifest("web", `busybox:${version}`));
+    symlinkSync(`..${version}`, directory.file("..data_tmp"));
+    renameSync(directory.file("..data_tmp"), directory.file("..data"));
+  };
+  put("one");
+  symlinkSync("..data/web.yaml", directory.file("web.yaml"));
+  directory.start();
+  await directory.wants("web=busybox:one");
+  put("two");
+  await directory.wants("web=busybox:two");
+  expect(directory.history).toEqual(["web=busybox:one", "web=busybox:two"]);
+});
+
+test("what editors, package managers and people leave beside manifests is skipped with a reason", async () => {
+  const directory = watched();
+  const leftovers = [
+    ".hidden.yaml",
+    "web.yaml~",
+    "#web.yaml#",
+    "web.yaml.bak",
+    ".web.yaml.swp",
+    "web.swp",
+    "web.yaml.orig",
+    "web.yaml.rpmsave",
+    "web.yaml.dpkg-dist",
+    "web.yaml.tmp",
+    "notes.txt",
+    "4913",
+  ]; // prettier-ignore
+  for (const name of leftovers) directory.write(name, manifest("leftover"));
+  directory.write("README", "# What stands here\n");
+  mkdirSync(directory.file("sub.yaml"));
+  writeFileSync(directory.file("sub.yaml/inner.yaml"), manifest("inner"));
+  symlinkSync("nowhere", directory.file("broken.yaml"));
+  directory.write("web.yaml", manifest("web"));
+  directory.write("UPPER.YML", manifest("upper"));
+  directory.write("plain", manifest("plain"));
+  directory.write("kops.manifest", manifest("kops"));
+  directory.start();
+  await directory.wants("web=busybox:1", "upper=busybox:1", "plain=busybox:1", "kops=busybox:1");
+  for (const name of [...leftovers, "README", "sub.yaml"]) {
+    expect(
+      directory.logger.lines.filter((line) => line.startsWith("debug") && line.includes(`"${directory.file(name)}"`)),
+    ).toHaveLength(1);
+  }
+  expect(directory.logger.lines.filter((line) => !line.startsWith("debug"))).toEqual([]);
+});
+
+test("one bad file disturbs no other, is reported once, and its pod stays as it was", async () => {
+  const directory = watched({ checkFrequencyMs: 20 });
+  directory.write("good.yaml", manifest("good"));
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  await directory.wants("good=busybox:1", "web=busybox:1");
+  directory.write("web.yaml", manifest("web").slice(0, 60));
+  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  expect(directory.pods).toEqual(["good=busybox:1", "web=busybox:1"]);
+  expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/web-node1"]);
+  // Some more looks: nothing is said again.
+  const looks = directory.source.status().looks;
+  await until("more looks", () => directory.source.status().looks > looks + 3);
+  expect(directory.logger.lines.filter((line) => line.startsWith("error"))).toHaveLength(1);
+
+  directory.write("web.yaml", manifest("web", "busybox:2"));
+  await directory.wants("good=busybox:1", "web=busybox:2");
+  expect(directory.sets.at(-1)!.stale.size).toBe(0);
+  expect(directory.history).toEqual(["good=busybox:1 web=busybox:1", "good=busybox:1 web=busybox:2"]);
+});
+
+test.each([
+  { what: "cut to nothing", text: "" },
+  { what: "only blanks", text: " \n\n" },
+  { what: "zeros, as after a power cut", text: "\0".repeat(200) },
+  {
+    what: "a pod without containers",
+    text: "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n",
+  },
+  { what: "another kind", text: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n" },
+])("$what: the pod stays as it was", async ({ text }) => {
+  const directory = watched();
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  directory.write("web.yaml", text);
+  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  expect(directory.history).toEqual(["web=busybox:1"]);
+});
+
+test("a mistake in one document holds up neither the others nor its pod", async () => {
+  const directory = watched();
+  const two = (first: string, second: string) => `${manifest("first", first)}---\n${second}`;
+  directory.write("both.yaml", two("busybox:1", manifest("second")));
+  directory.start();
+  await directory.wants("first=busybox:1", "second=busybox:1");
+  directory.write("both.yaml", two("busybox:2", manifest("second", "busybox:2", "    imagePullPolicy: Sometimes\n")));
+  await directory.wants("first=busybox:2", "second=busybox:1");
+  expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/second-node1"]);
+});
+
+test("half a file does not count while somebody writes it, even if it reads well", async () => {
+  const directory = watched({ checkFrequencyMs: 10 });
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  await directory.wants("web=busybox:1");
+  const fd = openSync(directory.file("web.yaml"), "w");
+  writeSync(fd, manifest("web", "busybox:half"));
+  const looks = directory.source.status().looks;
+  await until("more looks", () => directory.source.status().looks > looks + 10);
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+  writeSync(fd, "  - name: second\n    image: busybox:1\n");
+  closeSync(fd);
+  await until("the second container", () => directory.sets.at(-1)!.pods[0]!.pod.spec.containers.length === 2);
+  expect(directory.history).toEqual(["web=busybox:1", "web=busybox:half"]);
+});
+
+test("a file somebody keeps open for ever is taken when it does not change any more", async () => {
+  const clock = new FakeClock(new Date());
+  const directory = watched({ clock, checkFrequencyMs: 1000, openWriters: (files) => files });
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  await clock.advance(5_000);
+  expect(directory.sets).toEqual([]);
+  await clock.advance(6_000);
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+});
+
+test("a moved file is the same pod all the time", async () => {
+  const directory = watched();
+  directory.write("a.yaml", manifest("web"));
+  directory.start();
+  renameSync(directory.file("a.yaml"), directory.file("b.yaml"));
+  await until("the new place", () => directory.sets.at(-1)?.pods[0]?.origin === directory.file("b.yaml"));
+  expect(directory.history).toEqual(["web=busybox:1"]);
+});
+
+test("rewriting the same bytes, touching and chmod are no news", async () => {
+  const directory = watched({ checkFrequencyMs: 10 });
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  directory.write("web.yaml", manifest("web"));
+  utimesSync(directory.file("web.yaml"), new Date(), new Date());
+  chmodSync(directory.file("web.yaml"), 0o600);
+  const looks = directory.source.status().looks;
+  await until("more looks", () => directory.source.status().looks > looks + 5);
+  expect(directory.sets).toHaveLength(1);
+});
+
+test("500 files at once, then all edited, then all removed", async () => {
+  const directory = watched().start();
+  const names = Array.from({ length: 500 }, (_, index) => `pod-${String(index).padStart(3, "0")}`);
+  for (const name of names) directory.write(`${name}.yaml`, manifest(name));
+  await directory.wants(...names.map((name) => `${name}=busybox:1`));
+  for (const name of names) directory.write(`${name}.yaml`, manifest(name, "busybox:2"));
+  await directory.wants(...names.map((name) => `${name}=busybox:2`));
+  for (const name of names) unlinkSync(directory.file(`${name}.yaml`));
+  await directory.wants();
+});
+
+test("files count in byte order, so of two texts for one pod the first is known", async () => {
+  const directory = watched();
+  for (const name of ["b.yaml", "B.yaml", "10.yaml", "9.yaml", "é.yaml"])
+    directory.write(name, manifest("x", `i:${name.length}`));
+  directory.start();
+  expect(directory.sets[0]!.pods.map(({ origin }) => origin.slice(directory.path.length + 1))).toEqual([
+    "10.yaml",
+    "9.yaml",
+    "B.yaml",
+    "b.yaml",
+    "é.yaml",
+  ]); // prettier-ignore
+});
+
+test("a file of 10 MiB is refused without being read", async () => {
+  const directory = watched();
+  directory.write("big.yaml", "");
+  truncateSync(directory.file("big.yaml"), 10 * 1024 * 1024);
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  await directory.wants("web=busybox:1");
+  expect(directory.sets.at(-1)!.findings[0]!.message).toContain("too large");
+});
+
+test.skipIf(isRoot)("an unreadable file keeps its pod and says why", async () => {
+  const directory = watched();
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  chmodSync(directory.file("web.yaml"), 0o000);
+  appendFileSync(join(directory.path, "poke"), "");
+  await until("the finding", () =>
+    directory.sets.at(-1)!.findings.some(({ message }) => message.includes("permission")),
+  );
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+});
+
+test("a directory that cannot be read keeps its pods and says so once", async () => {
+  const directory = watched({ checkFrequencyMs: 10 });
+  directory.write("web.yaml", manifest("web"));
+  directory.start();
+  await directory.wants("web=busybox:1");
+  // A link to itself: as unreadable for root as for anybody.
+  renameSync(directory.path, join(directory.root, "away"));
+  symlinkSync("manifests", directory.path);
+  await until("the failure", () => directory.source.status().state === "failing");
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+  const looks = directory.source.status().looks;
+  await until("more looks", () => directory.source.status().looks > looks + 3);
+  expect(directory.logger.lines.filter((line) => line.startsWith("error"))).toHaveLength(1);
+  unlinkSync(directory.path);
+  renameSync(join(directory.root, "away"), directory.path);
+  await until("recovery", () => directory.source.status().state === "ok");
+  expect(directory.history).toEqual(["web=busybox:1"]);
+});
+
+test("at start a bad file falls back to its last good text; without one the set is not complete", async () => {
+  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
+  const directory = watched({ lastKnownGood: () => new Map([[directory.file("web.yaml"), good]]) });
+  directory.write("web.yaml", "kind: [");
+  utimesSync(directory.file("web.yaml"), 1000, 1000);
+  directory.start();
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+  expect(directory.sets[0]!.isComplete).toBe(true);
+
+  const unknown = watched();
+  unknown.write("web.yaml", "kind: [");
+  utimesSync(unknown.file("web.yaml"), 1000, 1000);
+  unknown.start();
+  expect(unknown.sets[0]).toMatchObject({ pods: [], isComplete: false });
+});
+
+test("at start an unreadable directory falls back to the last good set, else says nothing", async () => {
+  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
+  const directory = watched({ path: "loop", lastKnownGood: () => new Map([["web.yaml", good]]) });
+  symlinkSync("loop", directory.path);
+  directory.start();
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+  expect(directory.source.status().state).toBe("restored");
+  expect(directory.logger.lines).toContain(
+    `warn Manifests: the last good ones of "${directory.path}", from before this start, are used`,
+  );
+
+  const silent = watched({ path: "loop" });
+  symlinkSync("loop", silent.path);
+  silent.start();
+  expect(silent.sets).toEqual([]);
+});
+
+test("a removed manifest is not brought back from before this start", () => {
+  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
+  const directory = watched({ lastKnownGood: () => new Map([[directory.file("web.yaml"), good]]) });
+  directory.start();
+  expect(directory.pods).toEqual([]);
+});
+
+test("without any event the timer finds the change", async () => {
+  const clock = new FakeClock(new Date());
+  const directory = watched({ clock, checkFrequencyMs: 20_000, openWriters: () => new Set() });
+  directory.start();
+  directory.write("web.yaml", manifest("web"));
+  await clock.advance(20_000);
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+});
+
+test("readOnce reads what is there; a path that does not exist is an error", async () => {
+  const directory = watched();
+  directory.write("web.yaml", manifest("web"));
+  const set = await directory.source.readOnce(new AbortController().signal);
+  expect(podsOf(set)).toEqual(["web=busybox:1"]);
+  const missing = watched({ path: "nothing" });
+  expect(missing.source.readOnce(new AbortController().signal)).rejects.toThrow(`"${missing.path}" does not exist`);
+});

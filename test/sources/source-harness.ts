@@ -1,0 +1,99 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { SystemClock } from "../../src/host/system-clock.ts";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+import type { Clock } from "../../src/model/clock.ts";
+import { FileSource } from "../../src/sources/file-source.ts";
+import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { until } from "../support/until.ts";
+
+/** A pod manifest; `image` is what an edit changes. */
+export function manifest(name: string, image = "busybox:1", more = ""): string {
+  return `apiVersion: v1
+kind: Pod
+metadata:
+  name: ${name}
+spec:
+  containers:
+  - name: main
+    image: ${image}
+${more}`;
+}
+
+export const readFile = (bytes: Uint8Array, file: string) =>
+  readManifest(bytes, { file, nodeName: "node1", source: "file" });
+export const readUrl = (bytes: Uint8Array, file: string) =>
+  readManifest(bytes, { file, nodeName: "node1", source: "http" });
+
+/** `name=image` of each pod, sorted. */
+export const podsOf = (set: Objects | undefined): string[] =>
+  (set?.pods ?? [])
+    .map(({ pod }) => `${pod.metadata.name?.replace(/-node1$/, "")}=${pod.spec.containers[0]?.image}`)
+    .sort();
+
+export interface WatchedOptions {
+  clock?: Clock;
+  checkFrequencyMs?: number;
+  lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
+  /** Below the temporary directory. */
+  path?: string;
+  openWriters?: (files: ReadonlySet<string>) => ReadonlySet<string>;
+}
+
+/** A file source on a directory of its own (made unless `path` says otherwise), with every set it emitted. */
+export class WatchedDirectory {
+  readonly root: string;
+  readonly path: string;
+  readonly logger = new RecordingLogger();
+  readonly sets: SourceSet[] = [];
+  readonly source: FileSource;
+
+  /** @param root an empty directory, by its real path */
+  constructor(root: string, options: WatchedOptions = {}) {
+    this.root = root;
+    this.path = join(this.root, options.path ?? "manifests");
+    if (options.path === undefined) mkdirSync(this.path);
+    this.source = new FileSource({
+      path: this.path,
+      read: readFile,
+      clock: options.clock ?? new SystemClock(),
+      logger: this.logger,
+      // Only the watch can be as quick as the tests want it, unless a test is about the timer.
+      checkFrequencyMs: options.checkFrequencyMs ?? 3_600_000,
+      ...(options.lastKnownGood ? { lastKnownGood: options.lastKnownGood } : {}),
+      ...(options.openWriters ? { openWriters: options.openWriters } : {}),
+    });
+  }
+
+  start(): this {
+    this.source.start((set) => this.sets.push(set));
+    return this;
+  }
+
+  file(name: string): string {
+    return join(this.path, name);
+  }
+
+  write(name: string, text: string): void {
+    writeFileSync(this.file(name), text);
+  }
+
+  get pods(): string[] {
+    return podsOf(this.sets.at(-1));
+  }
+
+  /** What was wanted from set to set, without repetitions. */
+  get history(): string[] {
+    const shown = this.sets.map((set) => podsOf(set).join(" "));
+    return shown.filter((line, index) => line !== shown[index - 1]);
+  }
+
+  /** Waits until exactly these pods are wanted. */
+  async wants(...pods: string[]): Promise<void> {
+    const wanted = [...pods].sort().join(" ");
+    await until(`pods ${wanted}`, () => this.sets.length > 0 && this.pods.join(" ") === wanted, {
+      details: () => `wanted at last: ${this.pods.join(" ")}\n${this.logger.lines.join("\n")}`,
+    });
+  }
+}
