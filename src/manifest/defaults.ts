@@ -14,8 +14,12 @@ export function applyPodDefaults(pod: Pod): void {
   const account = spec.serviceAccountName ?? spec.serviceAccount;
   if (account !== undefined) spec.serviceAccountName = spec.serviceAccount = account;
   for (const volume of spec.volumes ?? []) defaultVolume(volume);
-  for (const container of allContainers(spec)) defaultContainer(container, spec);
-  if (spec.overhead) spec.overhead = roundUpToMilli(spec.overhead);
+  for (const container of [...(spec.initContainers ?? []), ...spec.containers]) {
+    defaultContainer(container, spec);
+    fillRequestsFromLimits(container.resources);
+  }
+  for (const container of spec.ephemeralContainers ?? []) defaultContainer(container, spec);
+  if (spec.overhead) roundUpToMilli(spec.overhead);
   if (spec.resources) defaultPodResources(spec, spec.resources);
   for (const name of INIT_CONTAINER_ANNOTATIONS) delete pod.metadata.annotations?.[name];
   defaultPodIps(pod);
@@ -36,23 +40,19 @@ function defaultPodIps({ status }: Pod): void {
   } else if (status.podIPs?.[0]?.ip !== status.podIP) status.podIPs = [{ ip: status.podIP }];
 }
 
-const allContainers = (spec: PodSpec): Container[] => [
-  ...(spec.initContainers ?? []),
-  ...spec.containers,
-  ...(spec.ephemeralContainers ?? []),
-];
-
 function defaultContainer(container: Container, spec: PodSpec): void {
   container.imagePullPolicy ??= defaultPullPolicy(container.image ?? "");
   const { resources } = container;
-  if (resources.limits) {
-    const requests: ResourceList = resources.requests ?? Object.create(null);
-    for (const [name, limit] of Object.entries(resources.limits)) requests[name] ??= limit;
-    resources.requests = roundUpToMilli(requests);
-    resources.limits = roundUpToMilli(resources.limits);
-  } else if (resources.requests) resources.requests = roundUpToMilli(resources.requests);
+  if (resources.limits) roundUpToMilli(resources.limits);
+  if (resources.requests) roundUpToMilli(resources.requests);
   if (!spec.hostNetwork) return;
   for (const port of container.ports ?? []) if (port.containerPort !== 0) port.hostPort ??= port.containerPort;
+}
+
+function fillRequestsFromLimits(resources: ResourceRequirements): void {
+  if (!resources.limits) return;
+  resources.requests ??= Object.create(null) as ResourceList;
+  for (const [name, limit] of Object.entries(resources.limits)) resources.requests[name] ??= limit;
 }
 
 /** A volume without any source is an empty directory. */
@@ -60,17 +60,16 @@ function defaultVolume(volume: Volume): void {
   if (Object.keys(volume).length === 1) volume.emptyDir = {};
   if (volume.image) volume.image.pullPolicy ??= defaultPullPolicy(volume.image.reference ?? "");
   const claim = volume.ephemeral?.volumeClaimTemplate?.spec.resources;
-  if (claim?.limits) claim.limits = roundUpToMilli(claim.limits);
-  if (claim?.requests) claim.requests = roundUpToMilli(claim.requests);
+  if (claim?.limits) roundUpToMilli(claim.limits);
+  if (claim?.requests) roundUpToMilli(claim.requests);
 }
 
 /** Nobody can be given less than a thousandth of anything. */
-function roundUpToMilli(list: ResourceList): ResourceList {
+function roundUpToMilli(list: ResourceList): void {
   for (const [name, text] of Object.entries(list)) {
     const quantity = parseQuantity(text);
     if (quantity && quantity.scale < -3) list[name] = formatQuantity(roundUpQuantity(quantity, -3));
   }
-  return list;
 }
 
 /** Resources that can be set for the pod as a whole. */
@@ -78,8 +77,9 @@ const isPodLevelResource = (name: string) => name === "cpu" || name === "memory"
 
 function defaultPodResources(spec: PodSpec, resources: ResourceRequirements): void {
   if (!resources.limits && !resources.requests) return;
-  if (resources.limits) resources.limits = roundUpToMilli(resources.limits);
-  const requests: ResourceList = resources.requests ? roundUpToMilli(resources.requests) : Object.create(null);
+  if (resources.limits) roundUpToMilli(resources.limits);
+  const requests: ResourceList = resources.requests ?? Object.create(null);
+  roundUpToMilli(requests);
   for (const [name, sum] of Object.entries(sumContainerRequests(spec))) {
     if (isPodLevelResource(name)) requests[name] ??= sum;
   }

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { type ConfigMap, ConfigMapSchema } from "../api/config-map.ts";
 import { type Pod, PodSchema } from "../api/pod.ts";
-import { text } from "../api/scalar.ts";
+import { raw, text } from "../api/scalar.ts";
 import { type Secret, SecretSchema } from "../api/secret.ts";
 import type { Finding } from "../model/finding.ts";
 import { type DecodeIssue, decodeObject, nearestName } from "./decode/decode.ts";
@@ -35,6 +35,8 @@ const podShape = objectShapeOf(v.object({ ...typeFields, ...PodSchema.entries })
 const configMapShape = objectShapeOf(v.object({ ...typeFields, ...ConfigMapSchema.entries }));
 const secretShape = objectShapeOf(v.object({ ...typeFields, ...SecretSchema.entries }));
 
+const listShape = objectShapeOf(v.object({ ...typeFields, metadata: v.optional(raw) }));
+
 const LIST_KINDS: Readonly<Record<string, string>> = {
   List: "",
   PodList: "Pod",
@@ -64,10 +66,9 @@ export function readObject(
     return;
   }
   const type = readType(node, reading, defaultKind);
-  reading.kind = type?.kind ?? "";
   reading.name = stringAt(node, "metadata", "name") ?? "";
   reading.namespace = stringAt(node, "metadata", "namespace") ?? "default";
-  if (type && type.kind in LIST_KINDS && Object.hasOwn(LIST_KINDS, type.kind)) {
+  if (type && Object.hasOwn(LIST_KINDS, type.kind)) {
     if (readItems(root, node, path, context, LIST_KINDS[type.kind]!, reading)) return;
   } else if (type?.kind === "Pod") readPod(node, reading);
   else if (type?.kind === "ConfigMap") readConfigMap(node, reading);
@@ -151,6 +152,7 @@ function readType(node: MapNode, reading: ObjectReading, defaultKind: string): {
   if (kind === undefined || apiVersion === undefined) return undefined;
   const { path } = reading;
   const isTypedItem = kind === "" && apiVersion === "" && defaultKind !== "";
+  reading.kind = isTypedItem ? defaultKind : kind;
   if (isTypedItem) return { kind: defaultKind };
   if (kind === "") reading.add("invalid", "error", path.child("kind"), "is required, e.g. kind: Pod");
   if (apiVersion === "") reading.add("invalid", "error", path.child("apiVersion"), "is required: apiVersion: v1");
@@ -204,6 +206,9 @@ function readItems(
   reading: ObjectReading,
 ): boolean {
   const items = node.entries.get("items")?.value;
+  const issues: DecodeIssue[] = [];
+  decodeObject({ ...node, entries: withoutItems(node) }, listShape, path, issues);
+  reading.addDecodeIssues(issues);
   if (!items || items.kind === "null") return false;
   const itemsPath = path.child("items");
   if (items.kind !== "list") {
@@ -218,8 +223,10 @@ function readItems(
     const origin = `${context.origin} (item ${index + 1})`;
     readObject(root, item, itemsPath.index(index), { ...context, origin }, itemKind);
   }
-  return items.items.length > 0;
+  return items.items.length > 0 && reading.findings.length === 0;
 }
+
+const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key]) => key !== "items"));
 
 function readPod(node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;

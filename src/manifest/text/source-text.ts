@@ -25,31 +25,41 @@ export function decodeText(bytes: Uint8Array): SourceText {
 }
 
 function decodeAs(encoding: "utf-8" | "utf-16le", bytes: Uint8Array): SourceText {
-  try {
-    return { text: new TextDecoder(encoding, { fatal: true, ignoreBOM: true }).decode(bytes) };
-  } catch {
-    const end = longestValidPrefix(encoding, bytes);
-    const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(0, end));
-    return { text, broken: encoding === "utf-8" ? "these bytes are not UTF-8" : "these bytes are not UTF-16" };
-  }
+  const end = encoding === "utf-8" ? endOfUtf8(bytes) : endOfUtf16(bytes);
+  const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(0, end));
+  if (end === bytes.length) return { text };
+  return { text, broken: `these bytes are not ${encoding === "utf-8" ? "UTF-8" : "UTF-16"}` };
 }
 
-/** By halving: decoding a prefix fails exactly when it holds the bad byte (a character cut in two is streamed). */
-function longestValidPrefix(encoding: "utf-8" | "utf-16le", bytes: Uint8Array): number {
-  let good = 0;
-  let bad = bytes.length;
-  while (bad - good > 1) {
-    const middle = (good + bad) >> 1;
-    try {
-      new TextDecoder(encoding, { fatal: true }).decode(bytes.subarray(0, middle), { stream: true });
-      good = middle;
-    } catch {
-      bad = middle;
-    }
+/** Where the bytes stop being UTF-8: at the start of the first character that is none. */
+function endOfUtf8(bytes: Uint8Array): number {
+  let at = 0;
+  while (at < bytes.length) {
+    const lead = bytes[at]!;
+    const length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+    if (length === 0 || at + length > bytes.length) return at;
+    for (let i = 1; i < length; i++) if ((bytes[at + i]! & 0xc0) !== 0x80) return at;
+    const second = bytes[at + 1]!;
+    const overlong = (lead === 0xe0 && second < 0xa0) || (lead === 0xf0 && second < 0x90);
+    const tooHigh = lead === 0xf4 && second > 0x8f;
+    const surrogate = lead === 0xed && second > 0x9f;
+    if (overlong || tooHigh || surrogate) return at;
+    at += length;
   }
-  // Back to the start of the character that was being read.
-  if (encoding === "utf-8") while (good > 0 && ((bytes[good] ?? 0) & 0xc0) === 0x80) good--;
-  return good;
+  return at;
+}
+
+/** Where the little-endian pairs stop being UTF-16: at the first surrogate without its other half. */
+function endOfUtf16(bytes: Uint8Array): number {
+  const unit = (at: number) => (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
+  for (let at = 0; at < bytes.length; at += 2) {
+    const high = unit(at) & 0xfc00;
+    if (high === 0xdc00) return at;
+    if (high !== 0xd800) continue;
+    if ((unit(at + 2) & 0xfc00) !== 0xdc00) return at;
+    at += 2;
+  }
+  return bytes.length;
 }
 
 function swapBytePairs(bytes: Uint8Array): Uint8Array {

@@ -41,6 +41,49 @@ export function validatePodAnnotations(pod: Pod, path: FieldPath, errors: FieldE
   }
 }
 
+/** Annotation and field may both stand there, but must say the same. */
+export function validateProfileAnnotations(pod: Pod, specPath: FieldPath, errors: FieldErrors): void {
+  const annotations = pod.metadata.annotations ?? {};
+  const { spec } = pod;
+  const podPath = specPath.child("securityContext").child("seccompProfile");
+  matchProfile(annotations[SECCOMP_POD], spec.securityContext.seccompProfile, podPath, errors);
+  for (const list of ["initContainers", "containers", "ephemeralContainers"] as const) {
+    for (const [index, container] of (spec[list] ?? []).entries()) {
+      const path = specPath.child(list).index(index).child("securityContext");
+      const { seccompProfile, appArmorProfile = spec.securityContext.appArmorProfile } =
+        container.securityContext ?? {};
+      matchProfile(
+        annotations[SECCOMP_CONTAINER + container.name],
+        seccompProfile,
+        path.child("seccompProfile"),
+        errors,
+      );
+      const appArmor = annotations[APPARMOR_CONTAINER + container.name];
+      matchProfile(appArmor, appArmorProfile, path.child("appArmorProfile"), errors);
+    }
+  }
+}
+
+const ANNOTATION_OF_TYPE: Readonly<Record<string, readonly string[]>> = {
+  Unconfined: ["unconfined"],
+  RuntimeDefault: ["runtime/default", "docker/default"],
+};
+
+function matchProfile(
+  annotation: string | undefined,
+  profile: { type: string; localhostProfile?: string | undefined } | undefined,
+  path: FieldPath,
+  errors: FieldErrors,
+): void {
+  if (annotation === undefined || !profile) return;
+  const isLocal = annotation.startsWith("localhost/");
+  const sameType = profile.type === "Localhost" ? isLocal : ANNOTATION_OF_TYPE[profile.type]?.includes(annotation);
+  if (sameType === false) errors.forbidden(path.child("type"), `must be what the annotation says, ${annotation}`);
+  else if (profile.type === "Localhost" && annotation !== `localhost/${profile.localhostProfile ?? ""}`) {
+    errors.forbidden(path.child("localhostProfile"), `must be what the annotation says, ${annotation}`);
+  }
+}
+
 function validateSeccompText(value: string, at: FieldPath, path: FieldPath, errors: FieldErrors): void {
   if (["runtime/default", "docker/default", "unconfined"].includes(value)) return;
   if (value.startsWith("localhost/")) validateDescendingPath(value.slice("localhost/".length), path, errors, { at });

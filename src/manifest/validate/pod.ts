@@ -1,6 +1,6 @@
 import type { Pod, PodSpec } from "../../api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
-import { validatePodAnnotations } from "./annotations.ts";
+import { validatePodAnnotations, validateProfileAnnotations } from "./annotations.ts";
 import {
   type ContainerContext,
   validateContainers,
@@ -65,6 +65,7 @@ export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivilege
   validateHostAliases(spec.hostAliases ?? [], specPath.child("hostAliases"), errors);
   if (spec.overhead) validateOverhead(spec.overhead, specPath.child("overhead"), errors);
   validateTokenProjections(spec, specPath.child("volumes"), errors);
+  validateProfileAnnotations(pod, specPath, errors);
   validateNewerRules(spec, specPath, errors);
   return errors;
 }
