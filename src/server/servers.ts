@@ -5,6 +5,7 @@ import { CadvisorApi } from "../stats/cadvisor-api.ts";
 import type { KubeletMetrics } from "../stats/kubelet-metrics.ts";
 import type { MetricsRegistry } from "../stats/metrics-registry.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
+import { processStartFamily } from "../stats/process-metrics.ts";
 import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./answer.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
 import { healthzAnswer } from "./healthz.ts";
@@ -60,8 +61,8 @@ export function startServers(
     stats,
     cadvisor: new CadvisorApi(stats, clock),
     podList: new PodListRenderer(options.readOnlyFull),
-    metrics: [registry, processMetrics],
-    probeMetrics: probeRegistry,
+    metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
+    probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };
   const listen = (
     name: string,

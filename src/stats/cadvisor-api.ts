@@ -96,7 +96,7 @@ export class CadvisorApi {
 
   storageV2(): object[] {
     const sample = this.#stats.sample("all");
-    return toStorageV2(this.#stats.cadvisorFacts(sample), sample.at);
+    return toStorageV2(this.#facts(), sample.at);
   }
 
   attributesV2(): object {
@@ -131,7 +131,7 @@ export class CadvisorApi {
   }
 
   #facts() {
-    return this.#stats.cadvisorFacts(this.#stats.sample("all"));
+    return this.#stats.cadvisorFacts();
   }
 
   #toInfo(instants: MeasuredCgroup[], query: StatsQuery, children: readonly string[]): ContainerInfo {

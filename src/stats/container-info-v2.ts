@@ -1,4 +1,4 @@
-import type { CadvisorFacts } from "./cadvisor-metrics.ts";
+import type { CadvisorFacts } from "./cadvisor-facts.ts";
 import {
   containerDisk,
   cpuSpec,

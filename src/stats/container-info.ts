@@ -1,4 +1,4 @@
-import type { CadvisorFacts } from "./cadvisor-metrics.ts";
+import type { CadvisorFacts } from "./cadvisor-facts.ts";
 import type { CgroupSpec } from "./cgroup-stats.ts";
 import type { MeasuredCgroup } from "./measured-cgroup.ts";
 import { NO_TCP_STATS } from "./no-tcp-stats.ts";

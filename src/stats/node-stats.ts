@@ -2,11 +2,14 @@ import { statfsSync } from "node:fs";
 import type { MachineInfo } from "../api/machine-info.ts";
 import type { Summary } from "../api/stats-summary.ts";
 import type { Clock } from "../model/clock.ts";
-import { type CadvisorFacts, cadvisorText, type NodeFilesystem } from "./cadvisor-metrics.ts";
+import type { CadvisorFacts, NodeFilesystem } from "./cadvisor-facts.ts";
+import { cadvisorText } from "./cadvisor-metrics.ts";
 import { CgroupReader } from "./cgroup-reader.ts";
 import { meminfoBytes } from "./cgroup-v2.ts";
-import { DiskUsage, type FsCapacity, type MeasureDirectories, toCapacity } from "./disk-usage.ts";
+import { diskFamilies } from "./disk-metrics.ts";
+import { type DirectoryUsage, DiskUsage, type FsCapacity, type MeasureDirectories, toCapacity } from "./disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots, parseFilesystems, readMachineInfo } from "./machine-info.ts";
+import type { MetricFamily } from "./metrics-registry.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { parseBootTimeSeconds, parseDefaultInterface, parseDiskstats, parseTaskCount } from "./proc.ts";
 import type { TextFormat } from "./prometheus-text.ts";
@@ -102,12 +105,12 @@ export class NodeStats {
 
   async summary(onlyCpuAndMemory: boolean): Promise<Summary> {
     const sample = await this.sampleWithRates();
-    return toSummary(sample, this.#summaryFacts(sample, onlyCpuAndMemory), onlyCpuAndMemory);
+    return toSummary(sample, this.#summaryFacts(onlyCpuAndMemory), onlyCpuAndMemory);
   }
 
   async cadvisorMetrics(format: TextFormat): Promise<string> {
     const sample = this.#sampler.sample("all");
-    return cadvisorText(sample, this.cadvisorFacts(sample), format);
+    return cadvisorText(sample, this.cadvisorFacts(), format);
   }
 
   async resourceMetrics(format: TextFormat): Promise<string> {
@@ -115,7 +118,7 @@ export class NodeStats {
   }
 
   /** What cAdvisor's answers show beside a sample. */
-  cadvisorFacts(sample: NodeSample): CadvisorFacts {
+  cadvisorFacts(): CadvisorFacts {
     const { proc, etc } = this.#roots;
     const mountinfo = readText(`${proc}/self/mountinfo`) ?? "";
     const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
@@ -132,10 +135,15 @@ export class NodeStats {
       engineVersion: this.#options.engineVersion(),
       kernelVersion: readText(`${proc}/sys/kernel/osrelease`)?.trim() ?? "",
       osVersion: /^PRETTY_NAME="?([^"\n]*)/m.exec(readText(`${etc}/os-release`) ?? "")?.[1] ?? "",
-      disk: this.#disk.ask(summaryDirectories(sample)),
+      disk: this.#askDisk(),
       engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
       filesystems,
     };
+  }
+
+  /** Families of `/metrics` about disk usage, of the last look; starts one when it is due. */
+  diskFamilies(): MetricFamily[] {
+    return diskFamilies(this.#options.podFacts(), this.#askDisk());
   }
 
   /** Resolves when no look at disk usage is under way. */
@@ -148,14 +156,18 @@ export class NodeStats {
     this.#sampler.close();
   }
 
+  #askDisk(): ReadonlyMap<string, DirectoryUsage> {
+    return this.#disk.ask(summaryDirectories(this.#options.podFacts()));
+  }
+
   async #warm(detail: "basics" | "all"): Promise<void> {
-    const sample = this.#sampler.sampleNow(detail);
-    this.#disk.ask(summaryDirectories(sample));
+    this.#sampler.sampleNow(detail);
+    this.#askDisk();
     await this.#options.clock.sleep(COLD_WINDOW_MS);
     this.#sampler.sampleNow(detail);
   }
 
-  #summaryFacts(sample: NodeSample, onlyCpuAndMemory: boolean): SummaryFacts {
+  #summaryFacts(onlyCpuAndMemory: boolean): SummaryFacts {
     const { nodeName, rootDir } = this.#options;
     const { proc } = this.#roots;
     const text = (name: string) => readText(`${proc}/${name}`) ?? "";
@@ -172,7 +184,7 @@ export class NodeStats {
       imageBytes: onlyCpuAndMemory ? undefined : this.#lastImageBytes(),
       maxPid: numberOrUndefined(text("sys/kernel/pid_max")),
       taskCount: parseTaskCount(text("loadavg")),
-      disk: onlyCpuAndMemory ? new Map() : this.#disk.ask(summaryDirectories(sample)),
+      disk: onlyCpuAndMemory ? new Map() : this.#askDisk(),
     };
   }
 

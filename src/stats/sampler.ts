@@ -203,7 +203,8 @@ export class Sampler {
     const stale = nowMs - tracked.specReadMs > SPEC_AGE_MS && budget.specs-- > 0;
     if (!tracked.spec || stale) {
       tracked.spec = this.#reader.spec(tracked.cgroup.directories);
-      tracked.openFilesLimit = pid > 0 ? this.#reader.openFilesLimit(pid) : undefined;
+      const ulimitPid = key === "/" ? 1 : pid;
+      tracked.openFilesLimit = ulimitPid > 0 ? this.#reader.openFilesLimit(ulimitPid) : undefined;
       tracked.specReadMs = nowMs;
     }
     const hasQuota = tracked.spec.cpuQuotaMicroseconds !== undefined;

@@ -15,7 +15,7 @@ import type {
 } from "../api/stats-summary.ts";
 import type { Pressure } from "./cgroup-stats.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
-import type { ContainerFacts } from "./pod-facts.ts";
+import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 import type { InterfaceCounters } from "./proc.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./sampler.ts";
 
@@ -54,10 +54,10 @@ export function toSummary(sample: NodeSample, facts: SummaryFacts, onlyCpuAndMem
 }
 
 /** Directories a summary of these pods needs the usage of. */
-export function summaryDirectories(sample: NodeSample): string[] {
-  return sample.pods.flatMap(({ facts, containers }) => [
-    ...containers.flatMap((container) => containerDirectories(container.facts)),
-    ...facts.volumes.map(({ path }) => path),
+export function summaryDirectories(pods: readonly PodFacts[]): string[] {
+  return pods.flatMap(({ containers, volumes }) => [
+    ...containers.flatMap(containerDirectories),
+    ...volumes.map(({ path }) => path),
   ]);
 }
 
@@ -111,11 +111,17 @@ function podSummary(pod: PodSample, facts: SummaryFacts, time: string, onlyCpuAn
   if (!pod.facts.hostNetwork && pod.interfaces.length > 0) {
     summary.network = networkSummary(pod.interfaces, "eth0", time);
   }
-  const volumes = pod.facts.volumes.flatMap(({ name: volumeName, path, pvcName }): VolumeSummary[] => {
+  const volumes = pod.facts.volumes.flatMap(({ name: volumeName, path, memory, pvcName }): VolumeSummary[] => {
     const found = facts.disk.get(path);
     if (!found) return [];
     const pvcRef = pvcName === undefined ? {} : { pvcRef: { name: pvcName, namespace } };
-    return [{ ...directorySummary(found), name: volumeName, ...pvcRef }];
+    return [
+      {
+        ...(memory && found.fs ? ownFsSummary(found.fs, found.at) : directorySummary(found)),
+        name: volumeName,
+        ...pvcRef,
+      },
+    ];
   });
   if (volumes.length > 0) summary.volume = volumes;
   const ephemeral = ephemeralStorage(pod, facts, time);
@@ -242,6 +248,9 @@ function fsSummary(fs: FsCapacity, time: string, usedBytes?: number, inodesUsed?
 }
 
 const inodesInUse = ({ inodes, inodesFree }: FsCapacity) => inodes - inodesFree;
+
+/** Of a tmpfs, which is a file system of its own. */
+const ownFsSummary = (fs: FsCapacity, at: Date) => fsSummary(fs, toTime(at), fs.usedBytes, inodesInUse(fs));
 
 function directorySummary({ usedBytes, inodesUsed, fs, at }: DirectoryUsage): FsSummary {
   const time = toTime(at);
