@@ -1,8 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import * as v from "valibot";
-import { type Container, type Pod, PodSchema } from "../../src/api/pod.ts";
+import { type Container, PodSchema } from "../../src/api/pod.ts";
 import type { ContainerCreateBody } from "../../src/docker/container-create-body.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
 import type { Mount } from "../../src/model/mount.ts";
@@ -10,32 +8,7 @@ import { toContainerCreateBody } from "../../src/runtime/container-create-body.t
 import { toContainerName, toSandboxName } from "../../src/runtime/names.ts";
 import { toSandboxCreateBody } from "../../src/runtime/sandbox-create-body.ts";
 import { aContainerRequest, aSandboxRequest, ENGINE, type Json } from "./mapping-requests.ts";
-
-/** One pod of the oracle; see test/fixtures/oracle/README.md. */
-interface Recorded {
-  pod: unknown;
-  inspect: Record<string, { Name: string; Config: Json; HostConfig: Json }>;
-}
-
-const ORACLE = join(import.meta.dir, "../fixtures/oracle/behaviour");
-
-/** A placeholder such as `<pod-uid:web-node1>` becomes `pod-uid.web-node1`: a colon would end the path of a bind. */
-function readRecorded(path: string): Recorded {
-  const text = readFileSync(path, "utf8").replace(
-    /<([a-z-]+):([^>]*)>/g,
-    (_, kind: string, of: string) => `${kind}.${of.replace(/[^a-zA-Z0-9.-]/g, "-")}`,
-  );
-  return JSON.parse(text) as Recorded;
-}
-
-const CASES = readdirSync(ORACLE).flatMap((name) =>
-  readdirSync(join(ORACLE, name))
-    .filter((file) => file.endsWith(".json"))
-    .map((file) => ({
-      name: `${name}/${file.replace(/\.json$/, "")}`,
-      recorded: readRecorded(join(ORACLE, name, file)),
-    })),
-);
+import { CASES, type Inspected, normalise, withoutNothing } from "./oracle-cases.ts";
 
 /** The images of the oracle, as far as an engine lays them under what it is sent. */
 const IMAGES: Record<string, { user: string; config: Json }> = {
@@ -58,37 +31,8 @@ const IMAGES: Record<string, { user: string; config: Json }> = {
   },
 };
 
-/**
- * Where we differ from what was recorded, on purpose (docs/differences.md). Each function removes one difference from
- * both sides, and only that.
- */
-const INTENDED_DIFFERENCES: Record<string, (side: { Config: Json; HostConfig: Json }, pod: Pod) => void> = {
-  "logs are rotated (P110)": ({ HostConfig }) => delete HostConfig.LogConfig,
-  "OOM scores go by QoS class; the recording could not have negative ones": ({ HostConfig }) =>
-    delete HostConfig.OomScoreAdj,
-  "procMount: Unmasked is done instead of being lost on the way": ({ HostConfig }, pod) => {
-    if (!pod.spec.containers.some(({ securityContext }) => securityContext?.procMount === "Unmasked")) return;
-    delete HostConfig.MaskedPaths;
-    delete HostConfig.ReadonlyPaths;
-  },
-  "nvidia.com/gpu asks the engine for a GPU instead of being ignored (S082)": ({ HostConfig }) =>
-    delete HostConfig.DeviceRequests,
-  "labels of our own": ({ Config }) => {
-    const labels = Config.Labels as Json;
-    for (const key of Object.keys(labels)) if (key.includes("kubelet-ts.io/")) delete labels[key];
-    // The revision's value is ours; that there is one is not.
-    if ("annotation.io.kubernetes.container.hash" in labels) labels["annotation.io.kubernetes.container.hash"] = "hash";
-  },
-};
-
-const isNothing = (value: unknown) =>
-  !value || (typeof value === "object" && Object.values(value).every((member) => !member && member !== null));
-
-const withoutNothing = (part: Json): Json =>
-  Object.fromEntries(Object.entries(part).filter(([, one]) => !isNothing(one)));
-
 /** What the engine makes of a create body, in the fixtures' form: the image laid under it, its own defaults added. */
-function toInspect(body: ContainerCreateBody, imageConfig: Json): { Config: Json; HostConfig: Json } {
+function toInspect(body: ContainerCreateBody, imageConfig: Json): Inspected {
   const {
     HostConfig,
     NetworkingConfig: _,
@@ -109,21 +53,6 @@ function toInspect(body: ContainerCreateBody, imageConfig: Json): { Config: Json
   const sharesHost = [hostConfig.PidMode, hostConfig.IpcMode].includes("host") || hostConfig.Privileged;
   if (sharesHost) hostConfig.SecurityOpt = [...((hostConfig.SecurityOpt as string[]) ?? []), "label=disable"];
   return { Config: withoutNothing(config), HostConfig: withoutNothing(hostConfig) };
-}
-
-/** The engine's own lists, which the kubelet leaves to it for the sandbox. */
-const ENGINE_MASKED_PATHS = 10;
-
-function normalise(side: { Config: Json; HostConfig: Json }, pod: Pod) {
-  for (const remove of Object.values(INTENDED_DIFFERENCES)) remove(side, pod);
-  const { Config, HostConfig } = side;
-  // The health check of the image keeps its numbers beside NONE.
-  if (Config.Healthcheck) Config.Healthcheck = { Test: (Config.Healthcheck as Json).Test };
-  if ((HostConfig.MaskedPaths as string[] | undefined)?.length === ENGINE_MASKED_PATHS) {
-    delete HostConfig.MaskedPaths;
-    delete HostConfig.ReadonlyPaths;
-  }
-  return { Config: withoutNothing(Config), HostConfig: withoutNothing(HostConfig) };
 }
 
 /** Mounts of the recorded binds: the source as recorded, everything else from the manifest. */
