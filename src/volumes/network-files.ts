@@ -1,6 +1,5 @@
 import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import type { Pod } from "../api/pod.ts";
-import { type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../plan/hosts-file.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 
@@ -25,17 +24,6 @@ export function writeHostsFile(
     : formatManagedHosts(podIps, names, hostAliases);
   writeInPlace(directories.etcHosts, text);
   return directories.etcHosts;
-}
-
-/**
- * Writes the pod's resolv.conf to `<pod>/resolv.conf`.
- * @returns the path; undefined when there is nothing to say, and the engine's own file is to be left alone.
- */
-export function writeResolvConf(directories: PodDirectories, dns: DnsConfig): string | undefined {
-  const text = formatResolvConf(dns);
-  if (text === "") return undefined;
-  writeInPlace(directories.resolvConf, text);
-  return directories.resolvConf;
 }
 
 /** A file that does not exist yet appears complete; one that exists keeps its inode, and is left alone if right. */

@@ -19,10 +19,6 @@ export class PodDirectories {
     return join(this.pod, "etc-hosts");
   }
 
-  get resolvConf(): string {
-    return join(this.pod, "resolv.conf");
-  }
-
   get volumes(): string {
     return join(this.pod, "volumes");
   }

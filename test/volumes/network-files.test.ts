@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { writeHostsFile, writeResolvConf } from "../../src/volumes/network-files.ts";
+import { writeHostsFile } from "../../src/volumes/network-files.ts";
 import { PodDirectories } from "../../src/volumes/pod-directories.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -47,12 +47,4 @@ test("with host networking the node's file is copied", () => {
   expect(readFileSync(place.etcHosts, "utf8")).toBe(
     "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost node1\n",
   );
-});
-
-test("resolv.conf, and none where there is nothing to say", () => {
-  const place = directories();
-  expect(writeResolvConf(place, { nameservers: [], searches: [], options: [] })).toBeUndefined();
-  expect(existsSync(place.resolvConf)).toBe(false);
-  expect(writeResolvConf(place, { nameservers: ["192.0.2.53"], searches: [], options: [] })).toBe(place.resolvConf);
-  expect(readFileSync(place.resolvConf, "utf8")).toBe("nameserver 192.0.2.53\n");
 });
