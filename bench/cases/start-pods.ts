@@ -6,7 +6,7 @@ import { type PodBodies, readPodBodies, startBare } from "../floor.ts";
 
 const ROUNDS = 3;
 /** Tried once each; the best one is the floor's. */
-const CONCURRENCIES = [1, 2, 4, 8, 16, 32];
+const CONCURRENCIES = [1, 2, 4, 8, 16];
 
 const manifest = (name: string) => ({
   apiVersion: "v1",
