@@ -230,6 +230,8 @@ function explain(error: unknown): string {
     case "DNSException":
     case "FailedToOpenSocket":
       return "the host is not known or out of reach";
+    case "Malformed_HTTP_Response":
+      return "the answer is not HTTP";
     case "ECONNRESET":
       return "the connection broke, or the answer was cut short or not HTTP (ECONNRESET)";
     case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":

@@ -170,8 +170,7 @@ export class UrlSource implements Source {
       this.#facts.over("url", `Manifests: ${this.name} answers again`);
     } else {
       this.#failures++;
-      const effect = this.#live ? "; its pods stay as they are" : "";
-      this.#facts.say("url", "warn", `Manifests: ${this.name} ${failure}${effect}`);
+      this.#facts.say("url", "warn", `Manifests: ${this.name} ${failure}; pods that came from there stay as they are`);
     }
     return failure;
   }

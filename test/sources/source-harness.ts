@@ -27,7 +27,7 @@ export const readUrl = (bytes: Uint8Array, file: string) =>
   readManifest(bytes, { file, nodeName: "node1", source: "http" });
 
 /** `name=image` of each pod, sorted. */
-export const podsOf = (set: Objects | undefined): string[] =>
+export const podsOf = (set: Pick<Objects, "pods"> | undefined): string[] =>
   (set?.pods ?? [])
     .map(({ pod }) => `${pod.metadata.name?.replace(/-node1$/, "")}=${pod.spec.containers[0]?.image}`)
     .sort();

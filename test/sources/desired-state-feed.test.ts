@@ -1,0 +1,238 @@
+import { afterEach, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { SystemClock } from "../../src/host/system-clock.ts";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+import type { DesiredState } from "../../src/model/desired-pod.ts";
+import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/model/kubelet-options.ts";
+import { buildFeed } from "../../src/sources/build-sources.ts";
+import type { DesiredStateFeed, FeedInfo } from "../../src/sources/desired-state-feed.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+import { manifest, podsOf } from "./source-harness.ts";
+
+const tempDir = tempDirs();
+const toStop: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of toStop.splice(0).reverse()) await stop();
+});
+
+class Box {
+  readonly root = tempDir();
+  readonly manifests = join(this.root, "manifests");
+  readonly checkpoints = join(this.root, "state/checkpoints");
+
+  constructor() {
+    mkdirSync(this.manifests);
+  }
+
+  /** One life of the program. */
+  boot(options: Partial<KubeletOptions> = {}, manifests: readonly string[] = [], nodeName = "node1"): Life {
+    const logger = new RecordingLogger();
+    const feed = buildFeed({
+      options: { ...DEFAULT_KUBELET_OPTIONS, rootDir: join(this.root, "state"), httpCheckFrequencyMs: 20, ...options },
+      manifests,
+      nodeName,
+      read: (bytes, file, source) => readManifest(bytes, { file, nodeName, source }),
+      clock: new SystemClock(),
+      logger,
+      random: () => 0.5,
+    });
+    return new Life(feed, logger);
+  }
+}
+
+class Life {
+  state: DesiredState | undefined;
+  info: FeedInfo | undefined;
+
+  constructor(
+    readonly feed: DesiredStateFeed,
+    readonly logger: RecordingLogger,
+  ) {
+    toStop.push(() => feed.stop());
+    feed.onChange((state, info) => {
+      this.state = state;
+      this.info = info;
+    });
+  }
+
+  start(): this {
+    this.feed.start();
+    return this;
+  }
+
+  get pods(): string[] {
+    return podsOf(this.state);
+  }
+
+  async wants(...pods: string[]): Promise<void> {
+    await until(`pods ${pods}`, () => this.state && this.pods.join(" ") === pods.join(" "), {
+      details: () => `${this.pods}\n${this.logger.lines.join("\n")}`,
+    });
+  }
+}
+
+function serve(body: () => Response): { url: string; stop: () => Promise<void> } {
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, development: false, fetch: body });
+  toStop.push(() => server.stop(true));
+  return { url: `http://127.0.0.1:${server.port}/pods`, stop: () => server.stop(true) };
+}
+
+test("without any source the state is empty and complete", () => {
+  const life = new Box().boot().start();
+  expect(life.pods).toEqual([]);
+  expect(life.info?.isComplete).toBe(true);
+});
+
+test("arguments, paths and URLs run together; duplicates are said once", async () => {
+  const box = new Box();
+  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
+  writeFileSync(join(box.manifests, "b.yaml"), manifest("shared", "busybox:dir"));
+  writeFileSync(join(box.root, "arg.yaml"), manifest("shared", "busybox:arg"));
+  let answer = manifest("web");
+  const { url } = serve(() => new Response(answer));
+  const life = box
+    .boot({ podManifestPaths: [box.manifests], manifestUrls: [url] }, [join(box.root, "arg.yaml")])
+    .start();
+  expect(life.info?.isComplete).toBe(false);
+  await life.wants("a=busybox:1", "shared=busybox:arg", "web=busybox:1");
+  expect(life.info?.isComplete).toBe(true);
+  answer = manifest("web", "busybox:2");
+  await life.wants("a=busybox:1", "shared=busybox:arg", "web=busybox:2");
+  expect(life.logger.lines.filter((line) => line.includes("ignored, pod"))).toHaveLength(1);
+  expect(life.feed.status().map(({ kind, state, pods }) => ({ kind, state, pods }))).toEqual([
+    { kind: "file", state: "ok", pods: 1 },
+    { kind: "file", state: "ok", pods: 2 },
+    { kind: "http", state: "ok", pods: 1 },
+  ]);
+});
+
+test("a box that boots without its server starts the pods it had, with their ConfigMaps, and says so", async () => {
+  const box = new Box();
+  const objects = `---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: v}\n`;
+  const { url, stop } = serve(() => new Response(manifest("web") + objects));
+  const first = box.boot({ manifestUrls: [url] }).start();
+  await first.wants("web=busybox:1");
+  const before = first.state;
+  await first.feed.stop();
+  await stop();
+
+  const second = box.boot({ manifestUrls: [url] }).start();
+  await second.wants("web=busybox:1");
+  expect(second.state?.pods).toEqual(before!.pods);
+  expect(second.state?.secrets).toEqual(before!.secrets);
+  expect(second.info?.isComplete).toBe(true);
+  expect(second.feed.status()[0]).toMatchObject({ state: "restored", pods: 1 });
+  expect(second.logger.lines.some((line) => line.startsWith("warn") && line.includes("last good answer"))).toBe(true);
+});
+
+test("a server that never answers leaves the pods it had running after a while", async () => {
+  const box = new Box();
+  let isHanging = false;
+  const { url } = serve(() => (isHanging ? (new Promise(() => {}) as never) : new Response(manifest("web"))));
+  const first = box.boot({ manifestUrls: [url] }).start();
+  await first.wants("web=busybox:1");
+  await first.feed.stop();
+  isHanging = true;
+  await box
+    .boot({ manifestUrls: [url] })
+    .start()
+    .wants("web=busybox:1");
+}, 20_000);
+
+test("an unreachable URL without checkpoint keeps the state incomplete: nothing may be swept away", async () => {
+  const life = new Box().boot({ manifestUrls: ["http://127.0.0.1:1/"] }).start();
+  await until("a try", () => life.feed.status()[0]!.state === "failing");
+  expect(life.info).toBeUndefined();
+});
+
+test("a file broken while we were down falls back to its last good text; a removed one does not come back", async () => {
+  const box = new Box();
+  for (const name of ["a", "b", "c"]) writeFileSync(join(box.manifests, `${name}.yaml`), manifest(name));
+  const first = box.boot({ podManifestPaths: [box.manifests] }).start();
+  await first.wants("a=busybox:1", "b=busybox:1", "c=busybox:1");
+  await first.feed.stop();
+  writeFileSync(join(box.manifests, "b.yaml"), "kind: [");
+  utimesSync(join(box.manifests, "b.yaml"), 1000, 1000);
+  unlinkSync(join(box.manifests, "c.yaml"));
+  const second = box.boot({ podManifestPaths: [box.manifests] }).start();
+  await second.wants("a=busybox:1", "b=busybox:1");
+  const [notices] = [...second.state!.notices!.values()];
+  expect(notices![0]!.reason).toBe("InvalidManifest");
+});
+
+test("checkpoints hold secrets: private, complete, and gone with their source", async () => {
+  const box = new Box();
+  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
+  const first = box.boot({ podManifestPaths: [box.manifests] }).start();
+  await first.feed.stop();
+  const [name] = readdirSync(box.checkpoints);
+  expect(statSync(box.checkpoints).mode & 0o777).toBe(0o700);
+  expect(statSync(join(box.checkpoints, name!)).mode & 0o777).toBe(0o600);
+  expect(name).toMatch(/^source-[\da-f]{32}\.json$/);
+  await box.boot().start().feed.stop();
+  expect(readdirSync(box.checkpoints)).toEqual([]);
+});
+
+test.each([
+  { what: "cut", damage: (text: string) => text.slice(0, 100) },
+  { what: "changed", damage: (text: string) => text.replace("busybox:1", "busybox:6") },
+  { what: "of a later version", damage: (text: string) => text.replace('"version":1', '"version":2') },
+  { what: "empty", damage: () => "" },
+])("a checkpoint that is $what is thrown away with a warning", async ({ damage }) => {
+  const box = new Box();
+  const { url, stop } = serve(() => new Response(manifest("web")));
+  const first = box.boot({ manifestUrls: [url] }).start();
+  await first.wants("web=busybox:1");
+  await first.feed.stop();
+  await stop();
+  const [name] = readdirSync(box.checkpoints);
+  const path = join(box.checkpoints, name!);
+  writeFileSync(path, damage(readFileSync(path, "utf8")));
+  const second = box.boot({ manifestUrls: [url] }).start();
+  await until("the warning", () => second.logger.lines.some((line) => line.includes("are not used")));
+  expect(second.state).toBeUndefined();
+});
+
+test("what was kept for another node is not used", async () => {
+  const box = new Box();
+  const { url, stop } = serve(() => new Response(manifest("web")));
+  const first = box.boot({ manifestUrls: [url] }).start();
+  await first.wants("web=busybox:1");
+  await first.feed.stop();
+  await stop();
+  const second = box.boot({ manifestUrls: [url] }, [], "node2").start();
+  await until("the warning", () => second.logger.lines.some((line) => line.includes('of node "node1": not used')));
+});
+
+test("a root directory that cannot be written is said once and stops nothing", async () => {
+  const box = new Box();
+  writeFileSync(join(box.root, "state"), "a file where the directory should be");
+  const life = box.boot({ podManifestPaths: [box.manifests] }).start();
+  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
+  await life.wants("a=busybox:1");
+  writeFileSync(join(box.manifests, "b.yaml"), manifest("b"));
+  await life.wants("a=busybox:1", "b=busybox:1");
+  await life.feed.stop();
+  expect(life.logger.lines.filter((line) => line.includes("Cannot keep"))).toHaveLength(1);
+  rmSync(join(box.root, "state"));
+});
+
+test("readOnce brings what can be read and names what cannot", async () => {
+  const box = new Box();
+  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
+  writeFileSync(join(box.manifests, "bad.yaml"), "kind: [");
+  utimesSync(join(box.manifests, "bad.yaml"), 1000, 1000);
+  const { url } = serve(() => new Response(manifest("web")));
+  const missing = join(box.root, "missing.yaml");
+  const life = box.boot({ runOnce: true }, [box.manifests, url, missing, "http://127.0.0.1:1/"]);
+  const { state, findings, failures } = await life.feed.readOnce(new AbortController().signal);
+  expect(podsOf(state)).toEqual(["a=busybox:1", "web=busybox:1"]);
+  expect(findings.map(({ file }) => file)).toEqual([join(box.manifests, "bad.yaml")]);
+  expect(failures).toEqual([
+    `"${missing}" does not exist`,
+    "Manifests: http://127.0.0.1:1/ nobody listens there (ECONNREFUSED)",
+  ]);
+});

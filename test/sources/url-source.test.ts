@@ -1,0 +1,436 @@
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { SystemClock } from "../../src/host/system-clock.ts";
+import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
+import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+import { manifest, podsOf, readUrl } from "./source-harness.ts";
+
+const tempDir = tempDirs();
+const toClose: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of toClose.splice(0).reverse()) await close();
+});
+
+type Handler = (request: Request) => Response | Promise<Response>;
+
+function serve(handler: Handler, options: { unix?: string; tls?: Bun.TLSOptions } = {}): string {
+  const server = Bun.serve({
+    ...(options.unix ? { unix: options.unix } : { hostname: "127.0.0.1", port: 0 }),
+    ...(options.tls ? { tls: options.tls } : {}),
+    development: false,
+    fetch: handler,
+  } as Bun.Serve.Options<undefined>);
+  toClose.push(() => server.stop(true));
+  return options.unix ? "" : `${options.tls ? "https" : "http"}://127.0.0.1:${server.port}`;
+}
+
+/** A server that says exactly these bytes, whatever it is asked, and then hangs up (or not). */
+async function serveRaw(answer: (socket: Socket) => void): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    socket.once("data", () => answer(socket));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  toClose.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as { port: number }).port}`;
+}
+
+class Watched {
+  readonly sets: SourceSet[] = [];
+  readonly logger = new RecordingLogger();
+  readonly source: UrlSource;
+
+  constructor(url: string, options: Partial<UrlSourceDeps> = {}) {
+    this.source = new UrlSource({
+      url,
+      headers: [],
+      caFile: "",
+      clientCertFile: "",
+      clientKeyFile: "",
+      timeoutMs: 5_000,
+      checkFrequencyMs: 10,
+      read: readUrl,
+      clock: new SystemClock(),
+      logger: this.logger,
+      random: () => 0.5,
+      ...options,
+    });
+    toClose.push(() => this.source.stop());
+  }
+
+  start(): this {
+    this.source.start((set) => this.sets.push(set));
+    return this;
+  }
+
+  once(): Promise<SourceSet> {
+    return this.source.readOnce(new AbortController().signal);
+  }
+
+  get pods(): string[] {
+    return podsOf(this.sets.at(-1));
+  }
+
+  async wants(...pods: string[]): Promise<void> {
+    await until(`pods ${pods}`, () => this.sets.length > 0 && this.pods.join(" ") === pods.join(" "), {
+      details: () => this.logger.lines.join("\n"),
+    });
+  }
+
+  async polls(more: number): Promise<void> {
+    const { looks } = this.source.status();
+    await until("more polls", () => this.source.status().looks > looks + more);
+  }
+}
+
+const list = (...names: string[]) =>
+  JSON.stringify({
+    apiVersion: "v1",
+    kind: "PodList",
+    items: names.map((name) => ({
+      metadata: { name },
+      spec: { containers: [{ name: "main", image: "busybox:1" }] },
+    })),
+  });
+
+describe("answers", () => {
+  test.each([
+    { what: "a Pod in YAML", body: manifest("web"), want: ["web=busybox:1"] },
+    { what: "several documents", body: `${manifest("a")}---\n${manifest("b")}`, want: ["a=busybox:1", "b=busybox:1"] },
+    { what: "a PodList in JSON", body: list("a", "b"), want: ["a=busybox:1", "b=busybox:1"] },
+    { what: "an empty PodList", body: list(), want: [] },
+  ])("$what", async ({ body, want }) => {
+    const watched = new Watched(serve(() => new Response(body)));
+    expect(podsOf(await watched.once())).toEqual([...want]);
+  });
+
+  test.each([
+    { encoding: "gzip", pack: (body: Buffer) => gzipSync(body) },
+    { encoding: "deflate", pack: (body: Buffer) => deflateSync(body) },
+    { encoding: "br", pack: (body: Buffer) => brotliCompressSync(body) },
+  ])("packed by $encoding", async ({ encoding, pack }) => {
+    const body = new Uint8Array(pack(Buffer.from(manifest("web"))));
+    const watched = new Watched(serve(() => new Response(body, { headers: { "Content-Encoding": encoding } })));
+    expect(podsOf(await watched.once())).toEqual(["web=busybox:1"]);
+  });
+
+  test("over a Unix socket, with a path", async () => {
+    const socket = join(tempDir(), "s");
+    serve((request) => new Response(new URL(request.url).pathname === "/pods" ? manifest("web") : "no"), {
+      unix: socket,
+    });
+    expect(podsOf(await new Watched(`unix:${socket}:/pods`).once())).toEqual(["web=busybox:1"]);
+    expect(podsOf(await new Watched(`unix://${socket}:/pods`).once())).toEqual(["web=busybox:1"]);
+  });
+
+  test("as the metadata server of a cloud gives it, by its header", async () => {
+    const url = serve((request) =>
+      request.headers.get("Metadata-Flavor") === "Google"
+        ? new Response(manifest("web"))
+        : new Response("Missing Metadata-Flavor:Google header.", { status: 403 }),
+    );
+    const attribute = `${url}/computeMetadata/v1/instance/attributes/google-container-manifest`;
+    expect(
+      podsOf(await new Watched(attribute, { headers: [{ name: "Metadata-Flavor", value: "Google" }] }).once()),
+    ).toEqual(["web=busybox:1"]);
+    await expect(new Watched(attribute).once()).rejects.toThrow("answered 403 Forbidden");
+  });
+});
+
+describe("what is no answer leaves the pods alone", () => {
+  const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024));
+  const cases: { what: string; url: () => string | Promise<string>; why: string }[] = [
+    { what: "500", url: () => serve(() => new Response("oh", { status: 500 })), why: "answered 500" },
+    { what: "204", url: () => serve(() => new Response(null, { status: 204 })), why: "answered 204" },
+    { what: "an empty body", url: () => serve(() => new Response("")), why: "empty body" },
+    { what: "a login page", url: () => serve(() => new Response("<html>Please log in</html>")), why: "has errors" },
+    { what: "a comment", url: () => serve(() => new Response("# nothing\n")), why: "has errors" },
+    {
+      what: "another kind",
+      url: () => serve(() => new Response('{"apiVersion":"v1","kind":"Service","metadata":{"name":"x"}}')),
+      why: "has errors",
+    },
+    {
+      what: "a bomb",
+      url: () => serve(() => new Response(bomb, { headers: { "Content-Encoding": "gzip" } })),
+      why: "10485760 bytes or more",
+    },
+    { what: "an endless body", url: () => serve(() => new Response(endless())), why: "10485760 bytes or more" },
+    {
+      what: "a body cut short",
+      url: () => serveRaw((s) => s.end(`HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n${manifest("half")}`)),
+      why: "cut short",
+    },
+    {
+      what: "a chunk cut short",
+      url: () => serveRaw((s) => s.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\napiVersion`)),
+      why: "cut short",
+    },
+    { what: "no HTTP", url: () => serveRaw((s) => s.end("SSH-2.0-OpenSSH_9\r\n\r\n")), why: "not HTTP" },
+    { what: "nobody there", url: () => "http://127.0.0.1:1/", why: "nobody listens" },
+    { what: "no socket", url: () => "unix:/nowhere/s:/", why: "does not exist" },
+    {
+      what: "a redirect in a circle",
+      url: () => serve((request) => Response.redirect(request.url, 302)),
+      why: "more than 10 times",
+    },
+    {
+      what: "a redirect to a file",
+      url: () => serve(() => new Response(null, { status: 302, headers: { Location: "file:///etc/passwd" } })),
+      why: "no URL",
+    },
+  ]; // prettier-ignore
+  test.each(cases)(
+    "$what",
+    async ({ url, why }) => {
+      const known: Objects = readUrl(Buffer.from(manifest("web")), "x");
+      const address = await url();
+      const watched = new Watched(address, { lastKnownGood: () => new Map([[address, known]]) }).start();
+      await watched.wants("web=busybox:1");
+      await watched.polls(2);
+      expect(watched.source.status().message).toContain(why);
+      expect(watched.pods).toEqual(["web=busybox:1"]);
+      // Said once, however often it was tried.
+      expect(watched.logger.lines.filter((line) => line.includes(why)).length).toBeLessThanOrEqual(2);
+    },
+    20_000,
+  );
+
+  test("a server that stalls, before its head and in its body", async () => {
+    for (const start of ["", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\napiVersion: v1\n"]) {
+      const url = await serveRaw((socket) => void socket.write(start));
+      await expect(new Watched(url, { timeoutMs: 100 }).once()).rejects.toThrow("no complete answer within 0.1 s");
+    }
+  });
+
+  function endless(): ReadableStream {
+    const piece = new TextEncoder().encode("# and so on\n".repeat(5_000));
+    return new ReadableStream({ pull: (controller) => controller.enqueue(piece) });
+  }
+});
+
+describe("polling", () => {
+  test("changes are taken, what stays the same is not read again", async () => {
+    let body = manifest("web");
+    let reads = 0;
+    const url = serve(() => new Response(body));
+    const watched = new Watched(url, {
+      read: (bytes, name) => {
+        reads++;
+        return readUrl(bytes, name);
+      },
+    }).start();
+    await watched.wants("web=busybox:1");
+    await watched.polls(3);
+    expect(reads).toBe(1);
+    expect(watched.sets).toHaveLength(1);
+    body = manifest("web", "busybox:2");
+    await watched.wants("web=busybox:2");
+    body = list();
+    await watched.wants();
+  });
+
+  test("ETag and Last-Modified are given back", async () => {
+    const asked: (string | null)[][] = [];
+    const modified = "Sat, 21 Nov 2026 05:00:00 GMT";
+    const url = serve((request) => {
+      asked.push([request.headers.get("if-none-match"), request.headers.get("if-modified-since")]);
+      if (request.headers.get("if-none-match") === '"1"') return new Response(null, { status: 304 });
+      return new Response(manifest("web"), { headers: { ETag: '"1"', "Last-Modified": modified } });
+    });
+    const watched = new Watched(url).start();
+    await watched.wants("web=busybox:1");
+    await watched.polls(2);
+    expect(asked[0]).toEqual([null, null]);
+    expect(asked.slice(1).every(([etag, since]) => etag === '"1"' && since === modified)).toBe(true);
+    expect(watched.source.status()).toMatchObject({ state: "ok", pods: 1 });
+  });
+
+  test("errors keep the last set, recovery is taken and said", async () => {
+    let answer: () => Response = () => new Response(manifest("web"));
+    const url = serve(() => answer());
+    const watched = new Watched(url).start();
+    await watched.wants("web=busybox:1");
+    answer = () => new Response("gone", { status: 503 });
+    await until("the failure", () => watched.source.status().state === "failing");
+    expect(watched.pods).toEqual(["web=busybox:1"]);
+    answer = () => new Response(manifest("web", "busybox:2"));
+    await watched.wants("web=busybox:2");
+    expect(watched.logger.lines.filter((line) => line.startsWith("info"))).toEqual([
+      `info Manifests: ${url} answers again`,
+    ]);
+  });
+
+  test("a bad pod of a list keeps its last good text, with the reason; the others change", async () => {
+    let body = `${manifest("a")}---\n${manifest("b")}`;
+    const url = serve(() => new Response(body));
+    const watched = new Watched(url).start();
+    await watched.wants("a=busybox:1", "b=busybox:1");
+    body = `${manifest("a", "busybox:2")}---\n${manifest("b", "5", "    imagePullPolicy: 7\n")}`;
+    await watched.wants("a=busybox:2", "b=busybox:1");
+    expect([...watched.sets.at(-1)!.stale.keys()]).toEqual(["default/b-node1"]);
+    expect(watched.source.status().state).toBe("failing");
+  });
+
+  test("nothing is emitted before the first answer, and tries come sooner than usual until then", async () => {
+    const watched = new Watched("http://127.0.0.1:1/", { checkFrequencyMs: 3_600_000 }).start();
+    await until("a second try", () => watched.source.status().looks >= 2);
+    expect(watched.sets).toEqual([]);
+    expect(watched.source.status().state).toBe("failing");
+  });
+});
+
+describe("redirects", () => {
+  const headers = [{ name: "Authorization", value: "Bearer s3cret" }];
+
+  test("headers go along within the host, never to another one, not even back from there", async () => {
+    const seen: [string, string | null][] = [];
+    const note = (where: string, request: Request) => seen.push([where, request.headers.get("authorization")]);
+    const home = serve((request) => {
+      const { pathname } = new URL(request.url);
+      note(`home${pathname}`, request);
+      if (pathname === "/start") return Response.redirect(`${home}/second`, 307);
+      if (pathname === "/second") return new Response(null, { status: 302, headers: { Location: `${away}/` } });
+      return new Response(manifest("web"));
+    });
+    const away = serve((request) => {
+      note("away", request);
+      return Response.redirect(`${home}/last`, 302);
+    });
+    expect(podsOf(await new Watched(`${home}/start`, { headers }).once())).toEqual(["web=busybox:1"]);
+    expect(seen).toEqual([
+      ["home/start", "Bearer s3cret"],
+      ["home/second", "Bearer s3cret"],
+      ["away", null],
+      ["home/last", null],
+    ]);
+  });
+
+  test("credentials in the URL are sent as Basic and shown nowhere", async () => {
+    const seen: (string | null)[] = [];
+    const url = serve((request) => {
+      seen.push(request.headers.get("authorization"));
+      return new Response("no", { status: 401 });
+    });
+    const watched = new Watched(`${url.replace("//", "//me:p%40ss@")}/x?token=s3cret`).start();
+    await watched.polls(1);
+    expect(seen[0]).toBe(`Basic ${Buffer.from("me:p@ss").toString("base64")}`);
+    const shown = JSON.stringify([watched.source.status(), watched.logger.lines, watched.source.name]);
+    for (const secret of ["p%40ss", "p@ss", "s3cret"]) expect(shown).not.toContain(secret);
+  });
+});
+
+describe("https", () => {
+  let pki: Record<"ca" | "server" | "serverKey" | "client" | "clientKey", string>;
+
+  beforeAll(() => {
+    const dir = tempDir();
+    const openssl = (...words: string[]) => {
+      const { exitCode, stderr } = Bun.spawnSync(["openssl", ...words], { cwd: dir, stderr: "pipe" });
+      if (exitCode !== 0) throw new Error(stderr.toString());
+    };
+    const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    openssl("req", "-x509", ...key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Test CA", "-days", "2");
+    for (const [name, extra] of [
+      ["server", "subjectAltName=IP:127.0.0.1"],
+      ["client", "extendedKeyUsage=clientAuth"],
+    ] as const) {
+      openssl("req", ...key, "-keyout", `${name}.key`, "-out", `${name}.csr`, "-subj", `/CN=${name}`, "-addext", extra);
+      openssl(
+        "x509",
+        "-req",
+        "-in",
+        `${name}.csr`,
+        "-CA",
+        "ca.pem",
+        "-CAkey",
+        "ca.key",
+        "-CAcreateserial",
+        "-copy_extensions",
+        "copy",
+        "-days",
+        "2",
+        "-out",
+        `${name}.pem`,
+      );
+    } // prettier-ignore
+    const at = (name: string) => join(dir, name);
+    pki = {
+      ca: at("ca.pem"),
+      server: at("server.pem"),
+      serverKey: at("server.key"),
+      client: at("client.pem"),
+      clientKey: at("client.key"),
+    };
+  });
+
+  const tlsFiles = () => ({ cert: readFileSync(pki.server, "utf8"), key: readFileSync(pki.serverKey, "utf8") });
+
+  test("an authority that is trusted by file, and one that is not", async () => {
+    const url = serve(() => new Response(manifest("web")), { tls: tlsFiles() });
+    expect(podsOf(await new Watched(url, { caFile: pki.ca }).once())).toEqual(["web=busybox:1"]);
+    await expect(new Watched(url).once()).rejects.toThrow("--manifest-url-ca-file");
+    await expect(new Watched(url.replace("127.0.0.1", "localhost"), { caFile: pki.ca }).once()).rejects.toThrow(
+      "another name",
+    );
+  });
+
+  test("a missing file of authorities is named", async () => {
+    await expect(new Watched("https://127.0.0.1:1/", { caFile: "/nowhere/ca.pem" }).once()).rejects.toThrow(
+      '"/nowhere/ca.pem" cannot be read: ENOENT',
+    );
+  });
+
+  test("a client certificate is shown where it is asked for", async () => {
+    const server = createTlsServer(
+      { ...tlsFiles(), ca: readFileSync(pki.ca, "utf8"), requestCert: true, rejectUnauthorized: false },
+      (socket) => {
+        socket.on("error", () => {});
+        const name = socket.authorized ? socket.getPeerCertificate().subject.CN : "nobody";
+        const body = manifest(String(name));
+        socket.once("data", () =>
+          socket.end(`HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
+        );
+      },
+    );
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    toClose.push(() => server.close());
+    const url = `https://127.0.0.1:${(server.address() as { port: number }).port}/`;
+    const files = { caFile: pki.ca, clientCertFile: pki.client, clientKeyFile: pki.clientKey };
+    expect(podsOf(await new Watched(url, files).once())).toEqual(["client=busybox:1"]);
+    expect(podsOf(await new Watched(url, { caFile: pki.ca }).once())).toEqual(["nobody=busybox:1"]);
+  });
+
+  test("a redirect to plain http is refused", async () => {
+    const plain = serve(() => new Response(manifest("web")));
+    const url = serve(() => Response.redirect(plain, 302), { tls: tlsFiles() });
+    await expect(new Watched(url, { caFile: pki.ca }).once()).rejects.toThrow("from https to plain http");
+  });
+});
+
+test("a proxy is used where the environment names one", async () => {
+  const asked: string[] = [];
+  const proxy = serve((request) => {
+    asked.push(request.url);
+    return new Response(manifest("web"));
+  });
+  const watched = new Watched("http://manifests.example/pods", { proxyFor: () => proxy });
+  expect(podsOf(await watched.once())).toEqual(["web=busybox:1"]);
+  expect(asked).toHaveLength(1);
+});
+
+test("a URL that is none is refused", async () => {
+  await expect(new Watched("ftp://x/").once()).rejects.toThrow("no http:, https: or unix: URL");
+});
