@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { BINARY } from "../test/support/kubelet-process.ts";
+import { liveNodes } from "../test/support/test-node.ts";
 import { type BenchCase, type Measurement, meetsGoal, ratioOf } from "./bench-case.ts";
 import { memoryCases } from "./cases/memory.ts";
 import { processStartCases } from "./cases/process-start.ts";
@@ -35,6 +36,14 @@ const args = process.argv.slice(2);
 if (args.includes("--list")) {
   for (const { name, about } of CASES) console.log(`${name.padEnd(16)} ${about}`);
   process.exit(0);
+}
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, async () => {
+    console.error(`\n${signal}: cleaning up`);
+    await Promise.allSettled([...liveNodes].map((node) => node.cleanUp()));
+    process.exit(1);
+  });
 }
 
 const chosen = choose(args);

@@ -29,7 +29,7 @@ async function startByRunOnce(node: TestNode, manifests: string): Promise<number
 
 async function measure(count: number): Promise<Measurement[]> {
   const node = new TestNode();
-  const floorNode = `${node.name}-floor`;
+  const floorNode = node.bareName;
   try {
     const manifests = join(node.directory, "pods");
     mkdirSync(manifests);
@@ -62,7 +62,6 @@ async function measure(count: number): Promise<Measurement[]> {
       },
     ];
   } finally {
-    await removeContainersOf(node.docker, floorNode);
     await node.cleanUp();
   }
 }

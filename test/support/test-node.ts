@@ -22,7 +22,13 @@ import { PATIENCE_MS, until } from "./until.ts";
 /** Part of every node name of this run, so that what a killed run left behind can be told from another run's. */
 export const RUN_ID = process.env.KUBELET_TS_TEST_RUN ?? Math.random().toString(36).slice(2, 8);
 
+/** More would only make the engine slow for whoever else uses it. */
+const REMOVALS_AT_A_TIME = 8;
+
 let nodeCount = 0;
+
+/** Nodes that were not cleaned up yet, for whoever ends early. */
+export const liveNodes = new Set<TestNode>();
 
 export interface TestNodeOptions {
   /** Default: the one the tests run against. */
@@ -66,6 +72,12 @@ export class TestNode {
     ];
     this.#socketPath = options.socketPath ?? engineSocketPath();
     this.docker = new DockerClient({ kind: "unix", path: this.#socketPath });
+    liveNodes.add(this);
+  }
+
+  /** For containers that a test makes itself, beside the kubelet: label them with it, and `cleanUp` takes them along. */
+  get bareName(): string {
+    return `${this.name}-bare`;
   }
 
   /** What makes a run of the binary this node's, whatever else it is told. */
@@ -197,6 +209,7 @@ export class TestNode {
   async cleanUp(): Promise<void> {
     await this.endProcesses();
     await removeContainersOf(this.docker, this.name);
+    await removeContainersOf(this.docker, this.bareName);
     this.removeFiles();
   }
 
@@ -209,6 +222,7 @@ export class TestNode {
   removeFiles(): void {
     unmountBelow(this.directory);
     rmSync(this.directory, { recursive: true, force: true });
+    liveNodes.delete(this);
   }
 }
 
@@ -216,13 +230,16 @@ export class TestNode {
 export async function removeContainersOf(docker: DockerClient, nodeName: string): Promise<void> {
   const found = await docker.listContainers({ all: true, filters: { label: [`${LABEL.node}=${nodeName}`] } });
   const cgroups = await podCgroupsOf(docker, found);
+  const queue = found.values();
   await Promise.all(
-    found.map(async ({ Id }) => {
-      try {
-        await docker.removeContainer(Id, { force: true, volumes: true });
-      } catch (error) {
-        // 409: a removal is under way already.
-        if (!isNotFound(error) && !isConflict(error)) throw error;
+    Array.from({ length: REMOVALS_AT_A_TIME }, async () => {
+      for (const { Id } of queue) {
+        try {
+          await docker.removeContainer(Id, { force: true, volumes: true });
+        } catch (error) {
+          // 409: a removal is under way already.
+          if (!isNotFound(error) && !isConflict(error)) throw error;
+        }
       }
     }),
   );
