@@ -18,6 +18,7 @@ import { VolumeManager } from "../../src/volumes/volume-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeVolumeEngine } from "../support/fake-volume-engine.ts";
+import { PathAttacker } from "../support/path-attacker.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 
@@ -168,56 +169,33 @@ describe("a path that leads out", () => {
   });
 });
 
-/** Exchanges `volume/x` without end: a directory with a mark, a link to a directory outside that has the same names. */
-const ATTACKER = `
-const fs = require("node:fs");
-const [volume, outside, count] = process.argv.slice(-3);
-fs.mkdirSync(volume + "/spare/in", { recursive: true });
-fs.writeFileSync(volume + "/spare/in/mark", "inside");
-for (let i = 1; ; i++) {
-  try {
-    fs.renameSync(volume + "/spare", volume + "/x");
-    fs.renameSync(volume + "/x", volume + "/spare");
-    fs.symlinkSync(outside, volume + "/x");
-    fs.unlinkSync(volume + "/x");
-  } catch {
-    fs.rmSync(volume + "/x", { recursive: true, force: true });
-  }
-  if (i % 50 === 0) fs.writeFileSync(count, String(i));
-}`;
-
 withMounts("against somebody who exchanges the path all the time, nothing from outside is ever mounted", async () => {
-  const base = tempDir();
-  const [volume, outside, count, target] = ["volume", "outside", "count", "target"].map((name) => join(base, name)) as [
-    string,
-    string,
-    string,
-    string,
-  ];
+  const volume = join(tempDir(), "volume");
   mkdirSync(volume, { mode: 0o777 });
-  mkdirSync(join(outside, "in"), { recursive: true });
-  writeFileSync(join(outside, "in/mark"), "outside");
-  writeFileSync(count, "0");
+  const target = join(tempDir(), "target");
   const mounter = new Mounter();
-  const attacker = Bun.spawn([process.execPath, "-e", ATTACKER, volume, outside, count], { stderr: "inherit" });
+  const attacker = new PathAttacker(volume, tempDir());
+  const outside = statSync(join(attacker.outside, "in"));
   try {
-    for (let attempt = 0; attempt < 40 || Number(readFileSync(count, "utf8")) < 500; attempt++) {
-      if (attacker.exitCode !== null) throw new Error("the attacker has ended");
-      try {
-        await bindSubPath(volume, "x/in", target, mounter);
-        // Empty where the directory was made by us, between two of the attacker's moves.
-        const marks = readdirSync(target).map((name) => readFileSync(join(target, name), "utf8"));
-        expect(marks).not.toContain("outside");
-      } catch (error) {
-        if ((error as Error).name === "JestAssertionError") throw error;
-        // refused: a link was there, or the entry was gone, at the moment we looked
-      }
-      expect(statSync(target, { throwIfNoEntry: false })?.ino).not.toBe(statSync(join(outside, "in")).ino);
+    for (let attempt = 0; attempt < 40 || !attacker.hasDoneEnough; attempt++) {
+      // Refused when a link was there, or the entry was gone, at the moment we looked.
+      const refusal = await bindSubPath(volume, "x/in", target, mounter).catch((error: Error) => error);
+      if (!refusal) expect(marksIn(target)).not.toContain("outside");
+      expect(statSync(target, { throwIfNoEntry: false })?.ino).not.toBe(outside.ino);
     }
   } finally {
-    attacker.kill("SIGKILL");
-    await attacker.exited;
+    await attacker.stop();
   }
-  expect(readdirSync(outside)).toEqual(["in"]);
-  expect(readdirSync(join(outside, "in"))).toEqual(["mark"]);
+  expect(readdirSync(attacker.outside)).toEqual(["in"]);
+  expect(readdirSync(join(attacker.outside, "in"))).toEqual(["mark"]);
 });
+
+/** Nothing where we made the directory between two of the attacker's moves, or where it has been removed since. */
+function marksIn(directory: string): string[] {
+  try {
+    return readdirSync(directory).map((name) => readFileSync(join(directory, name), "utf8"));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return [];
+  }
+}

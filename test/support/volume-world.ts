@@ -1,0 +1,50 @@
+import type { Container, Pod, Volume } from "../../src/api/pod.ts";
+import type { ObjectIndex } from "../../src/model/desired-pod.ts";
+import { Mounter } from "../../src/volumes/mounter.ts";
+import { VolumeManager } from "../../src/volumes/volume-manager.ts";
+import { aContainer, aPod } from "./builders.ts";
+import { FakeClock } from "./fake-clock.ts";
+import { FakeVolumeEngine } from "./fake-volume-engine.ts";
+import { RecordingLogger } from "./recording-logger.ts";
+import { mounting } from "./temp-dir.ts";
+
+/** The uid of every pod made here. */
+export const UID = "uid1";
+export const SIGNAL = new AbortController().signal;
+export const NO_OBJECTS: ObjectIndex = { configMaps: new Map(), secrets: new Map() };
+
+/** A ConfigMap `cfg` with key `k` and a Secret `sec` with key `pw`, both of this value. */
+export const objects = (value: string): ObjectIndex => ({
+  configMaps: new Map([["default/cfg", { metadata: { name: "cfg" }, data: { k: value } }]]),
+  secrets: new Map([
+    ["default/sec", { metadata: { name: "sec" }, type: "Opaque", data: { pw: btoa(`secret ${value}`) } }],
+  ]),
+});
+
+/** A volume manager on a real directory, with an engine in memory. */
+export function aManager(rootDir: string, { mounts = mounting.ok } = {}) {
+  const engine = new FakeVolumeEngine();
+  const logger = new RecordingLogger();
+  const manager = new VolumeManager({
+    rootDir,
+    node: { name: "node1", ip: "192.0.2.1", cpuCount: 2, memoryBytes: 1024, bootId: "", machineId: "" },
+    clock: new FakeClock(),
+    logger,
+    engine,
+    ...(mounts && { mounter: new Mounter() }),
+    ownerLabels: { "kubelet-ts.io/node": "node1" },
+  });
+  return { manager, engine, logger };
+}
+
+/** A pod whose one container mounts each volume at `/<name>`, then what `mounts` adds. */
+export function podWith(
+  volumes: Volume[],
+  spec: Partial<Pod["spec"]> = {},
+  mounts: Container["volumeMounts"] = [],
+): Pod {
+  const volumeMounts = [...volumes.map(({ name }) => ({ name, mountPath: `/${name}` })), ...mounts];
+  return aPod({ containers: [aContainer({ volumeMounts })], volumes, ...spec }, { uid: UID, labels: { app: "web" } });
+}
+
+export const firstContainer = (pod: Pod) => pod.spec.containers[0] as Container;
