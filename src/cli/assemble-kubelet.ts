@@ -281,7 +281,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     toWanted: (desired, objects) => {
       const refusal = findPodRefusal({ pod: desired.pod, engine: engine(), settings: options });
       if (refusal) throw new Error(refusal.message);
-      return toWantedPod(desired, objects as DesiredState, options);
+      return toWantedPod(desired, objects as DesiredState, options, node);
     },
     admit: (pods, running) => admission.admit(pods, running),
     conflict: conflictOverPorts,

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { Clock } from "../model/clock.ts";
+import type { ContainerLimits } from "../model/container-limits.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
@@ -211,6 +212,18 @@ export class PodLifecycle implements PodServices {
       await this.#runPreStop(handler, container, spec, pod, podIps, graceSeconds, signal);
     const spentMs = clock.monotonicMs() - startedAtMs;
     await pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), spec?.lifecycle?.stopSignal, signal);
+  }
+
+  async resizeContainer(
+    { pod, container, update }: { pod: Pod; container: ContainerSnapshot; update: Partial<ContainerLimits> },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { cgroups, pods } = this.#deps;
+    // The pod's bound must never be below that of its containers: raised before, lowered after.
+    const grows = (update.Memory ?? 0) > container.limits.Memory || (update.CpuQuota ?? 0) > container.limits.CpuQuota;
+    if (grows) await cgroups.ensure(pod);
+    await pods.resize(container.id, update, signal);
+    if (!grows) await cgroups.ensure(pod);
   }
 
   async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {

@@ -263,6 +263,8 @@ export class PodWorker {
         return this.#kill(action, wanted?.pod);
       case "start-container":
         return this.#start(action, wanted!);
+      case "resize-container":
+        return this.#resize(action, wanted!);
       case "remove-container": {
         const container = this.snapshot.containers.find(({ id }) => id === action.id);
         if (container) this.#removeOne(action.id, (signal) => this.#deps.services.removeContainer(container, signal));
@@ -406,6 +408,32 @@ export class PodWorker {
       (signal) => this.#deps.services.runPostStart(request, id, signal),
       () => this.#memory.postStartFailed.add(id),
       () => this.#memory.postStartPending.delete(id),
+    );
+  }
+
+  #resize(action: Extract<PodAction, { kind: "resize-container" }>, wanted: WantedPod): void {
+    const { id, name, update } = action;
+    const container = this.snapshot.containers.find((one) => one.id === id);
+    if (!container) return;
+    const { resizing, resizedBy } = this.#memory;
+    // An engine that takes a limit but shows another (no swap accounting) is not told the same thing for ever.
+    const told = JSON.stringify(update);
+    if (resizedBy.get(id) === told) return;
+    resizedBy.set(id, told);
+    resizing.add(id);
+    this.#background(
+      async (signal) => {
+        await this.#deps.services.resizeContainer({ pod: wanted.pod, container, update }, signal);
+        await this.#deps.cache.observe(id, signal);
+        this.#record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
+      },
+      async (error) => {
+        const message = error instanceof Error ? error.message : String(error);
+        resizedBy.delete(id);
+        this.#record("Warning", "ResizeFailed", `Cannot change the resources of container ${name}: ${message}`, name);
+        await this.#deps.clock.sleep(START_RETRY_MS, this.#stop.signal).catch(() => {});
+      },
+      () => resizing.delete(id),
     );
   }
 

@@ -3,9 +3,11 @@ import { parseDuration } from "../api/duration.ts";
 import type { Pod } from "../api/pod.ts";
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { NodeInfo } from "../model/node.ts";
 import { computeSourceRevision, podReferences } from "../plan/object-references.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { computeContainerHash, computeSandboxHash } from "../runtime/hashes.ts";
+import { computeContainerLimits } from "../runtime/resources.ts";
 import type { WantedPod } from "./pod-worker.ts";
 
 /** Annotation: the longest crash-loop back-off of this pod, a Go duration from 1s to 5m [U03]. */
@@ -15,7 +17,12 @@ export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restar
  * What a worker has to live up to for one pod: hashes that say what an edit touches, and revisions that say when files
  * are written again and when a finished pod runs again. Pure.
  */
-export function toWantedPod(desired: DesiredPod, state: DesiredState, options: KubeletOptions): WantedPod {
+export function toWantedPod(
+  desired: DesiredPod,
+  state: DesiredState,
+  options: KubeletOptions,
+  node: NodeInfo,
+): WantedPod {
   const { pod } = desired;
   const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
   const hashes = {
@@ -24,6 +31,12 @@ export function toWantedPod(desired: DesiredPod, state: DesiredState, options: K
       containers.map((container) => [
         container.name,
         computeContainerHash(pod, container, computeSourceRevision(pod, container, state)),
+      ]),
+    ),
+    limits: new Map(
+      containers.map((container) => [
+        container.name,
+        computeContainerLimits({ pod, container, node, settings: options }),
       ]),
     ),
   };

@@ -8,6 +8,9 @@ export class WorkerMemory implements PodMemory {
   readonly starting = new Set<string>();
   readonly killing = new Set<ContainerId>();
   readonly removing = new Set<ContainerId>();
+  readonly resizing = new Set<ContainerId>();
+  /** The last change of limits each container was told. */
+  readonly resizedBy = new Map<ContainerId, string>();
   sandboxBusy = false;
   readonly backOff = new Map<string, BackOffEntry>();
   readonly retryAtMs = new Map<string, number>();
@@ -44,7 +47,9 @@ export class WorkerMemory implements PodMemory {
     for (const set of [this.postStartPending, this.postStartFailed, this.killedToRestart]) {
       for (const id of set) if (!ids.has(id)) set.delete(id);
     }
-    for (const id of this.terminationMessages.keys()) if (!ids.has(id)) this.terminationMessages.delete(id);
+    for (const map of [this.terminationMessages, this.resizedBy]) {
+      for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
+    }
   }
 
   /** Another try of everything that failed for want of something that may be there now. */

@@ -1,4 +1,5 @@
 import type { Container, Pod } from "../api/pod.ts";
+import type { ContainerLimits } from "./container-limits.ts";
 import type { ObjectIndex } from "./desired-pod.ts";
 import type { PodUID } from "./identity.ts";
 import type { ContainerId, ContainerSnapshot } from "./pod-snapshot.ts";
@@ -56,6 +57,11 @@ export interface PodServices {
   /** preStop hook and stop, together within the grace period. `pod` is absent for a container nobody wants any more. */
   killContainer(
     request: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
+    signal: AbortSignal,
+  ): Promise<void>;
+  /** Changes the limits of a running container, and those of its pod's cgroup with them. */
+  resizeContainer(
+    request: { pod: Pod; container: ContainerSnapshot; update: Partial<ContainerLimits> },
     signal: AbortSignal,
   ): Promise<void>;
   removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void>;

@@ -1,3 +1,4 @@
+import type { ContainerLimits } from "./container-limits.ts";
 import type { PodUID } from "./identity.ts";
 
 /** Docker's container id, 64 hex digits. */
@@ -34,6 +35,8 @@ export interface ContainerSnapshot {
   /** Host pid of the main process, 0 when not running. */
   pid: number;
   paused: boolean;
+  /** What the engine enforces now. */
+  limits: ContainerLimits;
   /** Docker's name without the slash. */
   dockerName: string;
   /** The engine's log file; "" when it has none. */

@@ -1,5 +1,6 @@
 import type { Container } from "../api/pod.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
+import { computeLimitsUpdate } from "./compute-limits-update.ts";
 import { isRunning, isTerminated } from "./container-history.ts";
 import { PlanDraft } from "./plan-draft.ts";
 import type { PodEnd, PodPlan, PodPlanInput } from "./pod-plan.ts";
@@ -201,10 +202,19 @@ function planContainer(draft: PlanDraft, container: Container, isInit: boolean):
     killForProbe(draft, container, current, verdict.startup === "failure" ? "startup" : "liveness", isInit);
     return false;
   }
+  planResize(draft, current);
   return (
     (verdict?.containerId === current.id ? verdict.started : !container.startupProbe) &&
     !memory.postStartPending.has(current.id)
   );
+}
+
+/** An edit of cpu or memory alone takes effect in the running container [M13]. */
+function planResize(draft: PlanDraft, { id, name, limits }: ContainerSnapshot): void {
+  const wanted = draft.input.hashes.limits.get(name);
+  if (!wanted || draft.input.memory.resizing.has(id)) return;
+  const update = computeLimitsUpdate(limits, wanted);
+  if (update) draft.actions.push({ kind: "resize-container", id, name, update });
 }
 
 function killForEdit(draft: PlanDraft, current: ContainerSnapshot): void {

@@ -12,6 +12,8 @@ export interface PodMemory {
   readonly killing: ReadonlySet<ContainerId>;
   /** Containers and sandboxes with a removal under way. */
   readonly removing: ReadonlySet<ContainerId>;
+  /** Containers whose limits are being changed, or could not be a moment ago. */
+  readonly resizing: ReadonlySet<ContainerId>;
   /** A sandbox is being created or stopped. */
   readonly sandboxBusy: boolean;
   /** When each dead container ended. */

@@ -1,4 +1,5 @@
 import type { Pod } from "../api/pod.ts";
+import type { ContainerLimits } from "../model/container-limits.ts";
 import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
 import type { PodMemory } from "./pod-memory.ts";
@@ -37,6 +38,7 @@ export type PodAction =
       /** Back-off to remember once the start begins. */
       backOff?: { key: string; entry: BackOffEntry };
     }
+  | { kind: "resize-container"; id: ContainerId; name: string; update: Partial<ContainerLimits> }
   | { kind: "remove-container"; id: ContainerId; name: string };
 
 /** A pod that will not run any more in this revision. */
@@ -68,6 +70,8 @@ export interface PodHashes {
   sandbox: string;
   /** By container name, init containers included. */
   containers: ReadonlyMap<string, string>;
+  /** CPU and memory as the engine should enforce them: what an edit changes without a restart [M13]. */
+  limits: ReadonlyMap<string, ContainerLimits>;
 }
 
 /** What the prober knows of one container; `containerId` tells which attempt it speaks of. */

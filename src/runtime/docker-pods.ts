@@ -1,6 +1,7 @@
 import type { ContainerCreateBody } from "../docker/container-create-body.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { DockerError, isConflict, isNotFound } from "../docker/docker-error.ts";
+import type { ContainerLimits } from "../model/container-limits.ts";
 import { PodStepError } from "../model/pod-services.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { type ContainerRequest, toContainerCreateBody } from "./container-create-body.ts";
@@ -78,12 +79,22 @@ export class DockerPods {
   }
 
   /** SIGTERM (or the image's or the manifest's signal), then SIGKILL after the grace period. One that is gone is fine. */
-  async stop(id: ContainerId, graceSeconds: number, stopSignal: string | undefined, signal: AbortSignal): Promise<void> {
+  async stop(
+    id: ContainerId,
+    graceSeconds: number,
+    stopSignal: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     try {
       await this.#client.stopContainer(id, { timeoutSeconds: graceSeconds, signal: stopSignal }, { signal });
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
+  }
+
+  /** @throws what the engine answers, e.g. when more memory is in use than the new limit allows */
+  async resize(id: ContainerId, update: Partial<ContainerLimits>, signal: AbortSignal): Promise<void> {
+    await this.#client.updateContainer(id, { ...update }, { signal });
   }
 
   /** One that is gone, or being removed by somebody, is fine. */

@@ -75,7 +75,7 @@ function toFixedResources({ resources, resizePolicy }: Container) {
 
 /**
  * Revision of what went into one container: an edit restarts it and no other. Left out is what takes effect without a
- * restart: cpu and memory (see {@link computeUpdateBody}), the resize policy itself, when its image is pulled.
+ * restart: cpu and memory (see {@link computeLimitsUpdate}), the resize policy itself, when its image is pulled.
  * @param sourcesRevision Revision of the ConfigMaps and Secrets its environment is made of; "" for none.
  */
 export function computeContainerHash(pod: Pod, container: Container, sourcesRevision: string): string {

@@ -75,11 +75,20 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
     error: inspect.State.Error,
     pid: inspect.State.Pid,
     paused: inspect.State.Paused,
+    limits: toLimits(inspect.HostConfig),
     labels,
     ...onDisk,
   };
   return { kind: "container", pod, container };
 }
+
+const toLimits = ({ CpuShares, CpuPeriod, CpuQuota, Memory, MemorySwap }: ContainerInspect["HostConfig"]) => ({
+  CpuShares,
+  CpuPeriod,
+  CpuQuota,
+  Memory,
+  MemorySwap,
+});
 
 function toIps(inspect: ContainerInspect): string[] {
   const networks = Object.values(inspect.NetworkSettings.Networks).filter((network) => network !== null);

@@ -1,6 +1,7 @@
 import type { Container, Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
-import type { ContainerUpdateBody, DeviceRequest } from "../docker/container-create-body.ts";
+import type { DeviceRequest } from "../docker/container-create-body.ts";
+import type { ContainerLimits } from "../model/container-limits.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares } from "../plan/cpu-shares.ts";
@@ -18,18 +19,6 @@ export interface ResourceInput {
   container: Container;
   node: NodeInfo;
   settings: ResourceSettings;
-}
-
-/** What the engine enforces on one container; every member is set, so that an edit can take a limit back. */
-export interface ContainerLimits {
-  CpuShares: number;
-  /** 0 when CFS quotas are switched off. */
-  CpuPeriod: number;
-  /** 0 when there is no limit. */
-  CpuQuota: number;
-  /** 0 when there is no limit. */
-  Memory: number;
-  MemorySwap: number;
 }
 
 /** CPU and memory of a container by requests and limits. Source: kubelet and dockershim 1.20; swap: KEP-2400. */
@@ -142,22 +131,4 @@ export function computeDeviceRequests(container: Container, engine: EngineInfo):
     }
   }
   return requests;
-}
-
-/**
- * In-place resize [M13]: what to send to `POST /containers/{id}/update` so that a running container has the limits its
- * manifest now says; undefined when it has them. The container's hash leaves out what can be resized.
- * @param have HostConfig as inspect shows it.
- */
-export function computeUpdateBody(have: ContainerLimits, want: ContainerLimits): ContainerUpdateBody | undefined {
-  const body: ContainerUpdateBody = {};
-  if (have.CpuShares !== want.CpuShares) body.CpuShares = want.CpuShares;
-  if (have.CpuPeriod !== want.CpuPeriod && want.CpuPeriod > 0) body.CpuPeriod = want.CpuPeriod;
-  // The engine takes 0 for "as it is"; -1 lifts the limit.
-  if (Math.max(0, have.CpuQuota) !== want.CpuQuota) body.CpuQuota = want.CpuQuota === 0 ? -1 : want.CpuQuota;
-  if (want.Memory > 0 && (have.Memory !== want.Memory || have.MemorySwap !== want.MemorySwap)) {
-    body.Memory = want.Memory;
-    body.MemorySwap = want.MemorySwap;
-  }
-  return Object.keys(body).length === 0 ? undefined : body;
 }

@@ -5,7 +5,7 @@ import type { Completion, WantedPod } from "../../src/kubelet/pod-worker.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
 import { PodStepError } from "../../src/model/pod-services.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
-import { aContainer, aPod } from "../support/builders.ts";
+import { aContainer, aPod, NO_LIMITS } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { FakeEngine } from "../support/fake-engine.ts";
 import { RecordingLogger, RecordingRecorder } from "../support/recording-logger.ts";
@@ -26,6 +26,9 @@ const toWanted = ({ pod }: DesiredPod): WantedPod => ({
   hashes: {
     sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
     containers: new Map([...(pod.spec.initContainers ?? []), ...pod.spec.containers].map((c) => [c.name, c.image!])),
+    limits: new Map(
+      pod.spec.containers.map((c) => [c.name, { ...NO_LIMITS, Memory: Number(c.resources.limits?.memory ?? 0) }]),
+    ),
   },
   qosClass: "BestEffort",
   options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1 },
@@ -171,6 +174,26 @@ describe("a pod", () => {
     expect(engine.idOf("web-node1", "b")).toBe(b);
     expect(engine.find("web-node1", "a")).toMatchObject({ container: { image: "new", state: "running" } });
     expect(recorder.events).toContain("web-node1 Killing Container a definition changed, will be restarted");
+  });
+
+  test("an edit of its memory takes effect in the running container [M13]", async () => {
+    await started(named("web"));
+    engine.calls.length = 0;
+    want(named("web", { containers: [aContainer({ resources: { limits: { memory: "4096" } } })] }));
+    await clock.advance(100);
+    expect(engine.calls).toEqual(["resize app"]);
+    expect(engine.find("web-node1", "app")).toMatchObject({ container: { limits: { Memory: 4096 }, restartCount: 0 } });
+  });
+
+  test("a resize that the engine refuses is told and tried again later", async () => {
+    await started(named("web"));
+    engine.failures.set("resize", { error: new Error("too small"), times: 1 });
+    want(named("web", { containers: [aContainer({ resources: { limits: { memory: "4096" } } })] }));
+    await clock.advance(5_000);
+    expect(engine.calls.filter((call) => call === "resize app")).toHaveLength(1);
+    expect(recorder.events).toContain("web-node1 ResizeFailed Cannot change the resources of container app: too small");
+    await clock.advance(6_000);
+    expect(engine.find("web-node1", "app")).toMatchObject({ container: { limits: { Memory: 4096 } } });
   });
 
   test("an edit of a label restarts nothing and shows", async () => {

@@ -224,6 +224,11 @@ describe("main containers", () => {
     },
   ]);
 
+  test("other limits: changed in place, without a restart [M13]", () => {
+    const { actions } = planOf({ containers: [aRunning()], limits: { app: { CpuQuota: 50_000 } } });
+    expect(actions).toEqual([{ kind: "resize-container", id: "app-0", name: "app", update: { CpuQuota: 50_000 } }]);
+  });
+
   test("a liveness kill uses the probe's own grace period and says what happens", () => {
     const pod = aPod({ containers: [aContainer({ livenessProbe: { terminationGracePeriodSeconds: 5 } as never })] });
     const [kill] = planOf({

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { computeLimitsUpdate } from "../../src/plan/compute-limits-update.ts";
 import {
   clampOomScoreAdj,
   computeContainerLimits,
   computeDeviceRequests,
   computeOomScoreAdj,
-  computeUpdateBody,
   type ResourceSettings,
 } from "../../src/runtime/resources.ts";
 import { aPod, ENGINE, type Json, NODE } from "./mapping-requests.ts";
@@ -169,6 +169,6 @@ describe("in-place resize", () => {
     ["swap", {}, { MemorySwap: 150 }, { Memory: 100, MemorySwap: 150 }],
     ["CFS quotas switched off on the node", {}, { CpuPeriod: 0, CpuQuota: 0 }, { CpuQuota: -1 }],
   ])("%s", (_, have, want, body) => {
-    expect(computeUpdateBody({ ...HAVE, ...have }, { ...HAVE, ...want })).toEqual(body as never);
+    expect(computeLimitsUpdate({ ...HAVE, ...have }, { ...HAVE, ...want })).toEqual(body as never);
   });
 });

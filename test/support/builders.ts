@@ -1,11 +1,14 @@
 import type { Container, Pod } from "../../src/api/pod.ts";
 import { WorkerMemory } from "../../src/kubelet/worker-memory.ts";
+import type { ContainerLimits } from "../../src/model/container-limits.ts";
 import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from "../../src/model/pod-snapshot.ts";
 import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.ts";
 
 /** Wall time at which everything in the builders' world happens; monotonic 0 is the same instant. */
 export const EPOCH = new Date("2026-01-02T03:04:05.000Z");
 export const at = (ms: number) => new Date(EPOCH.getTime() + ms);
+
+export const NO_LIMITS = { CpuShares: 2, CpuPeriod: 100_000, CpuQuota: 0, Memory: 0, MemorySwap: 0 };
 
 export function aContainer(overrides: Partial<Container> = {}): Container {
   return {
@@ -77,6 +80,7 @@ export function aRunning(name = "app", overrides: Partial<ContainerSnapshot> = {
     error: "",
     pid: 200,
     paused: false,
+    limits: NO_LIMITS,
     dockerName: "",
     logPath: "",
     writableLayerPath: "",
@@ -109,6 +113,7 @@ export interface PlanCase {
   end?: PodPlanInput["end"];
   hashes?: Record<string, string>;
   sandboxHash?: string;
+  limits?: Record<string, Partial<ContainerLimits>>;
 }
 
 /** Hashes are `hash-<name>` unless given, so that what {@link aRunning} builds is up to date. */
@@ -123,6 +128,7 @@ export function aPlanInput(given: PlanCase = {}): PodPlanInput {
     hashes: {
       sandbox: given.sandboxHash ?? "sandbox-hash",
       containers: new Map(containers.map(({ name }) => [name, given.hashes?.[name] ?? `hash-${name}`])),
+      limits: new Map(containers.map(({ name }) => [name, { ...NO_LIMITS, ...given.limits?.[name] }])),
     },
     snapshot: aSnapshot(given.containers ?? [], given.sandboxes ?? [aSandbox()]),
     probes: new Map(probes),

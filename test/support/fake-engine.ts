@@ -2,6 +2,7 @@ import type { Pod } from "../../src/api/pod.ts";
 import type { Listed, Observed, ObservedRuntime, PodRef, WatchOptions } from "../../src/model/container-runtime.ts";
 import type { PodRequest, PodServices, PodStepError, StartContainerRequest } from "../../src/model/pod-services.ts";
 import type { ContainerSnapshot } from "../../src/model/pod-snapshot.ts";
+import { NO_LIMITS } from "./builders.ts";
 import type { FakeClock } from "./fake-clock.ts";
 
 const refOf = ({ metadata }: Pod): PodRef => ({
@@ -164,6 +165,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
       error: "",
       pid: 0,
       paused: false,
+      limits: NO_LIMITS,
       dockerName: "",
       logPath: "",
       writableLayerPath: "",
@@ -201,6 +203,15 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     await this.#work("kill");
     await this.#clock.sleep(Math.min(this.stopTakesMs, graceSeconds * 1000));
     this.exit(container.id, 137);
+  }
+
+  async resizeContainer({ container, update }: Parameters<PodServices["resizeContainer"]>[0]): Promise<void> {
+    this.calls.push(`resize ${container.name}`);
+    await this.#work("resize");
+    const it = this.containers.get(container.id);
+    if (it?.kind !== "container") return;
+    this.#put(container.id, { ...it, container: { ...it.container, limits: { ...it.container.limits, ...update } } });
+    this.#emit(container.id, "update");
   }
 
   async removeContainer({ id, name }: ContainerSnapshot): Promise<void> {
