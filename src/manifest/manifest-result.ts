@@ -3,6 +3,7 @@ import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { DesiredPod, SourceKind } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
+import type { FieldPath } from "./field-path.ts";
 
 /** What is done with a field nobody knows: refuse the object, warn, or say nothing (as the kubelet does). */
 export type Strictness = "strict" | "warn" | "ignore";
@@ -17,6 +18,16 @@ export interface ReadManifestOptions {
   strictness?: Strictness;
   /** Whether containers may be privileged. Default true, as the kubelet has it. */
   allowPrivileged?: boolean;
+  /** Fill in `ObjectResult.places`, which keeps the whole text alive. Default false. */
+  keepPlaces?: boolean;
+}
+
+/** The way from a field of an object back to the text. */
+export interface ObjectPlaces {
+  /** Where the object stands in its document. */
+  path: FieldPath;
+  locate(path: FieldPath): { line: number; column: number };
+  lineText(line: number): string;
 }
 
 /** What became of one object of the stream; what `validate` prints. A list counts as its items. */
@@ -36,6 +47,7 @@ export interface ObjectResult {
   findings: Finding[];
   /** The defaulted pod with its static-pod identity; present whenever it is valid. */
   pod?: Pod;
+  places?: ObjectPlaces;
 }
 
 /** Everything one manifest text holds. */

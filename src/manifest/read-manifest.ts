@@ -36,7 +36,7 @@ function failedDocument(
   const { options, document, lines } = context;
   const place = { file: options.file, document, ...lines.locate(offset) };
   const finding: Finding = { code: "syntax", severity: "error", ...place, field: "", message };
-  return {
+  const result: ObjectResult = {
     file: options.file,
     document,
     kind: "",
@@ -46,4 +46,9 @@ function failedDocument(
     ok: false,
     findings: [finding],
   };
+  if (options.keepPlaces) {
+    const locate = () => lines.locate(offset);
+    result.places = { path: FieldPath.root, locate, lineText: (line) => lines.lineText(line) };
+  }
+  return result;
 }

@@ -10,13 +10,13 @@ import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { locateField } from "./locate.ts";
-import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { mergeStringData } from "./secret-data.ts";
 import { findUnsupported } from "./support/find-unsupported.ts";
 import type { MapNode, SourceNode } from "./text/source-node.ts";
 import type { LineTable } from "./text/source-text.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
-import type { FieldErrors } from "./validate/field-errors.ts";
+import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
 
 /** What reading one document needs beside its nodes. */
@@ -117,23 +117,37 @@ class ObjectReading {
     this.findings.push(finding);
   }
 
-  /** @returns whether every value fits its field. */
-  addDecodeIssues(issues: DecodeIssue[]): boolean {
+  /**
+   * @param isSecret whether what stands at a path must not be repeated
+   * @returns whether every value fits its field
+   */
+  addDecodeIssues(issues: DecodeIssue[], isSecret: (field: string) => boolean = () => false): boolean {
     const strictness = this.context.options.strictness ?? "strict";
     for (const issue of issues) {
-      if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, issue.message, "DecodeError");
+      const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;
+      if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
       else if (strictness !== "ignore") {
         const severity = strictness === "strict" ? "error" : "warning";
-        this.addAt("unknown", severity, issue.offset, issue.path, issue.message);
+        this.addAt("unknown", severity, issue.offset, issue.path, message);
       }
     }
     return !issues.some((issue) => issue.kind === "type");
   }
 
-  addFieldErrors(errors: FieldErrors): void {
-    for (const { path, type, message, at, atKey } of errors.list) {
+  addFieldErrors(errors: readonly FieldError[]): void {
+    for (const { path, type, message, at, atKey } of errors) {
       this.addAt("invalid", "error", locateField(this.root, at ?? path, atKey), path, message, type);
     }
+  }
+
+  #places(): ObjectPlaces {
+    const { root, path } = this;
+    const { lines } = this.context;
+    return {
+      path,
+      locate: (field) => lines.locate(locateField(root, field)),
+      lineText: (line) => lines.lineText(line),
+    };
   }
 
   finish(): void {
@@ -141,6 +155,7 @@ class ObjectReading {
     const { kind, name, namespace, valid, ok, findings } = this;
     const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
     if (this.pod && valid) outcome.pod = this.pod;
+    if (options.keepPlaces) outcome.places = this.#places();
     result.results.push(outcome);
   }
 }
@@ -228,19 +243,40 @@ function readItems(
 
 const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key]) => key !== "items"));
 
+/**
+ * A value of the wrong type was left out, so whatever depends on it looks wrong too. What is left are errors in other
+ * items of `containers`, `volumes` and so on, and none that only say that something is not there.
+ */
+function withoutConsequences(errors: readonly FieldError[], issues: readonly DecodeIssue[]): FieldError[] {
+  const damaged = new Set(issues.filter((issue) => issue.kind === "type").map((issue) => sectionOf(issue.path)));
+  if (damaged.has("")) return [];
+  const absences = ["FieldValueRequired", "FieldValueNotFound", "FieldValueDuplicate"];
+  return errors.filter(({ path, type }) => !absences.includes(type) && !damaged.has(sectionOf(path)));
+}
+
+/** e.g. `spec.containers[0]`; "" for what concerns the pod as a whole. */
+function sectionOf(path: FieldPath): string {
+  return /^(?:items\[\d+\]\.)?spec\.\w+\[\d+\]/.exec(path.toString())?.[0] ?? "";
+}
+
+/** Passwords stand in variables often enough. */
+const isEnvValue = (field: string) => /\.env\[\d+\]\.value$/.test(field);
+
 function readPod(node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const { source, nodeName } = options;
   const issues: DecodeIssue[] = [];
   const decoded = decodeObject(node, podShape, reading.path, issues) as Pod & { apiVersion?: string; kind?: string };
   const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded;
-  if (!reading.addDecodeIssues(issues)) return;
+  const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
+  const notes = findUnsupported(pod, reading.path);
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";
-  reading.addFieldErrors(validatePod(pod, reading.path, { allowPrivileged: options.allowPrivileged ?? true }));
-  for (const note of findUnsupported(pod, reading.path)) {
+  const errors = validatePod(pod, reading.path, { allowPrivileged: options.allowPrivileged ?? true }).list;
+  reading.addFieldErrors(decodes ? errors : withoutConsequences(errors, issues));
+  for (const note of notes) {
     reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);
   }
   reading.pod = pod;
@@ -260,7 +296,7 @@ function readConfigMap(node: MapNode, reading: ObjectReading): void {
   } = decoded as ConfigMap & { apiVersion?: string; kind?: string };
   if (!reading.addDecodeIssues(issues)) return;
   configMap.metadata.namespace ??= "default";
-  reading.addFieldErrors(validateConfigMap(configMap, reading.path));
+  reading.addFieldErrors(validateConfigMap(configMap, reading.path).list);
   if (reading.ok) reading.context.result.configMaps.push(configMap);
 }
 
@@ -272,19 +308,9 @@ function readSecret(node: MapNode, reading: ObjectReading): void {
     kind: _kind,
     ...secret
   } = decoded as Secret & { apiVersion?: string; kind?: string };
-  if (!reading.addDecodeIssues(withoutValues(issues, reading.path))) return;
+  if (!reading.addDecodeIssues(issues, () => true)) return;
   secret.metadata.namespace ??= "default";
   mergeStringData(secret);
-  reading.addFieldErrors(validateSecret(secret, reading.path));
+  reading.addFieldErrors(validateSecret(secret, reading.path).list);
   if (reading.ok) reading.context.result.secrets.push(secret);
-}
-
-/** What stands in a Secret is never repeated, even when it is wrong. */
-function withoutValues(issues: DecodeIssue[], path: FieldPath): DecodeIssue[] {
-  const secretParts = ["data", "stringData"].map((name) => path.child(name).toString());
-  return issues.map((issue) => {
-    const where = issue.path.toString();
-    const isSecret = issue.kind === "type" && secretParts.some((part) => where.startsWith(part));
-    return isSecret ? { ...issue, message: issue.message.replace(/ \(found .*$/s, "") } : issue;
-  });
 }

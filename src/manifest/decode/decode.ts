@@ -10,6 +10,8 @@ export interface DecodeIssue {
   /** Offset into the text; of the key for an unknown field. */
   offset: number;
   message: string;
+  /** The same without the value that was found, for where it may be secret. */
+  discreet: string;
 }
 
 /**
@@ -119,11 +121,13 @@ const KIND_NAMES: Readonly<Record<SourceNode["kind"], string>> = {
 };
 
 function mismatch(expected: string, node: SourceNode, path: FieldPath): DecodeIssue {
+  const advice = adviceFor(expected, node);
   return {
     kind: "type",
     path,
     offset: node.offset,
-    message: `must be ${expected} (found ${found(node)})${advice(expected, node)}`,
+    message: `must be ${expected} (found ${found(node)})${advice}`,
+    discreet: `must be ${expected} (found ${KIND_NAMES[node.kind]})${advice}`,
   };
 }
 
@@ -135,16 +139,13 @@ function found(node: SourceNode): string {
   return KIND_NAMES[node.kind];
 }
 
-function advice(expected: string, node: SourceNode): string {
-  if (expected === "a string" && node.kind === "number") return `: quote it, "${node.json}"`;
-  if (expected === "a string" && node.kind === "bool") return `: quote it, "${node.source}"`;
-  if (node.kind === "string" && expected.includes("number") && /^-?\d+$/.test(node.value))
-    return ": leave the quotes out";
-  if (node.kind === "string" && expected === "true or false" && /^(true|false|yes|no|on|off)$/i.test(node.value)) {
-    return ": leave the quotes out";
-  }
-  if (expected === "a list" && node.kind === "map") return ': begin each item with "- "';
-  if (expected === "a list" && node.kind !== "list") return ": put it in brackets, [ ]";
+function adviceFor(expected: string, node: SourceNode): string {
+  const isText = node.kind === "string";
+  if (expected === "a string" && (node.kind === "number" || node.kind === "bool")) return ": put it in quotes";
+  if (isText && expected.includes("number") && /^-?\d+$/.test(node.value)) return ": leave the quotes out";
+  const isWord = isText && /^(?:true|false|yes|no|on|off)$/i.test(node.value);
+  if (isWord && expected === "true or false") return ": leave the quotes out";
+  if (expected === "a list") return node.kind === "map" ? ': begin each item with "- "' : ": put it in brackets, [ ]";
   return "";
 }
 
@@ -156,7 +157,7 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
     const nearest = nearestName(key, shape.names.keys());
     const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
     const message = `there is no field "${shorten(key)}" here${hint}`;
-    issues.push({ kind: "unknown", path: path.child(key), offset: entry.keyOffset, message });
+    issues.push({ kind: "unknown", path: path.child(key), offset: entry.keyOffset, message, discreet: message });
   }
 }
 

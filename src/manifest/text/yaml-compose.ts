@@ -62,7 +62,7 @@ class Composer {
   }
 
   #composeAlias(alias: YamlAlias): Composed {
-    if (this.#open.has(alias.target)) throw new TextError(`the value of "&${alias.name}" contains itself`, alias.start);
+    if (this.#open.has(alias.target)) throw new TextError("the value behind this alias contains itself", alias.start);
     this.#aliasDepth++;
     const target = this.compose(alias.target);
     this.#aliasDepth--;

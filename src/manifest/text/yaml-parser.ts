@@ -137,7 +137,10 @@ export class YamlParser {
       this.#next++;
       const target = this.#anchors.get(first.value);
       if (!target)
-        throw new TextError(`"*${first.value}" names no anchor: there is no "&${first.value}" before it`, first.start);
+        throw new TextError(
+          'no anchor of that name comes before this "*": quote the value if no alias is meant',
+          first.start,
+        );
       into.push({ kind: "alias", start: first.start, name: first.value, target });
       return;
     }
@@ -184,7 +187,8 @@ export class YamlParser {
   #resolveTag(token: Token): string {
     if (token.handle === "") return token.value;
     const prefix = this.#tagHandles.get(token.handle);
-    if (prefix === undefined) throw new TextError(`the tag handle "${token.handle}" is not declared`, token.start);
+    if (prefix === undefined)
+      throw new TextError("the handle of this tag is not declared: quote the value if no tag is meant", token.start);
     return prefix + token.value;
   }
 
@@ -336,7 +340,7 @@ function describe(token: Token): string {
     case "document-end":
       return "the end of the document";
     case "scalar":
-      return token.value.length > 40 ? "a value" : `the value ${JSON.stringify(token.value)}`;
+      return "a value";
     default:
       return `a ${token.type}`;
   }

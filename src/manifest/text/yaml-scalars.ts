@@ -159,9 +159,7 @@ function scanEscape(scanner: YamlScanner): string {
   }
   const code = Number.parseInt(digits, 16);
   if ((code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff) {
-    scanner.fail(
-      `"\\${letter}${digits}" is not a character; write characters beyond U+FFFF as they are or as "\\U0001F600"`,
-    );
+    scanner.fail('this is half a character: write characters beyond U+FFFF as they are, or as "\\U0001F600"');
   }
   scanner.position += 2 + length;
   return String.fromCodePoint(code);

@@ -274,8 +274,9 @@ export class YamlScanner {
   }
 
   #fetchStreamEnd(): void {
-    // As if the text ended with a line break.
+    // As if the text ended with a line break: a key that was begun on the last line is none any more.
     this.lineStart = this.position;
+    this.line++;
     this.#unrollIndent(-1);
     this.#removeSimpleKey();
     this.simpleKeyAllowed = false;

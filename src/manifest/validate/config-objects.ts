@@ -2,10 +2,90 @@ import type { ConfigMap } from "../../api/config-map.ts";
 import type { Secret } from "../../api/secret.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FieldErrors } from "./field-errors.ts";
+import { validateMetadata } from "./metadata.ts";
+import { byteLength, checkConfigKey } from "./names.ts";
 
-export function validateConfigMap(_configMap: ConfigMap, _path: FieldPath): FieldErrors {
-  return new FieldErrors();
+/** Of all values of one object together. */
+const MAX_DATA_BYTES = 1024 * 1024;
+
+/** Source: core validation `ValidateConfigMap`. */
+export function validateConfigMap(configMap: ConfigMap, path: FieldPath): FieldErrors {
+  const errors = new FieldErrors();
+  validateMetadata(configMap.metadata, path.child("metadata"), errors);
+  let size = 0;
+  for (const name of ["data", "binaryData"] as const) {
+    for (const [key, value] of Object.entries(configMap[name] ?? {})) {
+      const keyPath = path.child(name).key(key);
+      errors.invalidAll(keyPath, key, checkConfigKey(key), { at: keyPath, atKey: true });
+      size += name === "data" ? byteLength(value) : decodedLength(value);
+    }
+  }
+  for (const key of Object.keys(configMap.data ?? {})) {
+    if (configMap.binaryData?.[key] === undefined) continue;
+    const keyPath = path.child("data").key(key);
+    errors.invalid(keyPath, key, "is in binaryData too", { at: keyPath, atKey: true });
+  }
+  if (size > MAX_DATA_BYTES) errors.tooLong(path.child("data"), `${MAX_DATA_BYTES} bytes in all its values`);
+  return errors;
 }
-export function validateSecret(_secret: Secret, _path: FieldPath): FieldErrors {
-  return new FieldErrors();
+
+/** Keys that a type of Secret must have; of `kubernetes.io/basic-auth` one of the two is enough. */
+const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
+  "kubernetes.io/dockercfg": [".dockercfg"],
+  "kubernetes.io/dockerconfigjson": [".dockerconfigjson"],
+  "kubernetes.io/ssh-auth": ["ssh-privatekey"],
+  "kubernetes.io/tls": ["tls.crt", "tls.key"],
+};
+
+/**
+ * Values are never repeated in a message. Source: core validation `ValidateSecret`.
+ * @param secret with `stringData` already in `data`
+ */
+export function validateSecret(secret: Secret, path: FieldPath): FieldErrors {
+  const errors = new FieldErrors();
+  validateMetadata(secret.metadata, path.child("metadata"), errors);
+  const data = secret.data ?? {};
+  const dataPath = path.child("data");
+  let size = 0;
+  for (const [key, value] of Object.entries(data)) {
+    const keyPath = dataPath.key(key);
+    errors.invalidAll(keyPath, key, checkConfigKey(key), { at: keyPath, atKey: true });
+    size += decodedLength(value);
+  }
+  if (size > MAX_DATA_BYTES) errors.tooLong(dataPath, `${MAX_DATA_BYTES} bytes in all its values`);
+  validateSecretType(secret, path, errors);
+  return errors;
+}
+
+function validateSecretType({ type, data = {}, metadata }: Secret, path: FieldPath, errors: FieldErrors): void {
+  const dataPath = path.child("data");
+  for (const key of REQUIRED_KEYS[type] ?? []) {
+    const isMissing = !Object.hasOwn(data, key) || (type === "kubernetes.io/ssh-auth" && data[key] === "");
+    if (isMissing) errors.required(dataPath.key(key), `is required in a Secret of type ${type}`);
+    else if (type.startsWith("kubernetes.io/dockerc") && !isJsonObject(data[key]!)) {
+      errors.invalid(dataPath.key(key), "***", "must be a JSON object (contents not shown)");
+    }
+  }
+  if (type === "kubernetes.io/basic-auth" && !Object.hasOwn(data, "username") && !Object.hasOwn(data, "password")) {
+    for (const key of ["username", "password"])
+      errors.required(dataPath.key(key), `is required in a Secret of type ${type}`);
+  }
+  const account = "kubernetes.io/service-account.name";
+  if (type === "kubernetes.io/service-account-token" && !metadata.annotations?.[account]) {
+    errors.required(path.child("metadata").child("annotations").key(account));
+  }
+}
+
+/** Bytes behind base64 with padding. */
+function decodedLength(base64: string): number {
+  return (base64.length / 4) * 3 - (base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0);
+}
+
+function isJsonObject(base64: string): boolean {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(base64, "base64").toString("utf8"));
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
 }

@@ -1,0 +1,113 @@
+import { FieldPath } from "../manifest/field-path.ts";
+import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
+import { readManifest } from "../manifest/read-manifest.ts";
+import { findDanglingReferences } from "../manifest/references.ts";
+import type { ObjectIndex } from "../model/desired-pod.ts";
+import type { Finding } from "../model/finding.ts";
+import { podFullName } from "../model/identity.ts";
+import { maskUrl } from "../model/mask-url.ts";
+import { listManifests, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
+
+const URL_TIMEOUT_MS = 10_000;
+
+/** One text to be checked, or why it could not be had. */
+export type ValidateInput = { file: string; bytes: Uint8Array } | { file: string; problem: string };
+
+/** Everything behind the arguments: files, the manifest files of directories, URLs, `-`. */
+export async function readInputs(args: readonly string[]): Promise<ValidateInput[]> {
+  const inputs: ValidateInput[] = [];
+  for (const arg of args) {
+    if (arg === "-") inputs.push({ file: "-", bytes: await Bun.stdin.bytes() });
+    else if (/^https?:\/\//.test(arg)) inputs.push(await fetchInput(arg));
+    else inputs.push(...readPath(arg));
+  }
+  return inputs;
+}
+
+async function fetchInput(url: string): Promise<ValidateInput> {
+  const file = maskUrl(url);
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(URL_TIMEOUT_MS) });
+    if (!answer.ok) return { file, problem: `the server answered ${answer.status} ${answer.statusText}` };
+    return { file, bytes: await answer.bytes() };
+  } catch (error) {
+    return { file, problem: `cannot be fetched: ${(error as Error).message}` };
+  }
+}
+
+function readPath(path: string): ValidateInput[] {
+  const listing = listManifests(path);
+  if (listing.kind === "missing") return [{ file: path, problem: "there is no such file or directory" }];
+  if (listing.kind === "unreadable") return [{ file: path, problem: listing.message }];
+  return listing.files.flatMap((file): ValidateInput[] => {
+    const content = readManifestFile(file);
+    if (content.kind === "content") return [{ file, bytes: content.bytes }];
+    if (content.kind === "unreadable") return [{ file, problem: content.message }];
+    // In a directory these are passed over, as the kubelet does.
+    if (listing.isDirectory) return [];
+    return [{ file, problem: content.kind === "not-a-file" ? `is ${content.what}` : "there is no such file" }];
+  });
+}
+
+/** Checks all inputs, and then what concerns several of them: the same pod twice, references to objects not there. */
+export function checkInputs(
+  inputs: readonly ValidateInput[],
+  options: Omit<ReadManifestOptions, "file" | "keepPlaces">,
+): ObjectResult[] {
+  const read = inputs.map((input): ManifestResult => {
+    if ("problem" in input) return failedInput(input.file, input.problem);
+    if (input.bytes.length >= MAX_MANIFEST_BYTES) return failedInput(input.file, "is 10 MiB or longer");
+    return readManifest(input.bytes, { ...options, file: input.file, keepPlaces: true });
+  });
+  const results = read.flatMap((manifest) => manifest.results);
+  reportDuplicates(results);
+  reportDangling(results, indexObjects(read));
+  return results;
+}
+
+function failedInput(file: string, message: string): ManifestResult {
+  const place = { file, document: 1, line: 1, column: 1 };
+  const finding: Finding = { code: "syntax", severity: "error", ...place, field: "", message };
+  const verdict = { kind: "", name: "", namespace: "", valid: false, ok: false };
+  const result: ObjectResult = { file, document: 1, ...verdict, findings: [finding] };
+  return { pods: [], configMaps: [], secrets: [], findings: [finding], results: [result] };
+}
+
+function indexObjects(manifests: readonly ManifestResult[]): ObjectIndex {
+  const byName = <T extends { metadata: { namespace?: string | undefined; name?: string | undefined } }>(
+    objects: T[],
+  ) => new Map(objects.map((object) => [podFullName(object.metadata), object]));
+  return {
+    configMaps: byName(manifests.flatMap((manifest) => manifest.configMaps)),
+    secrets: byName(manifests.flatMap((manifest) => manifest.secrets)),
+  };
+}
+
+function warn(result: ObjectResult, path: FieldPath, message: string): void {
+  const place = result.places?.locate(path) ?? { line: 1, column: 1 };
+  const at = { file: result.file, document: result.document, ...place };
+  result.findings.push({ code: "ignored", severity: "warning", ...at, field: path.toString(), message });
+}
+
+function reportDuplicates(results: readonly ObjectResult[]): void {
+  const first = new Map<string, ObjectResult>();
+  for (const result of results) {
+    if (!result.ok || result.name === "") continue;
+    const key = `${result.kind} ${result.namespace}/${result.name}`;
+    const before = first.get(key);
+    if (!before) first.set(key, result);
+    else {
+      const path = (result.places?.path ?? FieldPath.root).child("metadata").child("name");
+      warn(result, path, `${key} stands in ${before.file} already: the first one counts`);
+    }
+  }
+}
+
+function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {
+  for (const result of results) {
+    if (!result.pod || !result.ok) continue;
+    for (const dangling of findDanglingReferences(result.pod, index, result.places?.path)) {
+      warn(result, dangling.path, dangling.message);
+    }
+  }
+}

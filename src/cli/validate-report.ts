@@ -1,0 +1,59 @@
+import type { ObjectResult } from "../manifest/manifest-result.ts";
+import type { Finding } from "../model/finding.ts";
+
+/** One object of `validate -o json`; see docs/validate.md for the meaning of each field. */
+export function toJsonResult(result: ObjectResult): object {
+  const ofSeverity = (severity: Finding["severity"]) =>
+    result.findings.filter((finding) => finding.severity === severity).map(toJsonFinding);
+  return {
+    file: result.file,
+    document: result.document,
+    kind: result.kind,
+    name: result.name,
+    namespace: result.namespace,
+    valid: result.valid,
+    ok: result.ok,
+    errors: ofSeverity("error"),
+    warnings: ofSeverity("warning"),
+    ...(result.pod && { object: result.pod }),
+  };
+}
+
+function toJsonFinding({ code, type, field, message, line, column }: Finding): object {
+  return { code, ...(type !== undefined && { type }), field, message, line, column };
+}
+
+/**
+ * `file:line:col: field: message` for each finding; on a terminal with the line of the text and a caret below. A line of
+ * a Secret is never shown.
+ */
+export function renderText(results: readonly ObjectResult[], isTerminal: boolean): string {
+  let text = "";
+  for (const result of results) {
+    for (const finding of result.findings) {
+      text += `${renderFinding(finding)}\n`;
+      const line = isTerminal && mayShowLines(result) ? result.places?.lineText(finding.line) : undefined;
+      if (line !== undefined && line.trim() !== "") text += renderCaret(line, finding);
+    }
+  }
+  const failed = results.filter((result) => !result.ok).length;
+  const objects = `${results.length} ${results.length === 1 ? "object" : "objects"}`;
+  return `${text}${objects}: ${results.length - failed} ok, ${failed} with errors\n`;
+}
+
+function renderFinding({ file, line, column, field, message, severity }: Finding): string {
+  const parts = [`${file}:${line}:${column}`, severity === "warning" ? "warning" : "", field, message];
+  return parts.filter((part) => part !== "").join(": ");
+}
+
+/** A document that cannot be read may be a Secret as well. */
+const mayShowLines = (result: ObjectResult) => result.kind !== "" && result.kind !== "Secret";
+
+const WIDTH = 100;
+
+function renderCaret(line: string, { column }: Finding): string {
+  const characters = [...line.replaceAll("\t", " ")];
+  const start = column > WIDTH ? column - WIDTH / 2 : 0;
+  const shown = characters.slice(start, start + WIDTH).join("");
+  return `    ${shown}\n    ${" ".repeat(Math.max(0, column - 1 - start))}^\n`;
+}

@@ -1,0 +1,176 @@
+import type { Pod } from "../../api/pod.ts";
+
+/** What becomes of a field here. `partly`: some of its values or effects; the note says which. */
+export type SupportLevel = "supported" | "partly" | "ignored" | "refused";
+
+export interface FieldSupport {
+  /** From the pod down, `[]` after a list: `spec.containers[].volumeDevices`. Holds for everything below it too. */
+  path: string;
+  level: SupportLevel;
+  /** Why, and what to use instead; stands in docs/fields.md and, unless `quiet`, in the finding. */
+  note: string;
+  /** Not worth a finding: almost every exported manifest has it, or a finding would tell nothing. */
+  quiet?: true;
+  /** Only such values are ignored or refused; without it any value. */
+  when?: (value: unknown, pod: Pod) => boolean;
+}
+
+const needsCluster =
+  "needs a storage driver of a cluster: mount it on the host and use hostPath, or use nfs or a Docker volume (persistentVolumeClaim)";
+
+const refusedVolume = (name: string, note = needsCluster): FieldSupport => ({
+  path: `spec.volumes[].${name}`,
+  level: "refused",
+  note,
+});
+
+const ofContainers = (field: string, support: Omit<FieldSupport, "path">): FieldSupport[] =>
+  ["containers", "initContainers"].map((list) => ({ path: `spec.${list}[].${field}`, ...support }));
+
+const noScheduler = "there is one node: nothing is scheduled";
+const noToken =
+  "there is no API server that could issue it: mount a Secret document or a hostPath with the credentials";
+
+/** Every field that is not simply supported. Rows P60-P71, M and X5 of the feature list. */
+export const FIELD_SUPPORT: readonly FieldSupport[] = [
+  { path: "metadata.generateName", level: "ignored", note: "nothing generates names: set metadata.name", quiet: true },
+  ...["selfLink", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"].map(bookkeeping),
+  ...["deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields"].map(bookkeeping),
+  { path: "status", level: "ignored", note: "the status is what is observed", quiet: true },
+
+  { path: "spec.affinity", level: "ignored", note: noScheduler },
+  { path: "spec.topologySpreadConstraints", level: "ignored", note: noScheduler },
+  { path: "spec.nodeSelector", level: "ignored", note: noScheduler },
+  { path: "spec.tolerations", level: "ignored", note: "this node has no taints", when: isOwnToleration },
+  {
+    path: "spec.schedulerName",
+    level: "ignored",
+    note: noScheduler,
+    when: (name) => name !== "default-scheduler",
+  },
+  { path: "spec.preemptionPolicy", level: "ignored", note: noScheduler },
+  { path: "spec.nodeName", level: "ignored", note: "replaced by the name of this node", quiet: true },
+  { path: "spec.workloadRef", level: "ignored", note: noScheduler },
+  { path: "spec.schedulingGates", level: "refused", note: "a static pod is bound to its node", quiet: true },
+  { path: "spec.overhead", level: "ignored", note: "Docker's runtimes declare no overhead" },
+  { path: "spec.priority", level: "partly", note: "orders eviction and shutdown; nothing is preempted" },
+  {
+    path: "spec.priorityClassName",
+    level: "partly",
+    note: "system-node-critical and system-cluster-critical make a pod critical; other classes are not known here",
+  },
+  {
+    path: "spec.readinessGates",
+    level: "partly",
+    note: "nothing here sets the conditions: the pod does not become Ready",
+  },
+  { path: "spec.enableServiceLinks", level: "ignored", note: "there are no Services", quiet: true },
+  {
+    path: "spec.automountServiceAccountToken",
+    level: "ignored",
+    note: "there are no service account tokens",
+    quiet: true,
+  },
+  {
+    path: "spec.serviceAccountName",
+    level: "refused",
+    note: "there is no API server that could issue a token: remove it or set automountServiceAccountToken: false, and mount a Secret document where credentials are needed",
+    when: (name, pod) => name !== "default" && pod.spec.automountServiceAccountToken !== false,
+  },
+  {
+    path: "spec.serviceAccount",
+    level: "refused",
+    note: "the old name of serviceAccountName",
+    quiet: true,
+  },
+  {
+    path: "spec.runtimeClassName",
+    level: "partly",
+    note: "the name of a runtime that the Docker engine knows; other names are refused when the pod starts",
+  },
+  {
+    path: "spec.hostUsers",
+    level: "partly",
+    note: "false needs an engine with userns-remap (Docker maps users per engine, not per pod); refused otherwise when the pod starts",
+  },
+  { path: "spec.os", level: "refused", note: "this node runs Linux", when: isWindows },
+  { path: "spec.resourceClaims", level: "refused", note: "dynamic resource allocation needs an API server" },
+  {
+    path: "spec.ephemeralContainers",
+    level: "refused",
+    note: "not part of a manifest in Kubernetes either",
+    quiet: true,
+  },
+  { path: "spec.resources", level: "partly", note: "cpu and memory, through the cgroup of the pod" },
+
+  {
+    path: "spec.securityContext.supplementalGroupsPolicy",
+    level: "refused",
+    note: "Docker always adds the groups of the image's /etc/group: only Merge is possible",
+    when: (policy) => policy === "Strict",
+  },
+  {
+    path: "spec.securityContext.seLinuxChangePolicy",
+    level: "ignored",
+    note: "volumes are not relabelled",
+    quiet: true,
+  },
+  { path: "spec.securityContext.windowsOptions", level: "ignored", note: "this node runs Linux" },
+  ...ofContainers("securityContext.windowsOptions", { level: "ignored", note: "this node runs Linux" }),
+
+  ...ofContainers("volumeDevices", {
+    level: "refused",
+    note: "block volumes need a cluster: use a hostPath of type BlockDevice",
+  }),
+  ...ofContainers("volumeMounts[].recursiveReadOnly", {
+    level: "partly",
+    note: "Enabled needs Docker API 1.44; refused otherwise when the pod starts",
+  }),
+  ...ofContainers("resources.claims", { level: "refused", note: "dynamic resource allocation needs an API server" }),
+  ...ofContainers("resources.limits", {
+    level: "partly",
+    note: "cpu, memory and ephemeral-storage; nothing hands out extended resources or limits huge pages",
+    when: hasOtherResources,
+  }),
+  ...ofContainers("resizePolicy", {
+    level: "partly",
+    note: "an edit of the manifest that touches only resources is what resizes",
+  }),
+
+  {
+    path: "spec.volumes[].persistentVolumeClaim",
+    level: "partly",
+    note: "a Docker volume named after the claim; there are no PersistentVolumes",
+  },
+  { path: "spec.volumes[].image", level: "partly", note: "needs Docker API 1.48" },
+  refusedVolume("gitRepo", "gone from Kubernetes too: clone in an init container into an emptyDir"),
+  ...["awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc"].map((name) =>
+    refusedVolume(name),
+  ),
+  ...["flexVolume", "flocker", "gcePersistentDisk", "glusterfs", "iscsi", "photonPersistentDisk"].map((name) =>
+    refusedVolume(name),
+  ),
+  ...["portworxVolume", "quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"].map((name) => refusedVolume(name)),
+  refusedVolume("ephemeral", "there is no provisioner: use emptyDir, or a Docker volume (persistentVolumeClaim)"),
+  { path: "spec.volumes[].projected.sources[].serviceAccountToken", level: "refused", note: noToken },
+  { path: "spec.volumes[].projected.sources[].clusterTrustBundle", level: "refused", note: noToken },
+  { path: "spec.volumes[].projected.sources[].podCertificate", level: "refused", note: noToken },
+];
+
+function bookkeeping(name: string): FieldSupport {
+  return { path: `metadata.${name}`, level: "ignored", note: "bookkeeping of an API server", quiet: true };
+}
+
+/** Any toleration but the one that every static pod has. */
+function isOwnToleration(tolerations: unknown): boolean {
+  const list = tolerations as readonly { key?: string; operator?: string; effect?: string }[];
+  return list.some(({ key, operator, effect }) => key !== undefined || operator !== "Exists" || effect !== "NoExecute");
+}
+
+function isWindows(os: unknown): boolean {
+  return (os as { name: string }).name === "windows";
+}
+
+function hasOtherResources(limits: unknown): boolean {
+  return Object.keys(limits as object).some((name) => !["cpu", "memory", "ephemeral-storage"].includes(name));
+}
