@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 
 /**
- * Kills what an exec started: its main process and everything below it. Aborting the stream would leave all that running
- * in the container for ever (kubernetes#26895).
+ * Kills what an exec started: its main process, everything below it, and what it left behind in its session (runc begins
+ * one for each exec). Aborting the stream would leave all that running in the container for ever (kubernetes#26895).
  *
  * Only processes in a cgroup that bears the container's id are touched: so a pid that was reused in the meantime, or that
  * means something else here (the engine lives on another machine or in another pid namespace), stays unharmed.
@@ -11,19 +11,17 @@ import { readdirSync, readFileSync } from "node:fs";
  * @returns how many processes got SIGKILL.
  */
 export function killExecProcesses(hostPid: number, containerId: string): number {
-  if (hostPid <= 1 || containerId.length < 64 || !belongsTo(hostPid, containerId)) return 0;
-  const children = new Map<number, number[]>();
-  for (const entry of readdirSync("/proc")) {
-    if (!/^\d+$/.test(entry)) continue;
-    const parent = parentOf(Number(entry));
-    if (parent !== undefined) children.set(parent, [...(children.get(parent) ?? []), Number(entry)]);
-  }
-  const doomed: number[] = [];
-  const queue = [hostPid];
+  if (hostPid <= 1 || containerId.length < 64) return 0;
+  const processes = readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .map((entry) => readStat(Number(entry)))
+    .filter((seen) => seen !== undefined);
+  const doomed = new Set<number>();
+  const queue = processes.filter(({ pid, session }) => pid === hostPid || session === hostPid).map(({ pid }) => pid);
   for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
-    if (!belongsTo(pid, containerId)) continue;
-    doomed.push(pid);
-    queue.push(...(children.get(pid) ?? []));
+    if (doomed.has(pid) || !belongsTo(pid, containerId)) continue;
+    doomed.add(pid);
+    queue.push(...processes.filter(({ parent }) => parent === pid).map((child) => child.pid));
   }
   let killed = 0;
   // Parents first, so that none of them can start another child in the meantime.
@@ -46,11 +44,18 @@ function belongsTo(pid: number, containerId: string): boolean {
   }
 }
 
-function parentOf(pid: number): number | undefined {
+interface ProcessStat {
+  pid: number;
+  parent: number;
+  session: number;
+}
+
+function readStat(pid: number): ProcessStat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // The name in parentheses may hold anything, parentheses and blanks too: what counts stands after the last one.
-    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+    const [, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { pid, parent: Number(parent), session: Number(session) };
   } catch {
     return undefined;
   }

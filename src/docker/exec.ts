@@ -1,5 +1,4 @@
 import type { ExecInspect } from "./container-schema.ts";
-import { isNotFound } from "./docker-error.ts";
 import { killExecProcesses } from "./exec-kill.ts";
 import type { OutputChunk } from "./stream-frames.ts";
 
@@ -35,9 +34,11 @@ export interface ExecCalls {
 }
 
 const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
-/** How long a just started or just ended exec is given to show its pid or its exit code. */
-const SETTLE_ATTEMPTS = 40;
+/** How often a just ended exec is asked for its exit code. */
 const SETTLE_PAUSE_MS = 25;
+const SETTLE_ATTEMPTS = 400;
+/** How long whoever waits for an exec waits for its killing; after that it goes on by itself. */
+const KILL_PATIENCE_MS = 1000;
 
 /**
  * Runs a command in a running container to its end.
@@ -91,7 +92,10 @@ export async function runExec(
     return outcome(await exitCodeOf(calls, execId, schedule));
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    if (execId !== undefined) await killExec(calls, execId, schedule);
+    if (execId !== undefined) {
+      const killing = killExec(calls, execId, schedule);
+      await Promise.race([killing, pause(schedule, KILL_PATIENCE_MS)]);
+    }
     if (timedOut && !signal?.aborted) return outcome(undefined);
     throw error;
   } finally {
@@ -105,26 +109,26 @@ async function exitCodeOf(calls: ExecCalls, execId: string, schedule: Schedule):
   for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
     const seen = await calls.execInspect(execId);
     if (!seen.Running && seen.ExitCode !== null) return seen.ExitCode;
-    await pause(schedule);
+    await pause(schedule, SETTLE_PAUSE_MS);
   }
   return undefined;
 }
 
+/** Kills it once it is there: a busy engine may start it only after we gave up. Never rejects. */
 async function killExec(calls: ExecCalls, execId: string, schedule: Schedule): Promise<void> {
-  for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
-    try {
+  try {
+    for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
       const seen = await calls.execInspect(execId);
-      if (!seen.Running && seen.ExitCode !== null) return;
       // A pid of 0: the engine is still starting it. Looked at again, or it would slip through.
       if (seen.Pid > 0) killExecProcesses(seen.Pid, seen.ContainerID);
-    } catch (error) {
-      if (isNotFound(error)) return;
-      throw error;
+      if (!seen.Running && seen.ExitCode !== null) return;
+      await pause(schedule, SETTLE_PAUSE_MS);
     }
-    await pause(schedule);
+  } catch {
+    // No such exec any more, or no engine: its container is gone, or the next exec will tell.
   }
 }
 
 type Schedule = (ms: number, callback: () => void) => () => void;
 
-const pause = (schedule: Schedule) => new Promise<void>((resolve) => void schedule(SETTLE_PAUSE_MS, resolve));
+const pause = (schedule: Schedule, ms: number) => new Promise<void>((resolve) => void schedule(ms, resolve));

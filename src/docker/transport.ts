@@ -320,7 +320,7 @@ class Deadline {
 
 /** `POST /containers/create` of `/v1.41/containers/create`. */
 function operationOf(request: DockerRequest): string {
-  return `${request.method} ${request.path.replace(/^\/v\d+\.\d+(?=\/)/, "")}`;
+  return `${request.method} ${decodeURIComponent(request.path.replace(/^\/v\d+\.\d+(?=\/)/, ""))}`;
 }
 
 function requestHeaders(request: DockerRequest): Record<string, string> {

@@ -1,0 +1,352 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { DockerClient } from "../../src/docker/docker-client.ts";
+import type { DockerEvent } from "../../src/docker/events.ts";
+import { tarArchive } from "../../src/docker/tar.ts";
+import { describeWithEngine, privateEngine } from "../support/engine.ts";
+import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
+
+const client = new DockerClient({ kind: "unix", path: engineSocketPath() });
+const label = `kubelet-ts.test/client-${RUN_ID}`;
+const decoder = new TextDecoder();
+let count = 0;
+
+const uniqueName = () => `kts-client-${RUN_ID}-${process.pid}-${++count}`;
+
+/** A container of busybox without a network. */
+async function create(cmd: string[], more: Record<string, unknown> = {}, name = uniqueName()): Promise<string> {
+  const { HostConfig, Labels, ...config } = more as { HostConfig?: object; Labels?: object };
+  const body = {
+    Image: "busybox:test",
+    Cmd: cmd,
+    Labels: { [label]: "1", ...Labels },
+    HostConfig: { NetworkMode: "none", ...HostConfig },
+    ...config,
+  };
+  return (await client.createContainer(name, body)).Id;
+}
+
+async function run(cmd: string[], more: Record<string, unknown> = {}): Promise<string> {
+  const id = await create(cmd, more);
+  await client.startContainer(id);
+  return id;
+}
+
+async function removeAll(): Promise<void> {
+  for (const { Id } of await client.listContainers({ all: true, filters: { label: [label] } })) {
+    await client.removeContainer(Id, { force: true, volumes: true });
+  }
+}
+
+/**
+ * Command lines of all living processes of a container, as the host sees them. A zombie has none: what is killed below a
+ * process 1 that reaps nobody, such as sleep, stays one, and no signal could change that.
+ */
+function processesOf(id: string): string[] {
+  const seen: string[] = [];
+  for (const pid of readdirSync("/proc").filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      if (!readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(id)) continue;
+      const commandLine = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+      if (commandLine !== "") seen.push(commandLine);
+    } catch {
+      // Gone in the meantime.
+    }
+  }
+  return seen.sort();
+}
+
+describeWithEngine("the Docker client on a real engine", () => {
+  afterEach(removeAll);
+
+  test("knows the engine", async () => {
+    const engine = await client.connect();
+    const version = await client.version();
+    expect(engine.serverVersion).toBe(version.Version);
+    const info = await client.info();
+    expect(["cgroupfs", "systemd"]).toContain(info.CgroupDriver);
+    expect(info.NCPU).toBeGreaterThan(0);
+    expect((await client.diskUsage()).imagesBytes).toBeGreaterThan(0);
+  });
+
+  test("a container's life: create, start, list, inspect, rename, update, stop, remove; each step may be repeated", async () => {
+    const id = await create(["sleep", "1000"], { Env: ["A=b"] });
+    expect((await client.inspectContainer(id)).State.Status).toBe("created");
+    expect([await client.startContainer(id), await client.startContainer(id)]).toEqual([true, false]);
+    const renamed = uniqueName();
+    await client.renameContainer(id, renamed);
+    await client.updateContainer(id, { CpuShares: 512 });
+    const seen = await client.inspectContainer(renamed);
+    expect(seen).toMatchObject({
+      Id: id,
+      Name: `/${renamed}`,
+      State: { Running: true },
+      HostConfig: { CpuShares: 512 },
+    });
+    expect(seen.Config.Env).toContain("A=b");
+    const filters = { label: [`${label}=1`], status: ["running"] };
+    expect((await client.listContainers({ filters })).map(({ Id, State }) => [Id, State])).toEqual([[id, "running"]]);
+    expect((await client.containerStats(id)).pids_stats.current).toBe(1);
+    const waiting = client.waitContainer(id);
+    // sleep is process 1 and ignores TERM, so this is a KILL at once.
+    expect([
+      await client.stopContainer(id, { timeoutSeconds: 0 }),
+      await client.stopContainer(id, { timeoutSeconds: 0 }),
+    ]).toEqual([true, false]);
+    expect(await waiting).toEqual({ exitCode: 137, error: "" });
+    await client.removeContainer(id, { volumes: true });
+    await expect(client.inspectContainer(id)).rejects.toMatchObject({ status: 404 });
+    await expect(client.removeContainer(id)).rejects.toMatchObject({ status: 404 });
+  });
+
+  test("errors are the engine's", async () => {
+    const name = uniqueName();
+    await create(["true"], {}, name);
+    await expect(create(["true"], {}, name)).rejects.toMatchObject({ status: 409 });
+    await expect(client.createContainer(uniqueName(), { Image: "kubelet-ts/no-such:1" })).rejects.toMatchObject({
+      status: 404,
+      operation: "POST /containers/create",
+    });
+    const broken = await create(["/no/such/program"]);
+    await expect(client.startContainer(broken)).rejects.toThrow("no such file or directory");
+    await expect(client.killContainer(broken, "TERM")).rejects.toMatchObject({ status: 409 });
+  });
+
+  test("a TERM that is heeded", async () => {
+    const id = await run(["sh", "-c", "trap 'exit 7' TERM; while :; do sleep 0.1; done"]);
+    await client.killContainer(id, "SIGTERM");
+    expect(await client.waitContainer(id)).toEqual({ exitCode: 7, error: "" });
+  });
+
+  describe("logs", () => {
+    const collect = async (source: AsyncIterable<{ stream: string; data: Uint8Array }>) => {
+      const seen: Record<string, string> = {};
+      for await (const { stream, data } of source) seen[stream] = (seen[stream] ?? "") + decoder.decode(data);
+      return seen;
+    };
+
+    test("both streams, one of them, the last line, times", async () => {
+      const id = await run(["sh", "-c", "echo one; echo two; echo bad >&2"]);
+      await client.waitContainer(id);
+      expect(await collect(client.containerLogs(id))).toEqual({ stdout: "one\ntwo\n", stderr: "bad\n" });
+      expect(await collect(client.containerLogs(id, { stdout: true, tail: 1 }))).toEqual({ stdout: "two\n" });
+      const { stderr } = await collect(client.containerLogs(id, { stderr: true, timestamps: true }));
+      expect(stderr).toMatch(/^\d{4}-\d\d-\d\dT\S+Z bad\n$/);
+    });
+
+    test("a TTY's, which 20.10 does not announce", async () => {
+      const id = await run(["sh", "-c", "echo one; echo bad >&2"], { Tty: true });
+      await client.waitContainer(id);
+      expect(await collect(client.containerLogs(id))).toEqual({ stdout: "one\r\nbad\r\n" });
+    });
+
+    test("followed until the end, or until the signal", async () => {
+      const id = await run(["sh", "-c", "echo one; sleep 0.3; echo two; exec sleep 1000"]);
+      const stop = new AbortController();
+      let text = "";
+      for await (const { data } of client.containerLogs(id, { follow: true, signal: stop.signal })) {
+        text += decoder.decode(data);
+        if (text.includes("two")) stop.abort();
+      }
+      expect(text).toBe("one\ntwo\n");
+    });
+  });
+
+  test("events arrive in order, and a cursor goes on where the last connection ended", async () => {
+    const filters = { type: ["container"], label: [label] };
+    const stop = new AbortController();
+    const first: DockerEvent[] = [];
+    const opened = Promise.withResolvers<void>();
+    const reading = (async () => {
+      for await (const event of client.events({ filters, signal: stop.signal, onOpen: opened.resolve }))
+        first.push(event);
+    })();
+    await opened.promise;
+    const one = await run(["sh", "-c", "exit 3"]);
+    await client.waitContainer(one);
+    await until("its end", () => first.some(({ action }) => action === "die"));
+    stop.abort();
+    await reading;
+    expect(first.map(({ id, action }) => `${id === one} ${action}`)).toEqual(["true create", "true start", "true die"]);
+    const died = first.at(-1);
+    expect(died?.attributes).toMatchObject({ exitCode: "3", [label]: "1" });
+
+    const two = await create(["true"]);
+    const stopAgain = new AbortController();
+    const second: DockerEvent[] = [];
+    const since = died?.cursor ?? "";
+    for await (const event of client.events({ filters, since, signal: stopAgain.signal })) {
+      second.push(event);
+      if (event.id === two) stopAgain.abort();
+    }
+    // The event of the cursor itself may come again, nothing before it does.
+    expect(second.filter(({ cursor }) => cursor !== since).map(({ id }) => id)).toEqual([two]);
+  });
+
+  describe("exec", () => {
+    test("exit code and output", async () => {
+      const id = await run(["sleep", "1000"]);
+      expect(await client.exec(id, ["sh", "-c", "echo out; echo err >&2; exit 3"])).toMatchObject({
+        exitCode: 3,
+        timedOut: false,
+      });
+      expect(
+        (await client.exec(id, ["sh", "-c", "echo $A; pwd; id -u"], { env: ["A=b"], user: "1000", workingDir: "/etc" }))
+          .output,
+      ).toBe("b\n/etc\n1000\n");
+      expect(await client.exec(id, ["/no/such"])).toMatchObject({ exitCode: expect.any(Number) });
+    });
+
+    test("a large output is capped, and the command still ends", async () => {
+      const id = await run(["sleep", "1000"]);
+      const outcome = await client.exec(id, ["sh", "-c", "yes | head -c 3000000; exit 5"], { maxOutputBytes: 10_240 });
+      expect(outcome).toMatchObject({ exitCode: 5, truncated: true });
+      expect(outcome.output).toHaveLength(10_240);
+    });
+
+    test("when the time is over nothing of it is left, not even its children", async () => {
+      const id = await run(["sleep", "1000"]);
+      const before = processesOf(id);
+      expect(before).toEqual(["sleep 1000"]);
+      const script = "echo begun; sleep 2001 & (sleep 2002; true) & sh -c 'sleep 2003; true'; true";
+      for (let round = 0; round < 3; round++) {
+        const outcome = await client.exec(id, ["sh", "-c", script], { timeoutMs: 400 });
+        expect(outcome).toMatchObject({ timedOut: true, exitCode: undefined });
+      }
+      await until("only its own process to be left", () => processesOf(id).length === 1);
+      expect(processesOf(id)).toEqual(before);
+    });
+
+    test("what an ended command left behind, holding its output open, is no exception", async () => {
+      const id = await run(["sleep", "1000"]);
+      const outcome = await client.exec(id, ["sh", "-c", "sleep 2005 & exit 0"], { timeoutMs: 1000 });
+      // Engines differ in whether the output then ends with the command or with what it left behind.
+      if (!outcome.timedOut) return expect(outcome.exitCode).toBe(0);
+      await until("only its own process to be left", () => processesOf(id).length === 1);
+    });
+
+    test("when the caller gives up nothing of it is left either", async () => {
+      const id = await run(["sleep", "1000"]);
+      const stop = new AbortController();
+      const call = client.exec(id, ["sh", "-c", "sleep 2004; true"], { signal: stop.signal });
+      await until("it to run", () => processesOf(id).length > 1);
+      stop.abort(new Error("enough"));
+      await expect(call).rejects.toThrow("enough");
+      await until("only its own process to be left", () => processesOf(id).length === 1);
+    });
+
+    test("a container that has ended, or is paused, is the engine's no", async () => {
+      const ended = await run(["true"]);
+      await client.waitContainer(ended);
+      await expect(client.exec(ended, ["true"])).rejects.toMatchObject({ status: 409 });
+      await expect(client.exec("kts-no-such-container", ["true"])).rejects.toMatchObject({ status: 404 });
+    });
+  });
+
+  test("files in and out as tar archives", async () => {
+    const id = await create(["cat", "/etc/kts"]);
+    await client.putArchive(
+      id,
+      "/etc",
+      tarArchive([{ path: "kts", mode: 0o644, data: new TextEncoder().encode("hi\n") }]),
+    );
+    await client.startContainer(id);
+    await client.waitContainer(id);
+    let output = "";
+    for await (const { data } of client.containerLogs(id)) output += decoder.decode(data);
+    expect(output).toBe("hi\n");
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of await client.getArchive(id, "/etc/kts")) chunks.push(chunk);
+    expect(Buffer.concat(chunks).toString("latin1")).toContain("hi\n");
+  });
+
+  test("volumes and networks", async () => {
+    const name = uniqueName();
+    const volume = await client.createVolume({ Name: name, Labels: { [label]: "1" } });
+    try {
+      expect((await client.createVolume({ Name: name })).Mountpoint).toBe(volume.Mountpoint);
+      expect(await client.inspectVolume(name)).toMatchObject({ Name: name, Labels: { [label]: "1" }, Driver: "local" });
+      expect((await client.listVolumes({ label: [label] })).map(({ Name }) => Name)).toEqual([name]);
+    } finally {
+      await client.removeVolume(name);
+    }
+    await expect(client.inspectVolume(name)).rejects.toMatchObject({ status: 404 });
+
+    expect((await client.listNetworks()).map(({ Name }) => Name)).toEqual(expect.arrayContaining(["host", "none"]));
+    expect(await client.inspectNetwork("host")).toMatchObject({ Driver: "host" });
+    await expect(client.inspectNetwork(name)).rejects.toMatchObject({ status: 404 });
+  });
+
+  test("images: tag, list, remove", async () => {
+    const repository = `kts-image-${RUN_ID}`;
+    const { Id } = await client.inspectImage("busybox:test");
+    await client.tagImage("busybox:test", repository, "a.b-c");
+    expect((await client.listImages({ filters: { reference: [repository] } })).map((image) => image.Id)).toEqual([Id]);
+    expect(await client.removeImage(`${repository}:a.b-c`)).toContain(`${repository}:a.b-c`);
+    await expect(client.inspectImage(`${repository}:a.b-c`)).rejects.toMatchObject({ status: 404 });
+  });
+
+  test("three hundred open streams hold no short call up", async () => {
+    const id = await run(["sleep", "1000"]);
+    const stop = new AbortController();
+    const opened: Promise<void>[] = [];
+    const reading: Promise<void>[] = [];
+    for (let index = 0; index < 300; index++) {
+      const open = Promise.withResolvers<void>();
+      opened.push(open.promise);
+      reading.push(
+        (async () => {
+          for await (const _ of client.events({
+            signal: stop.signal,
+            filters: { container: [id] },
+            onOpen: open.resolve,
+          }));
+        })(),
+      );
+    }
+    await Promise.all(opened);
+    await client.ping({ timeoutMs: 20_000 });
+    stop.abort();
+    await Promise.all(reading);
+    expect(reading).toHaveLength(300);
+  });
+
+  test("connections that end leave no file descriptor behind", async () => {
+    const openFiles = () => readdirSync("/proc/self/fd").length;
+    const look = async () => {
+      const stop = new AbortController();
+      for await (const _ of client.events({ signal: stop.signal, onOpen: () => stop.abort() }));
+      await client.inspectContainer("kts-no-such-container").catch(() => {});
+    };
+    for (let round = 0; round < 10; round++) await look();
+    const before = openFiles();
+    for (let round = 0; round < 200; round++) await look();
+    await until("the sockets to be closed", () => openFiles() <= before + 5);
+  });
+
+  test("an engine that is killed and comes back: the event stream says so, calls work again", async () => {
+    const engine = await privateEngine();
+    const docker = new DockerClient({ kind: "unix", path: engine.socketPath });
+    const opened = Promise.withResolvers<void>();
+    const lost = (async () => {
+      for await (const _ of docker.events({ onOpen: opened.resolve }));
+    })();
+    await opened.promise;
+    await Promise.all([engine.kill(), expect(lost).rejects.toMatchObject({ kind: "connection-lost" })]);
+    await expect(docker.listContainers()).rejects.toMatchObject({ name: "DockerUnreachableError" });
+    await engine.start();
+    await docker.connect();
+    expect(await docker.listContainers({ all: true })).toEqual([]);
+  });
+
+  test("an engine that hangs: the deadline ends the call, and later calls work", async () => {
+    const engine = await privateEngine();
+    const docker = new DockerClient({ kind: "unix", path: engine.socketPath });
+    await docker.connect();
+    engine.freeze();
+    await expect(docker.listContainers({}, { timeoutMs: 200 })).rejects.toMatchObject({ kind: "timeout" });
+    engine.thaw();
+    expect(await docker.listContainers()).toEqual([]);
+  });
+});
