@@ -1,7 +1,6 @@
 import type { CommandDef } from "citty";
 import { runCommand } from "citty";
 import type { CommandSummary } from "./cli/help.ts";
-import { runKubelet } from "./cli/kubelet-command.ts";
 
 /** A sub-command beside the kubelet itself; loaded only when it is asked for. */
 interface SubCommand {
@@ -10,6 +9,10 @@ interface SubCommand {
 }
 
 const SUB_COMMANDS: Readonly<Record<string, SubCommand>> = {
+  validate: {
+    description: "check manifests without an engine; every mistake with its line",
+    load: async () => (await import("./cli/validate-command.ts")).validateCommand as unknown as CommandDef,
+  },
   config: {
     description: "show the effective configuration and where each value comes from",
     load: async () => (await import("./cli/config-command.ts")).configCommand as unknown as CommandDef,
@@ -30,12 +33,13 @@ const SUMMARIES: readonly CommandSummary[] = Object.entries(SUB_COMMANDS).map(([
   description,
 }));
 
-async function main(argv: readonly string[]): Promise<number> {
+async function main(argv: readonly string[]): Promise<void> {
   const [first = "", ...rest] = argv;
   const command = Object.hasOwn(SUB_COMMANDS, first) ? SUB_COMMANDS[first] : undefined;
-  if (!command) return runKubelet(argv, SUMMARIES);
-  await runCommand(await command.load(), { rawArgs: rest });
-  return Number(process.exitCode ?? 0);
+  // A sub-command ends by itself, so that all it wrote gets through a slow pipe.
+  if (command) return void (await runCommand(await command.load(), { rawArgs: rest }));
+  const { runKubelet } = await import("./cli/kubelet-command.ts");
+  process.exit(await runKubelet(argv, SUMMARIES));
 }
 
 // An error that nobody expected must not end the supervision of pods: it is said, and the next pass tries again.
@@ -45,4 +49,4 @@ for (const event of ["unhandledRejection", "uncaughtException"] as const) {
   });
 }
 
-process.exit(await main(process.argv.slice(2)));
+await main(process.argv.slice(2));

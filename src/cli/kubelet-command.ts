@@ -33,7 +33,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   const resolved = await resolveOptions(argv);
   const { options } = resolved;
   if (resolved.request === "help") {
-    process.stdout.write(renderHelp(commands));
+    await writeOut(renderHelp(commands));
     return EXIT.done;
   }
   if (resolved.request === "version") {
@@ -172,7 +172,7 @@ async function runOnce(
   void parts.images.run(stop);
   const results = await startAndWait(parts, read.state, options, clock, report, stop);
   report.finish(options.output === "text" ? results : []);
-  if (options.output !== "text") process.stdout.write(`${JSON.stringify(toJson(results), null, 2)}\n`);
+  if (options.output !== "text") await writeOut(`${JSON.stringify(toJson(results), null, 2)}\n`);
   if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
   return hasBadInput ? EXIT.badInput : EXIT.done;
 }
@@ -196,6 +196,9 @@ async function startAndWait(
     probes.stop();
   }
 }
+
+/** Resolves when all of it has left us: we exit soon after. */
+const writeOut = (text: string) => new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
 
 const toJson = (results: readonly RunOnceResult[]) => ({
   pods: results.map(({ pod, verdict }) => ({
