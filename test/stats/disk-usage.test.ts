@@ -1,0 +1,86 @@
+import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DiskUsage, type MeasureDirectories, measureByDu } from "../../src/stats/disk-usage.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const makeDirectory = tempDirs();
+
+function setUp(scanMs = 0) {
+  const clock = new FakeClock();
+  const scans: string[][] = [];
+  const measure: MeasureDirectories = async (directories, what) => {
+    if (what === "bytes") scans.push([...directories]);
+    if (scanMs > 0) await clock.sleep(scanMs / 2);
+    return new Map(directories.map((directory) => [directory, what === "bytes" ? 4096 : 1]));
+  };
+  return { clock, scans, disk: new DiskUsage(clock, 60_000, measure) };
+}
+
+test("asking never waits; the next question has the answer", async () => {
+  const { disk, clock } = setUp();
+  expect(disk.ask(["/a", "/a"]).size).toBe(0);
+  await disk.settled();
+  expect(disk.ask(["/a"]).get("/a")).toMatchObject({ usedBytes: 4096, inodesUsed: 1, at: clock.now() });
+});
+
+test("nobody asks, nothing is measured; what is known is looked at again after the period", async () => {
+  const { disk, clock, scans } = setUp();
+  disk.ask(["/a"]);
+  await disk.settled();
+  await clock.advance(59_000);
+  disk.ask(["/a"]);
+  expect(scans).toHaveLength(1);
+  await clock.advance(600_000);
+  expect(scans).toHaveLength(1);
+  disk.ask(["/a"]);
+  expect(scans).toHaveLength(2);
+});
+
+test("a new directory does not wait for the period", async () => {
+  const { disk, clock, scans } = setUp();
+  disk.ask(["/a"]);
+  await disk.settled();
+  await clock.advance(2_000);
+  disk.ask(["/a", "/b"]);
+  expect(scans.at(-1)).toEqual(["/a", "/b"]);
+});
+
+test("after a long scan there is a long rest, also for new directories", async () => {
+  const { disk, clock, scans } = setUp(10_000);
+  disk.ask(["/a"]);
+  await clock.advance(10_000);
+  await disk.settled();
+  await clock.advance(199_000);
+  disk.ask(["/a", "/b"]);
+  expect(scans).toHaveLength(1);
+  await clock.advance(2_000);
+  disk.ask(["/a", "/b"]);
+  expect(scans).toHaveLength(2);
+});
+
+test("one scan at a time", async () => {
+  const { disk, clock, scans } = setUp(1_000);
+  disk.ask(["/a"]);
+  disk.ask(["/a", "/b"]);
+  expect(scans).toHaveLength(1);
+  await clock.advance(1_000);
+});
+
+test("no directory, no scan", () => {
+  const { disk, scans } = setUp();
+  disk.ask([]);
+  expect(scans).toEqual([]);
+});
+
+test("du tells bytes and inodes, and is silent of what is gone", async () => {
+  const directory = makeDirectory();
+  const [full, odd] = [join(directory, "full"), join(directory, "-s odd name")];
+  for (const path of [full, odd]) mkdirSync(path);
+  writeFileSync(join(full, "file"), "x".repeat(100_000));
+  const bytes = await measureByDu([full, odd, join(directory, "gone")], "bytes");
+  expect(bytes.get(full)).toBeGreaterThanOrEqual(100_000);
+  expect([...bytes.keys()].sort()).toEqual([odd, full].sort());
+  expect((await measureByDu([full], "inodes")).get(full)).toBe(2);
+});

@@ -1,0 +1,443 @@
+import { describe, expect, test } from "bun:test";
+import { CadvisorApi } from "../../src/stats/cadvisor-api.ts";
+import { readMachineInfo } from "../../src/stats/machine-info.ts";
+import { NodeStats } from "../../src/stats/node-stats.ts";
+import type { PodFacts } from "../../src/stats/pod-facts.ts";
+import recordedCadvisor from "../fixtures/oracle/stats/metrics-cadvisor.json";
+import recordedResource from "../fixtures/oracle/stats/metrics-resource.json";
+import recordedSpec from "../fixtures/oracle/stats/spec.json";
+import recordedContainer from "../fixtures/oracle/stats/stats-container.json";
+import recordedRoot from "../fixtures/oracle/stats/stats-root.json";
+import recordedSummary from "../fixtures/oracle/stats/stats-summary.json";
+import recordedUsage from "../fixtures/oracle/stats/stats-summary-only-cpu-and-memory.json";
+import { FakeClock } from "../support/fake-clock.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { CONTAINER_ID, CONTAINER_PATHS, layTree, podOf, SANDBOX_ID, type TreeName } from "./lay-tree.ts";
+
+const makeDirectory = tempDirs();
+
+// No test here changes a tree, so one of each is enough.
+const trees = {
+  "cgroup-v1": layTree("cgroup-v1", makeDirectory()),
+  "cgroup-v2": layTree("cgroup-v2", makeDirectory()),
+};
+
+/** Every path of keys in a JSON value; `[]` stands for any element, `*` for a key that is data. */
+function shapeOf(value: unknown, path = ""): string[] {
+  if (Array.isArray(value)) return [...new Set(value.flatMap((element) => shapeOf(element, `${path}[]`)))];
+  if (value === null) return [];
+  if (typeof value !== "object") return [path];
+  const keys = Object.entries(value).flatMap(([key, member]) =>
+    shapeOf(member, /\.(labels|disk_map)$/.test(path) ? `${path}.*` : `${path}.${key}`),
+  );
+  return [...new Set([path, ...keys])];
+}
+
+const missing = (recorded: unknown, ours: unknown) => {
+  const shape = new Set(shapeOf(ours));
+  return shapeOf(recorded).filter((path) => !shape.has(path));
+};
+
+interface Case {
+  pods?: PodFacts[];
+  /** Bytes and inodes by directory. */
+  disk?: Record<string, [bytes: number, inodes: number]>;
+  imageBytes?: number;
+}
+
+function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, imageBytes }: Case = {}) {
+  const { roots, cgroup } = trees[name];
+  const clock = new FakeClock("2026-11-21T06:40:00.500Z");
+  const asked: string[][] = [];
+  const stats = new NodeStats({
+    clock,
+    roots,
+    nodeName: "node1",
+    podFacts: () => pods,
+    rootDir: "/",
+    engineRootDir: () => "/",
+    engineVersion: () => "20.10.24",
+    volumeStatsAggPeriodMs: 60_000,
+    measureDirectories: async (directories, what) => {
+      if (what === "bytes") asked.push([...directories]);
+      const known = directories.filter((directory) => directory in disk);
+      return new Map(known.map((directory) => [directory, disk[directory]![what === "bytes" ? 0 : 1]]));
+    },
+    ...(imageBytes !== undefined && { readImageBytes: async () => imageBytes }),
+  });
+  /** A summary when rates and disk usage are known. */
+  const summary = async (onlyCpuAndMemory = false) => {
+    const first = stats.summary(onlyCpuAndMemory);
+    await clock.advance(300);
+    await first;
+    await stats.settled();
+    await clock.advance(1_000);
+    return stats.summary(onlyCpuAndMemory);
+  };
+  return { stats, clock, roots, cgroup, summary, asked, api: new CadvisorApi(stats, clock, roots) };
+}
+
+const LAYER = "/var/lib/docker/overlay2/app/diff";
+const LOGS = `/var/lib/docker/containers/${CONTAINER_ID}`;
+const VOLUME = "/var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/e";
+const DISK: Case["disk"] = { [LAYER]: [10_493_952, 3], [LOGS]: [2_494_464, 5], [VOLUME]: [52_432_896, 2] };
+const withVolume = (name: TreeName) => [
+  podOf(name, { volumes: [{ name: "e", path: VOLUME, ephemeral: true, memory: false }] }),
+];
+
+describe("the summary", () => {
+  test.each(["cgroup-v1", "cgroup-v2"] as const)("has every member upstream's has, on %s", async (name) => {
+    const { summary } = setUp(name, { disk: DISK, imageBytes: 12_589_502 });
+    expect(missing(recordedSummary, await summary())).toEqual([]);
+    expect(missing(recordedUsage, await summary(true))).toEqual([]);
+  });
+
+  test("with only CPU and memory it has nothing else", async () => {
+    const { summary, asked } = setUp("cgroup-v2", { disk: DISK });
+    const { node, pods } = await summary(true);
+    expect(Object.keys(node).sort()).toEqual(["cpu", "memory", "nodeName", "startTime", "systemContainers"]);
+    expect(Object.keys(pods[0]!).sort()).toEqual(["containers", "cpu", "memory", "podRef", "startTime"]);
+    expect(Object.keys(pods[0]!.containers![0]!).sort()).toEqual(["cpu", "memory", "name", "startTime"]);
+    expect(asked).toHaveLength(1);
+  });
+
+  test("a container's memory, of which its limit leaves some", async () => {
+    const { summary } = setUp("cgroup-v1");
+    const [pod] = (await summary()).pods;
+    expect(pod!.podRef).toEqual({ name: "web-node1", namespace: "default", uid: podOf("cgroup-v1").uid });
+    expect(pod!.containers![0]).toMatchObject({
+      name: "app",
+      startTime: "2026-11-21T06:36:01Z",
+      memory: {
+        time: "2026-11-21T06:40:01Z",
+        availableBytes: 268_435_456 - 1_990_656,
+        usageBytes: 54_419_456,
+        workingSetBytes: 1_990_656,
+        rssBytes: 155_648,
+        pageFaults: 1599,
+        majorPageFaults: 0,
+      },
+    });
+    expect(pod!.memory).not.toHaveProperty("availableBytes");
+  });
+
+  test("disk usage as upstream reports it (oracle 100)", async () => {
+    const { summary } = setUp("cgroup-v2", { disk: DISK, pods: withVolume("cgroup-v2"), imageBytes: 12_589_502 });
+    const { pods, node } = await summary();
+    const [pod] = pods;
+    expect(pod!.containers![0]!.rootfs).toMatchObject({ usedBytes: 10_493_952, inodesUsed: 3 });
+    expect(pod!.containers![0]!.logs).toMatchObject({ usedBytes: 2_494_464 });
+    expect(pod!["ephemeral-storage"]).toMatchObject({ usedBytes: 10_493_952 + 2_494_464 + 52_432_896, inodesUsed: 5 });
+    expect(pod!.volume).toHaveLength(1);
+    expect(pod!.volume![0]).toMatchObject({ name: "e", usedBytes: 52_432_896, inodesUsed: 2 });
+    expect(node.runtime!.imageFs!.usedBytes).toBe(12_589_502);
+  });
+
+  test("a volume that is no scratch space counts as nothing, and one behind a claim names it", async () => {
+    const volumes = [{ name: "data", path: VOLUME, ephemeral: false, memory: false, pvcName: "claim" }];
+    const { summary, stats } = setUp("cgroup-v2", { disk: DISK, pods: [podOf("cgroup-v2", { volumes })] });
+    const [pod] = (await summary()).pods;
+    expect(pod!["ephemeral-storage"]!.usedBytes).toBe(10_493_952 + 2_494_464);
+    expect(pod!.volume![0]!.pvcRef).toEqual({ name: "claim", namespace: "default" });
+    const used = stats.diskFamilies().find(({ name }) => name === "kubelet_volume_stats_used_bytes");
+    expect([...used!.samples]).toEqual([{ labelValues: ["default", "claim"], value: 52_432_896 }]);
+  });
+
+  test("the node with its own network interface, boot time, tasks and swap", async () => {
+    const { summary } = setUp("cgroup-v2");
+    const { node } = await summary();
+    expect(node.startTime).toBe("2026-11-21T05:14:00Z");
+    expect(node.network).toMatchObject({ name: "ens5", rxBytes: 1_029_974_580 });
+    expect(node.network!.interfaces).toHaveLength(1);
+    expect(node.rlimit).toMatchObject({ maxpid: 4_194_304, curproc: 413 });
+    expect(node.swap).toMatchObject({ swapUsageBytes: 0, swapAvailableBytes: 2_097_148 * 1024 });
+    expect(node.systemContainers![0]).toMatchObject({ name: "pods" });
+  });
+
+  test("pressure on cgroup v2", async () => {
+    const { summary } = setUp("cgroup-v2");
+    const [container] = (await summary()).pods[0]!.containers!;
+    expect(container!.cpu!.psi!.some).toEqual({ total: 18_222_001_000, avg10: 47.88, avg60: 46.1, avg300: 30.2 });
+    expect(container!.io!.psi!.full.total).toBe(8_207_000);
+  });
+
+  test("a pod without a running container, and one without a cgroup of its own", async () => {
+    const name = "cgroup-v2";
+    const idle = await setUp(name, { pods: [podOf(name, { containers: [] })] }).summary();
+    expect(idle.pods[0]).toMatchObject({ containers: null, memory: { usageBytes: 160_432_128 } });
+    const flat = await setUp(name, { pods: [podOf(name, { cgroupParent: "" })] }).summary();
+    expect(flat.pods[0]).toMatchObject({ memory: { usageBytes: 160_129_024 } });
+    expect(flat.node.systemContainers).toBeUndefined();
+  });
+
+  test("the first asker waits for rates, everybody else gets them at once", async () => {
+    const { stats, clock } = setUp("cgroup-v2");
+    const both = [stats.summary(true), stats.summary(true)];
+    await clock.advance(299);
+    expect(await Promise.race([...both, "waiting"])).toBe("waiting");
+    await clock.advance(1);
+    for (const { node } of await Promise.all(both)) expect(node.cpu!.usageNanoCores).toBe(0);
+    await clock.advance(5_000);
+    expect((await stats.summary(true)).node.cpu!.usageNanoCores).toBe(0);
+  });
+
+  test("images are asked for once a minute, and an engine that is away takes nothing along", async () => {
+    let calls = 0;
+    const { roots } = trees["cgroup-v2"];
+    const clock = new FakeClock();
+    const stats = new NodeStats({
+      clock,
+      roots,
+      nodeName: "node1",
+      podFacts: () => [],
+      rootDir: "/",
+      engineRootDir: () => "",
+      engineVersion: () => "",
+      volumeStatsAggPeriodMs: 60_000,
+      measureDirectories: async () => new Map(),
+      readImageBytes: async () => {
+        calls++;
+        throw new Error("connect ENOENT");
+      },
+    });
+    const first = stats.summary(false);
+    await clock.advance(300);
+    expect((await first).node.runtime).toBeUndefined();
+    await clock.advance(30_000);
+    await stats.summary(false);
+    expect(calls).toBe(1);
+    await clock.advance(31_000);
+    await stats.summary(false);
+    expect(calls).toBe(2);
+  });
+});
+
+describe("the machine", () => {
+  test("has every member upstream's has", () => {
+    expect(missing(recordedSpec, readMachineInfo(trees["cgroup-v2"].roots))).toEqual([]);
+  });
+
+  test("processors, caches, disks, interfaces and what DMI tells of the cloud", () => {
+    const machine = readMachineInfo(trees["cgroup-v2"].roots);
+    expect(machine).toMatchObject({
+      num_cores: 4,
+      num_physical_cores: 2,
+      num_sockets: 1,
+      cpu_frequency_khz: 2_499_998,
+      memory_capacity: 16_268_196 * 1024,
+      machine_id: "3d1219c7c4c5404aaa1f6d2a48adfda4",
+      system_uuid: "ec2a1b2c-3d4e-5f60-7182-93a4b5c6d7e8",
+      boot_id: "4c9d3f4e-1f8e-4a63-b0f1-5a0c9f3c2b1a",
+      cloud_provider: "AWS",
+      instance_type: "m5.xlarge",
+      instance_id: "i-0123456789abcdef0",
+    });
+    expect(machine.hugepages).toEqual([
+      { page_size: 1_048_576, num_pages: 0 },
+      { page_size: 2048, num_pages: 8 },
+    ]);
+    expect(machine.disk_map).toEqual({
+      "259:0": { name: "nvme0n1", major: 259, minor: 0, size: 104_857_600 * 512, scheduler: "none" },
+    });
+    expect(machine.network_devices).toEqual([{ name: "ens5", mac_address: "06:1f:2b:3c:4d:5e", speed: -1, mtu: 9001 }]);
+    const [node] = machine.topology;
+    expect(node!.cores.map(({ core_id, thread_ids }) => ({ core_id, thread_ids }))).toEqual([
+      { core_id: 0, thread_ids: [0, 2] },
+      { core_id: 1, thread_ids: [1, 3] },
+    ]);
+    expect(node!.cores[0]!.caches).toHaveLength(3);
+    expect(node!.caches).toEqual([{ size: 36_608 * 1024, type: "Unified", level: 3 }]);
+  });
+
+  test("a machine that tells next to nothing is described all the same", () => {
+    const directory = makeDirectory();
+    const nothing = { proc: `${directory}/proc`, sys: `${directory}/sys`, etc: `${directory}/etc` };
+    expect(readMachineInfo(nothing)).toMatchObject({
+      num_cores: 0,
+      num_sockets: 1,
+      memory_capacity: 0,
+      topology: [],
+      disk_map: {},
+      cloud_provider: "Unknown",
+      instance_id: "None",
+    });
+  });
+});
+
+describe("cAdvisor's resources", () => {
+  test("of the node and of a container have every member upstream's have", async () => {
+    const { api, stats } = setUp("cgroup-v1", { disk: DISK });
+    stats.diskFamilies();
+    await stats.settled();
+    expect(missing(recordedRoot, api.container("/", { numStats: 0 }))).toEqual([]);
+    const info = api.kubeletContainer({ namespace: "default", pod: "web-node1", container: "app" }, { numStats: 0 });
+    expect(missing(recordedContainer, info)).toEqual([]);
+    expect(info).toMatchObject({
+      id: CONTAINER_ID,
+      name: CONTAINER_PATHS["cgroup-v1"],
+      namespace: "docker",
+      spec: { memory: { limit: 268_435_456, swap_limit: 536_870_912 }, cpu: { quota: 50_000 } },
+    });
+  });
+
+  test("labels never hold a copy of the manifest", () => {
+    const { api } = setUp("cgroup-v1");
+    expect(JSON.stringify(api.containers("/kubepods", { numStats: 0 }))).not.toContain("last-applied");
+  });
+
+  test("a subtree by path, with who is below", () => {
+    const { api } = setUp("cgroup-v2");
+    const infos = api.containers("/kubepods.slice", { numStats: 1 });
+    expect(infos.map(({ name }) => name.split("/").at(-1))).toEqual([
+      "kubepods.slice",
+      "kubepods-burstable.slice",
+      "kubepods-burstable-pod6f1c0d2e_8a4b_4c1d_9e7f_0a1b2c3d4e5f.slice",
+      `docker-${SANDBOX_ID}.scope`,
+      `docker-${CONTAINER_ID}.scope`,
+    ]);
+    expect(infos[2]!.subcontainers).toHaveLength(2);
+    expect(api.container("/", { numStats: 1 })!.subcontainers!.map(({ name }) => name)).toEqual([
+      "/init.scope",
+      "/kubepods.slice",
+      "/system.slice",
+    ]);
+  });
+
+  test("two instants for clients that compute rates themselves, one if that is what they ask for", async () => {
+    const { api, clock } = setUp("cgroup-v2");
+    expect(api.container("/", { numStats: 0 })!.stats).toHaveLength(1);
+    await clock.advance(10_000);
+    expect(api.container("/", { numStats: 0 })!.stats).toHaveLength(2);
+    expect(api.container("/", { numStats: 1 })!.stats).toHaveLength(1);
+  });
+
+  test.each(["/../../../../etc", "etc", "/kubepods.slice/../..", "/nowhere"])("%s names no cgroup", (path) => {
+    const { api } = setUp("cgroup-v2");
+    expect(api.container(path, { numStats: 0 })).toBeUndefined();
+    expect(api.containers(path, { numStats: 0 })).toEqual([]);
+    expect(api.statsV2(path, "name", true, { numStats: 0 })).toEqual({});
+    expect(api.processes(path)).toEqual([]);
+  });
+
+  test("containers by Docker name and id", () => {
+    const { api } = setUp("cgroup-v2");
+    const names = (name: string) => api.dockerContainers(name, { numStats: 0 }).map(({ id }) => id);
+    expect(names("")).toEqual([SANDBOX_ID, CONTAINER_ID]);
+    expect(names(CONTAINER_ID.slice(0, 12))).toEqual([CONTAINER_ID]);
+    expect(names(podOf("cgroup-v2").containers[0]!.dockerName)).toEqual([CONTAINER_ID]);
+    expect(names("2")).toEqual([]);
+  });
+
+  test("version 2: spec, figures, summary, file systems, processes", async () => {
+    const { api, clock } = setUp("cgroup-v2", { disk: DISK });
+    api.storageV2();
+    await clock.advance(10_000);
+    const path = CONTAINER_PATHS["cgroup-v2"];
+    const v2 = api.statsV2(path, "name", false, { numStats: 1 });
+    expect(v2[path]).toMatchObject({
+      spec: { has_cpu: true, namespace: "docker" },
+      stats: [{ memory: { usage: 160_129_024 }, cpu_inst: { usage: { total: 0 } } }],
+    });
+    expect(api.summaryV2(path, "name", false)[path]).toMatchObject({ latest_usage: { cpu: 0, memory: 108_408_832 } });
+    expect(Object.keys(api.specV2(CONTAINER_ID, "docker", false))).toEqual([path]);
+    expect(api.processes(path).map(({ cmd, status, user }) => `${cmd} ${status} ${user}`)).toEqual([
+      "sh S root",
+      "a (b) c R root",
+      "dd D root",
+    ]);
+    expect(api.attributesV2()).toMatchObject({ kernel_version: "6.8.0-45-generic", num_cores: 4 });
+  });
+});
+
+type Recorded = Record<string, { type: string; help: string; labelSets: string[][]; hasTimestamps: boolean }>;
+
+/** Families of a text with what can be told of them. */
+function readFamilies(text: string) {
+  const families = new Map<string, { type: string; help: string; labels: Set<string>; timestamps: boolean }>();
+  for (const line of text.split("\n")) {
+    const [, kind, name = "", rest = ""] = /^# (HELP|TYPE) (\S+) (.*)$/.exec(line) ?? [];
+    if (kind === "HELP") families.set(name, { type: "", help: rest, labels: new Set(), timestamps: false });
+    else if (kind === "TYPE") families.get(name)!.type = rest;
+    else if (line && !line.startsWith("#")) {
+      const [, sample = "", labels = ""] = /^([a-z_0-9A-Z]+)(?:\{(.*)\})? /.exec(line) ?? [];
+      const family = families.get(sample)!;
+      family.labels.add(
+        [...labels.matchAll(/([a-zA-Z_]+)="/g)]
+          .map(([, label]) => label)
+          .sort()
+          .join(),
+      );
+      family.timestamps ||= /\} \S+ \d{13}$/.test(line) || /^\S+ \S+ \d{13}$/.test(line);
+    }
+  }
+  return families;
+}
+
+const expectFamilies = (text: string, recorded: Recorded) => {
+  const ours = readFamilies(text);
+  for (const [name, want] of Object.entries(recorded)) {
+    const family = ours.get(name);
+    expect({ name, ...family, labels: [...(family?.labels ?? [])] }).toEqual({
+      name,
+      type: want.type,
+      help: want.help,
+      labels: want.labelSets.map((labels) => labels.toSorted().join()),
+      timestamps: want.hasTimestamps,
+    });
+  }
+};
+
+describe("the metrics", () => {
+  test.each(["cgroup-v1", "cgroup-v2"] as const)(
+    "have upstream's names, types, texts and labels on %s",
+    async (name) => {
+      const { stats } = setUp(name, { disk: DISK });
+      stats.diskFamilies();
+      await stats.settled();
+      expectFamilies(await stats.cadvisorMetrics("prometheus"), recordedCadvisor as Recorded);
+      expectFamilies(await stats.resourceMetrics("prometheus"), recordedResource as Recorded);
+    },
+  );
+
+  test("figures of a container, with the time they were taken", async () => {
+    const { stats } = setUp("cgroup-v2", { disk: DISK });
+    const text = await stats.cadvisorMetrics("prometheus");
+    const labels = `container="app",`;
+    const sample = (name: string, more = labels) =>
+      text
+        .split("\n")
+        .find((line) => line.startsWith(`${name}{${more}`))
+        ?.replace(/.*\} /, "");
+    expect(sample("container_cpu_usage_seconds_total")).toBe("40.9811 1795243200500");
+    expect(sample("container_cpu_cfs_throttled_periods_total")).toBe("811 1795243200500");
+    expect(sample("container_memory_working_set_bytes")).toBe("108408832 1795243200500");
+    expect(sample("container_memory_max_usage_bytes")).toBe("199327744 1795243200500");
+    expect(sample("container_oom_events_total")).toBe("1 1795243200500");
+    expect(sample("container_fs_writes_bytes_total", `${labels}device="/dev/nvme0n1"`)).toBe("52428800 1795243200500");
+    expect(sample("container_pressure_cpu_waiting_seconds_total")).toBe("18.222001 1795243200500");
+    expect(sample("container_processes")).toBe("3 1795243200500");
+    expect(sample("container_tasks_state")).toBe("0 1795243200500");
+    expect(sample("container_spec_memory_limit_bytes")).toBe("268435456");
+    expect(sample("container_start_time_seconds")).toBe("1795242961.25");
+    expect(sample("container_network_transmit_bytes_total", `container="POD",`)).toBe("52538332 1795243200500");
+    expect(sample("container_network_transmit_bytes_total")).toBeUndefined();
+  });
+
+  test("in OpenMetrics, times are seconds and the text has an end", async () => {
+    const { stats } = setUp("cgroup-v2");
+    const text = await stats.resourceMetrics("openmetrics");
+    expect(text).toContain(
+      "# TYPE node_cpu_usage_seconds counter\nnode_cpu_usage_seconds_total 9120.033119 1795243200.5\n",
+    );
+    expect(text).toEndWith("# EOF\n");
+  });
+
+  test("without a limit there is no throttling, and the limit is 0", async () => {
+    const { stats } = setUp("cgroup-v2");
+    const lines = (await stats.cadvisorMetrics("prometheus"))
+      .split("\n")
+      .filter((line) => line.includes('container="POD"'));
+    expect(lines.some((line) => line.startsWith("container_cpu_cfs_periods_total"))).toBe(false);
+    expect(lines.find((line) => line.startsWith("container_spec_memory_limit_bytes"))).toEndWith("} 0");
+  });
+});

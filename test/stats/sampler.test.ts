@@ -1,0 +1,235 @@
+import { describe, expect, test } from "bun:test";
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CgroupReader } from "../../src/stats/cgroup-reader.ts";
+import type { PodFacts } from "../../src/stats/pod-facts.ts";
+import { Sampler } from "../../src/stats/sampler.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { CONTAINER_PATHS, layTree, podOf, type TreeName } from "./lay-tree.ts";
+
+const makeDirectory = tempDirs();
+
+function setUp(name: TreeName, pods: readonly PodFacts[] = [podOf(name)]) {
+  const directory = makeDirectory();
+  const { roots, cgroup } = layTree(name, directory);
+  const clock = new FakeClock();
+  const reader = new CgroupReader(roots.proc);
+  const sampler = new Sampler(reader, clock, () => pods, roots.proc);
+  return { clock, reader, sampler, cgroup, proc: roots.proc };
+}
+
+describe("cgroup v2", () => {
+  test("all of a container", () => {
+    const { sampler, reader } = setUp("cgroup-v2");
+    expect(reader.layout.mode).toBe("v2");
+    const [pod] = sampler.sample("all").pods;
+    const container = pod!.containers[0]!.cgroup;
+    expect(container.path).toBe(CONTAINER_PATHS["cgroup-v2"]);
+    expect(container.stats).toEqual({
+      cpu: {
+        usageNanoseconds: 40_981_100_000,
+        userNanoseconds: 40_091_207_000,
+        systemNanoseconds: 889_893_000,
+        periods: 820,
+        throttledPeriods: 811,
+        throttledNanoseconds: 38_444_121_000,
+      },
+      memory: {
+        usageBytes: 160_129_024,
+        maxUsageBytes: 199_327_744,
+        workingSetBytes: 108_408_832,
+        rssBytes: 105_222_144,
+        cacheBytes: 52_518_912,
+        swapBytes: 0,
+        mappedFileBytes: 798_720,
+        failCount: 7,
+        pageFaults: 41_200,
+        majorPageFaults: 8,
+        hierarchicalPageFaults: 41_200,
+        hierarchicalMajorPageFaults: 8,
+        oomKills: 1,
+      },
+      pressure: {
+        cpu: {
+          some: { avg10: 47.88, avg60: 46.1, avg300: 30.2, totalMicroseconds: 18_222_001 },
+          full: { avg10: 47.88, avg60: 46.1, avg300: 30.2, totalMicroseconds: 17_999_123 },
+        },
+        memory: {
+          some: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 204 },
+          full: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 190 },
+        },
+        io: {
+          some: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 8815 },
+          full: { avg10: 0, avg60: 0, avg300: 0, totalMicroseconds: 8207 },
+        },
+      },
+      processIds: ["1002", "1003", "1004"],
+      pids: { current: 3 },
+      blockIo: [{ major: 259, minor: 0, readBytes: 90_112, writeBytes: 52_428_800, reads: 11, writes: 50 }],
+      hugetlb: [{ pageSizeBytes: 2_097_152, usageBytes: 2_097_152, maxUsageBytes: undefined, failCount: 3 }],
+    });
+    expect(container.spec).toMatchObject({
+      cpuQuotaMicroseconds: 50_000,
+      memoryLimitBytes: 268_435_456,
+      cpuMask: "0-3",
+      pidsMax: 4096,
+    });
+    expect(container.processes).toEqual({
+      fds: 3,
+      sockets: 1,
+      sleeping: 1,
+      running: 1,
+      stopped: 0,
+      uninterruptible: 1,
+    });
+    expect(container.openFilesLimit).toEqual({ soft: 1_048_576, hard: 1_048_576 });
+  });
+
+  test("the node, the pods together, the pod, its sandbox and its network, with systemd's names", () => {
+    const { sampler } = setUp("cgroup-v2");
+    const sample = sampler.sample("all");
+    expect(sample.root?.stats.cpu.usageNanoseconds).toBe(9_120_033_119_000);
+    expect(sample.root?.stats.memory.usageBytes).toBe((16_268_196 - 10_123_456) * 1024);
+    expect(sample.kubepods?.path).toBe("/kubepods.slice");
+    expect(sample.groups.map(({ path }) => path)).toEqual(["/kubepods.slice/kubepods-burstable.slice"]);
+    expect(sample.interfaces.map(({ name }) => name)).toEqual(["ens5"]);
+    const [pod] = sample.pods;
+    expect(pod!.cgroup?.path).toEndWith("/kubepods-burstable-pod6f1c0d2e_8a4b_4c1d_9e7f_0a1b2c3d4e5f.slice");
+    expect(pod!.sandbox?.cgroup.stats.pids?.current).toBe(1);
+    expect(pod!.interfaces[0]).toMatchObject({ name: "eth0", txBytes: 52_538_332 });
+  });
+
+  test("a kernel without memory.peak, pressure, io and hugetlb", () => {
+    const { cgroup, proc } = setUp("cgroup-v2");
+    const directory = join(cgroup, CONTAINER_PATHS["cgroup-v2"]);
+    for (const file of ["memory.peak", "memory.events", "memory.swap.current", "io.stat", "pids.current"]) {
+      rmSync(join(directory, file));
+    }
+    rmSync(join(proc, "pressure"), { recursive: true });
+    const sampler = new Sampler(new CgroupReader(proc), new FakeClock(), () => [podOf("cgroup-v2")], proc);
+    const { stats } = sampler.sample("all").pods[0]!.containers[0]!.cgroup;
+    expect(stats.memory).toMatchObject({ maxUsageBytes: undefined, oomKills: undefined, swapBytes: 0 });
+    expect(stats).toMatchObject({ pids: undefined, blockIo: [], pressure: undefined });
+  });
+});
+
+describe("cgroup v1 and hybrid", () => {
+  test("all of a container, each figure from its own hierarchy", () => {
+    const { sampler, reader } = setUp("cgroup-v1");
+    expect(reader.layout.mode).toBe("hybrid");
+    const { stats, spec, path } = sampler.sample("all").pods[0]!.containers[0]!.cgroup;
+    expect(path).toBe(CONTAINER_PATHS["cgroup-v1"]);
+    expect(stats.cpu).toEqual({
+      usageNanoseconds: 4_417_372_970,
+      userNanoseconds: 4_110_000_000,
+      systemNanoseconds: 300_000_000,
+      periods: 124,
+      throttledPeriods: 47,
+      throttledNanoseconds: 2_512_849_813,
+    });
+    expect(stats.memory).toMatchObject({
+      usageBytes: 54_419_456,
+      workingSetBytes: 1_990_656,
+      rssBytes: 155_648,
+      cacheBytes: 52_441_088,
+      pageFaults: 1599,
+    });
+    expect(stats.pids).toEqual({ current: 3 });
+    expect(stats.pressure?.cpu?.some.totalMicroseconds).toBeGreaterThan(0);
+    expect(spec).toMatchObject({
+      cpuShares: 1024,
+      cpuQuotaMicroseconds: 50_000,
+      memoryLimitBytes: 268_435_456,
+      swapLimitBytes: 536_870_912,
+      memoryReservationBytes: undefined,
+    });
+  });
+
+  test("basics leave out what a summary does not show", () => {
+    const { sampler } = setUp("cgroup-v1");
+    const [pod] = sampler.sample("basics").pods;
+    const { stats } = pod!.containers[0]!.cgroup;
+    expect(stats).toMatchObject({ pids: undefined, blockIo: [], pressure: undefined });
+    expect(stats.cpu).toMatchObject({ usageNanoseconds: 4_417_372_970, userNanoseconds: undefined });
+    expect(pod!.sandbox).toBeUndefined();
+  });
+});
+
+test("two samples make a rate, a counter that goes back makes none", async () => {
+  const { sampler, clock, cgroup } = setUp("cgroup-v1");
+  const usage = join(cgroup, "cpuacct", CONTAINER_PATHS["cgroup-v1"], "cpuacct.usage");
+  const rate = () => sampler.sample("basics").pods[0]!.containers[0]!.cgroup.usageNanoCores;
+  expect(rate()).toBeUndefined();
+  await clock.advance(10_000);
+  writeFileSync(usage, String(4_417_372_970 + 5e9));
+  expect(rate()).toBe(500_000_000);
+  await clock.advance(10_000);
+  writeFileSync(usage, "17");
+  expect(rate()).toBeUndefined();
+  await clock.advance(10_000);
+  writeFileSync(usage, String(17 + 2e9));
+  expect(rate()).toBe(200_000_000);
+});
+
+test("a container that dies between two samples is left out", async () => {
+  const { sampler, clock, cgroup, proc } = setUp("cgroup-v2");
+  expect(sampler.sample("all").pods[0]!.containers).toHaveLength(1);
+  // Long enough for the open files to be let go: those of a real cgroup fail when it goes, copies do not.
+  await clock.advance(200_000);
+  rmSync(join(cgroup, CONTAINER_PATHS["cgroup-v2"]), { recursive: true });
+  rmSync(join(proc, "1002"), { recursive: true });
+  const [pod] = sampler.sample("all").pods;
+  expect(pod!.containers).toEqual([]);
+  expect(pod!.cgroup).toBeDefined();
+});
+
+test("a pod whose processes are gone is found by the name of its cgroup, or not at all", () => {
+  const gone = { ...podOf("cgroup-v1").sandbox, pid: 0 };
+  const byName = setUp("cgroup-v1", [podOf("cgroup-v1", { sandbox: gone, containers: [] })]);
+  expect(byName.sampler.sample("all").pods[0]!.cgroup?.path).toBe(podOf("cgroup-v1").cgroupParent);
+  const slice = setUp("cgroup-v2", [podOf("cgroup-v2", { sandbox: gone, containers: [] })]);
+  expect(slice.sampler.sample("all").pods[0]!.cgroup).toBeUndefined();
+});
+
+test("without cgroups of their own pods have none, whatever their containers are in", () => {
+  const { sampler } = setUp("cgroup-v1", [podOf("cgroup-v1", { cgroupParent: "" })]);
+  const [pod] = sampler.sample("all").pods;
+  expect(pod!.cgroup).toBeUndefined();
+  expect(pod!.containers).toHaveLength(1);
+});
+
+test("a pod on the node's network has no interfaces of its own", () => {
+  const { sampler } = setUp("cgroup-v2", [podOf("cgroup-v2", { hostNetwork: true })]);
+  expect(sampler.sample("all").pods[0]!.interfaces).toEqual([]);
+});
+
+test("within a second everybody sees the same sample, unless it lacks what is asked for", async () => {
+  const { sampler, clock } = setUp("cgroup-v2");
+  const first = sampler.sample("basics");
+  await clock.advance(900);
+  expect(sampler.sample("basics")).toBe(first);
+  const all = sampler.sample("all");
+  expect(all).not.toBe(first);
+  expect(sampler.sample("basics")).toBe(all);
+  await clock.advance(1_000);
+  expect(sampler.sample("basics")).not.toBe(all);
+});
+
+test("nothing runs before the first question, and nothing is left after the last", async () => {
+  const { sampler, clock } = setUp("cgroup-v2");
+  expect(clock.pendingTimers).toBe(0);
+  sampler.sample("basics");
+  await clock.advance(60_000);
+  sampler.sample("basics");
+  expect(sampler.isCold).toBe(false);
+  await clock.advance(200_000);
+  expect(sampler.isCold).toBe(true);
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("any cgroup can be asked for once, and one that is not there is not known", () => {
+  const { sampler } = setUp("cgroup-v2");
+  expect(sampler.measureOnce("/kubepods.slice")?.stats.memory.usageBytes).toBe(160_432_128);
+  expect(sampler.measureOnce("/nowhere.slice")).toBeUndefined();
+});
