@@ -79,7 +79,8 @@ complete -o filenames -F _kubelet_ts kubelet-ts
 }
 
 function zsh(flags: readonly FlagCompletion[], commands: readonly CommandSummary[]): string {
-  const quote = (text: string) => text.replaceAll("'", "'\\''").replace(/([[\]:\\])/g, "\\$1");
+  // First what _arguments would take for its own, then what ends a word in quotes.
+  const quote = (text: string) => text.replace(/([[\]:\\])/g, "\\$1").replaceAll("'", "'\\''");
   const specs = flags.flatMap(({ names, description, takesValue: valued, choices, completes }) => {
     const action =
       choices.length > 0

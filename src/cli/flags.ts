@@ -81,20 +81,18 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
 }
 
 function takeApart(word: string): { name: string; dashes: string; attached?: string } {
-  if (!word.startsWith("--")) {
-    const name = word.slice(1, 2);
-    const rest = word.slice(2);
-    if (ROW_BY_FLAG.get(name)?.short === name && rest !== "" && !/^[a-z-]{2,}/i.test(word.slice(1))) {
-      return { name, dashes: "-", attached: rest.replace(/^=/, "") };
+  const dashes = word.startsWith("--") ? "--" : "-";
+  const body = word.slice(dashes.length);
+  const at = body.indexOf("=");
+  const name = at < 0 ? body : body.slice(0, at);
+  if (dashes === "-" && name.length > 1) {
+    // `-v4`; but `-version` is a slip for `--version`.
+    const row = ROW_BY_FLAG.get(name.charAt(0));
+    if (row?.short === name.charAt(0) && takesValue(row) && !ROW_BY_FLAG.has(name)) {
+      return { name: name.charAt(0), dashes, attached: body.slice(1) };
     }
-    const at = word.indexOf("=");
-    const whole = at < 0 ? word.slice(1) : word.slice(1, at);
-    return { name: whole, dashes: "-", ...(at < 0 ? {} : { attached: word.slice(at + 1) }) };
   }
-  const at = word.indexOf("=");
-  return at < 0
-    ? { name: word.slice(2), dashes: "--" }
-    : { name: word.slice(2, at), dashes: "--", attached: word.slice(at + 1) };
+  return at < 0 ? { name, dashes } : { name, dashes, attached: body.slice(at + 1) };
 }
 
 function findRow(name: string, dashes: string, warn: (message: string) => void): FlagRow | undefined {

@@ -5,7 +5,7 @@
 export function nearestName(written: string, candidates: Iterable<string>): string | undefined {
   const word = written.toLowerCase();
   let best: string | undefined;
-  let bestDistance = Math.floor(Math.max(word.length, 3) / 3) + 1;
+  let bestDistance = Math.floor(word.length / 3) + 1;
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - word.length) >= bestDistance) continue;
     const distance = editDistance(word, candidate.toLowerCase(), bestDistance);

@@ -1,0 +1,92 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+
+export interface ProcessSettingsHost {
+  /** `/proc` of the machine. */
+  proc: string;
+  /** Runs a command to its end; resolves to its exit code and what it said on stderr. */
+  run: (command: readonly string[]) => Promise<{ code: number; stderr: string }>;
+  pid: number;
+}
+
+const HOST: ProcessSettingsHost = {
+  proc: "/proc",
+  pid: process.pid,
+  run: async (command) => {
+    try {
+      const child = Bun.spawn([...command], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+      const stderr = await new Response(child.stderr).text();
+      return { code: await child.exited, stderr: stderr.trim() };
+    } catch (error) {
+      return { code: 127, stderr: (error as Error).message };
+    }
+  },
+};
+
+/**
+ * What the options say of our own process and machine: swap (S050), open files (S035), OOM score. What the system does
+ * not let us do is a warning, never an end.
+ * @throws Error when swap is on and `failSwapOn` is set
+ */
+export async function applyProcessSettings(
+  options: Pick<KubeletOptions, "failSwapOn" | "maxOpenFiles" | "oomScoreAdj">,
+  logger: Logger,
+  host: ProcessSettingsHost = HOST,
+): Promise<void> {
+  checkSwap(options.failSwapOn, logger, host);
+  setOomScore(options.oomScoreAdj, logger, host);
+  await raiseOpenFiles(options.maxOpenFiles, logger, host);
+}
+
+function checkSwap(failSwapOn: boolean, logger: Logger, host: ProcessSettingsHost): void {
+  let swaps: string[];
+  try {
+    swaps = readFileSync(`${host.proc}/swaps`, "utf8").trim().split("\n").slice(1);
+  } catch {
+    return; // A kernel without swap.
+  }
+  const names = swaps.map((line) => line.split(/\s+/, 1)[0]).filter(Boolean);
+  if (names.length === 0) return;
+  if (failSwapOn) {
+    throw new Error(`Swap is on (${names.join(", ")}); switch it off, or leave --fail-swap-on away`);
+  }
+  logger.debug(`Swap is on (${names.join(", ")}); containers get none of it unless --memory-swap-behavior=LimitedSwap`);
+}
+
+function setOomScore(score: number, logger: Logger, host: ProcessSettingsHost): void {
+  const file = `${host.proc}/self/oom_score_adj`;
+  try {
+    if (Number(readFileSync(file, "utf8")) === score) return;
+    writeFileSync(file, String(score));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    logger.debug(`Our own OOM score cannot be set to ${score} (${code}): it needs CAP_SYS_RESOURCE`);
+  }
+}
+
+/** A process cannot raise its own limit without a system call we have no way to: util-linux' prlimit does it from outside. */
+async function raiseOpenFiles(wanted: number, logger: Logger, host: ProcessSettingsHost): Promise<void> {
+  const limits = readLimits(host);
+  if (!limits || limits.soft >= wanted) return;
+  const attempts = [`${wanted}:${Math.max(wanted, limits.hard)}`];
+  // Without the right to raise the hard limit, as far as it goes.
+  if (limits.hard < wanted && limits.soft < limits.hard) attempts.push(`${limits.hard}:${limits.hard}`);
+  let reason = "";
+  for (const limit of attempts) {
+    const { code, stderr } = await host.run(["prlimit", `--pid=${host.pid}`, `--nofile=${limit}`]);
+    if (code === 0) return;
+    reason = stderr;
+  }
+  logger.debug(`Our limit of open files stays at ${limits.soft} (wanted ${wanted}): ${reason || "prlimit failed"}`);
+}
+
+function readLimits(host: ProcessSettingsHost): { soft: number; hard: number } | undefined {
+  try {
+    const line = /^Max open files\s+(\S+)\s+(\S+)/m.exec(readFileSync(`${host.proc}/self/limits`, "utf8"));
+    const toNumber = (text: string) => (text === "unlimited" ? Number.POSITIVE_INFINITY : Number(text));
+    return line ? { soft: toNumber(line[1]!), hard: toNumber(line[2]!) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
