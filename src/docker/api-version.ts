@@ -40,7 +40,11 @@ export async function negotiate(transport: DockerTransport, options: CallOptions
   const fail = (kind: DockerUnreachableError["kind"], message: string, cause?: unknown) =>
     new DockerUnreachableError(kind, operation, message, { cause });
   const notDocker = (cause?: unknown) =>
-    fail("not-docker", `What listens at ${where} is no Docker engine: it does not answer /_ping as Docker does`, cause);
+    fail(
+      "not-docker",
+      `What listens at ${where} is no Docker engine: it does not answer /_ping as Docker does${cause instanceof DockerError ? ` (${cause.status}: ${cause.daemonMessage.slice(0, 200)})` : ""}`,
+      cause,
+    );
 
   let apiHeader: string | undefined;
   try {

@@ -67,7 +67,7 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * Creates a container. When the connection dies on the way, the name is looked up before anything is repeated: a
+   * Creates a container. `name` "" lets the engine choose. When the connection dies on the way, the name is looked up before anything is repeated: a
    * container with that name and all these labels is the one just created.
    * @param body Config with HostConfig and NetworkingConfig.
    * @throws DockerError 404 no such image, 409 the name is taken, 400 a bad body
@@ -81,7 +81,8 @@ export class ContainerCalls extends DockerConnection {
     try {
       return await create();
     } catch (error) {
-      if (!(error instanceof DockerUnreachableError) || error.kind !== "connection-lost") throw error;
+      // Without a name there is nothing to look up by.
+      if (!(error instanceof DockerUnreachableError) || error.kind !== "connection-lost" || name === "") throw error;
       try {
         const found = await this.inspectContainer(name, options);
         const wanted = Object.entries((body.Labels ?? {}) as Record<string, string>);

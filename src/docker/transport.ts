@@ -279,6 +279,12 @@ export class DockerTransport {
           `The Docker engine at ${where} closed the connection during ${operation}; it may be restarting`,
         );
       default: {
+        if (typeof code === "string" && /CERT|TLS|SELF_SIGNED|VERIFY/.test(code)) {
+          return unreachable(
+            "not-trusted",
+            `The certificate of the Docker engine at ${where} is not trusted (${code}): check DOCKER_CERT_PATH/ca.pem and the name in DOCKER_HOST`,
+          );
+        }
         const why = error instanceof Error ? error.message : String(error);
         return unreachable("not-docker", `What listens at ${where} does not speak HTTP as Docker does: ${why}`);
       }
