@@ -31,6 +31,7 @@ import { DockerVolumeEngine } from "../runtime/docker-volume-engine.ts";
 import { readEngineInfo } from "../runtime/engine-info.ts";
 import { ImageCredentials } from "../runtime/image-credentials.ts";
 import { ImageManager } from "../runtime/image-manager.ts";
+import { preloadImages } from "../runtime/image-preload.ts";
 import { computeRootHash, LABEL, type Owner } from "../runtime/labels.ts";
 import { LogLinks, toEngineLogPath } from "../runtime/log-links.ts";
 import { ensurePauseImage } from "../runtime/pause-image.ts";
@@ -40,18 +41,12 @@ import { buildFeed } from "../sources/build-sources.ts";
 import type { DesiredStateFeed } from "../sources/desired-state-feed.ts";
 import { proxyFor } from "../sources/proxy.ts";
 import { parseCgroupMounts } from "../stats/cgroup-layout.ts";
-import {
-  type KubeletMetrics,
-  type ProbeMetrics,
-  registerKubeletMetrics,
-  registerProbeMetrics,
-} from "../stats/kubelet-metrics.ts";
-import { MetricsRegistry } from "../stats/metrics-registry.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import { toTerminationMessage } from "../status/termination-message.ts";
 import { canMount, Mounter } from "../volumes/mounter.ts";
 import { writeHostsFile } from "../volumes/network-files.ts";
 import { VolumeManager } from "../volumes/volume-manager.ts";
+import { CountedWork } from "./counted-work.ts";
 import { buildInfo } from "./version.ts";
 
 export interface AssembleInput {
@@ -80,17 +75,11 @@ export interface AssembledKubelet {
   engine: () => EngineInfo;
   /** undefined before that. */
   engineIfKnown: () => EngineInfo | undefined;
-  metrics: Metrics;
+  metrics: CountedWork;
+  /** Loads the archives of `--images-dir`, before anything is pulled [D4]. Rejects only when the signal aborts. */
+  preload: (signal: AbortSignal) => Promise<void>;
   /** One try to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError */
   connect: (signal: AbortSignal) => Promise<void>;
-}
-
-/** What is counted, and where it is shown. */
-export interface Metrics {
-  registry: MetricsRegistry;
-  kubelet: KubeletMetrics;
-  probes: ProbeMetrics;
-  probeRegistry: MetricsRegistry;
 }
 
 /** As many creates and starts as keep an engine busy; more only make each of them slower. */
@@ -108,7 +97,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, input.environment), {
     schedule: (ms, callback) => clock.schedule(ms, callback),
   });
-  const metrics = registerMetrics(nodeName);
+  const metrics = new CountedWork(nodeName, clock);
   let engineInfo: EngineInfo | undefined;
   const engine = () => {
     if (!engineInfo) throw new Error("the Docker engine has not answered yet");
@@ -184,7 +173,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     owner,
     node: () => node,
     engine,
-    pods: new DockerPods({ client, owner, random: Math.random }),
+    pods: new DockerPods({ client, owner, clock, random: Math.random, onOperation: metrics.countOperation }),
     images,
     volumes,
     hooks: {
@@ -258,9 +247,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     stored: storedProbes(probeFile.read()),
     store: { save: async (results) => probeFile.write([...results]) },
     onAttempt: ({ pod, containerName, kind, outcome }) => {
-      const result = outcome.result === "failure" ? "failed" : outcome.result === "unknown" ? "unknown" : "successful";
-      const type = `${kind[0]!.toUpperCase()}${kind.slice(1)}`;
-      metrics.probes.probes.inc([containerName, pod.namespace, pod.name, pod.uid, type, result]);
+      metrics.countProbe(pod, containerName, kind, outcome);
     },
   });
   kubelet = new Kubelet({
@@ -287,7 +274,9 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     conflict: conflictOverPorts,
     completions: new Completions(stateFile<Record<string, Completion>>("completions")),
     relistPeriodMs: RELIST_PERIOD_MS,
+    onRelist: metrics.countRelist,
   });
+  metrics.watch(kubelet);
 
   const feed = buildFeed({
     options,
@@ -319,6 +308,20 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     engine,
     engineIfKnown: () => engineInfo,
     metrics,
+    preload: async (signal) => {
+      if (!options.imagesDir) return;
+      const state = join(options.rootDir, "state", "images.json");
+      for (const { file, images: names, alreadyThere, error } of await preloadImages(
+        client,
+        options.imagesDir,
+        state,
+        logger,
+        signal,
+      )) {
+        if (error) logger.error(`Cannot load images from "${file}": ${error}`);
+        else if (!alreadyThere) logger.info(`Loaded ${names.join(", ")} from "${file}"`);
+      }
+    },
     connect: async (signal) => {
       await client.connect({ signal });
       engineInfo = await readEngineInfo(client, mayLowerOomScores(), signal);
@@ -331,18 +334,6 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
 
 /** A file from another version of us, or a damaged one, is none. */
 const storedProbes = (pairs: [string, StoredProbeResults][] | undefined) => new Map(pairs ?? []);
-
-function registerMetrics(nodeName: string): Metrics {
-  const registry = new MetricsRegistry();
-  const probeRegistry = new MetricsRegistry();
-  const probes = registerProbeMetrics(probeRegistry);
-  return {
-    registry,
-    probeRegistry,
-    probes,
-    kubelet: registerKubeletMetrics(registry, { name: nodeName, build: buildInfo }),
-  };
-}
 
 /** Many who need the same thing at a time wait for one piece of work; the next after its end starts anew. */
 function shareUntilDone<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {

@@ -90,6 +90,7 @@ async function runForEver(
   const servers = startAllServers(parts, options, clock, logger);
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
+    await parts.preload(stop);
     void parts.images.run(stop);
     parts.feed.onChange((state, { isComplete }) => parts.kubelet.setDesired(state, isComplete));
     parts.feed.start();
@@ -131,7 +132,7 @@ function startAllServers(
     logger,
     stats,
     kubeletMetrics: parts.metrics.kubelet,
-    registry: parts.metrics.registry,
+    registry: parts.metrics,
     processMetrics: new ProcessMetrics(),
     probeRegistry: parts.metrics.probeRegistry,
   });
@@ -159,9 +160,9 @@ async function runOnce(
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder, onPullProgress });
   const read = await parts.feed.readOnce(stop);
   for (const failure of read.failures) logger.error(failure);
-  for (const finding of read.findings) {
-    if (finding.severity === "error") logger.error(describeFinding(finding));
-    else logger.warn(describeFinding(finding));
+  // Files and URLs report for themselves.
+  for (const finding of read.findings.filter(({ file }) => file === "-")) {
+    logger[finding.severity === "error" ? "error" : "warn"](describeFinding(finding));
   }
   const hasBadInput = read.failures.length > 0 || read.findings.some(({ severity }) => severity === "error");
   if (read.state.pods.length === 0) {
@@ -169,6 +170,7 @@ async function runOnce(
     return EXIT.badInput;
   }
   await parts.connect(stop);
+  await parts.preload(stop);
   void parts.images.run(stop);
   const results = await startAndWait(parts, read.state, options, clock, report, stop);
   report.finish(options.output === "text" ? results : []);

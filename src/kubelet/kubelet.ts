@@ -30,6 +30,8 @@ export interface KubeletDeps
   /** Whether two pods cannot run at the same time (a host port of both): the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
   completions: CompletionStore;
+  /** Called after each list of all containers that succeeded. */
+  onRelist?: (durationMs: number) => void;
   /** Longest time between two lists of all containers. Unit: milliseconds. */
   relistPeriodMs: number;
 }
@@ -189,11 +191,13 @@ export class Kubelet {
     while (this.#relisting) await this.#relisting.catch(() => {});
     this.#cancelRelist?.();
     let nextInMs = RETRY_RELIST_MS;
+    const startedAtMs = this.#deps.clock.monotonicMs();
     try {
       this.#relisting = this.#cache.relist(full, this.#stop.signal);
       await this.#relisting;
       this.#lastListAtMs = this.#deps.clock.monotonicMs();
       nextInMs = this.#deps.relistPeriodMs;
+      this.#deps.onRelist?.(this.#lastListAtMs - startedAtMs);
       this.#noteRecovery();
     } finally {
       this.#relisting = undefined;

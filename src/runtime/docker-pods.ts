@@ -1,6 +1,7 @@
 import type { ContainerCreateBody } from "../docker/container-create-body.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { DockerError, isConflict, isNotFound } from "../docker/docker-error.ts";
+import type { Clock } from "../model/clock.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
 import { PodStepError } from "../model/pod-services.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
@@ -13,7 +14,10 @@ import { type SandboxRequest, toSandboxCreateBody } from "./sandbox-create-body.
 export interface DockerPodsDeps {
   client: DockerClient;
   owner: Owner;
+  clock: Pick<Clock, "monotonicMs">;
   random: () => number;
+  /** Called after each call, with CRI's word for it: `run_podsandbox`, `create_container`, … */
+  onOperation?: (operation: string, durationMs: number, failed: boolean) => void;
 }
 
 /** A sandbox that runs, and where the engine keeps what was made for it. */
@@ -31,14 +35,23 @@ export class DockerPods {
   readonly #owner: Owner;
   readonly #random: () => number;
 
-  constructor({ client, owner, random }: DockerPodsDeps) {
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #onOperation: NonNullable<DockerPodsDeps["onOperation"]>;
+
+  constructor({ client, owner, clock, random, onOperation = () => {} }: DockerPodsDeps) {
     this.#client = client;
     this.#owner = owner;
+    this.#clock = clock;
     this.#random = random;
+    this.#onOperation = onOperation;
   }
 
   /** @throws PodStepError FailedCreatePodSandBox */
-  async startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {
+  startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {
+    return this.#timed("run_podsandbox", () => this.#startSandbox(request, signal));
+  }
+
+  async #startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {
     try {
       const name = toSandboxName(request.pod, request.attempt);
       const id = await this.#create(name, toSandboxCreateBody(request), signal);
@@ -59,7 +72,8 @@ export class DockerPods {
   async createContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerId> {
     try {
       const name = toContainerName(request.pod, request.container.name, request.restartCount);
-      return await this.#create(name, toContainerCreateBody(request), signal);
+      const body = toContainerCreateBody(request);
+      return await this.#timed("create_container", () => this.#create(name, body, signal));
     } catch (error) {
       signal.throwIfAborted();
       const reason = error instanceof MappingError ? error.reason : "CreateContainerError";
@@ -70,7 +84,7 @@ export class DockerPods {
   /** @throws PodStepError RunContainerError: the container stays, with the engine's verdict in its state */
   async startContainer(id: ContainerId, signal: AbortSignal): Promise<void> {
     try {
-      await this.#client.startContainer(id, { signal });
+      await this.#timed("start_container", () => this.#client.startContainer(id, { signal }));
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof DockerError)) throw error;
@@ -86,7 +100,8 @@ export class DockerPods {
     signal: AbortSignal,
   ): Promise<void> {
     try {
-      await this.#client.stopContainer(id, { timeoutSeconds: graceSeconds, signal: stopSignal }, { signal });
+      const stop = { timeoutSeconds: graceSeconds, signal: stopSignal };
+      await this.#timed("stop_container", () => this.#client.stopContainer(id, stop, { signal }));
     } catch (error) {
       if (!isNotFound(error)) throw error;
     }
@@ -94,15 +109,28 @@ export class DockerPods {
 
   /** @throws what the engine answers, e.g. when more memory is in use than the new limit allows */
   async resize(id: ContainerId, update: Partial<ContainerLimits>, signal: AbortSignal): Promise<void> {
-    await this.#client.updateContainer(id, { ...update }, { signal });
+    await this.#timed("update_container", () => this.#client.updateContainer(id, { ...update }, { signal }));
   }
 
   /** One that is gone, or being removed by somebody, is fine. */
   async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
     try {
-      await this.#client.removeContainer(id, { volumes: true, force: true }, { signal });
+      const how = { volumes: true, force: true };
+      await this.#timed("remove_container", () => this.#client.removeContainer(id, how, { signal }));
     } catch (error) {
       if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  async #timed<T>(operation: string, work: () => Promise<T>): Promise<T> {
+    const startedAtMs = this.#clock.monotonicMs();
+    let failed = true;
+    try {
+      const result = await work();
+      failed = false;
+      return result;
+    } finally {
+      this.#onOperation(operation, this.#clock.monotonicMs() - startedAtMs, failed);
     }
   }
 

@@ -34,7 +34,7 @@ export interface ServerDependencies {
   /** Where requests are counted. */
   kubeletMetrics: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
   /** Shown on `/metrics`. */
-  registry: MetricsRegistry;
+  registry: Pick<MetricsRegistry, "collect">;
   /** Measured at each scrape of `/metrics`: `process_*`. */
   processMetrics: Pick<MetricsRegistry, "collect">;
   /** Shown on `/metrics/probes`. */
