@@ -1,0 +1,248 @@
+import { describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import type { DesiredPod } from "../../src/model/desired-pod.ts";
+import { type AdmissionNode, admitPods, NodeAdmission } from "../../src/plan/admission.ts";
+import { computeNodeLabels, matchesNode } from "../../src/plan/node-affinity.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+
+/** The machine of oracle case 28. */
+const NODE: AdmissionNode = {
+  name: "node1",
+  labels: computeNodeLabels("node1", "amd64", {}),
+  maxPods: 110,
+  cpuMillis: 2000,
+  memoryBytes: 25_276_502_016 - 100 * 1024 * 1024,
+};
+
+interface Wish {
+  cpu?: string;
+  memory?: string;
+  hostPort?: number;
+  hostIP?: string;
+  critical?: boolean;
+  spec?: Partial<Pod["spec"]>;
+}
+
+function desired(name: string, { cpu, memory, hostPort, hostIP, critical, spec }: Wish = {}): DesiredPod {
+  const requests = { ...(cpu ? { cpu } : {}), ...(memory ? { memory } : {}) };
+  const ports = hostPort
+    ? [{ containerPort: 80, hostPort, protocol: "TCP" as const, ...(hostIP ? { hostIP } : {}) }]
+    : [];
+  const pod = aPod(
+    {
+      containers: [aContainer({ resources: { requests }, ports })],
+      ...(critical ? { priorityClassName: "system-node-critical" } : {}),
+      ...spec,
+    },
+    { name, uid: name },
+  );
+  return { pod, source: "file", origin: `${name}.yaml`, revision: "r" };
+}
+
+function admit(
+  pods: DesiredPod[],
+  options: { running?: string[]; held?: DesiredPod[]; node?: Partial<AdmissionNode> } = {},
+) {
+  const held = new Map((options.held ?? []).map(({ pod }) => [pod.metadata.uid!, pod]));
+  const running = new Set([...(options.running ?? []), ...held.keys()]);
+  return Object.fromEntries(admitPods({ pods, running, held, node: { ...NODE, ...options.node } }));
+}
+
+const reasons = (...given: Parameters<typeof admit>) =>
+  Object.fromEntries(Object.entries(admit(...given)).map(([uid, { reason }]) => [uid, reason]));
+
+describe("reasons and messages are upstream's", () => {
+  test.each([
+    {
+      what: "too many CPUs",
+      wish: { cpu: "100" },
+      reason: "OutOfcpu",
+      message: "Pod Node didn't have enough resource: cpu, requested: 100000, used: 0, capacity: 2000",
+    },
+    {
+      what: "too many CPUs, critical (oracle 28)",
+      wish: { cpu: "100", critical: true },
+      reason: "UnexpectedAdmissionError",
+      message:
+        "Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 98000), ]",
+    },
+    {
+      what: "too much memory, critical (oracle 28)",
+      wish: { memory: "100Gi", critical: true },
+      reason: "UnexpectedAdmissionError",
+      message:
+        "Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: memory, q: 82202537984), ]",
+    },
+    {
+      what: "an init container alone too big",
+      wish: { spec: { initContainers: [aContainer({ name: "i", resources: { requests: { cpu: "3" } } })] } },
+      reason: "OutOfcpu",
+      message: "Pod Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000",
+    },
+    {
+      what: "a nodeSelector that does not match",
+      wish: { spec: { nodeSelector: { disktype: "ssd" } } },
+      reason: "NodeAffinity",
+      message: "Pod Predicate NodeAffinity failed",
+    },
+    {
+      what: "another OS",
+      wish: { spec: { os: { name: "windows" as const } } },
+      reason: "PodOSNotSupported",
+      message: "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS",
+    },
+  ])("$what", ({ wish, reason, message }) => {
+    expect(admit([desired("a", wish as Wish)]).a).toMatchObject({ reason, message });
+  }); // prettier-ignore
+
+  test("what the node is asked for and has: no word", () => {
+    const fine: Wish[] = [
+      {},
+      { cpu: "2" },
+      { spec: { nodeSelector: { "kubernetes.io/hostname": "node1" } } },
+      { spec: { nodeName: "othernode" } },
+      { spec: { os: { name: "linux" } } },
+      { spec: { containers: [aContainer({ resources: { limits: { "nvidia.com/gpu": "1" } } })] } },
+    ];
+    for (const wish of fine) expect(admit([desired("a", wish)])).toEqual({});
+  });
+
+  test("a host port clash names the holder", () => {
+    expect(admit([desired("holder", { hostPort: 18080 }), desired("late", { hostPort: 18080 })])).toEqual({
+      late: {
+        reason: "NodePorts",
+        message: "Pod Predicate NodePorts failed",
+        detail: 'host port 18080/TCP is held by pod "default/holder"',
+      },
+    });
+  });
+});
+
+describe("--max-pods (S036)", () => {
+  test("pods beyond the limit are refused with OutOfpods, in their order", () => {
+    const pods = ["a", "b", "c"].map((name) => desired(name));
+    expect(admit(pods, { node: { maxPods: 2 } })).toEqual({
+      c: {
+        reason: "OutOfpods",
+        message: "Pod Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2",
+      },
+    });
+    expect(Object.keys(admit(pods, { node: { maxPods: 0 } }))).toEqual(["a", "b", "c"]);
+  });
+
+  test("who runs keeps its place before one that sorts first", () => {
+    expect(reasons([desired("a"), desired("b"), desired("c")], { running: ["b", "c"], node: { maxPods: 2 } })).toEqual({
+      a: "OutOfpods",
+    });
+  });
+
+  test("a refused pod takes nothing from the next", () => {
+    expect(reasons([desired("a", { cpu: "3" }), desired("b", { cpu: "2" }), desired("c", { cpu: "1" })])).toEqual({
+      a: "OutOfcpu",
+      c: "OutOfcpu",
+    });
+  });
+});
+
+describe("host ports", () => {
+  test.each([
+    { a: {}, b: {}, clash: true },
+    { a: { hostIP: "127.0.0.1" }, b: { hostIP: "127.0.0.2" }, clash: false },
+    { a: { hostIP: "127.0.0.1" }, b: {}, clash: true },
+    { a: { hostIP: "0.0.0.0" }, b: { hostIP: "10.0.0.1" }, clash: true },
+  ])("$a beside $b: $clash", ({ a, b, clash }) => {
+    const pods = [desired("a", { hostPort: 80, ...a }), desired("b", { hostPort: 80, ...b })];
+    expect(Object.keys(admit(pods))).toEqual(clash ? ["b"] : []);
+  });
+
+  test("an edit that wants a held port is refused, not the holder, whatever their order", () => {
+    const held = [desired("a"), desired("b", { hostPort: 80 })];
+    expect(reasons([desired("a", { hostPort: 80 }), desired("b", { hostPort: 80 })], { held })).toEqual({
+      a: "NodePorts",
+    });
+    const other = [desired("a", { hostPort: 80 }), desired("b")];
+    expect(reasons([desired("a", { hostPort: 80 }), desired("b", { hostPort: 80 })], { held: other })).toEqual({
+      b: "NodePorts",
+    });
+  });
+
+  test("nobody is pushed off a port, not even by a critical pod", () => {
+    expect(
+      reasons([desired("a", { hostPort: 80 }), desired("c", { hostPort: 80, critical: true })], { running: ["a"] }),
+    ).toEqual({ c: "NodePorts" });
+  });
+});
+
+describe("critical pods", () => {
+  test("take resources from others, which learn why", () => {
+    expect(admit([desired("a", { cpu: "2" }), desired("c", { cpu: "1", critical: true })], { running: ["a"] })).toEqual(
+      {
+        a: { reason: "Preempting", message: "Preempted in order to admit critical pod" },
+      },
+    );
+  });
+
+  test("that run already do not make others preempted", () => {
+    expect(
+      reasons([desired("a", { cpu: "2" }), desired("c", { cpu: "1", critical: true })], { running: ["a", "c"] }),
+    ).toEqual({ a: "OutOfcpu" });
+  });
+});
+
+test("NodeAdmission remembers what was held; a refused pod comes in when the way is free", () => {
+  const admission = new NodeAdmission(NODE);
+  const b = desired("b", { hostPort: 80 });
+  expect([...admission.admit([desired("a"), b], new Set()).keys()]).toEqual([]);
+  const edited = desired("a", { hostPort: 80 });
+  expect([...admission.admit([edited, b], new Set(["a", "b"])).keys()]).toEqual(["a"]);
+  expect([...admission.admit([edited], new Set(["a"])).keys()]).toEqual([]);
+});
+
+describe("node affinity", () => {
+  const labels = computeNodeLabels("node1", "arm64", { zone: "a", cores: "4" });
+  const required = (...terms: object[]) =>
+    aPod({
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms } } },
+    } as Partial<Pod["spec"]>);
+  const expression = (key: string, operator: string, ...values: string[]) => ({
+    matchExpressions: [{ key, operator, values }],
+  });
+
+  test.each([
+    { term: expression("zone", "In", "a", "b"), want: true },
+    { term: expression("zone", "In", "b"), want: false },
+    { term: expression("zone", "NotIn", "b"), want: true },
+    { term: expression("nothing", "NotIn", "b"), want: true },
+    { term: expression("zone", "Exists"), want: true },
+    { term: expression("nothing", "Exists"), want: false },
+    { term: expression("nothing", "DoesNotExist"), want: true },
+    { term: expression("zone", "DoesNotExist"), want: false },
+    { term: expression("cores", "Gt", "3"), want: true },
+    { term: expression("cores", "Gt", "4"), want: false },
+    { term: expression("cores", "Lt", "5"), want: true },
+    { term: expression("zone", "Lt", "5"), want: false },
+    { term: { matchFields: [{ key: "metadata.name", operator: "In", values: ["node1"] }] }, want: true },
+    { term: { matchFields: [{ key: "metadata.name", operator: "NotIn", values: ["node1"] }] }, want: false },
+    { term: {}, want: false },
+  ])("$term: $want", ({ term, want }) => {
+    expect(matchesNode(required(term), "node1", labels)).toBe(want);
+  });
+
+  test("terms are alternatives, expressions of a term are not", () => {
+    const no = expression("zone", "In", "b");
+    const yes = expression("zone", "In", "a");
+    expect(matchesNode(required(no, yes), "node1", labels)).toBe(true);
+    expect(
+      matchesNode(required({ matchExpressions: [...no.matchExpressions, ...yes.matchExpressions] }), "node1", labels),
+    ).toBe(false);
+  });
+
+  test("every node has the usual labels", () => {
+    expect(labels).toMatchObject({
+      "kubernetes.io/os": "linux",
+      "kubernetes.io/arch": "arm64",
+      "kubernetes.io/hostname": "node1",
+      zone: "a",
+    });
+  });
+});
