@@ -14,6 +14,8 @@ import {
 export interface DockerClientOptions {
   /** `Clock.schedule`, for deadlines; the real timer when absent. */
   schedule?: Schedule | undefined;
+  /** What a call may take when neither it nor its caller says; default 2 min. `--runtime-request-timeout`. */
+  timeoutMs?: number | undefined;
 }
 
 /** The agreed API version and how calls are made and answers checked: what every call of `DockerClient` stands on. */
@@ -27,7 +29,7 @@ export class DockerConnection {
   constructor(endpoint: DockerEndpoint, options: DockerClientOptions = {}) {
     this.endpoint = endpoint;
     this.schedule = options.schedule ?? realSchedule;
-    this.transport = new DockerTransport(endpoint, this.schedule);
+    this.transport = new DockerTransport(endpoint, this.schedule, options.timeoutMs);
   }
 
   /** Negotiated version, e.g. `1.41`; known after `connect` or the first call. */

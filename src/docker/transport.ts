@@ -61,11 +61,13 @@ const DEFAULT_TIMEOUT_MS = 120_000;
 export class DockerTransport {
   readonly endpoint: DockerEndpoint;
   readonly #schedule: Schedule;
+  readonly #timeoutMs: number;
   #tls: { ca: string; cert: string; key: string; rejectUnauthorized: boolean } | undefined;
 
-  constructor(endpoint: DockerEndpoint, schedule: Schedule = realSchedule) {
+  constructor(endpoint: DockerEndpoint, schedule: Schedule = realSchedule, timeoutMs = DEFAULT_TIMEOUT_MS) {
     this.endpoint = endpoint;
     this.#schedule = schedule;
+    this.#timeoutMs = timeoutMs;
   }
 
   /**
@@ -227,7 +229,7 @@ export class DockerTransport {
   }
 
   #deadline(options: CallOptions): Deadline {
-    return new Deadline(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal, this.#schedule);
+    return new Deadline(options.timeoutMs ?? this.#timeoutMs, options.signal, this.#schedule);
   }
 
   /** Turns whatever fetch and node:http throw into one of our two classes; the caller's own abort passes unchanged. */
@@ -240,7 +242,7 @@ export class DockerTransport {
     if (deadline?.expired) {
       return unreachable(
         "timeout",
-        `Docker ${operation} at ${where} did not answer within ${(options.timeoutMs ?? DEFAULT_TIMEOUT_MS) / 1000} s`,
+        `Docker ${operation} at ${where} did not answer within ${(options.timeoutMs ?? this.#timeoutMs) / 1000} s`,
       );
     }
     const code = (error as { code?: unknown } | undefined)?.code;

@@ -126,6 +126,14 @@ describe("no engine", () => {
     expect(error.message).toContain("GET /_ping");
   });
 
+  test("a client may have a deadline of its own for all calls", async () => {
+    using daemon = new FakeDaemon({ routes: { "GET /networks": () => new Promise(() => {}) } });
+    const client = new DockerClient({ kind: "unix", path: daemon.socketPath }, { timeoutMs: 40 });
+    const error = await failure(client.listNetworks());
+    expect(error).toMatchObject({ kind: "timeout" });
+    expect(error.message).toContain("within 0.04 s");
+  });
+
   test.each(["fetch", "stream", "alone"] as const)("the caller's signal ends a call (%s)", async (way) => {
     using daemon = new FakeDaemon({
       routes: {
