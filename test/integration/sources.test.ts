@@ -1,0 +1,127 @@
+import { expect, test } from "bun:test";
+import { readFileSync, renameSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const running = async (node: TestNode): Promise<string[]> =>
+  (await node.containers())
+    .filter(({ State }) => State === "running")
+    .map(({ Id }) => Id)
+    .sort();
+
+/** Manifests on a server of this test; `pods` is what it serves. */
+function manifestServer(): { url: string; pods: object[]; stop: () => Promise<void> } {
+  const state = { url: "", pods: [] as object[], stop: () => server.stop(true) };
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    development: false,
+    fetch: () => Response.json({ apiVersion: "v1", kind: "PodList", items: state.pods }),
+  });
+  state.url = `http://127.0.0.1:${server.port}/pods`;
+  return state;
+}
+
+describeWithEngine("sources on a real engine", () => {
+  // Oracle 62, 74, 81; where upstream restarts the pod, ours goes on.
+  test("a moved, re-indented, truncated, emptied and broken file leaves its container alone", async () => {
+    const node = testNode();
+    const path = node.writeManifest("web.json", sleeper("web"));
+    const good = readFileSync(path, "utf8");
+    const other = node.writeManifest("other.json", sleeper("other"));
+    await node.start(["--file-check-frequency=1s"]);
+    const before = await node.until("both to run", async () => {
+      const ids = await running(node);
+      return ids.length === 2 && ids;
+    });
+    renameSync(path, join(node.manifestDir, "moved.json"));
+    renameSync(join(node.manifestDir, "moved.json"), path);
+    writeFileSync(path, JSON.stringify(JSON.parse(good), null, 4));
+    writeFileSync(path, good.slice(0, good.length / 2));
+    await Bun.sleep(1500);
+    writeFileSync(path, good);
+    truncateSync(path, 0);
+    await Bun.sleep(1500);
+    writeFileSync(path, good.replace(/"containers":\[.*\]/, '"containers":[]'));
+    // The other file still works: everything before it was seen.
+    unlinkSync(other);
+    await node.until("the other to go", async () => (await running(node)).length === 1);
+    const [left] = await running(node);
+    expect(before).toContain(left!);
+    expect((await node.pods())[0]?.status.containerStatuses?.[0]?.restartCount).toBe(0);
+  }, 90_000);
+
+  test("a box that boots without its server starts the pods it had", async () => {
+    const node = testNode();
+    const server = manifestServer();
+    server.pods = [sleeper("one"), sleeper("two")];
+    const flags = [`--manifest-url=${server.url}`, "--http-check-frequency=1s"];
+    const kubelet = await node.start(flags);
+    const first = await node.until("both to run", async () => {
+      const ids = await running(node);
+      return ids.length === 2 && ids;
+    });
+    await node.until("the checkpoint", () => {
+      const listing = Bun.spawnSync(["ls", join(node.rootDir, "checkpoints")]).stdout.toString();
+      return listing.includes("source-");
+    });
+    await server.stop();
+    // Without the server the pods stay; without us too; and nothing restarts when we come back.
+    await Bun.sleep(2500);
+    await kubelet.kill();
+    const again = await node.start(flags);
+    await node.until("the pods to be shown", async () => (await node.pods()).length === 2);
+    expect(await running(node)).toEqual(first);
+    expect(again.log).toContain("its last good answer, from before this start, is used");
+
+    // A reboot: containers are gone, only the disk remembers.
+    await again.kill();
+    for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
+    await node.start(flags);
+    await node.until("both to run again", async () => (await running(node)).length === 2);
+    expect((await node.pods()).map(({ metadata }) => metadata.name)).toEqual([`one-${node.name}`, `two-${node.name}`]);
+  }, 120_000);
+
+  test("pods of files and of a URL run together; an emptied list takes only its own away", async () => {
+    const node = testNode();
+    const server = manifestServer();
+    server.pods = [sleeper("from-url")];
+    node.writeManifest("file.json", sleeper("from-file"));
+    await node.start([`--manifest-url=${server.url}`, "--http-check-frequency=1s"]);
+    await node.until("both to run", async () => (await running(node)).length === 2);
+    const sources = (await node.pods()).map(({ metadata }) => metadata.annotations?.["kubernetes.io/config.source"]);
+    expect(sources).toEqual(["file", "http"]);
+    server.pods = [];
+    await node.until("one to go", async () => (await running(node)).length === 1);
+    expect((await node.pods()).map(({ metadata }) => metadata.name)).toEqual([`from-file-${node.name}`]);
+    await server.stop();
+  }, 90_000);
+
+  // Oracle 28, S036.
+  test("refused pods say why and come in when there is room", async () => {
+    const node = testNode();
+    node.writeManifest("a.json", sleeper("a"));
+    node.writeManifest("b.json", sleeper("b"));
+    node.writeManifest("c.json", {
+      ...sleeper("c"),
+      spec: { ...sleeper("c").spec, nodeSelector: { disktype: "ssd" } },
+    });
+    await node.start(["--max-pods=1"]);
+    await node.until("a to run", async () => (await running(node)).length === 1);
+    const status = async (name: string) =>
+      (await node.pods()).find(({ metadata }) => metadata.name === `${name}-${node.name}`)?.status;
+    await node.until("b to be refused", async () => (await status("b"))?.reason === "OutOfpods");
+    expect(await status("b")).toMatchObject({
+      phase: "Failed",
+      message: "Pod Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1",
+    });
+    expect((await status("c"))?.phase).toBe("Failed");
+    node.removeManifest("a.json");
+    await node.until("b to run", async () => (await status("b"))?.phase === "Running");
+    expect((await status("c"))?.reason).toBe("OutOfpods");
+    node.removeManifest("b.json");
+    await node.until("c to be refused for another reason", async () => (await status("c"))?.reason === "NodeAffinity");
+  }, 90_000);
+});
