@@ -25,14 +25,6 @@ export function computeHostPorts({ spec }: Pod): HostPort[] {
   return [...taken.values()];
 }
 
-const isEveryAddress = (address: string) => address === "" || address === "0.0.0.0" || address === "::";
-
-/** true when two pods cannot both have their port: same number and protocol on an address they share. */
-export const isSameHostPort = (a: HostPort, b: HostPort) =>
-  a.hostPort === b.hostPort &&
-  a.protocol === b.protocol &&
-  (a.hostIP === b.hostIP || isEveryAddress(a.hostIP) || isEveryAddress(b.hostIP));
-
 /** Docker's `PortBindings` and `ExposedPorts` of the sandbox; a port without hostPort leaves no trace (S136). */
 export function computePortBindings(pod: Pod): {
   PortBindings: Record<string, PortBinding[]>;

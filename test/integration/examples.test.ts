@@ -6,6 +6,9 @@ import { freePorts, type TestNode } from "../support/test-node.ts";
 
 const EXAMPLES = join(import.meta.dir, "..", "..", "examples");
 
+/** The directory of the machine that examples use. */
+const HOST_PATH = "/var/tmp/kubelet-ts-example";
+
 /** The port of the machine that an example takes may be taken here, or by a test that runs beside this one. */
 function readExample(file: string): { text: string; hostPort: number } {
   const [hostPort = 0] = freePorts(1);
@@ -82,6 +85,22 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
       CpuPeriod: 100_000,
     });
   },
+  "kitchen-sink.yaml": async (node, hostPort) => {
+    const page = await node.until("a page", () => fetchText(`http://127.0.0.1:${hostPort}/index.html`));
+    expect(page).toBe("<h1>kitchen sink</h1>\n");
+    const log = await logsOf(node, "web");
+    for (const line of [
+      `hello from kitchen-sink-${node.name}`,
+      "CM_greeting=hello",
+      "CPU_LIMIT_MILLIS=500",
+      "EXPANDED=value and $(PLAIN)",
+      "FROM_FILE=a file",
+      "HOSTNAME=sink",
+      "uid=1001 gid=1000 groups=1000,2000,3000",
+    ]) {
+      expect(log.split("\n")).toContain(line);
+    }
+  },
   "sidecar.yaml": async (node) => {
     await node.until("the time", async () => /:\d\d:/.test(await logsOf(node, "reader")));
   },
@@ -100,7 +119,8 @@ describeWithEngine("examples run as they are", () => {
       await runExample(node, file, text);
       expect(await idsOf(node)).toEqual(before);
       await node.cleanUp();
-      if (file === "host-path.yaml") rmSync("/var/tmp/kubelet-ts-example", { recursive: true, force: true });
+      if (text.includes(HOST_PATH)) rmSync(HOST_PATH, { recursive: true, force: true });
+      if (text.includes("persistentVolumeClaim")) await node.docker.removeVolume("kubelet-ts-example");
     },
   );
 });
