@@ -101,6 +101,6 @@ export function cleanPath(path: string): string {
     if (segment === "..") kept.pop();
     else if (segment !== "" && segment !== ".") kept.push(segment);
   }
-  const trailing = kept.length > 0 && /\/\.{0,2}$/.test(path) ? "/" : "";
+  const trailing = kept.length > 0 && path.endsWith("/") ? "/" : "";
   return `/${kept.join("/")}${trailing}`;
 }

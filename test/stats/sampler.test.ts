@@ -10,9 +10,17 @@ import { CONTAINER_PATHS, layTree, podOf, type TreeName } from "./lay-tree.ts";
 
 const makeDirectory = tempDirs();
 
-function setUp(name: TreeName, pods: readonly PodFacts[] = [podOf(name)]) {
-  const directory = makeDirectory();
-  const { roots, cgroup } = layTree(name, directory);
+// Copying a tree costs more than all the rest: tests that change nothing share one.
+const shared = {
+  "cgroup-v1": layTree("cgroup-v1", makeDirectory()),
+  "cgroup-v2": layTree("cgroup-v2", makeDirectory()),
+};
+
+/** On a tree of its own, to be changed. */
+const setUpOwn = (name: TreeName) => setUp(name, [podOf(name)], layTree(name, makeDirectory()));
+
+function setUp(name: TreeName, pods: readonly PodFacts[] = [podOf(name)], tree = shared[name]) {
+  const { roots, cgroup } = tree;
   const clock = new FakeClock();
   const reader = new CgroupReader(roots.proc);
   const sampler = new Sampler(reader, clock, () => pods, roots.proc);
@@ -101,7 +109,7 @@ describe("cgroup v2", () => {
   });
 
   test("a kernel without memory.peak, pressure, io and hugetlb", () => {
-    const { cgroup, proc } = setUp("cgroup-v2");
+    const { cgroup, proc } = setUpOwn("cgroup-v2");
     const directory = join(cgroup, CONTAINER_PATHS["cgroup-v2"]);
     for (const file of ["memory.peak", "memory.events", "memory.swap.current", "io.stat", "pids.current"]) {
       rmSync(join(directory, file));
@@ -157,7 +165,7 @@ describe("cgroup v1 and hybrid", () => {
 });
 
 test("two samples make a rate, a counter that goes back makes none", async () => {
-  const { sampler, clock, cgroup } = setUp("cgroup-v1");
+  const { sampler, clock, cgroup } = setUpOwn("cgroup-v1");
   const usage = join(cgroup, "cpuacct", CONTAINER_PATHS["cgroup-v1"], "cpuacct.usage");
   const rate = () => sampler.sample("basics").pods[0]!.containers[0]!.cgroup.usageNanoCores;
   expect(rate()).toBeUndefined();
@@ -173,7 +181,7 @@ test("two samples make a rate, a counter that goes back makes none", async () =>
 });
 
 test("a container that dies between two samples is left out", async () => {
-  const { sampler, clock, cgroup, proc } = setUp("cgroup-v2");
+  const { sampler, clock, cgroup, proc } = setUpOwn("cgroup-v2");
   expect(sampler.sample("all").pods[0]!.containers).toHaveLength(1);
   // Long enough for the open files to be let go: those of a real cgroup fail when it goes, copies do not.
   await clock.advance(200_000);

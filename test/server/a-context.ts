@@ -1,0 +1,76 @@
+import type { RouteRequest } from "../../src/server/answer.ts";
+import { PodListRenderer } from "../../src/server/pod-list.ts";
+import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
+import type { ServerDependencies } from "../../src/server/servers.ts";
+import { CadvisorApi } from "../../src/stats/cadvisor-api.ts";
+import { registerKubeletMetrics, registerProbeMetrics } from "../../src/stats/kubelet-metrics.ts";
+import { MetricsRegistry } from "../../src/stats/metrics-registry.ts";
+import { NodeStats } from "../../src/stats/node-stats.ts";
+import { ProcessMetrics } from "../../src/stats/process-metrics.ts";
+import { type LaidTree, podOf } from "../stats/lay-tree.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { FakeView } from "./fake-view.ts";
+
+/** Everything a server needs, over a laid cgroup v2 tree with its one pod. */
+export function aServerWorld(tree: LaidTree, { full = false } = {}) {
+  const clock = new FakeClock("2026-11-21T06:40:00.500Z");
+  const view = new FakeView();
+  view.facts = [podOf("cgroup-v2")];
+  const stats = new NodeStats({
+    clock,
+    roots: tree.roots,
+    nodeName: "node1",
+    podFacts: () => view.facts,
+    rootDir: "/",
+    engineRootDir: () => "/",
+    engineVersion: () => "20.10.24",
+    volumeStatsAggPeriodMs: 60_000,
+    measureDirectories: async () => new Map(),
+  });
+  const registry = new MetricsRegistry();
+  const build = { version: "0.1.0", gitCommit: "", gitTreeState: "clean", buildDate: "" };
+  const kubeletMetrics = registerKubeletMetrics(registry, { name: "node1", build });
+  const probeRegistry = new MetricsRegistry();
+  registerProbeMetrics(probeRegistry).probes.inc(["app", "default", "web-node1", "u", "Liveness", "successful"]);
+  const logger = new RecordingLogger();
+  const processMetrics = new ProcessMetrics();
+  const context: ReadOnlyContext = {
+    view,
+    stats,
+    cadvisor: new CadvisorApi(stats, clock, tree.roots),
+    podList: new PodListRenderer(full),
+    metrics: [registry, processMetrics],
+    probeMetrics: probeRegistry,
+  };
+  const dependencies: ServerDependencies = {
+    clock,
+    logger,
+    stats,
+    kubeletMetrics,
+    registry,
+    processMetrics,
+    probeRegistry,
+  };
+  return { clock, view, stats, context, dependencies, logger, kubeletMetrics };
+}
+
+/** A request as the listener hands it to a route. */
+export function aRequest(
+  target: string,
+  {
+    method = "GET",
+    headers = {},
+    body = "",
+  }: { method?: string; headers?: Record<string, string>; body?: string } = {},
+): RouteRequest {
+  const [path = "/", query = ""] = target.split("?");
+  const known = new Headers(headers);
+  return {
+    method,
+    path: decodeURIComponent(path),
+    query: new URLSearchParams(query),
+    header: (name) => known.get(name),
+    text: async () => body,
+  };
+}

@@ -1,0 +1,115 @@
+import { describe, expect, test } from "bun:test";
+import type { Answer } from "../../src/server/answer.ts";
+import { routeCadvisor } from "../../src/server/cadvisor-routes.ts";
+import { CONTAINER_ID, CONTAINER_PATHS, layTree, podOf } from "../stats/lay-tree.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { aRequest, aServerWorld } from "./a-context.ts";
+
+const tree = layTree("cgroup-v2", tempDirs()());
+const PATH = CONTAINER_PATHS["cgroup-v2"];
+const DOCKER_NAME = podOf("cgroup-v2").containers[0]!.dockerName;
+
+async function ask(target: string, options: Parameters<typeof aRequest>[1] = {}, world = aServerWorld(tree)) {
+  return await routeCadvisor(aRequest(target, options), world.context);
+}
+const json = async (target: string, options: Parameters<typeof aRequest>[1] = {}) =>
+  JSON.parse((await ask(target, options)).body as string);
+
+describe("version 1", () => {
+  test.each(["v1.0", "v1.1", "v1.2", "v1.3"])("%s describes the machine and any cgroup", async (version) => {
+    expect(await json(`/api/${version}/machine`)).toMatchObject({ num_cores: 4, instance_type: "m5.xlarge" });
+    expect(await json(`/api/${version}/containers`)).toMatchObject({ name: "/" });
+    expect(await json(`/api/${version}/containers/`)).toMatchObject({ name: "/" });
+    expect(await json(`/api/${version}/containers${PATH}`)).toMatchObject({ id: CONTAINER_ID, name: PATH });
+  });
+
+  test("resources came one by one", async () => {
+    expect((await ask("/api/v1.0/docker/")).status).toBe(404);
+    expect((await ask("/api/v1.1/subcontainers/")).status).toBe(200);
+    expect((await ask("/api/v1.1/docker/")).status).toBe(404);
+    expect((await ask("/api/v1.3/ps/")).status).toBe(404);
+  });
+
+  test("subcontainers are a list, containers of the engine a map by path", async () => {
+    const below: { name: string }[] = await json("/api/v1.3/subcontainers/kubepods.slice");
+    expect(below).toHaveLength(5);
+    expect(Object.keys(await json("/api/v1.3/docker/"))).toHaveLength(2);
+    expect(Object.keys(await json(`/api/v1.3/docker/${DOCKER_NAME}`))).toEqual([PATH]);
+  });
+
+  test("cAdvisor's client posts its query", async () => {
+    const world = aServerWorld(tree);
+    await ask("/api/v1.3/containers/", {}, world);
+    await world.clock.advance(10_000);
+    const posted = async (body: string) => {
+      const answer = await ask("/api/v1.3/containers/", { method: "POST", body }, world);
+      return JSON.parse(answer.body as string).stats.length;
+    };
+    expect(await posted('{"num_stats":1}')).toBe(1);
+    expect(await posted('{"num_stats":60}')).toBe(2);
+    expect(await posted("no JSON")).toBe(2);
+    expect(await posted("null")).toBe(2);
+  });
+
+  test("an unknown cgroup or container", async () => {
+    const answer = await ask("/api/v1.3/containers/nowhere");
+    expect([answer.status, answer.body]).toEqual([404, 'unknown container "/nowhere"\n']);
+    expect((await ask("/api/v1.3/docker/nobody")).status).toBe(404);
+    expect((await ask("/api/v1.3/subcontainers/nowhere")).status).toBe(404);
+  });
+});
+
+describe("version 2", () => {
+  test("figures and spec of one cgroup, of all below it, or of a container by its name", async () => {
+    expect(Object.keys(await json(`/api/v2.1/stats${PATH}`))).toEqual([PATH]);
+    expect(Object.keys(await json("/api/v2.1/stats/kubepods.slice?recursive=true&count=1"))).toHaveLength(5);
+    expect(Object.keys(await json(`/api/v2.1/spec/${DOCKER_NAME}?type=docker`))).toEqual([PATH]);
+    expect((await ask("/api/v2.1/stats/nowhere")).status).toBe(404);
+  });
+
+  test("summary, machine, attributes, storage, processes, version", async () => {
+    expect(await json("/api/v2.1/summary/")).toMatchObject({ "/": { latest_usage: {} } });
+    expect(await json("/api/v2.0/machine")).toMatchObject({ num_cores: 4 });
+    expect(await json("/api/v2.1/attributes")).toMatchObject({ docker_version: "20.10.24" });
+    expect(await json("/api/v2.1/storage")).toBeArray();
+    expect(await json(`/api/v2.1/ps${PATH}`)).toHaveLength(3);
+    expect(await json("/api/v2.1/version")).toBe("");
+  });
+});
+
+test("what there is to ask for is told", async () => {
+  const versions = "Supported API versions: v1.0,v1.1,v1.2,v1.3,v2.0,v2.1\n";
+  expect((await ask("/api/")).body).toBe(versions);
+  expect((await ask("/api/v9/machine")) as Answer).toMatchObject({ status: 404, body: versions });
+  expect((await ask("/api/v1.3/")).body).toContain("subcontainers");
+});
+
+test("the page names the pods and links everything, and runs no script", async () => {
+  const world = aServerWorld(tree);
+  world.view.facts = [podOf("cgroup-v2", { namespace: "<script>" })];
+  const page = await ask("/", {}, world);
+  expect(page.headers["Content-Security-Policy"]).toContain("default-src 'none'");
+  const html = page.body as string;
+  expect(html).toContain("&lt;script&gt;/web-node1");
+  expect(html).not.toContain("<script>");
+  for (const [, link] of html.matchAll(/href="([^"]+)"/g)) {
+    const target = link!.replaceAll("&amp;", "&");
+    expect({ target, status: (await ask(target, {}, world)).status }).toEqual({ target, status: 200 });
+  }
+  const empty = aServerWorld(tree);
+  empty.view.facts = [];
+  expect((await ask("/", {}, empty)).body).toContain("No pod runs.");
+});
+
+test.each(["PUT", "DELETE", "PATCH"])("%s is not allowed anywhere", async (method) => {
+  for (const path of ["/", "/metrics", "/healthz", "/api/v1.3/machine", "/api/v2.1/ps/"]) {
+    expect((await ask(path, { method })).status).toBe(405);
+  }
+});
+
+test("metrics and health", async () => {
+  expect((await ask("/metrics")).body).toContain("container_cpu_usage_seconds_total{");
+  expect((await ask("/healthz")).body).toBe("ok");
+  expect((await ask("/nope")).status).toBe(404);
+  expect((await ask("/api/v1.3/containers/../../etc")).status).toBe(301);
+});

@@ -1,0 +1,325 @@
+import { describe, expect, test } from "bun:test";
+import { gunzipSync } from "node:zlib";
+import type { Answer } from "../../src/server/answer.ts";
+import { cleanPath, toRouteRequest } from "../../src/server/answer.ts";
+import { acceptsGzip, routeReadOnly } from "../../src/server/read-only-routes.ts";
+import { routeHealthzPort } from "../../src/server/servers.ts";
+import recordedRequests from "../fixtures/oracle/http/get.json";
+import recordedMethods from "../fixtures/oracle/http/other-methods.json";
+import recordedHeaders from "../fixtures/oracle/http/request-headers.json";
+import { layTree } from "../stats/lay-tree.ts";
+import { aPod } from "../support/builders.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { aRequest, aServerWorld } from "./a-context.ts";
+
+const tree = layTree("cgroup-v2", tempDirs()());
+
+interface Recorded {
+  method: string;
+  path: string;
+  status: number;
+  headers: Record<string, string>;
+  body?: string;
+  bodyIsLong?: boolean;
+  requestHeaders?: string;
+}
+
+/** What our route answers; summaries need a moment of the clock for their first rates. */
+async function ask(target: string, options: Parameters<typeof aRequest>[1] = {}, world = aServerWorld(tree)) {
+  const answer = routeReadOnly(aRequest(target, options), world.context);
+  await world.clock.advance(300);
+  return await answer;
+}
+
+const textOf = async ({ body }: Answer) => (typeof body === "string" ? body : new Response(body).text());
+
+/** Paths of the recorded pods, which the laid tree has not, and what differs on purpose. */
+const OURS: Readonly<Record<string, string>> = {
+  "/stats/web-node1/www": "/stats/web-node1/app",
+  "/stats/default/web-node1/uid/www": "/stats/default/web-node1/uid/app",
+};
+const DIFFERS = new Set(["/configz", "/runningpods/"]);
+
+describe("as recorded from kubelet 1.20", () => {
+  test.each((recordedRequests as Recorded[]).filter(({ path }) => !DIFFERS.has(path)))(
+    "GET $path is $status",
+    async (want) => {
+      const answer = await ask(OURS[want.path] ?? want.path);
+      expect(answer.status).toBe(want.status);
+      expect(answer.headers["Content-Type"]).toBe(want.headers["Content-Type"]!);
+      expect(answer.headers["X-Content-Type-Options"]).toBe(want.headers["X-Content-Type-Options"] as string);
+      expect(answer.headers.Location).toBe(want.headers.Location as string);
+      if (want.body !== undefined && !want.bodyIsLong) expect(await textOf(answer)).toBe(want.body);
+    },
+  );
+
+  test.each(
+    (recordedMethods as Recorded[]).filter(
+      ({ method, path }) => method !== "HEAD" && !/^\/(metrics|healthz|stats)/.test(path),
+    ),
+  )("$method $path is $status", async ({ method, path, status, body }) => {
+    const answer = await ask(path, { method });
+    expect(answer.status).toBe(status);
+    expect(await textOf(answer)).toBe(body!);
+  });
+
+  test.each((recordedHeaders as Recorded[]).filter(({ headers }) => !headers["Content-Type"]!.includes("protobuf")))(
+    "$path with $requestHeaders is $status",
+    async ({ path, requestHeaders = "", status, headers }) => {
+      const [name = "", value = ""] = requestHeaders.split(": ");
+      const answer = await ask(path, { headers: { [name]: value } });
+      expect(answer.status).toBe(status);
+      // Upstream cannot do OpenMetrics.
+      if (!value.includes("openmetrics")) expect(answer.headers["Content-Type"]).toBe(headers["Content-Type"]!);
+      expect(answer.headers["Content-Encoding"]).toBe(headers["Content-Encoding"] as string);
+    },
+  );
+});
+
+describe("on purpose not as recorded", () => {
+  test.each(["/pods", "/spec/", "/stats/", "/stats/summary", "/healthz", "/metrics", "/runningpods/", "/configz"])(
+    "HEAD %s is answered",
+    async (path) => {
+      expect((await ask(path, { method: "HEAD" })).status).toBe(200);
+    },
+  );
+
+  test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s changes and finds nothing anywhere", async (method) => {
+    for (const path of ["/healthz", "/metrics", "/metrics/cadvisor", "/stats/", "/stats/summary", "/stats/container"]) {
+      const answer = await ask(path, { method });
+      expect({ path, status: answer.status, allow: answer.headers.Allow }).toEqual({
+        path,
+        status: 405,
+        allow: "GET, HEAD",
+      });
+    }
+  });
+
+  test("the configuration is shown as the view masks it", async () => {
+    const world = aServerWorld(tree);
+    world.view.shownConfig = { staticPodURLHeader: { Authorization: ["<masked>"] } };
+    const answer = await ask("/configz", {}, world);
+    expect(JSON.parse(await textOf(answer))).toEqual({
+      kubeletconfig: { staticPodURLHeader: { Authorization: ["<masked>"] } },
+    });
+  });
+
+  test("running pods with no more than the engine knows", async () => {
+    expect(JSON.parse(await textOf(await ask("/runningpods/")))).toEqual({
+      kind: "PodList",
+      apiVersion: "v1",
+      metadata: {},
+      items: [
+        {
+          metadata: {
+            name: "web-node1",
+            namespace: "default",
+            uid: "6f1c0d2e-8a4b-4c1d-9e7f-0a1b2c3d4e5f",
+            creationTimestamp: null,
+          },
+          spec: { containers: [{ name: "app", image: "sha256:2a97", resources: {} }] },
+          status: {},
+        },
+      ],
+    });
+  });
+});
+
+describe("/pods", () => {
+  const items = async (world: ReturnType<typeof aServerWorld>) => {
+    const { items: listed } = JSON.parse(await textOf(await ask("/pods", {}, world)));
+    return listed;
+  };
+
+  test("without pods items is null, and the JSON is compact", async () => {
+    expect(await textOf(await ask("/pods"))).toBe('{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}');
+  });
+
+  test("pods by namespace and name, each as upstream shows it", async () => {
+    const world = aServerWorld(tree);
+    world.view.show(
+      aPod({}, { name: "b-node1", namespace: "jobs", uid: "3" }),
+      aPod({}, { name: "b-node1", uid: "2" }),
+      aPod({}, { name: "a-node1", uid: "1" }),
+    );
+    const listed = await items(world);
+    expect(listed.map(({ metadata }: never) => (metadata as { uid: string }).uid)).toEqual(["1", "2", "3"]);
+    expect(listed[0].metadata).toMatchObject({
+      selfLink: "/api/v1/namespaces/default/pods/a-node1",
+      creationTimestamp: null,
+    });
+    expect(listed[0]).not.toHaveProperty("kind");
+  });
+
+  test("rendered once for each revision, and told apart by its ETag", async () => {
+    const world = aServerWorld(tree);
+    world.view.show(aPod());
+    const first = await ask("/pods", {}, world);
+    const etag = first.headers.ETag!;
+    expect((await ask("/pods?x=1", {}, world)).body).toBe(first.body);
+    expect(world.view.podsCalls).toBe(1);
+    for (const sent of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+      const cached = await ask("/pods", { headers: { "If-None-Match": sent } }, world);
+      expect([cached.status, cached.body, cached.headers.ETag]).toEqual([304, "", etag]);
+    }
+    world.view.show(aPod({ restartPolicy: "Never" }));
+    const second = await ask("/pods", { headers: { "If-None-Match": etag } }, world);
+    expect(second.status).toBe(200);
+    expect(second.headers.ETag).not.toBe(etag);
+    expect(world.view.podsCalls).toBe(2);
+  });
+
+  const secretive = () => {
+    const container = {
+      name: "app",
+      env: [
+        { name: "PASSWORD", value: "s3cret" },
+        { name: "EMPTY", value: "" },
+        { name: "FROM", valueFrom: { secretKeyRef: { name: "creds", key: "password" } } },
+      ],
+      livenessProbe: {
+        httpGet: {
+          port: 80,
+          httpHeaders: [
+            { name: "Authorization", value: "Bearer s3cret" },
+            { name: "Accept", value: "text/html" },
+          ],
+        },
+      },
+      lifecycle: { preStop: { httpGet: { port: 80, httpHeaders: [{ name: "X-Token", value: "s3cret" }] } } },
+    };
+    const annotations = { "kubectl.kubernetes.io/last-applied-configuration": '{"value":"s3cret"}', other: "kept" };
+    return aPod({ containers: [container], initContainers: [container] } as never, { annotations });
+  };
+
+  test("what may be secret is not shown on a port without authentication", async () => {
+    const world = aServerWorld(tree);
+    world.view.show(secretive());
+    const text = await textOf(await ask("/pods", {}, world));
+    expect(text).not.toContain("s3cret");
+    const [pod] = JSON.parse(text).items;
+    expect(pod.spec.containers[0].env).toEqual([
+      { name: "PASSWORD", value: "<redacted>" },
+      { name: "EMPTY", value: "" },
+      { name: "FROM", valueFrom: { secretKeyRef: { name: "creds", key: "password" } } },
+    ]);
+    expect(pod.spec.containers[0].livenessProbe.httpGet.httpHeaders[1].value).toBe("text/html");
+    expect(pod.metadata.annotations.other).toBe("kept");
+  });
+
+  test("unless the node's owner says so; and the pod itself is never changed", async () => {
+    const world = aServerWorld(tree, { full: true });
+    const pod = secretive();
+    world.view.show(pod);
+    expect(await textOf(await ask("/pods", {}, world))).toContain('"value":"s3cret"');
+    const hidden = aServerWorld(tree);
+    hidden.view.show(pod);
+    await ask("/pods", {}, hidden);
+    expect(JSON.stringify(pod)).toContain("s3cret");
+  });
+});
+
+describe("/healthz", () => {
+  test("says what is wrong, all of it or one check of it", async () => {
+    const world = aServerWorld(tree);
+    world.view.checks[2] = { name: "syncloop", ok: false, message: "no look at the engine for 3m0s" };
+    const all = await ask("/healthz", {}, world);
+    expect([all.status, all.body]).toEqual([
+      500,
+      "[+]ping ok\n[+]log ok\n[-]syncloop failed: no look at the engine for 3m0s\nhealthz check failed\n",
+    ]);
+    const one = await ask("/healthz/syncloop", {}, world);
+    expect([one.status, one.body]).toEqual([500, "internal server error: no look at the engine for 3m0s\n"]);
+    const without = await ask("/healthz?exclude=syncloop", {}, world);
+    expect([without.status, without.body]).toEqual([200, "ok"]);
+    expect(routeHealthzPort(aRequest("/healthz"), world.view).status).toBe(500);
+  });
+
+  test("verbose lists every check", async () => {
+    expect(await textOf(await ask("/healthz?verbose"))).toBe(
+      "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n",
+    );
+  });
+
+  test("on its own port there is nothing else", () => {
+    const { view } = aServerWorld(tree);
+    expect(routeHealthzPort(aRequest("/healthz"), view)).toMatchObject({ status: 200, body: "ok" });
+    expect(routeHealthzPort(aRequest("/pods"), view).status).toBe(404);
+    expect(routeHealthzPort(aRequest("/healthz", { method: "POST" }), view).status).toBe(405);
+  });
+});
+
+describe("metrics", () => {
+  test("compressed when the scraper can take it, in the format it asks for", async () => {
+    const headers = { "Accept-Encoding": "deflate, gzip;q=0.5", Accept: "application/openmetrics-text;version=1.0.0" };
+    const answer = await ask("/metrics/resource", { headers });
+    expect(answer.headers).toMatchObject({
+      "Content-Encoding": "gzip",
+      "Content-Type": "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    });
+    expect(gunzipSync(answer.body as Uint8Array).toString()).toEndWith("# EOF\n");
+  });
+
+  test.each([
+    { header: null, want: false },
+    { header: "gzip", want: true },
+    { header: "br, GZIP", want: true },
+    { header: "gzip;q=0", want: false },
+    { header: "gzip;q=0.0", want: false },
+    { header: "identity", want: false },
+  ])("Accept-Encoding $header takes gzip: $want", ({ header, want }) => {
+    expect(acceptsGzip(header)).toBe(want);
+  });
+
+  test("families of the process and of the kubelet come sorted", async () => {
+    const names = [...(await textOf(await ask("/metrics"))).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name!);
+    expect(names).toContain("process_resident_memory_bytes");
+    expect(names).toContain("kubelet_running_pods");
+    expect(names).toEqual(names.toSorted());
+  });
+
+  test("probes and the start of the process", async () => {
+    const text = await textOf(await ask("/metrics/probes"));
+    expect(text).toContain('probe_type="Liveness",result="successful"} 1\n');
+  });
+});
+
+test("a query of the statistics as GET carries it", async () => {
+  const answer = await ask("/stats/container?containerName=/kubepods.slice&num_stats=1&subcontainers=true");
+  const infos = JSON.parse(await textOf(answer));
+  expect(Object.keys(infos)).toHaveLength(5);
+  expect((await ask("/stats/container?containerName=/../../etc")).status).toBe(404);
+});
+
+test("a redirect stays on this server and keeps the query", async () => {
+  const answer = await ask("//evil.example/pods?a=1");
+  expect([answer.status, answer.headers.Location]).toEqual([301, "/evil.example/pods?a=1"]);
+  expect((await ask("/spec?a=<b>")).body).not.toContain("<b>");
+});
+
+test.each([
+  { path: "/", want: "/" },
+  { path: "/pods/", want: "/pods/" },
+  { path: "//pods", want: "/pods" },
+  { path: "/a/./b/", want: "/a/b/" },
+  { path: "/a/../b", want: "/b" },
+  { path: "/../..", want: "/" },
+  { path: "/a/b/..", want: "/a" },
+  { path: "/.hidden", want: "/.hidden" },
+])("$path is cleaned to $want", ({ path, want }) => {
+  expect(cleanPath(path)).toBe(want);
+});
+
+test.each([
+  { url: "http://h:1/pods", path: "/pods" },
+  { url: "http://h:1/a%20b?x=%20", path: "/a b" },
+  { url: "http://h:1", path: "/" },
+])("$url asks for $path", ({ url, path }) => {
+  const request = toRouteRequest({ url, method: "GET", headers: new Headers(), text: async () => "" } as Request);
+  expect(request?.path).toBe(path);
+});
+
+test("a path that is no text is refused", () => {
+  const request = { url: "http://h/%zz", method: "GET", headers: new Headers() } as Request;
+  expect(toRouteRequest(request)).toBeNull();
+});

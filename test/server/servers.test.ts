@@ -1,0 +1,171 @@
+import { afterEach, expect, test } from "bun:test";
+import { connect, createServer, type Socket } from "node:net";
+import { type RunningServers, type ServerOptions, startServers } from "../../src/server/servers.ts";
+import { layTree } from "../stats/lay-tree.ts";
+import { aPod } from "../support/builders.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { until } from "../support/until.ts";
+import { aServerWorld } from "./a-context.ts";
+
+const tree = layTree("cgroup-v2", tempDirs()());
+const HOST = "127.0.0.1";
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+/** A port nobody listens on at this moment. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function start(options: Partial<ServerOptions> = {}) {
+  const world = aServerWorld(tree);
+  const [healthzPort, readOnlyPort, cadvisorPort] = [await freePort(), await freePort(), await freePort()];
+  const addresses = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST };
+  const all: ServerOptions = { ...addresses, healthzPort, readOnlyPort, cadvisorPort, readOnlyFull: false, ...options };
+  const servers: RunningServers = startServers(all, world.view, world.dependencies);
+  cleanUps.push(() => servers.stop());
+  return { ...world, servers, options: all, url: `http://${HOST}:${all.readOnlyPort}` };
+}
+
+/** What a server answers to these bytes, until it closes or `enough` says so. */
+function exchange(port: number, bytes: string, enough: (answer: string) => boolean): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = "";
+    const socket = connect(port, HOST, () => socket.write(bytes));
+    const end = () => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.on("data", (data) => {
+      answer += data;
+      if (enough(answer)) end();
+    });
+    socket.on("close", end);
+    socket.on("error", (error: NodeJS.ErrnoException) => (error.code === "ECONNRESET" ? end() : reject(error)));
+  });
+}
+
+test("three ports answer, each what it is for", async () => {
+  const { servers, options } = await start();
+  expect(servers.ports()).toEqual({
+    healthz: options.healthzPort,
+    readOnly: options.readOnlyPort,
+    cadvisor: options.cadvisorPort,
+  });
+  const get = async (port: number, path: string) => (await fetch(`http://${HOST}:${port}${path}`)).text();
+  expect(await get(options.healthzPort, "/healthz")).toBe("ok");
+  expect(await get(options.readOnlyPort, "/pods")).toContain('"items":null');
+  expect(await get(options.cadvisorPort, "/api/v1.3/machine")).toContain('"num_cores":4');
+});
+
+test("a port of 0 is off [U28]", async () => {
+  const { servers } = await start({ healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 });
+  expect(servers.ports()).toEqual({ healthz: undefined, readOnly: undefined, cadvisor: undefined });
+});
+
+test("a taken port is told once and had as soon as it is free; the others do not wait for it [S074]", async () => {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
+  const { port } = holder.address() as { port: number };
+  const { servers, clock, logger } = await start({ readOnlyPort: port });
+  expect(servers.ports()).toMatchObject({ readOnly: undefined, healthz: expect.any(Number) });
+  await clock.advance(1_000);
+  await clock.advance(2_000);
+  expect(logger.lines.filter((line) => line.startsWith("error"))).toEqual([
+    "error Cannot serve the read-only port, trying again",
+  ]);
+  await new Promise((resolve) => holder.close(resolve));
+  await clock.advance(60_000);
+  expect(servers.ports().readOnly).toBe(port);
+  expect(logger.lines).toContain("info Serving the read-only port");
+});
+
+test("stopping ends the attempts to get a port too", async () => {
+  const { servers, clock } = await start({ readOnlyAddress: "192.0.2.1" });
+  expect(servers.ports().readOnly).toBeUndefined();
+  expect(clock.pendingTimers).toBe(1);
+  await servers.stop();
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("HEAD has the headers of GET and no body", async () => {
+  const { url, view } = await start();
+  view.show(aPod());
+  const [get, head] = [await fetch(`${url}/pods`), await fetch(`${url}/pods`, { method: "HEAD" })];
+  expect(head.headers.get("content-length")).toBe(get.headers.get("content-length"));
+  expect(head.headers.get("etag")).toBe(get.headers.get("etag"));
+  expect(await head.text()).toBe("");
+});
+
+test("requests are counted by what they ask for, and no stranger's path becomes a label", async () => {
+  const { url, kubeletMetrics } = await start();
+  for (const path of ["/pods", "/pods/", "/metrics/resource", "/wp-login.php", "/a/b/c"]) {
+    await (await fetch(url + path)).arrayBuffer();
+  }
+  const count = (path: string) => kubeletMetrics.httpRequests.value(["false", "GET", path, "readonly"]);
+  expect([count("pods"), count("metrics/resource"), count("other")]).toEqual([2, 1, 2]);
+  expect(kubeletMetrics.httpInflightRequests.value(["false", "GET", "pods", "readonly"])).toBe(0);
+  expect(kubeletMetrics.httpRequestsDuration.count(["false", "GET", "pods", "readonly"])).toBe(2);
+});
+
+test("a failure of ours is an answer without the reason, and the reason is in the log", async () => {
+  const { url, view, logger } = await start();
+  view.config = () => {
+    throw new Error("secret inside");
+  };
+  const answer = await fetch(`${url}/configz`);
+  expect([answer.status, await answer.text()]).toEqual([500, "500 internal server error\n"]);
+  expect(logger.lines).toContain("error A request could not be answered");
+});
+
+test.each([
+  { what: "garbage", bytes: "\0\x01\x02 nonsense\r\n\r\n" },
+  { what: "a header block without end", bytes: `GET /pods HTTP/1.1\r\nHost: x\r\n${"X-Long: y\r\n".repeat(4000)}` },
+  { what: "one endless header", bytes: `GET /pods HTTP/1.1\r\nHost: x\r\nX-Long: ${"y".repeat(100_000)}\r\n\r\n` },
+  { what: "a path of 100 kB", bytes: `GET /${"a".repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n` },
+  { what: "a path that is no text", bytes: "GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" },
+  { what: "a length that is none", bytes: "POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n" },
+  { what: "a body of 1 GB announced", bytes: "POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n" },
+])("$what is refused and hurts nobody", async ({ bytes }) => {
+  const { url, options } = await start();
+  const answer = await exchange(options.readOnlyPort, bytes, (text) => text.includes("\r\n\r\n"));
+  expect(answer === "" || /^HTTP\/1\.1 4\d\d /.test(answer)).toBe(true);
+  expect((await fetch(`${url}/healthz`)).status).toBe(200);
+});
+
+test("a thousand idle connections and a hundred readers that take nothing are in nobody's way", async () => {
+  const { url, options, view } = await start();
+  view.show(...Array.from({ length: 110 }, (_, index) => aPod({}, { name: `pod-${index}-node1`, uid: String(index) })));
+  const sockets: Socket[] = [];
+  cleanUps.push(() => sockets.map((socket) => socket.destroy()));
+  let connected = 0;
+  for (let index = 0; index < 1100; index++) {
+    const socket = connect(options.readOnlyPort, HOST, () => {
+      connected++;
+      // Asks for much and reads none of it.
+      if (index >= 1000) socket.write("GET /pods HTTP/1.1\r\nHost: x\r\n\r\n".repeat(20));
+    });
+    socket.on("error", () => {});
+    if (index >= 1000) socket.pause();
+    sockets.push(socket);
+  }
+  await until("1100 connections", () => connected === 1100);
+  for (let round = 0; round < 5; round++) {
+    const list = (await (await fetch(`${url}/pods`)).json()) as { items: unknown[] };
+    expect(list.items).toHaveLength(110);
+  }
+});
+
+test("one connection serves one request after the other", async () => {
+  const { options } = await start();
+  const request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+  const answer = await exchange(options.readOnlyPort, request + request, (text) => text.split("\r\n\r\nok").length > 2);
+  expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
+});
