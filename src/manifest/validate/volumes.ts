@@ -72,7 +72,7 @@ function validateSource(volume: Volume, podName: string, path: FieldPath, errors
       first = name;
       check(volume, path, errors);
     } else {
-      const message = `must be absent: the volume is a ${first} already`;
+      const message = `must be absent: the volume has ${first} already`;
       errors.forbidden(path.child(FORBIDDEN_NAMES[name] ?? name), message, { at: path.child(name), atKey: true });
     }
   }

@@ -1,0 +1,135 @@
+import { describe, expect, test } from "bun:test";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+import { findDanglingReferences } from "../../src/manifest/references.ts";
+
+const read = (text: string) => readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
+const base64 = (text: string) => Buffer.from(text).toString("base64");
+
+test("ConfigMap and Secret stand beside the pod", () => {
+  const { configMaps, secrets, pods, findings } = read(`
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cfg, namespace: prod}
+immutable: true
+data: {key: value, __proto__: x}
+binaryData: {bin: aGk=}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s}
+data: {a: aGk=, b: aGk=}
+stringData: {b: plain}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: a, image: "b:1"}]}
+`);
+  expect(findings).toEqual([]);
+  expect(configMaps[0]).toMatchObject({
+    metadata: { name: "cfg", namespace: "prod" },
+    immutable: true,
+    binaryData: { bin: "aGk=" },
+  });
+  expect(Object.entries(configMaps[0]!.data!)).toEqual([
+    ["key", "value"],
+    ["__proto__", "x"],
+  ]);
+  expect(secrets[0]).toEqual({
+    metadata: { name: "s", namespace: "default" },
+    type: "Opaque",
+    data: { a: "aGk=", b: base64("plain") },
+  });
+  expect(pods).toHaveLength(1);
+});
+
+describe("mistakes", () => {
+  test.each([
+    ["ConfigMap", "data: {a/b: x}", "data[a/b] FieldValueInvalid"],
+    ["ConfigMap", "data: {a: x}\nbinaryData: {a: aGk=}", "data[a] FieldValueInvalid"],
+    ["ConfigMap", "data: {a: 5}", "data[a] DecodeError"],
+    ["ConfigMap", "binaryData: {a: '***'}", "binaryData[a] DecodeError"],
+    ["Secret", "data: {a: not-base64}", "data[a] DecodeError"],
+    ["Secret", "type: kubernetes.io/tls\ndata: {tls.crt: aGk=}", "data[tls.key] FieldValueRequired"],
+    ["Secret", "type: kubernetes.io/ssh-auth", "data[ssh-privatekey] FieldValueRequired"],
+    [
+      "Secret",
+      "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: nope}",
+      "data[.dockerconfigjson] FieldValueInvalid",
+    ],
+    ["Secret", "type: kubernetes.io/basic-auth", "data[username] FieldValueRequired"],
+    [
+      "Secret",
+      "type: kubernetes.io/service-account-token",
+      "metadata.annotations[kubernetes.io/service-account.name] FieldValueRequired",
+    ],
+  ])("%s %s", (kind, lines, want) => {
+    const { findings, secrets, configMaps } = read(`apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n${lines}\n`);
+    expect(`${findings[0]?.field} ${findings[0]?.type}`).toBe(want);
+    expect([...secrets, ...configMaps]).toEqual([]);
+  });
+
+  test("more than a megabyte", () => {
+    const { findings } = read(
+      `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: ${"x".repeat(1024 * 1024 + 1)}}\n`,
+    );
+    expect(findings[0]?.type).toBe("FieldValueTooLong");
+  });
+});
+
+test("nothing that stands in a Secret is repeated", () => {
+  const broken = [
+    "data: {a: hunter2!}",
+    "stringData: {a: [hunter2]}",
+    "stringData: hunter2",
+    "stringData: {a: *hunter2}",
+    "stringData: {a: 'hunter2",
+    "stringData: {a: hunter2: x}",
+    "stringData:\n  a: @hunter2",
+    "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: hunter2}",
+    "stringData: {a: !!int hunter2}",
+    "stringData: {a: ! hunter2 hunter2 ]",
+  ];
+  for (const lines of broken) {
+    const { findings } = read(`apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n${lines}\n`);
+    expect(findings.length).toBeGreaterThan(0);
+    expect(JSON.stringify(findings)).not.toContain("hunter2");
+  }
+});
+
+describe("references", () => {
+  const pod = read(`
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: a
+    image: b:1
+    envFrom: [{configMapRef: {name: env}}, {secretRef: {name: maybe, optional: true}}]
+    env:
+    - {name: A, valueFrom: {configMapKeyRef: {name: cfg, key: missing}}}
+    - {name: B, valueFrom: {secretKeyRef: {name: s, key: constructor}}}
+    - {name: C, valueFrom: {configMapKeyRef: {name: cfg, key: here}}}
+  volumes:
+  - {name: v, secret: {secretName: gone}}
+  - {name: p, projected: {sources: [{configMap: {name: cfg, items: [{key: nope, path: x}]}}]}}
+`).pods[0]!.pod;
+  const objects = read(
+    `
+{apiVersion: v1, kind: ConfigMap, metadata: {name: cfg}, data: {here: x}}
+`.replace("\n{", "---\n{"),
+  ).configMaps[0]!;
+  const secret = read("---\n{apiVersion: v1, kind: Secret, metadata: {name: s}, data: {a: aGk=}}\n").secrets[0]!;
+
+  test("what is not there is named with its place; optional ones are not", () => {
+    const index = { configMaps: new Map([["default/cfg", objects]]), secrets: new Map([["default/s", secret]]) };
+    expect(findDanglingReferences(pod, index).map(({ path, message }) => `${path}: ${message.split(":")[0]}`)).toEqual([
+      'spec.volumes[0].secret.secretName: there is no Secret "default/gone"',
+      'spec.volumes[1].projected.sources[0].configMap.name: ConfigMap "default/cfg" has no key "nope"',
+      'spec.containers[0].envFrom[0].configMapRef.name: there is no ConfigMap "default/env"',
+      'spec.containers[0].env[0].valueFrom.configMapKeyRef.name: ConfigMap "default/cfg" has no key "missing"',
+      'spec.containers[0].env[1].valueFrom.secretKeyRef.name: Secret "default/s" has no key "constructor"',
+    ]);
+  });
+});
