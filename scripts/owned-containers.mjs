@@ -22,7 +22,7 @@ export async function listContainers(endpoint, labels) {
 /**
  * Removes them at once, with their anonymous volumes and the cgroups of their pods.
  * @param {readonly string[]} labels
- * @param {(container: { Labels: Record<string, string> }) => boolean} [isMeant] narrows down further
+ * @param {(container: { Names: string[], Labels: Record<string, string> }) => boolean} [isMeant] narrows down further
  * @returns {Promise<number>} how many there were
  */
 export async function removeContainers(endpoint, labels, isMeant = () => true) {

@@ -6,8 +6,8 @@ import { delimiter, join } from "node:path";
  * Runs a program to its end.
  * @param {string} command
  * @param {readonly string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, show?: boolean, timeoutMs?: number }} [options] `show`: its output
- *   goes straight to ours instead of into the result.
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, show?: boolean, timeoutMs?: number, signal?: AbortSignal }} [options]
+ *   `show`: its output goes straight to ours instead of into the result. `signal` ends it with SIGTERM.
  * @returns {Promise<{ code: number, stdout: string, stderr: string }>} `code` is 127 when it could not be started, 137 when
  *   it was killed by the time limit.
  */
@@ -19,6 +19,8 @@ export function runCommand(command, args, options = {}) {
       stdio: options.show ? ["ignore", "inherit", "inherit"] : ["ignore", "pipe", "pipe"],
       ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs, killSignal: "SIGKILL" }),
     });
+    const end = () => child.kill("SIGTERM");
+    options.signal?.addEventListener("abort", end, { once: true });
     let stdout = "";
     let stderr = "";
     child.stdout?.setEncoding("utf8").on("data", (chunk) => {
@@ -28,7 +30,10 @@ export function runCommand(command, args, options = {}) {
       stderr += chunk;
     });
     child.on("error", (error) => resolve({ code: 127, stdout, stderr: stderr + error.message }));
-    child.on("close", (code) => resolve({ code: code ?? 137, stdout, stderr }));
+    child.on("close", (code) => {
+      options.signal?.removeEventListener("abort", end);
+      resolve({ code: code ?? 137, stdout, stderr });
+    });
   });
 }
 

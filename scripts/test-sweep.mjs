@@ -5,8 +5,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { removeContainers } from "./owned-containers.mjs";
 import { runCommand } from "./run-command.mjs";
 
-const NODE_LABEL = "kubelet-ts.io/node";
-
 /**
  * Removes what the tests of one run left behind when they were not allowed to do so themselves: processes, containers,
  * mounts and files, all recognised by the run's id in their names. Another run's are not touched.
@@ -16,8 +14,9 @@ const NODE_LABEL = "kubelet-ts.io/node";
  */
 export async function sweepTestRun(endpoint, runId) {
   await endProcesses([`--hostname-override=t-${runId}-`, `--data-root=/tmp/kte-${runId}-`]);
-  const removed = await removeContainers(endpoint, [NODE_LABEL], (container) =>
-    container.Labels[NODE_LABEL].startsWith(`t-${runId}-`),
+  // Pods by their node, what a test makes by itself by its name or a label that holds the run's id.
+  const removed = await removeContainers(endpoint, [], (container) =>
+    JSON.stringify([container.Names, container.Labels]).includes(`-${runId}`),
   );
   await removeFolders("/tmp", `kte-${runId}-`);
   await removeFolders(tmpdir(), `kubelet-ts-t-${runId}-`);

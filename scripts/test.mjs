@@ -22,6 +22,13 @@ const scratch = mkdtempSync(join(tmpdir(), "kubelet-ts-test-"));
 const total = { passed: 0, failed: 0 };
 /** @type {{ name: string, ok: boolean, detail: string }[]} */
 const sections = [];
+/** @type {import("./engine.mjs").Engine | undefined} */
+let engine;
+const interruption = new AbortController();
+
+function stopIfInterrupted() {
+  if (interruption.signal.aborted) throw new CannotGoOn(`Ended by ${interruption.signal.reason}.`);
+}
 
 function conclude(name, ok, detail) {
   sections.push({ name, ok, detail });
@@ -31,7 +38,13 @@ function conclude(name, ok, detail) {
 async function check(name, command, args) {
   heading(name);
   const started = performance.now();
-  const { code } = await runCommand(command, args, { cwd: ROOT, env: toolEnv(), show: true });
+  const { code } = await runCommand(command, args, {
+    cwd: ROOT,
+    env: toolEnv(),
+    show: true,
+    signal: interruption.signal,
+  });
+  stopIfInterrupted();
   if (code !== 0) total.failed += 1;
   conclude(name, code === 0, code === 0 ? sayDuration(performance.now() - started) : `exit code ${code}`);
 }
@@ -58,7 +71,9 @@ async function bunTest(name, args) {
     env: { ...toolEnv(), CI: "1", KUBELET_TS_TEST_RUN: runId },
     show: true,
     timeoutMs: RUN_LIMIT_MS,
+    signal: interruption.signal,
   });
+  stopIfInterrupted();
   const report = readReport(file);
   const executed = report ? report.tests - report.skipped : 0;
   const passed = report ? executed - report.failures : 0;
@@ -76,17 +91,12 @@ async function bunTest(name, args) {
 async function setUp() {
   heading("Set-up");
   await ensurePackages();
-  const engine = await ensureEngine();
+  engine = await ensureEngine();
   await ensureImages(engine.endpoint, [...EXAMPLE_IMAGES, ...TEST_IMAGES]);
   await buildBinary();
-  return engine;
 }
 
-let engine;
-let tornDown = false;
 async function tearDown() {
-  if (tornDown) return;
-  tornDown = true;
   rmSync(scratch, { recursive: true, force: true });
   if (!engine) return;
   const left = await sweepTestRun(engine.endpoint, runId);
@@ -94,16 +104,11 @@ async function tearDown() {
   if (engine.startedHere && (await stopOwnEngine())) step("engine", "stopped the dockerd that was started here");
 }
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
-  process.on(signal, async () => {
-    console.error(`\n${signal}: cleaning up`);
-    await tearDown();
-    process.exit(1);
-  });
-}
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => interruption.abort(signal));
 
 try {
-  engine = await setUp();
+  await setUp();
+  stopIfInterrupted();
   await check("Type check", "tsc", ["--noEmit"]);
   await check("Format and lint", "biome", ["check", "."]);
   await bunTest("Unit tests", ["--only-failures", "--path-ignore-patterns", "test/integration/**"]);
