@@ -11,7 +11,6 @@ import { PodCgroupManager } from "../kubelet/pod-cgroup-manager.ts";
 import { PodLifecycle } from "../kubelet/pod-lifecycle.ts";
 import type { Completion } from "../kubelet/pod-worker.ts";
 import { ProbeManager } from "../kubelet/probe-manager.ts";
-import { toWantedPod } from "../kubelet/to-wanted.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import type { Clock } from "../model/clock.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
@@ -47,6 +46,7 @@ import { canMount, Mounter } from "../volumes/mounter.ts";
 import { writeHostsFile } from "../volumes/network-files.ts";
 import { VolumeManager } from "../volumes/volume-manager.ts";
 import { CountedWork } from "./counted-work.ts";
+import { toWantedPod } from "./to-wanted-pod.ts";
 import { buildInfo } from "./version.ts";
 
 export interface AssembleInput {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { parseDuration } from "../api/duration.ts";
 import type { Pod } from "../api/pod.ts";
+import type { WantedPod } from "../kubelet/pod-worker.ts";
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { NodeInfo } from "../model/node.ts";
@@ -8,7 +9,6 @@ import { computeSourceRevision, podReferences } from "../plan/object-references.
 import { computeQosClass } from "../plan/qos-class.ts";
 import { computeContainerHash, computeSandboxHash } from "../runtime/hashes.ts";
 import { computeContainerLimits } from "../runtime/resources.ts";
-import type { WantedPod } from "./pod-worker.ts";
 
 /** Annotation: the longest crash-loop back-off of this pod, a Go duration from 1s to 5m [U03]. */
 export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restart-period";
