@@ -236,7 +236,9 @@ export class PodLifecycle implements PodServices {
   }
 
   async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {
-    const { volumes, logger } = this.#deps;
+    const { volumes, logger, cgroups } = this.#deps;
+    // Resources of the pod itself stand in its cgroup alone: no container changes when they are edited (M14).
+    if (pod.spec.resources) await cgroups.ensure(pod);
     const { changed, failures } = await this.#inVolumeTurn(pod, () => volumes.refresh(pod, objects));
     signal.throwIfAborted();
     for (const volume of changed) {

@@ -1,0 +1,96 @@
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { LABEL } from "../../src/runtime/labels.ts";
+import { parseCgroupMounts } from "../../src/stats/cgroup-layout.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const MOUNTS = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
+
+/** A file of a cgroup on this machine, by its name on cgroup v1 or v2; undefined where this test cannot see it. */
+function readCgroup(parent: string, v1: { controller: string; file: string }, v2File: string): string | undefined {
+  const mount = MOUNTS.find(({ version, controllers }) => version === 2 || controllers.includes(v1.controller));
+  if (!mount) return undefined;
+  const path = join(mount.mountPoint, parent, mount.version === 1 ? v1.file : v2File);
+  return existsSync(path) ? readFileSync(path, "utf8").trim() : undefined;
+}
+
+const readMemoryLimit = (parent: string) =>
+  readCgroup(parent, { controller: "memory", file: "memory.limit_in_bytes" }, "memory.max");
+
+const manifest = (resources: object, podResources?: object) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "resize" },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    ...(podResources && { resources: podResources }),
+    containers: [{ name: "app", image: "busybox:test", command: ["sleep", "3600"], resources }],
+  },
+});
+
+const MI = 1024 * 1024;
+
+interface Applied {
+  Memory: number;
+  CpuShares: number;
+  CpuQuota: number;
+  CgroupParent: string;
+}
+
+const appliedTo = async (node: TestNode, id: string) =>
+  (await node.docker.inspectContainerRaw(id)).HostConfig as unknown as Applied;
+
+describeWithEngine("an edit of resources changes the running container (M13)", () => {
+  test("cpu and memory, up and down; the pod's cgroup follows", async () => {
+    const node = testNode();
+    node.writeManifest(
+      "pod.yaml",
+      manifest({ requests: { cpu: "100m", memory: "16Mi" }, limits: { cpu: "500m", memory: "64Mi" } }),
+    );
+    await node.start();
+    const { Id } = await node.runningContainer("app");
+    const { CgroupParent } = await appliedTo(node, Id);
+    expect(readMemoryLimit(CgroupParent) ?? String(64 * MI)).toBe(String(64 * MI));
+
+    for (const [cpu, memory] of [
+      ["800m", "128Mi"],
+      ["300m", "32Mi"],
+    ] as const) {
+      const bytes = Number.parseInt(memory, 10) * MI;
+      node.writeManifest("pod.yaml", manifest({ requests: { cpu: "200m", memory: "16Mi" }, limits: { cpu, memory } }));
+      const applied = await node.until(`a limit of ${memory}`, async () => {
+        const now = await appliedTo(node, Id);
+        return now.Memory === bytes && now;
+      });
+      expect(applied).toMatchObject({ CpuShares: 204, CpuQuota: Number.parseInt(cpu, 10) * 100 });
+      if (readMemoryLimit(CgroupParent) !== undefined) {
+        await node.until("the pod's bound", () => readMemoryLimit(CgroupParent) === String(bytes));
+      }
+    }
+
+    node.writeManifest("pod.yaml", manifest({ requests: { cpu: "200m", memory: "16Mi" }, limits: { memory: "32Mi" } }));
+    await node.until("no cpu limit", async () => (await appliedTo(node, Id)).CpuQuota <= 0);
+    const [app] = await node.containers("app");
+    expect(app?.Id).toBe(Id);
+    expect((await node.listAll()).length).toBe(2);
+  });
+
+  test("resources of the pod bound its cgroup, and an edit of them restarts nothing (M14)", async () => {
+    const node = testNode();
+    const requests = { memory: "16Mi" };
+    node.writeManifest("pod.yaml", manifest({}, { requests, limits: { memory: "64Mi" } }));
+    await node.start();
+    const { Id, Labels } = await node.runningContainer("app");
+    const { CgroupParent } = await appliedTo(node, Id);
+    expect(CgroupParent).toEndWith(`burstable/pod${Labels[LABEL.podUid]}`);
+    if (readMemoryLimit(CgroupParent) === undefined) return;
+    expect(readMemoryLimit(CgroupParent)).toBe(String(64 * MI));
+    node.writeManifest("pod.yaml", manifest({}, { requests, limits: { memory: "96Mi" } }));
+    await node.until("the new bound", () => readMemoryLimit(CgroupParent) === String(96 * MI));
+    expect((await node.containers("app")).map((one) => one.Id)).toEqual([Id]);
+    node.removeManifest("pod.yaml");
+    await node.until("the cgroup to go", () => readMemoryLimit(CgroupParent) === undefined);
+  });
+});
