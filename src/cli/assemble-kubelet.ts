@@ -134,12 +134,18 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
+  const volumeEngine = new DockerVolumeEngine({
+    client,
+    images,
+    owner,
+    pullSecretsOf: (pod) => kubelet?.pullSecretsOf(pod) ?? [],
+  });
   const volumes = new VolumeManager({
     rootDir: options.rootDir,
     node,
     clock,
     logger,
-    engine: new DockerVolumeEngine(client, images),
+    engine: volumeEngine,
     ...(mounting.ok && { mounter }),
     ownerLabels: { [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash },
   });
@@ -325,6 +331,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     connect: async (signal) => {
       await client.connect({ signal });
       engineInfo = await readEngineInfo(client, mayLowerOomScores(), signal);
+      await volumeEngine.removeLeftovers(signal);
       if (!engineInfo.negativeOomScores) {
         logger.warn("The kernel refuses negative OOM scores here (no CAP_SYS_RESOURCE): containers get 0 instead");
       }

@@ -1,4 +1,5 @@
 import type { Pod, PodStatus } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
 import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
@@ -133,6 +134,12 @@ export class Kubelet {
   pods(): readonly Pod[] {
     this.#podList ??= this.#desired.pods.map(({ pod }) => this.#render(pod));
     return this.#podList;
+  }
+
+  /** The Secrets that a pod's imagePullSecrets name, those that are there. */
+  pullSecretsOf({ spec, metadata }: Pod): Secret[] {
+    const names = (spec.imagePullSecrets ?? []).map(({ name }) => `${metadata.namespace ?? "default"}/${name}`);
+    return names.map((name) => this.#desired.secrets.get(name)).filter((secret) => secret !== undefined);
   }
 
   worker(uid: PodUID): PodWorker | undefined {

@@ -1,7 +1,12 @@
 import type { Container, Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { isNotFound } from "../docker/docker-error.ts";
 import type { ImageManager } from "./image-manager.ts";
+import { LABEL, type Owner, toOwnershipFilter } from "./labels.ts";
+
+/** On a container that exists only to read its image. */
+const EXPORT_LABEL = "kubelet-ts.io/export";
 
 /** A named volume as the engine knows it; what src/volumes/volume-engine.ts asks for. */
 interface EngineVolume {
@@ -16,10 +21,28 @@ interface EngineVolume {
 export class DockerVolumeEngine {
   readonly #client: DockerClient;
   readonly #images: ImageManager;
+  readonly #owner: Owner;
+  readonly #pullSecretsOf: (pod: Pod) => readonly Secret[];
 
-  constructor(client: DockerClient, images: ImageManager) {
-    this.#client = client;
-    this.#images = images;
+  constructor(deps: {
+    client: DockerClient;
+    images: ImageManager;
+    owner: Owner;
+    /** imagePullSecrets of a pod, those that are there. */
+    pullSecretsOf: (pod: Pod) => readonly Secret[];
+  }) {
+    this.#client = deps.client;
+    this.#images = deps.images;
+    this.#owner = deps.owner;
+    this.#pullSecretsOf = deps.pullSecretsOf;
+  }
+
+  /** Removes containers that an earlier process of ours made to read an image, and did not live to remove. */
+  async removeLeftovers(signal: AbortSignal): Promise<void> {
+    const filters = { label: [...toOwnershipFilter(this.#owner), EXPORT_LABEL] };
+    for (const { Id } of await this.#client.listContainers({ all: true, filters }, { signal })) {
+      await this.#client.removeContainer(Id, { force: true }, { signal });
+    }
   }
 
   apiVersion(): string {
@@ -63,16 +86,13 @@ export class DockerVolumeEngine {
       image: image.reference,
       imagePullPolicy: image.pullPolicy,
     } as Container;
-    return (await this.#images.ensureImage(pod, container, { pullSecrets: [] }, signal)).id;
+    return (await this.#images.ensureImage(pod, container, { pullSecrets: this.#pullSecretsOf(pod) }, signal)).id;
   }
 
   /** By a container that is never started. */
   async exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-    const { Id } = await this.#client.createContainer(
-      "",
-      { Image: imageId, Cmd: ["/none"], Labels: { "kubelet-ts.io/export": "1" } },
-      { signal },
-    );
+    const Labels = { [LABEL.node]: this.#owner.nodeName, [LABEL.root]: this.#owner.rootHash, [EXPORT_LABEL]: "1" };
+    const { Id } = await this.#client.createContainer("", { Image: imageId, Cmd: ["/none"], Labels }, { signal });
     const remove = () => this.#client.removeContainer(Id, { force: true });
     try {
       const chunks = await this.#client.getArchive(Id, "/", { signal });
