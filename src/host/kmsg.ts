@@ -1,0 +1,80 @@
+import { closeSync, constants, createReadStream, openSync, readSync } from "node:fs";
+import type { Logger } from "../model/logger.ts";
+
+/** One line of the kernel's log. */
+export interface KernelRecord {
+  /** Grows by 1 with each record since the machine started. */
+  sequence: number;
+  /** Since the machine started. */
+  microseconds: number;
+  message: string;
+}
+
+export const KMSG_PATH = "/dev/kmsg";
+
+/** A record as it is read from /dev/kmsg: `6,1234,5678901,-;message`, then lines of `KEY=value`. undefined for anything else. */
+export function parseKernelRecord(text: string): KernelRecord | undefined {
+  const match = /^\d+,(\d+),(\d+),[^;]*;([^\n]*)/.exec(text);
+  if (!match) return undefined;
+  return { sequence: Number(match[1]), microseconds: Number(match[2]), message: unescapeMessage(match[3]!) };
+}
+
+// The kernel writes bytes that are not printable as \xNN.
+const unescapeMessage = (text: string) =>
+  text.replace(/\\x([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+
+/**
+ * Hands over each record the kernel logs from now on. Sleeps in the kernel until there is one. Where the log may not be
+ * read (no privilege, no such device) that is logged once and nothing is ever handed over.
+ * @returns ends it.
+ */
+export function followKernelLog(
+  onRecord: (record: KernelRecord) => void,
+  logger: Logger,
+  path: string = KMSG_PATH,
+): () => void {
+  let seen: number;
+  try {
+    seen = readLastSequence(path);
+  } catch (error) {
+    logger.warn("The kernel's log cannot be read: OOM kills will be known from the engine only", {
+      path,
+      error: error instanceof Error ? error.message : String(error),
+    });
+    return () => {};
+  }
+  // A read gives exactly one record, if there is room for it.
+  const stream = createReadStream(path, { highWaterMark: 8192, encoding: "utf8" });
+  stream.on("data", (chunk) => {
+    const record = parseKernelRecord(String(chunk));
+    // The log is always read from its oldest record.
+    if (!record || record.sequence <= seen) return;
+    seen = record.sequence;
+    onRecord(record);
+  });
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    // EPIPE: records were overwritten before we read them. Everything else is the end of it.
+    if (error.code !== "EPIPE") logger.warn("The kernel's log can no longer be read", { path, error: error.message });
+  });
+  return () => stream.destroy();
+}
+
+/** Sequence number of the newest record, -1 when there is none. @throws when the log cannot be opened. */
+function readLastSequence(path: string): number {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const buffer = Buffer.alloc(8192);
+  let last = -1;
+  try {
+    for (;;) {
+      const length = readSync(descriptor, buffer, 0, buffer.length, null);
+      if (length === 0) return last;
+      last = parseKernelRecord(buffer.toString("utf8", 0, length))?.sequence ?? last;
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EAGAIN" || code === "EPIPE") return last;
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}

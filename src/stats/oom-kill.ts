@@ -1,0 +1,108 @@
+import type { PodEvent } from "../model/pod-event.ts";
+import type { PodFacts } from "./pod-facts.ts";
+
+/** A process the kernel killed because memory ran out. */
+export interface OomKill {
+  pid: number;
+  /** At most 15 characters, as the kernel keeps it. */
+  processName: string;
+  /** Cgroup the process was in; "" when the kernel did not say. */
+  victimCgroup: string;
+  /** Cgroup whose limit was hit; `/` when the machine itself ran out, "" when the kernel did not say. */
+  limitCgroup: string;
+}
+
+interface Context {
+  victimCgroup: string;
+  limitCgroup: string;
+  pid: number | undefined;
+}
+
+/**
+ * Puts together what the kernel says of one kill in several messages. Knows the words of Linux 3.10 to 6.18. Feed it every
+ * message of the kernel's log in order; most mean nothing to it.
+ */
+export class OomKillParser {
+  #context: Context | undefined;
+
+  feed(message: string): OomKill | undefined {
+    this.#context = parseContext(message) ?? this.#context;
+    const killed = KILLED.exec(message);
+    if (!killed) return undefined;
+    const pid = Number(killed[2]);
+    const context = this.#context;
+    this.#context = context && { ...context, pid: undefined };
+    // Siblings that die with it (memory.oom.group) have no context of their own; another kill's does not fit.
+    const fits = context && (context.pid === undefined || context.pid === pid);
+    const isGlobal = killed[1] === "Out of memory";
+    return {
+      pid,
+      processName: killed[3]!,
+      victimCgroup: fits ? context.victimCgroup : "",
+      limitCgroup: fits ? context.limitCgroup : isGlobal ? "/" : "",
+    };
+  }
+}
+
+/** Some distributions' 3.10 says whose it was before or behind the name. */
+const KILLED =
+  /^(?:(Out of memory|Memory cgroup out of memory)(?: \([^)]*\))?: )?Killed process (\d+)(?:, UID \d+,)? \((.*)\)(?:, UID \d+,)? total-vm/;
+
+function parseContext(message: string): Context | undefined {
+  if (message.startsWith("oom-kill:")) {
+    // Since Linux 5.0. Values hold no commas but in lists of nodes, which come before these.
+    const field = (name: string) => new RegExp(`[:,]${name}=([^,]*)`).exec(message)?.[1];
+    const victimCgroup = field("task_memcg") ?? "";
+    const isGlobal = message.includes(",global_oom") || field("constraint") === "CONSTRAINT_NONE";
+    const pid = field("pid");
+    return {
+      victimCgroup,
+      limitCgroup: field("oom_memcg") ?? (isGlobal ? "/" : ""),
+      pid: pid === undefined ? undefined : Number(pid),
+    };
+  }
+  const old = /^Task in (\S+) killed as a result of limit of (\S+)/.exec(message);
+  return old ? { victimCgroup: old[1]!, limitCgroup: old[2]!, pid: undefined } : undefined;
+}
+
+/** What an OOM kill means to us. */
+export interface OomEvent {
+  /** Whose container it was; undefined for the node, or a process that is none of ours. */
+  pod: Pick<PodFacts, "uid" | "name" | "namespace"> | undefined;
+  /** Name in the pod's spec. */
+  container: string | undefined;
+  event: PodEvent;
+}
+
+/**
+ * The event of a kill. Of a pod when one of its containers, or the pod as a whole, hit its limit; of the node, with
+ * upstream's reason and words, when the machine ran out (`SystemOOM`). Kills in cgroups of others are not ours: undefined.
+ */
+export function toOomEvent(kill: OomKill, pods: readonly PodFacts[]): OomEvent | undefined {
+  const { pid, processName, victimCgroup, limitCgroup } = kill;
+  const owner = findOwner(victimCgroup, pods);
+  if (limitCgroup === "/" || (limitCgroup === "" && !owner)) {
+    const message = `System OOM encountered, victim process: ${processName}, pid: ${pid}`;
+    return {
+      ...owner,
+      pod: owner?.pod,
+      container: owner?.container,
+      event: { type: "Warning", reason: "SystemOOM", message },
+    };
+  }
+  if (!owner) return undefined;
+  const whose = limitCgroup === victimCgroup ? "its memory limit" : "the memory limit of the pod";
+  const message = `Process ${processName} (pid ${pid}) in container "${owner.container}" was killed by the kernel: ${whose} was reached`;
+  const fieldPath = `spec.containers{${owner.container}}`;
+  return { ...owner, event: { type: "Warning", reason: "OOMKilling", message, fieldPath } };
+}
+
+function findOwner(cgroup: string, pods: readonly PodFacts[]) {
+  const id = /[0-9a-f]{64}/.exec(cgroup)?.[0];
+  if (!id) return undefined;
+  for (const pod of pods) {
+    const container = [...pod.containers, pod.sandbox].find((candidate) => candidate.id === id);
+    if (container) return { pod, container: container.name };
+  }
+  return undefined;
+}

@@ -1,0 +1,124 @@
+import { describe, expect, test } from "bun:test";
+import { OomKillParser, toOomEvent } from "../../src/stats/oom-kill.ts";
+import { CONTAINER_ID, podOf } from "./lay-tree.ts";
+
+const POD = "/kubepods/burstable/pod6f1c0d2e8a4b4c1d9e7f0a1b2c3d4e5f";
+const VICTIM = `${POD}/${CONTAINER_ID}`;
+
+/** Kills found in these messages. */
+function kills(...messages: string[]) {
+  const parser = new OomKillParser();
+  return messages.map((message) => parser.feed(message)).filter((kill) => kill !== undefined);
+}
+
+const NEW_CONTEXT = (limit: string, pid = 30236) =>
+  `oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=${CONTAINER_ID},mems_allowed=0-1,oom_memcg=${limit},task_memcg=${VICTIM},task=tail,pid=${pid},uid=0`;
+const NEW_KILL = (pid = 30236, name = "tail") =>
+  `Memory cgroup out of memory: Killed process ${pid} (${name}) total-vm:60872kB, anon-rss:15616kB, file-rss:1392kB, shmem-rss:0kB, UID:0 pgtables:72kB oom_score_adj:0`;
+
+describe("what the kernel says", () => {
+  test("Linux 5 and 6: a container at its limit", () => {
+    const noise = [
+      "tail invoked oom-killer: gfp_mask=0xcc0",
+      "memory: usage 16384kB, limit 16384kB, failcnt 11",
+      "Tasks state (memory values in pages):",
+    ];
+    expect(kills(...noise, NEW_CONTEXT(VICTIM), NEW_KILL(), "docker0: port 76(veth) entered disabled state")).toEqual([
+      { pid: 30236, processName: "tail", victimCgroup: VICTIM, limitCgroup: VICTIM },
+    ]);
+  });
+
+  test("Linux 4: other words for the same", () => {
+    const context = `Task in ${VICTIM} killed as a result of limit of ${POD}`;
+    const decision = "Memory cgroup out of memory: Kill process 77 (a (b) c) score 1991 or sacrifice child";
+    const kill = "Killed process 77 (a (b) c) total-vm:60872kB, anon-rss:15616kB, file-rss:1392kB, shmem-rss:0kB";
+    expect(kills(context, decision, kill)).toEqual([
+      { pid: 77, processName: "a (b) c", victimCgroup: VICTIM, limitCgroup: POD },
+    ]);
+  });
+
+  test("Linux 3.10: with a user before or behind the name", () => {
+    const found = kills("Killed process 77, UID 0, (x) total-vm:1kB", "Killed process 78 (y), UID 0, total-vm:1kB");
+    expect(found.map(({ pid, processName }) => [pid, processName])).toEqual([
+      [77, "x"],
+      [78, "y"],
+    ]);
+  });
+
+  test("the machine itself ran out", () => {
+    const context = `oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=${VICTIM},task=java,pid=5,uid=1000`;
+    const kill =
+      "Out of memory: Killed process 5 (java) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:1kB oom_score_adj:0";
+    expect(kills(context, kill)).toEqual([{ pid: 5, processName: "java", victimCgroup: VICTIM, limitCgroup: "/" }]);
+    expect(kills(kill)).toEqual([{ pid: 5, processName: "java", victimCgroup: "", limitCgroup: "/" }]);
+  });
+
+  test("siblings that die with the victim (memory.oom.group)", () => {
+    const group = `Tasks in ${VICTIM} are going to be killed due to memory.oom.group set`;
+    const found = kills(NEW_CONTEXT(VICTIM, 5), NEW_KILL(5), group, NEW_KILL(6, "sh"));
+    expect(found.map(({ pid, victimCgroup }) => [pid, victimCgroup])).toEqual([
+      [5, VICTIM],
+      [6, VICTIM],
+    ]);
+  });
+
+  test("the context of another kill is not taken for this one's", () => {
+    expect(kills(NEW_CONTEXT(VICTIM, 5), NEW_KILL(6))).toEqual([
+      { pid: 6, processName: "tail", victimCgroup: "", limitCgroup: "" },
+    ]);
+  });
+
+  test("most messages mean nothing", () => {
+    expect(
+      kills("", "Linux version 6.18", "process killed", "oom_reaper: reaped process 5 (tail), now anon-rss:0kB"),
+    ).toEqual([]);
+  });
+});
+
+describe("what it means", () => {
+  const pods = [podOf("cgroup-v1")];
+  const kill = { pid: 5, processName: "tail", victimCgroup: VICTIM, limitCgroup: VICTIM };
+
+  test("a container reached its limit", () => {
+    expect(toOomEvent(kill, pods)).toMatchObject({
+      pod: { name: "web-node1" },
+      container: "app",
+      event: {
+        type: "Warning",
+        reason: "OOMKilling",
+        message: 'Process tail (pid 5) in container "app" was killed by the kernel: its memory limit was reached',
+        fieldPath: "spec.containers{app}",
+      },
+    });
+  });
+
+  test("a pod reached its limit", () => {
+    expect(toOomEvent({ ...kill, limitCgroup: POD }, pods)?.event.message).toEndWith(
+      "the memory limit of the pod was reached",
+    );
+  });
+
+  test("systemd's names of cgroups", () => {
+    const victimCgroup = `/kubepods.slice/kubepods-burstable.slice/docker-${CONTAINER_ID}.scope`;
+    expect(toOomEvent({ ...kill, victimCgroup, limitCgroup: victimCgroup }, pods)?.container).toBe("app");
+  });
+
+  test("the machine ran out: upstream's event of the node, whoever was the victim", () => {
+    const event = {
+      type: "Warning",
+      reason: "SystemOOM",
+      message: "System OOM encountered, victim process: tail, pid: 5",
+    } as const;
+    expect(toOomEvent({ ...kill, limitCgroup: "/" }, pods)).toMatchObject({ container: "app", event });
+    expect(toOomEvent({ ...kill, victimCgroup: "/system.slice", limitCgroup: "/" }, pods)).toEqual({
+      pod: undefined,
+      container: undefined,
+      event,
+    });
+  });
+
+  test("somebody else's container is not ours to tell of", () => {
+    const other = `/docker/${"a".repeat(64)}`;
+    expect(toOomEvent({ ...kill, victimCgroup: other, limitCgroup: other }, pods)).toBeUndefined();
+  });
+});
