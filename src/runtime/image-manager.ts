@@ -33,6 +33,12 @@ export interface ImageManagerOptions {
 /** dockershim said this before every message of the engine, and so it stands in everybody's scripts and alerts. */
 const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
 
+/**
+ * How long a container shows `ErrImagePull` with the engine's words before another look turns that into
+ * `ImagePullBackOff`. Upstream it is until the next sync, which came after 2 to 14 s [oracle 31].
+ */
+const SHOW_FAILURE_MS = 2000;
+
 /** Back-off entries that are older cannot matter any more. */
 const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
 
@@ -62,7 +68,7 @@ export class ImageManager {
 
   /**
    * Makes sure a container's image is there, pulling it if the policy says so.
-   * @throws ImageError when it is not to be had now (`retryAfterMs` says when another try makes sense);
+   * @throws ImageError when it is not to be had now (`retryAfterMs`: when to ask again, be it only to show the back-off);
    *   DockerUnreachableError when there is no engine; the signal's reason
    */
   async ensureImage(
@@ -160,20 +166,19 @@ export class ImageManager {
       if (isEngineGone(cause)) throw cause;
       const failure = toPullFailure(image, cause);
       record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${failure.detail}`);
-      const retryAfterMs = this.#raiseBackOff(key);
+      this.#raiseBackOff(key);
+      const retryAfterMs = SHOW_FAILURE_MS;
       const { reason, message, problem } = failure;
       throw this.#failed(record, new ImageError(reason, image, message, { retryAfterMs, problem, cause }));
     }
   }
 
-  #raiseBackOff(key: string): number {
+  #raiseBackOff(key: string): void {
     const now = this.#options.clock.monotonicMs();
     for (const [other, entry] of this.#backOff) {
       if (now - entry.updatedAtMs > BACK_OFF_KEPT_MS) this.#backOff.delete(other);
     }
-    const entry = nextBackOff(this.#backOff.get(key), now, now, MAX_BACK_OFF_MS);
-    this.#backOff.set(key, entry);
-    return entry.delayMs;
+    this.#backOff.set(key, nextBackOff(this.#backOff.get(key), now, now, MAX_BACK_OFF_MS));
   }
 
   /** Joins a pull of the same image with the same credentials; the pull ends when nobody waits for it any more. */

@@ -167,7 +167,7 @@ describeWithEngine("images from a registry", () => {
       const shown = `rpc error: code = Unknown desc = Error response from daemon: manifest for ${image} not found: manifest unknown: manifest unknown`;
       const manager = managerWith();
       const first = await failure(ensure(image, "IfNotPresent", { manager }));
-      expect(first).toMatchObject({ reason: "ErrImagePull", message: shown, retryAfterMs: 10_000, problem: "unknown" });
+      expect(first).toMatchObject({ reason: "ErrImagePull", message: shown, retryAfterMs: 2000, problem: "unknown" });
       const second = await failure(ensure(image, "IfNotPresent", { manager }));
       expect(second).toMatchObject({ reason: "ImagePullBackOff", message: `Back-off pulling image "${image}"` });
       expect(events).toEqual([

@@ -168,7 +168,7 @@ describe("back-off", () => {
       expect(await failure(ensure("IfNotPresent"))).toMatchObject({
         reason: "ErrImagePull",
         message: SHOWN,
-        retryAfterMs: delayMs,
+        retryAfterMs: 2000,
         problem: "unknown",
       });
       expect(await failure(ensure("IfNotPresent"))).toMatchObject({
@@ -217,7 +217,8 @@ describe("back-off", () => {
     };
     await ensure("Always");
     refuse(NOT_FOUND);
-    expect(await failure(ensure("Always"))).toMatchObject({ retryAfterMs: 10_000 });
+    expect(await failure(ensure("Always"))).toMatchObject({ reason: "ErrImagePull" });
+    expect(await failure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
   });
 
   test("an engine that went away is no failure of the image", async () => {

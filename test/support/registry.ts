@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
-import { tarArchive } from "../../src/docker/tar.ts";
+import { type TarEntry, tarArchive } from "../../src/docker/tar.ts";
+import { pauseExecutable } from "../../src/runtime/pause-program.ts";
 import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
 import { freePorts } from "./test-node.ts";
 import { until } from "./until.ts";
@@ -79,17 +80,33 @@ export class TestRegistry {
    * @param name with tag, e.g. `oracle/app:1`
    * @param layerBytes size of the one file in it; random, so that no two images are the same
    */
-  async push(name: string, layerBytes = 100): Promise<PushedImage> {
-    const [repository = "", tag = "latest"] = name.split(":");
+  push(name: string, layerBytes = 100): Promise<PushedImage> {
     const content = crypto.getRandomValues(new Uint8Array(Math.min(layerBytes, 65_536)));
     const data = new Uint8Array(layerBytes);
     for (let at = 0; at < layerBytes; at += content.length) data.set(content.subarray(0, layerBytes - at), at);
-    const layerTar = tarArchive([{ path: "file", mode: 0o644, data }]);
+    const config = { Cmd: ["/file"], Env: ["A=b"], User: "1000" };
+    return this.#push(name, [{ path: "file", mode: 0o644, data }], config);
+  }
+
+  /** Puts an image into it that runs, and ends on TERM; each one is another. */
+  pushRunnable(name: string): Promise<PushedImage> {
+    const pause = pauseExecutable(process.arch === "arm64" ? "arm64" : "amd64");
+    const salt = crypto.getRandomValues(new Uint8Array(8));
+    const files = [
+      { path: "pause", mode: 0o755, data: pause },
+      { path: "salt", mode: 0o644, data: salt },
+    ];
+    return this.#push(name, files, { Entrypoint: ["/pause"] });
+  }
+
+  async #push(name: string, files: readonly TarEntry[], imageConfig: object): Promise<PushedImage> {
+    const [repository = "", tag = "latest"] = name.split(":");
+    const layerTar = tarArchive(files);
     const layer = Bun.gzipSync(layerTar);
     const config = json({
       architecture: process.arch === "arm64" ? "arm64" : "amd64",
       os: "linux",
-      config: { Cmd: ["/file"], Env: ["A=b"], User: "1000" },
+      config: imageConfig,
       rootfs: { type: "layers", diff_ids: [sha256(layerTar)] },
     });
     for (const blob of [layer, config]) await this.#upload(repository, blob);

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildPauseImage } from "../../src/runtime/pause-image.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { hasRegistry, TestRegistry } from "../support/registry.ts";
+import type { TestNode } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
+
+const login = { user: "puller", password: "s3cret-of-the-registry" };
+const pulled: string[] = [];
+let registry: TestRegistry;
+
+const pod = (name: string, image: string, more = "") => `apiVersion: v1
+kind: Pod
+metadata: {name: ${name}}
+spec:
+  terminationGracePeriodSeconds: 1
+${more}
+  containers:
+  - {name: app, image: '${image}', imagePullPolicy: IfNotPresent}
+`;
+
+const secret = () => `apiVersion: v1
+kind: Secret
+metadata: {name: regcred}
+type: kubernetes.io/dockerconfigjson
+data:
+  .dockerconfigjson: ${btoa(JSON.stringify({ auths: { [registry.address]: { username: login.user, password: login.password } } }))}
+---
+`;
+
+function write(node: TestNode, file: string, text: string): string {
+  const path = join(node.directory, file);
+  writeFileSync(path, text);
+  return path;
+}
+
+describeWithEngine("pods whose images must be fetched", () => {
+  if (!hasRegistry) {
+    console.warn("SKIPPED pods whose images must be fetched: docker-registry is not installed");
+    return;
+  }
+  beforeAll(async () => {
+    registry = await TestRegistry.start({ login });
+  });
+  afterAll(async () => {
+    const { docker } = testNode();
+    for (const image of pulled) await docker.removeImage(image, { force: true }).catch(() => {});
+    await registry.cleanUp();
+  });
+
+  test("credentials from a Secret beside the pod, which nobody gets to see", async () => {
+    const node = testNode();
+    const { reference, id } = await registry.pushRunnable("private/secret:1");
+    pulled.push(reference);
+    const manifest = secret() + pod("app", reference, "  imagePullSecrets: [{name: regcred}]");
+    const exit = await node.runOnce([write(node, "pod.yaml", manifest)]);
+    expect({ exitCode: exit.exitCode, stderr: exit.stderr }).toEqual({ exitCode: 0, stderr: expect.any(String) });
+    const [container] = await node.containers("app");
+    expect(container).toMatchObject({ State: "running", ImageID: id });
+    for (const text of [login.password, btoa(login.password), btoa(`${login.user}:${login.password}`)]) {
+      expect(exit.stderr + exit.stdout).not.toContain(text);
+    }
+  });
+
+  test("without credentials --runonce fails and says why", async () => {
+    const node = testNode();
+    const { reference } = await registry.pushRunnable("private/none:1");
+    const exit = await node.runOnce([write(node, "pod.yaml", pod("app", reference))]);
+    expect(exit.exitCode).toBe(1);
+    expect(exit.stdout + exit.stderr).toContain("no basic auth credentials");
+    expect(await node.containers("app")).toEqual([]);
+  });
+
+  test("images of a directory are there before the first pod, no registry needed", async () => {
+    const node = testNode();
+    const directory = join(node.directory, "images");
+    mkdirSync(directory);
+    const { archive } = buildPauseImage(process.arch === "arm64" ? "arm64" : "amd64");
+    writeFileSync(join(directory, "pause.tar.gz"), Bun.gzipSync(archive));
+    const manifest = pod("app", "kubelet-ts/pause:1").replace("IfNotPresent", "Never");
+    const exit = await node.runOnce([`--images-dir=${directory}`, write(node, "pod.yaml", manifest)]);
+    expect({ exitCode: exit.exitCode, stderr: exit.stderr }).toEqual({ exitCode: 0, stderr: expect.any(String) });
+    expect(exit.stderr).toContain("pause.tar.gz");
+  });
+
+  test("an image that comes into the registry later is fetched by itself", async () => {
+    const node = testNode();
+    writeFileSync(
+      join(node.rootDir, "config.json"),
+      JSON.stringify({ auths: { [registry.address]: { auth: btoa(`${login.user}:${login.password}`) } } }),
+    );
+    await node.start();
+    const image = `${registry.address}/private/later:1`;
+    pulled.push(image);
+    node.writeManifest("app.yaml", pod("app", image));
+    const waiting = await until("the back-off to be shown", async () => {
+      const [shown] = await node.pods();
+      const state = shown?.status.containerStatuses?.[0]?.state?.waiting;
+      return state?.reason === "ImagePullBackOff" ? state : undefined;
+    });
+    expect(waiting.message).toBe(`Back-off pulling image "${image}"`);
+    expect((await node.pods())[0]?.status.phase).toBe("Pending");
+    const { digest } = await registry.pushRunnable("private/later:1");
+    const imageID = `docker-pullable://${registry.address}/private/later@${digest}`;
+    await until("the pod to run that image", async () => {
+      const [shown] = await node.pods();
+      const [status] = shown?.status.containerStatuses ?? [];
+      return shown?.status.phase === "Running" && status?.image === image && status.imageID === imageID;
+    });
+  });
+});
