@@ -57,8 +57,17 @@ export interface BuiltPauseImage {
   archive: Uint8Array<ArrayBuffer>;
 }
 
-/** Builds the image out of nothing. Always the same bytes for an architecture. */
+/** Asked for with every sandbox, so built once. */
+const built = new Map<PauseArchitecture, BuiltPauseImage>();
+
+/** The image, built out of nothing. Always the same bytes for an architecture. */
 export function buildPauseImage(architecture: PauseArchitecture): BuiltPauseImage {
+  const image = built.get(architecture) ?? build(architecture);
+  built.set(architecture, image);
+  return image;
+}
+
+function build(architecture: PauseArchitecture): BuiltPauseImage {
   const layerTar = tarArchive([{ path: "pause", mode: 0o755, data: pauseExecutable(architecture) }]);
   const layerHex = sha256(layerTar);
   const layer = `sha256:${layerHex}`;
