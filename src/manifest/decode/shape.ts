@@ -67,7 +67,8 @@ export function objectShapeOf(schema: v.GenericSchema): ObjectShape {
 function readShape(schema: AnySchema): Shape {
   const metadata = schema.pipe?.find((action) => action.type === "metadata")?.metadata as ScalarMetadata | undefined;
   if (metadata) {
-    return { kind: "scalar", scalar: metadata.scalar, pointer: metadata.pointer ?? false, values: schema.options };
+    const values = schema.type === "picklist" ? schema.options : undefined;
+    return { kind: "scalar", scalar: metadata.scalar, pointer: metadata.pointer ?? false, values };
   }
   if (schema.type === "nullable" || schema.type === "optional") return shapeOf(schema.wrapped!);
   if (schema.type === "array") return { kind: "list", item: shapeOf(schema.item!) };

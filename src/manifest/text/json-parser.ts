@@ -2,6 +2,8 @@ import { type MapNode, type SourceNode, TextError } from "./source-node.ts";
 
 /** Go's limit. */
 const MAX_DEPTH = 10_000;
+/** As for YAML: hundreds of pods have no more. */
+const MAX_VALUES = 500_000;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const ESCAPES: Readonly<Record<string, string>> = {
   '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t",
@@ -20,6 +22,7 @@ class JsonParser {
   readonly #text: string;
   #position = 0;
   #depth = 0;
+  #values = 0;
 
   constructor(text: string) {
     this.#text = text;
@@ -52,6 +55,7 @@ class JsonParser {
 
   #value(): SourceNode {
     const offset = this.#position;
+    if (++this.#values > MAX_VALUES) throw new TextError(`the document has more than ${MAX_VALUES} values`, offset);
     switch (this.#text[offset]) {
       case "{":
         return this.#object();

@@ -39,6 +39,9 @@ interface Frame {
   first: boolean;
 }
 
+/** Tokens that are kept after they were read, so that they need not be dropped one by one. */
+const READ_AHEAD = 4096;
+
 const CORE_TAG = "tag:yaml.org,2002:";
 
 const is = (token: Token, ...types: TokenType[]) => types.includes(token.type);
@@ -84,14 +87,16 @@ export class YamlParser {
     }
     const root = this.#parseRoot(explicit);
     if (this.#peek().type === "document-end") this.#next++;
-    // What was read is not needed again; keeps splices and memory small in long streams.
-    this.#scanner.tokens.splice(0, this.#next);
-    this.#scanner.shiftKeys(this.#next);
-    this.#next = 0;
+    this.#scanner.resetCount();
     return { root, start: first.start };
   }
 
   #peek(): Token {
+    if (this.#next > READ_AHEAD) {
+      // What was read is not needed again, but for the end of the last one.
+      this.#scanner.dropTokens(this.#next - 1);
+      this.#next = 1;
+    }
     const { tokens } = this.#scanner;
     // A token is certain only when no key can be inserted before it any more.
     while (this.#next >= tokens.length || this.#scanner.mayInsertAt(this.#next)) this.#scanner.fetchToken();

@@ -54,8 +54,8 @@ interface SimpleKey {
 const MAX_SIMPLE_KEY_LENGTH = 1024;
 /** go-yaml's limit for open flow collections and for indentation levels. */
 const MAX_DEPTH = 10_000;
-/** No pod has more; bounds the memory that a hostile text can take. */
-const MAX_TOKENS = 2_000_000;
+/** Hundreds of pods have no more; bounds the memory that a hostile document can take. */
+const MAX_TOKENS = 500_000;
 
 /** Characters that cannot begin a plain scalar. */
 const INDICATORS = new Set([..."-?:,[]{}#&*!|>'\"%@`"].map((character) => character.charCodeAt(0)));
@@ -79,6 +79,7 @@ export class YamlScanner {
   indent = -1;
   flowLevel = 0;
   simpleKeyAllowed = true;
+  #tokenCount = 0;
   readonly #indents: number[] = [];
   /** One for each open flow collection, and one for the block context. */
   readonly #simpleKeys: SimpleKey[] = [noKey()];
@@ -120,7 +121,7 @@ export class YamlScanner {
   }
 
   push(type: TokenType, start: number, value = "", handle = "", plain = false): void {
-    if (this.tokens.length >= MAX_TOKENS) this.fail(`the text has more than ${MAX_TOKENS} tokens`);
+    if (++this.#tokenCount > MAX_TOKENS) this.fail(`the document has more than ${MAX_TOKENS} words and signs`);
     this.tokens.push({ type, start, end: this.position, value, handle, plain });
   }
 
@@ -200,8 +201,14 @@ export class YamlScanner {
     this.#possibleKeys.delete(key.tokenIndex);
   }
 
-  /** The first `count` tokens were dropped. */
-  shiftKeys(count: number): void {
+  /** A new document begins: the limit on its size counts from here. */
+  resetCount(): void {
+    this.#tokenCount = 0;
+  }
+
+  /** Forgets the first `count` tokens. */
+  dropTokens(count: number): void {
+    this.tokens.splice(0, count);
     this.#possibleKeys.clear();
     for (const key of this.#simpleKeys) {
       key.tokenIndex -= count;
