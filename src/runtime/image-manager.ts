@@ -9,7 +9,7 @@ import type { Logger } from "../model/logger.ts";
 import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
 import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../plan/back-off.ts";
 import type { ImageCredentials } from "./image-credentials.ts";
-import { ImageError, type RegistryProblem, registryProblem } from "./image-error.ts";
+import { ImageError, type RegistryProblem, registryHint, registryProblem } from "./image-error.ts";
 import { type ImageInfo, toImageInfo } from "./image-info.ts";
 import { applyDefaultTag, parseImageReference } from "./image-reference.ts";
 import { ImageStatusCache } from "./image-status-cache.ts";
@@ -166,6 +166,9 @@ export class ImageManager {
       if (isEngineGone(cause)) throw cause;
       const failure = toPullFailure(image, cause);
       record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${failure.detail}`);
+      // Once per series of failures: the events repeat, the advice need not.
+      const hint = registryHint(failure.problem);
+      if (!entry && hint !== "") this.#options.logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
       this.#raiseBackOff(key);
       const retryAfterMs = SHOW_FAILURE_MS;
       const { reason, message, problem } = failure;

@@ -25,9 +25,10 @@ let images: Set<string>;
 /** What a pull answers. */
 let pull: FakeRoute;
 let stop: AbortController;
+let logger: RecordingLogger;
 
 function start(options: Partial<ImageManagerOptions> = {}): void {
-  const logger = new RecordingLogger();
+  logger = new RecordingLogger();
   const record = (_: unknown, { type, reason, message, fieldPath }: PodEvent) => {
     events.push(`${type} ${reason} ${message} (${fieldPath})`);
   };
@@ -188,6 +189,15 @@ describe("back-off", () => {
       `Normal BackOff Back-off pulling image "${REF}" (spec.containers{app})`,
       "Warning Failed Error: ImagePullBackOff (spec.containers{app})",
     ]);
+  });
+
+  test("what to do about it is said once", async () => {
+    refuse(NOT_FOUND);
+    await failure(ensure("Always"));
+    await clock.advance(10_000);
+    await failure(ensure("Always"));
+    const warnings = logger.lines.filter((line) => line.startsWith("warn"));
+    expect(warnings).toEqual([`warn Image "${REF}" cannot be pulled: check the name and the tag`]);
   });
 
   test("another pod is not held up by it", async () => {
