@@ -51,8 +51,11 @@ const TICK_MS = 200;
 /** Each exec keeps a runc busy; more at a time only get in each other's way. */
 const MAX_EXEC_ATTEMPTS = 32;
 const MAX_NETWORK_ATTEMPTS = 128;
-/** A change is saved at once, those that follow it together. */
-const SAVE_PAUSE_MS = 1000;
+/**
+ * A change is saved at once, before anybody can see it, so that a kill at any instant loses nothing; in a burst those
+ * that follow are saved together.
+ */
+const SAVE_PAUSE_MS = 20;
 /** A container we knew before the restart and have not seen after so long is gone. */
 const FORGET_STORED_MS = 10 * 60_000;
 
