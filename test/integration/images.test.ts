@@ -197,7 +197,12 @@ describeWithEngine("images from a registry", () => {
         const reference = image.reference.replace(registry.address, network.address);
         const manager = managerWith();
         const pods: Pod[] = Array.from({ length: 20 }, (_, index) => aPod({}, { uid: `crowd${index}` }));
-        const seen = await Promise.all(pods.map((pod) => ensure(reference, "Always", { manager, pod })));
+        const { promise, resolve } = Promise.withResolvers<void>();
+        network.gate = promise;
+        const waiting = pods.map((pod) => ensure(reference, "Always", { manager, pod }));
+        await until("all of them to wait", () => events.length === pods.length);
+        resolve();
+        const seen = await Promise.all(waiting);
         expect(new Set(seen.map(({ id }) => id))).toEqual(new Set([image.id]));
         expect(
           network.requests.filter((request) => request.startsWith("HEAD /v2/oracle/crowd/manifests/")),

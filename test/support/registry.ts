@@ -191,6 +191,8 @@ export class BadNetwork {
   /** `METHOD /path` of every request. */
   readonly requests: string[] = [];
   layers: "pass" | "cut" | "stall" = "pass";
+  /** Nothing is answered before this. */
+  gate: Promise<void> = Promise.resolve();
   /** Layers that were begun and not ended. */
   spoilt = 0;
   readonly #upstream: string;
@@ -216,6 +218,7 @@ export class BadNetwork {
 
   async #forward(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     this.requests.push(`${request.method} ${request.url}`);
+    await this.gate;
     const accept = request.headers.accept;
     const answer = await fetch(`http://${this.#upstream}${request.url}`, {
       method: request.method ?? "GET",
