@@ -1,0 +1,157 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import type { Summary } from "../../src/api/stats-summary.ts";
+import { CgroupReader } from "../../src/stats/cgroup-reader.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+/** Burns half a CPU, holds 100 MB of memory and has written 50 MB to its own layer and 20 MB to a volume. */
+const BUSY = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "busy" },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    volumes: [
+      { name: "held", emptyDir: { medium: "Memory" } },
+      { name: "data", emptyDir: {} },
+    ],
+    containers: [
+      {
+        name: "app",
+        image: "busybox:test",
+        command: [
+          "sh",
+          "-c",
+          "dd if=/dev/zero of=/held/x bs=1M count=100; dd if=/dev/zero of=/layer bs=1M count=50; dd if=/dev/zero of=/data/x bs=1M count=20; sync; echo ready; while :; do :; done",
+        ],
+        resources: { limits: { cpu: "500m", memory: "300Mi" } },
+        volumeMounts: [
+          { name: "held", mountPath: "/held" },
+          { name: "data", mountPath: "/data" },
+        ],
+      },
+      { name: "idle", image: "busybox:test", command: ["sleep", "3600"] },
+    ],
+  },
+};
+
+const MB = 2 ** 20;
+
+const summaryOf = async (node: TestNode) =>
+  (await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/stats/summary`)).json()) as Summary;
+
+const within = (value: number | undefined, wanted: number, share: number) => {
+  expect(value).toBeGreaterThanOrEqual(wanted * (1 - share));
+  expect(value).toBeLessThanOrEqual(wanted * (1 + share));
+};
+
+describeWithEngine("statistics of real containers", () => {
+  test("agree with the kernel's files and with what was written", async () => {
+    const node = testNode();
+    node.writeManifest("busy.json", BUSY);
+    await node.start(["--volume-stats-agg-period=1s"]);
+    const app = await node.runningContainer("app");
+    await node.until("the container to have written", async () => (await node.logs(app.Id)).includes("ready"));
+    const { State } = (await node.docker.inspectContainerRaw(app.Id)) as { State: { Pid: number } };
+    const reader = new CgroupReader();
+    const cgroup = reader.open(reader.ofProcess(State.Pid)!);
+    const fromKernel = () => ({
+      atMs: performance.now(),
+      ...cgroup.read("all", { hasQuota: true, isContainer: true })!,
+    });
+    const before = fromKernel();
+    await summaryOf(node);
+    // The window of a rate, and a look at the disks.
+    await Bun.sleep(12_000);
+    const summary = await node.until("disk usage", async () => {
+      const seen = await summaryOf(node);
+      return seen.pods[0]?.containers?.[0]?.rootfs && seen.pods[0].volume?.length === 2 && seen;
+    });
+    const kernel = fromKernel();
+
+    const [pod] = summary.pods;
+    const container = pod!.containers!.find(({ name }) => name === "app")!;
+    // On a machine with little to spare it gets less than the half it is allowed.
+    const seconds = (kernel.atMs - before.atMs) / 1000;
+    const nanoCores = (kernel.cpu.usageNanoseconds - before.cpu.usageNanoseconds) / seconds;
+    within(container.cpu!.usageNanoCores, nanoCores, 0.05);
+    expect(container.cpu!.usageNanoCores).toBeLessThan(5.25e8);
+    within(container.cpu!.usageCoreNanoSeconds, kernel.cpu.usageNanoseconds, 0.1);
+    within(container.memory!.usageBytes, kernel.memory.usageBytes, 0.02);
+    // tmpfs is no file that could be given back: it stays in the working set.
+    expect(container.memory!.workingSetBytes).toBeGreaterThan(100 * MB);
+    expect(container.memory!.workingSetBytes).toBeLessThan(115 * MB);
+    within(container.memory!.availableBytes! + container.memory!.workingSetBytes!, 300 * MB, 0);
+    within(container.rootfs!.usedBytes, 50 * MB, 0.01);
+    const volume = (name: string) => pod!.volume!.find((candidate) => candidate.name === name)!;
+    within(volume("data").usedBytes, 20 * MB, 0.01);
+    within(volume("held").usedBytes, 100 * MB, 0.01);
+    expect(container.logs!.usedBytes).toBeGreaterThan(0);
+    within(pod!["ephemeral-storage"]!.usedBytes, 70 * MB, 0.02);
+    expect(pod!.cpu!.usageCoreNanoSeconds).toBeGreaterThan(container.cpu!.usageCoreNanoSeconds!);
+    expect(pod!.process_stats!.process_count).toBe(2);
+
+    const metrics = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics/cadvisor`)).text();
+    const sample = (name: string, labels: string) =>
+      Number(
+        metrics
+          .split("\n")
+          .find((line) => line.startsWith(`${name}{${labels}`))
+          ?.split("} ")[1]
+          ?.split(" ")[0],
+      );
+    within(sample("container_memory_usage_bytes", 'container="app"'), kernel.memory.usageBytes, 0.02);
+    expect(sample("container_cpu_cfs_throttled_periods_total", 'container="app"')).toBeGreaterThan(50);
+    expect(sample("container_spec_cpu_quota", 'container="app"')).toBe(50_000);
+    expect(sample("container_network_receive_bytes_total", 'container="POD"')).toBeGreaterThanOrEqual(0);
+  });
+
+  test("a container that dies is left out at once, its successor is there", async () => {
+    const node = testNode();
+    const sleeper = {
+      ...BUSY,
+      metadata: { name: "mortal" },
+      spec: { ...BUSY.spec, volumes: [], containers: [BUSY.spec.containers[1]] },
+    };
+    node.writeManifest("mortal.json", sleeper);
+    await node.start();
+    const first = await node.runningContainer("idle");
+    const idsIn = async () => {
+      const text = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics/cadvisor`)).text();
+      return [...text.matchAll(/^container_memory_rss\{container="idle",id="[^"]*([0-9a-f]{64})/gm)].map(
+        ([, id]) => id!,
+      );
+    };
+    await node.until("its metrics", async () => (await idsIn()).includes(first.Id));
+    await node.docker.killContainer(first.Id, "SIGKILL");
+    const second = await node.until("a successor", async () => {
+      const now = await node.runningContainer("idle");
+      return now.Id !== first.Id && now;
+    });
+    await node.until("its successor's metrics", async () => {
+      const ids = await idsIn();
+      return ids.length === 1 && ids[0] === second.Id;
+    });
+  });
+
+  test("what nobody asks for is not kept open", async () => {
+    const node = testNode();
+    node.writeManifest("busy.json", {
+      ...BUSY,
+      spec: { ...BUSY.spec, volumes: [], containers: [BUSY.spec.containers[1]] },
+    });
+    const kubelet = await node.start();
+    await node.runningContainer("idle");
+    const kept = () =>
+      readLinks(join("/proc", String(kubelet.pid), "fd")).filter((target) => target.includes("/cgroup/")).length;
+    expect(kept()).toBe(0);
+    await summaryOf(node);
+    expect(kept()).toBeGreaterThan(0);
+  });
+});
+
+function readLinks(directory: string): string[] {
+  const found = Bun.spawnSync(["find", directory, "-type", "l", "-printf", "%l\\n"]);
+  return found.stdout.toString().split("\n");
+}
