@@ -6,7 +6,7 @@ import { PodCgroups, runSystemctl } from "../host/pod-cgroups.ts";
 import { StateFile } from "../host/state-file.ts";
 import { Completions } from "../kubelet/completions.ts";
 import { ConcurrencyLimit } from "../kubelet/concurrency-limit.ts";
-import { Kubelet } from "../kubelet/kubelet.ts";
+import { Kubelet, type Rejection } from "../kubelet/kubelet.ts";
 import { PodCgroupManager } from "../kubelet/pod-cgroup-manager.ts";
 import { PodLifecycle } from "../kubelet/pod-lifecycle.ts";
 import type { Completion } from "../kubelet/pod-worker.ts";
@@ -21,6 +21,7 @@ import type { EventRecorder } from "../model/pod-event.ts";
 import type { ContainerExec, StoredProbeResults } from "../model/prober.ts";
 import { NodeAdmission } from "../plan/admission.ts";
 import { conflictOverPorts } from "../plan/host-ports.ts";
+import { computeNodeAllocatable } from "../plan/node-allocatable.ts";
 import { HostProber } from "../probes/host-prober.ts";
 import { runLifecycleHook } from "../probes/lifecycle-hook.ts";
 import { CredentialProviders } from "../runtime/credential-provider.ts";
@@ -84,7 +85,6 @@ export interface AssembledKubelet {
 
 /** As many creates and starts as keep an engine busy; more only make each of them slower. */
 const ENGINE_WIDTH = 8;
-const RELIST_PERIOD_MS = 60_000;
 const LOG_TAIL_LINES = 80;
 
 /** The one place where parts meet. Touches the disk (root directory, state files), not yet the engine. */
@@ -96,6 +96,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const owner: Owner = { nodeName, rootHash: computeRootHash(options.rootDir) };
   const client = new DockerClient(DockerClient.endpointFrom(options.dockerEndpoint || undefined, input.environment), {
     schedule: (ms, callback) => clock.schedule(ms, callback),
+    timeoutMs: options.runtimeRequestTimeoutMs,
   });
   const metrics = new CountedWork(nodeName, clock);
   let engineInfo: EngineInfo | undefined;
@@ -134,6 +135,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
+  const allocatable = computeNodeAllocatable(node, options);
   const volumeEngine = new DockerVolumeEngine({
     client,
     images,
@@ -143,6 +145,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const volumes = new VolumeManager({
     rootDir: options.rootDir,
     node,
+    allocatable: { ...allocatable, ephemeralStorageBytes: 0 },
     clock,
     logger,
     engine: volumeEngine,
@@ -161,9 +164,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const admission = new NodeAdmission({
     name: nodeName,
     labels: { "kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", ...options.nodeLabels },
-    maxPods: options.maxPods,
-    cpuMillis: node.cpuCount * 1000,
-    memoryBytes: node.memoryBytes,
+    maxPods: options.podsPerCore > 0 ? Math.min(options.maxPods, options.podsPerCore * node.cpuCount) : options.maxPods,
+    ...allocatable,
   });
   const imageNames = new Map<string, ImageNames>();
   const trouble = (message: string) => logger.warn(message);
@@ -178,6 +180,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     options,
     owner,
     node: () => node,
+    allocatable: { ...allocatable, ephemeralStorageBytes: 0 },
     engine,
     pods: new DockerPods({ client, owner, clock, random: Math.random, onOperation: metrics.countOperation }),
     images,
@@ -271,15 +274,20 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       const [digest] = image?.repoDigests ?? [];
       imageNames.set(imageId, { ...(tag && { tag }), ...(digest && { digest }) });
     },
-    toWanted: (desired, objects) => {
-      const refusal = findPodRefusal({ pod: desired.pod, engine: engine(), settings: options });
-      if (refusal) throw new Error(refusal.message);
-      return toWantedPod(desired, objects as DesiredState, options, node);
+    toWanted: (desired, objects) => toWantedPod(desired, objects as DesiredState, options, node),
+    admit: (pods, running) => {
+      const refusals = new Map<string, Rejection>();
+      for (const { pod } of pods) {
+        const refusal = findPodRefusal({ pod, engine: engine(), settings: options });
+        if (refusal) refusals.set(pod.metadata.uid ?? "", refusal);
+      }
+      // What cannot run here takes no resources from what can.
+      const others = pods.filter(({ pod }) => !refusals.has(pod.metadata.uid ?? ""));
+      return new Map([...admission.admit(others, running), ...refusals]);
     },
-    admit: (pods, running) => admission.admit(pods, running),
     conflict: conflictOverPorts,
     completions: new Completions(stateFile<Record<string, Completion>>("completions")),
-    relistPeriodMs: RELIST_PERIOD_MS,
+    relistPeriodMs: options.syncFrequencyMs,
     onRelist: metrics.countRelist,
   });
   metrics.watch(kubelet);

@@ -13,6 +13,7 @@ import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
+import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { remainingGraceSeconds } from "../plan/grace-period.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
@@ -86,6 +87,8 @@ export interface PodLifecycleDeps {
   options: KubeletOptions;
   owner: Owner;
   node: () => NodeInfo;
+  /** What `resourceFieldRef` says where a container has no limit. */
+  allocatable: NodeAllocatable;
   engine: () => EngineInfo;
   pods: DockerPods;
   images: PodImages;
@@ -321,6 +324,7 @@ export class PodLifecycle implements PodServices {
       podIps,
       hostIp: node.ip,
       node,
+      allocatable: this.#deps.allocatable,
       readEnvFile: (volumeName, path) => volumes.readEnvFile(pod, volumeName, path),
     });
     if (resolved.missing) throw new PodStepError(resolved.missing.reason, resolved.missing.message);

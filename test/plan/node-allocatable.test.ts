@@ -1,0 +1,26 @@
+import { expect, test } from "bun:test";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { computeNodeAllocatable } from "../../src/plan/node-allocatable.ts";
+
+const NODE = { cpuCount: 2, memoryBytes: 25_276_502_016 };
+const MI = 1024 * 1024;
+
+test.each([
+  { when: "nothing reserved: the recorded kubelet's figures", options: {}, cpu: 2000, memory: 25_171_644_416 },
+  {
+    when: "both reservations count",
+    options: { systemReserved: { cpu: "250m", memory: "100Mi" }, kubeReserved: { cpu: "250m", memory: "28Mi" } },
+    cpu: 1500,
+    memory: 25_171_644_416 - 128 * MI,
+  },
+  { when: "no threshold", options: { evictionHard: [] }, cpu: 2000, memory: NODE.memoryBytes },
+  {
+    when: "a threshold in per cent",
+    options: { evictionHard: [{ signal: "memory.available" as const, percentage: 10 }] },
+    cpu: 2000,
+    memory: NODE.memoryBytes - 2_527_650_201,
+  },
+])("$when", ({ options, cpu, memory }) => {
+  const allocatable = computeNodeAllocatable(NODE, { ...DEFAULT_KUBELET_OPTIONS, ...options });
+  expect(allocatable).toEqual({ cpuMillis: cpu, memoryBytes: memory });
+});
