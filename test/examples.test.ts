@@ -17,7 +17,8 @@ test.each(files)("examples/%s holds a pod, and nothing to complain about", (file
     source: "file",
     strictness: "strict",
   });
-  expect(findings).toEqual([]);
+  // What has no meaning on one node is only remarked; a manifest that shows everything may have some of that.
+  expect(findings.filter(({ code }) => code !== "ignored")).toEqual([]);
   expect(results.every((result) => result.ok)).toBe(true);
   expect(pods.length).toBeGreaterThan(0);
 });
