@@ -29,7 +29,7 @@ const unsupported = (field: string, why: string): PodRefusal => ({
 export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefusal | undefined {
   const { spec } = pod;
   const sysctl = findForbiddenSysctl(pod, settings.allowedUnsafeSysctls);
-  if (sysctl) return { reason: "SysctlForbidden", message: sysctl };
+  if (sysctl) return { reason: "SysctlForbidden", message: `Pod ${sysctl}` };
 
   if (spec.securityContext.supplementalGroupsPolicy === "Strict") {
     const why = "Strict: Docker always adds the groups of the image's /etc/group; only Merge is possible";
@@ -67,7 +67,7 @@ function findContainerRefusal(
   }
   const appArmor = computeAppArmorProfile(pod, container);
   if (appArmor && appArmor.type !== "Unconfined" && !hasSecurityOption(engine, "apparmor")) {
-    return { reason: "AppArmor", message: "Cannot enforce AppArmor: AppArmor is not enabled on the host" };
+    return { reason: "AppArmor", message: "Pod Cannot enforce AppArmor: AppArmor is not enabled on the host" };
   }
   if (container.volumeDevices?.length) {
     return unsupported(`${field}: volumeDevices`, "block volumes need a cluster; use a hostPath of type BlockDevice");

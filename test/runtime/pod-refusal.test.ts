@@ -28,7 +28,7 @@ test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
     "an unsafe sysctl",
     [sysctl("kernel.msgmax")],
     "SysctlForbidden",
-    /^forbidden sysctl: "kernel.msgmax" not whitelisted$/,
+    /^Pod forbidden sysctl: "kernel.msgmax" not whitelisted$/,
   ],
   [
     "a sysctl of the whole machine, whatever is allowed",
@@ -46,7 +46,7 @@ test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
     "a network sysctl in the host's network",
     [sysctl("net.ipv4.tcp_syncookies", { hostNetwork: true })],
     "SysctlForbidden",
-    /^forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host net enabled$/,
+    /^Pod forbidden sysctl: "net.ipv4.tcp_syncookies" not allowed with host net enabled$/,
   ],
   [
     "an IPC sysctl in the host's IPC",

@@ -129,7 +129,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   ...ofContainers("resources.claims", { level: "refused", note: "dynamic resource allocation needs an API server" }),
   ...ofContainers("resources.limits", {
     level: "partly",
-    note: "cpu, memory and ephemeral-storage; nothing hands out extended resources or limits huge pages",
+    note: "cpu, memory, ephemeral-storage, huge pages and nvidia.com/gpu; others only where the engine has CDI devices of that name",
     when: hasOtherResources,
   }),
   ...ofContainers("resizePolicy", {
@@ -172,5 +172,6 @@ function isWindows(os: unknown): boolean {
 }
 
 function hasOtherResources(limits: unknown): boolean {
-  return Object.keys(limits as object).some((name) => !["cpu", "memory", "ephemeral-storage"].includes(name));
+  const known = ["cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"];
+  return Object.keys(limits as object).some((name) => !known.includes(name) && !name.startsWith("hugepages-"));
 }
