@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,10 +8,37 @@ import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
 import { freePorts } from "./test-node.ts";
 import { until } from "./until.ts";
 
-/** Debian's package `docker-registry`. */
-const PROGRAM = "/usr/bin/docker-registry";
+const INSTALLED = "/usr/bin/docker-registry";
+/** Where Debian's package is unpacked when it is not installed; installing it would start a service. */
+const UNPACKED = join(import.meta.dir, "..", "..", "node_modules", ".cache", "docker-registry");
 
-export const hasRegistry = existsSync(PROGRAM);
+/** undefined: there is none, and none to be had. */
+const program = await findRegistry();
+
+async function findRegistry(): Promise<string | undefined> {
+  const unpacked = join(UNPACKED, INSTALLED);
+  const found = [INSTALLED, unpacked].find(existsSync);
+  if (found !== undefined) return found;
+  const scripts = join(import.meta.dir, "..", "..", "scripts", "apt.mjs");
+  const apt: {
+    isAptMachine(): boolean;
+    unpackPackages(packages: readonly string[], root: string): Promise<void>;
+  } = await import(scripts);
+  if (!apt.isAptMachine()) return undefined;
+  mkdirSync(UNPACKED, { recursive: true });
+  try {
+    await apt.unpackPackages(["docker-registry"], UNPACKED);
+  } catch (error) {
+    console.warn(`docker-registry is not to be had: ${(error as Error).message}`);
+    return undefined;
+  }
+  return existsSync(unpacked) ? unpacked : undefined;
+}
+
+/** Whether tests can have a registry. Where CI is set it is a failure to have none. */
+export const hasRegistry = program !== undefined;
+if (!hasRegistry && process.env.CI)
+  throw new Error("These tests need docker-registry: apt-get install docker-registry");
 
 export interface RegistryOptions {
   /** Address to listen on and to name images by. Default 127.0.0.1, which Docker trusts whatever it speaks. */
@@ -53,7 +80,7 @@ export class TestRegistry {
 
   /** Starts it again after `stop`, with what it held. */
   async start(): Promise<void> {
-    const child = Bun.spawn([PROGRAM, "serve", join(this.#directory, "config.yml")], {
+    const child = Bun.spawn([program ?? INSTALLED, "serve", join(this.#directory, "config.yml")], {
       stdin: "ignore",
       stdout: "ignore",
       stderr: Bun.file(join(this.#directory, "log")),
