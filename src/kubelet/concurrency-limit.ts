@@ -2,24 +2,42 @@
 export class ConcurrencyLimit {
   readonly #max: number;
   #running = 0;
-  readonly #waiting: (() => void)[] = [];
+  /** In the order of their coming. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Runs `work` when there is room. Never begins it once `signal` has aborted; rejects with the signal's reason then. */
+  /** Runs `work` when there is room. Rejects with the signal's reason when it aborts before that; `work` never begins then. */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
     // Whoever leaves hands its place on, so a newcomer cannot overtake.
     if (this.#running < this.#max) this.#running++;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else await this.#turn(signal);
     try {
-      signal.throwIfAborted();
       return await work();
     } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#running--;
+      const [next] = this.#waiting;
+      if (next) {
+        this.#waiting.delete(next);
+        next();
+      } else this.#running--;
     }
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const begin = (): void => {
+      signal.removeEventListener("abort", giveUp);
+      resolve();
+    };
+    const giveUp = (): void => {
+      this.#waiting.delete(begin);
+      reject(signal.reason);
+    };
+    this.#waiting.add(begin);
+    signal.addEventListener("abort", giveUp, { once: true });
+    return promise;
   }
 }

@@ -27,21 +27,29 @@ test("lets so many run and the rest follow in order", async () => {
   expect(begun).toEqual([0, 1, 2, 3]);
 });
 
-test("work that failed makes room, work that was aborted while it waited never begins", async () => {
+test("work that failed makes room", async () => {
+  const limit = new ConcurrencyLimit(1);
+  const failed = limit.run(never, () => Promise.reject("failed")).catch((error: unknown) => error);
+  expect(await failed).toBe("failed");
+  expect(await limit.run(never, async () => "room")).toBe("room");
+});
+
+test("work that is aborted while it waits ends at once, never begins and takes nobody's turn", async () => {
   const limit = new ConcurrencyLimit(1);
   const stop = new AbortController();
   const first = Promise.withResolvers<void>();
-  const failing = limit.run(never, () => first.promise).catch((error: unknown) => error);
+  const running = limit.run(never, () => first.promise);
   let hasBegun = false;
-  const stopped = limit
-    .run(stop.signal, async () => {
-      hasBegun = true;
-    })
-    .catch((error: unknown) => error);
+  const begin = async () => {
+    hasBegun = true;
+  };
+  const stopped = limit.run(stop.signal, begin).catch((error: unknown) => error);
+  const later = limit.run(never, async () => "my turn");
   stop.abort("stopped");
-  first.reject("failed");
-  expect(await failing).toBe("failed");
   expect(await stopped).toBe("stopped");
+  first.resolve();
+  await running;
+  expect(await later).toBe("my turn");
+  expect(await limit.run(AbortSignal.abort("too late"), begin).catch((error: unknown) => error)).toBe("too late");
   expect(hasBegun).toBe(false);
-  expect(await limit.run(never, async () => "room")).toBe("room");
 });
