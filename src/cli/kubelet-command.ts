@@ -99,7 +99,7 @@ async function runForEver(
   }
   parts.kubelet.stop();
   parts.probes.stop();
-  await Promise.all([parts.feed.stop(), servers?.stop()]);
+  await Promise.all([parts.feed.stop(), servers.stop()]);
   logger.info("Stopped; pods go on running");
   return EXIT.done;
 }
@@ -109,8 +109,7 @@ function startAllServers(
   options: KubeletOptions,
   clock: SystemClock,
   logger: Logger,
-): RunningServers | undefined {
-  if (!options.enableServer) return undefined;
+): RunningServers {
   const view = toKubeletView({
     nodeName: parts.nodeName,
     kubelet: parts.kubelet,

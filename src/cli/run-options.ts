@@ -179,6 +179,7 @@ function derive(options: KubeletOptions, origins: Record<string, string>): void 
     options.readOnlyAddress = options.address;
     origins.readOnlyAddress = origins.address!;
   }
+  if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });
   if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
   options.hostnameOverride = options.hostnameOverride.trim().toLowerCase();
   if (options.mergeDefaultEvictionSettings && origins.evictionHard !== UNSET) {

@@ -1,0 +1,254 @@
+import { expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+/** Starts one pod by `--runonce` with these flags; gives what Docker says of its container and sandbox. */
+async function startOne(
+  flags: readonly string[],
+  container: Record<string, unknown> = {},
+  spec: Record<string, unknown> = {},
+) {
+  const node = testNode();
+  const manifest = node.writeManifest("p.json", sleeper("p", container, spec));
+  const exit = await node.runOnce([...flags, manifest]);
+  const inspect = async (id: string | undefined) =>
+    (id ? await node.docker.inspectContainerRaw(id) : undefined) as Inspect | undefined;
+  return {
+    node,
+    exit,
+    app: await inspect((await node.containers("app"))[0]?.Id),
+    sandbox: await inspect((await node.sandboxes())[0]?.Id),
+  };
+}
+
+interface Inspect {
+  Name: string;
+  Image: string;
+  ResolvConfPath: string;
+  Config: { Image: string; Env: string[]; Labels: Record<string, string> };
+  HostConfig: {
+    CgroupParent: string;
+    CpuQuota: number;
+    CpuPeriod: number;
+    MemorySwap: number;
+    PidsLimit: number | null;
+    SecurityOpt: string[] | null;
+    Sysctls: Record<string, string> | null;
+    LogConfig: { Type: string; Config: Record<string, string> };
+  };
+}
+
+const output = ({ exit: { stdout, stderr } }: { exit: { stdout: string; stderr: string } }) => stdout + stderr;
+const limited = { resources: { limits: { cpu: "500m", memory: "64Mi" } } };
+
+describeWithEngine("what flags do to containers", () => {
+  test("--container-log-max-size, --container-log-max-files (M23)", async () => {
+    const { app } = await startOne(["--container-log-max-size=1Mi", "--container-log-max-files=3"]);
+    expect(app?.HostConfig.LogConfig).toEqual({
+      Type: "json-file",
+      Config: { "max-file": "3", "max-size": "1048576" },
+    });
+  });
+
+  test("--pod-logs-dir, --containers-logs-dir", async () => {
+    const { node, app } = await startOne([]);
+    const id = app?.Config.Labels["io.kubernetes.pod.uid"];
+    expect(existsSync(join(node.directory, `log-pods/default_p-${node.name}_${id}/app/0.log`))).toBe(true);
+  });
+
+  test("--pod-max-pids (M15)", async () => {
+    const { app } = await startOne(["--pod-max-pids=77"]);
+    expect(app?.HostConfig.PidsLimit).toBe(77);
+  });
+
+  test("--seccomp-default=false gives upstream's way", async () => {
+    expect((await startOne(["--seccomp-default=false"])).app?.HostConfig.SecurityOpt).toEqual(["seccomp=unconfined"]);
+    expect((await startOne([])).app?.HostConfig.SecurityOpt ?? []).toEqual([]);
+  });
+
+  test("--cgroup-root and --cgroups-per-qos", async () => {
+    const { app } = await startOne(["--cgroup-root=/kubelet-ts-test"]);
+    expect(app?.HostConfig.CgroupParent).toMatch(/^\/kubelet-ts-test\/kubepods\/besteffort\/pod/);
+    expect((await startOne(["--cgroups-per-qos=false"])).app?.HostConfig.CgroupParent).not.toContain("kubepods");
+  });
+
+  test("--cpu-cfs-quota, --cpu-cfs-quota-period", async () => {
+    expect((await startOne([], limited)).app?.HostConfig).toMatchObject({ CpuQuota: 50_000, CpuPeriod: 100_000 });
+    expect((await startOne(["--cpu-cfs-quota=false"], limited)).app?.HostConfig.CpuQuota).toBeLessThanOrEqual(0);
+    expect((await startOne(["--cpu-cfs-quota-period=10ms"], limited)).app?.HostConfig).toMatchObject({
+      CpuQuota: 5_000,
+      CpuPeriod: 10_000,
+    });
+  });
+
+  test("--pod-infra-container-image (S037)", async () => {
+    const { app, sandbox } = await startOne(["--pod-infra-container-image=busybox:test"]);
+    expect(sandbox?.Image).toBe(app!.Image);
+  });
+
+  test("--cluster-dns, --cluster-domain, --resolv-conf", async () => {
+    const node = testNode();
+    const base = join(node.directory, "resolv.conf");
+    writeFileSync(base, "nameserver 192.0.2.53\nsearch example.com\n");
+    const manifest = node.writeManifest("p.json", sleeper("p"));
+    const flags = ["--cluster-dns=192.0.2.10", "--cluster-domain=edge.test", `--resolv-conf=${base}`];
+    expect((await node.runOnce([...flags, manifest])).exitCode).toBe(0);
+    const [container] = await node.containers("app");
+    const { ResolvConfPath } = (await node.docker.inspectContainerRaw(container!.Id)) as unknown as Inspect;
+    const text = readFileSync(ResolvConfPath, "utf8");
+    expect(text).toContain("nameserver 192.0.2.10");
+    expect(text).toContain("search default.svc.edge.test svc.edge.test edge.test example.com");
+    expect(text).not.toContain("192.0.2.53");
+  });
+
+  test("--hostname-override and --node-ip (S032 S052) reach the pod", async () => {
+    const env = [
+      { name: "NODE", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } },
+      { name: "HOST", valueFrom: { fieldRef: { fieldPath: "status.hostIP" } } },
+    ];
+    const { node, app } = await startOne(["--node-ip=192.0.2.7"], { env });
+    expect(app?.Config.Env).toEqual(expect.arrayContaining([`NODE=${node.name}`, "HOST=192.0.2.7"]));
+    expect(app?.Name).toContain(`_p-${node.name}_`);
+  });
+
+  test("--allowed-unsafe-sysctls (S051)", async () => {
+    const spec = { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1024" }] } };
+    const refused = await startOne(["--timeout=20s"], {}, spec);
+    expect(refused.exit.exitCode).not.toBe(0);
+    expect(output(refused)).toContain("net.core.somaxconn");
+    const allowed = await startOne(["--allowed-unsafe-sysctls=net.core.*"], {}, spec);
+    expect(allowed.sandbox?.HostConfig.Sysctls).toEqual({ "net.core.somaxconn": "1024" });
+  });
+
+  test("--allow-privileged (S023): without it such a pod is refused", async () => {
+    const refused = await startOne([], { securityContext: { privileged: true } });
+    expect(refused.exit.exitCode).toBe(2);
+    expect(output(refused)).toContain("privileged containers are not allowed");
+    expect(refused.app).toBeUndefined();
+  });
+
+  test("--node-labels (S054): a nodeSelector that asks for one is met", async () => {
+    const spec = { nodeSelector: { disktype: "ssd" } };
+    expect((await startOne(["--node-labels=disktype=ssd"], {}, spec)).exit.exitCode).toBe(0);
+    const refused = await startOne(["--timeout=20s"], {}, spec);
+    expect(refused.exit.exitCode).toBe(1);
+    expect(output(refused)).toContain("NodeAffinity");
+  });
+
+  test("--validate: an unknown field is refused, warned of, ignored", async () => {
+    const strict = await startOne([], { livenesProbe: {} });
+    expect(strict.exit.exitCode).toBe(2);
+    expect(output(strict)).toContain("livenessProbe");
+    const warned = await startOne(["--validate=warn"], { livenesProbe: {} });
+    expect(warned.exit.exitCode).toBe(0);
+    expect(output(warned)).toContain("livenesProbe");
+    const ignored = await startOne(["--validate=ignore"], { livenesProbe: {} });
+    expect(ignored.exit.exitCode).toBe(0);
+    expect(output(ignored)).not.toContain("livenesProbe");
+  });
+
+  test("--output=json, --timeout (S003)", async () => {
+    const node = testNode();
+    const manifest = node.writeManifest("p.json", sleeper("p", { readinessProbe: { exec: { command: ["false"] } } }));
+    const { stdout } = await node.runOnce(["-o", "json", manifest]);
+    expect(JSON.parse(stdout).pods[0]).toMatchObject({ name: `p-${node.name}`, namespace: "default" });
+    const slow = node.writeManifest("q.json", sleeper("q", { image: "192.0.2.1/never:1" }));
+    expect((await node.runOnce(["--timeout=2s", slow])).exitCode).toBe(1);
+  });
+});
+
+const fetchText = async (port: number, path: string) => await (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+const isClosed = (port: number) =>
+  fetch(`http://127.0.0.1:${port}/`).then(
+    () => false,
+    () => true,
+  );
+const withEnv = (node: TestNode) =>
+  node.writeManifest("p.json", sleeper("p", { env: [{ name: "TOKEN", value: "s3cret-literal" }] }));
+
+describeWithEngine("what flags do to the program", () => {
+  test("--read-only-full (U26): environment values are hidden unless it is set", async () => {
+    const node = testNode();
+    withEnv(node);
+    const hidden = await node.start();
+    await node.until("the pod", async () => (await node.pods()).length === 1);
+    expect(await fetchText(node.readOnlyPort, "/pods")).not.toContain("s3cret-literal");
+    await hidden.stop();
+    await node.start(["--read-only-full"]);
+    await node.until("the value", async () => (await fetchText(node.readOnlyPort, "/pods")).includes("s3cret-literal"));
+  });
+
+  test("--read-only-port=0, --cadvisor-port=0 are off; --enable-server=false leaves /healthz (S022 S025 S029)", async () => {
+    const node = testNode();
+    const first = await node.start(["--read-only-port=0", "--cadvisor-port=0"]);
+    expect(await isClosed(node.readOnlyPort)).toBe(true);
+    expect(await isClosed(node.cadvisorPort)).toBe(true);
+    await first.stop();
+    await node.start(["--enable-server=false"]);
+    expect(await isClosed(node.readOnlyPort)).toBe(true);
+    expect(await fetchText(node.healthzPort, "/healthz")).toBe("ok");
+  });
+
+  test("--v, --log-format, --log-dir, --logtostderr (S033 S034 S040)", async () => {
+    const node = testNode();
+    const logDir = join(node.directory, "logs");
+    node.writeManifest("p.json~", "x");
+    writeFileSync(join(node.manifestDir, "web.yaml.bak"), "x");
+    const loud = await node.start(["--v=2", "--log-format=json", `--log-dir=${logDir}`]);
+    await node.until("the debug line", () => loud.log.includes("is not looked at"));
+    for (const line of loud.log.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
+    await loud.stop();
+    expect(readFileSync(join(logDir, "kubelet-ts.log"), "utf8")).toContain("is not looked at");
+    const silent = await node.start([`--log-dir=${logDir}`, "--logtostderr=false"]);
+    expect((await silent.stop()).stderr).toBe("");
+  });
+
+  test("--config: its values are in /configz, with secrets masked (S045 S143 U27)", async () => {
+    const node = testNode();
+    const file = join(node.directory, "k.yaml");
+    writeFileSync(
+      file,
+      'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 7\nstaticPodURLHeader: {Authorization: ["Bearer s3cret"]}\nunknownField: 1\n',
+    );
+    const kubelet = await node.start([`--config=${file}`, "--manifest-url=http://me:s3cret@127.0.0.1:1/?key=s3cret"]);
+    const text = await fetchText(node.readOnlyPort, "/configz");
+    expect(JSON.parse(text).kubeletconfig).toMatchObject({ kind: "KubeletConfiguration", maxPods: 7 });
+    expect(text).not.toContain("s3cret");
+    await node.until("a failed request", () => kubelet.log.includes("nobody listens"));
+    expect(kubelet.log).toContain(`${file}:5:1: unknownField: no such field`);
+    expect(kubelet.log).not.toContain("s3cret");
+    expect(await fetchText(node.healthzPort, "/healthz?verbose")).toContain("nobody listens");
+  });
+
+  test("--config with a directory is the manifest directory of old kubelets (S026 S190)", async () => {
+    const node = testNode();
+    const old = join(node.directory, "old");
+    mkdirSync(old);
+    writeFileSync(join(old, "p.json"), JSON.stringify(sleeper("p")));
+    await node.start([`--config=${old}`]);
+    await node.runningContainer("app");
+  });
+
+  test("--file-check-frequency finds what no event tells (S027)", async () => {
+    const node = testNode();
+    const elsewhere = join(node.directory, "elsewhere.json");
+    writeFileSync(elsewhere, JSON.stringify(sleeper("p")));
+    // The edit happens in a directory nobody watches.
+    symlinkSync(elsewhere, join(node.manifestDir, "p.json"));
+    await node.start(["--file-check-frequency=1s"]);
+    const first = await node.runningContainer("app");
+    writeFileSync(elsewhere, JSON.stringify(sleeper("p", { env: [{ name: "A", value: "b" }] })));
+    await node.until("the edit", async () => (await node.runningContainer("app")).Id !== first.Id);
+  });
+
+  test("--root-dir: a second kubelet-ts on it is refused, beside it is not (S038)", async () => {
+    const node = testNode();
+    await node.start();
+    const second = await node.spawn([...node.flags()]).finished();
+    expect(second.exitCode).toBe(1);
+    expect(second.stderr).toContain("--root-dir");
+  });
+});
