@@ -56,7 +56,7 @@ test.each([
 
 test("an extended resource is accepted, and said to have no effect", () => {
   const text =
-    'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: "b:1", resources: {limits: {nvidia.com/gpu: 1}}}]\n';
+    'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: "b:1", resources: {limits: {example.com/dongle: 1}}}]\n';
   const { findings } = readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
   expect(findings.map(({ code, field }) => [code, field])).toEqual([
     ["ignored", "spec.containers[0].resources.limits"],
