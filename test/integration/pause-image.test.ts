@@ -107,7 +107,7 @@ describeWithEngine("the pause image on a real engine", () => {
   test("reaps the orphans of a shared process namespace", async () => {
     const { id, pid } = await startPause({ IpcMode: "shareable" });
     // Each sleep outlives its shell, is handed to process 1, and ends there.
-    const script = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 0.1 &); done; exec sleep 1000";
+    const script = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 1 &); done; exec sleep 1000";
     await start({
       Image: "busybox:test",
       Cmd: ["sh", "-c", script],
