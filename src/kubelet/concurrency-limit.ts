@@ -16,6 +16,8 @@ export class ConcurrencyLimit {
     if (this.#running < this.#max) this.#running++;
     else await this.#turn(signal);
     try {
+      // It may have aborted between being given the turn and taking it.
+      signal.throwIfAborted();
       return await work();
     } finally {
       const [next] = this.#waiting;
