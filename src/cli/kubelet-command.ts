@@ -23,6 +23,8 @@ import { versionLine } from "./version.ts";
 /** Exit codes of every command. */
 export const EXIT = { done: 0, failed: 1, badInput: 2 } as const;
 
+const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --pod-manifest-path or --manifest-url";
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Pauses between two tries to reach an engine that is not there yet. */
@@ -40,8 +42,11 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
     process.stdout.write(`${versionLine()}\n`);
     return EXIT.done;
   }
-  if (resolved.errors.length > 0) {
-    for (const message of resolved.errors) process.stderr.write(`kubelet-ts: ${message}\n`);
+  const places = [...resolved.positionals, ...options.podManifestPaths, ...options.manifestUrls];
+  // An empty wish would mean: remove every pod of this node. Nobody means that by typing nothing.
+  const errors = places.length > 0 ? resolved.errors : [...resolved.errors, NO_MANIFESTS];
+  if (errors.length > 0) {
+    for (const message of errors) process.stderr.write(`kubelet-ts: ${message}\n`);
     process.stderr.write("Try 'kubelet-ts --help'.\n");
     return EXIT.badInput;
   }
