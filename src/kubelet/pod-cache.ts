@@ -7,6 +7,13 @@ import { byNewest, isTerminated } from "../plan/container-history.ts";
 /** Events after which inspect says something new. The rest (exec_*, attach, top, kill, …) leaves the state as it was. */
 const TELLING_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pause", "unpause", "update", "restart"]);
 
+/**
+ * The engine's own verdict misses an OOM kill whose notice reached it after the end of the container, or was given to
+ * the sandbox alone (the bound that was hit is that of the pod). A SIGKILL so soon after such a notice is its doing.
+ */
+const OOM_NOTICE_MS = 2_000;
+const SIGKILLED = 137;
+
 export interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
@@ -32,6 +39,8 @@ export class PodCache {
   /** Looks under way; `again` = something happened meanwhile. */
   readonly #looking = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
   readonly #exitedAtMs = new Map<ContainerId, number>();
+  /** Last time the engine told that a container, or a sandbox, had no memory left. */
+  readonly #oomAtMs = new Map<ContainerId, number>();
 
   constructor(deps: PodCacheDeps) {
     this.#deps = deps;
@@ -81,6 +90,7 @@ export class PodCache {
     if (!TELLING_ACTIONS.has(event.action)) return;
     // Our own start was already looked at; its event says nothing new. A `die` in between has its own event.
     if (event.action === "start" && this.#entries.get(event.id)?.running && !this.#looking.has(event.id)) return;
+    if (event.action === "oom") return this.#noteOom(event.id);
     await this.observe(event.id);
   }
 
@@ -106,15 +116,35 @@ export class PodCache {
     return look.done;
   }
 
-  #put(id: ContainerId, observed: Observed | undefined): void {
+  async #noteOom(id: ContainerId): Promise<void> {
+    this.#oomAtMs.set(id, this.#deps.clock.monotonicMs());
+    const uid = this.#entries.get(id)?.observed.pod.uid;
+    await Promise.all([id, ...(this.#byPod.get(uid ?? "") ?? [])].map((each) => this.observe(each)));
+  }
+
+  #withOomVerdict(observed: Observed): Observed {
+    if (observed.kind !== "container" || observed.container.oomKilled || !isTerminated(observed.container)) {
+      return observed;
+    }
+    const { id, sandboxId, exitCode } = observed.container;
+    const exitedAtMs = this.#exitedAtMs.get(id) ?? 0;
+    const noticeAtMs = this.#oomAtMs.get(id) ?? this.#oomAtMs.get(sandboxId);
+    const isClose = noticeAtMs !== undefined && Math.abs(exitedAtMs - noticeAtMs) <= OOM_NOTICE_MS;
+    if (!isClose || exitCode !== SIGKILLED) return observed;
+    return { ...observed, container: { ...observed.container, oomKilled: true } };
+  }
+
+  #put(id: ContainerId, found: Observed | undefined): void {
+    if (!found) this.#oomAtMs.delete(id);
     const before = this.#entries.get(id);
-    const uid = observed?.pod.uid ?? before?.observed.pod.uid;
+    const uid = found?.pod.uid ?? before?.observed.pod.uid;
     if (uid === undefined) return;
+    if (found?.kind === "container") this.#noteExit(found.container, before);
+    const observed = found && this.#withOomVerdict(found);
     if (observed) {
       this.#entries.set(id, { observed, running: isUp(observed) });
       const ids = this.#byPod.get(uid) ?? new Set();
       this.#byPod.set(uid, ids.add(id));
-      if (observed.kind === "container") this.#noteExit(observed.container, before);
     } else {
       this.#entries.delete(id);
       this.#exitedAtMs.delete(id);

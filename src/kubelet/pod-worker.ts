@@ -69,6 +69,8 @@ export interface PodWorkerDeps {
 
 const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
+/** A failed pull is shown for so long; then the image manager is asked again, and says ImagePullBackOff [oracle B 33]. */
+const PULL_ERROR_SHOWN_MS = 2_000;
 
 /**
  * Keeps one pod as it should be. A pass looks at the cache, plans, and lets the actions begin; it never waits. What an
@@ -393,7 +395,7 @@ export class PodWorker {
           if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
           memory.startErrors.delete(name);
         } else {
-          memory.retryAtMs.set(name, this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? START_RETRY_MS));
+          memory.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
         }
         // Images have their own events.
         if (!step.reason.includes("Image")) this.#record("Warning", "Failed", `Error: ${step.message}`, name);
@@ -630,6 +632,11 @@ export class PodWorker {
 
 const findContainer = (pod: Pod, name: string): Container | undefined =>
   [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((container) => container.name === name);
+
+function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): number {
+  const isPullError = reason === "ErrImagePull" || reason === "RegistryUnavailable";
+  return isPullError ? Math.min(retryAfterMs, PULL_ERROR_SHOWN_MS) : retryAfterMs;
+}
 
 const toStepError = (error: unknown, reason: string): PodStepError =>
   error instanceof PodStepError

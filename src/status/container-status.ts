@@ -81,7 +81,6 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     const verdict = input.verdict?.containerId === newest.id ? input.verdict : undefined;
     started = (verdict ? verdict.started : !container.startupProbe) && !input.isPostStartPending;
     ready = started && (verdict ? verdict.ready : !container.readinessProbe) && (!input.isInit || input.isSidecar);
-    if (input.isInit && !input.isSidecar) started = false;
   } else if (newest && isTerminated(newest) && !waiting && (newest.startedAt || newest.sandboxId === input.sandboxId)) {
     if (newest.startedAt) {
       state = terminated(newest);
@@ -104,7 +103,8 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     image: (newest && input.imageNames.get(newest.imageId)?.tag) ?? container.image ?? "",
     imageID: newest ? toImageId(newest.imageId, input.imageNames.get(newest.imageId)?.digest) : "",
     ...(newest ? { containerID: `docker://${newest.id}` } : {}),
-    started,
+    // Nobody waits for a regular init container to have started, and so upstream does not say [oracle B 30, 32].
+    ...(!input.isInit || input.isSidecar ? { started } : {}),
   };
 }
 

@@ -388,15 +388,20 @@ describe("trouble", () => {
     expect(engine.running()).toContain("web-node1/app");
   });
 
-  test("a failing pull is told and tried again when it says so", async () => {
+  test("a failing pull is told, then its back-off, and it is tried again when that says so [oracle B 33]", async () => {
+    const waiting = () => statusOf("web")?.containerStatuses?.[0]?.state.waiting;
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
     engine.failures.set("pull app", { error, times: 1 });
     await started(named("web"));
-    expect(statusOf("web")).toMatchObject({
-      phase: "Pending",
-      containerStatuses: [{ state: { waiting: { reason: "ErrImagePull", message: "no such image" } } }],
-    });
-    await clock.advance(20_000);
+    expect(statusOf("web")?.phase).toBe("Pending");
+    expect(waiting()).toEqual({ reason: "ErrImagePull", message: "no such image" });
+    const backOff = new PodStepError("ImagePullBackOff", "Back-off pulling image", { retryAfterMs: 18_000 });
+    engine.failures.set("pull app", { error: backOff, times: 1 });
+    await clock.advance(3_000);
+    expect(waiting()).toEqual({ reason: "ImagePullBackOff", message: "Back-off pulling image" });
+    await clock.advance(16_000);
+    expect(statusOf("web")?.phase).toBe("Pending");
+    await clock.advance(2_000);
     expect(statusOf("web")?.phase).toBe("Running");
   });
 
@@ -427,6 +432,19 @@ describe("trouble", () => {
       state: { waiting: { reason: "CrashLoopBackOff" } },
       lastState: { terminated: { reason: "ContainerCannotRun", exitCode: 127 } },
     });
+  });
+
+  test.each([
+    { notice: "of the container, too late for the engine", of: "app", exitCode: 137, reason: "OOMKilled" },
+    { notice: "of its sandbox only", of: "POD", exitCode: 137, reason: "OOMKilled" },
+    { notice: "and an end of its own", of: "POD", exitCode: 1, reason: "Error" },
+  ])("a notice of no memory $notice: $reason", async ({ of, exitCode, reason }) => {
+    await started(named("web", { restartPolicy: "Never" }));
+    const id = engine.idOf("web-node1", "app");
+    engine.exit(id, exitCode);
+    engine.oom(of === "app" ? id : engine.idOf("web-node1", of));
+    await clock.advance(100);
+    expect(statusOf("web")?.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode, reason });
   });
 
   test("a failed postStart hook kills its container only", async () => {

@@ -71,6 +71,11 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     this.#emit(id, "die");
   }
 
+  /** The engine tells that there is no memory left; who dies of it is another matter. */
+  oom(id: string): void {
+    this.#emit(id, "oom");
+  }
+
   /** As `docker rm -f`. */
   destroy(id: string): void {
     this.containers.delete(id);

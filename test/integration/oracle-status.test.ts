@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { ContainerStatus, PodStatus } from "../../src/api/pod.ts";
+import { isNotFound } from "../../src/docker/docker-error.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { KubeletProcess } from "../support/kubelet-process.ts";
+import {
+  eventsOf,
+  type Places,
+  type PodItem,
+  RECORDED_STATUSES,
+  type RecordedStatus,
+  toComparable,
+  toManifest,
+} from "../support/recorded-status.ts";
+import { hasRegistry, TestRegistry } from "../support/registry.ts";
+import { engineSocketPath, freePorts, type TestNode } from "../support/test-node.ts";
+
+/** Where /pods differs on purpose (docs/differences.md): each takes one difference out of either side. */
+const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {
+  "hostIP is there": ({ status }) => {
+    delete status.hostIP;
+    delete status.hostIPs;
+  },
+  "a pod in the node's network has its address": ({ spec, status }) => {
+    if (!spec.hostNetwork) return;
+    delete status.podIP;
+    delete status.podIPs;
+  },
+  "PodReadyToStartContainers, of newer Kubernetes, is there": ({ status }) => {
+    status.conditions = status.conditions?.filter(({ type }) => type !== "PodReadyToStartContainers") ?? [];
+  },
+  "config.hash names the revision, no longer the pod": ({ metadata }) => {
+    metadata.annotations!["kubernetes.io/config.hash"] = "hash";
+    metadata.uid = "uid";
+  },
+  "after DeadlineExceeded the true states are told": ({ status }, isOurs) => {
+    if (status.reason !== "DeadlineExceeded") return;
+    if (isOurs) {
+      expect(status.conditions?.length).toBeGreaterThan(0);
+      for (const { state } of status.containerStatuses!) expect(state.running).toBeUndefined();
+    }
+    status.conditions = [];
+    status.containerStatuses = [];
+  },
+  "OOMKilled is told also when the recorded kubelet looked too early": ({ metadata, status }) => {
+    if (metadata.name !== "oom-node1") return;
+    for (const { state } of status.containerStatuses!) if (state.terminated) state.terminated.reason = "OOMKilled";
+  },
+};
+
+/** How often a container crashed is a matter of when one looks. */
+function withoutCounts(status: ContainerStatus): void {
+  if (status.state.waiting?.reason === "CrashLoopBackOff") status.restartCount = -1;
+}
+
+function normalise(pod: PodItem, places: Places, isOurs: boolean): PodItem {
+  const copy = toComparable(structuredClone(pod), places);
+  for (const remove of Object.values(INTENDED)) remove(copy, isOurs);
+  copy.status.containerStatuses?.forEach(withoutCounts);
+  copy.status.initContainerStatuses?.forEach(withoutCounts);
+  return copy;
+}
+
+const isCompared = (podName: string) => (event: string) =>
+  !(MAY_BE_PRESENT.has(podName) && /^Normal Pull/.test(event)) && !event.includes("MissingClusterDNS");
+
+/** IfNotPresent, and others pull the same image at the same time: whether it is there yet is chance. */
+const MAY_BE_PRESENT = new Set(["pullok", "pulldigest"]);
+
+const IMAGE_CASE = "31-pull-policies";
+/** With a deadline of 8 s from its creation: it must not have to share the machine with the start of all others. */
+const isHasty = ({ name }: RecordedStatus) => name.startsWith("36-deadline");
+const needsRegistry = ({ name, manifest }: RecordedStatus) => name.startsWith(IMAGE_CASE) || manifest.includes(":5000");
+
+describeWithEngine("/pods and events are those of the real kubelet (oracle, category B)", () => {
+  const node = testNode();
+  const all = RECORDED_STATUSES.filter((one) => hasRegistry || !needsRegistry(one));
+  const cases = [...all.filter((one) => !isHasty(one)), ...all.filter(isHasty)];
+  if (!hasRegistry) console.warn("SKIPPED cases with a registry: docker-registry is not installed");
+  let registry: TestRegistry | undefined;
+  let kubelet: KubeletProcess;
+  let places: Places = { node, addresses: new Map() };
+
+  beforeAll(async () => {
+    const addresses = new Map<string, string>();
+    if (hasRegistry) {
+      registry = await TestRegistry.start();
+      const digest = await pushApp(node, registry);
+      addresses.set(`<digest:127.0.0.1:5000/oracle/app:1>`, digest.replace("sha256:", ""));
+      addresses.set("127.0.0.1:5000", registry.address);
+    }
+    addresses.set("127.0.0.1:5999", `127.0.0.1:${freePorts(1)[0]}`);
+    places = { node, addresses };
+    for (const one of cases) if (!isHasty(one)) write(one);
+    kubelet = await node.start(["--log-format=json", "--v=2"]);
+  }, 120_000);
+
+  const write = ({ podName, manifest }: RecordedStatus) =>
+    node.writeManifest(`${podName}.yaml`, toManifest(manifest, places));
+
+  afterAll(async () => {
+    await node.cleanUp();
+    if (registry) await removeImages(node, registry.address);
+    await registry?.cleanUp();
+  });
+
+  test.each(cases)("$name", async (recorded) => {
+    const { podName, pod, events } = recorded;
+    if (isHasty(recorded)) write(recorded);
+    const want = normalise(pod, places, false);
+    const isAsRecorded = (seen: PodItem) =>
+      Bun.deepEquals(summary(normalise(seen, places, true).status), summary(want.status));
+    let last: PodItem | undefined;
+    await node
+      .until(`${podName} to be as recorded`, async () => {
+        last = (await node.pods()).find(({ metadata }) => metadata.name === `${podName}-${node.name}`);
+        return last !== undefined && isAsRecorded(last);
+      })
+      .catch(() => {});
+    expect(last).toBeDefined();
+    expect(normalise(last!, places, true)).toEqual(want);
+    const wantEvents = events.map((event) => toComparable(event, places)).filter(isCompared(podName));
+    const seenEvents = () => eventsOf(kubelet, podName, places).filter(isCompared(podName));
+    await node
+      .until(`the events of ${podName}`, () => wantEvents.every((event) => seenEvents().includes(event)))
+      .catch(() => {});
+    expect(seenEvents().sort()).toEqual(wantEvents.sort());
+  });
+});
+
+/** What tells that a pod has come to where it was recorded. */
+const summary = (status: PodStatus) => [
+  status.phase,
+  status.conditions?.map(({ type, status: is, reason, message }) => [type, is, reason, message]),
+  [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map(({ state, ready }) => [
+    state,
+    ready,
+  ]),
+];
+
+async function engine(path: string, method = "POST", headers: Record<string, string> = {}): Promise<string> {
+  const response = await fetch(`http://docker${path}`, { unix: engineSocketPath(), method, headers });
+  const text = await response.text();
+  if (!response.ok || text.includes('"errorDetail"')) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+  return text;
+}
+
+/** Makes the recorded `oracle/app:1` and `:latest`: busybox with one variable more. @returns its digest */
+async function pushApp(node: TestNode, { address }: TestRegistry): Promise<string> {
+  const { Id } = await node.docker.createContainer(`${node.bareName}-app`, {
+    Image: "busybox:test",
+    Labels: { "kubelet-ts.io/node": node.bareName },
+  });
+  const repository = `${address}/oracle/app`;
+  let digest = "";
+  for (const tag of ["1", "latest"]) {
+    if (tag === "1") {
+      const changes = encodeURIComponent(`ENV FROM_REGISTRY=${node.name}`);
+      await engine(`/commit?container=${Id}&repo=${repository}&tag=1&changes=${changes}`);
+    } else await node.docker.tagImage(`${repository}:1`, repository, tag);
+    const answer = await engine(`/images/${repository}/push?tag=${tag}`, "POST", { "X-Registry-Auth": "e30=" });
+    digest = /sha256:[0-9a-f]{64}/.exec(answer)?.[0] ?? "";
+  }
+  await node.docker.removeContainer(Id, { force: true });
+  await removeImages(node, address);
+  return digest;
+}
+
+async function removeImages(node: TestNode, address: string): Promise<void> {
+  for (const tag of ["1", "latest"]) {
+    try {
+      await node.docker.removeImage(`${address}/oracle/app:${tag}`, { force: true });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
