@@ -6,7 +6,7 @@ import { mkdirSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ensureEngine, stopOwnEngine } from "./engine.mjs";
+import { ensureEngine, ownEngineRuns, stopOwnEngine } from "./engine.mjs";
 import { askEngine, callEngine, parseEndpoint } from "./engine-api.mjs";
 import { EXAMPLE_IMAGES } from "./image-recipes.mjs";
 import { ensureImages } from "./images.mjs";
@@ -112,8 +112,20 @@ async function down() {
   step("pod", removed === 0 ? "no containers left" : `removed ${removed} containers`);
   rmSync(ROOT_DIR, { recursive: true, force: true });
   step("files", `removed ${ROOT_DIR}`);
-  if (await stopOwnEngine()) step("engine", "stopped the dockerd that was started here");
+  await stopEngineUnlessUsed();
   console.log("");
+}
+
+/** The dockerd that was started here, if it was: others may have started containers on it since. */
+async function stopEngineUnlessUsed() {
+  if (!ownEngineRuns()) return;
+  const others = await askEngine(parseEndpoint(), "GET", "/containers/json");
+  if (others.length > 0) {
+    step("engine", `${others.length} other containers run on the dockerd that was started here, so it stays;`);
+    step("", "stop it with: npm run engine down");
+  } else if (await stopOwnEngine()) {
+    step("engine", "stopped the dockerd that was started here");
+  }
 }
 
 await runMain(async () => {

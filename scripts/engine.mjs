@@ -167,6 +167,9 @@ async function startedByTheSystem() {
   throw new CannotGoOn(`systemctl start docker failed: ${stderr.trim()}`, ["See:  journalctl -u docker -n 50"]);
 }
 
+/** Whether a dockerd that this script started runs. */
+export const ownEngineRuns = () => dockerdOf(PID_FILE) !== undefined;
+
 /** Stops the dockerd that this script started. @returns {Promise<boolean>} whether there was one */
 export async function stopOwnEngine() {
   const pid = dockerdOf(PID_FILE);

@@ -1,0 +1,44 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { aptInstall, isAptMachine, unpackPackages } from "./apt.mjs";
+import { findProgram } from "./run-command.mjs";
+import { step } from "./say.mjs";
+import { ROOT } from "./workspace.mjs";
+
+/** Programs that tests drive, and Debian's packages that have them. */
+const INSTALLED = { ip: "iproute2", openssl: "openssl", rsync: "rsync", vim: "vim" };
+
+/** Those whose installation would start a service are only unpacked. */
+const UNPACKED = { promtool: "prometheus" };
+
+const CACHE = join(ROOT, "node_modules", ".cache", "test-tools");
+
+const missingOf = (tools) => Object.keys(tools).filter((program) => !findProgram(program));
+
+const packagesOf = (tools, programs) => [...new Set(programs.map((program) => tools[program]))];
+
+/**
+ * Provides the programs that some tests want beside the engine, on Debian and Ubuntu; elsewhere says whose tests will be
+ * skipped. Adds to our PATH what it unpacked.
+ * @returns {Promise<boolean>} whether they are all there
+ */
+export async function ensureTestTools() {
+  process.env.PATH = `${process.env.PATH ?? ""}:${join(CACHE, "usr", "bin")}`;
+  const isRoot = process.getuid?.() === 0;
+  const toInstall = missingOf(INSTALLED);
+  const toUnpack = missingOf(UNPACKED);
+  if (toInstall.length > 0 && isAptMachine() && isRoot) {
+    const packages = packagesOf(INSTALLED, toInstall);
+    step("tools", `installing what tests use (apt-get): ${packages.join(", ")}`);
+    await aptInstall(packages);
+  }
+  if (toUnpack.length > 0 && isAptMachine()) {
+    const packages = packagesOf(UNPACKED, toUnpack);
+    step("tools", `unpacking what tests use into node_modules/.cache: ${packages.join(", ")}`);
+    mkdirSync(CACHE, { recursive: true });
+    await unpackPackages(packages, CACHE);
+  }
+  const missing = [...missingOf(INSTALLED), ...missingOf(UNPACKED)];
+  step("tools", missing.length === 0 ? "all there" : `missing, so their tests are skipped: ${missing.join(", ")}`);
+  return missing.length === 0;
+}
