@@ -8,12 +8,20 @@ import { join } from "node:path";
 import { BINARY } from "../test/support/kubelet-process.ts";
 import { liveNodes } from "../test/support/test-node.ts";
 import { type BenchCase, type Measurement, meetsGoal, ratioOf } from "./bench-case.ts";
+import { lifecycleCases } from "./cases/lifecycle.ts";
+import { manifestsCases } from "./cases/manifests.ts";
 import { memoryCases } from "./cases/memory.ts";
 import { processStartCases } from "./cases/process-start.ts";
 import { startPodsCases } from "./cases/start-pods.ts";
 import { toTable } from "./report.ts";
 
-const CASES: readonly BenchCase[] = [...processStartCases, ...startPodsCases, ...memoryCases];
+const CASES: readonly BenchCase[] = [
+  ...processStartCases,
+  ...manifestsCases,
+  ...startPodsCases,
+  ...memoryCases,
+  ...lifecycleCases,
+];
 
 const RESULTS = join(import.meta.dir, "results");
 

@@ -9,7 +9,7 @@ import {
   textList,
   textMap,
   textPointer,
-  time,
+  timeOmitted,
   timePointer,
 } from "./scalar.ts";
 
@@ -43,7 +43,7 @@ export const ObjectMetaSchema = v.object({
   uid: v.optional(text),
   resourceVersion: v.optional(text),
   generation: v.optional(int64),
-  creationTimestamp: v.optional(time),
+  creationTimestamp: v.optional(timeOmitted),
   deletionTimestamp: v.optional(timePointer),
   deletionGracePeriodSeconds: v.optional(int64Pointer),
   labels: v.optional(textMap),

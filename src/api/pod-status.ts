@@ -7,6 +7,7 @@ import {
   int64,
   oneOf,
   oneOfPointer,
+  raw,
   resourceList,
   text,
   textPointer,
@@ -87,6 +88,7 @@ export const ContainerStatusSchema = v.object({
   volumeMounts: v.optional(v.array(VolumeMountStatusSchema)),
   user: v.optional(ContainerUserSchema),
   stopSignal: v.optional(textPointer),
+  allocatedResourcesStatus: v.optional(v.array(raw)),
 });
 export type ContainerStatus = v.InferOutput<typeof ContainerStatusSchema>;
 
@@ -108,6 +110,7 @@ export const PodStatusSchema = v.object({
   qosClass: v.optional(oneOf(["Guaranteed", "Burstable", "BestEffort"])),
   ephemeralContainerStatuses: v.optional(v.array(ContainerStatusSchema)),
   resize: v.optional(text),
+  resourceClaimStatuses: v.optional(v.array(raw)),
 });
 export type PodStatus = v.InferOutput<typeof PodStatusSchema>;
 export type PodPhase = NonNullable<PodStatus["phase"]>;

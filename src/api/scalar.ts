@@ -7,6 +7,8 @@ import * as v from "valibot";
 export interface ScalarMetadata {
   scalar: "string" | "bool" | "int32" | "int64" | "quantity" | "intOrString" | "time" | "bytes" | "raw" | "float64";
   pointer?: boolean;
+  /** Printed as null when absent (Go structs know no `omitempty`). */
+  printsNull?: boolean;
 }
 
 const goType = (scalar: ScalarMetadata["scalar"], pointer = false): ScalarMetadata & Record<string, unknown> => ({
@@ -40,13 +42,15 @@ export const quantityPointer = v.pipe(v.string(), v.metadata(goType("quantity", 
 /** `intstr.IntOrString`: a number, or a name. */
 export const intOrString = v.pipe(v.union([v.number(), v.string()]), v.metadata(goType("intOrString")));
 /** `metav1.Time`: RFC 3339 in UTC with whole seconds, or null for the zero time. */
-export const time = v.pipe(v.nullable(v.string()), v.metadata(goType("time")));
+export const time = v.pipe(v.nullable(v.string()), v.metadata({ ...goType("time"), printsNull: true }));
+/** As {@link time}, left out when zero. */
+export const timeOmitted = v.pipe(v.nullable(v.string()), v.metadata(goType("time")));
 /** `*metav1.Time`. */
 export const timePointer = v.pipe(v.string(), v.metadata(goType("time", true)));
 /** Go `[]byte`: base64 on the wire. */
 export const bytes = v.pipe(v.string(), v.metadata(goType("bytes")));
-/** Any JSON object, kept as it is. */
-export const raw = v.pipe(v.record(v.string(), v.unknown()), v.metadata(goType("raw")));
+/** Any JSON value, kept as it is. */
+export const raw = v.pipe(v.unknown(), v.metadata(goType("raw")));
 
 /** A Go string type with known values: any string decodes, validation says which are right. "" is absent. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>

@@ -76,27 +76,27 @@ export function readObject(
   reading.finish();
 }
 
+/** Of one object; whoever made more mistakes will not read on. Keeps hostile texts from filling the memory. */
+export const MAX_FINDINGS = 500;
+
 /** Collects what becomes of one object. */
 class ObjectReading {
   kind = "";
   name = "";
   namespace = "";
   pod: Pod | undefined;
+  /** No `syntax` or `invalid` finding. */
+  valid = true;
+  /** No finding that is an error. */
+  ok = true;
   readonly findings: Finding[] = [];
+  #dropped = 0;
 
   constructor(
     readonly root: SourceNode,
     readonly path: FieldPath,
     readonly context: ReadContext,
   ) {}
-
-  get valid(): boolean {
-    return !this.findings.some((finding) => finding.code === "syntax" || finding.code === "invalid");
-  }
-
-  get ok(): boolean {
-    return !this.findings.some((finding) => finding.severity === "error");
-  }
 
   add(code: Finding["code"], severity: Finding["severity"], path: FieldPath, message: string, type?: string): void {
     this.addAt(code, severity, locateField(this.root, path), path, message, type);
@@ -110,6 +110,12 @@ class ObjectReading {
     message: string,
     type?: string,
   ): void {
+    if (severity === "error") this.ok = false;
+    if (code === "invalid" || code === "syntax") this.valid = false;
+    if (this.findings.length >= MAX_FINDINGS) {
+      this.#dropped++;
+      return;
+    }
     const { options, document, lines } = this.context;
     const place = { file: options.file, document, ...lines.locate(offset) };
     const finding: Finding = { code, severity, ...place, field: path.toString(), message };
@@ -153,6 +159,11 @@ class ObjectReading {
   finish(): void {
     const { options, document, result } = this.context;
     const { kind, name, namespace, valid, ok, findings } = this;
+    const last = findings.at(-1);
+    if (last && this.#dropped > 0) {
+      const severity = ok ? "warning" : "error";
+      findings.push({ ...last, severity, field: "", message: `and ${this.#dropped} more findings` });
+    }
     const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
     if (this.pod && valid) outcome.pod = this.pod;
     if (options.keepPlaces) outcome.places = this.#places();

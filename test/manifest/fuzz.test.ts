@@ -75,3 +75,11 @@ test("keys that are words of JavaScript are ordinary keys", () => {
   expect(Object.entries(results[0]!.pod?.metadata.annotations ?? {})).toContainEqual(["constructor", "x"]);
   expect(results[0]!.pod?.spec.nodeSelector?.toString).toBeUndefined();
 });
+
+test("a hundred thousand mistakes are counted, not listed", () => {
+  const unknown = Array.from({ length: 100_000 }, (_, index) => `"contaners${index}":1`).join(",");
+  const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b"}],${unknown}}}`;
+  const { findings } = readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
+  expect(findings).toHaveLength(501);
+  expect(findings.some(({ message }) => message === "and 99500 more findings")).toBe(true);
+});

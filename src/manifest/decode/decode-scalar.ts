@@ -36,7 +36,6 @@ export function decodeScalar(node: SourceNode, shape: ScalarShape): ScalarResult
     case "bytes":
       return decodeBytes(node);
     case "raw":
-      if (node.kind !== "map") return { expected: "an object" };
       return { value: toPlainValue(node) };
   }
 }

@@ -151,10 +151,13 @@ function adviceFor(expected: string, node: SourceNode): string {
 
 const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
+/** Looking for the nearest name takes time. */
+const MAX_HINTS = 100;
+
 function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): void {
   for (const [key, entry] of node.entries) {
     if (shape.names.has(key)) continue;
-    const nearest = nearestName(key, shape.names.keys());
+    const nearest = issues.length < MAX_HINTS ? nearestName(key, shape.names.keys()) : undefined;
     const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
     const message = `there is no field "${shorten(key)}" here${hint}`;
     issues.push({ kind: "unknown", path: path.child(key), offset: entry.keyOffset, message, discreet: message });

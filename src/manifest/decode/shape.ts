@@ -64,8 +64,13 @@ export function objectShapeOf(schema: v.GenericSchema): ObjectShape {
   return shape;
 }
 
+const metadataOf = (schema: AnySchema) =>
+  schema.pipe?.find((action) => action.type === "metadata")?.metadata as ScalarMetadata | undefined;
+
+const printsNull = (entry: AnySchema): boolean => metadataOf(entry.wrapped ?? entry)?.printsNull ?? false;
+
 function readShape(schema: AnySchema): Shape {
-  const metadata = schema.pipe?.find((action) => action.type === "metadata")?.metadata as ScalarMetadata | undefined;
+  const metadata = metadataOf(schema);
   if (metadata) {
     const values = schema.type === "picklist" ? schema.options : undefined;
     return { kind: "scalar", scalar: metadata.scalar, pointer: metadata.pointer ?? false, values };
@@ -81,7 +86,7 @@ function readShape(schema: AnySchema): Shape {
       shape: shapeOf(entry),
       required: !optional,
       nullable: entry.type === "nullable" && entry.wrapped?.type !== undefined && !entry.pipe,
-      default: optional ? entry.default : undefined,
+      default: optional ? (entry.default ?? (printsNull(entry) ? null : undefined)) : undefined,
     };
   });
   return { kind: "object", fields, names: new Map(fields.map((field) => [field.name, field])) };

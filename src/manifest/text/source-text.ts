@@ -83,9 +83,12 @@ export function stopAtIllegalCharacter(source: SourceText): SourceText {
 export class LineTable {
   readonly #text: string;
   readonly #starts: number[] = [0];
+  /** Every UTF-16 unit is a character with a column. */
+  readonly #simple: boolean;
 
   constructor(text: string) {
     this.#text = text;
+    this.#simple = !/[\ufeff\udc00-\udfff]/.test(text);
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i);
       if (code === 10 || (code === 13 && text.charCodeAt(i + 1) !== 10)) this.#starts.push(i + 1);
@@ -101,8 +104,10 @@ export class LineTable {
       if (this.#starts[middle]! <= offset) low = middle;
       else high = middle - 1;
     }
+    const start = this.#starts[low]!;
+    if (this.#simple) return { line: low + 1, column: Math.min(offset, this.#text.length) - start + 1 };
     let column = 1;
-    for (let i = this.#starts[low]!; i < offset && i < this.#text.length; i++) {
+    for (let i = start; i < offset && i < this.#text.length; i++) {
       const code = this.#text.charCodeAt(i);
       if (code !== 0xfeff && (code & 0xfc00) !== 0xdc00) column++;
     }

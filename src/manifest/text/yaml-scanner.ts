@@ -220,8 +220,8 @@ export class YamlScanner {
     for (;;) {
       if (this.code() === 0xfeff && this.position === this.lineStart) {
         this.position++;
-        // The mark takes no column.
-        this.lineStart = this.position;
+        // Before a document the mark takes no column; inside of one it does, and so breaks the indentation.
+        if (this.indent === -1) this.lineStart = this.position;
       }
       const tabs = this.flowLevel > 0 || !this.simpleKeyAllowed;
       while (this.code() === 0x20 || (tabs && this.code() === 0x09)) this.position++;

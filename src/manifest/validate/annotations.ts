@@ -1,10 +1,10 @@
 import * as v from "valibot";
 import { type Pod, type Toleration, TolerationSchema } from "../../api/pod.ts";
-import { decodeObject } from "../decode/decode.ts";
+import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
 import { objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
 import { parseJson } from "../text/json-parser.ts";
-import { TextError } from "../text/source-node.ts";
+import { type SourceNode, TextError } from "../text/source-node.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { validateDescendingPath } from "./names.ts";
 import { validateTolerations } from "./scheduling.ts";
@@ -95,9 +95,13 @@ function validateTolerationsText(value: string, path: FieldPath, errors: FieldEr
   if (value === "") return;
   const at = path.key(TOLERATIONS);
   try {
-    const items = parseJson(`{"items":${value}}`);
-    const decoded = decodeObject(items, tolerationsShape, path, []) as { items?: Toleration[] };
-    validateTolerations(decoded.items ?? [], path.child(TOLERATIONS), errors, at);
+    const items = { keyOffset: 0, value: parseJson(value) };
+    const issues: DecodeIssue[] = [];
+    const wrapper: SourceNode = { kind: "map", entries: new Map([["items", items]]), offset: 0 };
+    const decoded = decodeObject(wrapper, tolerationsShape, path, issues) as { items?: Toleration[] };
+    const wrong = issues.find((issue) => issue.kind === "type");
+    if (wrong) errors.invalid(path, value, "must be a JSON list of tolerations", { at });
+    else validateTolerations(decoded.items ?? [], path.child(TOLERATIONS), errors, at);
   } catch (error) {
     if (!(error instanceof TextError)) throw error;
     errors.invalid(path, value, "must be a JSON list of tolerations", { at });

@@ -141,6 +141,7 @@ function validateNewerRules(spec: PodSpec, path: FieldPath, errors: FieldErrors)
   else if (osName !== undefined && !systems.includes(osName)) {
     errors.notSupported(path.child("os"), osName, systems, { at: path.child("os").child("name") });
   }
+  if (osName === "linux") refuseWindowsOptions(spec, path, errors);
   const gates = spec.schedulingGates ?? [];
   const gatesPath = path.child("schedulingGates");
   for (const [index, gate] of gates.entries()) {
@@ -169,4 +170,16 @@ function validateNewerRules(spec: PodSpec, path: FieldPath, errors: FieldErrors)
   if (override.length > 64) errors.tooLong(overridePath, "64 characters");
   if (spec.setHostnameAsFQDN) errors.forbidden(overridePath, "must be absent when setHostnameAsFQDN is true");
   if (spec.hostNetwork) errors.forbidden(overridePath, "must be absent when hostNetwork is true");
+}
+
+function refuseWindowsOptions(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
+  const message = "must be absent in a pod for Linux";
+  const optionsOf = (owner: FieldPath) => owner.child("securityContext").child("windowsOptions");
+  if (spec.securityContext.windowsOptions) errors.forbidden(optionsOf(path), message);
+  for (const list of ["initContainers", "containers"] as const) {
+    for (const [index, container] of (spec[list] ?? []).entries()) {
+      if (container.securityContext?.windowsOptions)
+        errors.forbidden(optionsOf(path.child(list).index(index)), message);
+    }
+  }
 }
