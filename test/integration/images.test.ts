@@ -18,7 +18,7 @@ import { aContainer, aPod } from "../support/builders.ts";
 import { describeWithEngine } from "../support/engine.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { BadNetwork, hasRegistry, outerAddress, TestRegistry } from "../support/registry.ts";
-import { engineSocketPath } from "../support/test-node.ts";
+import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
 /**
@@ -27,7 +27,7 @@ import { until } from "../support/until.ts";
  */
 const client = new DockerClient({ kind: "unix", path: engineSocketPath() });
 const never = new AbortController().signal;
-const scratch = mkdtempSync(join(tmpdir(), "kts-images-"));
+const scratch = mkdtempSync(join(tmpdir(), `kubelet-ts-t-${RUN_ID}-images-`));
 /** Everything pulled or loaded here, to be removed again. */
 const pulled = new Set<string>();
 

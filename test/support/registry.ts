@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/tar.ts";
 import { pauseExecutable } from "../../src/runtime/pause-program.ts";
 import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
-import { freePorts } from "./test-node.ts";
+import { freePorts, RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
 
 const INSTALLED = "/usr/bin/docker-registry";
@@ -62,7 +62,7 @@ export interface PushedImage {
 export class TestRegistry {
   /** `127.0.0.1:43121`. */
   readonly address: string;
-  readonly #directory = mkdtempSync(join(tmpdir(), "kts-registry-"));
+  readonly #directory = mkdtempSync(join(tmpdir(), `kubelet-ts-t-${RUN_ID}-registry-`));
   readonly #options: RegistryOptions;
   #child: Bun.Subprocess | undefined;
 
