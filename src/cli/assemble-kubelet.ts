@@ -166,6 +166,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     labels: { "kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", ...options.nodeLabels },
     maxPods: options.podsPerCore > 0 ? Math.min(options.maxPods, options.podsPerCore * node.cpuCount) : options.maxPods,
     ...allocatable,
+    ...(node.hugePageBytes && { hugePageBytes: node.hugePageBytes }),
   });
   const imageNames = new Map<string, ImageNames>();
   const trouble = (message: string) => logger.warn(message);

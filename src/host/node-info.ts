@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import type { NodeInfo } from "../model/node.ts";
 
@@ -14,9 +14,41 @@ export function readNodeInfo(name: string, nodeIp: string): NodeInfo {
     cpuCount: navigator.hardwareConcurrency,
     memoryBytes: memInfoBytes(memInfo, "MemTotal"),
     swapBytes: memInfoBytes(memInfo, "SwapTotal"),
+    hugePageBytes: readHugePages("/sys/kernel/mm/hugepages"),
     bootId: readText("/proc/sys/kernel/random/boot_id").trim(),
     machineId: readText("/etc/machine-id").trim(),
   };
+}
+
+/**
+ * Huge pages set aside, by resource name: `hugepages-2048kB/nr_hugepages` counts those of `hugepages-2Mi`.
+ * @param directory `/sys/kernel/mm/hugepages`; missing where the kernel has none.
+ */
+export function readHugePages(directory: string): Record<string, number> {
+  const bytes: Record<string, number> = {};
+  for (const name of listDirectory(directory)) {
+    const kibibytes = Number(/^hugepages-(\d+)kB$/.exec(name)?.[1] ?? 0);
+    if (kibibytes === 0) continue;
+    const count = Number(readText(`${directory}/${name}/nr_hugepages`).trim());
+    bytes[`hugepages-${toBinarySize(kibibytes)}`] = count * kibibytes * 1024;
+  }
+  return bytes;
+}
+
+/** `2048` KiB is `2Mi`, as resource names write it. */
+function toBinarySize(kibibytes: number): string {
+  const units = ["Ki", "Mi", "Gi", "Ti"];
+  let [size, unit] = [kibibytes, 0];
+  while (size % 1024 === 0 && unit < units.length - 1) [size, unit] = [size / 1024, unit + 1];
+  return `${size}${units[unit]}`;
+}
+
+function listDirectory(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
 }
 
 /** Address of the interface with the default route; else the first that is not loopback; else loopback. */

@@ -8,6 +8,8 @@ export interface NodeInfo {
   memoryBytes: number;
   /** Absent or 0 without swap. */
   swapBytes?: number;
+  /** Huge pages set aside, in bytes by resource name, e.g. `hugepages-2Mi`; a size the kernel has none of may be missing. */
+  hugePageBytes?: Readonly<Record<string, number>>;
   bootId: string;
   machineId: string;
 }

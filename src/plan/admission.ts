@@ -4,7 +4,7 @@ import type { DesiredPod } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
 import { computeHostPortClaims, type HostPortClaim, isSameClaim } from "./host-ports.ts";
 import { matchesNode } from "./node-affinity.ts";
-import { computePodTotal, cpuMillisOf, memoryBytesOf } from "./pod-resources.ts";
+import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { isCriticalPod } from "./qos-class.ts";
 
 /** What the node offers to pods. */
@@ -16,6 +16,8 @@ export interface AdmissionNode {
   cpuMillis?: number;
   memoryBytes?: number;
   ephemeralStorageBytes?: number;
+  /** By resource name, e.g. `hugepages-2Mi`; a size that is missing there is none of. */
+  hugePageBytes?: Readonly<Record<string, number>>;
 }
 
 /** Why the node does not run a pod, in the words of upstream's pod status. */
@@ -37,7 +39,7 @@ export interface AdmissionInput {
 }
 
 interface Resource {
-  name: "cpu" | "memory" | "ephemeral-storage";
+  name: string;
   capacity: (node: AdmissionNode) => number | undefined;
   amountIn: (list: ResourceList | undefined) => number;
 }
@@ -51,6 +53,18 @@ const RESOURCES: readonly Resource[] = [
     amountIn: (list) => quantityToWhole(list?.["ephemeral-storage"] ?? "0"),
   },
 ];
+
+/** The resources a pod may be refused for: those every node has, and the sizes of huge pages it asks for. */
+function resourcesOf({ spec }: Pod): Resource[] {
+  const everyone = [...(spec.initContainers ?? []), ...spec.containers, spec];
+  const names = new Set(everyone.flatMap(({ resources }) => hugePageNamesOf(resources?.requests)));
+  const hugePages = [...names].map((name) => ({
+    name,
+    capacity: ({ hugePageBytes }: AdmissionNode) => hugePageBytes && (hugePageBytes[name] ?? 0),
+    amountIn: (list: ResourceList | undefined) => quantityToWhole(list?.[name] ?? "0"),
+  }));
+  return [...RESOURCES, ...hugePages];
+}
 
 /**
  * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then those that
@@ -96,7 +110,7 @@ class Taken {
 
   add(uid: PodUID, pod: Pod): void {
     this.podCount++;
-    for (const { name, amountIn } of RESOURCES) {
+    for (const { name, amountIn } of resourcesOf(pod)) {
       this.used.set(name, (this.used.get(name) ?? 0) + computePodTotal(pod, "requests", amountIn));
     }
     this.addPorts(uid, pod);
@@ -125,7 +139,7 @@ function rejectForResources(
   if (taken.podCount + 1 > node.maxPods) {
     lacking.push({ name: "pods", requested: 1, used: taken.podCount, capacity: node.maxPods });
   }
-  for (const { name, capacity, amountIn } of RESOURCES) {
+  for (const { name, capacity, amountIn } of resourcesOf(pod)) {
     const limit = capacity(node);
     const requested = computePodTotal(pod, "requests", amountIn);
     if (limit === undefined || requested === 0) continue;

@@ -246,3 +246,24 @@ describe("node affinity", () => {
     });
   });
 });
+
+describe("huge pages (oracle 13 reshp)", () => {
+  const list = { memory: "32Mi", "hugepages-2Mi": "4Mi" };
+  const wish = { spec: { containers: [aContainer({ resources: { requests: list, limits: list } })] } };
+  const pods = [desired("a", wish), desired("b", wish)];
+  const node = (hugePageBytes: Record<string, number>) => ({ node: { hugePageBytes } });
+
+  test("that the node does not have are refused", () => {
+    expect(admit(pods.slice(0, 1), node({}))).toMatchObject({
+      a: {
+        reason: "OutOfhugepages-2Mi",
+        message: "Pod Node didn't have enough resource: hugepages-2Mi, requested: 4194304, used: 0, capacity: 0",
+      },
+    });
+  });
+
+  test("are given to pods until there are none", () => {
+    expect(reasons(pods, node({ "hugepages-2Mi": 4 * 1024 * 1024 }))).toEqual({ b: "OutOfhugepages-2Mi" });
+    expect(admit(pods, node({ "hugepages-2Mi": 8 * 1024 * 1024 }))).toEqual({});
+  });
+});
