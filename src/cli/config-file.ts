@@ -1,8 +1,9 @@
 import { isMap, isScalar, LineCounter, type Node, type ParsedNode, parseAllDocuments, type YAMLMap } from "yaml";
+import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./config-kind.ts";
 import type { Setting } from "./flags.ts";
-import type { OptionRow } from "./option-row.ts";
+import { asksForNothing, type OptionRow } from "./option-row.ts";
 import { OPTION_TABLE, ROW_BY_FIELD } from "./option-table.ts";
 
 /** What one configuration file sets. Messages start with `file:line:column:`. */
@@ -128,9 +129,16 @@ function readOption(row: OptionRow, field: string, value: unknown, at: string, w
     walk.result.errors.push(`${at}: ${field}: ${parsed.problem}`);
     return;
   }
+  if (row.notYet && !asksForNothing(parsed.value) && !isDefault(row, parsed.value)) {
+    walk.result.warnings.push(`${at}: ${field} has no effect yet: ${row.notYet}`);
+  }
   if (parsed.warning) walk.result.warnings.push(`${at}: ${field}: ${parsed.warning}`);
   walk.result.settings.push({ row, value: parsed.value, origin: at.replace(/:\d+$/, "") });
 }
+
+/** Files that a program wrote in full name everything: only what asks for something else is worth a word. */
+const isDefault = (row: OptionRow, value: unknown): boolean =>
+  row.kind.toText(value) === row.kind.toText(DEFAULT_KUBELET_OPTIONS[row.option]);
 
 /** What Go writes for a field nobody set. Booleans are left out: all that are on by default are pointers upstream. */
 function isZero(value: unknown): boolean {

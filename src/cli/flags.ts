@@ -1,6 +1,6 @@
 import { nearestName } from "../model/nearest-name.ts";
 import type { FlagRow, OptionRow } from "./option-row.ts";
-import { takesValue } from "./option-row.ts";
+import { asksForNothing, takesValue } from "./option-row.ts";
 import { ROW_BY_FLAG } from "./option-table.ts";
 
 /** An option some layer (flags, a file) sets, with where it was set for people. */
@@ -157,6 +157,7 @@ function applyFlag(
         line.errors.push(`--${flag}: ${parsed.problem}`);
         return;
       }
+      if (row.notYet && !asksForNothing(parsed.value)) warn(`--${flag} has no effect yet: ${row.notYet}`);
       if (row.deprecated) warn(`--${flag} is deprecated: ${row.deprecated}`);
       const earlier = settings.get(row.option);
       const value = earlier && row.kind.combine ? row.kind.combine(earlier.value, parsed.value) : parsed.value;

@@ -36,7 +36,8 @@ export function renderHelp(commands: readonly CommandSummary[]): string {
       lines.push(`  ${flagNames(row)}${row.kind.hint === "" ? "" : ` ${row.kind.hint}`}`);
       // A long list may be broken at its commas.
       const value = defaultText(row).replaceAll(",", ", ").replaceAll(",  ", ", ");
-      lines.push(...wrap(row.description + (value === "" ? "" : ` (default: ${value})`), "      "));
+      const not = row.is === "option" && row.notYet ? " (no effect yet)" : "";
+      lines.push(...wrap(row.description + not + (value === "" ? "" : ` (default: ${value})`), "      "));
     }
   }
   lines.push(

@@ -15,9 +15,11 @@ import { toKubeletConfiguration } from "./effective-config.ts";
 import { type CommandSummary, renderHelp } from "./help.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
+import { applyProcessSettings } from "./process-settings.ts";
 import { type RunOnceResult, waitForPods } from "./run-once.ts";
 import { RunOnceReport } from "./run-once-report.ts";
 import { resolveOptions } from "./run-options.ts";
+import { sourceFamilies } from "./source-metrics.ts";
 import { versionLine } from "./version.ts";
 
 /** Exit codes of every command. */
@@ -87,6 +89,7 @@ async function runForEver(
   logger: Logger,
   stop: AbortSignal,
 ): Promise<number> {
+  void applyProcessSettings(options, logger);
   const clock = new SystemClock();
   const nodeName = readNodeName(options.hostnameOverride);
   const recorder = new PodEventRecorder({ clock, logger, nodeName });
@@ -136,7 +139,7 @@ function startAllServers(
     logger,
     stats,
     kubeletMetrics: parts.metrics.kubelet,
-    registry: parts.metrics,
+    registry: { collect: () => [...parts.metrics.collect(), ...sourceFamilies(parts.feed.status())] },
     processMetrics: new ProcessMetrics(),
     probeRegistry: parts.metrics.probeRegistry,
   });

@@ -42,6 +42,8 @@ export interface OptionRow extends RowBase {
    * wrote in full can be read. Fields below `kubeletTs` always count.
    */
   zeroCounts?: true;
+  /** Accepted, but nothing does it in this version: a one-line warning says so, and why. */
+  notYet?: string;
   /** Still honoured, with a one-line warning that says this. */
   deprecated?: string;
 }
@@ -100,6 +102,11 @@ function splitName(name: string): RowBase & { takesValue: boolean } {
   const takesValue = !flag.endsWith("?");
   const long = flag.replace("?", "");
   return { takesValue, ...(long ? { flag: long } : {}), ...(field ? { field } : {}) };
+}
+
+/** Off, none, empty: what an option without effect does anyway. */
+export function asksForNothing(value: unknown): boolean {
+  return value === 0 || value === false || value === "" || (Array.isArray(value) && value.length === 0);
 }
 
 /** Whether a flag of this row swallows the next word of the command line. */

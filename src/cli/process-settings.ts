@@ -26,17 +26,17 @@ const HOST: ProcessSettingsHost = {
 
 /**
  * What the options say of our own process and machine: swap (S050), open files (S035), OOM score. What the system does
- * not let us do is a warning, never an end.
+ * not let us do is said at --v=2, and never an end. Resolves when the last of it is done; nobody has to wait for that.
  * @throws Error when swap is on and `failSwapOn` is set
  */
-export async function applyProcessSettings(
+export function applyProcessSettings(
   options: Pick<KubeletOptions, "failSwapOn" | "maxOpenFiles" | "oomScoreAdj">,
   logger: Logger,
   host: ProcessSettingsHost = HOST,
 ): Promise<void> {
   checkSwap(options.failSwapOn, logger, host);
   setOomScore(options.oomScoreAdj, logger, host);
-  await raiseOpenFiles(options.maxOpenFiles, logger, host);
+  return raiseOpenFiles(options.maxOpenFiles, logger, host);
 }
 
 function checkSwap(failSwapOn: boolean, logger: Logger, host: ProcessSettingsHost): void {

@@ -7,6 +7,8 @@ const fixture = (name: string) =>
   readFileSync(join(import.meta.dir, "../fixtures/kubelet-configuration", name), "utf8");
 const HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
 const parse = (body: string) => parseConfigFile(HEAD + body, "k.yaml");
+/** Without what is only true until somebody builds it (see option-table.test.ts). */
+const lasting = (warnings: readonly string[]) => warnings.filter((line) => !line.includes("has no effect yet"));
 const set = (text: string) =>
   Object.fromEntries(parseConfigFile(text, "k.yaml").settings.map(({ row, value }) => [row.option, value]));
 
@@ -14,7 +16,7 @@ describe("real files parse", () => {
   test("kubeadm's: only what is set counts, zeros are defaults", () => {
     const { errors, warnings } = parseConfigFile(fixture("kubeadm.yaml"), "k.yaml");
     expect(errors).toEqual([]);
-    expect(warnings).toEqual([
+    expect(lasting(warnings)).toEqual([
       "k.yaml:7:5: authentication.webhook.enabled has no effect: token webhooks need an API server",
       "k.yaml:11:9: authorization.mode: Webhook needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny; every request is denied",
       "k.yaml:42:1: rotateCertificates has no effect: there is no API server to talk to",
@@ -36,7 +38,7 @@ describe("real files parse", () => {
   test("kind's", () => {
     const { errors, warnings } = parseConfigFile(fixture("kind.yaml"), "k.yaml");
     expect(errors).toEqual([]);
-    expect(warnings.filter((line) => !/webhook|Webhook|rotateCert/.test(line))).toEqual([
+    expect(lasting(warnings).filter((line) => !/webhook|Webhook|rotateCert/.test(line))).toEqual([
       "k.yaml:20:1: containerRuntimeEndpoint has no effect: kubelet-ts runs pods on Docker only: use --docker-endpoint",
     ]);
     expect(set(fixture("kind.yaml"))).toMatchObject({
@@ -49,7 +51,7 @@ describe("real files parse", () => {
   test("the documentation's", () => {
     const { errors, warnings } = parseConfigFile(fixture("documentation.yaml"), "k.yaml");
     expect(errors).toEqual([]);
-    expect(warnings).toEqual([
+    expect(lasting(warnings)).toEqual([
       "k.yaml:25:1: enforceNodeAllocatable has no effect: kubelet-ts leaves its own cgroup and those of the system alone",
       "k.yaml:41:1: cpuManagerPolicy has no effect: kubelet-ts has no such manager; containers run on all CPUs",
     ]);

@@ -181,7 +181,7 @@ describe("what is taken with a warning, once", () => {
     { argv: ["--max_pods=1", "--max_pods=2"], want: ["--max_pods: write --max-pods"] },
     {
       argv: ["--keep-terminated-pod-volumes"],
-      want: ["--keep-terminated-pod-volumes is deprecated: disk space is only freed when the manifest goes"],
+      want: ["--keep-terminated-pod-volumes has no effect yet: volumes are always kept until the manifest goes"],
     },
   ])("$argv", ({ argv, want }) => {
     expect(parseCommandLine(argv)).toMatchObject({ warnings: want, errors: [] });

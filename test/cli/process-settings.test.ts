@@ -58,7 +58,7 @@ test("swap: said, or the end of it with --fail-swap-on", async () => {
   expect(logger.lines).toEqual([
     "debug Swap is on (/swapfile, /dev/zram0); containers get none of it unless --memory-swap-behavior=LimitedSwap",
   ]);
-  await expect(applyProcessSettings({ ...OPTIONS, failSwapOn: true }, logger, host)).rejects.toThrow(
+  expect(() => applyProcessSettings({ ...OPTIONS, failSwapOn: true }, logger, host)).toThrow(
     "Swap is on (/swapfile, /dev/zram0); switch it off, or leave --fail-swap-on away",
   );
 });

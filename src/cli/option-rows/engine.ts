@@ -16,6 +16,8 @@ import {
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";
 const DOCKER_NETWORK = "the network of pods is Docker's";
 
+const NO_OOM_GROUP = "this version leaves memory.oom.group as the engine sets it";
+const NOT_KEPT = "volumes are always kept until the manifest goes";
 /** S023 S028 S037 S051 S053, M15 M17 M20 M21 M23. */
 export const ENGINE_ROWS: readonly FlagRow[] = [
   option({
@@ -161,6 +163,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
   option({
     field: "singleProcessOOMKill",
     option: "singleProcessOomKill",
+    notYet: NO_OOM_GROUP,
     kind: boolean,
     subject: "What pods may do",
     description: "Out of memory kills one process of a container rather than all (cgroup v2).",
@@ -177,10 +180,10 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     flag: "keep-terminated-pod-volumes",
     field: "kubeletTs.keepTerminatedPodVolumes",
     option: "keepTerminatedPodVolumes",
+    notYet: NOT_KEPT,
     kind: boolean,
     subject: "What pods may do",
     description: "Keep the volumes of a pod that is done until its manifest goes.",
-    deprecated: "disk space is only freed when the manifest goes",
   }),
   option({
     flag: "cgroup-root",

@@ -10,6 +10,10 @@ import {
   thresholds,
 } from "../value-kinds.ts";
 
+const NOT_REMOVED = "this version removes no images";
+const NOT_EVICTED = "this version evicts no pods";
+const NOT_COUNTED = "dead containers are kept by --maximum-dead-containers-per-container alone";
+const NOT_DELAYED = "this version does not hold up a shutdown of the machine";
 /** S033 S034 S040 S055 S056, M16 M19. */
 export const PRESSURE_ROWS: readonly FlagRow[] = [
   option({
@@ -17,6 +21,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     field: "imageGCHighThresholdPercent",
     zeroCounts: true,
     option: "imageGcHighThresholdPercent",
+    notYet: NOT_REMOVED,
     kind: integer(0, 100),
     subject: "Disk and memory pressure",
     description: "Unused images are removed when the image disk is fuller than this per cent.",
@@ -26,6 +31,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     field: "imageGCLowThresholdPercent",
     zeroCounts: true,
     option: "imageGcLowThresholdPercent",
+    notYet: NOT_REMOVED,
     kind: integer(0, 100),
     subject: "Disk and memory pressure",
     description: "They are removed until the disk is no fuller than this per cent.",
@@ -34,6 +40,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "minimum-image-ttl-duration",
     field: "imageMinimumGCAge",
     option: "minimumImageTtlMs",
+    notYet: NOT_REMOVED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "An image is kept at least this long after it was last used.",
@@ -42,6 +49,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "image-maximum-gc-age",
     field: "imageMaximumGCAge",
     option: "imageMaximumGcAgeMs",
+    notYet: NOT_REMOVED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "An image unused for longer is removed whatever the disk; 0s keeps it.",
@@ -50,6 +58,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "minimum-container-ttl-duration",
     field: "kubeletTs.minimumContainerTTLDuration",
     option: "minimumContainerTtlMs",
+    notYet: NOT_COUNTED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "A dead container is kept at least this long.",
@@ -66,6 +75,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "maximum-dead-containers",
     field: "kubeletTs.maximumDeadContainers",
     option: "maximumDeadContainers",
+    notYet: NOT_COUNTED,
     kind: integer(-1, MAX_INT32, "-1 = no limit"),
     subject: "Disk and memory pressure",
     description: "Dead containers kept in all; -1 sets no limit.",
@@ -83,6 +93,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-soft",
     field: "evictionSoft",
     option: "evictionSoft",
+    notYet: NOT_EVICTED,
     kind: thresholds("<"),
     subject: "Disk and memory pressure",
     description: "Thresholds below which pods are evicted after a grace period.",
@@ -91,6 +102,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-soft-grace-period",
     field: "evictionSoftGracePeriod",
     option: "evictionSoftGracePeriodMs",
+    notYet: NOT_EVICTED,
     kind: signalDurations,
     subject: "Disk and memory pressure",
     description: "Those grace periods; each soft threshold needs one.",
@@ -99,6 +111,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-minimum-reclaim",
     field: "evictionMinimumReclaim",
     option: "evictionMinimumReclaim",
+    notYet: NOT_EVICTED,
     kind: thresholds("="),
     subject: "Disk and memory pressure",
     description: "How much more than the threshold is freed.",
@@ -107,6 +120,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-pressure-transition-period",
     field: "evictionPressureTransitionPeriod",
     option: "evictionPressureTransitionMs",
+    notYet: NOT_EVICTED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "How long pressure is still reported after it ended.",
@@ -115,6 +129,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-max-pod-grace-period",
     field: "evictionMaxPodGracePeriod",
     option: "evictionMaxPodGracePeriodSeconds",
+    notYet: NOT_EVICTED,
     kind: integer(-1, MAX_INT32, "-1 = the pod's own"),
     subject: "Disk and memory pressure",
     description: "Longest grace period of a pod evicted by a soft threshold, in seconds; -1 takes the pod's own.",
@@ -137,6 +152,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
   option({
     field: "shutdownGracePeriod",
     option: "shutdownGracePeriodMs",
+    notYet: NOT_DELAYED,
     kind: duration(),
     subject: "Node",
     description: "How long a shutdown of the machine waits for pods to stop.",
@@ -144,6 +160,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
   option({
     field: "shutdownGracePeriodCriticalPods",
     option: "shutdownGracePeriodCriticalPodsMs",
+    notYet: NOT_DELAYED,
     kind: duration(),
     subject: "Node",
     description: "How much of that is kept for critical pods.",

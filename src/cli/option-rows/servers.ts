@@ -15,6 +15,8 @@ import {
 
 const WEBHOOK = "token webhooks need an API server";
 
+const NOT_SERVED = "this version serves no authenticated port";
+const NOT_LIMITED = "the number of events is bounded for each pod, not by time";
 /** S020 S021 S022 S025 S029 S030 S031 S057. */
 export const SERVER_ROWS: readonly FlagRow[] = [
   option({
@@ -97,6 +99,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "port",
     field: "port",
     option: "port",
+    notYet: NOT_SERVED,
     kind: port,
     subject: "Authenticated server",
     description: "Port of the authenticated API (TLS); 0 is off.",
@@ -105,6 +108,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "cert-dir",
     field: "kubeletTs.certDir",
     option: "certDir",
+    notYet: NOT_SERVED,
     kind: directory,
     subject: "Authenticated server",
     description: "Directory of the self-signed certificate, made when none is given.",
@@ -114,6 +118,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "tls-cert-file",
     field: "tlsCertFile",
     option: "tlsCertFile",
+    notYet: NOT_SERVED,
     kind: file,
     subject: "Authenticated server",
     description: "PEM file with the server's certificate and those above it.",
@@ -123,6 +128,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "tls-private-key-file",
     field: "tlsPrivateKeyFile",
     option: "tlsPrivateKeyFile",
+    notYet: NOT_SERVED,
     kind: file,
     subject: "Authenticated server",
     description: "PEM file with its private key.",
@@ -131,6 +137,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "tls-min-version",
     field: "tlsMinVersion",
     option: "tlsMinVersion",
+    notYet: NOT_SERVED,
     kind: oneOf("VersionTLS12", "VersionTLS13"),
     subject: "Authenticated server",
     description: "Oldest TLS version accepted.",
@@ -139,6 +146,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "tls-cipher-suites",
     field: "tlsCipherSuites",
     option: "tlsCipherSuites",
+    notYet: NOT_SERVED,
     kind: listOf("name,…"),
     subject: "Authenticated server",
     description: "Cipher suites accepted, by their IANA names.",
@@ -148,6 +156,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "client-ca-file",
     field: "authentication.x509.clientCAFile",
     option: "clientCaFile",
+    notYet: NOT_SERVED,
     kind: file,
     subject: "Authenticated server",
     description: "PEM file with the authorities whose client certificates are accepted.",
@@ -156,6 +165,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "anonymous-auth",
     field: "authentication.anonymous.enabled",
     option: "anonymousAuth",
+    notYet: NOT_SERVED,
     kind: boolean,
     subject: "Authenticated server",
     description: "Accept requests without credentials.",
@@ -164,6 +174,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "authorization-mode",
     field: "authorization.mode",
     option: "authorizationMode",
+    notYet: NOT_SERVED,
     kind: authorizationMode(),
     subject: "Authenticated server",
     description: "What clients may do once they are known: all or nothing.",
@@ -172,6 +183,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "enable-debugging-handlers",
     field: "enableDebuggingHandlers",
     option: "enableDebuggingHandlers",
+    notYet: NOT_SERVED,
     kind: boolean,
     subject: "Authenticated server",
     description: "Serve exec, attach, port-forward and logs.",
@@ -180,6 +192,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "streaming-connection-idle-timeout",
     field: "streamingConnectionIdleTimeout",
     option: "streamingConnectionIdleTimeoutMs",
+    notYet: NOT_SERVED,
     kind: duration(),
     subject: "Authenticated server",
     description: "Idle exec, attach and port-forward connections are closed after this; 0s never.",
@@ -189,6 +202,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     field: "eventRecordQPS",
     zeroCounts: true,
     option: "eventRecordQps",
+    notYet: NOT_LIMITED,
     kind: integer(0, MAX_INT32, "0 = no limit"),
     subject: "Logging",
     description: "Events recorded per second; 0 sets no limit.",
@@ -197,6 +211,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "event-burst",
     field: "eventBurst",
     option: "eventBurst",
+    notYet: NOT_LIMITED,
     kind: integer(0, MAX_INT32),
     subject: "Logging",
     description: "Events recorded at once within --event-qps.",
