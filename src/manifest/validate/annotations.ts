@@ -19,11 +19,8 @@ const tolerationsShape = objectShapeOf(v.object({ items: v.optional(v.array(Tole
 /** Annotations that upstream gives a meaning to. Source: core validation `ValidatePodSpecificAnnotations`. */
 export function validatePodAnnotations(pod: Pod, path: FieldPath, errors: FieldErrors): void {
   const annotations = pod.metadata.annotations ?? {};
-  const containers = [
-    ...(pod.spec.initContainers ?? []),
-    ...pod.spec.containers,
-    ...(pod.spec.ephemeralContainers ?? []),
-  ];
+  const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec;
+  const names = new Set([...initContainers, ...containers, ...ephemeralContainers].map((container) => container.name));
   for (const [key, value] of Object.entries(annotations)) {
     const at = path.key(key);
     if (key === TOLERATIONS) validateTolerationsText(value, path, errors);
@@ -31,7 +28,7 @@ export function validatePodAnnotations(pod: Pod, path: FieldPath, errors: FieldE
       validateSeccompText(value, path.key(key), path.child(key), errors);
     } else if (key.startsWith(APPARMOR_CONTAINER)) {
       const name = key.slice(APPARMOR_CONTAINER.length);
-      if (!containers.some((container) => container.name === name)) {
+      if (!names.has(name)) {
         errors.invalid(at, name, "there is no container of that name", { at, atKey: true });
       }
       if (value !== "" && value !== "runtime/default" && value !== "unconfined" && !value.startsWith("localhost/")) {

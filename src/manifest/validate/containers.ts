@@ -195,9 +195,10 @@ function validateRestart(container: Container, path: FieldPath, errors: FieldErr
       errors.notSupported(codesPath.child("operator"), operator, ["In", "NotIn"]);
     if (!values) errors.required(codesPath.child("values"), "must have at least one exit code");
     else if (values.length > MAX_EXIT_CODES) errors.tooLong(codesPath.child("values"), `${MAX_EXIT_CODES} values`);
+    const seen = new Set<number>();
     for (const [valueIndex, value] of (values ?? []).entries()) {
-      const valuePath = codesPath.child("values").index(valueIndex);
-      if (values!.indexOf(value) !== valueIndex) errors.duplicate(valuePath, value);
+      if (seen.has(value)) errors.duplicate(codesPath.child("values").index(valueIndex), value);
+      seen.add(value);
     }
   }
 }

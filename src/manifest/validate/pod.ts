@@ -144,10 +144,11 @@ function validateNewerRules(spec: PodSpec, path: FieldPath, errors: FieldErrors)
   if (osName === "linux") refuseWindowsOptions(spec, path, errors);
   const gates = spec.schedulingGates ?? [];
   const gatesPath = path.child("schedulingGates");
+  const gateNames = new Set<string>();
   for (const [index, gate] of gates.entries()) {
     errors.invalidAll(gatesPath.index(index), gate.name, checkQualifiedName(gate.name));
-    if (gates.findIndex((other) => other.name === gate.name) !== index)
-      errors.duplicate(gatesPath.index(index), gate.name);
+    if (gateNames.has(gate.name)) errors.duplicate(gatesPath.index(index), gate.name);
+    gateNames.add(gate.name);
   }
   if (gates.length > 0) {
     const message = "a static pod is bound to its node: schedulingGates must be empty";

@@ -137,6 +137,8 @@ function validateClaims(
   errors: FieldErrors,
 ): void {
   const seen = new Set<string>();
+  /** Claims of which single requests are used. */
+  const inParts = new Set<string>();
   for (const [index, { name, request }] of claims.entries()) {
     const itemPath = path.index(index);
     if (name === "") {
@@ -144,8 +146,9 @@ function validateClaims(
       continue;
     }
     const key = request === undefined ? name : `${name}/${request}`;
-    const overlaps = request === undefined && [...seen].some((other) => other.startsWith(`${name}/`));
+    const overlaps = request === undefined && inParts.has(name);
     if (seen.has(name) || seen.has(key) || overlaps) errors.duplicate(itemPath, key);
+    if (request !== undefined) inParts.add(name);
     if (request !== undefined) errors.invalidAll(itemPath.child("request"), request, checkDnsLabel(request));
     seen.add(key);
     if (!claimNames.has(name)) errors.notFound(itemPath, name, "must be a name in spec.resourceClaims");

@@ -170,6 +170,9 @@ export function validateTopologySpread(
   path: FieldPath,
   errors: FieldErrors,
 ): void {
+  const last = new Map(
+    constraints.map(({ topologyKey, whenUnsatisfiable }, index) => [`{${topologyKey}, ${whenUnsatisfiable}}`, index]),
+  );
   for (const [index, constraint] of constraints.entries()) {
     const itemPath = path.index(index);
     const { maxSkew, topologyKey, whenUnsatisfiable, minDomains } = constraint;
@@ -178,11 +181,9 @@ export function validateTopologySpread(
     if (!SPREAD_ACTIONS.includes(whenUnsatisfiable)) {
       errors.notSupported(itemPath.child("whenUnsatisfiable"), whenUnsatisfiable, SPREAD_ACTIONS);
     }
-    for (const other of constraints.slice(index + 1)) {
-      if (other.topologyKey !== topologyKey || other.whenUnsatisfiable !== whenUnsatisfiable) continue;
-      const pair = `{${topologyKey}, ${whenUnsatisfiable}}`;
-      errors.duplicate(itemPath.child("{topologyKey, whenUnsatisfiable}"), pair);
-    }
+    const pair = `{${topologyKey}, ${whenUnsatisfiable}}`;
+    // Upstream reports the first of two equal ones.
+    if (last.get(pair) !== index) errors.duplicate(itemPath.child("{topologyKey, whenUnsatisfiable}"), pair);
     if (minDomains !== undefined && (minDomains <= 0 || whenUnsatisfiable !== "DoNotSchedule")) {
       const message = "must be greater than 0, and whenUnsatisfiable DoNotSchedule";
       errors.invalid(itemPath.child("minDomains"), minDomains, message);

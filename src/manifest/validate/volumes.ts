@@ -170,6 +170,8 @@ export function validateMounts(
   const mounts = container.volumeMounts ?? [];
   const devices = container.volumeDevices ?? [];
   validateVolumeMounts(container, volumes, path.child("volumeMounts"), errors);
+  const mountNames = new Set(mounts.map((mount) => mount.name));
+  const mountPaths = lastByName(mounts, "mountPath");
   const devicePaths = new Set<string>();
   const deviceNames = new Set<string>();
   for (const [index, device] of devices.entries()) {
@@ -188,8 +190,8 @@ export function validateMounts(
       errors.invalid(pathPath, device.devicePath, "must be unique in the container");
     if (hasBacksteps(device.devicePath)) errors.invalid(pathPath, device.devicePath, "must not contain '..'");
     else devicePaths.add(device.devicePath);
-    if (mounts.some((mount) => mount.name === device.name)) errors.invalid(namePath, device.name, "is mounted already");
-    if (lastByName(mounts, "mountPath").includes(device.devicePath)) {
+    if (mountNames.has(device.name)) errors.invalid(namePath, device.name, "is mounted already");
+    if (mountPaths.has(device.devicePath)) {
       errors.invalid(pathPath, device.devicePath, "is the path of a mount already");
     }
     if (device.name !== "") deviceNames.add(device.name);
@@ -197,8 +199,8 @@ export function validateMounts(
 }
 
 /** Upstream keeps one path for each name, the last. */
-function lastByName<K extends string>(items: readonly ({ name: string } & Record<K, string>)[], key: K): string[] {
-  return [...new Map(items.map((item) => [item.name, item[key]])).values()];
+function lastByName<K extends string>(items: readonly ({ name: string } & Record<K, string>)[], key: K): Set<string> {
+  return new Set(new Map(items.map((item) => [item.name, item[key]])).values());
 }
 
 function validateVolumeMounts(
@@ -209,6 +211,8 @@ function validateVolumeMounts(
 ): void {
   const taken = new Set<string>();
   const devices = container.volumeDevices ?? [];
+  const deviceNames = new Set(devices.map((device) => device.name));
+  const devicePaths = lastByName(devices, "devicePath");
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     const mountPath = path.index(index);
     const namePath = mountPath.child("name");
@@ -219,9 +223,8 @@ function validateVolumeMounts(
     if (mount.mountPath === "") errors.required(pathPath);
     if (taken.has(mount.mountPath)) errors.invalid(pathPath, mount.mountPath, "must be unique in the container");
     taken.add(mount.mountPath);
-    if (devices.some((device) => device.name === mount.name))
-      errors.invalid(namePath, mount.name, "is a device already");
-    if (lastByName(devices, "devicePath").includes(mount.mountPath)) {
+    if (deviceNames.has(mount.name)) errors.invalid(namePath, mount.name, "is a device already");
+    if (devicePaths.has(mount.mountPath)) {
       errors.invalid(pathPath, mount.mountPath, "is the path of a device already");
     }
     validateSubPaths(mount, path, mountPath, errors);
