@@ -33,28 +33,28 @@ export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): 
 const PAGES = new Set(["/", "/index.html", "/containers/", "/healthz", "/metrics"]);
 
 /** Resources of each version; a later one has those of the earlier ones too. Source: cAdvisor's `api` package. */
-const V1_RESOURCES: Readonly<Record<string, readonly string[]>> = {
+export const CADVISOR_RESOURCES: Readonly<Record<string, readonly string[]>> = {
   "v1.0": ["containers", "machine"],
   "v1.1": ["containers", "machine", "subcontainers"],
   "v1.2": ["containers", "machine", "subcontainers", "docker"],
   "v1.3": ["containers", "machine", "subcontainers", "docker"],
+  "v2.0": ["version", "attributes", "machine", "spec", "stats", "summary", "storage", "ps"],
+  "v2.1": ["version", "attributes", "machine", "spec", "stats", "summary", "storage", "ps"],
 };
-const V2_RESOURCES = ["version", "attributes", "machine", "spec", "stats", "summary", "storage", "ps"];
-const V2_VERSIONS = ["v2.0", "v2.1"];
 
 /** `/api/<version>/<resource>/<name>`. Posted bodies are queries, as cAdvisor's own client sends them: nothing is changed. */
 async function routeApi(path: string, request: RouteRequest, cadvisor: CadvisorApi): Promise<Answer> {
   const [version = "", resource = "", ...rest] = path.slice("/api/".length).split("/");
-  const isV2 = V2_VERSIONS.includes(version);
-  const resources = isV2 ? V2_RESOURCES : V1_RESOURCES[version];
+  const resources = CADVISOR_RESOURCES[version];
   if (!resources) {
-    const versions = [...Object.keys(V1_RESOURCES), ...V2_VERSIONS].join(",");
+    const versions = Object.keys(CADVISOR_RESOURCES).join(",");
     return textAnswer(version === "" ? 200 : 404, `Supported API versions: ${versions}\n`);
   }
   if (!resources.includes(resource)) {
     return textAnswer(resource === "" ? 200 : 404, `Supported request types: "${resources.join(",")}"\n`);
   }
-  if (!isReading(request) && request.method !== "POST") return methodNotAllowed();
+  const isV2 = version.startsWith("v2.");
+  if (!isReading(request) && (isV2 || request.method !== "POST")) return methodNotAllowed();
   const name = `/${rest.join("/")}`.replace(/(?<=.)\/$/, "");
   return isV2 ? routeV2(resource, name, request, cadvisor) : routeV1(resource, name, request, cadvisor);
 }

@@ -36,8 +36,27 @@ export interface ReadOnlyContext {
   probeMetrics: Pick<MetricsRegistry, "collect">;
 }
 
+/** Every path of the read-only port; parameters in braces. `docs/openapi.yaml` tells of each. */
+export const READ_ONLY_PATHS = [
+  "/healthz",
+  "/healthz/{check}",
+  "/pods",
+  "/runningpods/",
+  "/configz",
+  "/spec/",
+  "/stats/",
+  "/stats/summary",
+  "/stats/container",
+  "/stats/{pod}/{container}",
+  "/stats/{namespace}/{pod}/{uid}/{container}",
+  "/metrics",
+  "/metrics/cadvisor",
+  "/metrics/resource",
+  "/metrics/probes",
+] as const;
+
 /** Roots that go-restful serves upstream: JSON only, and texts of their own for what they do not know. */
-const RESOURCE_ROOTS = new Set(["pods", "spec", "stats", "node", "events", "configz", "runningpods"]);
+const RESOURCE_ROOTS = new Set(["pods", "spec", "stats", "configz", "runningpods"]);
 /** Upstream answers these on the authenticated port only. */
 const DEBUG_ROOTS = new Set(["run", "exec", "attach", "portForward", "containerLogs", "logs", "debug"]);
 /** Answered with and sent to their slash form. */

@@ -124,13 +124,11 @@ function counted(route: Route, { clock, kubeletMetrics }: ServerDependencies): R
 
 const METRIC_PATHS = new Set([
   "configz",
-  "events",
   "healthz",
   "metrics",
   "metrics/cadvisor",
   "metrics/probes",
   "metrics/resource",
-  "node",
   "pods",
   "runningpods",
   "spec",

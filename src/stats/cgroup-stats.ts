@@ -26,7 +26,7 @@ export interface CpuStats {
 /** Bytes and counts. */
 export interface MemoryStats {
   usageBytes: number;
-  /** Highest usage so far; kernels before 6.5 (cgroup v2) do not tell. */
+  /** Highest usage so far; kernels before 5.19 (cgroup v2) do not tell. */
   maxUsageBytes: number | undefined;
   workingSetBytes: number;
   /** Anonymous memory. */
