@@ -14,6 +14,13 @@ const TELLING_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pa
 const OOM_NOTICE_MS = 2_000;
 const SIGKILLED = 137;
 
+/**
+ * Whoever asks a container to end may be about to start it again himself (`docker restart`): then it was never gone
+ * [oracle C 47]. A SIGKILL leaves nothing to wait for. What we end ourselves is looked at when that call returns.
+ */
+const RESTART_BY_HAND_MS = 500;
+const SIGKILL = "9";
+
 export interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
@@ -41,6 +48,8 @@ export class PodCache {
   readonly #exitedAtMs = new Map<ContainerId, number>();
   /** Last time the engine told that a container, or a sandbox, had no memory left. */
   readonly #oomAtMs = new Map<ContainerId, number>();
+  /** Got a signal other than SIGKILL and have not ended since. */
+  readonly #signalled = new Set<ContainerId>();
 
   constructor(deps: PodCacheDeps) {
     this.#deps = deps;
@@ -87,6 +96,12 @@ export class PodCache {
 
   /** Takes an event of the engine. @returns when the cache knows. */
   async handleEvent(event: RuntimeEvent): Promise<void> {
+    if (event.action === "kill" && event.signal !== SIGKILL) this.#signalled.add(event.id);
+    if (event.action === "die" && this.#signalled.delete(event.id)) {
+      const { clock } = this.#deps;
+      clock.schedule(RESTART_BY_HAND_MS, () => void this.observe(event.id).catch(() => {}));
+      return;
+    }
     if (!TELLING_ACTIONS.has(event.action)) return;
     // Our own start was already looked at; its event says nothing new. A `die` in between has its own event.
     if (event.action === "start" && this.#entries.get(event.id)?.running && !this.#looking.has(event.id)) return;
@@ -135,7 +150,10 @@ export class PodCache {
   }
 
   #put(id: ContainerId, found: Observed | undefined): void {
-    if (!found) this.#oomAtMs.delete(id);
+    if (!found) {
+      this.#oomAtMs.delete(id);
+      this.#signalled.delete(id);
+    }
     const before = this.#entries.get(id);
     const uid = found?.pod.uid ?? before?.observed.pod.uid;
     if (uid === undefined) return;

@@ -398,7 +398,11 @@ export class PodWorker {
           memory.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
         }
         // Images have their own events.
-        if (!step.reason.includes("Image")) this.#record("Warning", "Failed", `Error: ${step.message}`, name);
+        if (!step.reason.includes("Image")) {
+          // People know containers by name. Source: the kubelet's recordContainerEvent.
+          const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
+          this.#record("Warning", "Failed", `Error: ${message}`, name);
+        }
         memory.failures.set(name, (memory.failures.get(name) ?? 0) + 1);
       },
       () => memory.starting.delete(name),

@@ -27,6 +27,8 @@ export interface RuntimeEvent {
   id: ContainerId;
   /** `create`, `start`, `die`, `oom`, `destroy`, `pause`, `unpause`, `rename`, `update`, … */
   action: string;
+  /** Of a `kill`: the number of the signal. */
+  signal?: string;
 }
 
 export interface WatchOptions {

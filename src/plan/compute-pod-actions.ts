@@ -2,6 +2,7 @@ import type { Container } from "../api/pod.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { computeLimitsUpdate } from "./compute-limits-update.ts";
 import { isRunning, isTerminated } from "./container-history.ts";
+import { SANDBOX_GRACE_SECONDS } from "./grace-period.ts";
 import { PlanDraft } from "./plan-draft.ts";
 import type { PodEnd, PodPlan, PodPlanInput } from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
@@ -77,7 +78,8 @@ function planSandbox(draft: PlanDraft): boolean {
   if (memory.sandboxBusy) return false;
   if (newest?.state === "ready" && newest.hash === hashes.sandbox) {
     for (const old of snapshot.sandboxes.slice(1)) {
-      if (old.state === "ready") draft.actions.push({ kind: "stop-sandbox", id: old.id, graceSeconds: 0 });
+      if (old.state === "ready")
+        draft.actions.push({ kind: "stop-sandbox", id: old.id, graceSeconds: SANDBOX_GRACE_SECONDS });
       else if (!memory.removing.has(old.id)) draft.actions.push({ kind: "remove-sandbox", id: old.id });
     }
     return true;
@@ -86,7 +88,7 @@ function planSandbox(draft: PlanDraft): boolean {
   for (const container of live) draft.kill(container, "SandboxChanged", `Stopping container ${container.name}`);
   if (live.length > 0 || memory.starting.size > 0 || memory.killing.size > 0) return false;
   if (newest?.state === "ready") {
-    draft.actions.push({ kind: "stop-sandbox", id: newest.id, graceSeconds: 0 });
+    draft.actions.push({ kind: "stop-sandbox", id: newest.id, graceSeconds: SANDBOX_GRACE_SECONDS });
     return false;
   }
   if (newest && newest.hash === hashes.sandbox && !deservesNewSandbox(draft)) return false;
@@ -258,9 +260,9 @@ function collectGarbage(draft: PlanDraft): void {
   const names = new Set(snapshot.containers.map(({ name }) => name));
   for (const name of names) {
     const attempts = draft.attempts(name);
-    if (!wanted.has(name)) {
-      for (const stray of attempts.filter(isRunning)) draft.kill(stray, "SpecChanged", `Stopping container ${name}`);
-    }
+    // An old attempt that somebody started again by hand is one too many.
+    const strays = (wanted.has(name) ? attempts.slice(1) : attempts).filter(isRunning);
+    for (const stray of strays) draft.kill(stray, "SpecChanged", `Stopping container ${name}`);
     const dead = attempts.filter((attempt) => attempt.state === "exited" && !memory.removing.has(attempt.id));
     // While the newest still runs one dead predecessor tells why it was restarted; otherwise the newest itself does.
     const keep = wanted.has(name) ? options.maxDeadPerContainer : 0;

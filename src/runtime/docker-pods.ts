@@ -88,7 +88,8 @@ export class DockerPods {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof DockerError)) throw error;
-      throw new PodStepError("RunContainerError", textOf(error), { cause: error });
+      const why = `failed to start container "${id}": ${textOf(error)}`;
+      throw new PodStepError("RunContainerError", why, { cause: error });
     }
   }
 

@@ -51,7 +51,8 @@ export class DockerRuntime implements ObservedRuntime {
         };
         for await (const event of this.#client.events({ filters, since: cursor, signal, onOpen: opened })) {
           cursor = event.cursor;
-          onEvent({ id: event.id, action: event.action });
+          const { signal: number } = event.attributes;
+          onEvent({ id: event.id, action: event.action, ...(number !== undefined && { signal: number }) });
         }
       } catch (error) {
         if (signal.aborted) return;

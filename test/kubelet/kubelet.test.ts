@@ -140,6 +140,76 @@ describe("a pod", () => {
     expect(statusOf("web")?.containerStatuses?.[0]?.restartCount).toBe(2);
   });
 
+  test("docker restart goes unnoticed, docker stop does not [oracle C 47]", async () => {
+    await started(named("web"), named("db"));
+    const [web, db] = [engine.idOf("web-node1", "app"), engine.idOf("db-node1", "app")];
+    engine.stopByHand(web);
+    engine.stopByHand(db);
+    await clock.advance(100);
+    engine.startByHand(web);
+    await clock.advance(1_000);
+    expect(engine.idOf("web-node1", "app")).toBe(web);
+    expect(statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 0, lastState: {} });
+    expect(statusOf("db")?.containerStatuses?.[0]).toMatchObject({
+      restartCount: 1,
+      lastState: { terminated: { exitCode: 0, reason: "Completed" } },
+    });
+  });
+
+  test("an old attempt that somebody starts by hand is stopped again", async () => {
+    await started(named("web"));
+    const first = engine.idOf("web-node1", "app");
+    engine.exit(first, 1);
+    await clock.advance(10);
+    engine.startByHand(first);
+    await clock.advance(1_000);
+    expect(engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(engine.find("web-node1", "app")).toMatchObject({ container: { restartCount: 1, state: "running" } });
+  });
+
+  test.each([
+    { what: "crashes at once, always", exitCode: 1, runsMs: 20 },
+    { what: "ends well at once, always", exitCode: 0, runsMs: 20 },
+    { what: "crashes after 3 s, always", exitCode: 1, runsMs: 3_000 },
+  ])("back-off of what $what: 0, 10, 20, 40, 80, 160, 300, 300 s [oracle C 75]", async ({ exitCode, runsMs }) => {
+    await started(named("web"));
+    const delays: number[] = [];
+    const messages: (string | undefined)[] = [];
+    for (let crash = 0; crash < 8; crash++) {
+      await clock.advance(runsMs);
+      const id = engine.idOf("web-node1", "app");
+      engine.exit(id, exitCode);
+      const endedAtMs = clock.monotonicMs();
+      await clock.advance(1);
+      messages.push(statusOf("web")?.containerStatuses?.[0]?.state.waiting?.message);
+      while (engine.idOf("web-node1", "app") === id) await clock.advance(100);
+      delays.push(Math.round((clock.monotonicMs() - endedAtMs) / 1000));
+    }
+    expect(delays).toEqual([0, 10, 20, 40, 80, 160, 300, 300]);
+    const tail = "restarting failed container=app pod=web-node1_default(uid-web)";
+    expect(messages).toEqual([
+      undefined,
+      ...["10s", "20s", "40s", "1m20s", "2m40s", "5m0s", "5m0s"].map((delay) => `back-off ${delay} ${tail}`),
+    ]);
+  });
+
+  test("back-off of an init container [oracle C 75]", async () => {
+    await started(named("web", { initContainers: [aContainer({ name: "i" })] }));
+    const delays: number[] = [];
+    for (let crash = 0; crash < 5; crash++) {
+      const id = engine.idOf("web-node1", "i");
+      engine.exit(id, 1);
+      const endedAtMs = clock.monotonicMs();
+      while (engine.idOf("web-node1", "i") === id) await clock.advance(100);
+      delays.push(Math.round((clock.monotonicMs() - endedAtMs) / 1000));
+    }
+    expect(delays).toEqual([0, 10, 20, 40, 80]);
+    expect(statusOf("web")).toMatchObject({
+      phase: "Pending",
+      containerStatuses: [{ state: { waiting: { reason: "PodInitializing" } } }],
+    });
+  });
+
   test("a missed event is caught by the net", async () => {
     await started(named("web"));
     engine.isDeaf = true;

@@ -76,6 +76,21 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     this.#emit(id, "oom");
   }
 
+  /** As `docker stop`, or the first half of `docker restart`: SIGTERM, and it ends. */
+  stopByHand(id: string): void {
+    if (!this.isDown && !this.isDeaf) this.#watch?.onEvent({ id, action: "kill", signal: "15" });
+    this.exit(id, 0);
+  }
+
+  /** As `docker start`. */
+  startByHand(id: string): void {
+    const it = this.containers.get(id);
+    if (it?.kind !== "container") return;
+    const { finishedAt: _, ...container } = it.container;
+    this.#put(id, { ...it, container: { ...container, state: "running", startedAt: this.#clock.now() } });
+    this.#emit(id, "start");
+  }
+
   /** As `docker rm -f`. */
   destroy(id: string): void {
     this.containers.delete(id);
