@@ -19,7 +19,7 @@ function directoryWith(files: Record<string, string>): string {
 }
 
 test("nothing said: all defaults", async () => {
-  const { options, origins, warnings, errors } = await resolveOptions([], "/");
+  const { options, origins, warnings, errors } = await resolveOptions([], "/", "show");
   expect(options).toEqual(DEFAULT_KUBELET_OPTIONS);
   expect(new Set(Object.values(origins))).toEqual(new Set(["default"]));
   expect([...warnings, ...errors]).toEqual([]);
@@ -201,6 +201,7 @@ describe("what does not go together", () => {
   }); // prettier-ignore
 
   test.each([
+    { argv: [], warning: "there is nothing to run: name manifests, --pod-manifest-path or --manifest-url" },
     { argv: ["-o", "json"], warning: "--output has no effect without --runonce" },
     { argv: ["--timeout=1m"], warning: "--timeout has no effect without --runonce" },
     {
@@ -221,6 +222,9 @@ describe("what does not go together", () => {
       warning: "feature gate SidecarContainers cannot be switched off",
     },
   ])("$argv warns", async ({ argv, warning }) => {
-    expect(await resolveOptions(argv, "/")).toMatchObject({ warnings: [warning], errors: [] });
+    expect(await resolveOptions(argv.length > 0 ? [...argv, "m"] : [], "/")).toMatchObject({
+      warnings: [warning],
+      errors: [],
+    });
   }); // prettier-ignore
 });

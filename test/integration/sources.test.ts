@@ -41,7 +41,15 @@ describeWithEngine("sources on a real engine", () => {
     writeFileSync(path, JSON.stringify(JSON.parse(good), null, 4));
     writeFileSync(path, good.slice(0, good.length / 2));
     await Bun.sleep(1500);
+    const condition = async () =>
+      (await node.pods())
+        .find(({ metadata }) => metadata.name === `web-${node.name}`)
+        ?.status.conditions?.find(({ type }) => type === "ManifestLive");
+    const shown = await node.until("the condition that says why", condition);
+    expect(shown).toMatchObject({ status: "False", reason: "InvalidManifest" });
+    expect(shown.message).toContain(`${path}:1:`);
     writeFileSync(path, good);
+    await node.until("the condition to go", async () => (await condition()) === undefined);
     truncateSync(path, 0);
     await Bun.sleep(1500);
     writeFileSync(path, good.replace(/"containers":\[.*\]/, '"containers":[]'));
