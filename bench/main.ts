@@ -11,6 +11,7 @@ import { type BenchCase, type Measurement, meetsGoal, ratioOf } from "./bench-ca
 import { lifecycleCases } from "./cases/lifecycle.ts";
 import { manifestsCases } from "./cases/manifests.ts";
 import { memoryCases } from "./cases/memory.ts";
+import { probesCases } from "./cases/probes.ts";
 import { processStartCases } from "./cases/process-start.ts";
 import { startPodsCases } from "./cases/start-pods.ts";
 import { toTable } from "./report.ts";
@@ -21,6 +22,7 @@ const CASES: readonly BenchCase[] = [
   ...startPodsCases,
   ...memoryCases,
   ...lifecycleCases,
+  ...probesCases,
 ];
 
 const RESULTS = join(import.meta.dir, "results");

@@ -17,8 +17,7 @@ import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import type { ContainerExec, StoredProbeResults } from "../model/prober.ts";
+import type { StoredProbeResults } from "../model/prober.ts";
 import { NodeAdmission } from "../plan/admission.ts";
 import { conflictOverPorts } from "../plan/host-ports.ts";
 import { computeNodeAllocatable } from "../plan/node-allocatable.ts";
@@ -58,7 +57,7 @@ export interface AssembleInput {
   environment: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   logger: Logger;
-  recorder: EventRecorder;
+  recorder: PodEventRecorder;
   onPullProgress?: (progress: ImageProgress) => void;
 }
 
@@ -153,12 +152,6 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     ownerLabels: { [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash },
   });
 
-  const exec: ContainerExec = {
-    async exec(containerId, argv, { timeoutMs, maxOutputBytes, signal }) {
-      const outcome = await client.exec(containerId, argv, { timeoutMs, maxOutputBytes, signal });
-      return { exitCode: outcome.exitCode ?? 137, output: outcome.output, timedOut: outcome.timedOut };
-    },
-  };
   const version = buildInfo.version.split(".").slice(0, 2).join(".");
 
   const admission = new NodeAdmission({
@@ -170,9 +163,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   });
   const imageNames = new Map<string, ImageNames>();
   const trouble = (message: string) => logger.warn(message);
-  const stateFile = <T>(name: string) =>
-    new StateFile<T>(join(options.rootDir, "state", `${name}-${nodeName}.json`), 1, trouble);
-  const probeFile = stateFile<[string, StoredProbeResults][]>("probes");
+  const stateFile = <T>(name: string, durable: boolean) =>
+    new StateFile<T>(join(options.rootDir, "state", `${name}-${nodeName}.json`), { version: 1, durable }, trouble);
+  // No container outlives a power cut, so what probes said need not either.
+  const probeFile = stateFile<[string, StoredProbeResults][]>("probes", false);
   let kubelet: Kubelet | undefined;
   const lifecycle = new PodLifecycle({
     clock,
@@ -199,7 +193,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
             podUid: pod.uid,
             namespace: pod.namespace,
           },
-          { exec, clock, version },
+          { exec: client, clock, version },
           signal,
         ),
     },
@@ -250,7 +244,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     clock,
     logger,
     recorder,
-    prober: new HostProber({ exec, clock, version }),
+    prober: new HostProber({ exec: client, clock, version }),
     random: Math.random,
     hostIp: () => node.ip,
     onChange: (uid) => kubelet?.worker(uid)?.wake(),
@@ -287,9 +281,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       return new Map([...admission.admit(others, running), ...refusals]);
     },
     conflict: conflictOverPorts,
-    completions: new Completions(stateFile<Record<string, Completion>>("completions")),
+    completions: new Completions(stateFile<Record<string, Completion>>("completions", true)),
     relistPeriodMs: options.syncFrequencyMs,
     onRelist: metrics.countRelist,
+    onPodGone: (uid) => recorder.podGone(uid),
   });
   metrics.watch(kubelet);
 

@@ -106,7 +106,7 @@ async function runForEver(
     await aborted(stop);
   }
   parts.kubelet.stop();
-  parts.probes.stop();
+  await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop()]);
   logger.info("Stopped; pods go on running");
   return EXIT.done;
@@ -202,7 +202,7 @@ async function startAndWait(
     return await waitForPods({ kubelet, clock, timeoutMs: options.runOnceTimeoutMs, onProgress, signal });
   } finally {
     kubelet.stop();
-    probes.stop();
+    await probes.stop();
   }
 }
 

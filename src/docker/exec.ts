@@ -21,6 +21,8 @@ export interface ExecOutcome {
   exitCode: number | undefined;
   /** stdout and stderr as they came, UTF-8. */
   output: string;
+  /** stderr alone, as far as it was kept. */
+  stderr: string;
   /** The output was longer than what was kept. */
   truncated: boolean;
   timedOut: boolean;
@@ -42,7 +44,8 @@ const KILL_PATIENCE_MS = 1000;
 
 /**
  * Runs a command in a running container to its end.
- * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError; the signal's reason.
+ * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError; the signal's reason;
+ * a TimeoutError when the time is over and the engine never showed the command running.
  */
 export async function runExec(
   calls: ExecCalls,
@@ -55,23 +58,25 @@ export async function runExec(
   const maxOutputBytes = options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES;
   const stop = new AbortController();
   let timedOut = false;
-  const cancelTimer =
-    options.timeoutMs && options.timeoutMs > 0
-      ? schedule(options.timeoutMs, () => {
-          timedOut = true;
-          stop.abort(new DOMException("the exec's time is over", "TimeoutError"));
-        })
-      : () => {};
+  let cancelTimer = () => {};
+  const startTimer = (timeoutMs: number) => {
+    cancelTimer = schedule(timeoutMs, () => {
+      timedOut = true;
+      stop.abort(new DOMException("the exec's time is over", "TimeoutError"));
+    });
+  };
   const forward = () => stop.abort(signal?.reason);
   if (signal?.aborted) forward();
   else signal?.addEventListener("abort", forward, { once: true });
 
   const kept: Uint8Array[] = [];
+  const keptStderr: Uint8Array[] = [];
   let keptBytes = 0;
   let truncated = false;
   const outcome = (exitCode: number | undefined): ExecOutcome => ({
     exitCode,
     output: new TextDecoder().decode(Buffer.concat(kept)),
+    stderr: new TextDecoder().decode(Buffer.concat(keptStderr)),
     truncated,
     timedOut,
   });
@@ -81,22 +86,30 @@ export async function runExec(
     // Creating is quick and must not be cut off half way: an exec whose id is unknown could not be killed.
     execId = await calls.execCreate(id, argv, { ...options, signal: undefined });
     stop.signal.throwIfAborted();
-    for await (const { data } of await calls.execStart(execId, { signal: stop.signal })) {
+    // The command's time begins here: that the engine was slow to create it is no fault of the command.
+    if (options.timeoutMs && options.timeoutMs > 0) startTimer(options.timeoutMs);
+    for await (const { stream, data } of await calls.execStart(execId, { signal: stop.signal })) {
       const room = maxOutputBytes - keptBytes;
       if (data.length > room) truncated = true;
       if (room > 0) {
-        kept.push(data.slice(0, room));
+        const piece = data.slice(0, room);
+        kept.push(piece);
+        if (stream === "stderr") keptStderr.push(piece);
         keptBytes += Math.min(room, data.length);
       }
     }
     return outcome(await exitCodeOf(calls, execId, schedule));
   } catch (error) {
     if (!stop.signal.aborted) throw error;
+    let hasRun = false;
     if (execId !== undefined) {
-      const killing = killExec(calls, execId, schedule);
+      const killing = killExec(calls, execId, schedule, () => {
+        hasRun = true;
+      });
       await Promise.race([killing, pause(schedule, KILL_PATIENCE_MS)]);
     }
-    if (timedOut && !signal?.aborted) return outcome(undefined);
+    // An engine that does not say the command ever ran (frozen, very busy) is late itself: no verdict on the command.
+    if (timedOut && hasRun && !signal?.aborted) return outcome(undefined);
     throw error;
   } finally {
     cancelTimer();
@@ -115,12 +128,20 @@ async function exitCodeOf(calls: ExecCalls, execId: string, schedule: Schedule):
 }
 
 /** Kills it once it is there: a busy engine may start it only after we gave up. Never rejects. */
-async function killExec(calls: ExecCalls, execId: string, schedule: Schedule): Promise<void> {
+async function killExec(
+  calls: ExecCalls,
+  execId: string,
+  schedule: Schedule,
+  onSeenRunning: () => void,
+): Promise<void> {
   try {
     for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
       const seen = await calls.execInspect(execId);
       // A pid of 0: the engine is still starting it. Looked at again, or it would slip through.
-      if (seen.Pid > 0) killExecProcesses(seen.Pid, seen.ContainerID);
+      if (seen.Pid > 0) {
+        onSeenRunning();
+        killExecProcesses(seen.Pid, seen.ContainerID);
+      }
       if (!seen.Running && seen.ExitCode !== null) return;
       await pause(schedule, SETTLE_PAUSE_MS);
     }

@@ -2,17 +2,20 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, wr
 import { dirname } from "node:path";
 
 /**
- * A small JSON file that is either the old one or the new one, never half of it: written beside, synced, renamed.
+ * A small JSON file that is either the old one or the new one, never half of it: written beside, then renamed.
  * What it holds is a hint; the engine is the truth. So one that cannot be read is as good as none.
  */
 export class StateFile<T> {
   readonly #path: string;
   readonly #version: number;
+  readonly #durable: boolean;
   readonly #onTrouble: (message: string) => void;
 
-  constructor(path: string, version: number, onTrouble: (message: string) => void) {
+  /** @param format `durable`: survives a power cut right after a write, at the price of a sync. */
+  constructor(path: string, format: { version: number; durable: boolean }, onTrouble: (message: string) => void) {
     this.#path = path;
-    this.#version = version;
+    this.#version = format.version;
+    this.#durable = format.durable;
     this.#onTrouble = onTrouble;
   }
 
@@ -44,7 +47,7 @@ export class StateFile<T> {
       const file = openSync(temporary, "w", 0o600);
       try {
         writeSync(file, JSON.stringify({ version: this.#version, data }));
-        fsyncSync(file);
+        if (this.#durable) fsyncSync(file);
       } finally {
         closeSync(file);
       }

@@ -31,6 +31,8 @@ export interface KubeletDeps
   /** Whether two pods cannot run at the same time (a host port of both): the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
   completions: CompletionStore;
+  /** A pod was removed, all of it. */
+  onPodGone?: (uid: PodUID) => void;
   /** Called after each list of all containers that succeeded. */
   onRelist?: (durationMs: number) => void;
   /** Longest time between two lists of all containers. Unit: milliseconds. */
@@ -313,6 +315,7 @@ export class Kubelet {
     this.#rendered.delete(uid);
     this.#pending.delete(uid);
     this.#deps.completions.set(uid, undefined);
+    this.#deps.onPodGone?.(uid);
     // Its successor, or one that waited for its port, may start now.
     this.#reconcile();
   }

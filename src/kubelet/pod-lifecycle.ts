@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
@@ -165,7 +165,11 @@ export class PodLifecycle implements PodServices {
     await this.#setUpVolumes(pod, request.objects, signal);
     const body = await this.#toContainerRequest(request, image, signal);
     return gate.run(signal, async () => {
-      const id = await pods.createContainer(body, signal);
+      const id = await pods.createContainer(body, signal).catch((error: unknown) => {
+        // Whatever the reason: an image that was removed meanwhile must be looked for again.
+        this.#deps.images.forget(container.image ?? "");
+        throw error;
+      });
       onCreated(id);
       const tell = (reason: string, message: string) =>
         recorder.record(identityOf(pod), { type: "Normal", reason, message, fieldPath });
@@ -262,7 +266,7 @@ export class PodLifecycle implements PodServices {
     return this.#deps.toTerminationMessage({
       policy: (spec?.terminationMessagePolicy ?? policy) === "FallbackToLogsOnError" ? "FallbackToLogsOnError" : "File",
       exitCode: container.exitCode,
-      file: readIfThere(this.#terminationLogPath(uid, container.name, container.restartCount)),
+      file: readEndIfThere(this.#terminationLogPath(uid, container.name, container.restartCount)),
       readLog: () => this.#deps.readLogTail(container.id, signal),
       containerCount: pod ? pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0) : 1,
     });
@@ -493,5 +497,23 @@ function readIfThere(path: string): string | undefined {
     return readFileSync(path, "utf8");
   } catch {
     return undefined;
+  }
+}
+
+/** The last 4 KiB, which is all that counts: what a container writes there has no bounds. */
+function readEndIfThere(path: string): string | undefined {
+  const limitBytes = 4096;
+  let file: number;
+  try {
+    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+  try {
+    const { size } = fstatSync(file);
+    const bytes = Buffer.alloc(Math.min(size, limitBytes));
+    return bytes.toString("utf8", 0, readSync(file, bytes, 0, bytes.length, Math.max(0, size - limitBytes)));
+  } finally {
+    closeSync(file);
   }
 }

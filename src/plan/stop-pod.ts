@@ -1,6 +1,6 @@
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning } from "./container-history.ts";
-import { remainingGraceSeconds } from "./grace-period.ts";
+import { remainingGraceSeconds, SANDBOX_GRACE_SECONDS } from "./grace-period.ts";
 import type { PodMemory } from "./pod-memory.ts";
 import type { KillReason, PodAction } from "./pod-plan.ts";
 
@@ -45,7 +45,8 @@ export function computeStopActions(input: StopPodInput): PodAction[] {
   if (memory.killing.size > 0 || memory.sandboxBusy) return [];
 
   const upright = snapshot.sandboxes.filter(({ state }) => state === "ready");
-  if (upright.length > 0) return upright.map(({ id }) => ({ kind: "stop-sandbox", id, graceSeconds: 0 }));
+  if (upright.length > 0)
+    return upright.map(({ id }) => ({ kind: "stop-sandbox", id, graceSeconds: SANDBOX_GRACE_SECONDS }));
   if (!input.remove) return [];
 
   const containers = snapshot.containers.filter(({ id }) => !memory.removing.has(id));

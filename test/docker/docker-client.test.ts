@@ -440,6 +440,7 @@ describe("exec", () => {
     expect(await clientAt(daemon.socketPath).exec("x", ["sh", "-c", "true"])).toEqual({
       exitCode: 3,
       output: "out err!",
+      stderr: "err",
       truncated: false,
       timedOut: false,
     });
@@ -487,6 +488,16 @@ describe("exec", () => {
     expect(bystander.killed).toBe(false);
     expect(bystander.exitCode).toBeNull();
     bystander.kill();
+  });
+
+  test("an engine that never shows the command running gives no verdict on it", async () => {
+    using daemon = exec({
+      "POST /exec/e1/start": () => new Response(new ReadableStream({ start() {} })),
+      "GET /exec/e1/json": () => new Promise<Response>(() => {}),
+    });
+    await expect(clientAt(daemon.socketPath).exec("x", ["true"], { timeoutMs: 20 })).rejects.toMatchObject({
+      name: "TimeoutError",
+    });
   });
 
   test("a container that does not run is the engine's no", async () => {

@@ -1,0 +1,175 @@
+import { readFileSync } from "node:fs";
+import { removeContainersOf, TestNode } from "../../test/support/test-node.ts";
+import { type BenchCase, type Measurement, median } from "../bench-case.ts";
+import { type PodBodies, readPodBodies, startBare } from "../floor.ts";
+
+const PODS = 110;
+const KILLS = 100;
+const EDITS = 20;
+const STEADY_MS = 60_000;
+
+const manifest = (name: string, word = "x") => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [
+      { name: "app", image: "busybox:test", command: ["sleep", "100000"], env: [{ name: "W", value: word }] },
+    ],
+  },
+});
+
+/** User and system time of a process so far. Unit: milliseconds, in steps of 10. */
+function cpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
+
+/** Time stamps of `start` events by the engine's own clock, for containers of this node. */
+async function nextStart(node: TestNode, act: () => Promise<unknown> | unknown): Promise<number> {
+  const stop = new AbortController();
+  const opened = Promise.withResolvers<void>();
+  const filters = { type: ["container"], event: ["start"], label: [`kubelet-ts.io/node=${node.name}`] };
+  const seen = (async () => {
+    for await (const event of node.docker.events({ filters, signal: stop.signal, onOpen: opened.resolve })) {
+      if (event.attributes["io.kubernetes.container.name"] === "app") return performance.now();
+    }
+    throw new Error("the event stream ended");
+  })();
+  await opened.promise;
+  const startedAt = performance.now();
+  await act();
+  try {
+    return (await seen) - startedAt;
+  } finally {
+    stop.abort();
+  }
+}
+
+/** One bare container in a sandbox that runs, and one bare pod: what each step costs without us. */
+async function bareTimes(node: TestNode, bodies: PodBodies[], floorNode: string, rounds: number) {
+  const pods: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    pods.push(await startBare(node.docker, bodies.slice(0, 1), 1));
+    await removeContainersOf(node.docker, floorNode);
+  }
+  const only: number[] = [];
+  const sandbox = bodies[0]!.sandbox;
+  const container = bodies[0]!.containers[0]!;
+  for (let round = 0; round < rounds; round++) {
+    const { Id } = await node.docker.createContainer(`floor-s-${process.pid}-${round}`, sandbox);
+    await node.docker.startContainer(Id);
+    const startedAt = performance.now();
+    const hostConfig = {
+      ...(container.HostConfig as object),
+      NetworkMode: `container:${Id}`,
+      IpcMode: `container:${Id}`,
+    };
+    const made = await node.docker.createContainer(`floor-c-${process.pid}-${round}`, {
+      ...container,
+      HostConfig: hostConfig,
+    });
+    await node.docker.startContainer(made.Id);
+    only.push(performance.now() - startedAt);
+    await removeContainersOf(node.docker, floorNode);
+  }
+  return { podMs: median(pods), containerMs: median(only) };
+}
+
+async function measureReaction(): Promise<Measurement[]> {
+  const node = new TestNode();
+  const floorNode = node.bareName;
+  try {
+    node.writeManifest("web.json", manifest("web"));
+    // A crash loop would wait longer and longer: here it shall not.
+    await node.start(["--v=2"]);
+    await node.runningContainer("app");
+    const bodies = await readPodBodies(node.docker, await node.listAll(), floorNode);
+    const { podMs, containerMs } = await bareTimes(node, bodies, floorNode, 15);
+
+    const kills: number[] = [];
+    for (let round = 0; round < KILLS; round++) {
+      // Each in a pod of its own, so that no back-off gets in between.
+      node.writeManifest("victim.json", manifest(`victim-${round}`));
+      const victim = await node.until("the victim to run", async () =>
+        (await node.containers("app")).find(
+          ({ State, Names }) => State === "running" && Names[0]?.includes(`victim-${round}-`),
+        ),
+      );
+      kills.push(await nextStart(node, () => node.docker.killContainer(victim.Id, "SIGKILL")));
+    }
+    node.removeManifest("victim.json");
+
+    const starts: number[] = [];
+    for (let round = 0; round < EDITS; round++) {
+      starts.push(await nextStart(node, () => node.writeManifest(`new-${round}.json`, manifest(`new-${round}`))));
+    }
+    return [
+      {
+        what: "docker kill to its replacement running, p50",
+        unit: "ms",
+        value: median(kills),
+        floor: containerMs,
+        floorText: "bare create and start of one container",
+        goal: { ratioAtMost: 1.3 },
+      },
+      { what: "docker kill to its replacement running, p99", unit: "ms", value: percentile(kills, 0.99) },
+      {
+        what: "manifest written to container running",
+        unit: "ms",
+        value: median(starts),
+        runs: starts,
+        floor: podMs,
+        floorText: "bare create and start of sandbox and container",
+        goal: { ratioAtMost: 1.3 },
+      },
+    ];
+  } finally {
+    await node.cleanUp();
+  }
+}
+
+async function measureSteady(): Promise<Measurement[]> {
+  const node = new TestNode();
+  try {
+    for (let index = 0; index < PODS; index++) node.writeManifest(`p${index}.json`, manifest(`p${index}`));
+    const kubelet = await node.start();
+    await node.until(
+      `${PODS} running containers`,
+      async () => (await node.containers()).filter(({ State }) => State === "running").length === PODS,
+      300_000,
+    );
+    await Bun.sleep(5000);
+    const before = cpuMs(kubelet.pid);
+    await Bun.sleep(STEADY_MS);
+    const spentMs = cpuMs(kubelet.pid) - before;
+    const bytes = Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${kubelet.pid}/status`, "utf8"))?.[1]) * 1024;
+    return [
+      {
+        what: `CPU of the kubelet with ${PODS} pods, nobody asking, over ${STEADY_MS / 1000} s`,
+        unit: "%",
+        value: (100 * spentMs) / STEADY_MS,
+        goal: { atMost: 0.3 },
+      },
+      { what: `RSS with ${PODS} pods`, unit: "MB", value: bytes / 1e6, goal: { atMost: 70 } },
+    ];
+  } finally {
+    await node.cleanUp();
+  }
+}
+
+export const lifecycleCases: readonly BenchCase[] = [
+  {
+    name: "reaction",
+    about: "a killed container back, a new manifest running, against bare calls",
+    run: measureReaction,
+  },
+  { name: "steady", about: `CPU and memory with ${PODS} pods at rest`, run: measureSteady },
+];
