@@ -6,6 +6,7 @@ import { PodCgroups, runSystemctl } from "../host/pod-cgroups.ts";
 import { StateFile } from "../host/state-file.ts";
 import { Completions } from "../kubelet/completions.ts";
 import { ConcurrencyLimit } from "../kubelet/concurrency-limit.ts";
+import type { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { Kubelet, type Rejection } from "../kubelet/kubelet.ts";
 import { PodCgroupManager } from "../kubelet/pod-cgroup-manager.ts";
 import { PodLifecycle } from "../kubelet/pod-lifecycle.ts";
