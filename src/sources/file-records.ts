@@ -180,8 +180,10 @@ export class FileRecords {
   }
 
   #acceptAll(changed: readonly ChangedFile[]): number[] {
-    // A time in the future counts as young: the clock was moved.
-    const writing = this.#findWriters(changed.filter(({ ageMs }) => ageMs < YOUNG_MS).map(({ path }) => path));
+    // A time in the future counts as young: the clock was moved. Every write sets both times of a file; where the other
+    // one is later it was renamed or chmodded since, as those do who are finished: the common case needs no search.
+    const suspects = changed.filter(({ ageMs, identity }) => ageMs < YOUNG_MS && identity.ctimeNs <= identity.mtimeNs);
+    const writing = this.#findWriters(suspects.map(({ path }) => path));
     const retries: number[] = [];
     for (const file of changed) {
       const retryMs = this.#accept(file, writing.has(file.path));

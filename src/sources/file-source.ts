@@ -7,7 +7,7 @@ import { PathWatch } from "./path-watch.ts";
 import type { Objects, ReadText, Source, SourceSet, SourceStatus } from "./source-set.ts";
 
 /** After an event the directory must be quiet for so long: a copy of 500 files is one look. */
-const QUIET_MS = 20;
+const QUIET_MS = 10;
 /** A directory that is never quiet is looked at all the same. */
 const LONGEST_UNQUIET_MS = 500;
 
