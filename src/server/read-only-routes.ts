@@ -30,6 +30,8 @@ export interface ReadOnlyContext {
   stats: NodeStats;
   /** `/stats/…` beside the summary, and the cAdvisor port. */
   cadvisor: CadvisorApi;
+  /** `/node`; absent where nobody tells what the node is. */
+  node: (() => object) | undefined;
   /** `/metrics`; each is asked in turn, families sorted over all. */
   metrics: readonly Pick<MetricsRegistry, "collect">[];
   /** `/metrics/probes`. */
@@ -43,6 +45,7 @@ export const READ_ONLY_PATHS = [
   "/pods",
   "/runningpods/",
   "/configz",
+  "/node",
   "/spec/",
   "/stats/",
   "/stats/summary",
@@ -56,7 +59,7 @@ export const READ_ONLY_PATHS = [
 ] as const;
 
 /** Roots that go-restful serves upstream: JSON only, and texts of their own for what they do not know. */
-const RESOURCE_ROOTS = new Set(["pods", "spec", "stats", "configz", "runningpods"]);
+const RESOURCE_ROOTS = new Set(["pods", "node", "spec", "stats", "configz", "runningpods"]);
 /** Upstream answers these on the authenticated port only. */
 const DEBUG_ROOTS = new Set(["run", "exec", "attach", "portForward", "containerLogs", "logs", "debug"]);
 /** Answered with and sent to their slash form. */
@@ -93,7 +96,7 @@ function isKnownResource(path: string): boolean {
   return KNOWN_RESOURCES.has(path.endsWith("/") ? path.slice(0, -1) : path) || isStatsResource(path);
 }
 
-const KNOWN_RESOURCES = new Set(["/pods", "/spec", "/stats/summary", "/configz", "/runningpods"]);
+const KNOWN_RESOURCES = new Set(["/pods", "/node", "/spec", "/stats/summary", "/configz", "/runningpods"]);
 
 function resource(path: string, request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
   const { view, stats } = context;
@@ -107,6 +110,8 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
       return jsonAnswer(runningPodListText(view.podFacts()));
     case "configz":
       return jsonAnswer(JSON.stringify({ kubeletconfig: view.config() }), { "X-Content-Type-Options": "nosniff" });
+    case "node":
+      return context.node ? jsonAnswer(JSON.stringify(context.node())) : resourceNotFound();
     case "spec":
       return indentedJsonAnswer(stats.machineInfo());
     case "stats/summary":

@@ -4,6 +4,7 @@ import type { Logger } from "../model/logger.ts";
 import { CadvisorApi } from "../stats/cadvisor-api.ts";
 import type { KubeletMetrics } from "../stats/kubelet-metrics.ts";
 import type { MetricsRegistry } from "../stats/metrics-registry.ts";
+import { NodeConditions, type NodeObjectFacts, toNodeObject } from "../stats/node-object.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { processStartFamily } from "../stats/process-metrics.ts";
 import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./answer.ts";
@@ -39,6 +40,8 @@ export interface ServerDependencies {
   processMetrics: Pick<MetricsRegistry, "collect">;
   /** Shown on `/metrics/probes`. */
   probeRegistry: Pick<MetricsRegistry, "collect">;
+  /** For `/node`, which is not there without. Asked at each request. */
+  nodeFacts?: () => NodeObjectFacts;
 }
 
 /** Servers that are up, or will be once their port is free. */
@@ -55,12 +58,19 @@ export function startServers(
   view: KubeletView,
   dependencies: ServerDependencies,
 ): RunningServers {
-  const { clock, logger, stats, registry, processMetrics, probeRegistry } = dependencies;
+  const { clock, logger, stats, registry, processMetrics, probeRegistry, nodeFacts } = dependencies;
+  const conditions = new NodeConditions(clock);
   const context: ReadOnlyContext = {
     view,
     stats,
     cadvisor: new CadvisorApi(stats, clock),
     podList: new PodListRenderer(options.readOnlyFull),
+    node:
+      nodeFacts &&
+      (() => {
+        const facts = nodeFacts();
+        return toNodeObject(facts, stats.cadvisorFacts(), conditions.conditions(stats.signals(), facts));
+      }),
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };
@@ -129,6 +139,7 @@ const METRIC_PATHS = new Set([
   "metrics/cadvisor",
   "metrics/probes",
   "metrics/resource",
+  "node",
   "pods",
   "runningpods",
   "spec",

@@ -14,6 +14,8 @@ export interface CadvisorFacts {
   /** The engine's file system and its device, e.g. `/dev/vda`; undefined when it cannot be asked. */
   engineFs: { device: string; capacity: FsCapacity } | undefined;
   filesystems: readonly NodeFilesystem[];
+  /** File system of the kubelet's root directory. */
+  nodeFs: FsCapacity | undefined;
 }
 
 /** One file system of the node with the counters of its disk. */

@@ -10,6 +10,7 @@ import { diskFamilies } from "./disk-metrics.ts";
 import { type DirectoryUsage, DiskUsage, type FsCapacity, type MeasureDirectories, toCapacity } from "./disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots, parseFilesystems, readMachineInfo } from "./machine-info.ts";
 import type { MetricFamily } from "./metrics-registry.ts";
+import type { NodeSignals } from "./node-object.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { parseBootTimeSeconds, parseDefaultInterface, parseDiskstats, parseTaskCount } from "./proc.ts";
 import type { TextFormat } from "./prometheus-text.ts";
@@ -138,6 +139,32 @@ export class NodeStats {
       disk: this.#askDisk(),
       engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
       filesystems,
+      nodeFs: capacityOf(this.#options.rootDir),
+    };
+  }
+
+  /** What the pressure conditions look at. */
+  signals(): NodeSignals {
+    const { rootDir, engineRootDir } = this.#options;
+    const { proc } = this.#roots;
+    const { root } = this.#sampler.sample("basics");
+    const memory = meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal");
+    const [node, image] = [capacityOf(rootDir), engineRootDir() ? capacityOf(engineRootDir()) : undefined];
+    const most = [readText(`${proc}/sys/kernel/pid_max`), readText(`${proc}/sys/kernel/threads-max`)]
+      .map((text) => numberOrUndefined(text ?? ""))
+      .filter((number) => number !== undefined);
+    const tasks = parseTaskCount(readText(`${proc}/loadavg`) ?? "");
+    return {
+      ...(memory !== undefined &&
+        root && {
+          "memory.available": { capacity: memory, available: memory - root.stats.memory.workingSetBytes },
+        }),
+      ...fsSignals("nodefs", node),
+      ...fsSignals("imagefs", image),
+      ...(most.length > 0 &&
+        tasks !== undefined && {
+          "pid.available": { capacity: Math.min(...most), available: Math.min(...most) - tasks },
+        }),
     };
   }
 
@@ -205,6 +232,15 @@ export class NodeStats {
     }
     return last?.bytes;
   }
+}
+
+function fsSignals(name: "nodefs" | "imagefs", fs: FsCapacity | undefined): NodeSignals {
+  if (!fs) return {};
+  return {
+    [`${name}.available`]: { capacity: fs.capacityBytes, available: fs.availableBytes },
+    // Where inodes are made as needed there is nothing to run out of.
+    ...(fs.inodes > 0 && { [`${name}.inodesFree`]: { capacity: fs.inodes, available: fs.inodesFree } }),
+  };
 }
 
 /** undefined when there is no such directory. */

@@ -5,12 +5,28 @@ import type { ServerDependencies } from "../../src/server/servers.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor-api.ts";
 import { registerKubeletMetrics, registerProbeMetrics } from "../../src/stats/kubelet-metrics.ts";
 import { MetricsRegistry } from "../../src/stats/metrics-registry.ts";
+import { NodeConditions, type NodeObjectFacts, toNodeObject } from "../../src/stats/node-object.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { ProcessMetrics } from "../../src/stats/process-metrics.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { FakeView } from "./fake-view.ts";
+
+export const aNode: NodeObjectFacts = {
+  name: "node1",
+  hostName: "box",
+  ip: "192.0.2.7",
+  labels: { zone: "a" },
+  taints: [],
+  maxPods: 110,
+  kubeletPort: 10250,
+  kubeletVersion: "0.1.0",
+  allocatable: { cpuMillis: 3500, memoryBytes: 8 * 2 ** 30 },
+  evictionHard: [{ signal: "memory.available", quantity: 100 * 2 ** 20 }],
+  pressureTransitionMs: 300_000,
+  trouble: undefined,
+};
 
 /** Everything a server needs, over a laid cgroup v2 tree with its one pod. */
 export function aServerWorld(tree: LaidTree, { full = false } = {}) {
@@ -34,11 +50,13 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
   const probeRegistry = new MetricsRegistry();
   registerProbeMetrics(probeRegistry).probes.inc(["app", "default", "web-node1", "u", "Liveness", "successful"]);
   const logger = new RecordingLogger();
+  const conditions = new NodeConditions(clock);
   const processMetrics = new ProcessMetrics();
   const context: ReadOnlyContext = {
     view,
     stats,
     cadvisor: new CadvisorApi(stats, clock, tree.roots),
+    node: () => toNodeObject(aNode, stats.cadvisorFacts(), conditions.conditions(stats.signals(), aNode)),
     podList: new PodListRenderer(full),
     metrics: [registry, processMetrics],
     probeMetrics: probeRegistry,
