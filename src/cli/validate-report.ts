@@ -1,7 +1,7 @@
 import type { ObjectResult } from "../manifest/manifest-result.ts";
 import type { Finding } from "../model/finding.ts";
 
-/** One object of `validate -o json`; see docs/validate.md for the meaning of each field. */
+/** One object of `validate -o json`; docs/validate.md says what each field means. */
 export function toJsonResult(result: ObjectResult): object {
   const ofSeverity = (severity: Finding["severity"]) =>
     result.findings.filter((finding) => finding.severity === severity).map(toJsonFinding);

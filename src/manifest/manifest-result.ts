@@ -40,7 +40,7 @@ export interface ObjectResult {
   /** As written (without the node suffix); "" when not known. */
   name: string;
   namespace: string;
-  /** Kubernetes' own verdict: no `syntax` or `invalid` finding. */
+  /** Kubernetes' own verdict: no `syntax` or `invalid` finding, and a kind that it takes. */
   valid: boolean;
   /** Valid, runnable here, and clean under the strictness asked for. */
   ok: boolean;

@@ -85,7 +85,7 @@ class ObjectReading {
   name = "";
   namespace = "";
   pod: Pod | undefined;
-  /** No `syntax` or `invalid` finding. */
+  /** Kubernetes' verdict: no `syntax` or `invalid` finding, and a kind that it takes. */
   valid = true;
   /** No finding that is an error. */
   ok = true;
@@ -132,6 +132,7 @@ class ObjectReading {
     for (const issue of issues) {
       const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;
       if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
+      else if (issue.kind === "duplicate") this.addAt("ignored", "warning", issue.offset, issue.path, message);
       else if (strictness !== "ignore") {
         const severity = strictness === "strict" ? "error" : "warning";
         this.addAt("unknown", severity, issue.offset, issue.path, message);
@@ -194,13 +195,8 @@ function readType(node: MapNode, reading: ObjectReading, defaultKind: string): {
     const message = `${kind} of ${apiVersion} is not handled: ${supported}`;
     reading.add("unsupported", "error", path.child(KINDS.includes(kind) ? "apiVersion" : "kind"), message);
   }
-  reading.add(
-    "invalid",
-    "error",
-    path.child("kind"),
-    `a static manifest must be a v1 Pod (found ${apiVersion} ${kind})`,
-  );
-  reading.kind = kind;
+  // The kubelet takes nothing but Pods: its verdict is no, whatever could be handled here one day.
+  reading.valid = false;
   return undefined;
 }
 

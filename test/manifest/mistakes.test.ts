@@ -226,4 +226,31 @@ test.each(MISTAKES)("$mistake", ({ text, field, says }) => {
   expect(found ?? findings).toMatchObject({ file: "web.yaml", severity: "error", ...want });
 });
 
+test.each([
+  ["YAML", container("    tty: true\n    ⟦tty: false\n"), "spec.containers[0].tty"],
+  [
+    "a map",
+    "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  labels: {a: b, ⟦a: c}\nspec: {containers: [{name: a, image: b}]}\n",
+    "metadata.labels[a]",
+  ],
+  [
+    "JSON",
+    '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web",⟦"name":"web"},"spec":{"containers":[{"name":"a","image":"b"}]}}',
+    "metadata.name",
+  ],
+])("a key that stands there twice is a warning: %s", (_, text, field) => {
+  const before = text.slice(0, text.indexOf("⟦")).split("\n");
+  const options = { file: "f", nodeName: "n", source: "file" } as const;
+  const { findings, pods } = readManifest(Buffer.from(text.replace("⟦", "")), options);
+  const place = { line: before.length, column: before.at(-1)!.length + 1 };
+  expect(findings).toMatchObject([{ code: "ignored", severity: "warning", field, ...place }]);
+  expect(pods).toHaveLength(1);
+});
+
+test("a key that overrides a merged one is meant", () => {
+  const text = `x-base: &base {image: a}\n${pod("  containers: [{name: a, <<: *base, image: b}]\n")}`;
+  const { findings } = readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
+  expect(findings.map(({ field }) => field)).toEqual(["x-base"]);
+});
+
 test("there are at least thirty", () => expect(MISTAKES.length).toBeGreaterThanOrEqual(30));

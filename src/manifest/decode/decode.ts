@@ -1,11 +1,11 @@
 import type { FieldPath } from "../field-path.ts";
-import type { MapNode, SourceNode } from "../text/source-node.ts";
+import type { MapEntry, MapNode, SourceNode } from "../text/source-node.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
 import type { Field, ObjectShape, Shape } from "./shape.ts";
 
-/** A value that does not fit its field, or a field that does not exist. */
+/** A value that does not fit its field, a field that does not exist, or one that stands there twice. */
 export interface DecodeIssue {
-  kind: "type" | "unknown";
+  kind: "type" | "unknown" | "duplicate";
   path: FieldPath;
   /** Offset into the text; of the key for an unknown field. */
   offset: number;
@@ -33,6 +33,7 @@ function decodeFields(node: MapNode, shape: ObjectShape, path: FieldPath, issues
     let value: unknown;
     if (entry) {
       known++;
+      if (entry.isRepeated) issues.push(repetition(field.name, entry, path.child(field.name)));
       if (entry.value.kind !== "null") value = decodeValue(entry.value, field.shape, path.child(field.name), issues);
     }
     value ??= absentValue(field);
@@ -63,6 +64,7 @@ function decodeValue(node: SourceNode, shape: Shape, path: FieldPath, issues: De
       if (node.entries.size === 0) return undefined;
       const map: Record<string, unknown> = Object.create(null);
       for (const [key, entry] of node.entries) {
+        if (entry.isRepeated) issues.push(repetition(key, entry, path.key(key)));
         map[key] = decodeItem(entry.value, shape.value, path.key(key), issues);
       }
       return map;
@@ -109,6 +111,11 @@ function zeroObject(shape: ObjectShape): object {
 function absentValue(field: Field): unknown {
   if (!field.required) return typeof field.default === "object" ? structuredClone(field.default) : field.default;
   return field.nullable ? null : zeroValue(field.shape);
+}
+
+function repetition(key: string, entry: MapEntry, path: FieldPath): DecodeIssue {
+  const message = `the key "${shorten(key)}" stands here twice: only the last one counts`;
+  return { kind: "duplicate", path, offset: entry.keyOffset, message, discreet: message };
 }
 
 const KIND_NAMES: Readonly<Record<SourceNode["kind"], string>> = {

@@ -135,7 +135,8 @@ class JsonParser {
     this.#skipSpace();
     const value = this.#value();
     const before = map.entries.get(key);
-    map.entries.set(key, { keyOffset, value: before ? fillAgain(before.value, value) : value });
+    if (before) map.entries.set(key, { keyOffset, value: fillAgain(before.value, value), isRepeated: true });
+    else map.entries.set(key, { keyOffset, value });
   }
 
   #string(): string {

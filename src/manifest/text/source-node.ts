@@ -17,6 +17,10 @@ export interface MapNode extends Located {
 export interface MapEntry {
   keyOffset: number;
   value: SourceNode;
+  /** The same key stands in the map before: the last one counts. */
+  isRepeated?: boolean;
+  /** Comes from a YAML merge (`<<`), which own keys may override. */
+  isMerged?: boolean;
 }
 export interface ListNode extends Located {
   kind: "list";

@@ -1,4 +1,4 @@
-import { type MapNode, type SourceNode, TextError } from "./source-node.ts";
+import { type MapEntry, type MapNode, type SourceNode, TextError } from "./source-node.ts";
 import type { YamlAlias, YamlNode } from "./yaml-parser.ts";
 import { floatKey, resolveScalar, toJsonNumber } from "./yaml-resolve.ts";
 
@@ -95,7 +95,10 @@ class Composer {
     const composedKey = this.compose(key);
     const name = keyName(composedKey.node, key);
     const composed = this.compose(value);
-    map.entries.set(name, { keyOffset: key.start, value: composed.node });
+    const before = map.entries.get(name);
+    const entry: MapEntry = { keyOffset: key.start, value: composed.node };
+    if (before && !before.isMerged) entry.isRepeated = true;
+    map.entries.set(name, entry);
     return composedKey.size + composed.size;
   }
 
@@ -111,7 +114,7 @@ class Composer {
       }
       const composed = this.compose(source);
       size += composed.size;
-      for (const [key, entry] of (composed.node as MapNode).entries) map.entries.set(key, entry);
+      for (const [key, entry] of (composed.node as MapNode).entries) map.entries.set(key, { ...entry, isMerged: true });
     }
     return size;
   }
