@@ -259,7 +259,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     clock,
     logger,
     recorder,
-    runtime: new DockerRuntime(client, owner, clock),
+    runtime: new DockerRuntime(client, owner, clock, async (signal) => {
+      // It may have come back as another version, or with another cgroup driver.
+      if (engineInfo) engineInfo = await readEngineInfo(client, engineInfo.negativeOomScores, signal);
+    }),
     services: lifecycle,
     probes,
     hostIp: () => node.ip,

@@ -14,11 +14,19 @@ export class DockerRuntime implements ObservedRuntime {
   readonly #client: DockerClient;
   readonly #owner: Owner;
   readonly #clock: Clock;
+  readonly #onReconnect: (signal: AbortSignal) => Promise<void>;
 
-  constructor(client: DockerClient, owner: Owner, clock: Clock) {
+  /** @param onReconnect called when an engine that went away answers again, before anything else is asked */
+  constructor(
+    client: DockerClient,
+    owner: Owner,
+    clock: Clock,
+    onReconnect: (signal: AbortSignal) => Promise<void> = async () => {},
+  ) {
     this.#client = client;
     this.#owner = owner;
     this.#clock = clock;
+    this.#onReconnect = onReconnect;
   }
 
   async list(signal?: AbortSignal): Promise<Listed[]> {
@@ -44,7 +52,10 @@ export class DockerRuntime implements ObservedRuntime {
     while (!signal.aborted) {
       try {
         // A new connection to an engine that may be another version by now.
-        if (failures > 0) await this.#client.connect({ signal });
+        if (failures > 0) {
+          await this.#client.connect({ signal });
+          await this.#onReconnect(signal);
+        }
         const opened = () => {
           failures = 0;
           onOpen();
