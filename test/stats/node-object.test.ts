@@ -14,23 +14,13 @@ const signals = (memoryAvailable: number): NodeSignals => ({
 });
 
 test.each([
-  { when: "as much as the threshold", threshold: { signal: "memory.available", quantity: GI }, available: GI, want: 0 },
-  {
-    when: "less than the threshold",
-    threshold: { signal: "memory.available", quantity: GI },
-    available: GI - 1,
-    want: 1,
-  },
-  {
-    when: "a smaller share than the threshold",
-    threshold: { signal: "nodefs.available", percentage: 10 },
-    available: 0,
-    want: 1,
-  },
-  { when: "just that share", threshold: { signal: "nodefs.available", percentage: 9 }, available: 0, want: 0 },
-  { when: "a signal that cannot be read", threshold: { signal: "pid.available", quantity: 1 }, available: 0, want: 0 },
-] as const)("$threshold with $available is met $want times", ({ threshold, available, want }) => {
-  expect(metThresholds(signals(available), [threshold])).toHaveLength(want);
+  { when: "as much as the threshold", threshold: { signal: "memory.available", quantity: GI }, memory: GI, want: 0 },
+  { when: "less than the threshold", threshold: { signal: "memory.available", quantity: GI }, memory: GI - 1, want: 1 },
+  { when: "less than the share", threshold: { signal: "nodefs.available", percentage: 10 }, memory: 0, want: 1 },
+  { when: "just the share", threshold: { signal: "nodefs.available", percentage: 9 }, memory: 0, want: 0 },
+  { when: "a signal that cannot be read", threshold: { signal: "pid.available", quantity: 1 }, memory: 0, want: 0 },
+] as const)("$when: met $want times", ({ threshold, memory, want }) => {
+  expect(metThresholds(signals(memory), [threshold])).toHaveLength(want);
 });
 
 describe("conditions", () => {
