@@ -83,3 +83,13 @@ test("a hundred thousand mistakes are counted, not listed", () => {
   expect(findings).toHaveLength(501);
   expect(findings.some(({ message }) => message === "and 99500 more findings")).toBe(true);
 });
+
+test.each([400, 9900, 20_000])("lists %d levels deep in a field that is kept as it is", (depth) => {
+  const deep = "[".repeat(depth) + "]".repeat(depth);
+  const managed = `[{"operation":"Apply","fieldsType":"FieldsV1","fieldsV1":${deep}}]`;
+  const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":${managed}},"spec":{"containers":[{"name":"a","image":"b"}]}}`;
+  const options = { file: "f", nodeName: "n", source: "file" } as const;
+  for (const form of [text, `---\n${text}`]) {
+    expect(readManifest(Buffer.from(form), options).pods).toHaveLength(depth < 500 ? 1 : 0);
+  }
+});

@@ -36,7 +36,9 @@ export function decodeScalar(node: SourceNode, shape: ScalarShape): ScalarResult
     case "bytes":
       return decodeBytes(node);
     case "raw":
-      return { value: toPlainValue(node) };
+      return isDeeperThan(node, MAX_RAW_DEPTH)
+        ? { expected: `a value of at most ${MAX_RAW_DEPTH} levels` }
+        : { value: toPlainValue(node) };
   }
 }
 
@@ -106,6 +108,15 @@ function decodeBytes(node: SourceNode): ScalarResult {
   const text = node.value.replace(/[\r\n]/g, "");
   if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)) return { expected };
   return { value: Buffer.from(text, "base64").toString("base64") };
+}
+
+/** What is kept as it is gets walked by recursion later on. */
+const MAX_RAW_DEPTH = 500;
+
+function isDeeperThan(node: SourceNode, levels: number): boolean {
+  if (levels === 0) return true;
+  if (node.kind === "list") return node.items.some((item) => isDeeperThan(item, levels - 1));
+  return node.kind === "map" && node.entries.values().some((entry) => isDeeperThan(entry.value, levels - 1));
 }
 
 function toPlainValue(node: SourceNode): unknown {
