@@ -84,9 +84,12 @@ describeWithEngine("what flags do to containers", () => {
     });
   });
 
-  test("--pod-infra-container-image (S037)", async () => {
-    const { app, sandbox } = await startOne(["--pod-infra-container-image=busybox:test"]);
-    expect(sandbox?.Image).toBe(app!.Image);
+  test("--pod-infra-container-image (S037) is pulled for the sandbox", async () => {
+    const image = "127.0.0.1:1/nobody/pause:9";
+    const refused = await startOne(["--timeout=10s", `--pod-infra-container-image=${image}`]);
+    expect(refused.exit.exitCode).toBe(1);
+    expect(output(refused)).toContain("127.0.0.1:1/");
+    expect(refused.sandbox).toBeUndefined();
   });
 
   test("--cluster-dns, --cluster-domain, --resolv-conf", async () => {
@@ -136,6 +139,18 @@ describeWithEngine("what flags do to containers", () => {
     const refused = await startOne(["--timeout=20s"], {}, spec);
     expect(refused.exit.exitCode).toBe(1);
     expect(output(refused)).toContain("NodeAffinity");
+  });
+
+  test("--system-reserved, --kube-reserved, --eviction-hard are kept from pods", async () => {
+    const wish = { resources: { requests: { memory: "8Mi" } } };
+    expect((await startOne([], wish)).exit.exitCode).toBe(0);
+    const refused = await startOne(["--timeout=20s", "--system-reserved=memory=1Ei"], wish);
+    expect(refused.exit.exitCode).toBe(1);
+    expect(output(refused)).toContain("OutOfmemory");
+    expect(output(await startOne(["--timeout=20s", "--kube-reserved=cpu=100000"], limited))).toContain("OutOfcpu");
+    expect(output(await startOne(["--timeout=20s", "--eviction-hard=memory.available<1Ei"], wish))).toContain(
+      "OutOfmemory",
+    );
   });
 
   test("--validate: an unknown field is refused, warned of, ignored", async () => {
@@ -190,6 +205,25 @@ describeWithEngine("what flags do to the program", () => {
     await node.start(["--enable-server=false"]);
     expect(await isClosed(node.readOnlyPort)).toBe(true);
     expect(await fetchText(node.healthzPort, "/healthz")).toBe("ok");
+  });
+
+  test("--healthz-bind-address, --read-only-bind-address, --address (S020 S030)", async () => {
+    const node = testNode();
+    const first = node.spawn([...node.flags(), "--healthz-bind-address=127.0.0.2", "--address=127.0.0.3"]);
+    const at = (host: string, port: number) =>
+      fetch(`http://${host}:${port}/healthz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    await node.until(
+      "both to be served",
+      async () => (await at("127.0.0.2", node.healthzPort)) && (await at("127.0.0.3", node.readOnlyPort)),
+    );
+    expect([await at("127.0.0.1", node.healthzPort), await at("127.0.0.1", node.readOnlyPort)]).toEqual([false, false]);
+    await first.stop();
+    node.spawn([...node.flags(), "--address=127.0.0.3", "--read-only-bind-address=127.0.0.4"]);
+    await node.until("the other address", () => at("127.0.0.4", node.readOnlyPort));
+    expect(await at("127.0.0.3", node.readOnlyPort)).toBe(false);
   });
 
   test("--v, --log-format, --log-dir, --logtostderr (S033 S034 S040)", async () => {
