@@ -1,0 +1,79 @@
+import { expect, test } from "bun:test";
+import type { ContainerStatus, Pod } from "../../src/api/pod.ts";
+import { judgeRunOnce } from "../../src/status/run-once-verdict.ts";
+import { aPod } from "../support/builders.ts";
+
+const one = (status: Partial<ContainerStatus>): ContainerStatus => ({
+  name: "app",
+  state: {},
+  lastState: {},
+  ready: false,
+  restartCount: 0,
+  image: "",
+  imageID: "",
+  ...status,
+});
+
+const pod = (phase: string, containers: ContainerStatus[], more: object = {}): Pod =>
+  ({ ...aPod(), status: { phase, containerStatuses: containers, ...more } }) as Pod;
+
+test.each([
+  { when: "runs and has started", pod: pod("Running", [one({ state: { running: {} }, started: true })]), want: "up" },
+  {
+    when: "runs, its startup probe has not passed",
+    pod: pod("Running", [one({ state: { running: {} }, started: false })]),
+    want: "waiting",
+  },
+  { when: "succeeded", pod: pod("Succeeded", []), want: "succeeded" },
+  { when: "has no status yet", pod: aPod(), want: "waiting" },
+])("a pod that $when: $want", ({ pod: given, want }) => {
+  expect(judgeRunOnce(given).state).toBe(want as never);
+});
+
+test.each([
+  {
+    when: "an image that is not to be had",
+    pod: pod("Pending", [one({ state: { waiting: { reason: "ErrImagePull", message: "manifest unknown" } } })]),
+    message: "container app: ErrImagePull: manifest unknown",
+  },
+  {
+    when: "a command that does not exist",
+    pod: pod("Running", [
+      one({
+        state: { waiting: { reason: "CrashLoopBackOff" } },
+        lastState: { terminated: { exitCode: 127, reason: "ContainerCannotRun", message: "exec: no such file" } },
+      }),
+    ]),
+    message: "container app could not be started: exec: no such file",
+  },
+  {
+    when: "a crash, with its last words",
+    pod: pod("Running", [
+      one({
+        state: { waiting: { reason: "CrashLoopBackOff" } },
+        lastState: { terminated: { exitCode: 2, reason: "Error", message: "no config\n" } },
+      }),
+    ]),
+    message: "container app exited with code 2: no config",
+  },
+  {
+    when: "a failed job",
+    pod: pod("Failed", [one({ state: { terminated: { exitCode: 137, reason: "OOMKilled" } } })]),
+    message: "container app exited with code 137 (OOMKilled)",
+  },
+  {
+    when: "a refusal",
+    pod: pod("Failed", [], { reason: "NodePorts", message: "Pod Predicate NodePorts failed" }),
+    message: "NodePorts: Pod Predicate NodePorts failed",
+  },
+])("$when is a failure, said at once", ({ pod: given, message }) => {
+  expect(judgeRunOnce(given)).toEqual({ state: "failed", message });
+});
+
+test("what keeps the sandbox away is a failure", () => {
+  const waiting = pod("Pending", [one({ state: { waiting: { reason: "ContainerCreating" } } })]);
+  expect(judgeRunOnce(waiting, "hostPath type check failed")).toEqual({
+    state: "failed",
+    message: "hostPath type check failed",
+  });
+});
