@@ -81,7 +81,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "systemReserved",
     kind: reservedResources,
     subject: "Node",
-    description: "Resources kept from pods for the system; lowers the allocatable on /node.",
+    description: "Resources kept from pods for the system: requests that do not fit beside them are refused.",
   }),
   option({
     flag: "kube-reserved",
@@ -89,7 +89,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "kubeReserved",
     kind: reservedResources,
     subject: "Node",
-    description: "Resources kept from pods for kubelet-ts and the engine; lowers the allocatable on /node.",
+    description: "Resources kept from pods for kubelet-ts and the engine, in the same way.",
   }),
   option({
     flag: "fail-swap-on",

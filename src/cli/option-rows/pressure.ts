@@ -87,7 +87,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "evictionHard",
     kind: thresholds("<"),
     subject: "Disk and memory pressure",
-    description: "Thresholds below which pods are evicted at once.",
+    description: "What is left of a resource at which the node is under pressure; as much memory is kept from pods.",
   }),
   option({
     flag: "eviction-soft",

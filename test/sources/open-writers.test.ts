@@ -1,0 +1,44 @@
+import { expect, test } from "bun:test";
+import { closeSync, mkdirSync, openSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { findOpenWriters } from "../../src/sources/open-writers.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+test.each([
+  { flags: "r", want: false },
+  { flags: "w", want: true },
+  { flags: "a", want: true },
+  { flags: "r+", want: true },
+])("a file that we hold open with $flags: $want", ({ flags, want }) => {
+  const path = join(tempDir(), "web.yaml");
+  writeFileSync(path, "");
+  const fd = openSync(path, flags);
+  expect([...findOpenWriters(new Set([path]))]).toEqual(want ? [path] : []);
+  closeSync(fd);
+  expect([...findOpenWriters(new Set([path]))]).toEqual([]);
+});
+
+test("another process that writes slowly is found", async () => {
+  const path = join(tempDir(), "web.yaml");
+  const child = Bun.spawn(["sh", "-c", `exec > ${path}; echo half; read line; echo rest`], { stdin: "pipe" });
+  while (!(await Bun.file(path).exists()) || (await Bun.file(path).text()) === "") await Bun.sleep(5);
+  expect([...findOpenWriters(new Set([path]))]).toEqual([path]);
+  child.stdin.write("\n");
+  child.stdin.end();
+  await child.exited;
+  expect([...findOpenWriters(new Set([path]))]).toEqual([]);
+});
+
+test("processes that end meanwhile, and a machine without /proc, are no trouble", () => {
+  const proc = tempDir();
+  mkdirSync(join(proc, "7/fd"), { recursive: true });
+  mkdirSync(join(proc, "self"));
+  symlinkSync("/x", join(proc, "7/fd/3"));
+  expect([...findOpenWriters(new Set(["/x"]), proc)]).toEqual([]);
+  mkdirSync(join(proc, "7/fdinfo"));
+  writeFileSync(join(proc, "7/fdinfo/3"), "pos:\t0\nflags:\t0100001\n");
+  expect([...findOpenWriters(new Set(["/x"]), proc)]).toEqual(["/x"]);
+  expect([...findOpenWriters(new Set(["/x"]), join(proc, "nowhere"))]).toEqual([]);
+});
