@@ -82,7 +82,8 @@ async function measure(count: number): Promise<Measurement[]> {
               name: "app",
               image: "busybox:test",
               command: ["sleep", "100000"],
-              resources: { limits: { cpu: "100m", memory: "32Mi" } },
+              // Requests small enough for all of them to be admitted on two processors.
+              resources: { requests: { cpu: "5m" }, limits: { cpu: "100m", memory: "32Mi" } },
             },
           ],
         },
