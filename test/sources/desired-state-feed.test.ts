@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SystemClock } from "../../src/host/system-clock.ts";
@@ -12,6 +12,8 @@ import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 import { manifest, podsOf } from "./source-harness.ts";
 
+// Real files, programs and servers: on a busy machine each may take its time.
+setDefaultTimeout(60_000);
 const tempDir = tempDirs();
 const toStop: (() => unknown)[] = [];
 afterEach(async () => {

@@ -1,9 +1,11 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tempDirs } from "../support/temp-dir.ts";
 import { manifest, WatchedDirectory } from "./source-harness.ts";
 
+// Real files, programs and servers: on a busy machine each may take its time.
+setDefaultTimeout(60_000);
 const tempDir = tempDirs();
 const opened: WatchedDirectory[] = [];
 afterEach(async () => {

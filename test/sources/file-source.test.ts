@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import {
   chmodSync,
   closeSync,
@@ -19,6 +19,8 @@ import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 import { manifest, podsOf, readFile, WatchedDirectory, type WatchedOptions } from "./source-harness.ts";
 
+// Real files, programs and servers: on a busy machine each may take its time.
+setDefaultTimeout(60_000);
 const tempDir = tempDirs();
 const opened: WatchedDirectory[] = [];
 function watched(options?: WatchedOptions): WatchedDirectory {

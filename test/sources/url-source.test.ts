@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
@@ -12,6 +12,8 @@ import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 import { manifest, podsOf, readUrl } from "./source-harness.ts";
 
+// Real files, programs and servers: on a busy machine each may take its time.
+setDefaultTimeout(60_000);
 const tempDir = tempDirs();
 const toClose: (() => unknown)[] = [];
 afterEach(async () => {
