@@ -21,6 +21,7 @@ import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import type { StoredProbeResults } from "../model/prober.ts";
 import { NodeAdmission } from "../plan/admission.ts";
 import { conflictOverPorts } from "../plan/host-ports.ts";
+import { computeNodeLabels } from "../plan/node-affinity.ts";
 import { computeNodeAllocatable } from "../plan/node-allocatable.ts";
 import { HostProber } from "../probes/host-prober.ts";
 import { runLifecycleHook } from "../probes/lifecycle-hook.ts";
@@ -157,7 +158,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
 
   const admission = new NodeAdmission({
     name: nodeName,
-    labels: { "kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", ...options.nodeLabels },
+    labels: computeNodeLabels(nodeName, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
     maxPods: options.podsPerCore > 0 ? Math.min(options.maxPods, options.podsPerCore * node.cpuCount) : options.maxPods,
     ...allocatable,
     ...(node.hugePageBytes && { hugePageBytes: node.hugePageBytes }),

@@ -38,9 +38,12 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   ...["deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields"].map(bookkeeping),
   { path: "status", level: "ignored", note: "the status is what is observed", quiet: true },
 
-  { path: "spec.affinity", level: "ignored", note: noScheduler },
+  {
+    path: "spec.affinity",
+    level: "ignored",
+    note: "there is one node: only a required node affinity counts, which must match this node's labels",
+  },
   { path: "spec.topologySpreadConstraints", level: "ignored", note: noScheduler },
-  { path: "spec.nodeSelector", level: "ignored", note: noScheduler },
   { path: "spec.tolerations", level: "ignored", note: "this node has no taints", when: isOwnToleration },
   {
     path: "spec.schedulerName",

@@ -34,7 +34,6 @@ describe("means nothing here: a warning, and the pod runs", () => {
     ["  affinity: {nodeAffinity: {}}\n", "spec.affinity"],
     ["  tolerations: [{key: a, operator: Exists}]\n", "spec.tolerations"],
     ["  schedulerName: mine\n", "spec.schedulerName"],
-    ["  nodeSelector: {disk: ssd}\n", "spec.nodeSelector"],
     ["  preemptionPolicy: Never\n", "spec.preemptionPolicy"],
   ])("%s", (spec, field) => {
     const { results, pods } = read(spec);
