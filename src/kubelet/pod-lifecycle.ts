@@ -22,6 +22,7 @@ import type { ContainerRequest } from "../runtime/container-create-body.ts";
 import type { DockerPods } from "../runtime/docker-pods.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
 import type { Owner } from "../runtime/labels.ts";
+import { computeUserNetwork } from "../runtime/sandbox-create-body.ts";
 import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
@@ -114,6 +115,9 @@ export interface PodLifecycleDeps {
   }) => Promise<string>;
 }
 
+/** So long after its container ended a hook may still say how it came out. */
+const HOOK_DIES_MS = 2_000;
+
 /** What becomes of each step of a pod's life, put together from engine, images, volumes, hooks and cgroups. */
 export class PodLifecycle implements PodServices {
   readonly #deps: PodLifecycleDeps;
@@ -135,9 +139,20 @@ export class PodLifecycle implements PodServices {
     const image = await this.#deps.ensurePauseImage(signal);
     const { dns, warnings } = this.#dnsOf(pod);
     for (const warning of warnings) recorder.record(identityOf(pod), warning);
-    const sandboxRequest = { pod, attempt, image, hash: sandboxHash, engine: engine(), owner, settings: options };
+    // In a network of the user's own the engine answers the names of other pods, and asks these servers for the rest.
+    const hasEngineDns = computeUserNetwork(pod) !== undefined;
+    const sandboxRequest = {
+      pod,
+      attempt,
+      image,
+      hash: sandboxHash,
+      engine: engine(),
+      owner,
+      settings: options,
+      ...(hasEngineDns && { dns }),
+    };
     const sandbox = await gate.run(signal, () => pods.startSandbox(sandboxRequest, signal));
-    if (!this.#hasEngineDns(pod)) this.#writeResolvConf(pod, sandbox.resolvConfPath, dns);
+    if (!hasEngineDns) this.#writeResolvConf(pod, sandbox.resolvConfPath, dns);
     return sandbox.id;
   }
 
@@ -215,10 +230,15 @@ export class PodLifecycle implements PodServices {
     const startedAtMs = clock.monotonicMs();
     const spec = pod && findContainer(pod, container.name);
     const handler = spec ? spec.lifecycle?.preStop : parseHandler(container);
-    if (handler && graceSeconds > 0)
-      await this.#runPreStop(handler, container, spec, pod, podIps, graceSeconds, signal);
+    const giveUp = new AbortController();
+    if (handler && graceSeconds > 0) {
+      const hook = this.#runPreStop(handler, container, spec, pod, podIps, AbortSignal.any([signal, giveUp.signal]));
+      // A hook that takes all the time it has goes on while the container is stopped: it dies with it, and says so.
+      await this.#firstOf(hook, graceSeconds * 1000, signal);
+    }
     const spentMs = clock.monotonicMs() - startedAtMs;
     await pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), spec?.lifecycle?.stopSignal, signal);
+    clock.schedule(HOOK_DIES_MS, () => giveUp.abort(new Error("the container is gone")));
   }
 
   async resizeContainer(
@@ -368,31 +388,35 @@ export class PodLifecycle implements PodServices {
     };
   }
 
+  /** Never rejects: a hook that failed is told, and the container is stopped all the same. */
   async #runPreStop(
     handler: Parameters<PodHooks["run"]>[0],
     container: ContainerSnapshot,
     spec: Container | undefined,
     pod: Pod | undefined,
     podIps: readonly string[],
-    graceSeconds: number,
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, recorder } = this.#deps;
-    const deadline = new AbortController();
-    const cancel = clock.schedule(graceSeconds * 1000, () => deadline.abort(new Error("grace period is over")));
     const identity = pod ? identityOf(pod) : refOfLabels(container);
     const target = { id: container.id, name: container.name, ports: spec?.ports };
     try {
       const podIp = pod ? this.#podIpOf(pod, podIps) : (podIps[0] ?? "");
-      await this.#runHook(handler, target, identity, podIp, AbortSignal.any([signal, deadline.signal]));
+      await this.#runHook(handler, target, identity, podIp, signal);
     } catch (error) {
+      if (signal.aborted) return;
+      const message = (error as Error).message;
+      const fieldPath = `spec.containers{${container.name}}`;
+      this.#deps.recorder.record(identity, { type: "Warning", reason: "FailedPreStopHook", message, fieldPath });
+    }
+  }
+
+  /** Waits for `work`, but no longer than that. @throws the signal's reason */
+  async #firstOf(work: Promise<void>, limitMs: number, signal: AbortSignal): Promise<void> {
+    const limit = Promise.withResolvers<void>();
+    const cancel = this.#deps.clock.schedule(limitMs, limit.resolve);
+    try {
+      await Promise.race([work, limit.promise]);
       signal.throwIfAborted();
-      // A hook that takes all the time it has is no failure: the container gets its signal then.
-      if (!deadline.signal.aborted) {
-        const message = (error as Error).message;
-        const fieldPath = `spec.containers{${container.name}}`;
-        recorder.record(identity, { type: "Warning", reason: "FailedPreStopHook", message, fieldPath });
-      }
     } finally {
       cancel();
     }
@@ -416,13 +440,6 @@ export class PodLifecycle implements PodServices {
     const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
     const hostResolvConf = resolvConf ? (readIfThere(resolvConf) ?? "") : undefined;
     return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
-  }
-
-  /** On a network of the user's own the engine answers names of other pods: unless the manifest has its own DNS. */
-  #hasEngineDns(pod: Pod): boolean {
-    const network = pod.metadata.annotations?.["kubelet-ts.io/network"];
-    if (!network || ["default", "bridge", "host", "none"].includes(network)) return false;
-    return !pod.spec.dnsConfig && pod.spec.dnsPolicy !== "None" && this.#deps.options.clusterDns.length === 0;
   }
 
   /** The engine's file of the sandbox is what its containers get to see. Source: dockershim's rewriteResolvFile. */

@@ -32,7 +32,7 @@ export interface SandboxRequest {
   image: string;
   /** {@link computeSandboxHash}. */
   hash: string;
-  /** resolv.conf of the pod; the engine's own choice when absent. */
+  /** What the engine is to ask, and to write beside itself; absent where the file is written over afterwards. */
   dns?: DnsConfig;
   engine: EngineInfo;
   owner: Owner;
@@ -73,18 +73,24 @@ export function computeRuntime({ spec }: Pod, engine: EngineInfo): string | unde
   throw new UnsupportedError("spec.runtimeClassName", message, "CreatePodSandboxError");
 }
 
+/** The network of the user's own that a pod asks for, where the engine answers the names of other pods (P21). */
+export function computeUserNetwork({ spec, metadata }: Pod): string | undefined {
+  const network = metadata.annotations?.[NETWORK_ANNOTATION];
+  return network && !spec.hostNetwork && !BUILT_IN_NETWORKS.has(network) ? network : undefined;
+}
+
 function computeNetwork(pod: Pod, hostname: string): { mode: string; endpoint?: EndpointConfig } {
   if (pod.spec.hostNetwork) return { mode: "host" };
   const annotations = pod.metadata.annotations ?? {};
-  const mode = annotations[NETWORK_ANNOTATION] || "default";
-  if (BUILT_IN_NETWORKS.has(mode)) return { mode };
+  const network = computeUserNetwork(pod);
+  if (!network) return { mode: annotations[NETWORK_ANNOTATION] || "default" };
 
   const ip = annotations[IP_ANNOTATION];
   const suffix = `-${pod.spec.nodeName}`;
   const name = pod.metadata.name ?? "";
   const aliases = new Set([name, name.endsWith(suffix) ? name.slice(0, -suffix.length) : name, hostname]);
   const ipam = ip && { IPAMConfig: ip.includes(":") ? { IPv6Address: ip } : { IPv4Address: ip } };
-  return { mode, endpoint: { Aliases: [...aliases], ...ipam } };
+  return { mode: network, endpoint: { Aliases: [...aliases], ...ipam } };
 }
 
 /**

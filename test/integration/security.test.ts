@@ -99,7 +99,12 @@ describeWithEngine("what the API says is what the kernel enforces", () => {
   });
 
   test.each([
-    ["privileged without --allow-privileged", /privileged containers are not allowed on this node/, [shell("c", "true", { privileged: true })], {}],
+    [
+      "privileged without --allow-privileged",
+      /privileged containers are not allowed on this node/,
+      [shell("c", "true", { privileged: true })],
+      {},
+    ],
     [
       "a sysctl of the whole machine",
       /forbidden sysctl: "kernel.msgmax"/,
@@ -138,10 +143,15 @@ describeWithEngine("a Docker network by annotation (P21)", () => {
           annotations,
         ),
       );
-      const ask = "until wget -q -O - http://alpha:8000/i; do sleep 0.2; done";
-      node.writeManifest("b.yaml", podOf("beta", [shell("client", ask)], {}, annotations));
+      const ask = "until wget -q -O - http://alpha:8000/i; do sleep 0.2; done; cat /etc/resolv.conf";
+      const dns = { dnsConfig: { searches: ["lan.example"], options: [{ name: "timeout", value: "1" }] } };
+      node.writeManifest("b.yaml", podOf("beta", [shell("client", ask)], dns, annotations));
       await node.start();
-      expect(await printedBy(node, "client")).toContain("hi");
+      const printed = await printedBy(node, "client");
+      expect(printed).toMatch(/^hi$/m);
+      expect(printed).toContain("nameserver 127.0.0.11\n");
+      expect(printed).toMatch(/^search .*lan\.example$/m);
+      expect(printed).toMatch(/^options .*timeout:1/m);
     } finally {
       await node.cleanUp();
       await node.docker.removeNetwork(network);
