@@ -38,7 +38,12 @@ describeWithEngine("volumes in real containers", () => {
     node: { name: node.name, ip: "192.0.2.1", cpuCount: 2, memoryBytes: 1024, bootId: "", machineId: "" },
     clock: new FakeClock(),
     logger: new RecordingLogger(),
-    engine: new DockerVolumeEngine(node.docker, images as unknown as ImageManager),
+    engine: new DockerVolumeEngine({
+      client: node.docker,
+      images: images as unknown as ImageManager,
+      owner: { nodeName: node.name, rootHash: computeRootHash(node.rootDir) },
+      pullSecretsOf: () => [],
+    }),
     ...(mounting.ok && { mounter: new Mounter() }),
     ownerLabels: owner,
   });

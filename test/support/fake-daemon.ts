@@ -47,7 +47,8 @@ export class FakeDaemon implements Disposable {
     };
     this.#server = Bun.serve({
       unix: this.socketPath,
-      idleTimeout: 0,
+      // Bun takes it for a Unix socket too; its types do not.
+      ...({ idleTimeout: 0 } as object),
       development: false,
       fetch: async (raw) => {
         const url = new URL(raw.url);
