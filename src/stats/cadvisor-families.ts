@@ -235,6 +235,7 @@ const memoryFailures: Write = ({ cgroup, head, middle, tail }, output, name) => 
     ["pgmajfault", "container", memory.majorPageFaults],
     ["pgmajfault", "hierarchy", memory.hierarchicalMajorPageFaults],
   ] as const) {
+    if (value === undefined) continue;
     output.text += `${name}${head}failure_type="${failure}",${middle}${tail},scope="${scope}"} ${value}${output.stamp}\n`;
   }
 };

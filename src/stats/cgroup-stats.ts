@@ -23,27 +23,44 @@ export interface CpuStats {
   throttledNanoseconds: number | undefined;
 }
 
-/** Bytes and counts. */
+/** Bytes and counts. Kernels may be started without a memory controller, as on small boards: then nothing is known. */
 export interface MemoryStats {
-  usageBytes: number;
+  usageBytes: number | undefined;
   /** Highest usage so far; kernels before 5.19 (cgroup v2) do not tell. */
   maxUsageBytes: number | undefined;
-  workingSetBytes: number;
+  workingSetBytes: number | undefined;
   /** Anonymous memory. */
-  rssBytes: number;
-  cacheBytes: number;
-  swapBytes: number;
-  mappedFileBytes: number;
+  rssBytes: number | undefined;
+  cacheBytes: number | undefined;
+  swapBytes: number | undefined;
+  mappedFileBytes: number | undefined;
   /** Times the limit was hit. */
   failCount: number | undefined;
   /** Of this cgroup alone on v1, with everything below it on v2, as the kernels count. */
-  pageFaults: number;
-  majorPageFaults: number;
-  hierarchicalPageFaults: number;
-  hierarchicalMajorPageFaults: number;
+  pageFaults: number | undefined;
+  majorPageFaults: number | undefined;
+  hierarchicalPageFaults: number | undefined;
+  hierarchicalMajorPageFaults: number | undefined;
   /** Processes the OOM killer ended here; undefined where the kernel does not count them. */
   oomKills: number | undefined;
 }
+
+/** Of a cgroup whose memory the kernel does not count. */
+export const UNKNOWN_MEMORY: MemoryStats = {
+  usageBytes: undefined,
+  maxUsageBytes: undefined,
+  workingSetBytes: undefined,
+  rssBytes: undefined,
+  cacheBytes: undefined,
+  swapBytes: undefined,
+  mappedFileBytes: undefined,
+  failCount: undefined,
+  pageFaults: undefined,
+  majorPageFaults: undefined,
+  hierarchicalPageFaults: undefined,
+  hierarchicalMajorPageFaults: undefined,
+  oomKills: undefined,
+};
 
 export interface PidsStats {
   /** Tasks, threads included. */

@@ -79,7 +79,7 @@ export function toSummaryV2({ at, cgroup }: MeasuredCgroup): object {
     latest_usage: {
       // Thousandths of a core.
       cpu: Math.round((cgroup.usageNanoCores ?? 0) / 1e6),
-      memory: cgroup.stats.memory.workingSetBytes,
+      memory: cgroup.stats.memory.workingSetBytes ?? 0,
     },
     minute_usage: usage,
     hour_usage: usage,

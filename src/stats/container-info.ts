@@ -132,21 +132,22 @@ export function diskIo({ cgroup }: MeasuredCgroup, { machine }: CadvisorFacts): 
 
 const operations = (read: number, write: number) => ({ Read: read, Total: read + write, Write: write });
 
+/** Always whole, as clients expect: 0 for what is not known. */
 export function memoryStats({ cgroup }: MeasuredCgroup): object {
   const { memory } = cgroup.stats;
   return {
-    usage: memory.usageBytes,
+    usage: memory.usageBytes ?? 0,
     max_usage: memory.maxUsageBytes ?? 0,
-    cache: memory.cacheBytes,
-    rss: memory.rssBytes,
-    swap: memory.swapBytes,
-    mapped_file: memory.mappedFileBytes,
-    working_set: memory.workingSetBytes,
+    cache: memory.cacheBytes ?? 0,
+    rss: memory.rssBytes ?? 0,
+    swap: memory.swapBytes ?? 0,
+    mapped_file: memory.mappedFileBytes ?? 0,
+    working_set: memory.workingSetBytes ?? 0,
     failcnt: memory.failCount ?? 0,
-    container_data: { pgfault: memory.pageFaults, pgmajfault: memory.majorPageFaults, numa_stats: {} },
+    container_data: { pgfault: memory.pageFaults ?? 0, pgmajfault: memory.majorPageFaults ?? 0, numa_stats: {} },
     hierarchical_data: {
-      pgfault: memory.hierarchicalPageFaults,
-      pgmajfault: memory.hierarchicalMajorPageFaults,
+      pgfault: memory.hierarchicalPageFaults ?? 0,
+      pgmajfault: memory.hierarchicalMajorPageFaults ?? 0,
       numa_stats: {},
     },
   };

@@ -1,11 +1,22 @@
 import { closeSync, openSync, readFileSync, readSync } from "node:fs";
+import { parseOpenFilesLimit } from "./proc.ts";
 
 const BUFFER = Buffer.allocUnsafe(16 * 1024);
 const CLOSED = -1;
 
-/** Descriptors held by all kept files together; above this they are read the slow way. */
-const MOST_OPEN = 16_384;
+/** Descriptors held by all kept files together; above this they are read the slow way. Half of what we may have at most. */
+const MOST_OPEN = Math.min(16_384, ownLimit() / 2);
 let openFiles = 0;
+
+function ownLimit(): number {
+  try {
+    const limits = readFileSync("/proc/self/limits", "utf8");
+    const soft = parseOpenFilesLimit(limits)?.soft ?? 1024;
+    return soft < 0 ? Number.POSITIVE_INFINITY : soft;
+  } catch {
+    return 1024;
+  }
+}
 
 /**
  * A small kernel file that is read again and again through one descriptor: a seventh of the cost of opening it each

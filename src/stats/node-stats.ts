@@ -147,7 +147,7 @@ export class NodeStats {
   signals(): NodeSignals {
     const { rootDir, engineRootDir } = this.#options;
     const { proc } = this.#roots;
-    const { root } = this.#sampler.sample("basics");
+    const workingSet = this.#sampler.sample("basics").root?.stats.memory.workingSetBytes;
     const memory = meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal");
     const [node, image] = [capacityOf(rootDir), engineRootDir() ? capacityOf(engineRootDir()) : undefined];
     const most = [readText(`${proc}/sys/kernel/pid_max`), readText(`${proc}/sys/kernel/threads-max`)]
@@ -156,8 +156,8 @@ export class NodeStats {
     const tasks = parseTaskCount(readText(`${proc}/loadavg`) ?? "");
     return {
       ...(memory !== undefined &&
-        root && {
-          "memory.available": { capacity: memory, available: memory - root.stats.memory.workingSetBytes },
+        workingSet !== undefined && {
+          "memory.available": { capacity: memory, available: memory - workingSet },
         }),
       ...fsSignals("nodefs", node),
       ...fsSignals("imagefs", image),

@@ -9,6 +9,7 @@ import {
   type PidsStats,
   parsePressure,
   singleValue,
+  UNKNOWN_MEMORY,
 } from "./cgroup-stats.ts";
 import { parseV1BlockIo, parseV1Cpu, parseV1Memory } from "./cgroup-v1.ts";
 import { parseV2BlockIo, parseV2Cpu, parseV2Memory } from "./cgroup-v2.ts";
@@ -66,8 +67,9 @@ export class OpenCgroup {
     const all = detail === "all";
     const memoryVersion = this.directories.memory?.version;
     const cpu = this.#readCpu(all, how.hasQuota);
-    const memory = this.#readMemory(all);
-    if (!cpu || !memory) return undefined;
+    // CPU time is counted for every cgroup there is: without it the cgroup is gone.
+    if (!cpu) return undefined;
+    const memory = this.#readMemory(all) ?? UNKNOWN_MEMORY;
     const processes = this.#procs.read();
     return {
       cpu,
@@ -93,7 +95,7 @@ export class OpenCgroup {
   }
 
   #cpuReader(): (all: boolean, hasQuota: boolean) => CpuStats | undefined {
-    const { cpu, cpuacct } = this.directories;
+    const { cpu, cpuacct, unified } = this.directories;
     if (cpuacct?.version === 1) {
       const usage = this.#file(cpuacct.path, "cpuacct.usage");
       const acctStat = this.#file(cpuacct.path, "cpuacct.stat");
@@ -105,7 +107,8 @@ export class OpenCgroup {
           cpuStat: all && hasQuota ? cpuStat?.read() : undefined,
         });
     }
-    const directory = cpu ?? cpuacct;
+    // cpu.stat is there without the cpu controller too.
+    const directory = cpu ?? cpuacct ?? unified;
     if (!directory) return () => undefined;
     const stat = this.#file(directory.path, "cpu.stat");
     return () => parseV2Cpu(stat.read());

@@ -88,7 +88,7 @@ function nodeSummary(sample: NodeSample, facts: SummaryFacts, time: string, only
   if (imageFs) node.runtime = { imageFs: fsSummary(imageFs, time, facts.imageBytes, inodesInUse(imageFs)) };
   node.rlimit = withoutUndefined({ time, maxpid: facts.maxPid, curproc: facts.taskCount });
   if (root) {
-    const swapAvailableBytes = Math.max(0, facts.swapCapacityBytes - root.stats.memory.swapBytes);
+    const swapAvailableBytes = Math.max(0, facts.swapCapacityBytes - (root.stats.memory.swapBytes ?? 0));
     if (facts.swapCapacityBytes > 0) node.swap = { ...swapSummary(root, time), swapAvailableBytes };
     Object.assign(node, io(root, time));
   }
@@ -161,7 +161,9 @@ function usage(
 ): { cpu: CpuSummary; memory: MemorySummary } {
   const { cpu, memory, pressure } = stats;
   const availableBytes =
-    memoryLimitBytes === undefined ? undefined : Math.max(0, memoryLimitBytes - memory.workingSetBytes);
+    memoryLimitBytes === undefined || memory.workingSetBytes === undefined
+      ? undefined
+      : Math.max(0, memoryLimitBytes - memory.workingSetBytes);
   return {
     cpu: withoutUndefined({
       time,
@@ -188,20 +190,25 @@ function sumOfContainers(containers: readonly ContainerSample[], time: string) {
   const samples = containers.map(({ cgroup }) => cgroup);
   if (samples.length === 0) return {};
   const sum = (value: (sample: CgroupSample) => number) => samples.reduce((total, sample) => total + value(sample), 0);
+  /** undefined when it is not known of all. */
+  const sumOfKnown = (value: (memory: CgroupSample["stats"]["memory"]) => number | undefined) => {
+    const values = samples.map(({ stats }) => value(stats.memory));
+    return values.includes(undefined) ? undefined : values.reduce<number>((total, known) => total + (known ?? 0), 0);
+  };
   const hasRate = samples.every(({ usageNanoCores }) => usageNanoCores !== undefined);
   const cpu: CpuSummary = withoutUndefined({
     time,
     usageNanoCores: hasRate ? sum(({ usageNanoCores }) => usageNanoCores!) : undefined,
     usageCoreNanoSeconds: sum(({ stats }) => stats.cpu.usageNanoseconds),
   });
-  const memory: MemorySummary = {
+  const memory: MemorySummary = withoutUndefined({
     time,
-    usageBytes: sum(({ stats }) => stats.memory.usageBytes),
-    workingSetBytes: sum(({ stats }) => stats.memory.workingSetBytes),
-    rssBytes: sum(({ stats }) => stats.memory.rssBytes),
-    pageFaults: sum(({ stats }) => stats.memory.pageFaults),
-    majorPageFaults: sum(({ stats }) => stats.memory.majorPageFaults),
-  };
+    usageBytes: sumOfKnown(({ usageBytes }) => usageBytes),
+    workingSetBytes: sumOfKnown(({ workingSetBytes }) => workingSetBytes),
+    rssBytes: sumOfKnown(({ rssBytes }) => rssBytes),
+    pageFaults: sumOfKnown(({ pageFaults }) => pageFaults),
+    majorPageFaults: sumOfKnown(({ majorPageFaults }) => majorPageFaults),
+  });
   return { cpu, memory };
 }
 
@@ -258,7 +265,7 @@ function directorySummary({ usedBytes, inodesUsed, fs, at }: DirectoryUsage): Fs
 }
 
 function swapSummary({ stats }: CgroupSample, time: string): SwapSummary {
-  return { time, swapUsageBytes: stats.memory.swapBytes };
+  return withoutUndefined({ time, swapUsageBytes: stats.memory.swapBytes });
 }
 
 /** Nothing on a machine without swap. */

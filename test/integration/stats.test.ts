@@ -78,7 +78,7 @@ describeWithEngine("statistics of real containers", () => {
     within(container.cpu!.usageNanoCores, nanoCores, 0.05);
     expect(container.cpu!.usageNanoCores).toBeLessThan(5.25e8);
     within(container.cpu!.usageCoreNanoSeconds, kernel.cpu.usageNanoseconds, 0.1);
-    within(container.memory!.usageBytes, kernel.memory.usageBytes, 0.02);
+    within(container.memory!.usageBytes, kernel.memory.usageBytes!, 0.02);
     // tmpfs is no file that could be given back: it stays in the working set.
     expect(container.memory!.workingSetBytes).toBeGreaterThan(100 * MB);
     expect(container.memory!.workingSetBytes).toBeLessThan(115 * MB);
@@ -101,7 +101,7 @@ describeWithEngine("statistics of real containers", () => {
           ?.split("} ")[1]
           ?.split(" ")[0],
       );
-    within(sample("container_memory_usage_bytes", 'container="app"'), kernel.memory.usageBytes, 0.02);
+    within(sample("container_memory_usage_bytes", 'container="app"'), kernel.memory.usageBytes!, 0.02);
     expect(sample("container_cpu_cfs_throttled_periods_total", 'container="app"')).toBeGreaterThan(50);
     expect(sample("container_spec_cpu_quota", 'container="app"')).toBe(50_000);
     expect(sample("container_network_receive_bytes_total", 'container="POD"')).toBeGreaterThanOrEqual(0);

@@ -122,6 +122,18 @@ describe("cgroup v2", () => {
   });
 });
 
+test("a kernel without a memory controller: CPU is told, memory is not", () => {
+  const { cgroup, proc } = setUpOwn("cgroup-v2");
+  writeFileSync(join(cgroup, "cgroup.controllers"), "cpuset cpu io pids\n");
+  const pods = [podOf("cgroup-v2")];
+  const sampler = new Sampler(new CgroupReader(proc), new FakeClock(), () => pods, proc);
+  const [pod] = sampler.sample("all").pods;
+  const { stats } = pod!.containers[0]!.cgroup;
+  expect(stats.cpu.usageNanoseconds).toBe(40_981_100_000);
+  expect(stats.memory).toMatchObject({ usageBytes: undefined, workingSetBytes: undefined });
+  expect(pod!.cgroup?.stats.cpu.usageNanoseconds).toBe(41_002_113_000);
+});
+
 describe("cgroup v1 and hybrid", () => {
   test("all of a container, each figure from its own hierarchy", () => {
     const { sampler, reader } = setUp("cgroup-v1");
