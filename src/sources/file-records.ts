@@ -163,14 +163,22 @@ export class FileRecords {
       record.missingSinceMs !== undefined &&
       record.live.pods.some(({ pod }) => namesHere.has(podFullName(pod.metadata)));
     const used = records.filter((record) => !isMoved(record));
+    // So does what is only kept from an older text: its pod may have been moved to a good file.
+    const fresh = new Set(used.flatMap((record) => freshNames(record)));
+    const isOutdated = (record: FileRecord, name: PodFullName) => record.stale.includes(name) && fresh.has(name);
+    const podsOf = (record: FileRecord) =>
+      record.live.pods.filter(({ pod }) => !isOutdated(record, podFullName(pod.metadata)));
     const stale = new Map<PodFullName, string>();
-    for (const { live, findings, stale: names } of used) {
-      const error = findings.find(({ severity }) => severity === "error");
-      if (error) for (const name of names) stale.set(name, describeFinding(error));
-      else if (outOfReach) for (const { pod } of live.pods) stale.set(podFullName(pod.metadata), outOfReach);
+    for (const record of used) {
+      const error = record.findings.find(({ severity }) => severity === "error");
+      for (const { pod } of podsOf(record)) {
+        const name = podFullName(pod.metadata);
+        if (error && record.stale.includes(name)) stale.set(name, describeFinding(error));
+        else if (!error && outOfReach) stale.set(name, outOfReach);
+      }
     }
     return {
-      pods: used.flatMap(({ live }) => live.pods),
+      pods: used.flatMap(podsOf),
       configMaps: used.flatMap(({ live }) => live.configMaps),
       secrets: used.flatMap(({ live }) => live.secrets),
       findings: used.flatMap(({ findings }) => findings),
@@ -320,6 +328,10 @@ export class FileRecords {
     }
     return retries;
   }
+}
+
+function freshNames({ live, stale }: FileRecord): PodFullName[] {
+  return live.pods.map(({ pod }) => podFullName(pod.metadata)).filter((name) => !stale.includes(name));
 }
 
 function remember(record: FileRecord, identity: FileIdentity, ageMs: number): void {

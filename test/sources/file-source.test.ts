@@ -203,6 +203,18 @@ test("a mistake in one document holds up neither the others nor its pod", async 
   expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/second-node1"]);
 });
 
+test("a pod whose file is bad may be moved to a good one", async () => {
+  const directory = watched();
+  directory.write("a.yaml", manifest("web"));
+  directory.start();
+  directory.write("a.yaml", "kind: [");
+  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  directory.write("b.yaml", manifest("web", "busybox:2"));
+  await directory.wants("web=busybox:2");
+  expect(directory.sets.at(-1)!.stale.size).toBe(0);
+  expect(directory.history).toEqual(["web=busybox:1", "web=busybox:2"]);
+});
+
 test("half a file does not count while somebody writes it, even if it reads well", async () => {
   const directory = watched({ checkFrequencyMs: 10 });
   directory.write("web.yaml", manifest("web"));
