@@ -238,7 +238,7 @@ export class PodLifecycle implements PodServices {
     }
     const spentMs = clock.monotonicMs() - startedAtMs;
     await pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), spec?.lifecycle?.stopSignal, signal);
-    clock.schedule(HOOK_DIES_MS, () => giveUp.abort(new Error("the container is gone")));
+    if (handler) clock.schedule(HOOK_DIES_MS, () => giveUp.abort(new Error("the container is gone")));
   }
 
   async resizeContainer(
