@@ -58,7 +58,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "minimum-container-ttl-duration",
     field: "kubeletTs.minimumContainerTTLDuration",
     option: "minimumContainerTtlMs",
-    notYet: NOT_COUNTED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "A dead container is kept at least this long.",
