@@ -122,14 +122,20 @@ export class CgroupReader {
     return text.split("\n").filter(Boolean).map(Number);
   }
 
-  /** Descriptors, sockets and states of these processes; those that end meanwhile count as nothing. */
-  processCounts(processIds: readonly string[]): ProcessCounts {
+  /**
+   * Descriptors, sockets and states of these processes; those that end meanwhile count as nothing.
+   * @param mostDescriptors with more of them sockets are not told apart
+   */
+  processCounts(processIds: readonly string[], mostDescriptors: number): ProcessCounts {
     const counts: ProcessCounts = { fds: 0, sockets: 0, sleeping: 0, running: 0, stopped: 0, uninterruptible: 0 };
     for (const pid of processIds) {
       const directory = `${this.#proc}/${pid}`;
       const descriptors = readNames(`${directory}/fd`);
       counts.fds += descriptors.length;
-      for (const descriptor of descriptors) if (isSocket(`${directory}/fd/${descriptor}`)) counts.sockets++;
+      if (counts.fds > mostDescriptors) counts.sockets = undefined;
+      if (counts.sockets !== undefined) {
+        counts.sockets += descriptors.filter((descriptor) => isSocket(`${directory}/fd/${descriptor}`)).length;
+      }
       const state = parseProcessState(readText(`${directory}/stat`) ?? "");
       if (state) counts[state]++;
     }

@@ -19,6 +19,9 @@ import { readNames } from "./read-text.ts";
 /** `basics`: what `/stats/summary` and `/metrics/resource` need. `all`: the rest too, for half as much again. */
 export type Detail = "basics" | "all";
 
+/** `group`: the node, a pod, or several pods. `container`: one of a pod's spec, or any that is not ours. */
+export type CgroupKind = "group" | "sandbox" | "container";
+
 /** What differs between machines in how cgroups are read. */
 export interface CgroupFeatures {
   /** `blkio.throttle.*_recursive`, since Linux 4.17. */
@@ -61,24 +64,29 @@ export class OpenCgroup {
 
   /**
    * With `basics`, what was not read is undefined or empty. So is throttling without a quota.
-   * @param isContainer false: a pod or a group of pods, whose block I/O nobody shows.
+   * @param kind only containers show block I/O; only those of the pod's spec show pressure on hybrid machines.
    */
-  read(detail: Detail, how: { hasQuota: boolean; isContainer: boolean }): CgroupStats | undefined {
+  read(detail: Detail, how: { hasQuota: boolean; kind: CgroupKind }): CgroupStats | undefined {
     const all = detail === "all";
     const memoryVersion = this.directories.memory?.version;
     const cpu = this.#readCpu(all, how.hasQuota);
     // CPU time is counted for every cgroup there is: without it the cgroup is gone.
     if (!cpu) return undefined;
     const memory = this.#readMemory(all) ?? UNKNOWN_MEMORY;
-    const processes = this.#procs.read();
+    const procs = this.#procs;
+    let processIds: readonly string[] | undefined;
     return {
       cpu,
       memory,
-      // In hybrid mode upstream shows none; there it is read for the metrics only, as it costs half of all.
-      pressure: all || memoryVersion === 2 ? this.#readPressure() : undefined,
-      processIds: processes ? processes.trimEnd().split("\n").filter(Boolean) : [],
+      // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
+      pressure: memoryVersion === 2 || (all && how.kind === "container") ? this.#readPressure() : undefined,
+      // Half of the askers never look at it.
+      get processIds() {
+        processIds ??= (procs.read() ?? "").split("\n").filter(Boolean);
+        return processIds;
+      },
       pids: all ? this.#readPids() : undefined,
-      blockIo: all && how.isContainer ? this.#readBlockIo() : [],
+      blockIo: all && how.kind !== "group" ? this.#readBlockIo() : [],
       hugetlb: all ? this.#readHugetlb() : [],
     };
   }

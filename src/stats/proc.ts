@@ -14,7 +14,8 @@ export interface InterfaceCounters {
 /** What the processes of one cgroup hold and do. */
 export interface ProcessCounts {
   fds: number;
-  sockets: number;
+  /** undefined: too many descriptors to look at each. */
+  sockets: number | undefined;
   sleeping: number;
   running: number;
   stopped: number;

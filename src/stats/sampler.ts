@@ -3,7 +3,7 @@ import { type CgroupDirectories, parentDirectories } from "./cgroup-layout.ts";
 import type { CgroupReader } from "./cgroup-reader.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroup-stats.ts";
 import { appendReading, type CpuReading, computeUsageNanoCores, decayLoad, OLDEST_BASE_MS } from "./cpu-rate.ts";
-import { type Detail, mainDirectory, type OpenCgroup } from "./open-cgroup.ts";
+import { type CgroupKind, type Detail, mainDirectory, type OpenCgroup } from "./open-cgroup.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 import { type InterfaceCounters, type ProcessCounts, parseNetDev } from "./proc.ts";
 import { readText } from "./read-text.ts";
@@ -64,6 +64,7 @@ interface Tracked {
   spec: CgroupSpec | undefined;
   openFilesLimit: { soft: number; hard: number } | undefined;
   specReadMs: number;
+  processes: ProcessCounts | undefined;
   load: number | undefined;
   loadReadMs: number;
   seen: boolean;
@@ -71,6 +72,17 @@ interface Tracked {
 
 /** Two askers within this see the same numbers. */
 const CACHE_MS = 1_000;
+/**
+ * Descriptors looked at in one sample. A container with more than is left keeps its earlier counts: one with ten thousand
+ * sockets must not hold up the supervision of pods.
+ */
+const DESCRIPTORS_PER_SAMPLE = 4_000;
+
+interface Budget {
+  specs: number;
+  descriptors: number;
+}
+
 /** Limits are read again after this, a few cgroups at each sample. */
 const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
@@ -116,10 +128,10 @@ export class Sampler {
     const cgroup = this.#reader.open(directories);
     const spec = this.#reader.spec(directories);
     const hasQuota = spec.cpuQuotaMicroseconds !== undefined;
-    const stats = cgroup.read("all", { hasQuota, isContainer: true });
+    const stats = cgroup.read("all", { hasQuota, kind: "container" });
     cgroup.close();
     if (!stats) return undefined;
-    const processes = this.#reader.processCounts(stats.processIds);
+    const processes = this.#reader.processCounts(stats.processIds, DESCRIPTORS_PER_SAMPLE);
     const unknown = { usageNanoCores: undefined, openFilesLimit: undefined, loadAverage: 0 };
     return { path: cgroupPath, stats, createdAt, spec, processes, ...unknown };
   }
@@ -150,26 +162,38 @@ export class Sampler {
 
   #take(detail: Detail, nowMs: number): NodeSample {
     for (const tracked of this.#tracked.values()) tracked.seen = false;
-    const budget = { specs: SPECS_PER_SAMPLE };
-    const measure = (key: string, directories: () => CgroupDirectories | undefined, pid = 0) =>
-      this.#measure(key, directories, { detail, nowMs, pid, budget });
+    const budget = { specs: SPECS_PER_SAMPLE, descriptors: DESCRIPTORS_PER_SAMPLE };
+    const measure = (
+      key: string,
+      directories: () => CgroupDirectories | undefined,
+      { pid = 0, kind = "group" }: { pid?: number; kind?: CgroupKind } = {},
+    ) => this.#measure(key, directories, { detail, nowMs, pid, kind, budget });
 
     const root = measure("/", () => this.#reader.ofPath("/"));
     const pods = this.#facts().map((facts): PodSample => {
-      const measureContainer = (container: ContainerFacts): ContainerSample | undefined => {
+      const measureContainer = (container: ContainerFacts, kind: CgroupKind): ContainerSample | undefined => {
         if (container.pid <= 0) return undefined;
-        const cgroup = measure(container.id, () => this.#reader.ofProcess(container.pid), container.pid);
+        const cgroup = measure(container.id, () => this.#reader.ofProcess(container.pid), {
+          pid: container.pid,
+          kind,
+        });
         return cgroup && { facts: container, cgroup };
       };
-      const containers = facts.containers.map(measureContainer).filter((sample) => sample !== undefined);
-      const sandbox = detail === "all" ? measureContainer(facts.sandbox) : undefined;
+      const containers = facts.containers
+        .map((container) => measureContainer(container, "container"))
+        .filter((sample) => sample !== undefined);
+      const interfaces = once(() => (facts.hostNetwork ? [] : this.#interfaces(facts.sandbox.pid)));
+      if (detail === "all") interfaces();
+      const sandbox = detail === "all" ? measureContainer(facts.sandbox, "sandbox") : undefined;
       this.#keep(facts.sandbox.id);
       return {
         facts,
         cgroup: measure(facts.uid, () => this.#podDirectories(facts)),
         sandbox,
         containers,
-        interfaces: facts.hostNetwork ? [] : this.#interfaces(facts.sandbox.pid),
+        get interfaces() {
+          return interfaces();
+        },
       };
     });
     const [kubepods, ...groups] = this.#podGroups(pods, detail).map(({ path, directories }) =>
@@ -178,6 +202,8 @@ export class Sampler {
     if (detail === "basics") for (const key of this.#tracked.keys()) if (key.startsWith("/")) this.#keep(key);
     this.#forgetUnseen();
     this.#previous = this.#isIdle ? undefined : this.#latest;
+    const interfaces = once(() => this.#interfaces(1));
+    if (detail === "all") interfaces();
     this.#latest = {
       detail,
       at: this.#clock.now(),
@@ -185,7 +211,9 @@ export class Sampler {
       kubepods,
       groups: groups.filter((group) => group !== undefined),
       pods,
-      interfaces: this.#interfaces(1),
+      get interfaces() {
+        return interfaces();
+      },
     };
     this.#latestMs = nowMs;
     this.#releaseLater();
@@ -195,9 +223,9 @@ export class Sampler {
   #measure(
     key: string,
     directories: () => CgroupDirectories | undefined,
-    how: { detail: Detail; nowMs: number; pid: number; budget: { specs: number } },
+    how: { detail: Detail; nowMs: number; pid: number; kind: CgroupKind; budget: Budget },
   ): CgroupSample | undefined {
-    const { detail, nowMs, pid, budget } = how;
+    const { detail, nowMs, pid, kind, budget } = how;
     const tracked = this.#tracked.get(key) ?? this.#track(key, directories());
     if (!tracked) return undefined;
     const stale = nowMs - tracked.specReadMs > SPEC_AGE_MS && budget.specs-- > 0;
@@ -208,14 +236,18 @@ export class Sampler {
       tracked.specReadMs = nowMs;
     }
     const hasQuota = tracked.spec.cpuQuotaMicroseconds !== undefined;
-    const stats = tracked.cgroup.read(detail, { hasQuota, isContainer: pid > 0 });
+    const stats = tracked.cgroup.read(detail, { hasQuota, kind });
     if (!stats) return undefined; // Gone; not seen, so its files are let go below.
     tracked.seen = true;
     tracked.readings = appendReading(tracked.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
     let processes: ProcessCounts | undefined;
     if (detail === "all") {
       // Not of the root: that would be every process of the machine.
-      processes = this.#reader.processCounts(key === "/" ? [] : stats.processIds);
+      if (!tracked.processes || budget.descriptors > 0) {
+        tracked.processes = this.#reader.processCounts(key === "/" ? [] : stats.processIds, budget.descriptors);
+        budget.descriptors -= tracked.processes.fds;
+      }
+      processes = tracked.processes;
       tracked.load = decayLoad(tracked.load, nowMs - tracked.loadReadMs, processes.running + processes.uninterruptible);
       tracked.loadReadMs = nowMs;
     }
@@ -242,6 +274,7 @@ export class Sampler {
       spec: undefined,
       openFilesLimit: undefined,
       specReadMs: 0,
+      processes: undefined,
       load: undefined,
       loadReadMs: 0,
       seen: true,
@@ -313,6 +346,15 @@ export class Sampler {
       else this.#releaseLater();
     });
   }
+}
+
+/** The value, made at the first call: with basics most askers never look at it. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
 }
 
 const parentPath = (path: string) => path.slice(0, path.lastIndexOf("/"));

@@ -58,7 +58,7 @@ describeWithEngine("statistics of real containers", () => {
     const cgroup = reader.open(reader.ofProcess(State.Pid)!);
     const fromKernel = () => ({
       atMs: performance.now(),
-      ...cgroup.read("all", { hasQuota: true, isContainer: true })!,
+      ...cgroup.read("all", { hasQuota: true, kind: "container" })!,
     });
     const before = fromKernel();
     await summaryOf(node);
