@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { parseDuration } from "../api/duration.ts";
 import type { Pod } from "../api/pod.ts";
-import type { WantedPod } from "../kubelet/pod-worker.ts";
+import type { WantedPod } from "../kubelet/wanted-pod.ts";
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { NodeInfo } from "../model/node.ts";
@@ -49,8 +49,15 @@ export function toWantedPod(
     options: {
       maxBackOffMs: maxBackOffMs(pod, options.crashLoopBackOffMaxMs),
       maxDeadPerContainer: options.maximumDeadContainersPerContainer,
+      minDeadTtlMs: options.minimumContainerTtlMs,
     },
-    runRevision: digest([hashes.sandbox, ...hashes.containers.values()]),
+    runRevision: digest([
+      hashes.sandbox,
+      ...hashes.containers.values(),
+      // What a pod ended by: with another deadline or policy it is another matter.
+      String(pod.spec.activeDeadlineSeconds),
+      pod.spec.restartPolicy ?? "Always",
+    ]),
     objectsRevision: digest([desired.revision, ...objectsUsed(pod, state)]),
     // `ManifestLive` says whether what runs is what the newest text says.
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),

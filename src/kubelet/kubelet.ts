@@ -6,7 +6,8 @@ import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
 import { PodCache } from "./pod-cache.ts";
-import { type Completion, PodWorker, type PodWorkerDeps, type WantedPod } from "./pod-worker.ts";
+import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
+import type { Completion, WantedPod } from "./wanted-pod.ts";
 
 /** Why the node will not run a pod, in the words of its status. */
 export interface Rejection {

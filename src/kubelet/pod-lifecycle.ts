@@ -18,11 +18,11 @@ import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { remainingGraceSeconds } from "../plan/grace-period.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
+import { computeUserNetwork } from "../plan/pod-network.ts";
 import type { ContainerRequest } from "../runtime/container-create-body.ts";
 import type { DockerPods } from "../runtime/docker-pods.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
 import type { Owner } from "../runtime/labels.ts";
-import { computeUserNetwork } from "../runtime/sandbox-create-body.ts";
 import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */

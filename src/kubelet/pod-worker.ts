@@ -1,42 +1,16 @@
-import type { Container, Pod, PodStatus, QOSClass } from "../api/pod.ts";
-import type { Clock } from "../model/clock.ts";
+import type { Pod, PodStatus } from "../api/pod.ts";
 import type { PodRef } from "../model/container-runtime.ts";
-import type { ObjectIndex } from "../model/desired-pod.ts";
-import type { Logger } from "../model/logger.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { backOffFromHistory } from "../plan/back-off.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
-import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
+import { attemptsOf, isRunning } from "../plan/container-history.ts";
 import { backOffKey } from "../plan/pod-memory.ts";
-import type { ContainerProbeState, PodAction, PodEnd, PodHashes, PodPlan, PodPlanOptions } from "../plan/pod-plan.ts";
+import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
 import { computeStopActions } from "../plan/stop-pod.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
-import type { ImageNames } from "../status/container-status.ts";
-import type { PodCache } from "./pod-cache.ts";
+import { type PodStepDeps, PodSteps } from "./pod-steps.ts";
+import type { Completion, WantedPod } from "./wanted-pod.ts";
 import { WorkerMemory } from "./worker-memory.ts";
-
-/** What a worker is to keep running: one revision of one pod. */
-export interface WantedPod {
-  pod: Pod;
-  objects: ObjectIndex;
-  hashes: PodHashes;
-  qosClass: QOSClass;
-  options: PodPlanOptions;
-  /** Changes when something changes that makes a finished pod run again. */
-  runRevision: string;
-  /** Changes when files made from ConfigMaps, Secrets or metadata may have to be written again. */
-  objectsRevision: string;
-  extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
-}
-
-/** How a pod came to its end, to be remembered across our restarts. */
-export interface Completion {
-  runRevision: string;
-  end: PodEnd;
-  status: PodStatus;
-}
 
 /** The prober as a worker sees it. */
 export interface PodProbes {
@@ -46,19 +20,10 @@ export interface PodProbes {
   states(uid: string): ReadonlyMap<string, ContainerProbeState>;
 }
 
-export interface PodWorkerDeps {
-  clock: Clock;
-  logger: Logger;
-  recorder: EventRecorder;
-  cache: PodCache;
-  services: PodServices;
+export interface PodWorkerDeps extends PodStepDeps {
   probes: PodProbes;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
-  /** What the engine calls an image, by id; asked for when it is missing. */
-  imageNames: ReadonlyMap<string, ImageNames>;
-  /** Fills `imageNames`. */
-  learnImage: (imageId: string) => Promise<void>;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
   /** A pod came to its end, or runs again after an edit (undefined). */
@@ -67,10 +32,7 @@ export interface PodWorkerDeps {
   onGone: (worker: PodWorker) => void;
 }
 
-const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
-const START_RETRY_MS = 10_000;
-/** A failed pull is shown for so long; then the image manager is asked again, and says ImagePullBackOff [oracle B 33]. */
-const PULL_ERROR_SHOWN_MS = 2_000;
+const PLAN_RETRY_MS = 10_000;
 
 /**
  * Keeps one pod as it should be. A pass looks at the cache, plans, and lets the actions begin; it never waits. What an
@@ -81,6 +43,7 @@ export class PodWorker {
   readonly ref: PodRef;
   readonly #deps: PodWorkerDeps;
   readonly #memory: WorkerMemory;
+  readonly #steps: PodSteps;
   readonly #stop = new AbortController();
   #wanted: WantedPod | undefined;
   #isRemoving = false;
@@ -93,16 +56,18 @@ export class PodWorker {
   #startTime: Date | undefined;
   #startedAtMs = 0;
   #lastPodIps: readonly string[] = [];
-  #objectsRevision: string | undefined;
-  #isRefreshing = false;
-  /** Creates and starts of one pod happen in the order of its spec. */
-  #turn: Promise<unknown> = Promise.resolve();
 
   constructor(ref: PodRef, deps: PodWorkerDeps, restored?: Completion) {
     this.ref = ref;
     this.#deps = deps;
     this.#memory = new WorkerMemory(deps.cache.exitedAtMs);
     this.#restored = restored;
+    this.#steps = new PodSteps(ref, this.#memory, deps, {
+      wanted: () => this.#wanted,
+      mayStart: () => !this.#isRemoving && !this.#end,
+      wake: () => this.wake(),
+      signal: this.#stop.signal,
+    });
   }
 
   /** The last computed status; undefined before the first pass and for pods nobody wants. */
@@ -166,7 +131,7 @@ export class PodWorker {
         this.#pass();
       } catch (error) {
         this.#deps.logger.error(`Cannot plan pod "${this.#fullName}": ${(error as Error).message}`);
-        this.#recheckAt(this.#deps.clock.monotonicMs() + START_RETRY_MS);
+        this.#recheckAt(this.#deps.clock.monotonicMs() + PLAN_RETRY_MS);
       }
     });
   }
@@ -193,15 +158,15 @@ export class PodWorker {
     if (this.#isRemoving) return this.#passRemoval(snapshot);
     const wanted = this.#wanted;
     if (!wanted) return;
-    this.#readLastWords(snapshot, wanted.pod);
-    this.#learnImages(snapshot);
+    this.#steps.readLastWords(snapshot, wanted.pod);
+    this.#steps.learnImages(snapshot);
 
     const plan = this.#plan(wanted, snapshot);
     if (plan.end && !this.#end) this.#noteEnd(plan.end);
     // The status of a pod that ended is written once more when the last container is at rest; then it is remembered.
-    for (const action of plan.actions) this.#perform(action, wanted);
+    for (const action of plan.actions) this.#steps.perform(action, wanted);
     if (!this.#end) this.#deps.probes.update(wanted.pod, snapshot, this.#memory.postStartPending);
-    this.#refreshVolumes(wanted, snapshot);
+    if (!this.#end) this.#steps.refreshVolumes(wanted, snapshot);
     this.#publish(wanted, snapshot, plan);
     this.#recheckAt(plan.recheckAtMs);
   }
@@ -233,7 +198,7 @@ export class PodWorker {
       sidecars: sidecarNames(pod?.spec.initContainers),
       remove: true,
     });
-    for (const action of actions) this.#perform(action, this.#wanted);
+    for (const action of actions) this.#steps.perform(action, this.#wanted);
     const isEmpty = snapshot.containers.length + snapshot.sandboxes.length === 0;
     if (isEmpty && this.#memory.isIdle && !this.#isTearingDown) this.#tearDown();
   }
@@ -255,265 +220,12 @@ export class PodWorker {
     );
   }
 
-  #perform(action: PodAction, wanted: WantedPod | undefined): void {
-    switch (action.kind) {
-      case "create-sandbox":
-        return this.#createSandbox(action.attempt, wanted!);
-      case "stop-sandbox":
-        return this.#stopSandbox(action.id, action.graceSeconds);
-      case "kill-container":
-        return this.#kill(action, wanted?.pod);
-      case "start-container":
-        return this.#start(action, wanted!);
-      case "resize-container":
-        return this.#resize(action, wanted!);
-      case "remove-container": {
-        const container = this.snapshot.containers.find(({ id }) => id === action.id);
-        if (container) this.#removeOne(action.id, (signal) => this.#deps.services.removeContainer(container, signal));
-        return;
-      }
-      case "remove-sandbox":
-        return this.#removeOne(action.id, (signal) => this.#deps.services.removeSandbox(action.id, signal));
-      default:
-        return action satisfies never;
-    }
-  }
-
-  #createSandbox(attempt: number, wanted: WantedPod): void {
-    const { services, cache } = this.#deps;
-    const memory = this.#memory;
-    if (attempt > 0) this.#record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
-    memory.sandboxBusy = true;
-    // In the new sandbox everything is new: no container of it has failed yet.
-    memory.retryAtMs.clear();
-    memory.startErrors.clear();
-    this.#background(
-      async (signal) => {
-        const id = await services.createSandbox(this.#request(wanted), attempt, signal);
-        await cache.observe(id, signal);
-        memory.sandboxError = undefined;
-        memory.failures.delete("sandbox");
-        delete memory.sandboxRetryAtMs;
-        this.#objectsRevision = wanted.objectsRevision;
-      },
-      (error) => {
-        const failures = (memory.failures.get("sandbox") ?? 0) + 1;
-        memory.failures.set("sandbox", failures);
-        const backOffMs = Math.min(SANDBOX_RETRY_MS.first * 2 ** (failures - 1), SANDBOX_RETRY_MS.longest);
-        const step = toStepError(error, "FailedCreatePodSandBox");
-        memory.sandboxRetryAtMs = this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs);
-        memory.sandboxError = { reason: "ContainerCreating", message: step.message };
-        this.#record("Warning", step.reason, step.message);
-      },
-      () => {
-        memory.sandboxBusy = false;
-      },
-    );
-  }
-
-  #stopSandbox(id: string, graceSeconds: number): void {
-    this.#memory.sandboxBusy = true;
-    this.#background(
-      async (signal) => {
-        await this.#deps.services.stopSandbox(id, graceSeconds, signal);
-        await this.#deps.cache.observe(id, signal);
-      },
-      (error) => this.#complain("Cannot stop the sandbox", error),
-      () => {
-        this.#memory.sandboxBusy = false;
-      },
-    );
-  }
-
-  #kill(action: Extract<PodAction, { kind: "kill-container" }>, pod: Pod | undefined): void {
-    const { services, cache } = this.#deps;
-    const snapshot = this.snapshot;
-    const container = snapshot.containers.find(({ id }) => id === action.id);
-    if (!container) return;
-    this.#memory.killing.add(action.id);
-    if (["LivenessFailed", "StartupFailed", "SpecChanged", "RestartAllContainers"].includes(action.reason)) {
-      this.#memory.killedToRestart.add(action.id);
-    }
-    this.#record("Normal", "Killing", action.message, action.name);
-    const podIps = snapshot.sandboxes[0]?.ips ?? [];
-    this.#background(
-      async (signal) => {
-        const { graceSeconds } = action;
-        await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
-        await cache.observe(action.id, signal);
-      },
-      (error) => this.#complain(`Cannot stop container "${action.name}"`, error),
-      () => this.#memory.killing.delete(action.id),
-    );
-  }
-
-  #start(action: Extract<PodAction, { kind: "start-container" }>, wanted: WantedPod): void {
-    const { services, cache } = this.#deps;
-    const memory = this.#memory;
-    const { name } = action;
-    const container = findContainer(wanted.pod, name);
-    const sandbox = this.snapshot.sandboxes[0];
-    if (!container || !sandbox) return;
-    const request: StartContainerRequest = {
-      ...this.#request(wanted),
-      container,
-      isInit: action.isInit,
-      restartCount: action.restartCount,
-      hash: action.hash,
-      sandboxId: sandbox.id,
-      podIps: sandbox.ips,
-    };
-    memory.starting.add(name);
-    let createdId: string | undefined;
-    this.#background(
-      async (signal) => {
-        await services.pullImage(request, signal);
-        const id = await this.#inTurn(async () => {
-          // While it waited (for an image, for its turn) the world may have moved on: then the next plan decides anew.
-          if (this.#isRemoving || this.#end || this.#wanted?.hashes.containers.get(name) !== action.hash) return;
-          if (this.snapshot.sandboxes[0]?.id !== sandbox.id || this.snapshot.sandboxes[0].state !== "ready") return;
-          const onCreated = (created: string) => {
-            createdId = created;
-            if (container.lifecycle?.postStart) memory.postStartPending.add(created);
-          };
-          const started = await services.startContainer(request, onCreated, signal);
-          await cache.observe(started, signal);
-          return started;
-        });
-        memory.startErrors.delete(name);
-        memory.failures.delete(name);
-        memory.retryAtMs.delete(name);
-        if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
-        if (id !== undefined && container.lifecycle?.postStart) this.#postStart(request, id);
-      },
-      async (error) => {
-        // A container that was created but could not run is there: it counts as crashed, and so does its back-off.
-        if (createdId !== undefined) await cache.observe(createdId).catch(() => {});
-        const step = toStepError(error, "CreateContainerError");
-        memory.startErrors.set(name, { reason: step.reason, message: step.message });
-        if (step.reason === "RunContainerError") {
-          if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
-          memory.startErrors.delete(name);
-        } else {
-          memory.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
-        }
-        // Images have their own events.
-        if (!step.reason.includes("Image")) {
-          // People know containers by name. Source: the kubelet's recordContainerEvent.
-          const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
-          this.#record("Warning", "Failed", `Error: ${message}`, name);
-        }
-        memory.failures.set(name, (memory.failures.get(name) ?? 0) + 1);
-      },
-      () => memory.starting.delete(name),
-    );
-  }
-
-  #postStart(request: StartContainerRequest, id: string): void {
-    this.#background(
-      (signal) => this.#deps.services.runPostStart(request, id, signal),
-      () => this.#memory.postStartFailed.add(id),
-      () => this.#memory.postStartPending.delete(id),
-    );
-  }
-
-  #resize(action: Extract<PodAction, { kind: "resize-container" }>, wanted: WantedPod): void {
-    const { id, name, update } = action;
-    const container = this.snapshot.containers.find((one) => one.id === id);
-    if (!container) return;
-    const { resizing, resizedBy } = this.#memory;
-    // An engine that takes a limit but shows another (no swap accounting) is not told the same thing for ever.
-    const told = JSON.stringify(update);
-    if (resizedBy.get(id) === told) return;
-    resizedBy.set(id, told);
-    resizing.add(id);
-    this.#background(
-      async (signal) => {
-        await this.#deps.services.resizeContainer({ pod: wanted.pod, container, update }, signal);
-        await this.#deps.cache.observe(id, signal);
-        this.#record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
-      },
-      async (error) => {
-        const message = error instanceof Error ? error.message : String(error);
-        resizedBy.delete(id);
-        this.#record("Warning", "ResizeFailed", `Cannot change the resources of container ${name}: ${message}`, name);
-        await this.#deps.clock.sleep(START_RETRY_MS, this.#stop.signal).catch(() => {});
-      },
-      () => resizing.delete(id),
-    );
-  }
-
-  #removeOne(id: string, remove: (signal: AbortSignal) => Promise<void>): void {
-    this.#memory.removing.add(id);
-    this.#background(
-      async (signal) => {
-        await remove(signal);
-        await this.#deps.cache.observe(id, signal);
-      },
-      (error) => this.#complain("Cannot remove a container", error),
-      () => this.#memory.removing.delete(id),
-    );
-  }
-
-  #refreshVolumes(wanted: WantedPod, snapshot: PodSnapshot): void {
-    const isUp = snapshot.sandboxes[0]?.state === "ready" && !this.#memory.sandboxBusy;
-    if (!isUp || this.#isRefreshing || this.#end || this.#objectsRevision === wanted.objectsRevision) return;
-    this.#isRefreshing = true;
-    this.#background(
-      async (signal) => {
-        await this.#deps.services.refreshVolumes(this.#request(wanted), signal);
-        this.#objectsRevision = wanted.objectsRevision;
-      },
-      (error) => {
-        const step = toStepError(error, "FailedMount");
-        this.#record("Warning", step.reason, step.message);
-        this.#objectsRevision = wanted.objectsRevision;
-      },
-      () => {
-        this.#isRefreshing = false;
-      },
-    );
-  }
-
-  /** What a dead container left as its termination message is read once, when it is first seen dead. */
-  #readLastWords(snapshot: PodSnapshot, pod: Pod): void {
-    const { terminationMessages, reading } = this.#memory;
-    for (const container of snapshot.containers) {
-      if (!isTerminated(container) || !container.startedAt) continue;
-      if (terminationMessages.has(container.id) || reading.has(container.id)) continue;
-      reading.add(container.id);
-      this.#background(
-        async (signal) => {
-          terminationMessages.set(
-            container.id,
-            await this.#deps.services.readTerminationMessage(container, pod, signal),
-          );
-        },
-        () => terminationMessages.set(container.id, ""),
-        () => reading.delete(container.id),
-      );
-    }
-  }
-
-  #learnImages(snapshot: PodSnapshot): void {
-    const { imageNames, learnImage } = this.#deps;
-    for (const { imageId } of snapshot.containers) {
-      if (imageNames.has(imageId) || this.#memory.learning.has(imageId)) continue;
-      this.#memory.learning.add(imageId);
-      // Asked once: a name that cannot be learnt is left out of the status.
-      this.#background(
-        () => learnImage(imageId),
-        () => {},
-        () => {},
-      );
-    }
-  }
-
   #noteEnd(end: PodEnd): void {
     this.#end = end;
     this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.#deps.probes.remove(this.ref.uid);
-    if (end.reason && end.reason === DEADLINE_EXCEEDED.reason) this.#record("Normal", end.reason, end.message ?? "");
+    if (end.reason && end.reason === DEADLINE_EXCEEDED.reason)
+      this.#steps.record("Normal", end.reason, end.message ?? "");
     this.#deps.logger.info(`Pod "${this.#fullName}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`);
   }
 
@@ -552,7 +264,7 @@ export class PodWorker {
     this.#status = status;
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff")
-        this.#record("Warning", "BackOff", "Back-off restarting failed container", name);
+        this.#steps.record("Warning", "BackOff", "Back-off restarting failed container", name);
     }
     if (this.#end && this.#isAtRest(snapshot) && !isForgotten) {
       this.#restored = { runRevision: wanted.runRevision, end: this.#end, status };
@@ -584,47 +296,6 @@ export class PodWorker {
     }
   }
 
-  #request(wanted: WantedPod): PodRequest {
-    return { pod: wanted.pod, objects: wanted.objects, sandboxHash: wanted.hashes.sandbox };
-  }
-
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
-  }
-
-  /** Lets something happen beside the passes; its end, good or bad, brings the next pass. */
-  #background(
-    work: (signal: AbortSignal) => Promise<unknown>,
-    onError: (error: unknown) => unknown,
-    onEnd: () => void,
-  ): void {
-    work(this.#stop.signal)
-      .catch((error) => (this.#stop.signal.aborted ? undefined : onError(error)))
-      .finally(() => {
-        onEnd();
-        this.wake();
-      });
-  }
-
-  /** Something that the next pass tries again: it counts as under way for one more second. */
-  async #complain(attempt: string, error: unknown): Promise<void> {
-    const message = error instanceof Error ? error.message : String(error);
-    this.#deps.logger.warn(`${attempt} of pod "${this.#fullName}": ${message}`);
-    await this.#deps.clock.sleep(1000, this.#stop.signal).catch(() => {});
-  }
-
-  #record(type: "Normal" | "Warning", reason: string, message: string, container?: string): void {
-    const fieldPath = container === undefined ? {} : { fieldPath: this.#fieldPath(container) };
-    this.#deps.recorder.record(this.ref, { type, reason, message, ...fieldPath });
-  }
-
-  #fieldPath(container: string): string {
-    const isInit = this.#wanted?.pod.spec.initContainers?.some(({ name }) => name === container);
-    return `spec.${isInit ? "initContainers" : "containers"}{${container}}`;
-  }
-
   #recheckAt(atMs: number | undefined): void {
     this.#cancelRecheck?.();
     this.#cancelRecheck = undefined;
@@ -633,19 +304,6 @@ export class PodWorker {
     this.#cancelRecheck = this.#deps.clock.schedule(delayMs, () => this.wake());
   }
 }
-
-const findContainer = (pod: Pod, name: string): Container | undefined =>
-  [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((container) => container.name === name);
-
-function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): number {
-  const isPullError = reason === "ErrImagePull" || reason === "RegistryUnavailable";
-  return isPullError ? Math.min(retryAfterMs, PULL_ERROR_SHOWN_MS) : retryAfterMs;
-}
-
-const toStepError = (error: unknown, reason: string): PodStepError =>
-  error instanceof PodStepError
-    ? error
-    : new PodStepError(reason, error instanceof Error ? error.message : String(error), { cause: error });
 
 /** Grace period of a pod that nobody knows any more: the longest any of its containers was promised. */
 function orphanGraceSeconds(snapshot: PodSnapshot): number {

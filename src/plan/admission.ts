@@ -2,7 +2,7 @@ import type { Pod, ResourceList } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
-import { computeHostPortClaims, type HostPortClaim, isSameClaim } from "./host-ports.ts";
+import { computeHostPorts, type HostPort, isSameClaim } from "./host-ports.ts";
 import { matchesNode } from "./node-affinity.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { isCriticalPod } from "./qos-class.ts";
@@ -106,7 +106,7 @@ export function admitPods({ pods, running, held, node }: AdmissionInput): Map<Po
 class Taken {
   podCount = 0;
   readonly used = new Map<string, number>();
-  readonly #ports = new Map<number, { uid: PodUID; pod: Pod; claim: HostPortClaim }[]>();
+  readonly #ports = new Map<number, { uid: PodUID; pod: Pod; claim: HostPort }[]>();
 
   add(uid: PodUID, pod: Pod): void {
     this.podCount++;
@@ -117,14 +117,14 @@ class Taken {
   }
 
   addPorts(uid: PodUID, pod: Pod): void {
-    for (const claim of computeHostPortClaims(pod)) {
+    for (const claim of computeHostPorts(pod)) {
       const known = this.#ports.get(claim.hostPort);
       if (known) known.push({ uid, pod, claim });
       else this.#ports.set(claim.hostPort, [{ uid, pod, claim }]);
     }
   }
 
-  holdersOf(claim: HostPortClaim): { uid: PodUID; pod: Pod }[] {
+  holdersOf(claim: HostPort): { uid: PodUID; pod: Pod }[] {
     return (this.#ports.get(claim.hostPort) ?? []).filter((entry) => isSameClaim(entry.claim, claim));
   }
 }
@@ -165,7 +165,7 @@ function rejectForResources(
 }
 
 function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): AdmissionRejection | undefined {
-  for (const claim of computeHostPortClaims(pod)) {
+  for (const claim of computeHostPorts(pod)) {
     const holders = taken.holdersOf(claim);
     // What it holds nobody else can hold: a clash is the other's edit.
     const holder = holders.some((entry) => entry.uid === uid) ? undefined : holders[0];

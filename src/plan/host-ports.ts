@@ -1,29 +1,32 @@
-import type { Pod } from "../api/pod.ts";
+import type { ContainerPort, Pod } from "../api/pod.ts";
 
 /** A port of the node that a pod takes. */
-export interface HostPortClaim {
+export interface HostPort {
   /** "" for all addresses. */
   hostIP: string;
   hostPort: number;
-  protocol: string;
+  protocol: ContainerPort["protocol"];
+  containerPort: number;
 }
 
-/** Ports of the node that a pod takes while it runs: of containers and sidecars, in the order of the manifest. */
-export function computeHostPortClaims({ spec }: Pod): HostPortClaim[] {
+/** Ports of the node that a pod takes, each once: of containers and sidecars, in the order of the manifest. */
+export function computeHostPorts({ spec }: Pod): HostPort[] {
   const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always");
-  return [...spec.containers, ...sidecars]
-    .flatMap(({ ports = [] }) => ports)
-    .flatMap(({ hostIP = "", hostPort = 0, protocol }) => (hostPort > 0 ? [{ hostIP, hostPort, protocol }] : []));
+  const ports = [...spec.containers, ...sidecars].flatMap(({ ports = [] }) => ports);
+  const taken = ports.flatMap(({ hostIP = "", hostPort = 0, protocol, containerPort }) =>
+    hostPort > 0 ? [{ hostIP, hostPort, protocol, containerPort }] : [],
+  );
+  return [...new Map(taken.map((port) => [JSON.stringify(port), port])).values()];
 }
 
 const isEveryAddress = (address: string) => address === "" || address === "0.0.0.0" || address === "::";
 
 /** Whether two claims cannot both be met: same number and protocol on an address they share. */
-export const isSameClaim = (a: HostPortClaim, b: HostPortClaim): boolean =>
+export const isSameClaim = (a: HostPort, b: HostPort): boolean =>
   a.hostPort === b.hostPort &&
   a.protocol === b.protocol &&
   (a.hostIP === b.hostIP || isEveryAddress(a.hostIP) || isEveryAddress(b.hostIP));
 
 /** Whether two pods cannot run at the same time: they want the same port of the node. */
 export const conflictOverPorts = (a: Pod, b: Pod): boolean =>
-  computeHostPortClaims(a).some((mine) => computeHostPortClaims(b).some((other) => isSameClaim(mine, other)));
+  computeHostPorts(a).some((mine) => computeHostPorts(b).some((other) => isSameClaim(mine, other)));

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Container, ContainerResizePolicy, Pod } from "../api/pod.ts";
+import { computeHostPorts } from "../plan/host-ports.ts";
+import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../plan/pod-network.ts";
 import { memoryBytesOf } from "../plan/pod-resources.ts";
 import { computeQosClass, isCriticalPod } from "../plan/qos-class.ts";
-import { computeHostPorts } from "./port-bindings.ts";
-import { IP_ANNOTATION, NETWORK_ANNOTATION } from "./sandbox-create-body.ts";
 import { computeAppArmorProfile, computeSeccompProfile } from "./security.ts";
 
 /**

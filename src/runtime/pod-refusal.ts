@@ -28,6 +28,10 @@ const unsupported = (field: string, why: string): PodRefusal => ({
  */
 export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefusal | undefined {
   const { spec } = pod;
+  const { uid = "" } = pod.metadata;
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(uid)) {
+    return unsupported("metadata.uid", `${JSON.stringify(uid)} cannot name a directory and a container: leave it out`);
+  }
   const sysctl = findForbiddenSysctl(pod, settings.allowedUnsafeSysctls);
   if (sysctl) return { reason: "SysctlForbidden", message: `Pod ${sysctl}` };
 

@@ -5,6 +5,7 @@ import type { EngineInfo } from "../model/node.ts";
 import type { DnsConfig } from "../plan/dns-config.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
+import { computeUserNetwork, IP_ANNOTATION, NETWORK_ANNOTATION } from "../plan/pod-network.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { type Owner, toSandboxLabels } from "./labels.ts";
 import { MappingError, UnsupportedError } from "./mapping-error.ts";
@@ -12,14 +13,6 @@ import { computePortBindings } from "./port-bindings.ts";
 import { clampOomScoreAdj, SANDBOX_CPU_SHARES, SANDBOX_OOM_SCORE_ADJ } from "./resources.ts";
 import { computeGroupAdd, computeSandboxSecurityOpt, computeSandboxUser, hasSecurityOption } from "./security.ts";
 import { computeSysctls } from "./sysctls.ts";
-
-/** Annotation: the Docker network of the pod (P21). On one of the user's own, other pods reach it by name. */
-export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
-/** Annotation: a fixed IPv4 or IPv6 address in that network. */
-export const IP_ANNOTATION = "kubelet-ts.io/ip";
-
-/** Networks every engine has, which have no DNS of their own. */
-const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);
 
 export type CgroupSettings = Pick<KubeletOptions, "cgroupRoot" | "cgroupsPerQos">;
 export type LogSettings = Pick<KubeletOptions, "containerLogMaxSizeBytes" | "containerLogMaxFiles">;
@@ -71,12 +64,6 @@ export function computeRuntime({ spec }: Pod, engine: EngineInfo): string | unde
   if (engine.runtimes.includes(runtimeClassName)) return runtimeClassName;
   const message = `the engine has no runtime "${runtimeClassName}", only ${engine.runtimes.join(", ")}`;
   throw new UnsupportedError("spec.runtimeClassName", message, "CreatePodSandboxError");
-}
-
-/** The network of the user's own that a pod asks for, where the engine answers the names of other pods (P21). */
-export function computeUserNetwork({ spec, metadata }: Pod): string | undefined {
-  const network = metadata.annotations?.[NETWORK_ANNOTATION];
-  return network && !spec.hostNetwork && !BUILT_IN_NETWORKS.has(network) ? network : undefined;
 }
 
 function computeNetwork(pod: Pod, hostname: string): { mode: string; endpoint?: EndpointConfig } {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
-import type { Completion, WantedPod } from "../../src/kubelet/pod-worker.ts";
+import type { Completion, WantedPod } from "../../src/kubelet/wanted-pod.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
 import { PodStepError } from "../../src/model/pod-services.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
@@ -31,7 +31,7 @@ const toWanted = ({ pod }: DesiredPod): WantedPod => ({
     ),
   },
   qosClass: "BestEffort",
-  options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1 },
+  options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0 },
   runRevision: JSON.stringify(pod.spec),
   objectsRevision: "",
 });
