@@ -21,6 +21,9 @@ const SIGKILLED = 137;
 const RESTART_BY_HAND_MS = 500;
 const SIGKILL = "9";
 
+/** An engine that has not removed a container after so long has failed to: then what is left of it counts. */
+const REMOVAL_MS = 5_000;
+
 export interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
@@ -122,7 +125,9 @@ export class PodCache {
       try {
         while (look.again) {
           look.again = false;
-          this.#put(id, await this.#deps.runtime.inspect(id, signal));
+          const found = await this.#deps.runtime.inspect(id, signal);
+          if (found?.isBeingRemoved && this.#entries.has(id)) this.#awaitRemoval(id);
+          else this.#put(id, found);
         }
       } finally {
         this.#looking.delete(id);
@@ -147,6 +152,17 @@ export class PodCache {
     const isClose = noticeAtMs !== undefined && Math.abs(exitedAtMs - noticeAtMs) <= OOM_NOTICE_MS;
     if (!isClose || exitCode !== SIGKILLED) return observed;
     return { ...observed, container: { ...observed.container, oomKilled: true } };
+  }
+
+  /** `docker rm -f` ends a container first: it did not crash, it is gone. Its `destroy` event comes at once. */
+  #awaitRemoval(id: ContainerId): void {
+    this.#deps.clock.schedule(REMOVAL_MS, () => {
+      if (!this.#entries.has(id)) return;
+      this.#deps.runtime.inspect(id).then(
+        (found) => this.#put(id, found),
+        () => {},
+      );
+    });
   }
 
   #put(id: ContainerId, found: Observed | undefined): void {

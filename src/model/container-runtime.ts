@@ -9,10 +9,14 @@ export interface PodRef {
   namespace: string;
 }
 
-/** One container of ours as inspect shows it. */
-export type Observed =
-  | { kind: "sandbox"; pod: PodRef; sandbox: SandboxSnapshot }
-  | { kind: "container"; pod: PodRef; container: ContainerSnapshot };
+/**
+ * One container of ours as inspect shows it. `isBeingRemoved`: somebody has begun to remove it, and will be done in a
+ * moment unless the engine fails.
+ */
+export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
+  | { kind: "sandbox"; sandbox: SandboxSnapshot }
+  | { kind: "container"; container: ContainerSnapshot }
+);
 
 /** One line of the labelled list: enough to see whether inspect would say something new. */
 export interface Listed {

@@ -37,6 +37,7 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
     writableLayerPath: inspect.GraphDriver.Data.UpperDir ?? "",
   };
   const startedAt = toDate(inspect.State.StartedAt);
+  const removal = inspect.State.Status === "removing" ? { isBeingRemoved: true } : {};
   if (parsed.type === "podsandbox") {
     const isUp = inspect.State.Running && !inspect.State.Dead;
     const sandbox: SandboxSnapshot = {
@@ -54,7 +55,7 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
       labels,
       ...onDisk,
     };
-    return { kind: "sandbox", pod, sandbox };
+    return { kind: "sandbox", pod, sandbox, ...removal };
   }
   const state = toState(inspect);
   const finishedAt = state === "running" ? undefined : toDate(inspect.State.FinishedAt);
@@ -79,7 +80,7 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
     labels,
     ...onDisk,
   };
-  return { kind: "container", pod, container };
+  return { kind: "container", pod, container, ...removal };
 }
 
 const toLimits = ({ CpuShares, CpuPeriod, CpuQuota, Memory, MemorySwap }: ContainerInspect["HostConfig"]) => ({

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ContainerStatus, PodStatus } from "../../src/api/pod.ts";
 import { isNotFound } from "../../src/docker/docker-error.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { callEngine } from "../support/engine-call.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 import {
   eventsOf,
@@ -13,7 +14,7 @@ import {
   toManifest,
 } from "../support/recorded-status.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
-import { engineSocketPath, freePorts, type TestNode } from "../support/test-node.ts";
+import { freePorts, type TestNode } from "../support/test-node.ts";
 
 /** Where /pods differs on purpose (docs/differences.md): each takes one difference out of either side. */
 const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {
@@ -138,13 +139,6 @@ const summary = (status: PodStatus) => [
   ]),
 ];
 
-async function engine(path: string, method = "POST", headers: Record<string, string> = {}): Promise<string> {
-  const response = await fetch(`http://docker${path}`, { unix: engineSocketPath(), method, headers });
-  const text = await response.text();
-  if (!response.ok || text.includes('"errorDetail"')) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-  return text;
-}
-
 /** Makes the recorded `oracle/app:1` and `:latest`: busybox with one variable more. @returns its digest */
 async function pushApp(node: TestNode, { address }: TestRegistry): Promise<string> {
   const { Id } = await node.docker.createContainer(`${node.bareName}-app`, {
@@ -156,9 +150,9 @@ async function pushApp(node: TestNode, { address }: TestRegistry): Promise<strin
   for (const tag of ["1", "latest"]) {
     if (tag === "1") {
       const changes = encodeURIComponent(`ENV FROM_REGISTRY=${node.name}`);
-      await engine(`/commit?container=${Id}&repo=${repository}&tag=1&changes=${changes}`);
+      await callEngine(`/commit?container=${Id}&repo=${repository}&tag=1&changes=${changes}`);
     } else await node.docker.tagImage(`${repository}:1`, repository, tag);
-    const answer = await engine(`/images/${repository}/push?tag=${tag}`, "POST", { "X-Registry-Auth": "e30=" });
+    const answer = await callEngine(`/images/${repository}/push?tag=${tag}`, { "X-Registry-Auth": "e30=" });
     digest = /sha256:[0-9a-f]{64}/.exec(answer)?.[0] ?? "";
   }
   await node.docker.removeContainer(Id, { force: true });

@@ -156,6 +156,31 @@ describe("a pod", () => {
     });
   });
 
+  test.each(["Always", "Never"])(
+    "docker rm -f is no crash, policy %s: attempt 0 again [oracle C 67]",
+    async (policy) => {
+      await started(named("web", { restartPolicy: policy }));
+      const first = engine.idOf("web-node1", "app");
+      engine.beginRemoval(first);
+      await clock.advance(100);
+      engine.destroy(first);
+      await clock.advance(100);
+      expect(engine.idOf("web-node1", "app")).not.toBe(first);
+      expect(statusOf("web")).toMatchObject({
+        phase: "Running",
+        containerStatuses: [{ restartCount: 0, lastState: {} }],
+      });
+    },
+  );
+
+  test("a removal that the engine does not finish is a crash after all", async () => {
+    await started(named("web"));
+    const first = engine.idOf("web-node1", "app");
+    engine.beginRemoval(first);
+    await clock.advance(6_000);
+    expect(statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 1 }] });
+  });
+
   test("an old attempt that somebody starts by hand is stopped again", async () => {
     await started(named("web"));
     const first = engine.idOf("web-node1", "app");

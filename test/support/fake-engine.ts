@@ -91,6 +91,13 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     this.#emit(id, "start");
   }
 
+  /** As `docker rm -f` of something that runs: it ends, with its removal begun. `destroy` is its end. */
+  beginRemoval(id: string): void {
+    const it = this.containers.get(id);
+    if (it) this.containers.set(id, { ...it, isBeingRemoved: true });
+    this.exit(id, 137);
+  }
+
   /** As `docker rm -f`. */
   destroy(id: string): void {
     this.containers.delete(id);

@@ -1,0 +1,310 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { renameSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ContainerStatus } from "../../src/api/pod.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { callEngine } from "../support/engine-call.ts";
+import { EngineTimeline, recordedManifest } from "../support/engine-timeline.ts";
+import type { KubeletProcess } from "../support/kubelet-process.ts";
+import type { PodItem } from "../support/recorded-status.ts";
+
+const LIMIT_MS = 90_000;
+/** Long enough for a wrong reaction to show; what has to happen is waited for. */
+const WRONG_REACTION_MS = 2_000;
+
+describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", () => {
+  const node = testNode();
+  let timeline: EngineTimeline;
+  let kubelet: KubeletProcess;
+
+  beforeAll(async () => {
+    timeline = await EngineTimeline.of(node);
+    kubelet = await node.start();
+  }, 60_000);
+
+  afterAll(async () => {
+    await timeline.stop();
+    await node.cleanUp();
+  });
+
+  const write = (folder: string, pod: string, revision = 1) =>
+    node.writeManifest(`${pod}.yaml`, recordedManifest(`${folder}/manifest-${pod}-${revision}.yaml`));
+
+  const podOf = async (pod: string): Promise<PodItem | undefined> =>
+    (await node.pods()).find(({ metadata }) => metadata.name === `${pod}-${node.name}`);
+
+  const untilPod = (pod: string, what: string, is: (seen: PodItem) => boolean) =>
+    node.until(
+      `${pod} ${what}`,
+      async () => {
+        const seen = await podOf(pod);
+        return seen && is(seen) ? seen : undefined;
+      },
+      LIMIT_MS,
+    );
+
+  const untilRunning = (pod: string) =>
+    untilPod(
+      pod,
+      "to run",
+      ({ status }) => status.phase === "Running" && !!status.containerStatuses?.every((one) => one.ready),
+    );
+
+  const statusOf = ({ status }: PodItem, name = "a"): ContainerStatus => {
+    const found = status.containerStatuses?.find((one) => one.name === name);
+    if (!found) throw new Error(`no status of ${name}`);
+    return found;
+  };
+
+  const idOf = (seen: PodItem, name = "a") => statusOf(seen, name).containerID!.replace("docker://", "");
+
+  test.concurrent("60-edit-image: only that container is replaced (docs/differences.md)", async () => {
+    write("60-edit-image", "edi");
+    const before = await untilRunning("edi");
+    write("60-edit-image", "edi", 2);
+    const after = await untilPod("edi", "to have the new image", (seen) => {
+      return statusOf(seen).image === "oracle/named:1" && statusOf(seen).ready && statusOf(seen, "b").ready;
+    });
+    expect(idOf(after, "b")).toBe(idOf(before, "b"));
+    expect(after.status.podIP).toBe(before.status.podIP);
+    expect(statusOf(after)).toMatchObject({
+      restartCount: 1,
+      lastState: { terminated: { exitCode: 0, reason: "Completed" } },
+    });
+    expect(timeline.of("edi")).toEqual(["kill 15 a#0", "die 0 a#0"]);
+    expect(kubelet.log).toContain("Killing: Container a definition changed, will be restarted");
+  });
+
+  test.concurrent("62-edit-label-comment-touch: nothing restarts (docs/differences.md)", async () => {
+    const folder = "62-edit-label-comment-touch";
+    write(folder, "edl");
+    const before = await untilRunning("edl");
+    write(folder, "edl", 2);
+    utimesSync(join(node.manifestDir, "edl.yaml"), new Date(), new Date());
+    write(folder, "edl", 3);
+    write(folder, "edl", 4);
+    await untilPod("edl", "to show the label", ({ metadata }) => metadata.labels?.app === "two");
+    write(folder, "edl", 5);
+    const after = await untilPod("edl", "to show the annotation", ({ metadata }) => metadata.annotations?.x === "2");
+    await Bun.sleep(WRONG_REACTION_MS);
+    expect(idOf(after)).toBe(idOf(before));
+    expect(after.metadata.uid).toBe(before.metadata.uid!);
+    expect(timeline.of("edl", ["kill", "die", "start"])).toEqual(["start POD#0", "start a#0"]);
+  });
+
+  test.concurrent("66-docker-kill-container", async () => {
+    const folder = "66-docker-kill-container";
+    for (const pod of ["kalways", "knever", "konfail"]) write(folder, pod);
+    const before = await untilRunning("kalways");
+    const [knever, konfail] = [await untilRunning("knever"), await untilRunning("konfail")];
+    await node.docker.killContainer(idOf(before), "SIGKILL");
+    await node.docker.killContainer(idOf(knever), "SIGKILL");
+    await node.docker.killContainer(idOf(konfail), "SIGTERM");
+
+    const again = await untilPod(
+      "kalways",
+      "to be back",
+      (seen) => statusOf(seen).restartCount === 1 && statusOf(seen).ready,
+    );
+    expect(statusOf(again).lastState.terminated).toMatchObject({ exitCode: 137, reason: "Error" });
+    expect(idOf(again, "b")).toBe(idOf(before, "b"));
+    await node.docker.killContainer(idOf(again), "SIGKILL");
+    const backOff = await untilPod("kalways", "to back off", (seen) => statusOf(seen).state.waiting !== undefined);
+    expect(backOff.status.phase).toBe("Running");
+    expect(statusOf(backOff)).toMatchObject({
+      state: {
+        waiting: {
+          reason: "CrashLoopBackOff",
+          message: `back-off 10s restarting failed container=a pod=kalways-${node.name}_default(${before.metadata.uid})`,
+        },
+      },
+      lastState: { terminated: { exitCode: 137, reason: "Error" } },
+      restartCount: 1,
+      ready: false,
+      started: false,
+    });
+
+    const failed = await untilPod("knever", "to notice", (seen) => statusOf(seen).state.terminated !== undefined);
+    expect(failed.status.phase).toBe("Running");
+    expect(statusOf(failed)).toMatchObject({
+      state: { terminated: { exitCode: 137, reason: "Error" } },
+      restartCount: 0,
+    });
+    expect(statusOf(failed, "b").ready).toBe(true);
+
+    const done = await untilPod("konfail", "to be done", ({ status }) => status.phase === "Succeeded");
+    expect(statusOf(done)).toMatchObject({
+      state: { terminated: { exitCode: 0, reason: "Completed" } },
+      restartCount: 0,
+    });
+    await node.until("its sandbox to be stopped", () => timeline.has("konfail", "kill 15 POD#0"));
+
+    await untilPod("kalways", "to be back once more", (seen) => statusOf(seen).restartCount === 2);
+    const waitedMs = timeline.timeOf("kalways", "start a#2") - timeline.timeOf("kalways", "die 137 a#1");
+    expect(waitedMs).toBeGreaterThanOrEqual(9_900);
+    expect(timeline.of("kalways", ["start", "die"])).toEqual([
+      ...["start POD#0", "start a#0", "start b#0", "die 137 a#0", "start a#1", "die 137 a#1", "start a#2"],
+    ]);
+  });
+
+  test.concurrent("67-docker-rm-container", async () => {
+    const folder = "67-docker-rm-container";
+    for (const pod of ["rmalw", "rmnev", "rmdone"]) write(folder, pod);
+    const [rmalw, rmnev] = [await untilRunning("rmalw"), await untilRunning("rmnev")];
+    const rmdone = await untilPod("rmdone", "to be done", ({ status }) => status.phase === "Succeeded");
+    for (const seen of [rmalw, rmnev, rmdone]) await node.docker.removeContainer(idOf(seen), { force: true });
+    for (const [pod, before] of [
+      ["rmalw", rmalw],
+      ["rmnev", rmnev],
+    ] as const) {
+      const after = await untilPod(pod, "to be back", (seen) => statusOf(seen).ready && idOf(seen) !== idOf(before));
+      expect(statusOf(after)).toMatchObject({ restartCount: 0, lastState: {} });
+      expect(after.status.phase).toBe("Running");
+      expect(timeline.of(pod, ["start"]).filter((line) => line === "start a#0")).toHaveLength(2);
+    }
+    expect(idOf(await untilRunning("rmalw"), "b")).toBe(idOf(rmalw, "b"));
+    expect((await podOf("rmdone"))?.status).toMatchObject({
+      phase: "Succeeded",
+      containerStatuses: [{ state: { terminated: { exitCode: 0, reason: "Completed" } } }],
+    });
+    expect(timeline.of("rmdone", ["start"])).toEqual(["start POD#0", "start a#0"]);
+  });
+
+  test.concurrent("69-docker-stop-restart-pause", async () => {
+    const folder = "69-docker-stop-restart-pause";
+    for (const pod of ["stp", "rst", "pau"]) write(folder, pod);
+    const [stp, rst, pau] = [await untilRunning("stp"), await untilRunning("rst"), await untilRunning("pau")];
+    const engine = (pod: PodItem, action: string) => callEngine(`/containers/${idOf(pod)}/${action}`);
+    await Promise.all([engine(pau, "pause"), engine(rst, "restart?t=2"), engine(stp, "stop?t=2")]);
+    const stopped = await untilPod(
+      "stp",
+      "to be back",
+      (seen) => statusOf(seen).restartCount === 1 && statusOf(seen).ready,
+    );
+    expect(statusOf(stopped).lastState.terminated).toMatchObject({ exitCode: 0, reason: "Completed" });
+    await Bun.sleep(WRONG_REACTION_MS);
+    await engine(pau, "unpause");
+    for (const [pod, before] of [
+      ["rst", rst],
+      ["pau", pau],
+    ] as const) {
+      const after = await untilRunning(pod);
+      expect(idOf(after)).toBe(idOf(before));
+      expect(statusOf(after)).toMatchObject({ restartCount: 0, lastState: {} });
+    }
+    expect(timeline.of("rst", ["start", "die"])).toEqual(["start POD#0", "start a#0", "die 0 a#0", "start a#0"]);
+    expect(timeline.of("pau", ["start", "die"])).toEqual(["start POD#0", "start a#0"]);
+  });
+
+  test.concurrent("74-truncated-then-fixed: the pod stays as it was, the finding is told (docs/differences.md)", async () => {
+    write("74-truncated-then-fixed", "tru");
+    const file = join(node.manifestDir, "tru.yaml");
+    const good = recordedManifest("74-truncated-then-fixed/manifest-tru-1.yaml");
+    const before = await untilRunning("tru");
+    const findings = () => kubelet.log.split("\n").filter((line) => line.includes("tru.yaml")).length;
+    const noContainers = good.slice(0, good.indexOf("  containers:")).concat("  containers: []\n");
+    for (const bad of [recordedManifest("74-truncated-then-fixed/manifest-truncated.yaml"), "", noContainers]) {
+      const told = findings();
+      writeFileSync(file, bad);
+      await node.until(`a word about ${JSON.stringify(bad.slice(-40))}`, () => findings() > told);
+      expect((await podOf("tru"))?.status.phase).toBe("Running");
+      writeFileSync(file, good);
+      await Bun.sleep(200);
+    }
+    await Bun.sleep(WRONG_REACTION_MS);
+    expect(idOf(await untilRunning("tru"))).toBe(idOf(before));
+    expect(timeline.of("tru", ["kill", "die", "start"])).toEqual(["start POD#0", "start a#0"]);
+  });
+
+  test.concurrent("75-crashloop-backoff-delays: what cannot start", async () => {
+    for (const pod of ["bocfg", "bonocmd"]) write("75-crashloop-backoff-delays", pod);
+    const cfg = await untilPod("bocfg", "to say why", (seen) => statusOf(seen).state.waiting?.message !== undefined);
+    expect(cfg.status.phase).toBe("Pending");
+    const why = `container has runAsNonRoot and image will run as root (pod: "bocfg-${node.name}_default(${cfg.metadata.uid})", container: a)`;
+    expect(statusOf(cfg)).toMatchObject({
+      state: { waiting: { reason: "CreateContainerConfigError", message: why } },
+      lastState: {},
+      restartCount: 0,
+      imageID: "",
+      started: false,
+    });
+    expect(kubelet.log).toContain(`Failed: Error: ${why}`);
+
+    const noCmd = await untilPod(
+      "bonocmd",
+      "to back off",
+      (seen) => statusOf(seen).state.waiting?.reason === "CrashLoopBackOff",
+    );
+    expect(noCmd.status.phase).toBe("Running");
+    const cannotRun =
+      'failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "/nosuch": stat /nosuch: no such file or directory: unknown';
+    expect(statusOf(noCmd)).toMatchObject({
+      lastState: { terminated: { exitCode: 127, reason: "ContainerCannotRun", message: cannotRun } },
+      ready: false,
+      started: false,
+    });
+    expect(kubelet.log).toContain(
+      `Failed: Error: failed to start container "a": Error response from daemon: ${cannotRun}`,
+    );
+  });
+
+  test.concurrent("78-active-deadline, 83-deadline-with-volume: TERM, grace, KILL; the true state (docs/differences.md)", async () => {
+    for (const pod of ["adl", "adltrap", "adlback"]) write("78-active-deadline", pod);
+    for (const pod of ["advol", "advoltrap"]) write("83-deadline-with-volume", pod);
+    for (const [pod, graceSeconds] of [
+      ["adl", 3],
+      ["advol", 5],
+    ] as const) {
+      await node.until(`${pod} to be at rest`, () => timeline.has(pod, "die 0 POD#0"), LIMIT_MS);
+      expect(timeline.of(pod)).toEqual(["kill 15 a#0", "kill 9 a#0", "die 137 a#0", "kill 15 POD#0", "die 0 POD#0"]);
+      const graceMs = timeline.timeOf(pod, "kill 9 a#0") - timeline.timeOf(pod, "kill 15 a#0");
+      expect(graceMs).toBeGreaterThanOrEqual(graceSeconds * 1000 - 100);
+    }
+    for (const pod of ["adltrap", "advoltrap", "adlback"]) {
+      await node.until(`${pod} to be at rest`, () => timeline.has(pod, "die 0 POD#0"), LIMIT_MS);
+      expect(timeline.of(pod)).toEqual(["kill 15 a#0", "die 0 a#0", "kill 15 POD#0", "die 0 POD#0"]);
+    }
+    for (const [pod, exitCode] of [
+      ["adl", 137],
+      ["adltrap", 0],
+    ] as const) {
+      const seen = await untilPod(pod, "to have failed", (one) => statusOf(one).state.terminated !== undefined);
+      expect(seen.status).toMatchObject({
+        phase: "Failed",
+        reason: "DeadlineExceeded",
+        message: "Pod was active on the node longer than the specified deadline",
+      });
+      expect(statusOf(seen)).toMatchObject({ state: { terminated: { exitCode } }, ready: false, started: false });
+      const sinceMs = timeline.timeOf(pod, "kill 15 a#0") - new Date(seen.status.startTime!).getTime();
+      expect(sinceMs).toBeGreaterThanOrEqual(6_000);
+    }
+    expect(kubelet.log).toContain("DeadlineExceeded: Pod was active on the node longer than the specified deadline");
+
+    // The recorded edit has a label `y`, which is no string: it is told. A label starts nothing either.
+    write("78-active-deadline", "adlback", 2);
+    await node.until("a word about the label", () => /adlback\.yaml.*labels/.test(kubelet.log));
+    const edited = recordedManifest("78-active-deadline/manifest-adlback-2.yaml").replace("{x: y}", '{x: "y"}');
+    node.writeManifest("adlback.yaml", edited);
+    await untilPod("adlback", "to show the label", ({ metadata }) => metadata.labels?.x === "y");
+    await Bun.sleep(WRONG_REACTION_MS);
+    expect((await podOf("adlback"))?.status.phase).toBe("Failed");
+    expect(timeline.of("adlback", ["start"])).toEqual(["start POD#0", "start a#0"]);
+  });
+
+  test.concurrent("81-file-moved: the same pod all the time; out of the directory and back it is a new one", async () => {
+    const [mova, movb] = [join(node.manifestDir, "mova.yaml"), join(node.manifestDir, "movb.yaml")];
+    node.writeManifest("mova.yaml", recordedManifest("81-file-moved/manifest-mova-1.yaml"));
+    const before = await untilRunning("mov");
+    renameSync(mova, movb);
+    await Bun.sleep(WRONG_REACTION_MS);
+    expect(idOf(await untilRunning("mov"))).toBe(idOf(before));
+    expect(timeline.of("mov")).toEqual([]);
+    renameSync(movb, join(node.directory, "movb.yaml"));
+    await node.until("mov to be gone", () => timeline.has("mov", "destroy POD#0"));
+    expect(await podOf("mov")).toBeUndefined();
+    renameSync(join(node.directory, "movb.yaml"), movb);
+    const after = await untilRunning("mov");
+    expect(after.metadata.uid).toBe(before.metadata.uid!);
+    expect(statusOf(after).restartCount).toBe(0);
+  });
+});
