@@ -255,7 +255,7 @@ function startAgain(draft: PlanDraft, container: Container, current: ContainerSn
 
 /** Dead containers beyond what is kept per name, and those of containers the spec no longer has [S089 S056]. */
 function collectGarbage(draft: PlanDraft): void {
-  const { pod, snapshot, memory, options } = draft.input;
+  const { pod, snapshot, memory, options, nowMs } = draft.input;
   const wanted = new Set([...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(({ name }) => name));
   const names = new Set(snapshot.containers.map(({ name }) => name));
   for (const name of names) {
@@ -264,10 +264,21 @@ function collectGarbage(draft: PlanDraft): void {
     const strays = (wanted.has(name) ? attempts.slice(1) : attempts).filter(isRunning);
     for (const stray of strays) draft.kill(stray, "SpecChanged", `Stopping container ${name}`);
     const dead = attempts.filter((attempt) => attempt.state === "exited" && !memory.removing.has(attempt.id));
-    // While the newest still runs one dead predecessor tells why it was restarted; otherwise the newest itself does.
-    const keep = wanted.has(name) ? options.maxDeadPerContainer : 0;
-    for (const old of dead.slice(keep)) draft.actions.push({ kind: "remove-container", id: old.id, name });
+    for (const old of dead.slice(wanted.has(name) ? deadToKeep(attempts, options.maxDeadPerContainer) : 0)) {
+      const mayGoAtMs = (memory.exitedAtMs.get(old.id) ?? Number.NEGATIVE_INFINITY) + options.minDeadTtlMs;
+      if (nowMs < mayGoAtMs) draft.recheckAt(mayGoAtMs);
+      else draft.actions.push({ kind: "remove-container", id: old.id, name });
+    }
   }
+}
+
+/**
+ * While the newest still runs one dead predecessor tells why it was restarted; otherwise the newest itself does. That
+ * one stays whatever the limit: it tells how often the container was started, and when it may start again.
+ */
+function deadToKeep(attempts: readonly ContainerSnapshot[], limit: number): number {
+  if (limit < 0) return attempts.length;
+  return attempts[0]?.state === "exited" ? Math.max(1, limit) : limit;
 }
 
 /** Whether every main container has come to its end, and how the pod ended then. Source: the kubelet's getPhase. */

@@ -88,8 +88,10 @@ export interface ContainerProbeState {
 export interface PodPlanOptions {
   /** Longest crash-loop back-off [M21 U03]. */
   maxBackOffMs: number;
-  /** Dead containers kept per name, for their logs [S056]. */
+  /** Dead containers kept per name, for their logs; -1 = all [S056]. */
   maxDeadPerContainer: number;
+  /** A dead container is kept at least this long after its end. */
+  minDeadTtlMs: number;
 }
 
 export interface PodPlanInput {

@@ -199,6 +199,43 @@ describe("main containers", () => {
       want: ["remove-container app-0"],
     },
     {
+      when: "-1: all dead ones are kept",
+      options: { maxDeadPerContainer: -1 },
+      containers: [
+        aRunning("app", { restartCount: 2, createdAt: at(3) }),
+        anExited("app", 1, { restartCount: 1, createdAt: at(2) }),
+        anExited("app", 1),
+      ],
+      want: [],
+    },
+    {
+      when: "0: none is kept beside one that runs",
+      options: { maxDeadPerContainer: 0 },
+      containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
+      want: ["remove-container app-0"],
+    },
+    {
+      when: "0: the newest stays while its restart waits",
+      options: { maxDeadPerContainer: 0 },
+      containers: [anExited("app", 1)],
+      memory: Object.assign(aMemory(), { retryAtMs: new Map([["app", 65_000]]) }),
+      want: [],
+    },
+    {
+      when: "a dead one too many is kept as long as its minimum",
+      options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 },
+      containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
+      memory: aMemory({ "app-0": 30_001 }),
+      want: [],
+    },
+    {
+      when: "and goes then",
+      options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 },
+      containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
+      memory: aMemory({ "app-0": 30_000 }),
+      want: ["remove-container app-0"],
+    },
+    {
       when: "postStart failed: killed",
       containers: [aRunning()],
       memory: Object.assign(aMemory(), { postStartFailed: new Set(["app-0"]) }),

@@ -114,6 +114,7 @@ export interface PlanCase {
   hashes?: Record<string, string>;
   sandboxHash?: string;
   limits?: Record<string, Partial<ContainerLimits>>;
+  options?: Partial<PodPlanInput["options"]>;
 }
 
 /** Hashes are `hash-<name>` unless given, so that what {@link aRunning} builds is up to date. */
@@ -134,7 +135,7 @@ export function aPlanInput(given: PlanCase = {}): PodPlanInput {
     probes: new Map(probes),
     memory: given.memory ?? aMemory(),
     nowMs: given.nowMs ?? 60_000,
-    options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1 },
+    options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0, ...given.options },
     ...(given.deadlineAtMs !== undefined && { deadlineAtMs: given.deadlineAtMs }),
     ...(given.end && { end: given.end }),
   };

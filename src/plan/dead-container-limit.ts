@@ -1,0 +1,63 @@
+import type { PodUID } from "../model/identity.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
+
+/** One dead container of any pod. */
+export interface DeadContainer {
+  podUid: PodUID;
+  name: string;
+  id: ContainerId;
+  createdAt: Date;
+  /** Monotonic; when it ended. */
+  exitedAtMs: number;
+  /** Whoever decides on its restart still needs it: the newest attempt of a container that is not at its end. */
+  isNeeded: boolean;
+}
+
+export interface DeadContainerPolicy {
+  /** How many may stay in all pods together; -1 = no limit. */
+  maxInAll: number;
+  /** Each is kept at least this long after its end. */
+  minTtlMs: number;
+}
+
+/**
+ * Which dead containers go because there are too many on the whole node [S056]: first every container gives up what is
+ * beyond its fair share, then the oldest go. Source: upstream's containerGC.evictContainers. Unlike there, what the back-off of a
+ * restarting container rests on stays, and counts.
+ */
+export function computeSurplusDead(
+  dead: readonly DeadContainer[],
+  policy: DeadContainerPolicy,
+  nowMs: number,
+): DeadContainer[] {
+  if (policy.maxInAll < 0 || dead.length <= policy.maxInAll) return [];
+  let surplus = dead.length - policy.maxInAll;
+  const oldestFirst = dead
+    .filter(({ isNeeded, exitedAtMs }) => !isNeeded && nowMs - exitedAtMs >= policy.minTtlMs)
+    .sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+  const kept = countByContainer(dead);
+  const share = Math.max(1, Math.floor(policy.maxInAll / Math.max(1, kept.size)));
+  const going = new Set<DeadContainer>();
+  for (const container of oldestFirst) {
+    const count = kept.get(keyOf(container)) ?? 0;
+    if (surplus === 0 || count <= share) continue;
+    going.add(container);
+    kept.set(keyOf(container), count - 1);
+    surplus--;
+  }
+  for (const container of oldestFirst) {
+    if (surplus === 0) break;
+    if (going.has(container)) continue;
+    going.add(container);
+    surplus--;
+  }
+  return [...going];
+}
+
+const keyOf = ({ podUid, name }: DeadContainer) => `${podUid}/${name}`;
+
+function countByContainer(dead: readonly DeadContainer[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const container of dead) counts.set(keyOf(container), (counts.get(keyOf(container)) ?? 0) + 1);
+  return counts;
+}
