@@ -1,5 +1,4 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeContainers } from "./owned-containers.mjs";
@@ -10,16 +9,18 @@ import { runCommand } from "./run-command.mjs";
  * mounts and files, all recognised by the run's id in their names. Another run's are not touched.
  * @param {import("./engine-api.mjs").Endpoint} endpoint
  * @param {string} runId
+ * @param {string} scratch the run's temporary directory
  * @returns {Promise<number>} containers removed
  */
-export async function sweepTestRun(endpoint, runId) {
+export async function sweepTestRun(endpoint, runId, scratch) {
   await endProcesses([`--hostname-override=t-${runId}-`, `--data-root=/tmp/kte-${runId}-`]);
   // Pods by their node, what a test makes by itself by its name or a label that holds the run's id.
   const removed = await removeContainers(endpoint, [], (container) =>
     JSON.stringify([container.Names, container.Labels]).includes(`-${runId}`),
   );
-  await removeFolders("/tmp", `kte-${runId}-`);
-  await removeFolders(tmpdir(), `kubelet-ts-t-${runId}-`);
+  const engines = readdirSync("/tmp").filter((name) => name.startsWith(`kte-${runId}-`));
+  for (const name of engines) await removeFolder(join("/tmp", name));
+  await removeFolder(scratch);
   return removed;
 }
 
@@ -44,19 +45,14 @@ async function endProcesses(marks) {
   if (found.length > 0) await sleep(500);
 }
 
-async function removeFolders(parent, prefix) {
-  for (const name of readdirSync(parent).filter((entry) => entry.startsWith(prefix))) {
-    const folder = join(parent, name);
-    const mounts = readFileSync("/proc/self/mountinfo", "utf8")
-      .split("\n")
-      .map((line) => line.split(" ")[4] ?? "")
-      .filter((point) => point.startsWith(`${folder}/`));
-    for (const point of mounts.reverse()) await runCommand("umount", ["--lazy", point]);
-    try {
-      await runCommand("ip", ["link", "delete", readFileSync(join(folder, "bridge"), "utf8")]);
-    } catch {
-      // Not the folder of an engine.
-    }
-    rmSync(folder, { recursive: true, force: true });
-  }
+/** With the mounts in it, and the bridge of a private engine. */
+async function removeFolder(folder) {
+  const mounts = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .map((line) => line.split(" ")[4] ?? "")
+    .filter((point) => point.startsWith(`${folder}/`));
+  for (const point of mounts.reverse()) await runCommand("umount", ["--lazy", point]);
+  const bridge = join(folder, "bridge");
+  if (existsSync(bridge)) await runCommand("ip", ["link", "delete", readFileSync(bridge, "utf8")]);
+  rmSync(folder, { recursive: true, force: true });
 }

@@ -19,7 +19,8 @@ import { buildBinary, ensurePackages, ROOT, toolEnv } from "./workspace.mjs";
 const RUN_LIMIT_MS = 12 * 60_000;
 
 const runId = Math.random().toString(36).slice(2, 8).padEnd(6, "0");
-const scratch = mkdtempSync(join(tmpdir(), "kubelet-ts-test-"));
+// Temporary files of tests go here. The name is short: the path of a Unix socket has 108 bytes.
+const scratch = mkdtempSync(join(tmpdir(), "ktt-"));
 const total = { passed: 0, failed: 0 };
 /** @type {{ name: string, ok: boolean, detail: string }[]} */
 const sections = [];
@@ -68,7 +69,7 @@ async function bunTest(name, args) {
   const file = join(scratch, `${sections.length}.xml`);
   const { code } = await runCommand("bun", ["test", "--reporter=junit", `--reporter-outfile=${file}`, ...args], {
     cwd: ROOT,
-    env: { ...toolEnv(), KUBELET_TS_TEST_RUN: runId },
+    env: { ...toolEnv(), KUBELET_TS_TEST_RUN: runId, TMPDIR: scratch },
     show: true,
     timeoutMs: RUN_LIMIT_MS,
     signal: interruption.signal,
@@ -101,9 +102,8 @@ async function setUp() {
 }
 
 async function tearDown() {
-  rmSync(scratch, { recursive: true, force: true });
-  if (!engine) return;
-  const left = await sweepTestRun(engine.endpoint, runId);
+  if (!engine) return rmSync(scratch, { recursive: true, force: true });
+  const left = await sweepTestRun(engine.endpoint, runId, scratch);
   if (left > 0) step("clean-up", `removed ${left} containers that tests had left`);
   if (engine.startedHere && (await stopOwnEngine())) step("engine", "stopped the dockerd that was started here");
 }

@@ -127,7 +127,8 @@ describeWithEngine("the Docker client on a real engine", () => {
     };
 
     test("both streams, one of them, the last line, times", async () => {
-      const id = await run(["sh", "-c", "echo one; echo two; echo bad >&2"]);
+      // The engine takes its last line of both streams, and the order of two that are written at once is anyone's.
+      const id = await run(["sh", "-c", "echo bad >&2; sleep 0.5; echo one; echo two"]);
       await client.waitContainer(id);
       expect(await collect(client.containerLogs(id))).toEqual({ stdout: "one\ntwo\n", stderr: "bad\n" });
       expect(await collect(client.containerLogs(id, { stdout: true, tail: 1 }))).toEqual({ stdout: "two\n" });
