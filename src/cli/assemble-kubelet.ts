@@ -288,6 +288,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     conflict: conflictOverPorts,
     completions: new Completions(stateFile<Record<string, Completion>>("completions", true)),
     relistPeriodMs: options.syncFrequencyMs,
+    deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },
     onRelist: metrics.countRelist,
     onPodGone: (uid) => recorder.podGone(uid),
   });

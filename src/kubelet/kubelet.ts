@@ -3,6 +3,7 @@ import type { Secret } from "../api/secret.ts";
 import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
+import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
 import { PodCache } from "./pod-cache.ts";
@@ -38,6 +39,8 @@ export interface KubeletDeps
   onRelist?: (durationMs: number) => void;
   /** Longest time between two lists of all containers. Unit: milliseconds. */
   relistPeriodMs: number;
+  /** Dead containers on the whole node; absent: no limit. */
+  deadContainers?: DeadContainerPolicy;
 }
 
 /** Remembers how pods ended, across our restarts and those of the machine. */
@@ -64,6 +67,8 @@ export class Kubelet {
   readonly #cache: PodCache;
   readonly #workers = new Map<PodUID, PodWorker>();
   readonly #outsiders = new Map<PodUID, Outsider>();
+  /** Refused though the node admitted them: until an edit, or until they are admitted again. */
+  readonly #evicted = new Map<PodUID, Rejection & { revision: string }>();
   readonly #stop = new AbortController();
   readonly #listeners = new Set<() => void>();
   #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -113,7 +118,48 @@ export class Kubelet {
     this.#desired = desired;
     this.#noteSeen();
     this.#mayRemoveOrphans = isComplete;
+    for (const [uid, { revision }] of this.#evicted) {
+      if (this.#desiredOf(uid)?.revision !== revision) this.#evicted.delete(uid);
+    }
     this.#reconcile();
+  }
+
+  /**
+   * Stops a pod that is wanted and removes it, down to its volumes; it counts as refused for this reason until it is
+   * edited or {@link readmit}ted. Its status says so from now on.
+   * @param maxGraceSeconds bounds its own grace period
+   */
+  evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
+    const desired = this.#desiredOf(uid);
+    if (!desired) return;
+    this.#evicted.set(uid, { ...why, revision: desired.revision });
+    this.#outsiders.set(uid, { rejection: why, since: this.#deps.clock.now() });
+    this.#workers.get(uid)?.limitGrace(maxGraceSeconds);
+    this.#reconcile();
+  }
+
+  /** Evicted pods may run again, as far as the node admits them. Without any, the node only looks at its refusals again. */
+  readmit(uids: Iterable<PodUID>): void {
+    for (const uid of uids) this.#evicted.delete(uid);
+    this.#reconcile();
+  }
+
+  /** Wanted pods that were evicted. */
+  get evicted(): ReadonlyMap<PodUID, Rejection> {
+    return this.#evicted;
+  }
+
+  /** Removes dead containers beyond these limits, over all pods. @returns how many go */
+  removeSurplusDead(policy: DeadContainerPolicy): number {
+    const dead = [...this.#workers.values()].flatMap((worker) => worker.deadContainers());
+    const surplus = computeSurplusDead(dead, policy, this.#deps.clock.monotonicMs());
+    for (const container of surplus) this.#workers.get(container.podUid)?.removeDead(container);
+    return surplus.length;
+  }
+
+  /** Everything that is wanted is known, and the engine was looked at. */
+  get isComplete(): boolean {
+    return this.#mayRemoveOrphans && this.#isSynced;
   }
 
   /** Lets go of everything; pods go on running. */
@@ -221,7 +267,10 @@ export class Kubelet {
     // After a failure nobody knows what was missed.
     if (!this.#isSynced || this.#engineTrouble) return this.#resync();
     this.#relist(false).then(
-      () => this.#sweepOrphans(),
+      () => {
+        this.#sweepOrphans();
+        if (this.#deps.deadContainers) this.removeSurplusDead(this.#deps.deadContainers);
+      },
       (error: Error) => this.#noteTrouble(error),
     );
   }
@@ -240,6 +289,10 @@ export class Kubelet {
     this.#changed();
   }
 
+  #desiredOf(uid: PodUID): DesiredPod | undefined {
+    return this.#desired.pods.find(({ pod }) => pod.metadata.uid === uid);
+  }
+
   /** Brings the set of workers in line with what is wanted. */
   #reconcile(): void {
     if (!this.#isSynced || this.#stop.signal.aborted) return;
@@ -248,7 +301,9 @@ export class Kubelet {
 
     const running = new Set([...this.#workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
     for (const uid of this.#cache.uids()) if (wantedUids.has(uid)) running.add(uid);
-    const rejections = this.#deps.admit(this.#desired.pods, running);
+    for (const uid of this.#evicted.keys()) running.delete(uid);
+    const admissible = this.#desired.pods.filter(({ pod }) => !this.#evicted.has(pod.metadata.uid!));
+    const rejections = new Map([...this.#deps.admit(admissible, running), ...this.#evicted]);
     const before = new Map(this.#outsiders);
     this.#outsiders.clear();
     for (const desired of this.#desired.pods) this.#place(desired, rejections.get(desired.pod.metadata.uid!), before);

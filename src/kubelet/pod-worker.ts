@@ -4,6 +4,7 @@ import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { backOffFromHistory } from "../plan/back-off.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
 import { attemptsOf, isRunning } from "../plan/container-history.ts";
+import type { DeadContainer } from "../plan/dead-container-limit.ts";
 import { backOffKey } from "../plan/pod-memory.ts";
 import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
 import { computeStopActions } from "../plan/stop-pod.ts";
@@ -48,6 +49,7 @@ export class PodWorker {
   #wanted: WantedPod | undefined;
   #isRemoving = false;
   #isTearingDown = false;
+  #maxGraceSeconds = Number.POSITIVE_INFINITY;
   #isScheduled = false;
   #cancelRecheck: (() => void) | undefined;
   #end: PodEnd | undefined;
@@ -118,6 +120,32 @@ export class PodWorker {
     this.#isRemoving = true;
     this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.wake();
+  }
+
+  /** Stops within at most so many seconds, whatever the pod's own grace period says. Call it before {@link remove}. */
+  limitGrace(seconds: number): void {
+    this.#maxGraceSeconds = seconds;
+  }
+
+  /** Dead containers that could go for want of room. */
+  deadContainers(): DeadContainer[] {
+    const { containers } = this.snapshot;
+    const isOver = this.#end !== undefined || this.#isRemoving;
+    return containers
+      .filter(({ id, state }) => state === "exited" && !this.#memory.removing.has(id))
+      .map(({ id, name, createdAt }) => ({
+        podUid: this.ref.uid,
+        name,
+        id,
+        createdAt,
+        exitedAtMs: this.#memory.exitedAtMs.get(id) ?? Number.NEGATIVE_INFINITY,
+        isNeeded: !isOver && containers.find((one) => one.name === name)?.id === id,
+      }));
+  }
+
+  /** Removes one of them. */
+  removeDead({ id, name }: DeadContainer): void {
+    this.#steps.perform({ kind: "remove-container", id, name }, this.#wanted);
   }
 
   /** Looks again soon. Many calls in a row make one pass. */
@@ -194,7 +222,10 @@ export class PodWorker {
       memory: this.#memory,
       nowMs: this.#deps.clock.monotonicMs(),
       reason: "PodRemoved",
-      graceSeconds: pod?.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot),
+      graceSeconds: Math.min(
+        pod?.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot),
+        this.#maxGraceSeconds,
+      ),
       sidecars: sidecarNames(pod?.spec.initContainers),
       remove: true,
     });

@@ -561,3 +561,64 @@ describe("trouble", () => {
     expect(statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1 });
   });
 });
+
+describe("an evicted pod", () => {
+  const why = { reason: "Evicted", message: "The node was low on resource: memory. " };
+
+  test("is stopped and removed, and its status tells why", async () => {
+    await started(named("web"), named("db"));
+    kubelet.evict("uid-web", why, 0);
+    await clock.advance(1_000);
+    expect(engine.running()).toEqual(["db-node1/POD", "db-node1/app"]);
+    expect(statusOf("web")).toMatchObject({ phase: "Failed", ...why });
+    expect(statusOf("db")?.phase).toBe("Running");
+    await clock.advance(600_000);
+    expect(statusOf("web")?.phase).toBe("Failed");
+  });
+
+  test("runs again when it is admitted again", async () => {
+    await started(named("web"));
+    kubelet.evict("uid-web", why, 0);
+    await clock.advance(1_000);
+    kubelet.readmit(["uid-web"]);
+    await clock.advance(1_000);
+    expect(engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("admitted again while it still stops: starts when it is gone", async () => {
+    await started(named("web"));
+    engine.stopTakesMs = 5_000;
+    kubelet.evict("uid-web", why, 30);
+    await clock.advance(1_000);
+    kubelet.readmit(["uid-web"]);
+    await clock.advance(20_000);
+    expect(engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(engine.calls.filter((call) => call.startsWith("start app"))).toHaveLength(2);
+  });
+
+  test("that is no longer wanted is forgotten", async () => {
+    await started(named("web"));
+    kubelet.evict("uid-web", why, 0);
+    want();
+    await clock.advance(1_000);
+    expect([...kubelet.evicted]).toEqual([]);
+  });
+});
+
+test("--maximum-dead-containers: the net removes what is too many, but not what a restart rests on [S056]", async () => {
+  await started(named("a", { restartPolicy: "Never" }), named("b", { restartPolicy: "Never" }), named("c"));
+  for (const name of ["a", "b"]) {
+    engine.exit(engine.idOf(`${name}-node1`, "app"), 0);
+    await clock.advance(1_000);
+  }
+  engine.exit(engine.idOf("c-node1", "app"), 1);
+  await clock.advance(10);
+  engine.exit(engine.idOf("c-node1", "app"), 1);
+  await clock.advance(1_000);
+  expect(kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 })).toBe(2);
+  await clock.advance(1_000);
+  const dead = [...engine.containers.values()].filter((it) => it.kind === "container");
+  expect(dead.map(({ pod }) => pod.name)).toEqual(["c-node1"]);
+  expect([statusOf("a")?.phase, statusOf("b")?.phase]).toEqual(["Succeeded", "Succeeded"]);
+});

@@ -12,7 +12,6 @@ import {
 
 const NOT_REMOVED = "this version removes no images";
 const NOT_EVICTED = "this version evicts no pods";
-const NOT_COUNTED = "dead containers are kept by --maximum-dead-containers-per-container alone";
 const NOT_DELAYED = "this version does not hold up a shutdown of the machine";
 /** S033 S034 S040 S055 S056, M16 M19. */
 export const PRESSURE_ROWS: readonly FlagRow[] = [
@@ -74,7 +73,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "maximum-dead-containers",
     field: "kubeletTs.maximumDeadContainers",
     option: "maximumDeadContainers",
-    notYet: NOT_COUNTED,
     kind: integer(-1, MAX_INT32, "-1 = no limit"),
     subject: "Disk and memory pressure",
     description: "Dead containers kept in all; -1 sets no limit.",
