@@ -19,7 +19,7 @@ export interface CgroupSample {
   /** Up to a minute old, or older on a big node. */
   spec: CgroupSpec;
   openFilesLimit: { soft: number; hard: number } | undefined;
-  /** The rest is only there with detail `all`. */
+  /** Only with detail `all`. On a node with more than 60 containers some are those of the sample before. */
   processes: ProcessCounts | undefined;
   /** Smoothed number of tasks that ran or waited for a disk. */
   loadAverage: number;
@@ -65,6 +65,9 @@ interface Tracked {
   openFilesLimit: { soft: number; hard: number } | undefined;
   specReadMs: number;
   processes: ProcessCounts | undefined;
+  processesReadMs: number;
+  /** Tells apart whose processes are counted in which sample. */
+  turn: number;
   load: number | undefined;
   loadReadMs: number;
   seen: boolean;
@@ -81,7 +84,14 @@ const DESCRIPTORS_PER_SAMPLE = 4_000;
 interface Budget {
   specs: number;
   descriptors: number;
+  /** Samples until every container's processes were counted. */
+  rounds: number;
 }
+
+/** Containers whose processes are counted in one sample; on a node with more they take turns. */
+const COUNTED_PER_SAMPLE = 60;
+/** A pause process opens nothing and starts nobody. */
+const SANDBOX_COUNTS_AGE_MS = 60_000;
 
 /** Limits are read again after this, a few cgroups at each sample. */
 const SPEC_AGE_MS = 60_000;
@@ -101,6 +111,8 @@ export class Sampler {
   #previous: NodeSample | undefined;
   #latestMs = Number.NEGATIVE_INFINITY;
   #cancelRelease: (() => void) | undefined;
+  #samples = 0;
+  #turns = 0;
 
   constructor(reader: CgroupReader, clock: Clock, facts: () => readonly PodFacts[], procRoot = "/proc") {
     this.#reader = reader;
@@ -162,7 +174,14 @@ export class Sampler {
 
   #take(detail: Detail, nowMs: number): NodeSample {
     for (const tracked of this.#tracked.values()) tracked.seen = false;
-    const budget = { specs: SPECS_PER_SAMPLE, descriptors: DESCRIPTORS_PER_SAMPLE };
+    this.#samples++;
+    const podFacts = this.#facts();
+    const containerCount = podFacts.reduce((sum, { containers }) => sum + containers.length, 0);
+    const budget: Budget = {
+      specs: SPECS_PER_SAMPLE,
+      descriptors: DESCRIPTORS_PER_SAMPLE,
+      rounds: Math.max(1, Math.ceil(containerCount / COUNTED_PER_SAMPLE)),
+    };
     const measure = (
       key: string,
       directories: () => CgroupDirectories | undefined,
@@ -170,7 +189,7 @@ export class Sampler {
     ) => this.#measure(key, directories, { detail, nowMs, pid, kind, budget });
 
     const root = measure("/", () => this.#reader.ofPath("/"));
-    const pods = this.#facts().map((facts): PodSample => {
+    const pods = podFacts.map((facts): PodSample => {
       const measureContainer = (container: ContainerFacts, kind: CgroupKind): ContainerSample | undefined => {
         if (container.pid <= 0) return undefined;
         const cgroup = measure(container.id, () => this.#reader.ofProcess(container.pid), {
@@ -243,11 +262,7 @@ export class Sampler {
     let processes: ProcessCounts | undefined;
     if (detail === "all") {
       // Not of the root: that would be every process of the machine.
-      if (!tracked.processes || budget.descriptors > 0) {
-        tracked.processes = this.#reader.processCounts(key === "/" ? [] : stats.processIds, budget.descriptors);
-        budget.descriptors -= tracked.processes.fds;
-      }
-      processes = tracked.processes;
+      processes = this.#countProcesses(tracked, key === "/" ? [] : stats.processIds, how);
       tracked.load = decayLoad(tracked.load, nowMs - tracked.loadReadMs, processes.running + processes.uninterruptible);
       tracked.loadReadMs = nowMs;
     }
@@ -263,6 +278,24 @@ export class Sampler {
     };
   }
 
+  /** Looking through /proc costs more than all files of the cgroup: who has been counted waits for its turn. */
+  #countProcesses(
+    tracked: Tracked,
+    processIds: readonly string[],
+    { nowMs, kind, budget }: { nowMs: number; kind: CgroupKind; budget: Budget },
+  ): ProcessCounts {
+    const isDue =
+      kind === "sandbox"
+        ? nowMs - tracked.processesReadMs > SANDBOX_COUNTS_AGE_MS
+        : (this.#samples + tracked.turn) % budget.rounds === 0;
+    if (!tracked.processes || (isDue && budget.descriptors > 0)) {
+      tracked.processes = this.#reader.processCounts(processIds, budget.descriptors);
+      tracked.processesReadMs = nowMs;
+      budget.descriptors -= tracked.processes.fds;
+    }
+    return tracked.processes;
+  }
+
   #track(key: string, directories: CgroupDirectories | undefined): Tracked | undefined {
     const createdAt = directories && this.#reader.createdAt(directories);
     if (!directories || !createdAt) return undefined;
@@ -275,6 +308,8 @@ export class Sampler {
       openFilesLimit: undefined,
       specReadMs: 0,
       processes: undefined,
+      processesReadMs: 0,
+      turn: this.#turns++,
       load: undefined,
       loadReadMs: 0,
       seen: true,

@@ -253,3 +253,20 @@ test("any cgroup can be asked for once, and one that is not there is not known",
   expect(sampler.measureOnce("/kubepods.slice")?.stats.memory.usageBytes).toBe(160_432_128);
   expect(sampler.measureOnce("/nowhere.slice")).toBeUndefined();
 });
+
+test("with many containers their processes are counted in turns, every one of them soon", async () => {
+  const pod = podOf("cgroup-v2");
+  const containers = Array.from({ length: 100 }, (_, index) => ({
+    ...pod.containers[0]!,
+    id: String(index).padStart(64, "0"),
+  }));
+  const { sampler, clock, proc } = setUp("cgroup-v2", [{ ...pod, containers }], layTree("cgroup-v2", makeDirectory()));
+  const fds = () => sampler.sample("all").pods[0]!.containers.map(({ cgroup }) => cgroup.processes!.fds);
+  expect(new Set(fds())).toEqual(new Set([3]));
+  writeFileSync(join(proc, "1002", "fd", "3"), "");
+  await clock.advance(15_000);
+  const changed = fds().filter((count) => count === 4).length;
+  expect(changed).toBe(50);
+  await clock.advance(15_000);
+  expect(new Set(fds())).toEqual(new Set([4]));
+});
