@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Pod } from "../api/pod.ts";
 import { DockerClient } from "../docker/docker-client.ts";
 import { mayLowerOomScores, readNodeInfo, readNodeName } from "../host/node-info.ts";
 import { PodCgroups, runSystemctl } from "../host/pod-cgroups.ts";
@@ -7,6 +8,7 @@ import { StateFile } from "../host/state-file.ts";
 import { Completions } from "../kubelet/completions.ts";
 import { ConcurrencyLimit } from "../kubelet/concurrency-limit.ts";
 import type { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import { ImageGcManager } from "../kubelet/image-gc-manager.ts";
 import { Kubelet, type Rejection } from "../kubelet/kubelet.ts";
 import { PodCgroupManager } from "../kubelet/pod-cgroup-manager.ts";
 import { PodLifecycle } from "../kubelet/pod-lifecycle.ts";
@@ -29,6 +31,7 @@ import { CredentialProviders } from "../runtime/credential-provider.ts";
 import { DockerPods } from "../runtime/docker-pods.ts";
 import { DockerRuntime } from "../runtime/docker-runtime.ts";
 import { DockerVolumeEngine } from "../runtime/docker-volume-engine.ts";
+import { EngineImages, toImageKey } from "../runtime/engine-images.ts";
 import { readEngineInfo } from "../runtime/engine-info.ts";
 import { ImageCredentials } from "../runtime/image-credentials.ts";
 import { ImageManager } from "../runtime/image-manager.ts";
@@ -42,6 +45,7 @@ import { buildFeed } from "../sources/build-sources.ts";
 import type { DesiredStateFeed } from "../sources/desired-state-feed.ts";
 import { proxyFor } from "../sources/proxy.ts";
 import { parseCgroupMounts } from "../stats/cgroup-layout.ts";
+import { readCapacity } from "../stats/disk-usage.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import { toTerminationMessage } from "../status/termination-message.ts";
 import { canMount, Mounter } from "../volumes/mounter.ts";
@@ -71,6 +75,7 @@ export interface AssembledKubelet {
   kubelet: Kubelet;
   feed: DesiredStateFeed;
   images: ImageManager;
+  imageGc: ImageGcManager;
   volumes: VolumeManager;
   probes: ProbeManager;
   /** What the engine can do; known once {@link AssembledKubelet.connect} has resolved. */
@@ -131,6 +136,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     },
     progressDeadlineMs: options.imagePullProgressDeadlineMs,
     onProgress: input.onPullProgress,
+    onUse: ({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)),
   });
 
   const mounter = new Mounter();
@@ -167,6 +173,21 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const trouble = (message: string) => logger.warn(message);
   const stateFile = <T>(name: string, durable: boolean) =>
     new StateFile<T>(join(options.rootDir, "state", `${name}-${nodeName}.json`), { version: 1, durable }, trouble);
+  const imageGc = new ImageGcManager({
+    clock,
+    logger,
+    images: new EngineImages(client, owner, options.podInfraContainerImage),
+    readDisk: () => readCapacity(engine().dockerRootDir),
+    wantedNames: () => new Set(kubelet?.desiredPods.flatMap(({ pod }) => imagesOf(pod)).map(toImageKey)),
+    isReady: () => kubelet?.isComplete ?? false,
+    file: stateFile("images-used", false),
+    policy: {
+      highThresholdPercent: options.imageGcHighThresholdPercent,
+      lowThresholdPercent: options.imageGcLowThresholdPercent,
+      minimumTtlMs: options.minimumImageTtlMs,
+      maximumAgeMs: options.imageMaximumGcAgeMs,
+    },
+  });
   // No container outlives a power cut, so what probes said need not either.
   const probeFile = stateFile<[string, StoredProbeResults][]>("probes", false);
   let kubelet: Kubelet | undefined;
@@ -319,6 +340,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     kubelet,
     feed,
     images,
+    imageGc,
     volumes,
     probes,
     engine,
@@ -336,6 +358,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       )) {
         if (error) logger.error(`Cannot load images from "${file}": ${error}`);
         else if (!alreadyThere) logger.info(`Loaded ${names.join(", ")} from "${file}"`);
+        for (const name of names) {
+          const image = await client.inspectImage(name, { signal }).catch(() => undefined);
+          if (image) imageGc.noteUsed(image.Id, toImageKey(name));
+        }
       }
     },
     connect: async (signal) => {
@@ -351,6 +377,13 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
 
 /** A file from another version of us, or a damaged one, is none. */
 const storedProbes = (pairs: [string, StoredProbeResults][] | undefined) => new Map(pairs ?? []);
+
+/** Every image a pod mentions. */
+const imagesOf = ({ spec }: Pod): string[] =>
+  [
+    ...[...(spec.initContainers ?? []), ...spec.containers].map(({ image }) => image),
+    ...(spec.volumes ?? []).map(({ image }) => image?.reference),
+  ].filter((name) => name !== undefined);
 
 /** Many who need the same thing at a time wait for one piece of work; the next after its end starts anew. */
 function shareUntilDone<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {

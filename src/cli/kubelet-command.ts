@@ -103,6 +103,7 @@ async function runForEver(
     parts.feed.onChange((state, { isComplete }) => parts.kubelet.setDesired(state, isComplete));
     parts.feed.start();
     parts.kubelet.start();
+    void parts.imageGc.run(stop);
     await aborted(stop);
   }
   parts.kubelet.stop();

@@ -28,6 +28,8 @@ export interface ImageManagerOptions {
   /** A pull without any progress for so long is given up; 0 = never. */
   progressDeadlineMs: number;
   onProgress?: ((progress: ImageProgress) => void) | undefined;
+  /** A pod is given this image. */
+  onUse?: (image: ImageInfo) => void;
 }
 
 /** dockershim said this before every message of the engine, and so it stands in everybody's scripts and alerts. */
@@ -85,6 +87,7 @@ export class ImageManager {
     if (policy === "Never" || (policy === "IfNotPresent" && present)) {
       if (present) {
         record("Normal", "Pulled", `Container image ${quoted(image)} already present on machine`);
+        this.#options.onUse?.(present);
         return present;
       }
       const message = `Container image ${quoted(image)} is not present with pull policy of Never`;
@@ -156,6 +159,7 @@ export class ImageManager {
     const startedAtMs = clock.monotonicMs();
     try {
       const pulled = await this.#pullShared(image, ref, pullSecrets, signal);
+      this.#options.onUse?.(pulled);
       this.#backOff.delete(key);
       const took = formatDuration(clock.monotonicMs() - startedAtMs);
       record("Normal", "Pulled", `Successfully pulled image ${quoted(image)} in ${took}`);

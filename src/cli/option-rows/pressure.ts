@@ -10,7 +10,6 @@ import {
   thresholds,
 } from "../value-kinds.ts";
 
-const NOT_REMOVED = "this version removes no images";
 const NOT_EVICTED = "this version evicts no pods";
 const NOT_DELAYED = "this version does not hold up a shutdown of the machine";
 /** S033 S034 S040 S055 S056, M16 M19. */
@@ -20,7 +19,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     field: "imageGCHighThresholdPercent",
     zeroCounts: true,
     option: "imageGcHighThresholdPercent",
-    notYet: NOT_REMOVED,
     kind: integer(0, 100),
     subject: "Disk and memory pressure",
     description: "Unused images are removed when the image disk is fuller than this per cent.",
@@ -30,7 +28,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     field: "imageGCLowThresholdPercent",
     zeroCounts: true,
     option: "imageGcLowThresholdPercent",
-    notYet: NOT_REMOVED,
     kind: integer(0, 100),
     subject: "Disk and memory pressure",
     description: "They are removed until the disk is no fuller than this per cent.",
@@ -39,7 +36,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "minimum-image-ttl-duration",
     field: "imageMinimumGCAge",
     option: "minimumImageTtlMs",
-    notYet: NOT_REMOVED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "An image is kept at least this long after it was last used.",
@@ -48,7 +44,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "image-maximum-gc-age",
     field: "imageMaximumGCAge",
     option: "imageMaximumGcAgeMs",
-    notYet: NOT_REMOVED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "An image unused for longer is removed whatever the disk; 0s keeps it.",

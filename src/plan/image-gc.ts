@@ -1,0 +1,78 @@
+/** One image that may be removed: ours, used by nobody now. */
+export interface UnusedImage {
+  id: string;
+  /** Layers it shares with others included: what the engine says. */
+  sizeBytes: number;
+  /** Monotonic; when it was last seen in use. */
+  lastUsedMs: number;
+}
+
+export interface ImageGcPolicy {
+  /** Per cent of the image disk; 100 = the disk never asks for anything. */
+  highThresholdPercent: number;
+  lowThresholdPercent: number;
+  /** An image stays at least this long after it was last used. */
+  minimumTtlMs: number;
+  /** One that is unused for longer goes whatever the disk; 0 = age does not matter. */
+  maximumAgeMs: number;
+}
+
+/** The disk the engine keeps images on. */
+export interface ImageDisk {
+  capacityBytes: number;
+  availableBytes: number;
+}
+
+export interface ImageRemoval {
+  id: string;
+  why: "age" | "disk";
+}
+
+export interface ImageGcPlan {
+  /** In this order: those that are too old, then the longest unused first. */
+  removals: ImageRemoval[];
+  /** Per cent, rounded as upstream does; undefined when the disk cannot be asked. */
+  usedPercent: number | undefined;
+  /** What was to be freed beyond what the removals free; 0 = they suffice. */
+  missingBytes: number;
+}
+
+/**
+ * Which images go [S088 M19]. Source: upstream's realImageGCManager.
+ * @param disk undefined: only age decides
+ */
+export function computeImageGc(
+  images: readonly UnusedImage[],
+  disk: ImageDisk | undefined,
+  policy: ImageGcPolicy,
+  nowMs: number,
+): ImageGcPlan {
+  const removable = images
+    .filter(({ lastUsedMs }) => nowMs - lastUsedMs >= policy.minimumTtlMs)
+    .sort((a, b) => a.lastUsedMs - b.lastUsedMs || (a.id < b.id ? -1 : 1));
+  const isTooOld = ({ lastUsedMs }: UnusedImage) => policy.maximumAgeMs > 0 && nowMs - lastUsedMs > policy.maximumAgeMs;
+  const removals = removable.filter(isTooOld).map(({ id }): ImageRemoval => ({ id, why: "age" }));
+  const usedPercent = disk && computeUsedPercent(disk);
+  if (!disk || usedPercent === undefined || !isOverHigh(usedPercent, policy)) {
+    return { removals, usedPercent, missingBytes: 0 };
+  }
+  let missingBytes = (disk.capacityBytes * (100 - policy.lowThresholdPercent)) / 100 - disk.availableBytes;
+  for (const image of removable) {
+    if (isTooOld(image)) missingBytes -= image.sizeBytes;
+  }
+  for (const image of removable) {
+    if (missingBytes <= 0) break;
+    if (isTooOld(image)) continue;
+    removals.push({ id: image.id, why: "disk" });
+    missingBytes -= image.sizeBytes;
+  }
+  return { removals, usedPercent, missingBytes: Math.max(0, Math.ceil(missingBytes)) };
+}
+
+const isOverHigh = (usedPercent: number, { highThresholdPercent }: ImageGcPolicy) =>
+  highThresholdPercent < 100 && usedPercent >= highThresholdPercent;
+
+/** undefined for a disk without a size, as some network file systems are. */
+function computeUsedPercent({ capacityBytes, availableBytes }: ImageDisk): number | undefined {
+  return capacityBytes > 0 ? 100 - Math.floor((availableBytes * 100) / capacityBytes) : undefined;
+}

@@ -1,0 +1,72 @@
+import { expect, test } from "bun:test";
+import { tarArchive } from "../../src/docker/tar.ts";
+import { PAUSE_IMAGE } from "../../src/runtime/pause-image.ts";
+import { pauseExecutable } from "../../src/runtime/pause-program.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
+import { RUN_ID, type TestNode } from "../support/test-node.ts";
+
+const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
+const sha256 = (data: Uint8Array) => new Bun.CryptoHasher("sha256").update(data).digest("hex");
+
+/** An image that nobody else has: one program that waits, and a label of its own. */
+async function makeImage(node: TestNode, name: string): Promise<string> {
+  const reference = `kubelet-ts-test/${name}-${RUN_ID}:1`;
+  const architecture = process.arch === "arm64" ? "arm64" : "amd64";
+  const layer = tarArchive([{ path: "wait", mode: 0o755, data: pauseExecutable(architecture) }]);
+  const config = bytes({
+    architecture,
+    os: "linux",
+    config: { Entrypoint: ["/wait"], Labels: { "kubelet-ts-test": `${node.name}-${name}` } },
+    rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
+  });
+  const archive = tarArchive([
+    {
+      path: "manifest.json",
+      mode: 0o644,
+      data: bytes([{ Config: `${sha256(config)}.json`, RepoTags: [reference], Layers: ["layer.tar"] }]),
+    },
+    { path: `${sha256(config)}.json`, mode: 0o644, data: config },
+    { path: "layer.tar", mode: 0o644, data: layer },
+  ]);
+  await node.docker.loadImage(archive);
+  return reference;
+}
+
+const isThere = async (node: TestNode, image: string) =>
+  (await node.docker.listImages()).some(({ RepoTags }) => RepoTags.includes(image));
+
+const greedy = ["--image-gc-high-threshold=1", "--image-gc-low-threshold=0", "--minimum-image-ttl-duration=0s"];
+
+describeWithEngine("image clean-up", () => {
+  test("on a full disk exactly the unused images of ours go [S088]", async () => {
+    const node = testNode();
+    const [unused, used, strangers] = (await Promise.all(
+      ["unused", "used", "strangers"].map((name) => makeImage(node, name)),
+    )) as [string, string, string];
+    try {
+      node.writeManifest("unused.json", sleeper("unused", { image: unused, command: undefined }));
+      node.writeManifest("used.json", sleeper("used", { image: used, command: undefined }));
+      const first = await node.start();
+      await node.until(
+        "both pods to run",
+        async () => (await node.pods()).filter(({ status }) => status.phase === "Running").length === 2,
+      );
+      node.removeManifest("unused.json");
+      await node.until("one pod to be gone", async () => (await node.containers()).length === 1);
+      await first.stop();
+
+      const second = await node.start(greedy);
+      await node.until("the unused image to be gone", async () => !(await isThere(node, unused)));
+      await node.until("the log to tell", () => second.log.includes(`Removed unused image "${unused}"`));
+      expect([...second.log.matchAll(/Removed unused image "([^"]*)"/g)].map(([, name]) => name)).toEqual([unused]);
+      for (const image of [used, strangers, "busybox:test", PAUSE_IMAGE])
+        expect([image, await isThere(node, image)]).toEqual([image, true]);
+      // Also the one that is wanted, when its container is gone for a moment.
+      expect((await node.pods()).map(({ status }) => status.phase)).toEqual(["Running"]);
+    } finally {
+      await node.cleanUp();
+      for (const image of [unused, used, strangers]) await node.docker.removeImage(image).catch(() => {});
+    }
+  });
+});
