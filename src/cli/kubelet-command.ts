@@ -7,6 +7,7 @@ import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import { computeRootHash } from "../runtime/labels.ts";
 import { type RunningServers, startServers } from "../server/servers.ts";
+import type { KubeletView } from "../server/view.ts";
 import { describeFinding } from "../sources/source-set.ts";
 import { NodeStats } from "../stats/node-stats.ts";
 import { ProcessMetrics } from "../stats/process-metrics.ts";
@@ -21,6 +22,7 @@ import { RunOnceReport } from "./run-once-report.ts";
 import { resolveOptions } from "./run-options.ts";
 import { sourceFamilies } from "./source-metrics.ts";
 import { versionLine } from "./version.ts";
+import { watchOomKills } from "./watch-oom-kills.ts";
 
 /** Exit codes of every command. */
 export const EXIT = { done: 0, failed: 1, badInput: 2 } as const;
@@ -89,13 +91,15 @@ async function runForEver(
   logger: Logger,
   stop: AbortSignal,
 ): Promise<number> {
-  void applyProcessSettings(options, logger);
+  await applyProcessSettings(options, logger);
   const clock = new SystemClock();
   const nodeName = readNodeName(options.hostnameOverride);
   const recorder = new PodEventRecorder({ clock, logger, nodeName });
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
-  const servers = startAllServers(parts, options, clock, logger);
+  const view = viewOf(parts, options);
+  const servers = startAllServers(view, parts, options, clock, logger);
+  const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
     await parts.preload(stop);
@@ -106,6 +110,7 @@ async function runForEver(
     void parts.imageGc.run(stop);
     await aborted(stop);
   }
+  endOomWatch();
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop()]);
@@ -113,19 +118,22 @@ async function runForEver(
   return EXIT.done;
 }
 
-function startAllServers(
-  parts: AssembledKubelet,
-  options: KubeletOptions,
-  clock: SystemClock,
-  logger: Logger,
-): RunningServers {
-  const view = toKubeletView({
+const viewOf = (parts: AssembledKubelet, options: KubeletOptions): KubeletView =>
+  toKubeletView({
     nodeName: parts.nodeName,
     kubelet: parts.kubelet,
     config: toKubeletConfiguration(options),
     sources: () => parts.feed.status(),
     usagePaths: ({ wanted }) => (wanted ? parts.volumes.usagePaths(wanted.pod) : []),
   });
+
+function startAllServers(
+  view: KubeletView,
+  parts: AssembledKubelet,
+  options: KubeletOptions,
+  clock: SystemClock,
+  logger: Logger,
+): RunningServers {
   const stats = new NodeStats({
     clock,
     nodeName: parts.nodeName,
