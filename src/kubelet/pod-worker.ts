@@ -270,38 +270,46 @@ export class PodWorker {
       }
     }
     const pending = snapshot.containers.filter(({ id }) => this.#memory.postStartPending.has(id));
-    // A finished pod whose containers somebody removed keeps the status it ended with.
-    const isForgotten = this.#restored && snapshot.containers.length < this.#restored.status.containerStatuses!.length;
-    const status = isForgotten
-      ? this.#restored!.status
-      : computePodStatus({
-          pod: wanted.pod,
-          snapshot,
-          qosClass: wanted.qosClass,
-          probes: this.#deps.probes.states(this.ref.uid),
-          waiting,
-          postStartPending: new Set(pending.map(({ name }) => name)),
-          terminationMessages: this.#memory.terminationMessages,
-          imageNames: this.#deps.imageNames,
-          lastPodIps: this.#lastPodIps,
-          hostIp: this.#deps.hostIp(),
-          startTime: this.#startTime!,
-          ...(this.#end && { end: this.#end }),
-          ...(this.#status && { previous: this.#status }),
-          ...(wanted.extraConditions && { extraConditions: wanted.extraConditions }),
-          now: this.#deps.clock.now(),
-        });
+    const remembered = this.#rememberedStatus(snapshot);
+    const status =
+      remembered ??
+      computePodStatus({
+        pod: wanted.pod,
+        snapshot,
+        qosClass: wanted.qosClass,
+        probes: this.#deps.probes.states(this.ref.uid),
+        waiting,
+        postStartPending: new Set(pending.map(({ name }) => name)),
+        terminationMessages: this.#memory.terminationMessages,
+        imageNames: this.#deps.imageNames,
+        lastPodIps: this.#lastPodIps,
+        hostIp: this.#deps.hostIp(),
+        startTime: this.#startTime!,
+        ...(this.#end && { end: this.#end }),
+        ...(this.#status && { previous: this.#status }),
+        ...(wanted.extraConditions && { extraConditions: wanted.extraConditions }),
+        now: this.#deps.clock.now(),
+      });
+    if (this.#end && !remembered && this.#isAtRest(snapshot) && !Bun.deepEquals(status, this.#restored?.status)) {
+      this.#restored = { runRevision: wanted.runRevision, end: this.#end, status };
+      this.#deps.onCompletion(this, this.#restored);
+    }
     if (this.#status && Bun.deepEquals(status, this.#status)) return;
     this.#status = status;
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff")
         this.#steps.record("Warning", "BackOff", "Back-off restarting failed container", name);
     }
-    if (this.#end && this.#isAtRest(snapshot) && !isForgotten) {
-      this.#restored = { runRevision: wanted.runRevision, end: this.#end, status };
-      this.#deps.onCompletion(this, this.#restored);
-    }
     this.#deps.onStatus(this);
+  }
+
+  /** A finished pod keeps the status it ended with when somebody removes its containers. */
+  #rememberedStatus({ containers }: PodSnapshot): PodStatus | undefined {
+    const known = this.#end && (this.#restored?.status ?? this.#status);
+    if (!known) return undefined;
+    const names = new Set(containers.map(({ name }) => name));
+    const all = [...(known.initContainerStatuses ?? []), ...(known.containerStatuses ?? [])];
+    return all.some(({ name, containerID }) => containerID && !names.has(name)) ? known : undefined;
   }
 
   #isAtRest(snapshot: PodSnapshot): boolean {
@@ -315,8 +323,10 @@ export class PodWorker {
     const oldest = snapshot.sandboxes.at(-1);
     this.#startTime = oldest?.createdAt ?? clock.now();
     this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - this.#startTime.getTime());
-    if (this.#restored?.runRevision === wanted.runRevision) this.#end = this.#restored.end;
-    else this.#restored = undefined;
+    if (this.#restored?.runRevision === wanted.runRevision) {
+      this.#end = this.#restored.end;
+      this.#lastPodIps = (this.#restored.status.podIPs ?? []).flatMap(({ ip }) => ip ?? []);
+    } else this.#restored = undefined;
     for (const [name, hash] of wanted.hashes.containers) {
       const newest = attemptsOf(snapshot, name)[0];
       if (!newest || newest.hash !== hash) continue;

@@ -448,6 +448,27 @@ describe("our own restart", () => {
     });
   });
 
+  test("what is removed while its last words are read, or just after, is not forgotten [oracle C 85]", async () => {
+    const job = named("job", { restartPolicy: "Never" });
+    await started(job);
+    const words = Promise.withResolvers<string>();
+    engine.readTerminationMessage = () => words.promise;
+    engine.exit(engine.idOf("job-node1", "app"), 0);
+    await clock.advance(100);
+    words.resolve("");
+    await clock.advance(100);
+    const ended = statusOf("job");
+    expect(completions.get("uid-job")?.status).toEqual(ended!);
+    engine.destroy(engine.idOf("job-node1", "app"));
+    await clock.advance(100);
+    expect(statusOf("job")).toEqual(ended!);
+    kubelet.stop();
+    kubelet = newKubelet();
+    await started(job);
+    expect(statusOf("job")).toMatchObject({ phase: "Succeeded", podIP: ended!.podIP! });
+    expect(statusOf("job")?.containerStatuses).toEqual(ended!.containerStatuses!);
+  });
+
   test("but an edit runs it again", async () => {
     await started(named("job", { restartPolicy: "Never" }));
     engine.exit(engine.idOf("job-node1", "app"), 0);
