@@ -1,0 +1,299 @@
+import { expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { LABEL } from "../../src/runtime/labels.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { callEngine } from "../support/engine-call.ts";
+import type { KubeletProcess } from "../support/kubelet-process.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+/** KUBELET_TS_SOAK: minutes instead of one round; `npm run soak` sets it. KUBELET_TS_SEED repeats a run. */
+const SOAK_MINUTES = Number(process.env.KUBELET_TS_SOAK ?? 0);
+const SEED = Number(process.env.KUBELET_TS_SEED ?? 20_260_102);
+const EDITS_PER_ROUND = 500;
+const MANIFESTS = 20;
+/** Mean pause between two edits: 500 of them take most of a minute. */
+const PAUSE_MS = 90;
+const CONVERGE_MS = 180_000;
+
+/** Mulberry32: numbers from 0 to 1, the same for the same seed. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+interface Wish {
+  pod: string;
+  revision: number;
+  label: number;
+  volume: boolean;
+  second: boolean;
+}
+
+const TRAP = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done";
+
+function toManifest({ pod, revision, label, volume, second }: Wish): string {
+  const mount = volume ? { volumeMounts: [{ name: "data", mountPath: "/data" }] } : {};
+  const container = (name: string) => ({ name, image: "busybox:test", command: ["sh", "-c", TRAP], ...mount });
+  const app = { ...container("app"), args: [String(revision)] };
+  const spec = {
+    terminationGracePeriodSeconds: 2,
+    ...(volume && { volumes: [{ name: "data", emptyDir: { medium: revision % 2 === 0 ? "Memory" : "" } }] }),
+    containers: second ? [app, container("beside")] : [app],
+  };
+  const metadata = { name: pod, labels: { label: String(label) } };
+  return JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata, spec });
+}
+
+/** Edits a directory of manifests as a nervous operator does, and knows what must come of it. */
+class Operator {
+  readonly #directory: string;
+  readonly #random: () => number;
+  /** By file name, the texts that are there. */
+  readonly files = new Map<string, Wish>();
+  #count = 0;
+
+  constructor(directory: string, random: () => number) {
+    this.#directory = directory;
+    this.#random = random;
+    for (let index = 0; index < MANIFESTS; index++) this.#write(`m${index}.json`, this.#wish(`p${index}`));
+  }
+
+  /** One edit; says which. */
+  edit(): string {
+    const kind = this.#pick(["change", "change", "label", "delete", "create", "rename", "duplicate", "broken", "pod"]);
+    const file = this.#pick([...this.files.keys()]);
+    if (kind === "create" || file === undefined) return this.#create();
+    const wish = this.files.get(file)!;
+    switch (kind) {
+      case "change":
+        this.#write(file, { ...this.#wish(wish.pod), label: wish.label });
+        break;
+      case "label":
+        this.#write(file, { ...wish, label: wish.label + 1 });
+        break;
+      case "delete":
+        this.files.delete(file);
+        rmSync(join(this.#directory, file));
+        break;
+      case "rename":
+        this.#rename(file, `r${this.#count++}.json`);
+        break;
+      case "duplicate":
+        this.#write(`d${this.#count++}.json`, { ...wish });
+        break;
+      case "broken":
+        // Half a text for a moment, in place: what was there stays, then what is there counts.
+        writeFileSync(join(this.#directory, file), toManifest(wish).slice(0, 40));
+        writeFileSync(join(this.#directory, file), toManifest(wish));
+        break;
+      default:
+        // The same file becomes another pod.
+        this.#write(file, this.#wish(`p${this.#number(MANIFESTS)}`));
+    }
+    return `${kind} ${file}`;
+  }
+
+  /** At the end each pod has one text, so that it is no question which of them counts. */
+  settle(): Map<string, Wish> {
+    const pods = new Map<string, Wish>();
+    for (const [file, wish] of [...this.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
+      if (pods.has(wish.pod)) {
+        this.files.delete(file);
+        rmSync(join(this.#directory, file));
+      } else pods.set(wish.pod, wish);
+    }
+    return pods;
+  }
+
+  #create(): string {
+    if (this.files.size >= 2 * MANIFESTS) return "nothing";
+    const file = `n${this.#count++}.json`;
+    this.#write(file, this.#wish(`p${this.#number(MANIFESTS)}`));
+    return `create ${file}`;
+  }
+
+  #rename(from: string, to: string): void {
+    renameSync(join(this.#directory, from), join(this.#directory, to));
+    this.files.set(to, this.files.get(from)!);
+    this.files.delete(from);
+  }
+
+  #write(file: string, wish: Wish): void {
+    this.files.set(file, wish);
+    const inPlace = this.#random() < 0.5;
+    const scratch = join(this.#directory, `.${file}.tmp`);
+    writeFileSync(inPlace ? join(this.#directory, file) : scratch, toManifest(wish));
+    if (!inPlace) renameSync(scratch, join(this.#directory, file));
+  }
+
+  #wish(pod: string): Wish {
+    const [volume, second] = [this.#random() < 0.4, this.#random() < 0.3];
+    return { pod, revision: this.#number(4), label: 0, volume, second };
+  }
+
+  #number(below: number): number {
+    return Math.floor(this.#random() * below);
+  }
+
+  #pick<T>(from: readonly T[]): T {
+    return from[this.#number(from.length)] as T;
+  }
+}
+
+/** Does something nasty to a container or a sandbox of the node. */
+async function disturb(node: TestNode, random: () => number): Promise<string> {
+  const all = (await node.listAll()).filter(({ State }) => State === "running");
+  const victim = all[Math.floor(random() * all.length)];
+  if (!victim) return "nobody";
+  const action = ["kill", "kill", "stop?t=1", "restart?t=1", "remove"][Math.floor(random() * 5)]!;
+  try {
+    if (action === "remove") await node.docker.removeContainer(victim.Id, { force: true });
+    else await callEngine(`/containers/${victim.Id}/${action}`);
+  } catch {
+    // It is gone, or going: somebody was quicker.
+  }
+  return `${action} ${victim.Names[0]}`;
+}
+
+/** What is on the engine and not as wanted, in words; nothing when all is well. */
+async function wrongs(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promise<string[]> {
+  const found: string[] = [];
+  const all = await node.listAll();
+  const names = new Map<string, string[]>();
+  for (const { Labels, State, Names } of all) {
+    const pod = (Labels[LABEL.podName] ?? "").replace(`-${node.name}`, "");
+    const what = Labels[LABEL.type] === "podsandbox" ? "POD" : (Labels[LABEL.containerName] ?? "");
+    const wish = wanted.get(pod);
+    if (!wish) found.push(`${Names[0]} of a pod nobody wants`);
+    // One dead predecessor of each container is kept.
+    if (State === "running") names.set(pod, [...(names.get(pod) ?? []), what]);
+    else if (what === "POD") found.push(`${Names[0]} is ${State}`);
+  }
+  for (const [pod, { second }] of wanted) {
+    const have = (names.get(pod) ?? []).sort().join();
+    const want = ["POD", "app", ...(second ? ["beside"] : [])].sort().join();
+    if (have !== want) found.push(`${pod} has ${have}, not ${want}`);
+  }
+  const pods = await node.pods();
+  if (pods.length !== wanted.size) found.push(`/pods has ${pods.length} pods, not ${wanted.size}`);
+  for (const { metadata, status, spec } of pods) {
+    const wish = wanted.get(metadata.name!.replace(`-${node.name}`, ""));
+    if (status.phase !== "Running") found.push(`${metadata.name} is ${status.phase}`);
+    if (metadata.labels?.label !== String(wish?.label))
+      found.push(`${metadata.name} has label ${metadata.labels?.label}`);
+    if (spec.containers[0]?.args?.[0] !== String(wish?.revision)) found.push(`${metadata.name} is an old revision`);
+  }
+  const uids = new Set(pods.map(({ metadata }) => metadata.uid!));
+  const podsDir = join(node.rootDir, "pods");
+  const dirs = existsSync(podsDir) ? readdirSync(podsDir) : [];
+  for (const uid of dirs) if (!uids.has(uid)) found.push(`directory of pod ${uid}`);
+  for (const cgroup of strayCgroups(uids, seenUids(node))) found.push(`cgroup ${cgroup}`);
+  return found;
+}
+
+const knownUids = new Map<string, Set<string>>();
+const seenUids = (node: TestNode) => knownUids.get(node.name) ?? new Set<string>();
+
+async function noteUids(node: TestNode): Promise<void> {
+  const known = seenUids(node);
+  for (const { Labels } of await node.listAll()) known.add(Labels[LABEL.podUid] ?? "");
+  known.delete("");
+  knownUids.set(node.name, known);
+}
+
+/** Cgroups of pods this node has had and does not want any more. */
+function strayCgroups(wanted: ReadonlySet<string>, had: ReadonlySet<string>): string[] {
+  const root = "/sys/fs/cgroup";
+  const parents = [root, ...readdirSync(root).map((name) => join(root, name))].flatMap((folder) =>
+    ["kubepods", "kubepods/besteffort", "kubepods/burstable"].map((path) => join(folder, path)),
+  );
+  return parents
+    .filter((path) => existsSync(path))
+    .flatMap((path) => readdirSync(path).map((name) => join(path, name)))
+    .filter((path) => [...had].some((uid) => !wanted.has(uid) && path.includes(uid)));
+}
+
+const descriptorsOf = (kubelet: KubeletProcess) => readdirSync(`/proc/${kubelet.pid}/fd`).length;
+
+const residentKiB = (kubelet: KubeletProcess) =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${kubelet.pid}/status`, "utf8"))?.[1]);
+
+/** The containers run what the manifests say: compared by what the engine was told. */
+async function expectRevisions(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promise<void> {
+  for (const { Id, State, Labels } of await node.containers("app")) {
+    if (State !== "running") continue;
+    const wish = wanted.get((Labels[LABEL.podName] ?? "").replace(`-${node.name}`, ""));
+    const { Config } = (await node.docker.inspectContainerRaw(Id)) as { Config: { Cmd: string[] } };
+    expect(Config.Cmd).toEqual([String(wish?.revision)]);
+  }
+}
+
+const untilRight = (node: TestNode, wanted: ReadonlyMap<string, Wish>) =>
+  node.until(
+    `exactly the ${wanted.size} wanted pods`,
+    async () => {
+      const found = await wrongs(node, wanted);
+      if (found.length > 0) throw new Error(found.join("\n"));
+      return true;
+    },
+    CONVERGE_MS,
+  );
+
+describeWithEngine("rapid edits", () => {
+  test(
+    `end in exactly the desired set and leak nothing (seed ${SEED})`,
+    async () => {
+      const node = testNode();
+      const random = randomOf(SEED);
+      const operator = new Operator(node.manifestDir, random);
+      let kubelet = await node.start();
+      await untilRight(node, operator.settle());
+      const descriptorsAtRest = descriptorsOf(kubelet);
+      const endAtMs = Date.now() + SOAK_MINUTES * 60_000;
+      const residents: number[] = [];
+      do {
+        for (let edit = 0; edit < EDITS_PER_ROUND; edit++) {
+          operator.edit();
+          if (random() < 0.06) await disturb(node, random);
+          if (random() < 0.01) {
+            await kubelet.kill();
+            kubelet = node.spawn(node.flags());
+          }
+          if (edit % 10 === 0) await noteUids(node);
+          await Bun.sleep(random() * 2 * PAUSE_MS);
+        }
+        const wanted = operator.settle();
+        await untilRight(node, wanted);
+        await expectRevisions(node, wanted);
+        residents.push(residentKiB(kubelet));
+      } while (Date.now() < endAtMs);
+
+      // The same process through a round without kills of its own: nothing may grow.
+      const [descriptors, resident] = [descriptorsOf(kubelet), residentKiB(kubelet)];
+      for (let edit = 0; edit < EDITS_PER_ROUND / 5; edit++) {
+        operator.edit();
+        await Bun.sleep(random() * 2 * PAUSE_MS);
+      }
+      const wanted = operator.settle();
+      await untilRight(node, wanted);
+      // Connections to the engine are kept for a while: idle ones come and go.
+      await node.until(
+        "descriptors to be let go",
+        () => descriptorsOf(kubelet) <= Math.max(descriptors, descriptorsAtRest) + 10,
+      );
+      expect(residentKiB(kubelet)).toBeLessThan(Math.max(resident, ...residents) + 40 * 1024);
+
+      for (const file of readdirSync(node.manifestDir)) rmSync(join(node.manifestDir, file), { force: true });
+      await untilRight(node, new Map());
+      expect(await node.listAll()).toEqual([]);
+      expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(node.rootDir);
+    },
+    SOAK_MINUTES * 60_000 + 600_000,
+  );
+});
