@@ -1,5 +1,6 @@
 import type { Clock } from "../model/clock.ts";
 import type { EvictionSignal, EvictionThreshold, NodeTaint } from "../model/kubelet-options.ts";
+import type { NodeSignals, PressureType } from "../model/node-signals.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 import { toTime } from "./summary.ts";
 
@@ -24,11 +25,6 @@ export interface NodeObjectFacts {
   /** undefined: the kubelet does its work; else why not. */
   trouble: string | undefined;
 }
-
-/** What there is and what is left, by signal. A signal that cannot be read is absent. */
-export type NodeSignals = Partial<Record<EvictionSignal, { capacity: number; available: number }>>;
-
-export type PressureType = "MemoryPressure" | "DiskPressure" | "PIDPressure";
 
 const PRESSURES: Readonly<Record<PressureType, { signals: readonly EvictionSignal[]; reasons: Reasons }>> = {
   MemoryPressure: {

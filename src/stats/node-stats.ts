@@ -2,6 +2,7 @@ import { statfsSync } from "node:fs";
 import type { MachineInfo } from "../api/machine-info.ts";
 import type { Summary } from "../api/stats-summary.ts";
 import type { Clock } from "../model/clock.ts";
+import type { NodeSignals } from "../model/node-signals.ts";
 import type { CadvisorFacts, NodeFilesystem } from "./cadvisor-facts.ts";
 import { cadvisorText } from "./cadvisor-metrics.ts";
 import { CgroupReader } from "./cgroup-reader.ts";
@@ -10,7 +11,6 @@ import { diskFamilies } from "./disk-metrics.ts";
 import { type DirectoryUsage, DiskUsage, type FsCapacity, type MeasureDirectories, toCapacity } from "./disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots, parseFilesystems, readMachineInfo } from "./machine-info.ts";
 import type { MetricFamily } from "./metrics-registry.ts";
-import type { NodeSignals } from "./node-object.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { parseBootTimeSeconds, parseDefaultInterface, parseDiskstats, parseTaskCount } from "./proc.ts";
 import type { TextFormat } from "./prometheus-text.ts";
@@ -147,7 +147,7 @@ export class NodeStats {
   signals(): NodeSignals {
     const { rootDir, engineRootDir } = this.#options;
     const { proc } = this.#roots;
-    const workingSet = this.#sampler.sample("basics").root?.stats.memory.workingSetBytes;
+    const workingSet = this.#readRootWorkingSet();
     const memory = meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal");
     const [node, image] = [capacityOf(rootDir), engineRootDir() ? capacityOf(engineRootDir()) : undefined];
     const most = [readText(`${proc}/sys/kernel/pid_max`), readText(`${proc}/sys/kernel/threads-max`)]
@@ -166,6 +166,14 @@ export class NodeStats {
           "pid.available": { capacity: Math.min(...most), available: Math.min(...most) - tasks },
         }),
     };
+  }
+
+  /** Of the root alone: this is asked every ten seconds, whoever else asks for nothing. */
+  #readRootWorkingSet(): number | undefined {
+    const root = this.reader.open(this.reader.ofPath("/"));
+    const stats = root.read("basics", { hasQuota: false, kind: "group" });
+    root.close();
+    return stats?.memory.workingSetBytes;
   }
 
   /** Families of `/metrics` about disk usage, of the last look; starts one when it is due. */

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { metThresholds, NodeConditions, type NodeObjectFacts, type NodeSignals } from "../../src/stats/node-object.ts";
+import type { NodeSignals } from "../../src/model/node-signals.ts";
+import { metThresholds, NodeConditions, type NodeObjectFacts } from "../../src/stats/node-object.ts";
 import { aNode, aServerWorld } from "../server/a-context.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";

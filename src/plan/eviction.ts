@@ -1,0 +1,239 @@
+import type { Pod } from "../api/pod.ts";
+import { formatQuantity, quantityToWhole } from "../api/quantity.ts";
+import type { EvictionSignal, EvictionThreshold } from "../model/kubelet-options.ts";
+import type { NodeSignals, PressureType } from "../model/node-signals.ts";
+import { computePodTotal } from "./pod-resources.ts";
+import { isCriticalPod } from "./qos-class.ts";
+
+export interface EvictionSettings {
+  hard: readonly EvictionThreshold[];
+  soft: readonly EvictionThreshold[];
+  /** How long a soft threshold must be met without a break. */
+  softGraceMs: Readonly<Partial<Record<EvictionSignal, number>>>;
+  /** How much more than the threshold must be free again. */
+  minimumReclaim: readonly EvictionThreshold[];
+  /** A pressure that has passed counts so much longer. */
+  transitionMs: number;
+}
+
+/** What was seen before; the same function makes the next. Times are monotonic. */
+export interface PressureHistory {
+  /** First time in a row that each threshold was met, by `hard memory.available`. */
+  metSinceMs: ReadonlyMap<string, number>;
+  lastPressureMs: ReadonlyMap<PressureType, number>;
+}
+
+export const NO_HISTORY: PressureHistory = { metSinceMs: new Map(), lastPressureMs: new Map() };
+
+/** A threshold because of which a pod has to go. */
+export interface DueThreshold {
+  signal: EvictionSignal;
+  kind: "hard" | "soft";
+}
+
+export interface NodePressure {
+  history: PressureHistory;
+  /** Those that are there, or were not long ago. */
+  pressures: ReadonlySet<PressureType>;
+  /** The most urgent first: memory. */
+  due: readonly DueThreshold[];
+}
+
+const PRESSURE_OF: Readonly<Record<EvictionSignal, PressureType>> = {
+  "memory.available": "MemoryPressure",
+  "nodefs.available": "DiskPressure",
+  "nodefs.inodesFree": "DiskPressure",
+  "imagefs.available": "DiskPressure",
+  "imagefs.inodesFree": "DiskPressure",
+  "pid.available": "PIDPressure",
+};
+
+/** What a pod uses up. */
+export type EvictionResource = "memory" | "ephemeral-storage" | "inodes" | "pids";
+
+const RESOURCE_OF: Readonly<Record<EvictionSignal, EvictionResource>> = {
+  "memory.available": "memory",
+  "nodefs.available": "ephemeral-storage",
+  "imagefs.available": "ephemeral-storage",
+  "nodefs.inodesFree": "inodes",
+  "imagefs.inodesFree": "inodes",
+  "pid.available": "pids",
+};
+
+export const resourceOf = (signal: EvictionSignal): EvictionResource => RESOURCE_OF[signal];
+export const isDiskSignal = (signal: EvictionSignal) => PRESSURE_OF[signal] === "DiskPressure";
+
+/**
+ * Which thresholds are met, for long enough, and what the node suffers from. A threshold that was met stays so until the
+ * minimum reclaim is free as well. Source: upstream's eviction manager, synchronize [S055 S086].
+ */
+export function computeNodePressure(
+  before: PressureHistory,
+  signals: NodeSignals,
+  settings: EvictionSettings,
+  nowMs: number,
+): NodePressure {
+  const metSinceMs = new Map<string, number>();
+  const lastPressureMs = new Map(before.lastPressureMs);
+  const due: DueThreshold[] = [];
+  for (const kind of ["hard", "soft"] as const) {
+    for (const threshold of settings[kind]) {
+      const { signal } = threshold;
+      const key = `${kind} ${signal}`;
+      const since = before.metSinceMs.get(key);
+      const reclaim = settings.minimumReclaim.find((one) => one.signal === signal);
+      if (!isMet(threshold, since === undefined ? undefined : reclaim, signals)) continue;
+      metSinceMs.set(key, since ?? nowMs);
+      lastPressureMs.set(PRESSURE_OF[signal], nowMs);
+      const graceMs = kind === "soft" ? (settings.softGraceMs[signal] ?? 0) : 0;
+      if (nowMs - (since ?? nowMs) >= graceMs) due.push({ signal, kind });
+    }
+  }
+  const isFresh = ([, atMs]: [PressureType, number]) => atMs === nowMs || nowMs - atMs < settings.transitionMs;
+  return {
+    history: { metSinceMs, lastPressureMs },
+    pressures: new Set([...lastPressureMs].filter(isFresh).map(([type]) => type)),
+    due: due.sort((a, b) => urgency(a) - urgency(b)),
+  };
+}
+
+const urgency = ({ signal }: DueThreshold) => (signal === "memory.available" ? 0 : 1);
+
+function isMet(threshold: EvictionThreshold, reclaim: EvictionThreshold | undefined, signals: NodeSignals): boolean {
+  const seen = signals[threshold.signal];
+  if (!seen) return false;
+  return seen.available < amountOf(threshold, seen.capacity) + (reclaim ? amountOf(reclaim, seen.capacity) : 0);
+}
+
+const amountOf = (threshold: EvictionThreshold, capacity: number) =>
+  "quantity" in threshold ? threshold.quantity : Math.floor((capacity * threshold.percentage) / 100);
+
+/** What one pod uses now; what is not known is absent. Bytes and counts. */
+export interface PodUsage {
+  /** Working sets, by container name. */
+  memoryBytes: ReadonlyMap<string, number>;
+  processes: number;
+  disk?: PodDiskUsage;
+}
+
+export interface PodDiskUsage {
+  /** Writable layer and logs, by container name. */
+  containers: ReadonlyMap<string, number>;
+  /** By volume name; `ephemeral` ones count as the pod's. */
+  volumes: ReadonlyMap<string, { usedBytes: number; inodes: number; ephemeral: boolean }>;
+}
+
+export interface EvictionCandidate {
+  pod: Pod;
+  usage: PodUsage;
+}
+
+/**
+ * Who would have to go, the first one first: who uses more than was asked for, then by priority, then by how much more
+ * than asked for. Critical pods are not in it: these never go. Upstream never evicts any static pod; where all pods are
+ * static that would leave nothing to evict. Source: upstream's rankMemoryPressure, rankDiskPressure, rankPIDPressure.
+ */
+export function rankForEviction(
+  candidates: readonly EvictionCandidate[],
+  resource: EvictionResource,
+): EvictionCandidate[] {
+  const ranked = candidates
+    .filter(({ pod }) => !isCriticalPod(pod))
+    .map((candidate) => {
+      const surplus = usageOf(candidate.usage, resource) - requestOf(candidate.pod, resource);
+      return { candidate, surplus, exceeds: resource !== "pids" && surplus > 0 };
+    });
+  ranked.sort(
+    (a, b) =>
+      Number(b.exceeds) - Number(a.exceeds) ||
+      priorityOf(a.candidate.pod) - priorityOf(b.candidate.pod) ||
+      b.surplus - a.surplus,
+  );
+  return ranked.map(({ candidate }) => candidate);
+}
+
+const priorityOf = ({ spec }: Pod) => spec.priority ?? 0;
+
+function usageOf({ memoryBytes, processes, disk }: PodUsage, resource: EvictionResource): number {
+  if (resource === "memory") return sum(memoryBytes.values());
+  if (resource === "pids") return processes;
+  return resource === "inodes"
+    ? sum([...(disk?.volumes.values() ?? [])].map(({ inodes }) => inodes))
+    : diskBytesOf(disk);
+}
+
+function requestOf(pod: Pod, resource: EvictionResource): number {
+  if (resource !== "memory" && resource !== "ephemeral-storage") return 0;
+  return computePodTotal(pod, "requests", (list) => quantityToWhole(list?.[resource] ?? "0"));
+}
+
+const diskBytesOf = (disk: PodDiskUsage | undefined) =>
+  disk
+    ? sum(disk.containers.values()) +
+      sum([...disk.volumes.values()].map(({ usedBytes, ephemeral }) => (ephemeral ? usedBytes : 0)))
+    : 0;
+
+/** The status of a pod that goes because the node is short of something, in upstream's words. */
+export function toEvictionMessage(resource: EvictionResource, { pod, usage }: EvictionCandidate): string {
+  const lines = [`The node was low on resource: ${resource}. `];
+  const used = resource === "memory" ? usage.memoryBytes : resource === "ephemeral-storage" && usage.disk?.containers;
+  for (const { name, resources } of used ? pod.spec.containers : []) {
+    const bytes = (used || undefined)?.get(name);
+    const request = resources.requests?.[resource] ?? "0";
+    if (bytes === undefined || bytes <= quantityToWhole(request)) continue;
+    lines.push(`Container ${name} was using ${toSize(bytes)}, which exceeds its request of ${request}. `);
+  }
+  return lines.join("");
+}
+
+/**
+ * Whether a pod uses more of the disk than it may: sizeLimit of an emptyDir, then the limits of ephemeral-storage of
+ * all containers together, then of each [M47]. Source: upstream's localStorageEviction.
+ * @returns the message of its status
+ */
+export function findExceededLimit({ spec }: Pod, disk: PodDiskUsage): string | undefined {
+  for (const { name, emptyDir } of spec.volumes ?? []) {
+    const { sizeLimit } = emptyDir ?? {};
+    const used = disk.volumes.get(name)?.usedBytes;
+    if (sizeLimit === undefined || used === undefined || quantityToWhole(sizeLimit) <= 0) continue;
+    if (used > quantityToWhole(sizeLimit))
+      return `Usage of EmptyDir volume "${name}" exceeds the limit "${sizeLimit}". `;
+  }
+  const limits = spec.containers.map(({ resources }) =>
+    quantityToWhole(resources.limits?.["ephemeral-storage"] ?? "0"),
+  );
+  const total = sum(limits);
+  if (total > 0 && diskBytesOf(disk) > total) {
+    return `Pod ephemeral local storage usage exceeds the total limit of containers ${toSize(total)}. `;
+  }
+  for (const [index, { name, resources }] of spec.containers.entries()) {
+    const limit = limits[index] ?? 0;
+    const text = resources.limits?.["ephemeral-storage"];
+    if (limit > 0 && (disk.containers.get(name) ?? 0) > limit) {
+      return `Container ${name} exceeded its local ephemeral storage limit "${text}". `;
+    }
+  }
+  return undefined;
+}
+
+/** Whether its use of the disk has to be watched. */
+export const hasDiskLimit = ({ spec }: Pod): boolean =>
+  (spec.volumes ?? []).some(({ emptyDir }) => emptyDir?.sizeLimit !== undefined && emptyDir.medium !== "Memory") ||
+  spec.containers.some(({ resources }) => resources.limits?.["ephemeral-storage"] !== undefined);
+
+/**
+ * Why a node under pressure takes no such pod. Source: upstream's eviction manager, Admit.
+ * @returns the message of its status; undefined when it may come
+ */
+export function findPressureRefusal(
+  pod: Pod,
+  isBestEffort: boolean,
+  pressures: ReadonlySet<PressureType>,
+): string | undefined {
+  if (pressures.size === 0 || isCriticalPod(pod)) return undefined;
+  if (pressures.size === 1 && pressures.has("MemoryPressure") && !isBestEffort) return undefined;
+  return `The node had condition: [${[...pressures].join(" ")}]. `;
+}
+
+const sum = (numbers: Iterable<number>) => [...numbers].reduce((total, one) => total + one, 0);
+const toSize = (bytes: number) => formatQuantity({ unscaled: BigInt(Math.ceil(bytes)), scale: 0, format: "BinarySI" });

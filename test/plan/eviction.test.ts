@@ -1,0 +1,178 @@
+import { describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import {
+  computeNodePressure,
+  type EvictionSettings,
+  findExceededLimit,
+  findPressureRefusal,
+  NO_HISTORY,
+  type PodUsage,
+  rankForEviction,
+  toEvictionMessage,
+} from "../../src/plan/eviction.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+
+const MI = 2 ** 20;
+const settings: EvictionSettings = {
+  hard: [
+    { signal: "nodefs.available", percentage: 10 },
+    { signal: "memory.available", quantity: 100 * MI },
+  ],
+  soft: [{ signal: "memory.available", quantity: 200 * MI }],
+  softGraceMs: { "memory.available": 30_000 },
+  minimumReclaim: [{ signal: "memory.available", quantity: 50 * MI }],
+  transitionMs: 300_000,
+};
+const signals = (memoryMi: number, diskPercent = 50) => ({
+  "memory.available": { capacity: 1000 * MI, available: memoryMi * MI },
+  "nodefs.available": { capacity: 1000, available: diskPercent * 10 },
+});
+
+/** Looks ten seconds apart: free memory in Mi, or `[memory, free disk per cent]`. @returns the last, in words */
+function after(...looks: (number | [number, number])[]) {
+  let seen = computeNodePressure(NO_HISTORY, signals(1000), settings, 0);
+  for (const [index, look] of looks.entries()) {
+    const [memory, disk] = typeof look === "number" ? [look, 50] : look;
+    seen = computeNodePressure(seen.history, signals(memory, disk), settings, (index + 1) * 10_000);
+  }
+  return [...seen.due.map(({ kind, signal }) => `${kind} ${signal}`), ...[...seen.pressures].sort()];
+}
+
+describe("thresholds", () => {
+  test.each([
+    { when: "enough of all", looks: [500], want: [] },
+    { when: "exactly the threshold is enough", looks: [200], want: [] },
+    { when: "below the hard one", looks: [99], want: ["hard memory.available", "MemoryPressure"] },
+    { when: "below the soft one, not yet", looks: [199], want: ["MemoryPressure"] },
+    { when: "below the soft one for 30 s", looks: [199, 199, 199, 199], want: ["soft memory.available", "MemoryPressure"] },
+    { when: "a break starts the grace anew", looks: [199, 199, 300, 199, 199], want: ["MemoryPressure"] },
+    { when: "met until the minimum reclaim is free too", looks: [99, 149], want: ["hard memory.available", "MemoryPressure"] },
+    { when: "free with the minimum reclaim; pressure is shown on", looks: [99, 251], want: ["MemoryPressure"] },
+    { when: "memory is more urgent than disk", looks: [[99, 9]], want: ["hard memory.available", "hard nodefs.available", "DiskPressure", "MemoryPressure"] },
+    { when: "pressure passes after the transition period", looks: [99, ...Array(29).fill(500)], want: ["MemoryPressure"] },
+    { when: "and is over then", looks: [99, ...Array(30).fill(500)], want: [] },
+  ] as { when: string; looks: (number | [number, number])[]; want: string[] }[])("$when", ({ looks, want }) => {
+    expect(after(...looks)).toEqual(want);
+  });
+
+  test("a signal that cannot be read is no pressure", () => {
+    expect(computeNodePressure(NO_HISTORY, {}, settings, 0)).toMatchObject({ due: [], pressures: new Set() });
+  });
+}); // biome-ignore format: tables
+
+function candidate(
+  name: string,
+  usedMi: number,
+  given: { requestMi?: number; priority?: number; className?: string } = {},
+) {
+  const { requestMi, priority, className } = given;
+  const resources = requestMi === undefined ? {} : { requests: { memory: `${requestMi}Mi` } };
+  const pod = aPod(
+    {
+      containers: [aContainer({ resources } as never)],
+      ...(priority !== undefined && { priority }),
+      ...(className && { priorityClassName: className }),
+    } as Partial<Pod["spec"]>,
+    { name, uid: name },
+  );
+  const usage: PodUsage = { memoryBytes: new Map([["app", usedMi * MI]]), processes: usedMi };
+  return { pod, usage };
+}
+
+describe("who goes first", () => {
+  test.each([
+    {
+      when: "who uses most, when nobody asked for anything",
+      pods: [candidate("a", 10), candidate("b", 30), candidate("c", 20)],
+      want: "b c a",
+    },
+    {
+      when: "above the request before below it",
+      pods: [candidate("a", 90, { requestMi: 100 }), candidate("b", 1)],
+      want: "b a",
+    },
+    {
+      when: "by priority among those above",
+      pods: [candidate("a", 90, { priority: 10 }), candidate("b", 1)],
+      want: "b a",
+    },
+    {
+      when: "above the request before priority",
+      pods: [candidate("a", 90, { priority: 10 }), candidate("b", 5, { requestMi: 9 })],
+      want: "a b",
+    },
+    {
+      when: "critical ones never",
+      pods: [candidate("a", 90, { className: "system-node-critical" }), candidate("b", 1)],
+      want: "b",
+    },
+  ])("$when", ({ pods, want }) => {
+    expect(
+      rankForEviction(pods, "memory")
+        .map(({ pod }) => pod.metadata.name)
+        .join(" "),
+    ).toBe(want);
+  });
+
+  test("processes: by priority, then by their number", () => {
+    const pods = [candidate("a", 1), candidate("b", 90, { priority: 5 }), candidate("c", 3)];
+    expect(rankForEviction(pods, "pids").map(({ pod }) => pod.metadata.name)).toEqual(["c", "a", "b"]);
+  });
+
+  test("upstream's message", () => {
+    expect(toEvictionMessage("memory", candidate("a", 90, { requestMi: 64 }))).toBe(
+      "The node was low on resource: memory. Container app was using 90Mi, which exceeds its request of 64Mi. ",
+    );
+    expect(toEvictionMessage("pids", candidate("a", 90))).toBe("The node was low on resource: pids. ");
+  });
+});
+
+describe("limits of the disk [M47]", () => {
+  const pod = aPod({
+    containers: [
+      aContainer({ resources: { limits: { "ephemeral-storage": "10Mi" } } } as never),
+      aContainer({ name: "b" }),
+    ],
+    volumes: [{ name: "cache", emptyDir: { sizeLimit: "4Mi" } }],
+  } as Partial<Pod["spec"]>);
+  const disk = (volumeMi: number, appMi: number, otherMi = 0) => ({
+    volumes: new Map([["cache", { usedBytes: volumeMi * MI, inodes: 1, ephemeral: true }]]),
+    containers: new Map([
+      ["app", appMi * MI],
+      ["b", otherMi * MI],
+    ]),
+  });
+  test.each([
+    { when: "just what is allowed", use: disk(4, 6), want: undefined },
+    { when: "the volume", use: disk(5, 0), want: 'Usage of EmptyDir volume "cache" exceeds the limit "4Mi". ' },
+    {
+      when: "all together",
+      use: disk(4, 5, 2),
+      want: "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ",
+    },
+  ])("$when", ({ use, want }) => {
+    expect(findExceededLimit(pod, use)).toBe(want);
+  });
+});
+
+test.each([
+  { when: "no pressure", bestEffort: true, pressures: [], want: undefined },
+  {
+    when: "memory, best effort",
+    bestEffort: true,
+    pressures: ["MemoryPressure"],
+    want: "The node had condition: [MemoryPressure]. ",
+  },
+  { when: "memory, burstable", bestEffort: false, pressures: ["MemoryPressure"], want: undefined },
+  {
+    when: "disk, burstable",
+    bestEffort: false,
+    pressures: ["DiskPressure"],
+    want: "The node had condition: [DiskPressure]. ",
+  },
+] as const)("a new pod under pressure: $when", ({ bestEffort, pressures, want }) => {
+  expect(findPressureRefusal(aPod(), bestEffort, new Set(pressures))).toBe(want);
+  expect(
+    findPressureRefusal(aPod({ priorityClassName: "system-node-critical" }), true, new Set(pressures)),
+  ).toBeUndefined();
+});
