@@ -13,6 +13,7 @@ import { manifestsCases } from "./cases/manifests.ts";
 import { memoryCases } from "./cases/memory.ts";
 import { probesCases } from "./cases/probes.ts";
 import { processStartCases } from "./cases/process-start.ts";
+import { serverCases } from "./cases/server.ts";
 import { startPodsCases } from "./cases/start-pods.ts";
 import { toTable } from "./report.ts";
 
@@ -23,6 +24,7 @@ const CASES: readonly BenchCase[] = [
   ...memoryCases,
   ...lifecycleCases,
   ...probesCases,
+  ...serverCases,
 ];
 
 const RESULTS = join(import.meta.dir, "results");
