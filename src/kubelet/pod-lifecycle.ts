@@ -24,6 +24,7 @@ import type { DockerPods } from "../runtime/docker-pods.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
 import type { Owner } from "../runtime/labels.ts";
 import type { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { FailedMounts } from "./failed-mounts.ts";
 
 /** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
 export interface PodVolumes {
@@ -38,6 +39,8 @@ export interface PodVolumes {
   /** Never throws for a volume: `failures` says which kept what they had. */
   refresh(pod: Pod, objects: ObjectIndex): Promise<{ changed: string[]; failures: { message: string }[] }>;
   readEnvFile(pod: Pod, volumeName: string, path: string): string | undefined;
+  /** Volumes an edit took out of the pod. @throws when one is still in use */
+  removeUnused(pod: Pod, signal: AbortSignal): Promise<void>;
   tearDown(uid: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -127,8 +130,11 @@ export class PodLifecycle implements PodServices {
   /** Between pullImage and startContainer of the same request. */
   readonly #pulled = new WeakMap<StartContainerRequest, ImageInfo>();
 
+  readonly #failedMounts: FailedMounts;
+
   constructor(deps: PodLifecycleDeps) {
     this.#deps = deps;
+    this.#failedMounts = new FailedMounts(deps);
   }
 
   async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
@@ -271,8 +277,15 @@ export class PodLifecycle implements PodServices {
     for (const volume of changed) {
       logger.info(`Volume "${volume}" of pod "${pod.metadata.namespace}/${pod.metadata.name}" was brought up to date`);
     }
-    const [first] = failures;
+    const [first, ...others] = failures;
+    for (const { message } of others) {
+      this.#deps.recorder.record(identityOf(pod), { type: "Warning", reason: "FailedMount", message });
+    }
     if (first) throw new PodStepError("FailedMount", first.message);
+  }
+
+  async removeUnusedVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
+    await this.#inVolumeTurn(pod, () => this.#deps.volumes.removeUnused(pod, signal));
   }
 
   async readTerminationMessage(
@@ -294,6 +307,7 @@ export class PodLifecycle implements PodServices {
 
   async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
     this.#volumesReady.delete(uid);
+    this.#failedMounts.settled(uid);
     await this.#volumeTurns.get(uid);
     this.#volumeTurns.delete(uid);
     await this.#deps.volumes.tearDown(uid, signal);
@@ -308,6 +322,7 @@ export class PodLifecycle implements PodServices {
       this.#inVolumeTurn(pod, () => this.#deps.volumes.setUp(pod, { objects }, signal)),
     );
     this.#volumesReady.set(uid, pod);
+    this.#failedMounts.settled(uid);
   }
 
   /** Work on the volumes of one pod never overlaps. */
@@ -326,7 +341,13 @@ export class PodLifecycle implements PodServices {
     try {
       await work();
     } catch (error) {
-      const failures = (error as { failures?: readonly { message: string }[] }).failures ?? [];
+      const failures = (error as { failures?: readonly { volume: string; message: string }[] }).failures ?? [];
+      if (failures.length > 0) {
+        this.#failedMounts.failed(
+          pod,
+          failures.map(({ volume }) => volume),
+        );
+      }
       for (const { message } of failures.slice(1)) {
         this.#deps.recorder.record(identityOf(pod), { type: "Warning", reason: "FailedMount", message });
       }

@@ -4,8 +4,8 @@ import type { PodRef } from "../model/container-runtime.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
-import type { PodSnapshot } from "../model/pod-snapshot.ts";
-import { isTerminated } from "../plan/container-history.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import { isRunning, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import type { PodCache } from "./pod-cache.ts";
@@ -14,6 +14,7 @@ import type { WorkerMemory } from "./worker-memory.ts";
 
 const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
+const SWEEP_RETRY_MS = 10_000;
 /** A failed pull is shown for so long; then the image manager is asked again, and says ImagePullBackOff [oracle B 33]. */
 const PULL_ERROR_SHOWN_MS = 2_000;
 
@@ -53,6 +54,9 @@ export class PodSteps {
   readonly #hooks: PodStepHooks;
   #objectsRevision: string | undefined;
   #isRefreshing = false;
+  /** Revision whose dropped volumes are gone. */
+  #sweptRevision: string | undefined;
+  #isSweeping = false;
   /** Creates and starts of one pod happen in the order of its spec. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -104,6 +108,8 @@ export class PodSteps {
         memory.failures.delete("sandbox");
         delete memory.sandboxRetryAtMs;
         this.#objectsRevision = wanted.objectsRevision;
+        // A pod that is new has nothing of an earlier revision.
+        if (attempt === 0) this.#sweptRevision = wanted.objectsRevision;
       },
       (error) => {
         const failures = (memory.failures.get("sandbox") ?? 0) + 1;
@@ -281,6 +287,30 @@ export class PodSteps {
       },
       () => {
         this.#isRefreshing = false;
+      },
+    );
+  }
+
+  /** Volumes that an edit took out of the pod, once no container of an earlier revision runs any more. */
+  removeUnusedVolumes(wanted: WantedPod, { containers, sandboxes }: PodSnapshot): void {
+    const memory = this.#memory;
+    if (this.#isSweeping || this.#sweptRevision === wanted.objectsRevision) return;
+    if (!memory.isIdle || sandboxes[0]?.state !== "ready") return;
+    const isOld = ({ name, hash }: ContainerSnapshot) => wanted.hashes.containers.get(name) !== hash;
+    if (containers.filter(isRunning).some(isOld)) return;
+    this.#isSweeping = true;
+    this.#background(
+      async (signal) => {
+        await this.#deps.services.removeUnusedVolumes(this.#request(wanted), signal);
+        this.#sweptRevision = wanted.objectsRevision;
+      },
+      async (error) => {
+        const who = `${this.#ref.namespace}/${this.#ref.name}`;
+        this.#deps.logger.warn(`Cannot remove volumes that pod "${who}" had before: ${(error as Error).message}`);
+        await this.#deps.clock.sleep(SWEEP_RETRY_MS, this.#hooks.signal).catch(() => {});
+      },
+      () => {
+        this.#isSweeping = false;
       },
     );
   }

@@ -195,6 +195,7 @@ export class PodWorker {
     for (const action of plan.actions) this.#steps.perform(action, wanted);
     if (!this.#end) this.#deps.probes.update(wanted.pod, snapshot, this.#memory.postStartPending);
     if (!this.#end) this.#steps.refreshVolumes(wanted, snapshot);
+    if (!this.#end) this.#steps.removeUnusedVolumes(wanted, snapshot);
     this.#publish(wanted, snapshot, plan);
     this.#recheckAt(plan.recheckAtMs);
   }

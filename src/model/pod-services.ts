@@ -68,6 +68,11 @@ export interface PodServices {
   removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void>;
   /** Brings files made from ConfigMaps, Secrets and the pod's own metadata up to date. @throws PodStepError */
   refreshVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
+  /**
+   * Removes the volumes an edit took out of the pod; no container of an earlier revision may run any more.
+   * @throws when one is still in use
+   */
+  removeUnusedVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
   /** The last words of a dead container, "" when it had none. */
   readTerminationMessage(container: ContainerSnapshot, pod: Pod | undefined, signal: AbortSignal): Promise<string>;
   /** After the last container is gone: volumes, directories, cgroup, log links. */

@@ -311,6 +311,28 @@ describe("a pod", () => {
     expect(engine.calls.filter((call) => call.startsWith("kill"))).toHaveLength(1);
   });
 
+  test("volumes that an edit took out go when nothing of the old revision runs any more", async () => {
+    engine.stopTakesMs = 5_000;
+    const two = (image: string) =>
+      named("web", { containers: [aContainer({ name: "a", image }), aContainer({ name: "b" })] });
+    const wantRevision = (pod: Pod, objectsRevision: string) =>
+      kubelet
+        .worker("uid-web")!
+        .want({ ...toWanted({ pod, source: "file", origin: "", revision: "" }), objectsRevision });
+    await started(two("old"));
+    expect(engine.sweeps).toEqual([]);
+    engine.failures.set("sweep", { error: new Error("in use"), times: 1 });
+    wantRevision(two("new"), "2");
+    await clock.advance(4_000);
+    expect(engine.sweeps).toEqual([]);
+    await clock.advance(2_000);
+    expect(engine.sweeps).toEqual(["web-node1"]);
+    await clock.advance(8_000);
+    expect(engine.sweeps).toHaveLength(1);
+    await clock.advance(20_000);
+    expect(engine.sweeps).toHaveLength(2);
+  });
+
   test("its files are written again when the objects it uses change", async () => {
     await started(named("web"));
     expect(engine.calls).not.toContain("refresh web-node1");

@@ -257,6 +257,14 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     this.calls.push(`refresh ${pod.metadata.name}`);
   }
 
+  /** Pods whose dropped volumes were removed, in order. */
+  readonly sweeps: string[] = [];
+
+  async removeUnusedVolumes({ pod }: PodRequest): Promise<void> {
+    this.sweeps.push(pod.metadata.name!);
+    await this.#work("sweep");
+  }
+
   async readTerminationMessage(): Promise<string> {
     return "";
   }
