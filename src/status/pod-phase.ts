@@ -1,11 +1,13 @@
 import type { Container, ContainerStatus, PodPhase, PodSpec } from "../api/pod.ts";
-import { isSidecar } from "../plan/restart-policy.ts";
+import { decideRestart, isSidecar } from "../plan/restart-policy.ts";
 
 interface Tally {
   waiting: number;
   running: number;
   stopped: number;
   succeeded: number;
+  /** Of the stopped ones: those that will run again by themselves. */
+  restarting: number;
   unknown: number;
 }
 
@@ -19,48 +21,51 @@ export function computePhase(
   statuses: readonly ContainerStatus[],
 ): PodPhase {
   const inits = spec.initContainers ?? [];
-  const progress = inits.map((container) => initProgress(container, find(initStatuses, container.name)));
-  if (progress.includes("failed") && spec.restartPolicy === "Never") return "Failed";
+  const progress = inits.map((container) => initProgress(spec, container, find(initStatuses, container.name)));
+  if (progress.includes("failed")) return "Failed";
 
-  const tally = tallyStates(spec.containers, statuses);
+  const tally = tallyStates(spec, statuses);
   // Once a main container ran, initialization is history, even if the engine forgot the init containers.
   if (progress.some((step) => step !== "done") && tally.running + tally.stopped === 0) return "Pending";
   if (tally.waiting > 0) return "Pending";
   if (tally.running > 0 && tally.unknown === 0) return "Running";
   if (tally.running === 0 && tally.stopped > 0 && tally.unknown === 0) {
-    if ((spec.restartPolicy ?? "Always") === "Always" && !spec.containers.every(ownPolicyEnds)) return "Running";
-    if (tally.stopped === tally.succeeded) return "Succeeded";
-    return spec.restartPolicy === "Never" || spec.containers.every(ownPolicyEnds) ? "Failed" : "Running";
+    if (tally.restarting > 0) return "Running";
+    return tally.stopped === tally.succeeded ? "Succeeded" : "Failed";
   }
   return "Pending";
 }
 
-/** A container whose own policy lets it end, whatever the pod's says [M08]. */
-const ownPolicyEnds = ({ restartPolicy }: Container) => restartPolicy === "Never" || restartPolicy === "OnFailure";
-
 const find = (statuses: readonly ContainerStatus[], name: string) => statuses.find((status) => status.name === name);
 
-function initProgress(container: Container, status: ContainerStatus | undefined): "done" | "pending" | "failed" {
+/** `failed` = and it will not be tried again, by the pod's policy, its own, or its rules [M08]. */
+function initProgress(
+  spec: PodSpec,
+  container: Container,
+  status: ContainerStatus | undefined,
+): "done" | "pending" | "failed" {
   if (isSidecar(container)) return status?.started ? "done" : "pending";
   if (!status) return "pending";
-  const { terminated } = status.state;
-  if (terminated) return terminated.exitCode === 0 ? "done" : "failed";
-  if (status.state.waiting && status.lastState.terminated && status.lastState.terminated.exitCode !== 0)
-    return "failed";
-  return "pending";
+  if (status.state.terminated?.exitCode === 0) return "done";
+  const end = status.state.terminated ?? (status.state.waiting && status.lastState.terminated);
+  if (!end || end.exitCode === 0) return "pending";
+  return decideRestart(spec, container, end.exitCode, { isInit: true }) === "leave" ? "failed" : "pending";
 }
 
-function tallyStates(containers: readonly Container[], statuses: readonly ContainerStatus[]): Tally {
-  const tally: Tally = { waiting: 0, running: 0, stopped: 0, succeeded: 0, unknown: 0 };
-  for (const { name } of containers) {
-    const status = find(statuses, name);
+function tallyStates(spec: PodSpec, statuses: readonly ContainerStatus[]): Tally {
+  const tally: Tally = { waiting: 0, running: 0, stopped: 0, succeeded: 0, restarting: 0, unknown: 0 };
+  for (const container of spec.containers) {
+    const status = find(statuses, container.name);
+    const end = status && (status.state.terminated ?? status.lastState.terminated);
     if (!status) tally.unknown++;
     else if (status.state.running) tally.running++;
-    else if (status.state.terminated) {
+    else if (end) {
       tally.stopped++;
-      if (status.state.terminated.exitCode === 0) tally.succeeded++;
-    } else if (status.lastState.terminated) tally.stopped++;
-    else tally.waiting++;
+      if (status.state.terminated?.exitCode === 0) tally.succeeded++;
+      const decision = decideRestart(spec, container, end.exitCode, { isInit: false });
+      // One that waits is about to run again, whatever it ended with.
+      if (status.state.waiting || decision !== "leave") tally.restarting++;
+    } else tally.waiting++;
   }
   return tally;
 }
