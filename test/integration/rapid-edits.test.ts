@@ -189,6 +189,12 @@ async function wrongs(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promis
       found.push(`${metadata.name} has label ${metadata.labels?.label}`);
     if (spec.containers[0]?.args?.[0] !== String(wish?.revision)) found.push(`${metadata.name} is an old revision`);
   }
+  for (const { metadata } of pods) {
+    const wish = wanted.get(metadata.name!.replace(`-${node.name}`, ""));
+    const data = join(node.rootDir, "pods", metadata.uid!, "volumes", "kubernetes.io~empty-dir", "data");
+    if (existsSync(data) !== wish?.volume)
+      found.push(`${metadata.name} ${wish?.volume ? "lacks" : "still has"} its volume`);
+  }
   const uids = new Set(pods.map(({ metadata }) => metadata.uid!));
   const podsDir = join(node.rootDir, "pods");
   const dirs = existsSync(podsDir) ? readdirSync(podsDir) : [];
