@@ -87,7 +87,8 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
       // A regular init container that succeeded has done its part.
       ready = input.isInit && !input.isSidecar && newest.exitCode === 0;
     } else {
-      state = { waiting: { reason: "RunContainerError", message: newest.error } };
+      const message = `failed to start container "${newest.id}": Error response from daemon: ${newest.error}`;
+      state = { waiting: { reason: "RunContainerError", message } };
       lastState = terminated(newest);
     }
   } else {

@@ -595,6 +595,35 @@ describe("trouble", () => {
     expect(engine.find("web-node1", "b")).toMatchObject({ container: { restartCount: 0 } });
   });
 
+  test("a postStart hook holds up its own container only", async () => {
+    const lifecycle = { postStart: { exec: { command: ["sleep", "12"] } } };
+    const hook = Promise.withResolvers<void>();
+    engine.runPostStart = () => hook.promise;
+    await started(named("web", { containers: [aContainer({ name: "a", lifecycle }), aContainer({ name: "b" })] }));
+    expect(statusOf("web")).toMatchObject({
+      phase: "Running",
+      containerStatuses: [
+        { name: "a", state: { running: {} }, ready: false, started: false },
+        { name: "b", state: { running: {} }, ready: true, started: true },
+      ],
+    });
+    hook.resolve();
+    await clock.advance(10);
+    expect(statusOf("web")?.containerStatuses?.[0]).toMatchObject({ ready: true, started: true });
+  });
+
+  test("who waits for a sandbox or a volume is told for what", async () => {
+    const message = 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: /x is not a directory';
+    engine.failures.set("sandbox", { error: new PodStepError("FailedMount", message), times: 1 });
+    await started(named("web"));
+    expect(statusOf("web")).toMatchObject({
+      phase: "Pending",
+      containerStatuses: [{ state: { waiting: { reason: "ContainerCreating", message } } }],
+    });
+    await clock.advance(1_000);
+    expect(statusOf("web")?.phase).toBe("Running");
+  });
+
   test("a failed liveness probe restarts the container", async () => {
     await started(named("web"));
     const containerId = engine.idOf("web-node1", "app");
