@@ -32,14 +32,23 @@ function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
 }
 
-/** Time stamps of `start` events by the engine's own clock, for containers of this node. */
-async function nextStart(node: TestNode, act: () => Promise<unknown> | unknown): Promise<number> {
+/** How long after `act` began the engine told of the next start of a container, and how long after an end it told of. */
+interface Reaction {
+  sinceActMs: number;
+  /** Since the engine's `die` event: before that nobody can know. */
+  sinceDieMs: number;
+}
+
+async function nextStart(node: TestNode, act: () => Promise<unknown> | unknown): Promise<Reaction> {
   const stop = new AbortController();
   const opened = Promise.withResolvers<void>();
-  const filters = { type: ["container"], event: ["start"], label: [`kubelet-ts.io/node=${node.name}`] };
+  const filters = { type: ["container"], event: ["start", "die"], label: [`kubelet-ts.io/node=${node.name}`] };
+  let diedAt = Number.NaN;
   const seen = (async () => {
     for await (const event of node.docker.events({ filters, signal: stop.signal, onOpen: opened.resolve })) {
-      if (event.attributes["io.kubernetes.container.name"] === "app") return performance.now();
+      if (event.attributes["io.kubernetes.container.name"] !== "app") continue;
+      if (event.action === "start") return performance.now();
+      diedAt = performance.now();
     }
     throw new Error("the event stream ended");
   })();
@@ -47,7 +56,8 @@ async function nextStart(node: TestNode, act: () => Promise<unknown> | unknown):
   const startedAt = performance.now();
   await act();
   try {
-    return (await seen) - startedAt;
+    const at = await seen;
+    return { sinceActMs: at - startedAt, sinceDieMs: at - diedAt };
   } finally {
     stop.abort();
   }
@@ -94,7 +104,7 @@ async function measureReaction(): Promise<Measurement[]> {
     const bodies = await readPodBodies(node.docker, await node.listAll(), floorNode);
     const { podMs, containerMs } = await bareTimes(node, bodies, floorNode, 15);
 
-    const kills: number[] = [];
+    const kills: Reaction[] = [];
     for (let round = 0; round < KILLS; round++) {
       // Each in a pod of its own, so that no back-off gets in between.
       node.writeManifest("victim.json", manifest(`victim-${round}`));
@@ -109,18 +119,23 @@ async function measureReaction(): Promise<Measurement[]> {
 
     const starts: number[] = [];
     for (let round = 0; round < EDITS; round++) {
-      starts.push(await nextStart(node, () => node.writeManifest(`new-${round}.json`, manifest(`new-${round}`))));
+      const write = () => node.writeManifest(`new-${round}.json`, manifest(`new-${round}`));
+      starts.push((await nextStart(node, write)).sinceActMs);
     }
+    const sinceDie = kills.map(({ sinceDieMs }) => sinceDieMs);
+    const sinceKill = kills.map(({ sinceActMs }) => sinceActMs);
     return [
       {
-        what: "docker kill to its replacement running, p50",
+        what: "container ended to its replacement running, p50",
         unit: "ms",
-        value: median(kills),
+        value: median(sinceDie),
         floor: containerMs,
         floorText: "bare create and start of one container",
         goal: { ratioAtMost: 1.3 },
       },
-      { what: "docker kill to its replacement running, p99", unit: "ms", value: percentile(kills, 0.99) },
+      { what: "  p99", unit: "ms", value: percentile(sinceDie, 0.99) },
+      { what: "  from `docker kill` on, with the engine's own clean-up, p50", unit: "ms", value: median(sinceKill) },
+      { what: "  p99", unit: "ms", value: percentile(sinceKill, 0.99) },
       {
         what: "manifest written to container running",
         unit: "ms",
