@@ -65,6 +65,8 @@ export interface AssembleInput {
   logger: Logger;
   recorder: PodEventRecorder;
   onPullProgress?: (progress: ImageProgress) => void;
+  /** Why the node takes no such pod just now; asked for pods that do not run yet. */
+  refusalUnderPressure?: (pod: Pod) => Rejection | undefined;
 }
 
 /** Everything that makes a kubelet, put together but not yet running. */
@@ -299,7 +301,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     admit: (pods, running) => {
       const refusals = new Map<string, Rejection>();
       for (const { pod } of pods) {
-        const refusal = findPodRefusal({ pod, engine: engine(), settings: options });
+        const isNew = !running.has(pod.metadata.uid ?? "");
+        const refusal =
+          findPodRefusal({ pod, engine: engine(), settings: options }) ??
+          (isNew ? input.refusalUnderPressure?.(pod) : undefined);
         if (refusal) refusals.set(pod.metadata.uid ?? "", refusal);
       }
       // What cannot run here takes no resources from what can.

@@ -1,7 +1,9 @@
+import type { Pod } from "../api/pod.ts";
 import { readNodeName } from "../host/node-info.ts";
 import { claimRoot } from "../host/single-instance.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import type { EvictionManager } from "../kubelet/eviction-manager.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
@@ -12,6 +14,7 @@ import { describeFinding } from "../sources/source-set.ts";
 import { NodeStats } from "../stats/node-stats.ts";
 import { ProcessMetrics } from "../stats/process-metrics.ts";
 import { type AssembledKubelet, assembleKubelet } from "./assemble-kubelet.ts";
+import { buildEvictionManager } from "./build-eviction-manager.ts";
 import { toKubeletConfiguration } from "./effective-config.ts";
 import { type CommandSummary, renderHelp } from "./help.ts";
 import { toKubeletView } from "./kubelet-view.ts";
@@ -95,10 +98,15 @@ async function runForEver(
   const clock = new SystemClock();
   const nodeName = readNodeName(options.hostnameOverride);
   const recorder = new PodEventRecorder({ clock, logger, nodeName });
-  const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
+  let eviction: EvictionManager | undefined;
+  const refusalUnderPressure = (pod: Pod) => eviction?.refusalOf(pod);
+  const input = { options, manifests, environment, clock, logger, recorder, refusalUnderPressure };
+  const parts = await assembleKubelet(input);
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
   const view = viewOf(parts, options);
-  const servers = startAllServers(view, parts, options, clock, logger);
+  const stats = statsOf(view, parts, options, clock);
+  const servers = startAllServers(view, stats, parts, options, clock, logger);
+  eviction = buildEvictionManager({ parts, options, stats, podFacts: () => view.podFacts(), clock, logger, recorder });
   const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
@@ -108,6 +116,7 @@ async function runForEver(
     parts.feed.start();
     parts.kubelet.start();
     void parts.imageGc.run(stop);
+    void eviction.run(stop);
     await aborted(stop);
   }
   endOomWatch();
@@ -127,14 +136,8 @@ const viewOf = (parts: AssembledKubelet, options: KubeletOptions): KubeletView =
     usagePaths: ({ wanted }) => (wanted ? parts.volumes.usagePaths(wanted.pod) : []),
   });
 
-function startAllServers(
-  view: KubeletView,
-  parts: AssembledKubelet,
-  options: KubeletOptions,
-  clock: SystemClock,
-  logger: Logger,
-): RunningServers {
-  const stats = new NodeStats({
+const statsOf = (view: KubeletView, parts: AssembledKubelet, options: KubeletOptions, clock: SystemClock): NodeStats =>
+  new NodeStats({
     clock,
     nodeName: parts.nodeName,
     podFacts: () => view.podFacts(),
@@ -143,6 +146,15 @@ function startAllServers(
     engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
     volumeStatsAggPeriodMs: options.volumeStatsAggPeriodMs,
   });
+
+function startAllServers(
+  view: KubeletView,
+  stats: NodeStats,
+  parts: AssembledKubelet,
+  options: KubeletOptions,
+  clock: SystemClock,
+  logger: Logger,
+): RunningServers {
   return startServers(options, view, {
     clock,
     logger,

@@ -10,7 +10,6 @@ import {
   thresholds,
 } from "../value-kinds.ts";
 
-const NOT_EVICTED = "this version evicts no pods";
 const NOT_DELAYED = "this version does not hold up a shutdown of the machine";
 /** S033 S034 S040 S055 S056, M16 M19. */
 export const PRESSURE_ROWS: readonly FlagRow[] = [
@@ -85,7 +84,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-soft",
     field: "evictionSoft",
     option: "evictionSoft",
-    notYet: NOT_EVICTED,
     kind: thresholds("<"),
     subject: "Disk and memory pressure",
     description: "Thresholds below which pods are evicted after a grace period.",
@@ -94,7 +92,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-soft-grace-period",
     field: "evictionSoftGracePeriod",
     option: "evictionSoftGracePeriodMs",
-    notYet: NOT_EVICTED,
     kind: signalDurations,
     subject: "Disk and memory pressure",
     description: "Those grace periods; each soft threshold needs one.",
@@ -103,7 +100,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-minimum-reclaim",
     field: "evictionMinimumReclaim",
     option: "evictionMinimumReclaim",
-    notYet: NOT_EVICTED,
     kind: thresholds("="),
     subject: "Disk and memory pressure",
     description: "How much more than the threshold is freed.",
@@ -112,7 +108,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-pressure-transition-period",
     field: "evictionPressureTransitionPeriod",
     option: "evictionPressureTransitionMs",
-    notYet: NOT_EVICTED,
     kind: duration(),
     subject: "Disk and memory pressure",
     description: "How long pressure is still reported after it ended.",
@@ -121,7 +116,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     flag: "eviction-max-pod-grace-period",
     field: "evictionMaxPodGracePeriod",
     option: "evictionMaxPodGracePeriodSeconds",
-    notYet: NOT_EVICTED,
     kind: integer(-1, MAX_INT32, "-1 = the pod's own"),
     subject: "Disk and memory pressure",
     description: "Longest grace period of a pod evicted by a soft threshold, in seconds; -1 takes the pod's own.",
