@@ -145,7 +145,11 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     level: "partly",
     note: "a Docker volume named after the claim; there are no PersistentVolumes",
   },
-  { path: "spec.volumes[].image", level: "partly", note: "needs Docker API 1.48" },
+  {
+    path: "spec.volumes[].image",
+    level: "partly",
+    note: "a mount of the image from Docker API 1.48 on; older engines: unpacked into a directory, once for each pod",
+  },
   refusedVolume("gitRepo", "gone from Kubernetes too: clone in an init container into an emptyDir"),
   ...["awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "csi", "fc"].map((name) =>
     refusedVolume(name),

@@ -17,7 +17,10 @@ export function validateSecurityContext(
 ): void {
   if (!context) return;
   if (context.privileged && !options.allowPrivileged) {
-    errors.forbidden(path.child("privileged"), "privileged containers are not allowed on this node");
+    errors.forbidden(
+      path.child("privileged"),
+      "privileged containers are not allowed on this node: --allow-privileged=true permits them",
+    );
   }
   validateIds(context, path, errors);
   if (context.procMount !== undefined && !["Default", "Unmasked"].includes(context.procMount)) {
