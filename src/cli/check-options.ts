@@ -77,10 +77,6 @@ export function checkOptions(
   if (options.manifestUrlHeaders.length > 0 && options.manifestUrls.length === 0 && !positionals.some(isHttp)) {
     warnings.push(`--manifest-url-header has no effect without --manifest-url`);
   }
-  const sources = options.podManifestPaths.length + options.manifestUrls.length + positionals.length;
-  if (purpose === "run" && sources === 0) {
-    warnings.push("there is nothing to run: name manifests, --pod-manifest-path or --manifest-url");
-  }
   checkPorts();
   return { warnings, errors };
 

@@ -201,7 +201,6 @@ describe("what does not go together", () => {
   }); // prettier-ignore
 
   test.each([
-    { argv: [], warning: "there is nothing to run: name manifests, --pod-manifest-path or --manifest-url" },
     { argv: ["-o", "json"], warning: "--output has no effect without --runonce" },
     { argv: ["--timeout=1m"], warning: "--timeout has no effect without --runonce" },
     {
