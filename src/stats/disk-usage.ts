@@ -1,5 +1,6 @@
 import { statfs } from "node:fs/promises";
 import type { Clock } from "../model/clock.ts";
+import { type MeasureDirectories, measureByDu } from "./measure-by-du.ts";
 
 /** Size of a file system. Bytes and counts. */
 export interface FsCapacity {
@@ -22,12 +23,6 @@ export interface DirectoryUsage {
   fs: FsCapacity | undefined;
   at: Date;
 }
-
-/** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */
-export type MeasureDirectories = (
-  directories: readonly string[],
-  what: "bytes" | "inodes",
-) => Promise<Map<string, number>>;
 
 /** A scan is not repeated before this many times as long as it took: at most 5 % of the time goes into scans. */
 const REST_FACTOR = 20;
@@ -110,50 +105,4 @@ export function toCapacity(fs: {
     inodes: fs.files,
     inodesFree: fs.ffree,
   };
-}
-
-/** Longest time one `du` may run, and the most directories it is given (an argument list has a limit). */
-const DU_TIMEOUT_MS = 120_000;
-const DU_BATCH = 200;
-
-/**
- * By `du`, at the lowest priority, on one file system. Directories that are gone are missing from the answer; so is
- * everything when there is no `du`, or when it cannot count inodes.
- */
-export async function measureByDu(
-  directories: readonly string[],
-  what: "bytes" | "inodes",
-): Promise<Map<string, number>> {
-  const found = new Map<string, number>();
-  for (let start = 0; start < directories.length; start += DU_BATCH) {
-    const batch = directories.slice(start, start + DU_BATCH);
-    const unit = what === "bytes" ? "-k" : "--inodes";
-    let text: string;
-    try {
-      const du = Bun.spawn(["nice", "-n", "19", "du", "-s", "-x", unit, "--", ...batch], {
-        stdout: "pipe",
-        stderr: "ignore",
-        stdin: "ignore",
-        timeout: DU_TIMEOUT_MS,
-        killSignal: "SIGKILL",
-      });
-      text = await du.stdout.text();
-      await du.exited;
-    } catch {
-      return found;
-    }
-    for (const [directory, amount] of parseDu(text)) found.set(directory, what === "bytes" ? amount * 1024 : amount);
-  }
-  return found;
-}
-
-/** Lines `<number>\t<path>`. */
-export function parseDu(text: string): Map<string, number> {
-  const found = new Map<string, number>();
-  for (const line of text.split("\n")) {
-    const tab = line.indexOf("\t");
-    const amount = Number(line.slice(0, tab));
-    if (tab > 0 && Number.isFinite(amount)) found.set(line.slice(tab + 1), amount);
-  }
-  return found;
 }

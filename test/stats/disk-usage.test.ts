@@ -1,11 +1,7 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { DiskUsage, type MeasureDirectories, measureByDu } from "../../src/stats/disk-usage.ts";
+import { DiskUsage } from "../../src/stats/disk-usage.ts";
+import type { MeasureDirectories } from "../../src/stats/measure-by-du.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { tempDirs } from "../support/temp-dir.ts";
-
-const makeDirectory = tempDirs();
 
 function setUp(scanMs = 0) {
   const clock = new FakeClock();
@@ -72,15 +68,4 @@ test("no directory, no scan", () => {
   const { disk, scans } = setUp();
   disk.ask([]);
   expect(scans).toEqual([]);
-});
-
-test("du tells bytes and inodes, and is silent of what is gone", async () => {
-  const directory = makeDirectory();
-  const [full, odd] = [join(directory, "full"), join(directory, "-s odd name")];
-  for (const path of [full, odd]) mkdirSync(path);
-  writeFileSync(join(full, "file"), "x".repeat(100_000));
-  const bytes = await measureByDu([full, odd, join(directory, "gone")], "bytes");
-  expect(bytes.get(full)).toBeGreaterThanOrEqual(100_000);
-  expect([...bytes.keys()].sort()).toEqual([odd, full].sort());
-  expect((await measureByDu([full], "inodes")).get(full)).toBe(2);
 });

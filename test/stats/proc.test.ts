@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseDu } from "../../src/stats/disk-usage.ts";
+import { parseDu } from "../../src/stats/measure-by-du.ts";
 import {
   parseBootTimeSeconds,
   parseDefaultInterface,
