@@ -16,6 +16,7 @@ import { ProcessMetrics } from "../stats/process-metrics.ts";
 import { type AssembledKubelet, assembleKubelet } from "./assemble-kubelet.ts";
 import { buildEvictionManager } from "./build-eviction-manager.ts";
 import { toKubeletConfiguration } from "./effective-config.ts";
+import { eventFamilies } from "./event-metrics.ts";
 import { type CommandSummary, renderHelp } from "./help.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
@@ -97,7 +98,8 @@ async function runForEver(
   await applyProcessSettings(options, logger);
   const clock = new SystemClock();
   const nodeName = readNodeName(options.hostnameOverride);
-  const recorder = new PodEventRecorder({ clock, logger, nodeName });
+  const rate = { perSecond: options.eventRecordQps, burst: options.eventBurst };
+  const recorder = new PodEventRecorder({ clock, logger, nodeName, rate });
   let eviction: EvictionManager | undefined;
   const refusalUnderPressure = (pod: Pod) => eviction?.refusalOf(pod);
   const input = { options, manifests, environment, clock, logger, recorder, refusalUnderPressure };
@@ -105,7 +107,8 @@ async function runForEver(
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
   const view = viewOf(parts, options);
   const stats = statsOf(view, parts, options, clock);
-  const servers = startAllServers(view, stats, parts, options, clock, logger);
+  const servers = startAllServers(view, stats, parts, recorder, options, clock, logger);
+  onServers(servers);
   eviction = buildEvictionManager({ parts, options, stats, podFacts: () => view.podFacts(), clock, logger, recorder });
   const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
   await connectPatiently(parts, clock, logger, stop);
@@ -159,8 +162,11 @@ function startAllServers(
     clock,
     logger,
     stats,
+  recorder: PodEventRecorder,
     kubeletMetrics: parts.metrics.kubelet,
-    registry: { collect: () => [...parts.metrics.collect(), ...sourceFamilies(parts.feed.status())] },
+    registry: {
+      collect: () => [...parts.metrics.collect(), ...sourceFamilies(parts.feed.status()), ...eventFamilies(recorder)],
+    },
     processMetrics: new ProcessMetrics(),
     probeRegistry: parts.metrics.probeRegistry,
   });
@@ -183,7 +189,9 @@ async function runOnce(
   });
   // The report tells what became of each pod; its events are for those who want to see more.
   const quiet: Logger = { ...logger, info: logger.debug, warn: logger.debug };
-  const recorder = new PodEventRecorder({ clock, logger: quiet, nodeName: readNodeName(options.hostnameOverride) });
+  const nodeName = readNodeName(options.hostnameOverride);
+  const rate = { perSecond: options.eventRecordQps, burst: options.eventBurst };
+  const recorder = new PodEventRecorder({ clock, logger: quiet, nodeName, rate });
   const onPullProgress = report.pull.bind(report);
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder, onPullProgress });
   const read = await parts.feed.readOnce(stop);

@@ -1,38 +1,17 @@
+import type { CoreEvent } from "../api/event.ts";
 import type { Clock } from "../model/clock.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
+import { type Rate, TokenBucket } from "../model/token-bucket.ts";
 import { formatTime } from "../status/container-status.ts";
-
-/** An event in wire shape. Source: core/v1 `Event`. */
-export interface CoreEvent {
-  apiVersion: "v1";
-  kind: "Event";
-  metadata: { name: string; namespace: string; uid: string; resourceVersion: string; creationTimestamp: string };
-  involvedObject: {
-    kind: "Pod";
-    namespace: string;
-    name: string;
-    uid: string;
-    apiVersion: "v1";
-    fieldPath?: string;
-  };
-  reason: string;
-  message: string;
-  source: { component: "kubelet"; host: string };
-  firstTimestamp: string;
-  lastTimestamp: string;
-  count: number;
-  type: "Normal" | "Warning";
-  eventTime: null;
-  reportingComponent: "kubelet";
-  reportingInstance: string;
-}
 
 export interface PodEventRecorderDeps {
   clock: Clock;
   logger: Logger;
   nodeName: string;
+  /** How often events are recorded, over all pods (`--event-qps`, `--event-burst`). */
+  rate: Rate;
 }
 
 /** Different events kept for one pod. */
@@ -45,6 +24,8 @@ const KEEP_GONE_MS = 60 * 60_000;
 /** An event that goes on happening is told again this often. */
 const REPEAT_LOG_MS = 60_000;
 const MAX_MESSAGE_CHARS = 1024;
+/** What is dropped in so much time is one line in the log. */
+const DROP_NOTICE_MS = 1000;
 
 interface KeptEvent {
   event: PodEvent;
@@ -72,10 +53,20 @@ export class PodEventRecorder implements EventRecorder {
   readonly #deps: PodEventRecorderDeps;
   /** The pod whose last event is oldest comes first. */
   readonly #rings = new Map<PodUID, PodRing>();
+  readonly #tokens: TokenBucket;
   #version = 0;
+  #dropped = 0;
+  #droppedWhenLogged = 0;
+  #cancelDropNotice: (() => void) | undefined;
 
   constructor(deps: PodEventRecorderDeps) {
     this.#deps = deps;
+    this.#tokens = new TokenBucket(deps.rate, deps.clock);
+  }
+
+  /** Events that came too fast and were not kept, in all. */
+  get dropped(): number {
+    return this.#dropped;
   }
 
   /** Grows with every event. */
@@ -84,6 +75,7 @@ export class PodEventRecorder implements EventRecorder {
   }
 
   record(pod: { uid: string; name: string; namespace: string }, event: PodEvent): void {
+    if (!this.#tokens.tryTake()) return this.#drop();
     const ring = this.#ringOf(pod);
     const bounded = event.message.length > MAX_MESSAGE_CHARS;
     const shown = bounded ? { ...event, message: `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` } : event;
@@ -97,6 +89,19 @@ export class PodEventRecorder implements EventRecorder {
     dropSurplus(ring.events, shown);
     this.#log(ring, kept);
     this.#dropOldRings();
+  }
+
+  #drop(): void {
+    this.#dropped++;
+    this.#cancelDropNotice ??= this.#deps.clock.schedule(DROP_NOTICE_MS, () => {
+      this.#cancelDropNotice = undefined;
+      const { perSecond, burst } = this.#deps.rate;
+      const count = this.#dropped - this.#droppedWhenLogged;
+      this.#droppedWhenLogged = this.#dropped;
+      this.#deps.logger.warn(
+        `${count} event${count === 1 ? " was" : "s were"} dropped: more than --event-qps=${perSecond} with --event-burst=${burst} allow`,
+      );
+    });
   }
 
   /** The pod is no more: its events stay for an hour. One that comes back under the same uid takes them over. */

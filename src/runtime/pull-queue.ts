@@ -1,12 +1,10 @@
 import type { Clock } from "../model/clock.ts";
+import { type Rate, TokenBucket } from "../model/token-bucket.ts";
 
-export interface PullLimits {
+/** `perSecond` and `burst` count beginnings. */
+export interface PullLimits extends Rate {
   /** At a time; 0 = no limit. 1 is `serializeImagePulls`. */
   maxParallel: number;
-  /** Begun per second on average; 0 = no limit. */
-  perSecond: number;
-  /** That many may begin at once after a quiet time. */
-  burst: number;
 }
 
 /** Lets pulls begin in the order they came, not too many at a time and not too often. Nothing is refused, only later. */
@@ -14,16 +12,13 @@ export class PullQueue {
   readonly #limits: PullLimits;
   readonly #clock: Clock;
   readonly #waiting: (() => void)[] = [];
+  readonly #tokens: TokenBucket;
   #running = 0;
-  /** Token bucket: what is left, and as of when. */
-  #tokens: number;
-  #countedAtMs: number;
 
   constructor(limits: PullLimits, clock: Clock) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#tokens = Math.max(1, limits.burst);
-    this.#countedAtMs = clock.monotonicMs();
+    this.#tokens = new TokenBucket(limits, clock);
   }
 
   /** Runs `work` when it is its turn. @throws the signal's reason while waiting, and what `work` throws */
@@ -59,13 +54,7 @@ export class PullQueue {
   }
 
   async #takeToken(signal: AbortSignal): Promise<void> {
-    const { perSecond, burst } = this.#limits;
-    if (perSecond <= 0) return;
-    const now = this.#clock.monotonicMs();
-    this.#tokens = Math.min(Math.max(1, burst), this.#tokens + ((now - this.#countedAtMs) / 1000) * perSecond);
-    this.#countedAtMs = now;
-    // Going below zero reserves a token of the future, which keeps the order of those who wait.
-    this.#tokens -= 1;
-    if (this.#tokens < 0) await this.#clock.sleep((-this.#tokens / perSecond) * 1000, signal);
+    const waitMs = this.#tokens.reserve();
+    if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
   }
 }

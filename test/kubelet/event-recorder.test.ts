@@ -19,10 +19,10 @@ const STARTED: PodEvent = {
   fieldPath: "spec.containers{app}",
 };
 
-function recorder() {
+function recorder(rate = { perSecond: 0, burst: 0 }) {
   const clock = new FakeClock(EPOCH);
   const logger = new RecordingLogger();
-  return { clock, logger, events: new PodEventRecorder({ clock, logger, nodeName: "node1" }) };
+  return { clock, logger, events: new PodEventRecorder({ clock, logger, nodeName: "node1", rate }) };
 }
 
 const messages = (events: PodEventRecorder, uid?: string) => events.list(uid).map(({ message }) => message);
@@ -94,7 +94,7 @@ test("the log names pod, container and count", async () => {
   const seen: unknown[] = [];
   const logger = new RecordingLogger();
   logger.warn = (...line: unknown[]) => void seen.push(line);
-  const events = new PodEventRecorder({ clock, logger, nodeName: "node1" });
+  const events = new PodEventRecorder({ clock, logger, nodeName: "node1", rate: { perSecond: 0, burst: 0 } });
   events.record(WEB, UNHEALTHY);
   await clock.advance(60_000);
   events.record(WEB, UNHEALTHY);
@@ -160,4 +160,19 @@ test("the revision grows with each event", () => {
   const before = events.revision;
   events.record(WEB, STARTED);
   expect(events.revision).toBe(before + 1);
+});
+
+test("what comes faster than the rate is dropped, counted, and told once", async () => {
+  const { clock, logger, events } = recorder({ perSecond: 2, burst: 3 });
+  for (let index = 0; index < 10; index++) events.record(WEB, { ...STARTED, message: `number ${index}` });
+  expect(messages(events)).toEqual(["number 0", "number 1", "number 2"]);
+  expect(events.dropped).toBe(7);
+  await clock.advance(1000);
+  const notices = () => logger.lines.filter((line) => line.includes("dropped"));
+  expect(notices()).toEqual(["warn 7 events were dropped: more than --event-qps=2 with --event-burst=3 allow"]);
+  for (let index = 10; index < 15; index++) events.record(WEB, { ...STARTED, message: `number ${index}` });
+  expect(messages(events)).toEqual(["number 0", "number 1", "number 2", "number 10", "number 11"]);
+  expect(events.dropped).toBe(10);
+  await clock.advance(1000);
+  expect(notices()[1]).toStartWith("warn 3 events were dropped");
 });

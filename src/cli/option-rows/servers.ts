@@ -16,7 +16,6 @@ import {
 const WEBHOOK = "token webhooks need an API server";
 
 const NOT_SERVED = "this version serves no authenticated port";
-const NOT_LIMITED = "the number of events is bounded for each pod, not by time";
 /** S020 S021 S022 S025 S029 S030 S031 S057. */
 export const SERVER_ROWS: readonly FlagRow[] = [
   option({
@@ -202,16 +201,14 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     field: "eventRecordQPS",
     zeroCounts: true,
     option: "eventRecordQps",
-    notYet: NOT_LIMITED,
     kind: integer(0, MAX_INT32, "0 = no limit"),
     subject: "Logging",
-    description: "Events recorded per second; 0 sets no limit.",
+    description: "Events of pods recorded per second, those beyond it are dropped; 0 sets no limit.",
   }),
   option({
     flag: "event-burst",
     field: "eventBurst",
     option: "eventBurst",
-    notYet: NOT_LIMITED,
     kind: integer(0, MAX_INT32),
     subject: "Logging",
     description: "Events recorded at once within --event-qps.",
