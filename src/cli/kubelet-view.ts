@@ -1,3 +1,4 @@
+import type { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import type { PodWorker } from "../kubelet/pod-worker.ts";
 import type { ContainerSnapshot, SandboxSnapshot } from "../model/pod-snapshot.ts";
@@ -9,6 +10,7 @@ import type { VolumeUsagePath } from "../volumes/volume-manager.ts";
 export interface KubeletViewDeps {
   nodeName: string;
   kubelet: Kubelet;
+  recorder: PodEventRecorder;
   /** Effective configuration, secrets masked. */
   config: Readonly<Record<string, unknown>>;
   sources: () => readonly SourceStatus[];
@@ -16,11 +18,19 @@ export interface KubeletViewDeps {
 }
 
 /** The kubelet as its servers see it: only reading, only from memory. */
-export function toKubeletView({ nodeName, kubelet, config, sources, usagePaths }: KubeletViewDeps): KubeletView {
+export function toKubeletView({
+  nodeName,
+  kubelet,
+  recorder,
+  config,
+  sources,
+  usagePaths,
+}: KubeletViewDeps): KubeletView {
   return {
     nodeName: () => nodeName,
     podsRevision: () => kubelet.podsRevision,
     pods: () => kubelet.pods(),
+    events: () => ({ revision: recorder.revision, items: recorder.list() }),
     podFacts: () => [...kubelet.workers()].flatMap((worker) => toPodFacts(worker, usagePaths(worker)) ?? []),
     healthChecks: () => [
       ok("ping"),

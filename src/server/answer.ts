@@ -69,6 +69,15 @@ export function acceptsJson(accept: string | null): boolean {
   });
 }
 
+/** Whether an `If-None-Match` header names this ETag. */
+export function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
+  if (!ifNoneMatch) return false;
+  return ifNoneMatch.split(",").some((part) => {
+    const candidate = part.trim().replace(/^W\//, "");
+    return candidate === etag || candidate === "*";
+  });
+}
+
 /** Reads a `Request`; null when its path is not valid percent-encoded UTF-8. */
 export function toRouteRequest(request: Request): RouteRequest | null {
   const { url } = request;

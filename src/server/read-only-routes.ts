@@ -11,6 +11,7 @@ import {
   debugDisabled,
   indentedJsonAnswer,
   jsonAnswer,
+  matchesEtag,
   methodNotAllowed,
   movedPermanently,
   notAcceptable,
@@ -18,6 +19,7 @@ import {
   type RouteRequest,
   resourceNotFound,
 } from "./answer.ts";
+import { eventListAnswer } from "./event-list.ts";
 import { healthzAnswer } from "./healthz.ts";
 import { type PodListRenderer, runningPodListText } from "./pod-list.ts";
 import { isStatsResource, statsAnswer } from "./stats-routes.ts";
@@ -44,6 +46,8 @@ export const READ_ONLY_PATHS = [
   "/healthz/{check}",
   "/pods",
   "/runningpods/",
+  "/api/v1/events",
+  "/api/v1/namespaces/{namespace}/events",
   "/configz",
   "/node",
   "/spec/",
@@ -82,7 +86,7 @@ export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): 
     const answer = root === "metrics" ? routeMetrics(request, context) : routeHealthz(request, context);
     return answer;
   }
-  if (!RESOURCE_ROOTS.has(root)) return notFound();
+  if (!RESOURCE_ROOTS.has(root) && !isEvents(path)) return notFound();
   if (SLASH_FORM.has(path)) return movedPermanently(`${path}/${queryText(request)}`);
   if (!isKnownResource(path)) return resourceNotFound();
   if (!isReading(request)) return methodNotAllowed();
@@ -93,8 +97,11 @@ export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): 
 export const isReading = ({ method }: RouteRequest) => method === "GET" || method === "HEAD";
 
 function isKnownResource(path: string): boolean {
-  return KNOWN_RESOURCES.has(path.endsWith("/") ? path.slice(0, -1) : path) || isStatsResource(path);
+  return KNOWN_RESOURCES.has(path.endsWith("/") ? path.slice(0, -1) : path) || isStatsResource(path) || isEvents(path);
 }
+
+const NAMESPACED_EVENTS = /^\/api\/v1\/namespaces\/([^/]+)\/events$/;
+const isEvents = (path: string) => path === "/api/v1/events" || NAMESPACED_EVENTS.test(path);
 
 const KNOWN_RESOURCES = new Set(["/pods", "/node", "/spec", "/stats/summary", "/configz", "/runningpods"]);
 
@@ -106,6 +113,8 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
       if (matchesEtag(request.header("If-None-Match"), etag)) return { status: 304, headers: { ETag: etag }, body: "" };
       return jsonAnswer(body, { ETag: etag });
     }
+    case "api/v1":
+      return eventListAnswer(request, view, NAMESPACED_EVENTS.exec(path)?.[1]);
     case "runningpods":
       return jsonAnswer(runningPodListText(view.podFacts()));
     case "configz":
@@ -177,14 +186,6 @@ export function acceptsGzip(acceptEncoding: string | null): boolean {
   return (acceptEncoding ?? "").split(",").some((part) => {
     const [coding = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());
     return coding === "gzip" && !parameters.some((text) => /^q=0(\.0*)?$/.test(text));
-  });
-}
-
-function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
-  if (!ifNoneMatch) return false;
-  return ifNoneMatch.split(",").some((part) => {
-    const candidate = part.trim().replace(/^W\//, "");
-    return candidate === etag || candidate === "*";
   });
 }
 

@@ -133,6 +133,7 @@ function counted(route: Route, { clock, kubeletMetrics }: ServerDependencies): R
 }
 
 const METRIC_PATHS = new Set([
+  "api",
   "configz",
   "healthz",
   "metrics",

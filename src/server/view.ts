@@ -1,3 +1,4 @@
+import type { CoreEvent } from "../api/event.ts";
 import type { Pod } from "../api/pod.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 
@@ -23,6 +24,8 @@ export interface KubeletView {
    * order. An unchanged pod should be the same object as before: it is then not rendered again.
    */
   pods(): readonly Pod[];
+  /** What happened to pods, oldest last occurrence first; no secret in any. `revision` grows with every event. */
+  events(): { revision: number; items: readonly CoreEvent[] };
   /** Pods with a live sandbox and what is needed to measure them. */
   podFacts(): readonly PodFacts[];
   /** Cheap; in the order they are listed by `?verbose`. */

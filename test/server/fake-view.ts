@@ -1,3 +1,4 @@
+import type { CoreEvent } from "../../src/api/event.ts";
 import type { Pod } from "../../src/api/pod.ts";
 import type { HealthCheck, KubeletView } from "../../src/server/view.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
@@ -23,6 +24,8 @@ export class FakeView implements KubeletView {
     this.podsCalls++;
     return this.#pods;
   };
+  happened: CoreEvent[] = [];
+  events = () => ({ revision: this.happened.length, items: this.happened });
   podFacts = () => this.facts;
   healthChecks = () => this.checks;
   config = () => this.shownConfig;

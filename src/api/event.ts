@@ -1,0 +1,33 @@
+/** What happened to an object. Times are RFC 3339 in whole seconds. Source: core/v1 `Event`. */
+export interface CoreEvent {
+  apiVersion: "v1";
+  kind: "Event";
+  metadata: { name: string; namespace: string; uid: string; resourceVersion: string; creationTimestamp: string };
+  involvedObject: {
+    kind: "Pod";
+    namespace: string;
+    name: string;
+    uid: string;
+    apiVersion: "v1";
+    /** e.g. `spec.containers{app}`; absent when the whole pod is meant. */
+    fieldPath?: string;
+  };
+  reason: string;
+  message: string;
+  source: { component: "kubelet"; host: string };
+  firstTimestamp: string;
+  lastTimestamp: string;
+  count: number;
+  type: "Normal" | "Warning";
+  eventTime: null;
+  reportingComponent: "kubelet";
+  reportingInstance: string;
+}
+
+/** Source: core/v1 `EventList`. */
+export interface CoreEventList {
+  kind: "EventList";
+  apiVersion: "v1";
+  metadata: { resourceVersion: string };
+  items: CoreEvent[];
+}
