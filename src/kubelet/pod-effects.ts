@@ -1,0 +1,60 @@
+/** What the life of a pod needs of the rest of the program: the shapes it is handed. */
+import type { Container, Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
+import type { ObjectIndex } from "../model/desired-pod.ts";
+import type { Mount } from "../model/mount.ts";
+import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { ImageInfo } from "../runtime/image-info.ts";
+import type { PodIdentity } from "./pod-identity.ts";
+
+/** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
+export interface PodVolumes {
+  /** @throws an Error with `failures` when a volume cannot be made ready */
+  setUp(pod: Pod, facts: { objects: ObjectIndex }, signal: AbortSignal): Promise<void>;
+  mountsFor(
+    pod: Pod,
+    container: Container,
+    env: readonly { name: string; value: string }[],
+    signal: AbortSignal,
+  ): Promise<Mount[]>;
+  /** Never throws for a volume: `failures` says which kept what they had. */
+  refresh(pod: Pod, objects: ObjectIndex): Promise<{ changed: string[]; failures: { message: string }[] }>;
+  readEnvFile(pod: Pod, volumeName: string, path: string): string | undefined;
+  /** Volumes an edit took out of the pod. @throws when one is still in use */
+  removeUnused(pod: Pod, signal: AbortSignal): Promise<void>;
+  tearDown(uid: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Images on the engine, as src/runtime/image-manager.ts has them. */
+export interface PodImages {
+  ensureImage(
+    pod: Pod,
+    container: Container,
+    options: { pullSecrets: readonly Secret[] },
+    signal: AbortSignal,
+  ): Promise<ImageInfo>;
+  forget(image: string): void;
+}
+
+/** Hooks of a container; rejects with a message for an event. */
+export interface PodHooks {
+  run(
+    handler: NonNullable<NonNullable<Container["lifecycle"]>["preStop"]>,
+    target: { container: { id: string; name: string; ports: Container["ports"] }; pod: PodIdentity; podIp: string },
+    signal: AbortSignal,
+  ): Promise<void>;
+}
+
+/** Cgroups above the containers of a pod. */
+export interface PodCgroups {
+  /** @throws PodStepError when a bound of the pod as a whole cannot be put into force */
+  ensure(pod: Pod): Promise<void>;
+  remove(uid: string): void;
+}
+
+/** Symlinks where log shippers look. */
+export interface ContainerLogLinks {
+  create(pod: Pod, container: string, restartCount: number, id: ContainerId): void;
+  removeContainer(container: ContainerSnapshot, pod: PodIdentity): void;
+  removePod(pod: PodIdentity): void;
+}

@@ -1,0 +1,102 @@
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Container, Pod } from "../api/pod.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import type { NodeInfo } from "../model/node.ts";
+import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
+import type { HostsFileNames } from "../plan/hosts-file.ts";
+import { computePodHostname } from "../plan/pod-hostname.ts";
+
+export interface PodFilesDeps {
+  logger: Logger;
+  options: KubeletOptions;
+  node: () => NodeInfo;
+  /** Writes the pod's /etc/hosts and says where it is. */
+  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => string;
+}
+
+/** Files of a pod that are no volumes: resolv.conf, hosts, the files for last words. */
+export class PodFiles {
+  readonly #deps: PodFilesDeps;
+
+  constructor(deps: PodFilesDeps) {
+    this.#deps = deps;
+  }
+
+  /** What the pod's resolv.conf is to say, from its spec and the host's own file. */
+  computeDns(pod: Pod): ReturnType<typeof computeDnsConfig> {
+    const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
+    const hostResolvConf = resolvConf ? (readIfThere(resolvConf) ?? "") : undefined;
+    return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
+  }
+
+  /** The engine's file of the sandbox is what its containers get to see. Source: dockershim's rewriteResolvFile. */
+  writeResolvConf(pod: Pod, path: string, dns: DnsConfig): void {
+    if (!path) return;
+    try {
+      writeFileSync(path, formatResolvConf(dns));
+    } catch (error) {
+      const who = `${pod.metadata.namespace}/${pod.metadata.name}`;
+      const why = (error as Error).message;
+      this.#deps.logger.warn(`Pod "${who}" keeps the engine's DNS settings: cannot write ${path}: ${why}`);
+    }
+  }
+
+  /** @returns its path; undefined when the engine's own file is to stay */
+  writeHostsFile(pod: Pod, podIps: readonly string[]): string | undefined {
+    const names = computePodHostname(pod, this.#deps.options.clusterDomain);
+    if ("problem" in names || (!pod.spec.hostNetwork && podIps.length === 0)) return undefined;
+    return this.#deps.writeHostsFile(pod, podIps, names);
+  }
+
+  /** An empty file for the last words of one run of a container. @returns its path; undefined when none is wanted */
+  makeTerminationLog(pod: Pod, container: Container, restartCount: number): string | undefined {
+    if (!container.terminationMessagePath) return undefined;
+    const path = this.#terminationLogPath(pod.metadata.uid ?? "", container.name, restartCount);
+    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+    const umask = process.umask(0);
+    try {
+      // Any user of the container may write its last words.
+      writeFileSync(path, "", { mode: 0o666 });
+    } finally {
+      process.umask(umask);
+    }
+    return path;
+  }
+
+  /** The last 4 KiB of that file; undefined when it is not there. */
+  readTerminationLog(uid: string, container: string, restartCount: number): string | undefined {
+    return readEndIfThere(this.#terminationLogPath(uid, container, restartCount));
+  }
+
+  #terminationLogPath(uid: string, container: string, restartCount: number): string {
+    return join(this.#deps.options.rootDir, "pods", uid, "containers", container, String(restartCount));
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}
+
+/** The last 4 KiB, which is all that counts: what a container writes there has no bounds. */
+function readEndIfThere(path: string): string | undefined {
+  const limitBytes = 4096;
+  let file: number;
+  try {
+    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+  try {
+    const { size } = fstatSync(file);
+    const bytes = Buffer.alloc(Math.min(size, limitBytes));
+    return bytes.toString("utf8", 0, readSync(file, bytes, 0, bytes.length, Math.max(0, size - limitBytes)));
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,144 @@
+import type { Container, Pod } from "../api/pod.ts";
+import type { Clock } from "../model/clock.ts";
+import type { NodeInfo } from "../model/node.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { PodHooks } from "./pod-effects.ts";
+import { identityOf, identityOfLabels, type PodIdentity } from "./pod-identity.ts";
+
+export interface PodHookRunnerDeps {
+  clock: Clock;
+  recorder: EventRecorder;
+  node: () => NodeInfo;
+  hooks: PodHooks;
+}
+
+type Handler = Parameters<PodHooks["run"]>[0];
+
+/** So long after its container ended a hook may still say how it came out. */
+const HOOK_DIES_MS = 2_000;
+
+/** Runs the hooks of containers and tells what became of them. */
+export class PodHookRunner {
+  readonly #deps: PodHookRunnerDeps;
+
+  constructor(deps: PodHookRunnerDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws when the hook failed; the event is recorded */
+  async runPostStart(
+    { pod, container, isInit, podIps }: { pod: Pod; container: Container; isInit: boolean; podIps: readonly string[] },
+    id: ContainerId,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const handler = container.lifecycle?.postStart;
+    if (!handler) return;
+    const target = { id, name: container.name, ports: container.ports };
+    try {
+      await this.#run(handler, target, identityOf(pod), this.#podIpOf(pod, podIps), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const fieldPath = `spec.${isInit ? "initContainers" : "containers"}{${container.name}}`;
+      this.#recordFailure(identityOf(pod), "FailedPostStartHook", error as Error, fieldPath);
+      throw error;
+    }
+  }
+
+  /**
+   * Runs the preStop hook, if there is one, for as long as the grace period at most, then `stop`. A hook that failed is
+   * told, and the container is stopped all the same.
+   * @param spec absent for a container nobody wants any more: its label has the hook it was made with
+   * @param stop is handed how much of the time was spent. Unit: milliseconds.
+   */
+  async runPreStopThen(
+    {
+      container,
+      spec,
+      pod,
+      podIps,
+      graceSeconds,
+    }: {
+      container: ContainerSnapshot;
+      spec: Container | undefined;
+      pod: Pod | undefined;
+      podIps: readonly string[];
+      graceSeconds: number;
+    },
+    signal: AbortSignal,
+    stop: (spentMs: number) => Promise<void>,
+  ): Promise<void> {
+    const { clock } = this.#deps;
+    const startedAtMs = clock.monotonicMs();
+    const handler = spec ? spec.lifecycle?.preStop : parseHandler(container);
+    const giveUp = new AbortController();
+    if (handler && graceSeconds > 0) {
+      const hook = this.#runPreStop(handler, container, spec, pod, podIps, AbortSignal.any([signal, giveUp.signal]));
+      // A hook that takes all the time it has goes on while the container is stopped: it dies with it, and says so.
+      await this.#firstOf(hook, graceSeconds * 1000, signal);
+    }
+    await stop(clock.monotonicMs() - startedAtMs);
+    if (handler) clock.schedule(HOOK_DIES_MS, () => giveUp.abort(new Error("the container is gone")));
+  }
+
+  /** Never rejects. */
+  async #runPreStop(
+    handler: Handler,
+    container: ContainerSnapshot,
+    spec: Container | undefined,
+    pod: Pod | undefined,
+    podIps: readonly string[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const identity = pod ? identityOf(pod) : identityOfLabels(container);
+    const target = { id: container.id, name: container.name, ports: spec?.ports };
+    try {
+      const podIp = pod ? this.#podIpOf(pod, podIps) : (podIps[0] ?? "");
+      await this.#run(handler, target, identity, podIp, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#recordFailure(identity, "FailedPreStopHook", error as Error, `spec.containers{${container.name}}`);
+    }
+  }
+
+  /** Waits for `work`, but no longer than that. @throws the signal's reason */
+  async #firstOf(work: Promise<void>, limitMs: number, signal: AbortSignal): Promise<void> {
+    const limit = Promise.withResolvers<void>();
+    const cancel = this.#deps.clock.schedule(limitMs, limit.resolve);
+    try {
+      await Promise.race([work, limit.promise]);
+      signal.throwIfAborted();
+    } finally {
+      cancel();
+    }
+  }
+
+  #run(
+    handler: Handler,
+    container: { id: string; name: string; ports: Container["ports"] },
+    pod: PodIdentity,
+    podIp: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    return this.#deps.hooks.run(handler, { container, pod, podIp }, signal);
+  }
+
+  #recordFailure(pod: PodIdentity, reason: string, { message }: Error, fieldPath: string): void {
+    this.#deps.recorder.record(pod, { type: "Warning", reason, message, fieldPath });
+  }
+
+  #podIpOf(pod: Pod, podIps: readonly string[]): string {
+    return pod.spec.hostNetwork ? this.#deps.node().ip : (podIps[0] ?? "");
+  }
+}
+
+/** The hook as the manifest had it when the container was made, for one whose manifest is gone. */
+function parseHandler({ labels }: ContainerSnapshot): Handler | undefined {
+  const text = labels["annotation.io.kubernetes.container.preStopHandler"];
+  if (!text) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

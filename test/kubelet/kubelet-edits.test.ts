@@ -1,0 +1,95 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import { aContainer } from "../support/builders.ts";
+import { KubeletWorld, named, toWanted } from "../support/kubelet-world.ts";
+
+let world: KubeletWorld;
+
+beforeEach(() => {
+  world = new KubeletWorld();
+});
+
+describe("an edit", () => {
+  test("an edit restarts only what it touches", async () => {
+    await world.started(named("web", { containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] }));
+    const b = world.engine.idOf("web-node1", "b");
+    world.want(named("web", { containers: [aContainer({ name: "a", image: "new" }), aContainer({ name: "b" })] }));
+    await world.clock.advance(100);
+    expect(world.engine.idOf("web-node1", "b")).toBe(b);
+    expect(world.engine.find("web-node1", "a")).toMatchObject({ container: { image: "new", state: "running" } });
+    expect(world.recorder.events).toContain("web-node1 Killing Container a definition changed, will be restarted");
+  });
+
+  test("an edit of its memory takes effect in the running container [M13]", async () => {
+    await world.started(named("web"));
+    world.engine.calls.length = 0;
+    world.want(named("web", { containers: [aContainer({ resources: { limits: { memory: "4096" } } })] }));
+    await world.clock.advance(100);
+    expect(world.engine.calls).toEqual(["resize app"]);
+    expect(world.engine.find("web-node1", "app")).toMatchObject({
+      container: { limits: { Memory: 4096 }, restartCount: 0 },
+    });
+  });
+
+  test("a resize that the engine refuses is told and tried again later", async () => {
+    await world.started(named("web"));
+    world.engine.failures.set("resize", { error: new Error("too small"), times: 1 });
+    world.want(named("web", { containers: [aContainer({ resources: { limits: { memory: "4096" } } })] }));
+    await world.clock.advance(5_000);
+    expect(world.engine.calls.filter((call) => call === "resize app")).toHaveLength(1);
+    expect(world.recorder.events).toContain(
+      "web-node1 ResizeFailed Cannot change the resources of container app: too small",
+    );
+    await world.clock.advance(6_000);
+    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { limits: { Memory: 4096 } } });
+  });
+
+  test("an edit of a label restarts nothing and shows", async () => {
+    await world.started(named("web"));
+    world.engine.calls.length = 0;
+    world.want(named("web", {}, { labels: { tier: "front" } }));
+    await world.clock.advance(100);
+    expect(world.engine.calls).toEqual([]);
+    expect(world.kubelet.pods()[0]?.metadata.labels).toEqual({ tier: "front" });
+  });
+
+  test("an edit during a long kill counts once that is over", async () => {
+    world.engine.stopTakesMs = 5_000;
+    await world.started(named("web"));
+    world.want(named("web", { containers: [aContainer({ image: "second" })] }));
+    await world.clock.advance(1_000);
+    world.want(named("web", { containers: [aContainer({ image: "third" })] }));
+    await world.clock.advance(10_000);
+    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { image: "third", state: "running" } });
+    expect(world.engine.calls.filter((call) => call.startsWith("kill"))).toHaveLength(1);
+  });
+
+  test("volumes that an edit took out go when nothing of the old revision runs any more", async () => {
+    world.engine.stopTakesMs = 5_000;
+    const two = (image: string) =>
+      named("web", { containers: [aContainer({ name: "a", image }), aContainer({ name: "b" })] });
+    const wantRevision = (pod: Pod, objectsRevision: string) =>
+      world.kubelet.worker("uid-web")!.want({ ...toWanted({ pod }), objectsRevision });
+    await world.started(two("old"));
+    expect(world.engine.sweeps).toEqual([]);
+    world.engine.failures.set("sweep", { error: new Error("in use"), times: 1 });
+    wantRevision(two("new"), "2");
+    await world.clock.advance(4_000);
+    expect(world.engine.sweeps).toEqual([]);
+    await world.clock.advance(2_000);
+    expect(world.engine.sweeps).toEqual(["web-node1"]);
+    await world.clock.advance(8_000);
+    expect(world.engine.sweeps).toHaveLength(1);
+    await world.clock.advance(20_000);
+    expect(world.engine.sweeps).toHaveLength(2);
+  });
+
+  test("its files are written again when the objects it uses change", async () => {
+    await world.started(named("web"));
+    expect(world.engine.calls).not.toContain("refresh web-node1");
+    const pod = named("web");
+    world.kubelet.worker("uid-web")!.want({ ...toWanted({ pod }), objectsRevision: "2" });
+    await world.clock.advance(10);
+    expect(world.engine.calls).toContain("refresh web-node1");
+  });
+});

@@ -1,0 +1,213 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { aContainer } from "../support/builders.ts";
+import { KubeletWorld, named } from "../support/kubelet-world.ts";
+
+let world: KubeletWorld;
+
+beforeEach(() => {
+  world = new KubeletWorld();
+});
+
+describe("a container", () => {
+  test("a container that dies starts again at once", async () => {
+    await world.started(named("web"));
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+    await world.clock.advance(1);
+    expect(world.engine.running()).toContain("web-node1/app");
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({
+      restartCount: 1,
+      lastState: { terminated: { exitCode: 1, reason: "Error" } },
+    });
+  });
+
+  test("the second crash waits ten seconds in CrashLoopBackOff", async () => {
+    await world.started(named("web"));
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+    await world.clock.advance(1);
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+    await world.clock.advance(9_000);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
+    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
+    expect(world.recorder.events).toContain("web-node1 BackOff Back-off restarting failed container");
+    await world.clock.advance(1_100);
+    expect(world.statusOf("web")?.containerStatuses?.[0]?.restartCount).toBe(2);
+  });
+
+  test("docker restart goes unnoticed, docker stop does not [oracle C 47]", async () => {
+    await world.started(named("web"), named("db"));
+    const [web, db] = [world.engine.idOf("web-node1", "app"), world.engine.idOf("db-node1", "app")];
+    world.engine.stopByHand(web);
+    world.engine.stopByHand(db);
+    await world.clock.advance(100);
+    world.engine.startByHand(web);
+    await world.clock.advance(1_000);
+    expect(world.engine.idOf("web-node1", "app")).toBe(web);
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 0, lastState: {} });
+    expect(world.statusOf("db")?.containerStatuses?.[0]).toMatchObject({
+      restartCount: 1,
+      lastState: { terminated: { exitCode: 0, reason: "Completed" } },
+    });
+  });
+
+  test.each(["Always", "Never"])(
+    "docker rm -f is no crash, policy %s: attempt 0 again [oracle C 67]",
+    async (policy) => {
+      await world.started(named("web", { restartPolicy: policy }));
+      const first = world.engine.idOf("web-node1", "app");
+      world.engine.beginRemoval(first);
+      await world.clock.advance(100);
+      world.engine.destroy(first);
+      await world.clock.advance(100);
+      expect(world.engine.idOf("web-node1", "app")).not.toBe(first);
+      expect(world.statusOf("web")).toMatchObject({
+        phase: "Running",
+        containerStatuses: [{ restartCount: 0, lastState: {} }],
+      });
+    },
+  );
+
+  test("a removal that the engine does not finish is a crash after all", async () => {
+    await world.started(named("web"));
+    const first = world.engine.idOf("web-node1", "app");
+    world.engine.beginRemoval(first);
+    await world.clock.advance(6_000);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 1 }] });
+  });
+
+  test("an old attempt that somebody starts by hand is stopped again", async () => {
+    await world.started(named("web"));
+    const first = world.engine.idOf("web-node1", "app");
+    world.engine.exit(first, 1);
+    await world.clock.advance(10);
+    world.engine.startByHand(first);
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { restartCount: 1, state: "running" } });
+  });
+
+  test.each([
+    { what: "crashes at once, always", exitCode: 1, runsMs: 20 },
+    { what: "ends well at once, always", exitCode: 0, runsMs: 20 },
+    { what: "crashes after 3 s, always", exitCode: 1, runsMs: 3_000 },
+  ])("back-off of what $what: 0, 10, 20, 40, 80, 160, 300, 300 s [oracle C 75]", async ({ exitCode, runsMs }) => {
+    await world.started(named("web"));
+    const delays: number[] = [];
+    const messages: (string | undefined)[] = [];
+    for (let crash = 0; crash < 8; crash++) {
+      await world.clock.advance(runsMs);
+      const id = world.engine.idOf("web-node1", "app");
+      world.engine.exit(id, exitCode);
+      const endedAtMs = world.clock.monotonicMs();
+      await world.clock.advance(1);
+      messages.push(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.message);
+      while (world.engine.idOf("web-node1", "app") === id) await world.clock.advance(100);
+      delays.push(Math.round((world.clock.monotonicMs() - endedAtMs) / 1000));
+    }
+    expect(delays).toEqual([0, 10, 20, 40, 80, 160, 300, 300]);
+    const tail = "restarting failed container=app pod=web-node1_default(uid-web)";
+    expect(messages).toEqual([
+      undefined,
+      ...["10s", "20s", "40s", "1m20s", "2m40s", "5m0s", "5m0s"].map((delay) => `back-off ${delay} ${tail}`),
+    ]);
+  });
+
+  test("back-off of an init container [oracle C 75]", async () => {
+    await world.started(named("web", { initContainers: [aContainer({ name: "i" })] }));
+    const delays: number[] = [];
+    for (let crash = 0; crash < 5; crash++) {
+      const id = world.engine.idOf("web-node1", "i");
+      world.engine.exit(id, 1);
+      const endedAtMs = world.clock.monotonicMs();
+      while (world.engine.idOf("web-node1", "i") === id) await world.clock.advance(100);
+      delays.push(Math.round((world.clock.monotonicMs() - endedAtMs) / 1000));
+    }
+    expect(delays).toEqual([0, 10, 20, 40, 80]);
+    expect(world.statusOf("web")).toMatchObject({
+      phase: "Pending",
+      containerStatuses: [{ state: { waiting: { reason: "PodInitializing" } } }],
+    });
+  });
+});
+
+describe("our own restart", () => {
+  test("adopts what runs: nothing is created, nothing restarted [S181]", async () => {
+    await world.started(named("web"), named("db"));
+    world.renew();
+    world.engine.calls.length = 0;
+    await world.started(...world.desired);
+    // Only files are brought up to date: what they are made from may have changed meanwhile.
+    expect(world.engine.calls).toEqual(["refresh web-node1", "refresh db-node1"]);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 0 }] });
+  });
+
+  test("at any step of a start: the next start converges without a twin", async () => {
+    for (let step = 0; step < 12; step++) {
+      world = new KubeletWorld();
+      world.kubelet.start();
+      world.want(named("web", { initContainers: [aContainer({ name: "init", restartPolicy: "Always" })] }));
+      for (let tick = 0; tick < step; tick++) await Promise.resolve();
+      world.renew();
+      await world.started(...world.desired);
+      await world.clock.advance(15_000);
+      expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app", "web-node1/init"]);
+    }
+  });
+
+  test("a crash loop goes on where it was", async () => {
+    await world.started(named("web"));
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+    await world.clock.advance(1);
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+    world.renew();
+    await world.started(...world.desired);
+    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
+  });
+
+  test("a finished pod stays finished, even when its container was removed [U15]", async () => {
+    const job = named("job", { restartPolicy: "Never" });
+    await world.started(job);
+    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
+    await world.clock.advance(100);
+    expect(world.statusOf("job")?.phase).toBe("Succeeded");
+    world.renew();
+    world.engine.destroy(world.engine.idOf("job-node1", "app"));
+    world.engine.destroy(world.engine.idOf("job-node1", "POD"));
+    world.engine.calls.length = 0;
+    await world.started(job);
+    expect(world.engine.calls).toEqual([]);
+    expect(world.statusOf("job")).toMatchObject({
+      phase: "Succeeded",
+      containerStatuses: [{ state: { terminated: { exitCode: 0 } } }],
+    });
+  });
+
+  test("what is removed while its last words are read, or just after, is not forgotten [oracle C 85]", async () => {
+    const job = named("job", { restartPolicy: "Never" });
+    await world.started(job);
+    const words = Promise.withResolvers<string>();
+    world.engine.readTerminationMessage = () => words.promise;
+    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
+    await world.clock.advance(100);
+    words.resolve("");
+    await world.clock.advance(100);
+    const ended = world.statusOf("job");
+    expect(world.completions.get("uid-job")?.status).toEqual(ended!);
+    world.engine.destroy(world.engine.idOf("job-node1", "app"));
+    await world.clock.advance(100);
+    expect(world.statusOf("job")).toEqual(ended!);
+    world.renew();
+    await world.started(job);
+    expect(world.statusOf("job")).toMatchObject({ phase: "Succeeded", podIP: ended!.podIP! });
+    expect(world.statusOf("job")?.containerStatuses).toEqual(ended!.containerStatuses!);
+  });
+
+  test("but an edit runs it again", async () => {
+    await world.started(named("job", { restartPolicy: "Never" }));
+    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
+    await world.clock.advance(100);
+    world.want(named("job", { restartPolicy: "Never", containers: [aContainer({ image: "new" })] }));
+    await world.clock.advance(100);
+    expect(world.statusOf("job")?.phase).toBe("Running");
+    expect(world.completions.size).toBe(0);
+  });
+});

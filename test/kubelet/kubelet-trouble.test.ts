@@ -1,0 +1,210 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { PodStepError } from "../../src/model/pod-services.ts";
+import { aContainer } from "../support/builders.ts";
+import { KubeletWorld, named } from "../support/kubelet-world.ts";
+
+let world: KubeletWorld;
+
+beforeEach(() => {
+  world = new KubeletWorld();
+});
+
+describe("trouble", () => {
+  test("an unreachable engine never means that all pods are gone", async () => {
+    await world.started(named("web"));
+    world.engine.calls.length = 0;
+    world.engine.lose();
+    await world.clock.advance(300_000);
+    expect(world.engine.calls).toEqual([]);
+    expect(world.statusOf("web")?.phase).toBe("Running");
+    expect(world.kubelet.trouble).toContain("does not answer");
+    world.engine.back();
+    await world.clock.advance(100);
+    expect(world.kubelet.trouble).toBeUndefined();
+    expect(world.engine.calls).toEqual([]);
+  });
+
+  test("what died meanwhile is seen when the engine is back", async () => {
+    await world.started(named("web"));
+    world.engine.lose();
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 137);
+    world.engine.back();
+    await world.clock.advance(100);
+    expect(world.engine.running()).toContain("web-node1/app");
+  });
+
+  test("a failing pull is told, then its back-off, and it is tried again when that says so [oracle B 33]", async () => {
+    const waiting = () => world.statusOf("web")?.containerStatuses?.[0]?.state.waiting;
+    const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
+    world.engine.failures.set("pull app", { error, times: 1 });
+    await world.started(named("web"));
+    expect(world.statusOf("web")?.phase).toBe("Pending");
+    expect(waiting()).toEqual({ reason: "ErrImagePull", message: "no such image" });
+    const backOff = new PodStepError("ImagePullBackOff", "Back-off pulling image", { retryAfterMs: 18_000 });
+    world.engine.failures.set("pull app", { error: backOff, times: 1 });
+    await world.clock.advance(3_000);
+    expect(waiting()).toEqual({ reason: "ImagePullBackOff", message: "Back-off pulling image" });
+    await world.clock.advance(16_000);
+    expect(world.statusOf("web")?.phase).toBe("Pending");
+    await world.clock.advance(2_000);
+    expect(world.statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("one container that cannot be pulled does not hold up the others", async () => {
+    const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
+    world.engine.failures.set("pull a", { error, times: 99 });
+    await world.started(named("web", { containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] }));
+    expect(world.engine.running()).toContain("web-node1/b");
+    expect(world.statusOf("web")?.phase).toBe("Pending");
+  });
+
+  test("a sandbox that cannot be made is tried again with growing pauses", async () => {
+    const error = new PodStepError("FailedMount", "hostPath type check failed: /x is not a directory");
+    world.engine.failures.set("sandbox", { error, times: 3 });
+    await world.started(named("web"));
+    await world.clock.advance(3_400);
+    expect(world.engine.calls).toHaveLength(3);
+    await world.clock.advance(200);
+    expect(world.statusOf("web")?.phase).toBe("Running");
+    expect(world.recorder.events.filter((event) => event.includes("FailedMount"))).toHaveLength(3);
+  });
+
+  test("a container that cannot run counts as crashed", async () => {
+    world.engine.failures.set("start app", {
+      error: new PodStepError("RunContainerError", "exec: no such file"),
+      times: 99,
+    });
+    await world.started(named("web"));
+    await world.clock.advance(2_000);
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({
+      state: { waiting: { reason: "CrashLoopBackOff" } },
+      lastState: { terminated: { reason: "ContainerCannotRun", exitCode: 127 } },
+    });
+  });
+
+  test.each([
+    { notice: "of the container, too late for the engine", of: "app", exitCode: 137, reason: "OOMKilled" },
+    { notice: "of its sandbox only", of: "POD", exitCode: 137, reason: "OOMKilled" },
+    { notice: "and an end of its own", of: "POD", exitCode: 1, reason: "Error" },
+  ])("a notice of no memory $notice: $reason", async ({ of, exitCode, reason }) => {
+    await world.started(named("web", { restartPolicy: "Never" }));
+    const id = world.engine.idOf("web-node1", "app");
+    world.engine.exit(id, exitCode);
+    world.engine.oom(of === "app" ? id : world.engine.idOf("web-node1", of));
+    await world.clock.advance(100);
+    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode, reason });
+  });
+
+  test("a failed postStart hook kills its container only", async () => {
+    const lifecycle = { postStart: { exec: { command: ["false"] } } };
+    world.engine.failures.set("postStart a", { error: new Error("exit 1"), times: 1 });
+    await world.started(
+      named("web", { containers: [aContainer({ name: "a", lifecycle }), aContainer({ name: "b" })] }),
+    );
+    await world.clock.advance(100);
+    expect(world.recorder.events).toContain("web-node1 Killing FailedPostStartHook");
+    expect(world.engine.find("web-node1", "a")).toMatchObject({ container: { restartCount: 1, state: "running" } });
+    expect(world.engine.find("web-node1", "b")).toMatchObject({ container: { restartCount: 0 } });
+  });
+
+  test("a postStart hook holds up its own container only", async () => {
+    const lifecycle = { postStart: { exec: { command: ["sleep", "12"] } } };
+    const hook = Promise.withResolvers<void>();
+    world.engine.runPostStart = () => hook.promise;
+    await world.started(
+      named("web", { containers: [aContainer({ name: "a", lifecycle }), aContainer({ name: "b" })] }),
+    );
+    expect(world.statusOf("web")).toMatchObject({
+      phase: "Running",
+      containerStatuses: [
+        { name: "a", state: { running: {} }, ready: false, started: false },
+        { name: "b", state: { running: {} }, ready: true, started: true },
+      ],
+    });
+    hook.resolve();
+    await world.clock.advance(10);
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ ready: true, started: true });
+  });
+
+  test("who waits for a sandbox or a volume is told for what", async () => {
+    const message = 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: /x is not a directory';
+    world.engine.failures.set("sandbox", { error: new PodStepError("FailedMount", message), times: 1 });
+    await world.started(named("web"));
+    expect(world.statusOf("web")).toMatchObject({
+      phase: "Pending",
+      containerStatuses: [{ state: { waiting: { reason: "ContainerCreating", message } } }],
+    });
+    await world.clock.advance(1_000);
+    expect(world.statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("a failed liveness probe restarts the container", async () => {
+    await world.started(named("web"));
+    const containerId = world.engine.idOf("web-node1", "app");
+    world.probes.set("uid-web", new Map([["app", { containerId, liveness: "failure", started: true, ready: true }]]));
+    world.kubelet.worker("uid-web")!.wake();
+    await world.clock.advance(100);
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1 });
+  });
+});
+
+describe("an evicted pod", () => {
+  const why = { reason: "Evicted", message: "The node was low on resource: memory. " };
+
+  test("is stopped and removed, and its status tells why", async () => {
+    await world.started(named("web"), named("db"));
+    world.kubelet.evict("uid-web", why, 0);
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual(["db-node1/POD", "db-node1/app"]);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Failed", ...why });
+    expect(world.statusOf("db")?.phase).toBe("Running");
+    await world.clock.advance(600_000);
+    expect(world.statusOf("web")?.phase).toBe("Failed");
+  });
+
+  test("runs again when it is admitted again", async () => {
+    await world.started(named("web"));
+    world.kubelet.evict("uid-web", why, 0);
+    await world.clock.advance(1_000);
+    world.kubelet.readmit(["uid-web"]);
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("admitted again while it still stops: starts when it is gone", async () => {
+    await world.started(named("web"));
+    world.engine.stopTakesMs = 5_000;
+    world.kubelet.evict("uid-web", why, 30);
+    await world.clock.advance(1_000);
+    world.kubelet.readmit(["uid-web"]);
+    await world.clock.advance(20_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.engine.calls.filter((call) => call.startsWith("start app"))).toHaveLength(2);
+  });
+
+  test("that is no longer wanted is forgotten", async () => {
+    await world.started(named("web"));
+    world.kubelet.evict("uid-web", why, 0);
+    world.want();
+    await world.clock.advance(1_000);
+    expect([...world.kubelet.evicted]).toEqual([]);
+  });
+});
+
+test("--maximum-dead-containers: the net removes what is too many, but not what a restart rests on [S056]", async () => {
+  await world.started(named("a", { restartPolicy: "Never" }), named("b", { restartPolicy: "Never" }), named("c"));
+  for (const name of ["a", "b"]) {
+    world.engine.exit(world.engine.idOf(`${name}-node1`, "app"), 0);
+    await world.clock.advance(1_000);
+  }
+  world.engine.exit(world.engine.idOf("c-node1", "app"), 1);
+  await world.clock.advance(10);
+  world.engine.exit(world.engine.idOf("c-node1", "app"), 1);
+  await world.clock.advance(1_000);
+  expect(world.kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 })).toBe(2);
+  await world.clock.advance(1_000);
+  const dead = [...world.engine.containers.values()].filter((it) => it.kind === "container");
+  expect(dead.map(({ pod }) => pod.name)).toEqual(["c-node1"]);
+  expect([world.statusOf("a")?.phase, world.statusOf("b")?.phase]).toEqual(["Succeeded", "Succeeded"]);
+});

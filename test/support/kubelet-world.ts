@@ -1,0 +1,101 @@
+import type { Pod, PodStatus } from "../../src/api/pod.ts";
+import { Kubelet } from "../../src/kubelet/kubelet.ts";
+import type { Completion, WantedPod } from "../../src/kubelet/wanted-pod.ts";
+import type { DesiredPod } from "../../src/model/desired-pod.ts";
+import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
+import { aPod, NO_LIMITS } from "./builders.ts";
+import { FakeClock } from "./fake-clock.ts";
+import { FakeEngine } from "./fake-engine.ts";
+import { RecordingLogger, RecordingRecorder } from "./recording-logger.ts";
+
+/** The image names the revision of a container; labels and the like change nothing. */
+export const toWanted = ({ pod }: Pick<DesiredPod, "pod">): WantedPod => ({
+  pod,
+  objects: { configMaps: new Map(), secrets: new Map() },
+  hashes: {
+    sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
+    containers: new Map([...(pod.spec.initContainers ?? []), ...pod.spec.containers].map((c) => [c.name, c.image!])),
+    limits: new Map(
+      pod.spec.containers.map((c) => [c.name, { ...NO_LIMITS, Memory: Number(c.resources.limits?.memory ?? 0) }]),
+    ),
+  },
+  qosClass: "BestEffort",
+  options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0 },
+  runRevision: JSON.stringify(pod.spec),
+  objectsRevision: "",
+});
+
+/** Pod `<name>-node1` with uid `uid-<name>`. */
+export const named = (name: string, spec: Partial<Pod["spec"]> = {}, metadata: Partial<Pod["metadata"]> = {}) =>
+  aPod(spec, { name: `${name}-node1`, uid: `uid-${name}`, ...metadata });
+
+/** The loops on a fake engine and a fake clock. Pods whose label `port` is the same cannot run side by side. */
+export class KubeletWorld {
+  readonly clock = new FakeClock();
+  readonly engine = new FakeEngine(this.clock);
+  readonly logger = new RecordingLogger();
+  readonly recorder = new RecordingRecorder();
+  /** Outlives `renew`, as the state file does. */
+  readonly completions = new Map<string, Completion>();
+  /** By uid, then by container. */
+  readonly probes = new Map<string, Map<string, ContainerProbeState>>();
+  kubelet = this.#newKubelet();
+  desired: Pod[] = [];
+
+  /** A kubelet that starts with these pods. */
+  async started(...pods: Pod[]): Promise<void> {
+    this.kubelet.start();
+    this.want(...pods);
+    await this.clock.advance(10);
+  }
+
+  /** Every source has spoken, and this is what they want. */
+  want(...pods: Pod[]): void {
+    this.desired = pods;
+    this.kubelet.setDesired(
+      {
+        pods: pods.map((pod) => ({ pod, source: "file", origin: "test", revision: "" })),
+        configMaps: new Map(),
+        secrets: new Map(),
+      },
+      true,
+    );
+  }
+
+  statusOf(name: string): PodStatus | undefined {
+    return this.kubelet.pods().find((pod) => pod.metadata.name === `${name}-node1`)?.status;
+  }
+
+  /** The process ends and another one takes its place, not started yet. */
+  renew(): void {
+    this.kubelet.stop();
+    this.kubelet = this.#newKubelet();
+  }
+
+  #newKubelet(): Kubelet {
+    const { clock, logger, recorder, engine, probes, completions } = this;
+    return new Kubelet({
+      clock,
+      logger,
+      recorder,
+      runtime: engine,
+      services: engine,
+      probes: {
+        update: () => {},
+        remove: () => {},
+        states: (uid) => probes.get(uid) ?? new Map(),
+      },
+      hostIp: () => "10.0.0.1",
+      imageNames: new Map(),
+      learnImage: async () => {},
+      toWanted,
+      admit: () => new Map(),
+      conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
+      completions: {
+        get: (uid) => completions.get(uid),
+        set: (uid, completion) => (completion ? completions.set(uid, completion) : completions.delete(uid)),
+      },
+      relistPeriodMs: 60_000,
+    });
+  }
+}
