@@ -18,6 +18,7 @@ import { buildEvictionManager } from "./build-eviction-manager.ts";
 import { toKubeletConfiguration } from "./effective-config.ts";
 import { eventFamilies } from "./event-metrics.ts";
 import { type CommandSummary, renderHelp } from "./help.ts";
+import { introduceInstance } from "./introduce-instance.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
 import { applyProcessSettings } from "./process-settings.ts";
@@ -70,7 +71,10 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   for (const message of resolved.warnings) logger.warn(message);
   const environment = forgetProxies();
 
-  const release = await claimRoot(computeRootHash(options.rootDir));
+  let servers: RunningServers | undefined;
+  const release = await claimRoot(computeRootHash(options.rootDir), () =>
+    introduceInstance(options, environment, servers?.ports().readOnly),
+  );
   if (!release) {
     logger.error(`Another kubelet-ts works on "${options.rootDir}"; give this one a --root-dir of its own`);
     return EXIT.failed;
@@ -79,7 +83,9 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
     const stop = stopOnSignals(logger);
     return options.runOnce
       ? await runOnce(options, resolved.positionals, environment, logger, stop)
-      : await runForEver(options, resolved.positionals, environment, logger, stop);
+      : await runForEver(options, resolved.positionals, environment, logger, stop, (started) => {
+          servers = started;
+        });
   } catch (error) {
     logger.error((error as Error).message);
     return EXIT.failed;
@@ -94,6 +100,7 @@ async function runForEver(
   environment: Environment,
   logger: Logger,
   stop: AbortSignal,
+  onServers: (servers: RunningServers) => void,
 ): Promise<number> {
   await applyProcessSettings(options, logger);
   const clock = new SystemClock();
@@ -105,7 +112,7 @@ async function runForEver(
   const input = { options, manifests, environment, clock, logger, recorder, refusalUnderPressure };
   const parts = await assembleKubelet(input);
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
-  const view = viewOf(parts, options);
+  const view = viewOf(parts, recorder, options);
   const stats = statsOf(view, parts, options, clock);
   const servers = startAllServers(view, stats, parts, recorder, options, clock, logger);
   onServers(servers);
@@ -130,10 +137,11 @@ async function runForEver(
   return EXIT.done;
 }
 
-const viewOf = (parts: AssembledKubelet, options: KubeletOptions): KubeletView =>
+const viewOf = (parts: AssembledKubelet, recorder: PodEventRecorder, options: KubeletOptions): KubeletView =>
   toKubeletView({
     nodeName: parts.nodeName,
     kubelet: parts.kubelet,
+    recorder,
     config: toKubeletConfiguration(options),
     sources: () => parts.feed.status(),
     usagePaths: ({ wanted }) => (wanted ? parts.volumes.usagePaths(wanted.pod) : []),
@@ -154,6 +162,7 @@ function startAllServers(
   view: KubeletView,
   stats: NodeStats,
   parts: AssembledKubelet,
+  recorder: PodEventRecorder,
   options: KubeletOptions,
   clock: SystemClock,
   logger: Logger,
@@ -162,7 +171,6 @@ function startAllServers(
     clock,
     logger,
     stats,
-  recorder: PodEventRecorder,
     kubeletMetrics: parts.metrics.kubelet,
     registry: {
       collect: () => [...parts.metrics.collect(), ...sourceFamilies(parts.feed.status()), ...eventFamilies(recorder)],
