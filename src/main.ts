@@ -1,6 +1,8 @@
+import { existsSync } from "node:fs";
 import type { CommandDef } from "citty";
 import { runCommand } from "citty";
 import type { CommandSummary } from "./cli/help.ts";
+import { unknownCommand } from "./cli/unknown-command.ts";
 
 /** A sub-command beside the kubelet itself; loaded only when it is asked for. */
 interface SubCommand {
@@ -38,6 +40,11 @@ async function main(argv: readonly string[]): Promise<void> {
   const command = Object.hasOwn(SUB_COMMANDS, first) ? SUB_COMMANDS[first] : undefined;
   // A sub-command ends by itself, so that all it wrote gets through a slow pipe.
   if (command) return void (await runCommand(await command.load(), { rawArgs: rest }));
+  const mistake = unknownCommand(first, Object.keys(SUB_COMMANDS), existsSync);
+  if (mistake !== undefined) {
+    process.stderr.write(`kubelet-ts: ${mistake}\nTry 'kubelet-ts --help'.\n`);
+    process.exit(2);
+  }
   const { runKubelet } = await import("./cli/kubelet-command.ts");
   process.exit(await runKubelet(argv, SUMMARIES));
 }

@@ -1,11 +1,13 @@
 /**
  * The candidate a person most likely meant, or undefined when none is close: one edit in three letters at most
- * (insert, delete, replace, swap of neighbours), capitals aside. Of equals the first wins.
+ * (insert, delete, replace, swap of neighbours), two from four letters on, capitals aside. Of equals the first wins.
  */
 export function nearestName(written: string, candidates: Iterable<string>): string | undefined {
+  // Nobody slips in a word of that length, and the comparison costs its square.
+  if (written.length > 64) return undefined;
   const word = written.toLowerCase();
   let best: string | undefined;
-  let bestDistance = Math.floor(word.length / 3) + 1;
+  let bestDistance = Math.max(word.length > 3 ? 2 : 0, Math.floor(word.length / 3)) + 1;
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - word.length) >= bestDistance) continue;
     const distance = editDistance(word, candidate.toLowerCase(), bestDistance);

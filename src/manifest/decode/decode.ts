@@ -1,3 +1,4 @@
+import { nearestName } from "../../model/nearest-name.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { MapEntry, MapNode, SourceNode } from "../text/source-node.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
@@ -169,30 +170,4 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
     const message = `there is no field "${shorten(key)}" here${hint}`;
     issues.push({ kind: "unknown", path: path.child(key), offset: entry.keyOffset, message, discreet: message });
   }
-}
-
-/** The known name that takes the fewest edits, when they are few enough for a slip of the finger. */
-export function nearestName(name: string, known: Iterable<string>): string | undefined {
-  if (name.length > 64) return undefined;
-  let best: string | undefined;
-  let fewest = Math.max(2, Math.floor(name.length / 3)) + 1;
-  for (const candidate of known) {
-    const distance =
-      candidate.toLowerCase() === name.toLowerCase() ? 0 : editDistance(name.toLowerCase(), candidate.toLowerCase());
-    if (distance < fewest) [best, fewest] = [candidate, distance];
-  }
-  return best;
-}
-
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const current = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      current.push(Math.min(previous[j]! + 1, current[j - 1]! + 1, substitution));
-    }
-    previous = current;
-  }
-  return previous[b.length]!;
 }
