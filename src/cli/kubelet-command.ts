@@ -23,7 +23,7 @@ import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
 import { applyProcessSettings } from "./process-settings.ts";
 import { type RunOnceResult, waitForPods } from "./run-once.ts";
-import { RunOnceReport } from "./run-once-report.ts";
+import { RunOnceReport, serializeResults } from "./run-once-report.ts";
 import { resolveOptions } from "./run-options.ts";
 import { sourceFamilies } from "./source-metrics.ts";
 import { versionLine } from "./version.ts";
@@ -218,7 +218,7 @@ async function runOnce(
   void parts.images.run(stop);
   const results = await startAndWait(parts, read.state, options, clock, report, stop);
   report.finish(options.output === "text" ? results : []);
-  if (options.output !== "text") await writeOut(`${JSON.stringify(toJson(results), null, 2)}\n`);
+  if (options.output !== "text") await writeOut(await serializeResults(results, options.output));
   if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
   return hasBadInput ? EXIT.badInput : EXIT.done;
 }
@@ -245,16 +245,6 @@ async function startAndWait(
 
 /** Resolves when all of it has left us: we exit soon after. */
 const writeOut = (text: string) => new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
-
-const toJson = (results: readonly RunOnceResult[]) => ({
-  pods: results.map(({ pod, verdict }) => ({
-    namespace: pod.metadata.namespace,
-    name: pod.metadata.name,
-    ok: verdict.state !== "failed",
-    message: verdict.message,
-    status: pod.status,
-  })),
-});
 
 /** The engine may come up after us: said once, tried each second. */
 async function connectPatiently(

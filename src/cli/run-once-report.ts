@@ -18,6 +18,21 @@ export function formatResult({ name, verdict, pod }: RunOnceResult, color: boole
   return `${mark} ${name}  ${verdict.message}${ip}`;
 }
 
+/** For programs: what became of each pod, with its whole status. The writer of YAML is only loaded when it is asked for. */
+export async function serializeResults(results: readonly RunOnceResult[], output: "json" | "yaml"): Promise<string> {
+  const report = {
+    pods: results.map(({ pod, verdict }) => ({
+      namespace: pod.metadata.namespace,
+      name: pod.metadata.name,
+      ok: verdict.state !== "failed",
+      message: verdict.message,
+      status: pod.status,
+    })),
+  };
+  if (output === "json") return `${JSON.stringify(report, null, 2)}\n`;
+  return (await import("./write-yaml.ts")).writeYaml(report);
+}
+
 /**
  * Shows how far a run-once has come. On a terminal one line is rewritten; elsewhere each pod gets a line when its fate is
  * known, and nothing moves.

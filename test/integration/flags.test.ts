@@ -165,11 +165,13 @@ describeWithEngine("what flags do to containers", () => {
     expect(output(ignored)).not.toContain("livenesProbe");
   });
 
-  test("--output=json, --timeout (S003)", async () => {
+  test("--output, --timeout (S003)", async () => {
     const node = testNode();
     const manifest = node.writeManifest("p.json", sleeper("p", { readinessProbe: { exec: { command: ["false"] } } }));
     const { stdout } = await node.runOnce(["-o", "json", manifest]);
     expect(JSON.parse(stdout).pods[0]).toMatchObject({ name: `p-${node.name}`, namespace: "default" });
+    const yaml = await node.runOnce(["-o", "yaml", manifest]);
+    expect(yaml.stdout).toStartWith(`pods:\n  - namespace: default\n    name: p-${node.name}\n`);
     const slow = node.writeManifest("q.json", sleeper("q", { image: "192.0.2.1/never:1" }));
     expect((await node.runOnce(["--timeout=2s", slow])).exitCode).toBe(1);
   });
