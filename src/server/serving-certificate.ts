@@ -1,0 +1,181 @@
+import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from "node:crypto";
+import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
+
+export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile">;
+
+/** What a TLS server is made of, as PEM. */
+export interface TlsMaterial {
+  /** The server's certificate and those above it. */
+  cert: string;
+  key: string;
+  /** One each; empty when clients are not told apart by certificates. */
+  clientCas: readonly string[];
+}
+
+/** A file of certificates or keys cannot be used; the message names flag and file. */
+export class TlsFileError extends Error {
+  override readonly name = "TlsFileError";
+}
+
+/** What our own certificate has to be good for. */
+export interface ServedNames {
+  nodeName: string;
+  /** "" while unknown. */
+  nodeIp: string;
+}
+
+const DAY_MS = 24 * 3_600_000;
+const VALID_MS = 365 * DAY_MS;
+/** It is made anew so long before it ends. */
+const RENEWAL_MS = 30 * DAY_MS;
+/** Clocks of clients may be behind ours. */
+const BACKDATED_MS = DAY_MS;
+/** X.520 allows no longer common name. */
+const MAX_COMMON_NAME = 64;
+
+/**
+ * Reads the files of the authenticated port anew, and makes a certificate in `--cert-dir` where none is given and there
+ * is none, or where ours is about to end or lacks a name. [S157]
+ * @throws TlsFileError
+ */
+export function readTlsMaterial(options: TlsFileOptions, names: ServedNames, now: Date): TlsMaterial {
+  const clientCas = options.clientCaFile ? readAuthorities(options.clientCaFile) : [];
+  if (options.tlsCertFile) {
+    const { tlsCertFile, tlsPrivateKeyFile } = options;
+    const cert = read("--tls-cert-file", tlsCertFile);
+    const key = read("--tls-private-key-file", tlsPrivateKeyFile);
+    const problem = problemOfPair(cert, key);
+    if (problem)
+      throw new TlsFileError(
+        `--tls-cert-file "${tlsCertFile}", --tls-private-key-file "${tlsPrivateKeyFile}": ${problem}`,
+      );
+    return { cert, key, clientCas };
+  }
+  return { ...keptOrMade(options.certDir, names, now), clientCas };
+}
+
+function keptOrMade(certDir: string, names: ServedNames, now: Date): { cert: string; key: string } {
+  const certFile = join(certDir, "kubelet.crt");
+  const keyFile = join(certDir, "kubelet.key");
+  const cert = readIfThere("--cert-dir", certFile);
+  const key = readIfThere("--cert-dir", keyFile);
+  if (cert === undefined && key === undefined) return make(certFile, keyFile, names, now);
+  if (cert === undefined || key === undefined) {
+    const [there, missing] = cert === undefined ? [keyFile, certFile] : [certFile, keyFile];
+    throw new TlsFileError(`--cert-dir: there is "${there}" but no "${missing}": remove the one or add the other`);
+  }
+  const problem = problemOfPair(cert, key);
+  // What somebody else put there is used as it is, and never overwritten.
+  if (isOurs(cert)) {
+    if (problem || !isStillGood(new X509Certificate(cert), names, now)) return make(certFile, keyFile, names, now);
+  } else if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
+  return { cert, key };
+}
+
+function make(certFile: string, keyFile: string, names: ServedNames, now: Date): { cert: string; key: string } {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const cert = toSelfSignedCertificate({
+    commonName: `${names.nodeName.slice(0, MAX_COMMON_NAME - 12)}@${Math.floor(now.getTime() / 1000)}`,
+    names: alternativeNames(names),
+    notBefore: new Date(now.getTime() - BACKDATED_MS),
+    notAfter: new Date(now.getTime() + VALID_MS),
+    serial: randomBytes(16),
+    privateKey,
+  });
+  const key = privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+  try {
+    mkdirSync(join(certFile, ".."), { recursive: true, mode: 0o755 });
+    // The certificate first: it tells a later run that a key which does not fit is no one else's.
+    replace(certFile, cert, 0o644);
+    replace(keyFile, key, 0o600);
+  } catch (cause) {
+    throw new TlsFileError(`--cert-dir: cannot write "${certFile}" and "${keyFile}": ${messageOf(cause)}`, { cause });
+  }
+  return { cert, key };
+}
+
+function replace(path: string, text: string, mode: number): void {
+  const scratch = `${path}.new`;
+  writeFileSync(scratch, text, { mode });
+  // An old scratch file keeps its mode through the write.
+  chmodSync(scratch, mode);
+  renameSync(scratch, path);
+}
+
+function alternativeNames({ nodeName, nodeIp }: ServedNames): string[] {
+  return [...new Set([nodeName, "localhost", ...(nodeIp ? [nodeIp] : []), "127.0.0.1", "::1"])];
+}
+
+/** Signed by itself and named `<node>@<unix time>`; the kubelet's own are named so too, but signed by another. */
+function isOurs(cert: string): boolean {
+  try {
+    const { subject, issuer } = new X509Certificate(cert);
+    return subject === issuer && /^CN=[^\n]*@\d+$/.test(subject);
+  } catch {
+    return false;
+  }
+}
+
+function isStillGood(certificate: X509Certificate, names: ServedNames, now: Date): boolean {
+  const endsAt = Date.parse(certificate.validTo);
+  // Made by a clock that was ahead, it may also lie in the future.
+  if (endsAt - now.getTime() < RENEWAL_MS || Date.parse(certificate.validFrom) > now.getTime()) return false;
+  return alternativeNames(names).every((name) =>
+    isIP(name) ? certificate.checkIP(name) !== undefined : certificate.checkHost(name) !== undefined,
+  );
+}
+
+/** Why a server cannot be made of these; undefined when it can. Never quotes the key. */
+function problemOfPair(cert: string, key: string): string | undefined {
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(cert);
+  } catch {
+    return "the certificate file holds no PEM certificate";
+  }
+  try {
+    return certificate.checkPrivateKey(createPrivateKey(key))
+      ? undefined
+      : "the key does not belong to the certificate";
+  } catch {
+    return "the key file holds no PEM private key, or one with a password";
+  }
+}
+
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+function readAuthorities(file: string): string[] {
+  const authorities = read("--client-ca-file", file).match(PEM_CERTIFICATE) ?? [];
+  if (authorities.length === 0) throw new TlsFileError(`--client-ca-file "${file}" holds no PEM certificate`);
+  for (const [index, pem] of authorities.entries()) {
+    try {
+      new X509Certificate(pem);
+    } catch {
+      throw new TlsFileError(
+        `--client-ca-file "${file}": certificate ${index + 1} of ${authorities.length} is damaged`,
+      );
+    }
+  }
+  return authorities;
+}
+
+function read(flag: string, file: string): string {
+  const text = readIfThere(flag, file);
+  if (text === undefined) throw new TlsFileError(`${flag} "${file}": there is no such file`);
+  return text;
+}
+
+function readIfThere(flag: string, file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw new TlsFileError(`${flag} "${file}" cannot be read: ${messageOf(cause)}`, { cause });
+  }
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

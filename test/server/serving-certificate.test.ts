@@ -1,0 +1,168 @@
+import { describe, expect, test } from "bun:test";
+import { generateKeyPairSync, X509Certificate } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { toSelfSignedCertificate } from "../../src/server/self-signed-certificate.ts";
+import { readTlsMaterial, TlsFileError, type TlsFileOptions } from "../../src/server/serving-certificate.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const temp = tempDirs();
+const NOW = new Date("2026-11-21T08:00:00Z");
+const later = (days: number) => new Date(NOW.getTime() + days * 24 * 3_600_000);
+const node1 = { nodeName: "node1", nodeIp: "192.0.2.7" };
+
+function aPair(commonName: string) {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const cert = toSelfSignedCertificate({
+    commonName,
+    names: ["x"],
+    notBefore: later(-900),
+    notAfter: later(-1),
+    serial: Buffer.from([1]),
+    privateKey,
+  });
+  return { cert, key: privateKey.export({ type: "pkcs8", format: "pem" }) as string };
+}
+
+function world() {
+  const directory = temp();
+  const path = (name: string) => join(directory, name);
+  const options: TlsFileOptions = { certDir: path("pki"), tlsCertFile: "", tlsPrivateKeyFile: "", clientCaFile: "" };
+  const put = (name: string, text: string) => {
+    mkdirSync(join(path(name), ".."), { recursive: true });
+    writeFileSync(path(name), text);
+    return path(name);
+  };
+  const read = (changes: Partial<TlsFileOptions> = {}, now = NOW, names = node1) =>
+    readTlsMaterial({ ...options, ...changes }, names, now);
+  return { path, put, read };
+}
+
+describe("without --tls-cert-file", () => {
+  test("a certificate for name, address and loopback is made; only we can read its key", () => {
+    const { path, read } = world();
+    const certificate = new X509Certificate(read().cert);
+    expect(certificate.subject).toBe(`CN=node1@${NOW.getTime() / 1000}`);
+    expect(certificate.subjectAltName).toBe(
+      "DNS:node1, DNS:localhost, IP Address:192.0.2.7, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1",
+    );
+    expect(readdirSync(path("pki")).sort()).toEqual(["kubelet.crt", "kubelet.key"]);
+    expect(statSync(path("pki/kubelet.key")).mode & 0o777).toBe(0o600);
+    expect(statSync(path("pki/kubelet.crt")).mode & 0o777).toBe(0o644);
+  });
+
+  test("it is kept over restarts, and made anew before it ends, when a name is missing, and when it lies in the future", () => {
+    const { read } = world();
+    const first = read();
+    expect(read({}, later(300))).toEqual(first);
+    const second = read({}, later(340));
+    expect(second).not.toEqual(first);
+    expect(read({}, later(340))).toEqual(second);
+    const renamed = read({}, later(340), { ...node1, nodeName: "node2" });
+    expect(new X509Certificate(renamed.cert).checkHost("node2")).toBe("node2");
+    expect(new X509Certificate(read({}, later(-10)).cert).subject).toContain(`@${later(-10).getTime() / 1000}`);
+  });
+
+  test("a crash between the two files heals", () => {
+    const { path, put, read } = world();
+    read();
+    put("pki/kubelet.key", aPair("other").key);
+    const { cert, key } = read();
+    expect(readFileSync(path("pki/kubelet.key"), "utf8")).toBe(key);
+    expect(read()).toMatchObject({ cert, key });
+  });
+
+  test("what somebody put there is used as it is, though it has ended, and never overwritten", () => {
+    const { path, put, read } = world();
+    const theirs = aPair("someone");
+    put("pki/kubelet.crt", theirs.cert);
+    put("pki/kubelet.key", theirs.key);
+    expect(read()).toMatchObject(theirs);
+    put("pki/kubelet.key", aPair("other").key);
+    expect(read).toThrow(/kubelet\.crt".*the key does not belong to the certificate/);
+    rmSync(path("pki/kubelet.crt"));
+    expect(read).toThrow(/there is ".*kubelet\.key" but no ".*kubelet\.crt"/);
+    expect(existsSync(path("pki/kubelet.crt"))).toBe(false);
+  });
+
+  test("a directory that cannot be had", () => {
+    const { put, read } = world();
+    put("file", "");
+    expect(() => read({ certDir: put("pki2", "") })).toThrow(/--cert-dir/);
+  });
+});
+
+describe("files that were given", () => {
+  test("are read anew each time", () => {
+    const { put, read } = world();
+    for (const pair of [aPair("a"), aPair("b")]) {
+      const files = { tlsCertFile: put("tls.crt", pair.cert), tlsPrivateKeyFile: put("tls.key", pair.key) };
+      expect(read(files)).toEqual({ ...pair, clientCas: [] });
+    }
+  });
+
+  const good = aPair("a");
+  test.each([
+    {
+      when: "no certificate file",
+      cert: undefined,
+      key: good.key,
+      want: /--tls-cert-file ".*tls\.crt": there is no such/,
+    },
+    {
+      when: "no key file",
+      cert: good.cert,
+      key: undefined,
+      want: /--tls-private-key-file ".*tls\.key": there is no such/,
+    },
+    { when: "no certificate in it", cert: "hello", key: good.key, want: /holds no PEM certificate/ },
+    { when: "no key in it", cert: good.cert, key: "hello", want: /holds no PEM private key/ },
+    { when: "another's key", cert: good.cert, key: aPair("b").key, want: /the key does not belong to the certificate/ },
+  ])("$when", ({ cert, key, want }) => {
+    const { path, put, read } = world();
+    if (cert) put("tls.crt", cert);
+    if (key) put("tls.key", key);
+    const attempt = () => read({ tlsCertFile: path("tls.crt"), tlsPrivateKeyFile: path("tls.key") });
+    expect(attempt).toThrow(want);
+    expect(attempt).toThrow(TlsFileError);
+  });
+
+  test("a message never holds the key", () => {
+    const { put, read } = world();
+    const files = {
+      tlsCertFile: put("tls.crt", good.cert),
+      tlsPrivateKeyFile: put("tls.key", `${good.key.slice(0, 90)}!`),
+    };
+    let message = "";
+    try {
+      read(files);
+    } catch (error) {
+      message = (error as Error).message;
+    }
+    expect(message).toContain("holds no PEM private key");
+    expect(message).not.toContain(good.key.slice(30, 60));
+  });
+});
+
+describe("--client-ca-file", () => {
+  test("a bundle is taken apart, whatever stands between", () => {
+    const { put, read } = world();
+    const [a, b] = [aPair("a").cert, aPair("b").cert];
+    const { clientCas } = read({ clientCaFile: put("ca.crt", `# ours\n${a}\ntheirs\n${b}`) });
+    expect(clientCas.map((pem) => new X509Certificate(pem).subject)).toEqual(["CN=a", "CN=b"]);
+  });
+
+  test.each([
+    { when: "is missing", text: undefined, want: /--client-ca-file ".*": there is no such file/ },
+    { when: "is empty", text: "", want: /holds no PEM certificate/ },
+    {
+      when: "is damaged",
+      text: "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n",
+      want: /certificate 1 of 1 is damaged/,
+    },
+  ])("$when", ({ text, want }) => {
+    const { path, put, read } = world();
+    if (text !== undefined) put("ca.crt", text);
+    expect(() => read({ clientCaFile: path("ca.crt") })).toThrow(want);
+  });
+});
