@@ -1,6 +1,7 @@
 import type { Container, ObjectFieldSelector, Pod, ResourceFieldSelector } from "../api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
 import type { NodeInfo } from "../model/node.ts";
+import { quoteGo } from "../model/quote-go.ts";
 
 /** What a limit that a container does not set is reported as: what pods may use of this node. */
 export interface NodeAllocatable {
@@ -75,36 +76,6 @@ export function formatMap(values: Readonly<Record<string, string>>): string {
     .sort()
     .map((key) => `${key}=${quoteGo(values[key] ?? "")}`)
     .join("\n");
-}
-
-const GO_ESCAPES: Readonly<Record<string, string>> = {
-  '"': '\\"',
-  "\\": "\\\\",
-  "\u0007": "\\a",
-  "\b": "\\b",
-  "\f": "\\f",
-  "\n": "\\n",
-  "\r": "\\r",
-  "\t": "\\t",
-  "\v": "\\v",
-};
-
-/** A Go string literal: printable characters stay (of the spaces only U+0020), all others are escaped. */
-export function quoteGo(text: string): string {
-  let quoted = "";
-  for (const character of text) {
-    const known = GO_ESCAPES[character];
-    if (known) quoted += known;
-    else if (/^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u.test(character)) quoted += character;
-    else quoted += escapeCodePoint(character.codePointAt(0) ?? 0);
-  }
-  return `"${quoted}"`;
-}
-
-function escapeCodePoint(code: number): string {
-  if (code < 0x80) return `\\x${code.toString(16).padStart(2, "0")}`;
-  if (code < 0x10000) return `\\u${code.toString(16).padStart(4, "0")}`;
-  return `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
 /**

@@ -3,8 +3,8 @@ import type net from "node:net";
 import { formatDuration } from "../api/duration.ts";
 import type { GRPCAction } from "../api/probe.ts";
 import type { ProbeOutcome, ProbeTarget } from "../model/prober.ts";
+import { quoteGo } from "../model/quote-go.ts";
 import { DeadlineError, DialError, dial } from "./dial.ts";
-import { goQuote } from "./go-quote.ts";
 import {
   decodeHealthCheckResponse,
   encodeHealthCheckRequest,
@@ -44,16 +44,16 @@ export async function probeGrpc(
   } catch (error) {
     if (!(error instanceof DialError)) throw error;
     if (error.cause instanceof DeadlineError) {
-      const output = `timeout: failed to connect service ${goQuote(address)} within ${timeout}: ${error.cause.message}`;
+      const output = `timeout: failed to connect service ${quoteGo(address)} within ${timeout}: ${error.cause.message}`;
       return { result: "failure", output };
     }
-    const output = `error: failed to connect service at ${goQuote(address)}: ${error.message}`;
+    const output = `error: failed to connect service at ${quoteGo(address)}: ${error.message}`;
     return { result: error.isOwnFault ? "unknown" : "failure", output };
   }
   try {
     const status = await check(socket, address, action.service, options);
     if (status === "SERVING") return { result: "success", output: "service healthy" };
-    return { result: "failure", output: `service unhealthy (responded with ${goQuote(status)})` };
+    return { result: "failure", output: `service unhealthy (responded with ${quoteGo(status)})` };
   } catch (error) {
     if (options.signal.aborted && !(options.signal.reason instanceof DeadlineError)) throw options.signal.reason;
     return { result: "failure", output: describe(error, timeout) };

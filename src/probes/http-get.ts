@@ -1,7 +1,7 @@
 import type net from "node:net";
 import tls from "node:tls";
+import { quoteGo } from "../model/quote-go.ts";
 import { DeadlineError, DialError, dial, errnoText } from "./dial.ts";
-import { goQuote } from "./go-quote.ts";
 import { HttpResponseReader, MalformedResponseError } from "./http-response-reader.ts";
 import { followLocation, formatUrl, type HttpLocation } from "./http-url.ts";
 import { joinHostPort } from "./resolve-port.ts";
@@ -59,7 +59,7 @@ export async function httpGet(start: HttpLocation, options: HttpGetOptions): Pro
     if (!target) return { status: reader.status, body: reader.body };
     const next = followLocation(location, target);
     if (!next)
-      throw new HttpGetError(`${failed(location)}: failed to parse Location header ${goQuote(target)}`, "no-answer");
+      throw new HttpGetError(`${failed(location)}: failed to parse Location header ${quoteGo(target)}`, "no-answer");
     if (next.host !== start.host.toLowerCase()) return { status: reader.status, body: reader.body };
     if (followed + 1 >= MAX_REDIRECTS) {
       throw new HttpGetError(`${failed(next)}: stopped after ${MAX_REDIRECTS} redirects`, "no-answer");
@@ -70,17 +70,17 @@ export async function httpGet(start: HttpLocation, options: HttpGetOptions): Pro
   }
 }
 
-const failed = (location: HttpLocation): string => `Get ${goQuote(formatUrl(location))}`;
+const failed = (location: HttpLocation): string => `Get ${quoteGo(formatUrl(location))}`;
 
 /** Header block of the request. Throws {@link HttpGetError} for a header that would break out of its line. */
 function toRequestText(location: HttpLocation, hostHeader: string | undefined, options: HttpGetOptions): string {
   const lines = [`GET ${location.target} HTTP/1.1`];
   const put = (name: string, value: string): void => {
     if (!HEADER_NAME.test(name)) {
-      throw new HttpGetError(`${failed(location)}: net/http: invalid header field name ${goQuote(name)}`, "no-answer");
+      throw new HttpGetError(`${failed(location)}: net/http: invalid header field name ${quoteGo(name)}`, "no-answer");
     }
     if (FORBIDDEN_IN_VALUE.test(value)) {
-      const message = `${failed(location)}: net/http: invalid header field value for ${goQuote(name)}`;
+      const message = `${failed(location)}: net/http: invalid header field value for ${quoteGo(name)}`;
       throw new HttpGetError(message, "no-answer");
     }
     lines.push(`${name}: ${value.trim()}`);

@@ -1,7 +1,7 @@
 import type { HTTPGetAction, LifecycleHandler } from "../api/probe.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerExec, ProbeTarget } from "../model/prober.ts";
-import { goQuote } from "./go-quote.ts";
+import { quoteGo } from "../model/quote-go.ts";
 import { HttpGetError, httpGet } from "./http-get.ts";
 import { toHttpLocation } from "./http-probe.ts";
 import { PROBE_OUTPUT_LIMIT_BYTES } from "./probe-output.ts";
@@ -107,7 +107,7 @@ async function runHttpGet(
 function hookError(hook: string, target: HookTarget, detail: string, output: string, cause?: unknown): HookError {
   const pod = `${target.podName}_${target.namespace}(${target.podUid})`;
   const message =
-    `${hook} for Container ${goQuote(target.containerName)} in Pod ${goQuote(pod)} failed` +
-    ` - error: ${detail}, message: ${goQuote(output)}`;
+    `${hook} for Container ${quoteGo(target.containerName)} in Pod ${quoteGo(pod)} failed` +
+    ` - error: ${detail}, message: ${quoteGo(output)}`;
   return new HookError(message, detail, cause === undefined ? undefined : { cause });
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Container, Pod } from "../../src/api/pod.ts";
-import { formatMap, quoteGo, resolveFieldRef, resolveResourceFieldRef } from "../../src/plan/downward-api.ts";
+import { formatMap, resolveFieldRef, resolveResourceFieldRef } from "../../src/plan/downward-api.ts";
 
 const ALLOCATABLE = { cpuMillis: 3500, memoryBytes: 2 ** 31, ephemeralStorageBytes: 2 ** 40 };
 const pod = {
@@ -27,15 +27,6 @@ test("addresses are for env only", () => {
     problem: "unsupported fieldPath: status.podIP",
   });
 });
-
-test.each([
-  ["plain ü 中 😀", '"plain ü 中 😀"'],
-  ['"\\', '"\\"\\\\"'],
-  ["\u0007\b\f\n\r\t\v", '"\\a\\b\\f\\n\\r\\t\\v"'],
-  ["\u0000\u001b\u007f", '"\\x00\\x1b\\x7f"'],
-  ["\u00a0\u200b\ufeff", '"\\u00a0\\u200b\\ufeff"'],
-  ["\u{e0001}", '"\\U000e0001"'],
-])("Go quotes %p as %p", (text, want) => expect(quoteGo(text)).toBe(want));
 
 test.each<[string, string | undefined, string, string]>([
   ["limits.cpu", "app", "1m", "3500"],

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { goQuote } from "../../src/probes/go-quote.ts";
+import { quoteGo } from "../../src/model/quote-go.ts";
 
 test.each([
   ["", '""'],
@@ -11,5 +11,5 @@ test.each([
   ["\u00a0\u200b\ufeff\u2028", '"\\u00a0\\u200b\\ufeff\\u2028"'],
   ["\u{e0001}", '"\\U000e0001"'],
 ])("quotes %j as Go does", (text, want) => {
-  expect(goQuote(text)).toBe(want);
+  expect(quoteGo(text)).toBe(want);
 });
