@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Pod } from "../api/pod.ts";
 import { DockerClient } from "../docker/docker-client.ts";
 import { mayLowerOomScores, readNodeInfo, readNodeName } from "../host/node-info.ts";
+import { OomGroup } from "../host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../host/pod-cgroups.ts";
 import { StateFile } from "../host/state-file.ts";
 import { Completions } from "../kubelet/completions.ts";
@@ -66,7 +67,7 @@ export interface AssembleInput {
   recorder: PodEventRecorder;
   onPullProgress?: (progress: ImageProgress) => void;
   /** Why the node takes no such pod just now; asked for pods that do not run yet. */
-  refusalUnderPressure?: (pod: Pod) => Rejection | undefined;
+  refusalOfNew?: (pod: Pod) => Rejection | undefined;
 }
 
 /** Everything that makes a kubelet, put together but not yet running. */
@@ -192,6 +193,14 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   });
   // No container outlives a power cut, so what probes said need not either.
   const probeFile = stateFile<[string, StoredProbeResults][]>("probes", false);
+  const hierarchies = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
+  const cgroupVersion = () => engine().cgroupVersion;
+  const oomGroup = new OomGroup({
+    hierarchies,
+    cgroupVersion,
+    singleProcess: options.singleProcessOomKill,
+    log: logger,
+  });
   let kubelet: Kubelet | undefined;
   const lifecycle = new PodLifecycle({
     clock,
@@ -202,7 +211,19 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     node: () => node,
     allocatable: { ...allocatable, ephemeralStorageBytes: 0 },
     engine,
-    pods: new DockerPods({ client, owner, clock, random: Math.random, onOperation: metrics.countOperation }),
+    pods: new DockerPods({
+      client,
+      owner,
+      clock,
+      random: Math.random,
+      onOperation: metrics.countOperation,
+      onStarted: async (id, signal) => {
+        if (!oomGroup.isWanted) return;
+        // One that is gone already needs nothing.
+        const container = await client.inspectContainer(id, { signal }).catch(() => undefined);
+        if (container?.State.Running) oomGroup.apply(container.State.Pid);
+      },
+    }),
     images,
     volumes,
     hooks: {
@@ -224,8 +245,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     },
     cgroups: new PodCgroupManager({
       cgroups: new PodCgroups({
-        hierarchies: parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8")),
-        cgroupVersion: () => engine().cgroupVersion,
+        hierarchies,
+        cgroupVersion,
         log: logger,
         systemctl: runSystemctl,
       }),
@@ -304,7 +325,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
         const isNew = !running.has(pod.metadata.uid ?? "");
         const refusal =
           findPodRefusal({ pod, engine: engine(), settings: options }) ??
-          (isNew ? input.refusalUnderPressure?.(pod) : undefined);
+          (isNew ? input.refusalOfNew?.(pod) : undefined);
         if (refusal) refusals.set(pod.metadata.uid ?? "", refusal);
       }
       // What cannot run here takes no resources from what can.
@@ -373,6 +394,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       await client.connect({ signal });
       engineInfo = await readEngineInfo(client, mayLowerOomScores(), signal);
       await volumeEngine.removeLeftovers(signal);
+      oomGroup.check();
       if (!engineInfo.negativeOomScores) {
         logger.warn("The kernel refuses negative OOM scores here (no CAP_SYS_RESOURCE): containers get 0 instead");
       }

@@ -41,6 +41,19 @@ export function checkOptions(
       `shutdownGracePeriodCriticalPods${at("shutdownGracePeriodCriticalPodsMs")} must not be longer than shutdownGracePeriod`,
     );
   }
+  if (
+    options.shutdownGracePeriodByPodPriority.length > 0 &&
+    options.shutdownGracePeriodMs + options.shutdownGracePeriodCriticalPodsMs > 0
+  ) {
+    errors.push(
+      `shutdownGracePeriodByPodPriority${at("shutdownGracePeriodByPodPriority")} stands in place of shutdownGracePeriod${at("shutdownGracePeriodMs")}: leave one away`,
+    );
+  }
+  for (const option of ["shutdownGracePeriodMs", "shutdownGracePeriodCriticalPodsMs"] as const) {
+    if (options[option] > 0 && options[option] < 1000) {
+      errors.push(`${option.replace(/Ms$/, "")}${at(option)} must be 0s or at least 1s`);
+    }
+  }
   pair("tlsCertFile", "tlsPrivateKeyFile", "--tls-cert-file", "--tls-private-key-file");
   pair(
     "manifestUrlClientCertFile",

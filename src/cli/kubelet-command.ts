@@ -1,13 +1,16 @@
 import type { Pod } from "../api/pod.ts";
+import { Logind } from "../host/logind.ts";
 import { readNodeName } from "../host/node-info.ts";
 import { claimRoot } from "../host/single-instance.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { EvictionManager } from "../kubelet/eviction-manager.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
+import { ShutdownManager } from "../kubelet/shutdown-manager.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import { computeRootHash } from "../runtime/labels.ts";
+import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
 import { type RunningServers, startServers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
 import { describeFinding } from "../sources/source-set.ts";
@@ -108,8 +111,9 @@ async function runForEver(
   const rate = { perSecond: options.eventRecordQps, burst: options.eventBurst };
   const recorder = new PodEventRecorder({ clock, logger, nodeName, rate });
   let eviction: EvictionManager | undefined;
-  const refusalUnderPressure = (pod: Pod) => eviction?.refusalOf(pod);
-  const input = { options, manifests, environment, clock, logger, recorder, refusalUnderPressure };
+  let shutdown: ShutdownManager | undefined;
+  const refusalOfNew = (pod: Pod) => shutdown?.refusal() ?? eviction?.refusalOf(pod);
+  const input = { options, manifests, environment, clock, logger, recorder, refusalOfNew };
   const parts = await assembleKubelet(input);
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
   const view = viewOf(parts, recorder, options);
@@ -118,6 +122,11 @@ async function runForEver(
   onServers(servers);
   eviction = buildEvictionManager({ parts, options, stats, podFacts: () => view.podFacts(), clock, logger, recorder });
   const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
+  const periods = computeShutdownPeriods(options);
+  if (periods.length > 0) {
+    const host = new Logind({ clock, logger, environment });
+    shutdown = new ShutdownManager({ clock, logger, kubelet: parts.kubelet, host, periods });
+  }
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
     await parts.preload(stop);
@@ -128,7 +137,9 @@ async function runForEver(
     void parts.imageGc.run(stop);
     void eviction.run(stop);
     await aborted(stop);
+    void shutdown?.run(stop);
   }
+    await shutdown?.beforeExit();
   endOomWatch();
   parts.kubelet.stop();
   await parts.probes.stop();

@@ -1,7 +1,13 @@
 import { isIP } from "node:net";
 import { formatDuration, parseDuration } from "../api/duration.ts";
 import { formatQuantity, isNegativeQuantity, parseQuantity, quantityToWhole } from "../api/quantity.ts";
-import type { EvictionSignal, EvictionThreshold, NodeTaint, SecretHeader } from "../model/kubelet-options.ts";
+import type {
+  EvictionSignal,
+  EvictionThreshold,
+  NodeTaint,
+  SecretHeader,
+  ShutdownPeriod,
+} from "../model/kubelet-options.ts";
 import { maskUrl } from "../model/mask-url.ts";
 
 /** A value that was read, or what is wrong with it, to be put behind the name of the flag or field. */
@@ -65,6 +71,15 @@ export const boolean: ValueKind<boolean> = {
 };
 
 /** @param special what a value outside the usual range means, e.g. "0 = off"; only for the message. */
+/** A boolean that may be left open, as a Go pointer to one. */
+export const optionalBoolean: ValueKind<boolean | undefined> = {
+  ...boolean,
+  fromText: (value) => (value === "" ? { value: undefined } : boolean.fromText(value)),
+  fromField: (field) => (field === undefined ? { value: undefined } : boolean.fromField(field)),
+  toField: (value) => value,
+  toText: (value) => (value === undefined ? "" : String(value)),
+};
+
 export function integer(min: number, max: number, special = ""): ValueKind<number> {
   const what = `a whole number from ${min} to ${max}${special ? ` (${special})` : ""}`;
   const check = (value: number, shown: unknown): Parsed<number> =>
@@ -432,3 +447,31 @@ export const taints: ValueKind<readonly NodeTaint[]> = {
   toText: (value) => value.map((taint) => `${taint.key}=${taint.value}:${taint.effect}`).join(","),
   combine: (earlier, later) => [...earlier, ...later],
 };
+
+const isWhole = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value);
+
+/** `shutdownGracePeriodByPodPriority`; in one line `priority=seconds,…`. */
+export const shutdownPeriods: ValueKind<readonly ShutdownPeriod[]> = {
+  hint: "priority=seconds,…",
+  fromText: (text) => {
+    const pairs = text === "" ? [] : text.split(",").map((item) => item.split("=").map(Number));
+    return checkPeriods(pairs.map(([priority, seconds]) => ({ priority, shutdownGracePeriodSeconds: seconds })));
+  },
+  fromField: (field) => checkPeriods(Array.isArray(field) ? field : [field]),
+  toField: (value) => value,
+  toText: (value) =>
+    value.map(({ priority, shutdownGracePeriodSeconds }) => `${priority}=${shutdownGracePeriodSeconds}`).join(","),
+};
+
+function checkPeriods(items: readonly unknown[]): Parsed<readonly ShutdownPeriod[]> {
+  const periods: ShutdownPeriod[] = [];
+  for (const item of items) {
+    const { priority, shutdownGracePeriodSeconds } = isRecord(item) ? item : {};
+    if (!isWhole(priority) || !isWhole(shutdownGracePeriodSeconds) || shutdownGracePeriodSeconds < 0) {
+      return { problem: `must have a whole priority and shutdownGracePeriodSeconds each, got ${quote(item)}` };
+    }
+    periods.push({ priority, shutdownGracePeriodSeconds });
+  }
+  const twice = periods.find(({ priority }, index) => periods.findIndex((it) => it.priority === priority) !== index);
+  return twice ? { problem: `has the priority ${twice.priority} twice` } : { value: periods };
+}

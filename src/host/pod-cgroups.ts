@@ -67,13 +67,13 @@ export class PodCgroups {
    */
   remove(path: string): boolean {
     return this.#options.hierarchies
-      .map((hierarchy) => removeTree(toDirectory(hierarchy, path)))
+      .map((hierarchy) => removeTree(toCgroupDirectory(hierarchy, path)))
       .every((isGone) => isGone);
   }
 
   /** true when the cgroup exists in any hierarchy. */
   exists(path: string): boolean {
-    return this.#options.hierarchies.some((hierarchy) => existsSync(toDirectory(hierarchy, path)));
+    return this.#options.hierarchies.some((hierarchy) => existsSync(toCgroupDirectory(hierarchy, path)));
   }
 
   #writeFiles(plan: CgroupPlan, isWanted: (write: CgroupWrite) => boolean): void {
@@ -82,7 +82,7 @@ export class PodCgroups {
       const all = hierarchy?.version === 2 ? plan.v2Writes : plan.v1Writes;
       const writes = all.filter((write) => write.controller === controller && isWanted(write));
       if (writes.length === 0) continue;
-      const directory = hierarchy && toDirectory(hierarchy, plan.path);
+      const directory = hierarchy && toCgroupDirectory(hierarchy, plan.path);
       if (hierarchy && directory) this.#create(hierarchy, directory, controller);
       for (const write of writes) {
         if (directory) this.#write(plan, directory, write);
@@ -142,7 +142,8 @@ export class PodCgroups {
   }
 }
 
-function toDirectory({ mountPoint, root }: CgroupHierarchy, path: string): string {
+/** Where a cgroup is mounted. */
+export function toCgroupDirectory({ mountPoint, root }: CgroupHierarchy, path: string): string {
   // In a container with a bind of a part of the hierarchy, that part is what the mount point stands for.
   return join(mountPoint, root !== "/" && path.startsWith(`${root}/`) ? path.slice(root.length) : path);
 }

@@ -4,6 +4,7 @@ import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
+import type { PodEnd } from "../plan/pod-plan.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
 import { PodCache } from "./pod-cache.ts";
@@ -141,6 +142,20 @@ export class Kubelet {
   /** Evicted pods may run again, as far as the node admits them. Without any, the node only looks at its refusals again. */
   readmit(uids: Iterable<PodUID>): void {
     for (const uid of uids) this.#evicted.delete(uid);
+    this.#reconcile();
+  }
+
+  /**
+   * Stops a wanted pod without removing anything of it; its status says so until {@link resume}.
+   * @returns a promise that resolves when nothing of it runs any more
+   */
+  async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
+    await this.#workers.get(uid)?.halt(end, maxGraceSeconds);
+  }
+
+  /** Halted pods run again, and pods the node refused meanwhile are looked at anew. */
+  resume(): void {
+    for (const worker of this.#workers.values()) worker.resume();
     this.#reconcile();
   }
 

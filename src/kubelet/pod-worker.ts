@@ -1,12 +1,14 @@
-import type { Pod, PodStatus } from "../api/pod.ts";
+import type { Pod, PodSpec, PodStatus } from "../api/pod.ts";
 import type { PodRef } from "../model/container-runtime.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { backOffFromHistory } from "../plan/back-off.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
 import { attemptsOf, isRunning } from "../plan/container-history.ts";
 import type { DeadContainer } from "../plan/dead-container-limit.ts";
+import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import { backOffKey } from "../plan/pod-memory.ts";
 import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
+import { decideRestart, restartsOnFailure } from "../plan/restart-policy.ts";
 import { computeStopActions } from "../plan/stop-pod.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
 import { type PodStepDeps, PodSteps } from "./pod-steps.ts";
@@ -53,6 +55,7 @@ export class PodWorker {
   #isScheduled = false;
   #cancelRecheck: (() => void) | undefined;
   #end: PodEnd | undefined;
+  #halt: { end: PodEnd; atRest: PromiseWithResolvers<void>; cutOff: readonly ContainerSnapshot[] } | undefined;
   #restored: Completion | undefined;
   #status: PodStatus | undefined;
   #startTime: Date | undefined;
@@ -66,7 +69,7 @@ export class PodWorker {
     this.#restored = restored;
     this.#steps = new PodSteps(ref, this.#memory, deps, {
       wanted: () => this.#wanted,
-      mayStart: () => !this.#isRemoving && !this.#end,
+      mayStart: () => !this.#isRemoving && !this.#currentEnd,
       wake: () => this.wake(),
       signal: this.#stop.signal,
     });
@@ -125,6 +128,33 @@ export class PodWorker {
   /** Stops within at most so many seconds, whatever the pod's own grace period says. Call it before {@link remove}. */
   limitGrace(seconds: number): void {
     this.#maxGraceSeconds = seconds;
+  }
+
+  /**
+   * Stops the pod and shows it as ended, but removes nothing, until {@link resume} or the next start of the kubelet. A
+   * pod whose containers are never started twice has come to its end by this.
+   * @returns a promise that resolves when nothing of it runs any more
+   */
+  halt(end: PodEnd, maxGraceSeconds: number): Promise<void> {
+    this.#halt ??= { end, atRest: Promise.withResolvers(), cutOff: this.snapshot.containers.filter(isRunning) };
+    this.#maxGraceSeconds = maxGraceSeconds;
+    if (!this.#end) {
+      this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
+      this.#deps.probes.remove(this.ref.uid);
+      const hasBegun = this.snapshot.containers.some(({ startedAt }) => startedAt);
+      if (this.#wanted && hasBegun && runsOnce(this.#wanted.pod.spec)) this.#noteEnd(end);
+    }
+    this.wake();
+    return this.#halt.atRest.promise;
+  }
+
+  /** Undoes {@link halt}. */
+  resume(): void {
+    if (!this.#halt) return;
+    this.#halt = undefined;
+    this.#maxGraceSeconds = Number.POSITIVE_INFINITY;
+    if (!this.#end) delete this.#memory.stoppingSinceMs;
+    this.wake();
   }
 
   /** Dead containers that could go for want of room. */
@@ -190,13 +220,16 @@ export class PodWorker {
     this.#steps.learnImages(snapshot);
 
     const plan = this.#plan(wanted, snapshot);
-    if (plan.end && !this.#end) this.#noteEnd(plan.end);
+    if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
     // The status of a pod that ended is written once more when the last container is at rest; then it is remembered.
     for (const action of plan.actions) this.#steps.perform(action, wanted);
-    if (!this.#end) this.#deps.probes.update(wanted.pod, snapshot, this.#memory.postStartPending);
-    if (!this.#end) this.#steps.refreshVolumes(wanted, snapshot);
-    if (!this.#end) this.#steps.removeUnusedVolumes(wanted, snapshot);
+    if (!this.#currentEnd) {
+      this.#deps.probes.update(wanted.pod, snapshot, this.#memory.postStartPending);
+      this.#steps.refreshVolumes(wanted, snapshot);
+      this.#steps.removeUnusedVolumes(wanted, snapshot);
+    }
     this.#publish(wanted, snapshot, plan);
+    this.#noteHalted(wanted, snapshot);
     this.#recheckAt(plan.recheckAtMs);
   }
 
@@ -211,8 +244,27 @@ export class PodWorker {
       nowMs: this.#deps.clock.monotonicMs(),
       options: wanted.options,
       ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#startedAtMs + deadlineSeconds * 1000 }),
-      ...(this.#end && { end: this.#end }),
+      maxGraceSeconds: this.#maxGraceSeconds,
+      ...(this.#currentEnd && { end: this.#currentEnd }),
     });
+  }
+
+  /** How the pod ended, for good or for as long as it is halted. */
+  get #currentEnd(): PodEnd | undefined {
+    return this.#end ?? this.#halt?.end;
+  }
+
+  #noteHalted(wanted: WantedPod, { containers, sandboxes }: PodSnapshot): void {
+    const halt = this.#halt;
+    if (!halt || !this.#memory.isIdle) return;
+    if (containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready")) return;
+    // One that ended well when it was told to would count as done: without it, the pod begins anew.
+    const misleading = containers.filter(
+      ({ id, name, exitCode }) =>
+        !this.#end && exitCode === 0 && halt.cutOff.some((it) => it.id === id) && countsAsDone(wanted.pod.spec, name),
+    );
+    for (const { id, name } of misleading) this.#steps.perform({ kind: "remove-container", id, name }, wanted);
+    if (misleading.length === 0) halt.atRest.resolve();
   }
 
   #passRemoval(snapshot: PodSnapshot): void {
@@ -232,6 +284,7 @@ export class PodWorker {
     });
     for (const action of actions) this.#steps.perform(action, this.#wanted);
     const isEmpty = snapshot.containers.length + snapshot.sandboxes.length === 0;
+    if (isEmpty) this.#halt?.atRest.resolve();
     if (isEmpty && this.#memory.isIdle && !this.#isTearingDown) this.#tearDown();
   }
 
@@ -286,9 +339,9 @@ export class PodWorker {
         lastPodIps: this.#lastPodIps,
         hostIp: this.#deps.hostIp(),
         startTime: this.#startTime!,
-        ...(this.#end && { end: this.#end }),
+        ...(this.#currentEnd && { end: this.#currentEnd }),
         ...(this.#status && { previous: this.#status }),
-        ...(wanted.extraConditions && { extraConditions: wanted.extraConditions }),
+        extraConditions: [...(wanted.extraConditions ?? []), ...disruptionOf(this.#currentEnd)],
         now: this.#deps.clock.now(),
       });
     if (this.#end && !remembered && this.#isAtRest(snapshot) && !Bun.deepEquals(status, this.#restored?.status)) {
@@ -345,6 +398,34 @@ export class PodWorker {
     const delayMs = Math.max(0, atMs - this.#deps.clock.monotonicMs());
     this.#cancelRecheck = this.#deps.clock.schedule(delayMs, () => this.wake());
   }
+}
+
+/** Source: upstream's condition of API-initiated and kubelet-initiated ends, here of a shutdown. */
+const disruptionOf = (end: PodEnd | undefined) =>
+  end?.reason === ENDED_BY_SHUTDOWN.reason
+    ? [
+        {
+          type: "DisruptionTarget",
+          status: "True" as const,
+          reason: "TerminationByKubelet",
+          message: end.message ?? "",
+        },
+      ]
+    : [];
+
+const allContainers = ({ initContainers = [], containers }: PodSpec) => [...initContainers, ...containers];
+
+/** No container is ever started a second time. */
+const runsOnce = (spec: PodSpec) =>
+  spec.restartPolicy === "Never" &&
+  allContainers(spec).every(({ restartPolicy, restartPolicyRules }) => !restartPolicy && !restartPolicyRules);
+
+/** Whether exit code 0 settles the container although another one would not. */
+function countsAsDone(spec: PodSpec, name: string): boolean {
+  const container = allContainers(spec).find((one) => one.name === name);
+  const isInit = spec.initContainers?.some((one) => one.name === name) ?? false;
+  if (!container || !restartsOnFailure(spec, container, isInit)) return false;
+  return decideRestart(spec, container, 0, { isInit }) === "leave";
 }
 
 /** Grace period of a pod that nobody knows any more: the longest any of its containers was promised. */

@@ -24,6 +24,12 @@ export interface NodeTaint {
   effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
+/** How long a shutdown waits for pods of this priority and above, up to the next. Source: upstream's type. */
+export interface ShutdownPeriod {
+  priority: number;
+  shutdownGracePeriodSeconds: number;
+}
+
 /**
  * Everything that can be set, after defaults, file, drop-ins and flags were laid over one another. Units are in the
  * names; durations are milliseconds; "" and an empty list mean "not set"; a port of 0 is off.
@@ -113,8 +119,8 @@ export interface KubeletOptions {
   /** pids of one pod; -1 = no limit. */
   podPidsLimit: number;
   memorySwap: "NoSwap" | "LimitedSwap";
-  /** false writes memory.oom.group (cgroup v2), so that all of a container dies of OOM. */
-  singleProcessOomKill: boolean;
+  /** false writes memory.oom.group (cgroup v2), so that all of a container dies of OOM; undefined: as the cgroups can. */
+  singleProcessOomKill: boolean | undefined;
   /** The longest crash-loop back-off. */
   crashLoopBackOffMaxMs: number;
   keepTerminatedPodVolumes: boolean;
@@ -184,6 +190,8 @@ export interface KubeletOptions {
   kubeReserved: Readonly<Record<string, string>>;
   shutdownGracePeriodMs: number;
   shutdownGracePeriodCriticalPodsMs: number;
+  /** In place of the two above. */
+  shutdownGracePeriodByPodPriority: readonly ShutdownPeriod[];
 
   // Events and logs of our own
   /** Events per second; 0 = no limit. */
@@ -250,7 +258,7 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   cpuCfsQuotaPeriodMs: 100,
   podPidsLimit: -1,
   memorySwap: "NoSwap",
-  singleProcessOomKill: true,
+  singleProcessOomKill: undefined,
   crashLoopBackOffMaxMs: 300_000,
   keepTerminatedPodVolumes: false,
   clusterDns: [],
@@ -306,6 +314,7 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   kubeReserved: {},
   shutdownGracePeriodMs: 0,
   shutdownGracePeriodCriticalPodsMs: 0,
+  shutdownGracePeriodByPodPriority: [],
 
   eventRecordQps: 50,
   eventBurst: 100,

@@ -58,7 +58,7 @@ function putToRest(draft: PlanDraft, end: PodEnd): PodPlan {
       memory,
       nowMs,
       reason: "PodEnded",
-      graceSeconds: draft.graceSeconds,
+      graceSeconds: Math.min(draft.graceSeconds, draft.input.maxGraceSeconds ?? Number.POSITIVE_INFINITY),
       sidecars: sidecarNames(pod.spec.initContainers),
       remove: false,
     }),

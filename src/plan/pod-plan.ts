@@ -105,6 +105,8 @@ export interface PodPlanInput {
   options: PodPlanOptions;
   /** When activeDeadlineSeconds runs out. */
   deadlineAtMs?: number;
-  /** The pod already came to an end in this revision (remembered across our restarts). */
+  /** The pod already came to an end in this revision (remembered across our restarts), or is halted. */
   end?: PodEnd;
+  /** Bounds the grace period of a pod that is put to rest. */
+  maxGraceSeconds?: number;
 }

@@ -18,6 +18,8 @@ export interface DockerPodsDeps {
   random: () => number;
   /** Called after each call, with CRI's word for it: `run_podsandbox`, `create_container`, … */
   onOperation?: (operation: string, durationMs: number, failed: boolean) => void;
+  /** Called when a container (not a sandbox) runs; the start is over when this has resolved, which it must. */
+  onStarted?: (id: ContainerId, signal: AbortSignal) => Promise<void>;
 }
 
 /** A sandbox that runs, and where the engine keeps what was made for it. */
@@ -37,13 +39,15 @@ export class DockerPods {
 
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #onOperation: NonNullable<DockerPodsDeps["onOperation"]>;
+  readonly #onStarted: NonNullable<DockerPodsDeps["onStarted"]>;
 
-  constructor({ client, owner, clock, random, onOperation = () => {} }: DockerPodsDeps) {
+  constructor({ client, owner, clock, random, onOperation = () => {}, onStarted = async () => {} }: DockerPodsDeps) {
     this.#client = client;
     this.#owner = owner;
     this.#clock = clock;
     this.#random = random;
     this.#onOperation = onOperation;
+    this.#onStarted = onStarted;
   }
 
   /** @throws PodStepError FailedCreatePodSandBox */
@@ -91,6 +95,7 @@ export class DockerPods {
       const why = `failed to start container "${id}": ${textOf(error)}`;
       throw new PodStepError("RunContainerError", why, { cause: error });
     }
+    await this.#onStarted(id, signal);
   }
 
   /** SIGTERM (or the image's or the manifest's signal), then SIGKILL after the grace period. One that is gone is fine. */

@@ -21,6 +21,8 @@ export class FakeEngine implements ObservedRuntime, PodServices {
   /** Step errors to throw, by `pull app`, `start app`, `sandbox`, `postStart app`; removed when used up (count). */
   readonly failures = new Map<string, { error: PodStepError | Error; times: number }>();
   stopTakesMs = 10;
+  /** How containers end that are stopped: 137 = they had to be killed. */
+  stopExitCode = 137;
   isDown = false;
   /** Drop events: the net must catch what happens. */
   isDeaf = false;
@@ -229,7 +231,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     this.calls.push(`kill ${container.name} ${graceSeconds}s`);
     await this.#work("kill");
     await this.#clock.sleep(Math.min(this.stopTakesMs, graceSeconds * 1000));
-    this.exit(container.id, 137);
+    this.exit(container.id, this.stopExitCode);
   }
 
   async resizeContainer({ container, update }: Parameters<PodServices["resizeContainer"]>[0]): Promise<void> {

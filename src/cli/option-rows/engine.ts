@@ -9,6 +9,7 @@ import {
   ipList,
   MAX_INT32,
   oneOf,
+  optionalBoolean,
   sysctlPatterns,
   text,
 } from "../value-kinds.ts";
@@ -16,7 +17,6 @@ import {
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";
 const DOCKER_NETWORK = "the network of pods is Docker's";
 
-const NO_OOM_GROUP = "this version leaves memory.oom.group as the engine sets it";
 const NOT_KEPT = "volumes are always kept until the manifest goes";
 /** S023 S028 S037 S051 S053, M15 M17 M20 M21 M23. */
 export const ENGINE_ROWS: readonly FlagRow[] = [
@@ -163,10 +163,10 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
   option({
     field: "singleProcessOOMKill",
     option: "singleProcessOomKill",
-    notYet: NO_OOM_GROUP,
-    kind: boolean,
+    kind: optionalBoolean,
     subject: "What pods may do",
-    description: "Out of memory kills one process of a container rather than all (cgroup v2).",
+    description: "Out of memory kills one process of a container rather than all of them.",
+    defaultText: "false; true on cgroup v1, which knows no other way",
   }),
   option({
     flag: "crash-loop-back-off-max",

@@ -6,11 +6,11 @@ import {
   integer,
   MAX_INT32,
   oneOf,
+  shutdownPeriods,
   signalDurations,
   thresholds,
 } from "../value-kinds.ts";
 
-const NOT_DELAYED = "this version does not hold up a shutdown of the machine";
 /** S033 S034 S040 S055 S056, M16 M19. */
 export const PRESSURE_ROWS: readonly FlagRow[] = [
   option({
@@ -136,20 +136,27 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     description: "How often the disk usage of volumes is measured; 0s never.",
   }),
   option({
+    flag: "shutdown-grace-period",
     field: "shutdownGracePeriod",
     option: "shutdownGracePeriodMs",
-    notYet: NOT_DELAYED,
     kind: duration(),
     subject: "Node",
-    description: "How long a shutdown of the machine waits for pods to stop.",
+    description: "How long a shutdown of the machine waits for pods to stop; 0s does not wait.",
   }),
   option({
+    flag: "shutdown-grace-period-critical-pods",
     field: "shutdownGracePeriodCriticalPods",
     option: "shutdownGracePeriodCriticalPodsMs",
-    notYet: NOT_DELAYED,
     kind: duration(),
     subject: "Node",
-    description: "How much of that is kept for critical pods.",
+    description: "How much of that is kept for critical pods, which stop last.",
+  }),
+  option({
+    field: "shutdownGracePeriodByPodPriority",
+    option: "shutdownGracePeriodByPodPriority",
+    kind: shutdownPeriods,
+    subject: "Node",
+    description: "In place of both: the time for pods of each priority and above, lowest first.",
   }),
   option({
     flag: "v",
@@ -197,9 +204,6 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     "experimental-allocatable-ignore-eviction?",
     "low-diskspace-threshold-mb",
     "outofdisk-transition-frequency",
-  ]),
-  ...inapplicable("all pods are given the same time at shutdown, critical ones last", [
-    "|shutdownGracePeriodByPodPriority",
   ]),
   ...inapplicable("log lines have one form", [
     "add-dir-header?",

@@ -1,0 +1,69 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Logger } from "../model/logger.ts";
+import { type CgroupHierarchy, toCgroupDirectory } from "./pod-cgroups.ts";
+
+export interface OomGroupOptions {
+  hierarchies: readonly CgroupHierarchy[];
+  /** What the engine puts containers in. */
+  cgroupVersion: () => 1 | 2;
+  /** `singleProcessOOMKill`: whether the kernel is to pick out one process; undefined leaves it to the cgroups. */
+  singleProcess: boolean | undefined;
+  log: Logger;
+  /** Default: `/proc`. */
+  procDir?: string;
+}
+
+/**
+ * Who dies when a container has no memory left: on cgroup v2 all of it, so that no half of it goes on, unless
+ * configured otherwise; cgroup v1 only knows single processes [M44]. Source: upstream's singleProcessOOMKill.
+ */
+export class OomGroup {
+  readonly #options: OomGroupOptions;
+  #isTold = false;
+
+  constructor(options: OomGroupOptions) {
+    this.#options = options;
+  }
+
+  /** Whether {@link apply} has anything to do. */
+  get isWanted(): boolean {
+    const { singleProcess, cgroupVersion } = this.#options;
+    return singleProcess !== true && cgroupVersion() === 2;
+  }
+
+  /** Says once if what is configured cannot be had. */
+  check(): void {
+    const { singleProcess, cgroupVersion, log } = this.#options;
+    if (singleProcess !== false || cgroupVersion() === 2 || this.#isTold) return;
+    this.#isTold = true;
+    log.warn("singleProcessOOMKill: false has no effect: on cgroup v1 the kernel kills one process at a time");
+  }
+
+  /** The container's processes die together from now on. @param pid of any of them */
+  apply(pid: number): void {
+    const { hierarchies, log, procDir = "/proc" } = this.#options;
+    try {
+      const [, path] = /^0::(.*)$/m.exec(readFileSync(join(procDir, String(pid), "cgroup"), "utf8")) ?? [];
+      const unified = hierarchies.find(({ version }) => version === 2);
+      if (path === undefined || !unified) throw new Error("its cgroup is not to be found");
+      // Not to be created: where the file is missing the kernel is older than 4.19.
+      writeFileSync(join(toCgroupDirectory(unified, path), "memory.oom.group"), "1", { flag: "r+" });
+    } catch (error) {
+      // A container that ended at once has no processes, and no cgroup.
+      if ((error as NodeJS.ErrnoException).code === "ESRCH" || this.#isGone(pid)) return;
+      if (this.#isTold) return;
+      this.#isTold = true;
+      log.warn(`Processes of a container without memory are killed one by one: ${(error as Error).message}`);
+    }
+  }
+
+  #isGone(pid: number): boolean {
+    try {
+      readFileSync(join(this.#options.procDir ?? "/proc", String(pid), "cgroup"));
+      return false;
+    } catch {
+      return true;
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import type { Pod } from "../api/pod.ts";
+import type { PodUID } from "../model/identity.ts";
+import type { KubeletOptions, ShutdownPeriod } from "../model/kubelet-options.ts";
+import type { PodEnd } from "./pod-plan.ts";
+import { CRITICAL_PRIORITY, computePodPriority } from "./pod-priority.ts";
+
+/** What upstream writes into the status of a pod that a shutdown of the machine ends. Source: nodeshutdown. */
+export const ENDED_BY_SHUTDOWN: PodEnd & { reason: string; message: string } = {
+  phase: "Failed",
+  reason: "Terminated",
+  message: "Pod was terminated in response to imminent node shutdown.",
+};
+
+/** What upstream says of a pod that comes meanwhile. */
+export const REFUSED_BY_SHUTDOWN = {
+  reason: "NodeShutdown",
+  message: "Pod was rejected as the node is shutting down.",
+};
+
+/** Pods that stop at the same time, and how long the others wait for them. */
+export interface ShutdownGroup {
+  waitSeconds: number;
+  pods: { uid: PodUID; graceSeconds: number }[];
+}
+
+type ShutdownOptions = Pick<
+  KubeletOptions,
+  "shutdownGracePeriodMs" | "shutdownGracePeriodCriticalPodsMs" | "shutdownGracePeriodByPodPriority"
+>;
+
+/**
+ * The time each priority and those above it have, lowest first: as given, or critical pods apart from all others; empty
+ * when a shutdown waits for nobody [M16]. Source: upstream's migrateConfig.
+ */
+export function computeShutdownPeriods(options: ShutdownOptions): ShutdownPeriod[] {
+  const { shutdownGracePeriodMs: totalMs, shutdownGracePeriodCriticalPodsMs: criticalMs } = options;
+  if (options.shutdownGracePeriodByPodPriority.length > 0) {
+    return [...options.shutdownGracePeriodByPodPriority].sort((a, b) => a.priority - b.priority);
+  }
+  if (totalMs <= 0) return [];
+  return [
+    { priority: 0, shutdownGracePeriodSeconds: Math.floor((totalMs - criticalMs) / 1000) },
+    { priority: CRITICAL_PRIORITY, shutdownGracePeriodSeconds: Math.floor(criticalMs / 1000) },
+  ];
+}
+
+/** How long the machine has to wait altogether. Unit: seconds. */
+export const totalShutdownSeconds = (periods: readonly ShutdownPeriod[]): number =>
+  periods.reduce((total, { shutdownGracePeriodSeconds }) => total + shutdownGracePeriodSeconds, 0);
+
+/**
+ * Which pods stop together, in the order in which they do: the least important first. A pod below the lowest priority
+ * counts as of the lowest; none gets more time than its own grace period. Source: upstream's groupByPriority.
+ * @param periods lowest priority first
+ */
+export function computeShutdownGroups(periods: readonly ShutdownPeriod[], pods: readonly Pod[]): ShutdownGroup[] {
+  const groups = periods.map(({ shutdownGracePeriodSeconds }): ShutdownGroup => {
+    return { waitSeconds: shutdownGracePeriodSeconds, pods: [] };
+  });
+  for (const pod of pods) {
+    const priority = computePodPriority(pod);
+    const index = periods.findLastIndex((period) => period.priority <= priority);
+    const group = groups[Math.max(0, index)];
+    const own = pod.spec.terminationGracePeriodSeconds ?? 30;
+    group?.pods.push({ uid: pod.metadata.uid ?? "", graceSeconds: Math.min(own, group.waitSeconds) });
+  }
+  return groups.filter(({ pods: members }) => members.length > 0);
+}
