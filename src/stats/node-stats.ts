@@ -9,7 +9,13 @@ import { CgroupReader } from "./cgroup-reader.ts";
 import { meminfoBytes } from "./cgroup-v2.ts";
 import { diskFamilies } from "./disk-metrics.ts";
 import { type DirectoryUsage, DiskUsage, type FsCapacity, toCapacity } from "./disk-usage.ts";
-import { MACHINE_ROOTS, type MachineRoots, parseFilesystems, readMachineInfo } from "./machine-info.ts";
+import {
+  MACHINE_ROOTS,
+  type MachineRoots,
+  type MountedFilesystem,
+  parseFilesystems,
+  readMachineInfo,
+} from "./machine-info.ts";
 import type { MeasureDirectories } from "./measure-by-du.ts";
 import type { MetricFamily } from "./metrics-registry.ts";
 import type { PodFacts } from "./pod-facts.ts";
@@ -60,6 +66,7 @@ export class NodeStats {
   readonly #sampler: Sampler;
   readonly #disk: DiskUsage;
   #machine: { info: MachineInfo; readMs: number } | undefined;
+  #mounts: { filesystems: readonly MountedFilesystem[]; readMs: number } | undefined;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
 
@@ -122,16 +129,16 @@ export class NodeStats {
   /** What cAdvisor's answers show beside a sample. */
   cadvisorFacts(): CadvisorFacts {
     const { proc, etc } = this.#roots;
-    const mountinfo = readText(`${proc}/self/mountinfo`) ?? "";
+    const mounts = this.#mountedFilesystems();
     const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
-    const filesystems = parseFilesystems(mountinfo).flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
+    const filesystems = mounts.flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
       const capacity = device.includes(":/") ? undefined : capacityOf(mountPoint);
       const counters = disks.find((disk) => `${disk.major}:${disk.minor}` === id);
       return capacity ? [{ device, mountPoint, capacity, counters }] : [];
     });
     const engineRootDir = this.#options.engineRootDir();
     const engineCapacity = engineRootDir ? capacityOf(engineRootDir) : undefined;
-    const engineDevice = deviceOf(engineRootDir, mountinfo);
+    const engineDevice = deviceOf(engineRootDir, mounts);
     return {
       machine: this.machineInfo(),
       engineVersion: this.#options.engineVersion(),
@@ -142,6 +149,16 @@ export class NodeStats {
       filesystems,
       nodeFs: capacityOf(this.#options.rootDir),
     };
+  }
+
+  /** With a hundred pods the kernel has hundreds of mounts to tell of, and writing them out takes it milliseconds. */
+  #mountedFilesystems(): readonly MountedFilesystem[] {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (!this.#mounts || nowMs - this.#mounts.readMs > MACHINE_INFO_AGE_MS) {
+      const mountinfo = readText(`${this.#roots.proc}/self/mountinfo`) ?? "";
+      this.#mounts = { filesystems: parseFilesystems(mountinfo), readMs: nowMs };
+    }
+    return this.#mounts.filesystems;
   }
 
   /** What the pressure conditions look at. */
@@ -262,8 +279,8 @@ function capacityOf(path: string): FsCapacity | undefined {
 }
 
 /** Device of the mount a path is on. */
-function deviceOf(path: string, mountinfo: string): string | undefined {
-  const candidates = parseFilesystems(mountinfo).filter(
+function deviceOf(path: string, mounts: readonly MountedFilesystem[]): string | undefined {
+  const candidates = mounts.filter(
     ({ mountPoint }) => mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`),
   );
   return candidates.toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0]?.device;

@@ -34,6 +34,30 @@ export interface CgroupFeatures {
   meminfoPath: string;
 }
 
+/** What was read the last time everything was, and by which texts it is known that nothing happened since. */
+interface FullLook {
+  detail: Detail;
+  hasQuota: boolean;
+  cpuText: string;
+  memoryText: string | undefined;
+  pressureTexts: readonly (string | undefined)[];
+  stats: CgroupStats;
+}
+
+/** How one cgroup is read. */
+export interface ReadOptions {
+  /** Without a quota throttling is undefined. */
+  hasQuota: boolean;
+  /** Only containers show block I/O; only those of the pod's spec show pressure on hybrid machines. */
+  kind: CgroupKind;
+  /**
+   * A cgroup that used no CPU and whose memory is what it was has done nothing, so nothing else of it need be read. The
+   * kernel may still have changed a little behind its back (memory taken back, a late write to the disk): so not always.
+   * Default: false.
+   */
+  mayRest?: boolean;
+}
+
 /**
  * One cgroup whose files stay open between samples. Thin: which files are read; what they mean is in cgroup-v1.ts and
  * cgroup-v2.ts. Every method answers undefined when the cgroup is gone, also when it goes while it is being read.
@@ -42,53 +66,82 @@ export class OpenCgroup {
   readonly directories: CgroupDirectories;
   readonly #features: CgroupFeatures;
   readonly #files: KeptFile[] = [];
-  readonly #readCpu: (all: boolean, hasQuota: boolean) => CpuStats | undefined;
-  readonly #readMemory: (all: boolean) => MemoryStats | undefined;
+  /** `cpuacct.usage`; `cpu.stat` on v2. */
+  readonly #cpuUsage: KeptFile | undefined;
+  /** `memory.usage_in_bytes`; `memory.current` on v2. */
+  readonly #memoryUsage: KeptFile | undefined;
+  readonly #readCpu: (usage: string, all: boolean, hasQuota: boolean) => CpuStats | undefined;
+  readonly #readMemory: (usage: string | undefined, all: boolean) => MemoryStats | undefined;
   readonly #readPids: () => PidsStats | undefined;
   readonly #readBlockIo: () => BlockIoStats[];
   readonly #readHugetlb: () => HugetlbStats[];
-  readonly #readPressure: () => CgroupPressure | undefined;
+  readonly #pressure: readonly { resource: keyof CgroupPressure; file: KeptFile }[];
   readonly #procs: KeptFile;
+  #last: FullLook | undefined;
 
   constructor(directories: CgroupDirectories, features: CgroupFeatures) {
     this.directories = directories;
     this.#features = features;
+    const { cpu, cpuacct, memory, unified } = directories;
+    // cpu.stat is there without the cpu controller too.
+    const cpuDirectory = cpuacct?.version === 1 ? cpuacct : (cpu ?? cpuacct ?? unified);
+    this.#cpuUsage =
+      cpuDirectory && this.#file(cpuDirectory.path, cpuacct?.version === 1 ? "cpuacct.usage" : "cpu.stat");
+    this.#memoryUsage =
+      memory && this.#file(memory.path, memory.version === 1 ? "memory.usage_in_bytes" : "memory.current");
     this.#readCpu = this.#cpuReader();
     this.#readMemory = this.#memoryReader();
     this.#readPids = this.#pidsReader();
     this.#readBlockIo = this.#blockIoReader();
     this.#readHugetlb = this.#hugetlbReader();
-    this.#readPressure = this.#pressureReader();
+    this.#pressure = this.#pressureFiles();
     this.#procs = this.#file(mainDirectory(directories), "cgroup.procs");
   }
 
   /**
-   * With `basics`, what was not read is undefined or empty. So is throttling without a quota.
-   * @param kind only containers show block I/O; only those of the pod's spec show pressure on hybrid machines.
+   * With `basics`, what was not read is undefined or empty. A cgroup at rest answers with the object it answered with
+   * before.
    */
-  read(detail: Detail, how: { hasQuota: boolean; kind: CgroupKind }): CgroupStats | undefined {
+  read(detail: Detail, { hasQuota, kind, mayRest = false }: ReadOptions): CgroupStats | undefined {
     const all = detail === "all";
-    const memoryVersion = this.directories.memory?.version;
-    const cpu = this.#readCpu(all, how.hasQuota);
+    const cpuText = this.#cpuUsage?.read();
     // CPU time is counted for every cgroup there is: without it the cgroup is gone.
+    if (cpuText === undefined) return undefined;
+    const memoryText = this.#memoryUsage?.read();
+    // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
+    const showsPressure = this.directories.memory?.version === 2 || (all && kind === "container");
+    const pressureTexts = showsPressure ? this.#pressure.map(({ file }) => file.read()) : [];
+    const last = this.#last;
+    if (
+      mayRest &&
+      last !== undefined &&
+      last.cpuText === cpuText &&
+      last.memoryText === memoryText &&
+      last.hasQuota === hasQuota &&
+      (last.detail === "all" || !all) &&
+      pressureTexts.every((text, index) => text === last.pressureTexts[index])
+    ) {
+      return last.stats;
+    }
+    const cpu = this.#readCpu(cpuText, all, hasQuota);
     if (!cpu) return undefined;
-    const memory = this.#readMemory(all) ?? UNKNOWN_MEMORY;
     const procs = this.#procs;
     let processIds: readonly string[] | undefined;
-    return {
+    const stats: CgroupStats = {
       cpu,
-      memory,
-      // In hybrid mode upstream shows none; there it is read for few and for the metrics only, as it costs half of all.
-      pressure: memoryVersion === 2 || (all && how.kind === "container") ? this.#readPressure() : undefined,
+      memory: this.#readMemory(memoryText, all) ?? UNKNOWN_MEMORY,
+      pressure: showsPressure ? this.#toPressure(pressureTexts) : undefined,
       // Half of the askers never look at it.
       get processIds() {
         processIds ??= (procs.read() ?? "").split("\n").filter(Boolean);
         return processIds;
       },
       pids: all ? this.#readPids() : undefined,
-      blockIo: all && how.kind !== "group" ? this.#readBlockIo() : [],
+      blockIo: all && kind !== "group" ? this.#readBlockIo() : [],
       hugetlb: all ? this.#readHugetlb() : [],
     };
+    this.#last = { detail, hasQuota, cpuText, memoryText, pressureTexts, stats };
+    return stats;
   }
 
   /** Lets go of the files; a later read opens them again. */
@@ -102,59 +155,49 @@ export class OpenCgroup {
     return file;
   }
 
-  #cpuReader(): (all: boolean, hasQuota: boolean) => CpuStats | undefined {
-    const { cpu, cpuacct, unified } = this.directories;
-    if (cpuacct?.version === 1) {
-      const usage = this.#file(cpuacct.path, "cpuacct.usage");
-      const acctStat = this.#file(cpuacct.path, "cpuacct.stat");
-      const cpuStat = cpu?.version === 1 ? this.#file(cpu.path, "cpu.stat") : undefined;
-      return (all, hasQuota) =>
-        parseV1Cpu({
-          usage: usage.read(),
-          acctStat: all ? acctStat.read() : undefined,
-          cpuStat: all && hasQuota ? cpuStat?.read() : undefined,
-        });
-    }
-    // cpu.stat is there without the cpu controller too.
-    const directory = cpu ?? cpuacct ?? unified;
-    if (!directory) return () => undefined;
-    const stat = this.#file(directory.path, "cpu.stat");
-    return () => parseV2Cpu(stat.read());
+  #cpuReader(): (usage: string, all: boolean, hasQuota: boolean) => CpuStats | undefined {
+    const { cpu, cpuacct } = this.directories;
+    if (cpuacct?.version !== 1) return parseV2Cpu;
+    const acctStat = this.#file(cpuacct.path, "cpuacct.stat");
+    const cpuStat = cpu?.version === 1 ? this.#file(cpu.path, "cpu.stat") : undefined;
+    return (usage, all, hasQuota) =>
+      parseV1Cpu({
+        usage,
+        acctStat: all ? acctStat.read() : undefined,
+        cpuStat: all && hasQuota ? cpuStat?.read() : undefined,
+      });
   }
 
-  #memoryReader(): (all: boolean) => MemoryStats | undefined {
+  #memoryReader(): (usage: string | undefined, all: boolean) => MemoryStats | undefined {
     const { memory } = this.directories;
     if (!memory) return () => undefined;
     const file = (name: string) => this.#file(memory.path, name);
     const stat = file("memory.stat");
     if (memory.version === 1) {
-      const [usage, maxUsage] = [file("memory.usage_in_bytes"), file("memory.max_usage_in_bytes")];
+      const maxUsage = file("memory.max_usage_in_bytes");
       const [failcnt, oomControl] = [file("memory.failcnt"), file("memory.oom_control")];
-      return (all) =>
+      return (usage, all) =>
         parseV1Memory({
-          usage: usage.read(),
+          usage,
           stat: stat.read(),
           maxUsage: all ? maxUsage.read() : undefined,
           failcnt: all ? failcnt.read() : undefined,
           oomControl: all ? oomControl.read() : undefined,
         });
     }
-    const [current, peak] = [file("memory.current"), file("memory.peak")];
-    const [swapCurrent, events] = [file("memory.swap.current"), file("memory.events")];
+    const [peak, swapCurrent, events] = [file("memory.peak"), file("memory.swap.current"), file("memory.events")];
     // Only the root has no memory.current, and no memory.events either.
     const meminfo = new KeptFile(this.#features.meminfoPath);
     this.#files.push(meminfo);
-    return (all) => {
-      const currentText = current.read();
-      return parseV2Memory({
-        current: currentText,
+    return (current, all) =>
+      parseV2Memory({
+        current,
         stat: stat.read(),
         peak: all ? peak.read() : undefined,
         swapCurrent: swapCurrent.read(),
         events: all ? events.read() : undefined,
-        meminfo: currentText === undefined ? meminfo.read() : undefined,
+        meminfo: current === undefined ? meminfo.read() : undefined,
       });
-    };
   }
 
   #pidsReader(): () => PidsStats | undefined {
@@ -201,19 +244,21 @@ export class OpenCgroup {
       });
   }
 
-  #pressureReader(): () => CgroupPressure | undefined {
+  #pressureFiles(): { resource: keyof CgroupPressure; file: KeptFile }[] {
     const { unified } = this.directories;
-    if (!unified || !this.#features.pressure) return () => undefined;
+    if (!unified || !this.#features.pressure) return [];
     const resources = ["cpu", "memory", "io"] as const;
-    const files = resources.map((name) => ({ name, file: this.#file(unified.path, `${name}.pressure`) }));
-    return () => {
-      const pressure: CgroupPressure = {};
-      for (const { name, file } of files) {
-        const parsed = parsePressure(file.read());
-        if (parsed) pressure[name] = parsed;
-      }
-      return pressure;
-    };
+    return resources.map((resource) => ({ resource, file: this.#file(unified.path, `${resource}.pressure`) }));
+  }
+
+  #toPressure(texts: readonly (string | undefined)[]): CgroupPressure | undefined {
+    if (this.#pressure.length === 0) return undefined;
+    const pressure: CgroupPressure = {};
+    for (const [index, { resource }] of this.#pressure.entries()) {
+      const parsed = parsePressure(texts[index]);
+      if (parsed) pressure[resource] = parsed;
+    }
+    return pressure;
   }
 }
 

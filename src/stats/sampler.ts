@@ -3,10 +3,10 @@ import { type CgroupDirectories, parentDirectories } from "./cgroup-layout.ts";
 import type { CgroupReader } from "./cgroup-reader.ts";
 import type { CgroupSpec, CgroupStats } from "./cgroup-stats.ts";
 import { appendReading, type CpuReading, computeUsageNanoCores, decayLoad, OLDEST_BASE_MS } from "./cpu-rate.ts";
+import { KeptInterfaces } from "./kept-interfaces.ts";
 import { type CgroupKind, type Detail, mainDirectory, type OpenCgroup } from "./open-cgroup.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
-import { type InterfaceCounters, type ProcessCounts, parseNetDev } from "./proc.ts";
-import { readText } from "./read-text.ts";
+import type { InterfaceCounters, ProcessCounts } from "./proc.ts";
 
 /** One cgroup at one instant. */
 export interface CgroupSample {
@@ -38,7 +38,7 @@ export interface PodSample {
   sandbox: ContainerSample | undefined;
   containers: ContainerSample[];
   /** Empty with host networking. */
-  interfaces: InterfaceCounters[];
+  interfaces: readonly InterfaceCounters[];
 }
 
 /** Everything measured at one instant. */
@@ -53,7 +53,7 @@ export interface NodeSample {
   /** In the order of the facts. A container that is gone is left out. */
   pods: PodSample[];
   /** Of the node. */
-  interfaces: InterfaceCounters[];
+  interfaces: readonly InterfaceCounters[];
 }
 
 interface Tracked {
@@ -64,7 +64,11 @@ interface Tracked {
   spec: CgroupSpec | undefined;
   openFilesLimit: { soft: number; hard: number } | undefined;
   specReadMs: number;
+  /** When it was read whether at rest or not. */
+  lookedMs: number;
   processes: ProcessCounts | undefined;
+  /** What was read of the cgroup when they were counted. */
+  processesOf: CgroupStats | undefined;
   processesReadMs: number;
   /** Tells apart whose processes are counted in which sample. */
   turn: number;
@@ -93,6 +97,13 @@ const COUNTED_PER_SAMPLE = 60;
 /** A pause process opens nothing and starts nobody. */
 const SANDBOX_COUNTS_AGE_MS = 60_000;
 
+/** A cgroup at rest is read in full every so many samples, and after this anyway. */
+const LOOK_ROUNDS = 4;
+const LOOK_AGE_MS = 60_000;
+
+/** Beside the ids of sandboxes: the network of process 1. */
+const NODE_NETWORK = "/";
+
 /** Limits are read again after this, a few cgroups at each sample. */
 const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
@@ -105,7 +116,7 @@ export class Sampler {
   readonly #reader: CgroupReader;
   readonly #clock: Clock;
   readonly #facts: () => readonly PodFacts[];
-  readonly #proc: string;
+  readonly #networks: KeptInterfaces;
   readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
   #previous: NodeSample | undefined;
@@ -118,7 +129,7 @@ export class Sampler {
     this.#reader = reader;
     this.#clock = clock;
     this.#facts = facts;
-    this.#proc = procRoot;
+    this.#networks = new KeptInterfaces(procRoot);
   }
 
   /** true when the next sample cannot tell CPU rates of a worthwhile window: nobody asked for a while, or only just. */
@@ -167,6 +178,7 @@ export class Sampler {
     this.#cancelRelease = undefined;
     for (const { cgroup } of this.#tracked.values()) cgroup.close();
     this.#tracked.clear();
+    this.#networks.close();
     this.#latest = undefined;
     this.#previous = undefined;
     this.#latestMs = Number.NEGATIVE_INFINITY;
@@ -201,7 +213,9 @@ export class Sampler {
       const containers = facts.containers
         .map((container) => measureContainer(container, "container"))
         .filter((sample) => sample !== undefined);
-      const interfaces = once(() => (facts.hostNetwork ? [] : this.#interfaces(facts.sandbox.pid)));
+      const interfaces = once(() =>
+        facts.hostNetwork ? [] : this.#networks.read(facts.sandbox.id, facts.sandbox.pid),
+      );
       if (detail === "all") interfaces();
       const sandbox = detail === "all" ? measureContainer(facts.sandbox, "sandbox") : undefined;
       this.#keep(facts.sandbox.id);
@@ -220,8 +234,9 @@ export class Sampler {
     );
     if (detail === "basics") for (const key of this.#tracked.keys()) if (key.startsWith("/")) this.#keep(key);
     this.#forgetUnseen();
+    this.#networks.keepOnly(new Set([NODE_NETWORK, ...podFacts.map(({ sandbox }) => sandbox.id)]));
     this.#previous = this.#isIdle ? undefined : this.#latest;
-    const interfaces = once(() => this.#interfaces(1));
+    const interfaces = once(() => this.#networks.read(NODE_NETWORK, 1));
     if (detail === "all") interfaces();
     this.#latest = {
       detail,
@@ -255,14 +270,15 @@ export class Sampler {
       tracked.specReadMs = nowMs;
     }
     const hasQuota = tracked.spec.cpuQuotaMicroseconds !== undefined;
-    const stats = tracked.cgroup.read(detail, { hasQuota, kind });
+    const mayRest = (this.#samples + tracked.turn) % LOOK_ROUNDS !== 0 && nowMs - tracked.lookedMs < LOOK_AGE_MS;
+    if (!mayRest) tracked.lookedMs = nowMs;
+    const stats = tracked.cgroup.read(detail, { hasQuota, kind, mayRest });
     if (!stats) return undefined; // Gone; not seen, so its files are let go below.
     tracked.seen = true;
     tracked.readings = appendReading(tracked.readings, { atMs: nowMs, usageNanoseconds: stats.cpu.usageNanoseconds });
     let processes: ProcessCounts | undefined;
     if (detail === "all") {
-      // Not of the root: that would be every process of the machine.
-      processes = this.#countProcesses(tracked, key === "/" ? [] : stats.processIds, how);
+      processes = this.#countProcesses(tracked, stats, key, how);
       tracked.load = decayLoad(tracked.load, nowMs - tracked.loadReadMs, processes.running + processes.uninterruptible);
       tracked.loadReadMs = nowMs;
     }
@@ -281,15 +297,20 @@ export class Sampler {
   /** Looking through /proc costs more than all files of the cgroup: who has been counted waits for its turn. */
   #countProcesses(
     tracked: Tracked,
-    processIds: readonly string[],
+    stats: CgroupStats,
+    key: string,
     { nowMs, kind, budget }: { nowMs: number; kind: CgroupKind; budget: Budget },
   ): ProcessCounts {
     const isDue =
       kind === "sandbox"
         ? nowMs - tracked.processesReadMs > SANDBOX_COUNTS_AGE_MS
         : (this.#samples + tracked.turn) % budget.rounds === 0;
-    if (!tracked.processes || (isDue && budget.descriptors > 0)) {
-      tracked.processes = this.#reader.processCounts(processIds, budget.descriptors);
+    // At rest since they were counted: they opened nothing.
+    const isKnown = tracked.processesOf === stats;
+    if (!tracked.processes || (isDue && !isKnown && budget.descriptors > 0)) {
+      // Not of the root: that would be every process of the machine.
+      tracked.processes = this.#reader.processCounts(key === "/" ? [] : stats.processIds, budget.descriptors);
+      tracked.processesOf = stats;
       tracked.processesReadMs = nowMs;
       budget.descriptors -= tracked.processes.fds;
     }
@@ -307,7 +328,9 @@ export class Sampler {
       spec: undefined,
       openFilesLimit: undefined,
       specReadMs: 0,
+      lookedMs: Number.NEGATIVE_INFINITY,
       processes: undefined,
+      processesOf: undefined,
       processesReadMs: 0,
       turn: this.#turns++,
       load: undefined,
@@ -337,21 +360,17 @@ export class Sampler {
     for (const pod of pods) {
       const tracked = pod.cgroup && this.#tracked.get(pod.facts.uid);
       if (!tracked) continue;
-      let directories = parentDirectories(tracked.cgroup.directories);
+      let { directories } = tracked.cgroup;
       let path = parentPath(tracked.path);
       while (path.length > 1 && /kubepods/.test(path) && !found.has(path)) {
-        found.set(path, directories);
         directories = parentDirectories(directories);
+        found.set(path, directories);
         path = parentPath(path);
       }
     }
     const sorted = [...found].map(([path, directories]) => ({ path, directories }));
     sorted.sort((a, b) => a.path.length - b.path.length || (a.path < b.path ? -1 : 1));
     return detail === "all" ? sorted : sorted.slice(0, 1);
-  }
-
-  #interfaces(pid: number): InterfaceCounters[] {
-    return pid > 0 ? parseNetDev(readText(`${this.#proc}/${pid}/net/dev`) ?? "") : [];
   }
 
   /** What a sample of basics leaves out is still there. */

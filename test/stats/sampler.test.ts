@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CgroupReader } from "../../src/stats/cgroup-reader.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
@@ -260,13 +260,69 @@ test("with many containers their processes are counted in turns, every one of th
     ...pod.containers[0]!,
     id: String(index).padStart(64, "0"),
   }));
-  const { sampler, clock, proc } = setUp("cgroup-v2", [{ ...pod, containers }], layTree("cgroup-v2", makeDirectory()));
+  const tree = layTree("cgroup-v2", makeDirectory());
+  const { sampler, clock, proc, cgroup } = setUp("cgroup-v2", [{ ...pod, containers }], tree);
   const fds = () => sampler.sample("all").pods[0]!.containers.map(({ cgroup }) => cgroup.processes!.fds);
   expect(new Set(fds())).toEqual(new Set([3]));
   writeFileSync(join(proc, "1002", "fd", "3"), "");
+  // Opening it took a little CPU.
+  const stat = join(cgroup, CONTAINER_PATHS["cgroup-v2"], "cpu.stat");
+  writeFileSync(stat, readFileSync(stat, "utf8").replace("usage_usec 40981100", "usage_usec 40981101"));
   await clock.advance(15_000);
   const changed = fds().filter((count) => count === 4).length;
   expect(changed).toBe(50);
   await clock.advance(15_000);
   expect(new Set(fds())).toEqual(new Set([4]));
+});
+
+describe("a cgroup that used no CPU and whose memory is what it was", () => {
+  const inContainer = (name: TreeName, cgroup: string, hierarchy: string, file: string) =>
+    join(cgroup, name === "cgroup-v1" ? hierarchy : "", CONTAINER_PATHS[name], file);
+
+  test.each(["cgroup-v1", "cgroup-v2"] as const)("is not read further for at most a minute, on %s", async (name) => {
+    const { sampler, clock, cgroup } = setUpOwn(name);
+    const stat = inContainer(name, cgroup, "memory", "memory.stat");
+    const rss = () => sampler.sample("all").pods[0]!.containers[0]!.cgroup.stats.memory.rssBytes;
+    const before = rss();
+    const text = readFileSync(stat, "utf8");
+    writeFileSync(stat, text.replace(/^(total_rss|anon) \d+$/m, "$1 4096"));
+    const seen: (number | undefined)[] = [];
+    for (let sample = 0; sample < 4; sample++) {
+      await clock.advance(15_000);
+      seen.push(rss());
+    }
+    expect(seen[0]).toBe(before);
+    expect(seen.at(-1)).toBe(4096);
+  });
+
+  test.each(["cgroup-v1", "cgroup-v2"] as const)("is read again as soon as either moves, on %s", async (name) => {
+    const { sampler, clock, cgroup } = setUpOwn(name);
+    const file = (hierarchy: string, v1: string, v2: string) =>
+      inContainer(name, cgroup, hierarchy, name === "cgroup-v1" ? v1 : v2);
+    const stats = () => sampler.sample("all").pods[0]!.containers[0]!.cgroup.stats;
+    stats();
+    writeFileSync(file("pids", "pids.current", "pids.current"), "17\n");
+    writeFileSync(file("memory", "memory.usage_in_bytes", "memory.current"), "123456789\n");
+    await clock.advance(15_000);
+    expect(stats()).toMatchObject({ pids: { current: 17 }, memory: { usageBytes: 123_456_789 } });
+    writeFileSync(file("pids", "pids.current", "pids.current"), "18\n");
+    const usage = file("cpuacct", "cpuacct.usage", "cpu.stat");
+    const text = readFileSync(usage, "utf8");
+    writeFileSync(
+      usage,
+      text.replace(/\d+/, (digits) => String(Number(digits) + 1_000)),
+    );
+    await clock.advance(15_000);
+    expect(stats().pids).toEqual({ current: 18 });
+  });
+
+  test("still tells how it waits", async () => {
+    const { sampler, clock, cgroup } = setUpOwn("cgroup-v2");
+    const stats = () => sampler.sample("all").pods[0]!.containers[0]!.cgroup.stats;
+    stats();
+    const pressure = join(cgroup, CONTAINER_PATHS["cgroup-v2"], "io.pressure");
+    writeFileSync(pressure, "some avg10=0.00 avg60=0.00 avg300=0.00 total=999\n");
+    await clock.advance(15_000);
+    expect(stats().pressure?.io?.some.totalMicroseconds).toBe(999);
+  });
 });
