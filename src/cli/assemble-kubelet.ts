@@ -17,6 +17,7 @@ import { ProbeManager } from "../kubelet/probe-manager.ts";
 import type { Completion } from "../kubelet/wanted-pod.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import type { Clock } from "../model/clock.ts";
+import type { PodRef } from "../model/container-runtime.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
@@ -244,6 +245,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
         ),
     },
     cgroups: new PodCgroupManager({
+      clock,
       cgroups: new PodCgroups({
         hierarchies,
         cgroupVersion,
@@ -334,6 +336,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     },
     conflict: conflictOverPorts,
     completions: new Completions(stateFile<Record<string, Completion>>("completions", true)),
+    begunPods: stateFile<PodRef[]>("pods", false),
     relistPeriodMs: options.syncFrequencyMs,
     deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },
     onRelist: metrics.countRelist,

@@ -7,6 +7,7 @@ import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-conta
 import type { PodEnd } from "../plan/pod-plan.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
+import { BegunPods, type BegunPodsFile } from "./begun-pods.ts";
 import { PodCache } from "./pod-cache.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 import type { Completion, WantedPod } from "./wanted-pod.ts";
@@ -34,6 +35,7 @@ export interface KubeletDeps
   /** Whether two pods cannot run at the same time (a host port of both): the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
   completions: CompletionStore;
+  begunPods: BegunPodsFile;
   /** A pod was removed, all of it. */
   onPodGone?: (uid: PodUID) => void;
   /** Called after each list of all containers that succeeded. */
@@ -68,6 +70,7 @@ export class Kubelet {
   readonly #cache: PodCache;
   readonly #workers = new Map<PodUID, PodWorker>();
   readonly #outsiders = new Map<PodUID, Outsider>();
+  readonly #begun: BegunPods;
   /** Refused though the node admitted them: until an edit, or until they are admitted again. */
   readonly #evicted = new Map<PodUID, Rejection & { revision: string }>();
   readonly #stop = new AbortController();
@@ -91,6 +94,7 @@ export class Kubelet {
   constructor(deps: KubeletDeps) {
     this.#deps = deps;
     this.#lastListAtMs = deps.clock.monotonicMs();
+    this.#begun = new BegunPods(deps.begunPods);
     this.#cache = new PodCache({
       runtime: deps.runtime,
       clock: deps.clock,
@@ -323,6 +327,7 @@ export class Kubelet {
     this.#outsiders.clear();
     for (const desired of this.#desired.pods) this.#place(desired, rejections.get(desired.pod.metadata.uid!), before);
     this.#sweepOrphans();
+    this.#begun.save();
     this.#changed();
   }
 
@@ -378,11 +383,13 @@ export class Kubelet {
       completions.get(uid),
     );
     this.#workers.set(uid, worker);
+    this.#begun.add(ref);
     return worker;
   }
 
   #onGone(uid: PodUID): void {
     this.#workers.delete(uid);
+    this.#begun.delete(uid);
     this.#rendered.delete(uid);
     this.#pending.delete(uid);
     this.#deps.completions.set(uid, undefined);
@@ -391,14 +398,14 @@ export class Kubelet {
     this.#reconcile();
   }
 
-  /** Containers of ours whose pod nobody wants [U17]. */
+  /** Containers of ours, and what is left of others, whose pod nobody wants [U17]. */
   #sweepOrphans(): void {
     if (!this.#mayRemoveOrphans || !this.#isSynced) return;
     const wanted = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid));
-    for (const uid of [...this.#cache.uids()]) {
+    const seen = [...this.#cache.uids()].flatMap((uid) => this.#cache.refOf(uid) ?? []);
+    for (const ref of [...seen, ...this.#begun.refs()]) {
+      const { uid } = ref;
       if (this.#workers.has(uid) || (wanted.has(uid) && !this.rejection(uid))) continue;
-      const ref = this.#cache.refOf(uid);
-      if (!ref) continue;
       this.#deps.logger.info(`Removing pod "${podFullName(ref)}": no manifest describes it`);
       this.#hire(uid, { metadata: ref }).remove();
     }

@@ -1,5 +1,6 @@
 import type { Pod } from "../api/pod.ts";
 import type { CgroupPlan } from "../model/cgroup-plan.ts";
+import type { Clock } from "../model/clock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
@@ -24,6 +25,7 @@ export interface CgroupWriter {
 }
 
 export interface PodCgroupManagerDeps {
+  clock: Clock;
   cgroups: CgroupWriter;
   engine: () => EngineInfo;
   node: () => NodeInfo;
@@ -36,6 +38,11 @@ export interface PodCgroupManagerDeps {
   logger: Logger;
 }
 
+/** The engine empties the cgroup of a removed container a moment after it has said that it is gone. */
+const REMOVAL_PAUSES_MS = [50, 200, 750] as const;
+/** Something a container left behind may live on for as long as it likes. */
+const SWEEP_PERIOD_MS = 60_000;
+
 const QOS_CLASSES: readonly QosClass[] = ["Guaranteed", "Burstable", "BestEffort"];
 
 /** Keeps the cgroups above the containers: one per pod, and those of the QoS classes. */
@@ -46,6 +53,7 @@ export class PodCgroupManager {
   /** Paths that something was still inside when they were to go. */
   readonly #leftovers = new Set<string>();
   #warned = false;
+  #isSweepDue = false;
 
   constructor(deps: PodCgroupManagerDeps) {
     this.#deps = deps;
@@ -78,12 +86,30 @@ export class PodCgroupManager {
     }
   }
 
-  /** After the last container of a pod is gone. What is still in use goes with a later pod. */
-  remove(uid: string): void {
-    if (!this.#deps.options.cgroupsPerQos) return;
+  /** After the last container of a pod is gone. What is in use for more than a second goes later. */
+  async remove(uid: string, signal: AbortSignal): Promise<void> {
+    const { options, clock } = this.#deps;
+    if (!options.cgroupsPerQos) return;
     // Its QoS class may have changed since: an edit moves a pod from one parent to another.
-    for (const qosClass of QOS_CLASSES) this.#leftovers.add(this.#planOf(toPodCgroupName(uid, qosClass), {}).path);
+    const paths = QOS_CLASSES.map((qosClass) => this.#planOf(toPodCgroupName(uid, qosClass), {}).path);
+    for (const path of paths) this.#leftovers.add(path);
     this.#sweep();
+    for (const pauseMs of REMOVAL_PAUSES_MS) {
+      if (!paths.some((path) => this.#leftovers.has(path))) return;
+      await clock.sleep(pauseMs, signal);
+      this.#sweep();
+    }
+    this.#sweepLater();
+  }
+
+  #sweepLater(): void {
+    if (this.#leftovers.size === 0 || this.#isSweepDue) return;
+    this.#isSweepDue = true;
+    this.#deps.clock.schedule(SWEEP_PERIOD_MS, () => {
+      this.#isSweepDue = false;
+      this.#sweep();
+      this.#sweepLater();
+    });
   }
 
   #sweep(): void {

@@ -49,7 +49,8 @@ export interface PodHooks {
 export interface PodCgroups {
   /** @throws PodStepError when a bound of the pod as a whole cannot be put into force */
   ensure(pod: Pod): Promise<void>;
-  remove(uid: string): void;
+  /** Waits a little for what is still inside; what stays for longer goes later. */
+  remove(uid: string, signal: AbortSignal): Promise<void>;
 }
 
 /** Symlinks where log shippers look. */

@@ -210,7 +210,7 @@ export class PodLifecycle implements PodServices {
 
   async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
     await this.#volumes.tearDown(uid, signal);
-    this.#deps.cgroups.remove(uid);
+    await this.#deps.cgroups.remove(uid, signal);
     this.#deps.logLinks.removePod({ uid, ...ref });
   }
 

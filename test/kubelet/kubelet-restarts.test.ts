@@ -153,6 +153,18 @@ describe("our own restart", () => {
     }
   });
 
+  test("what is left of a pod whose containers are gone already is cleaned up, once every source has spoken", async () => {
+    await world.started(named("web"), named("db"));
+    world.renew();
+    for (const kind of ["app", "POD"]) world.engine.destroy(world.engine.idOf("web-node1", kind));
+    world.engine.calls.length = 0;
+    world.kubelet.start();
+    world.want(named("db"));
+    await world.clock.advance(100);
+    expect(world.engine.calls).toEqual(["refresh db-node1", "tear-down web-node1"]);
+    expect(world.begunPods.map(({ name }) => name)).toEqual(["db-node1"]);
+  });
+
   test("a crash loop goes on where it was", async () => {
     await world.started(named("web"));
     world.engine.exit(world.engine.idOf("web-node1", "app"), 1);

@@ -4,6 +4,7 @@ import { type CgroupWriter, PodCgroupManager } from "../../src/kubelet/pod-cgrou
 import type { CgroupPlan } from "../../src/model/cgroup-plan.ts";
 import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/model/kubelet-options.ts";
 import { aPod, ENGINE, type Json, NODE } from "../runtime/mapping-requests.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 
 class FakeCgroups implements CgroupWriter {
@@ -26,7 +27,9 @@ function setUp(options: Partial<KubeletOptions> = {}) {
   const cgroups = new FakeCgroups();
   const log = new RecordingLogger();
   const pods: Pod[] = [];
+  const clock = new FakeClock();
   const manager = new PodCgroupManager({
+    clock,
     cgroups,
     engine: () => ENGINE,
     node: () => NODE,
@@ -34,7 +37,7 @@ function setUp(options: Partial<KubeletOptions> = {}) {
     options: { ...DEFAULT_KUBELET_OPTIONS, ...options },
     logger: log,
   });
-  return { cgroups, log, pods, manager };
+  return { cgroups, clock, log, pods, manager, signal: new AbortController().signal };
 }
 
 const podWith = (uid: string, resources: Json = {}, spec: Json = {}) =>
@@ -58,29 +61,47 @@ test("the QoS classes are weighed, and again only when that changes", async () =
   expect(cgroups.calls).toEqual(["/kubepods/burstable 1536", "/kubepods/burstable/podb 1024"]);
 });
 
-test("a pod that is gone leaves no cgroup of any class; one in use goes later", async () => {
-  const { cgroups, manager } = setUp();
+test("a pod that is gone leaves no cgroup of any class; one in use goes a moment later", async () => {
+  const { cgroups, clock, manager, signal } = setUp();
   cgroups.busy.add("/kubepods/burstable/poda");
-  manager.remove("a");
+  const removal = manager.remove("a", signal);
   expect(cgroups.calls.splice(0)).toEqual([
     "remove /kubepods/poda",
     "remove /kubepods/burstable/poda",
     "remove /kubepods/besteffort/poda",
   ]);
+  await clock.advance(40);
   cgroups.busy.clear();
-  manager.remove("b");
-  expect(cgroups.calls.splice(0)[0]).toBe("remove /kubepods/burstable/poda");
-  manager.remove("c");
+  await clock.advance(20);
+  await removal;
+  expect(cgroups.calls.splice(0)).toEqual(["remove /kubepods/burstable/poda"]);
+  await manager.remove("b", signal);
   expect(cgroups.calls).not.toContain("remove /kubepods/burstable/poda");
+  expect(clock.pendingTimers).toBe(0);
+});
+
+test("one that is in use for long holds nobody up, and goes when it is free", async () => {
+  const { cgroups, clock, manager, signal } = setUp();
+  cgroups.busy.add("/kubepods/burstable/poda");
+  const removal = manager.remove("a", signal);
+  await clock.advance(1_100);
+  await removal;
+  await clock.advance(120_000);
+  cgroups.busy.clear();
+  cgroups.calls.splice(0);
+  await clock.advance(60_000);
+  expect(cgroups.calls).toEqual(["remove /kubepods/burstable/poda"]);
+  expect(clock.pendingTimers).toBe(0);
 });
 
 test("a pod that came back keeps its cgroup", async () => {
-  const { cgroups, manager } = setUp();
+  const { cgroups, clock, manager, signal } = setUp();
   cgroups.busy.add("/kubepods/besteffort/poda");
-  manager.remove("a");
+  const removal = manager.remove("a", signal);
   await manager.ensure(podWith("a"));
   cgroups.calls.splice(0);
-  manager.remove("b");
+  await clock.advance(60_000);
+  await removal;
   expect(cgroups.calls).not.toContain("remove /kubepods/besteffort/poda");
 });
 
@@ -103,8 +124,8 @@ test.each<[string, Partial<KubeletOptions>, Pod]>([
 });
 
 test("--cgroups-per-qos=false has no cgroups of ours", async () => {
-  const { cgroups, manager } = setUp({ cgroupsPerQos: false });
+  const { cgroups, manager, signal } = setUp({ cgroupsPerQos: false });
   await manager.ensure(podWith("a"));
-  manager.remove("a");
+  await manager.remove("a", signal);
   expect(cgroups.calls).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import type { Pod, PodStatus } from "../../src/api/pod.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import type { Completion, WantedPod } from "../../src/kubelet/wanted-pod.ts";
+import type { PodRef } from "../../src/model/container-runtime.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
@@ -37,6 +38,8 @@ export class KubeletWorld {
   readonly recorder = new RecordingRecorder();
   /** Outlives `renew`, as the state file does. */
   readonly completions = new Map<string, Completion>();
+  /** Outlives it too. */
+  begunPods: readonly PodRef[] = [];
   /** By uid, then by container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   kubelet = this.#newKubelet();
@@ -94,6 +97,12 @@ export class KubeletWorld {
       completions: {
         get: (uid) => completions.get(uid),
         set: (uid, completion) => (completion ? completions.set(uid, completion) : completions.delete(uid)),
+      },
+      begunPods: {
+        read: () => this.begunPods,
+        write: (pods) => {
+          this.begunPods = pods;
+        },
       },
       relistPeriodMs: 60_000,
     });
