@@ -1,6 +1,6 @@
 import type { Pod } from "../api/pod.ts";
 import { Logind } from "../host/logind.ts";
-import { readNodeName } from "../host/node-info.ts";
+import { readNodeInfo, readNodeName } from "../host/node-info.ts";
 import { claimRoot } from "../host/single-instance.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
@@ -24,6 +24,7 @@ import { type CommandSummary, renderHelp } from "./help.ts";
 import { introduceInstance } from "./introduce-instance.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
+import { toNodeFacts } from "./node-facts.ts";
 import { applyProcessSettings } from "./process-settings.ts";
 import { type RunOnceResult, waitForPods } from "./run-once.ts";
 import { RunOnceReport, serializeResults } from "./run-once-report.ts";
@@ -178,6 +179,7 @@ function startAllServers(
   clock: SystemClock,
   logger: Logger,
 ): RunningServers {
+  const node = readNodeInfo(parts.nodeName, options.nodeIp);
   return startServers(options, view, {
     clock,
     logger,
@@ -188,6 +190,7 @@ function startAllServers(
     },
     processMetrics: new ProcessMetrics(),
     probeRegistry: parts.metrics.probeRegistry,
+    nodeFacts: () => toNodeFacts(options, node, parts.kubelet.trouble),
   });
 }
 
