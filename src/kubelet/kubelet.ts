@@ -17,7 +17,6 @@ export interface Rejection {
   reason: string;
   message: string;
   /** For people, what upstream's words do not say. */
-  detail?: string;
 }
 
 export interface KubeletDeps
@@ -73,6 +72,8 @@ export class Kubelet {
   readonly #begun: BegunPods;
   /** Refused though the node admitted them: until an edit, or until they are admitted again. */
   readonly #evicted = new Map<PodUID, Rejection & { revision: string }>();
+  /** Halted pods, those included that have no worker yet. */
+  readonly #halts = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
   readonly #stop = new AbortController();
   readonly #listeners = new Set<() => void>();
   #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -154,11 +155,13 @@ export class Kubelet {
    * @returns a promise that resolves when nothing of it runs any more
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
+    this.#halts.set(uid, [end, maxGraceSeconds]);
     await this.#workers.get(uid)?.halt(end, maxGraceSeconds);
   }
 
   /** Halted pods run again, and pods the node refused meanwhile are looked at anew. */
   resume(): void {
+    this.#halts.clear();
     for (const worker of this.#workers.values()) worker.resume();
     this.#reconcile();
   }
@@ -338,7 +341,7 @@ export class Kubelet {
     const refuse = (why: Rejection) => {
       const known = before.get(uid);
       const isNews = !(known && "rejection" in known && known.rejection.message === why.message);
-      if (isNews) logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.detail ?? why.message}`);
+      if (isNews) logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.message}`);
       this.#outsiders.set(uid, { rejection: why, since: isNews ? clock.now() : (known as { since: Date }).since });
       this.#workers.get(uid)?.remove();
     };
@@ -355,7 +358,10 @@ export class Kubelet {
     } catch (error) {
       return refuse({ reason: "Unsupported", message: (error as Error).message });
     }
-    (own ?? this.#hire(uid, desired.pod)).want(wanted);
+    const worker = own ?? this.#hire(uid, desired.pod);
+    worker.want(wanted);
+    const halt = this.#halts.get(uid);
+    if (halt) void worker.halt(...halt);
   }
 
   /** Who leaves, but still holds the name or a host port. */

@@ -118,6 +118,17 @@ describe("a shutdown of the machine [M16]", () => {
     expect(world.logger.lines).toContain("warn 1 of 1 pods did not stop within 20 s");
   });
 
+  test("pods that nobody has looked after yet are stopped too", async () => {
+    await world.started(named("web"));
+    world.renew();
+    await attended();
+    world.want(...world.desired);
+    host.goDown();
+    world.kubelet.start();
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual([]);
+  });
+
   test("new pods are refused meanwhile", async () => {
     const manager = await attended();
     await world.started(named("web"));

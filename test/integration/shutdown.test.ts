@@ -1,0 +1,70 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { FakeLogind } from "../support/fake-logind.ts";
+import { sleeper } from "../support/manifests.ts";
+
+const FLAGS = ["--shutdown-grace-period=20s", "--shutdown-grace-period-critical-pods=10s"];
+
+/** A node whose pods stop at once when told to. */
+async function started() {
+  const node = testNode();
+  const logind = new FakeLogind(join(node.directory, "systemd"));
+  node.writeManifest("web.json", sleeper("web"));
+  node.writeManifest("dns.json", sleeper("dns", {}, { priorityClassName: "system-node-critical" }));
+  const start = () => node.spawn([...node.flags(), ...FLAGS], { env: logind.env });
+  const kubelet = start();
+  await node.until("both pods", async () => (await running(node)).length === 2);
+  return { node, logind, kubelet, start };
+}
+
+const running = async (node: ReturnType<typeof testNode>) =>
+  (await node.containers("app")).filter(({ State }) => State === "running");
+
+describeWithEngine("a shutdown of the machine (M16)", () => {
+  test("waits for pods, critical ones last; afterwards they run again", async () => {
+    const { node, logind, kubelet, start } = await started();
+    await node.until("the shutdown to be held up", () => logind.isHeld);
+    logind.announce(true);
+    await node.until("the machine to be let go", () => !logind.isHeld);
+    expect(await running(node)).toEqual([]);
+    const stopped = [...kubelet.log.matchAll(/Killing: .*pod=default\/(\w+)-/g)].map(([, name]) => name);
+    expect(stopped).toEqual(["web", "dns"]);
+    for (const { status } of await node.pods()) {
+      expect(status).toMatchObject({
+        phase: "Failed",
+        reason: "Terminated",
+        message: "Pod was terminated in response to imminent node shutdown.",
+      });
+    }
+    node.writeManifest("late.json", sleeper("late"));
+    await node.until("the late pod to be refused", async () =>
+      (await node.pods()).some(({ status }) => status.reason === "NodeShutdown"),
+    );
+    await kubelet.stop();
+    logind.reboot();
+    start();
+    await node.until("all pods", async () => (await running(node)).length === 3);
+  });
+
+  test("called off, the pods run again at once", async () => {
+    const { node, logind } = await started();
+    await node.until("the shutdown to be held up", () => logind.isHeld);
+    logind.announce(true);
+    await node.until("the machine to be let go", () => !logind.isHeld);
+    logind.announce(false);
+    await node.until("both pods", async () => (await running(node)).length === 2);
+    await node.until("the next one to be held up", () => logind.isHeld);
+  });
+
+  test("without logind they end when systemd stops us and everything else; else they stay", async () => {
+    const { node, logind, kubelet, start } = await started();
+    await kubelet.stop();
+    expect(await running(node)).toHaveLength(2);
+    const second = start();
+    await node.until("the pods to be known", async () => (await node.pods()).length === 2);
+    logind.setState("stopping");
+    expect((await second.stop()).exitCode).toBe(0);
+    expect(await running(node)).toEqual([]);
+  });
+});
