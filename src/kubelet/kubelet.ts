@@ -16,7 +16,6 @@ import type { Completion, WantedPod } from "./wanted-pod.ts";
 export interface Rejection {
   reason: string;
   message: string;
-  /** For people, what upstream's words do not say. */
 }
 
 export interface KubeletDeps

@@ -20,12 +20,13 @@ export interface AdmissionNode {
   hugePageBytes?: Readonly<Record<string, number>>;
 }
 
-/** Why the node does not run a pod, in the words of upstream's pod status. */
+/**
+ * Why the node does not run a pod, in the words of upstream's pod status; behind them what the kubelet of 1.20 left out
+ * and people want to know, e.g. who holds the port.
+ */
 export interface AdmissionRejection {
   reason: string;
   message: string;
-  /** What upstream does not say and people want to know, e.g. who holds the port. */
-  detail?: string;
 }
 
 export interface AdmissionInput {
@@ -173,8 +174,7 @@ function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): AdmissionRejection
     const { hostIP, hostPort, protocol } = claim;
     return {
       reason: "NodePorts",
-      message: "Pod Predicate NodePorts failed",
-      detail: `host port ${hostIP === "" ? "" : `${hostIP}:`}${hostPort}/${protocol} is held by pod "${podFullName(holder.pod.metadata)}"`,
+      message: `Pod Predicate NodePorts failed: host port ${hostIP === "" ? "" : `${hostIP}:`}${hostPort}/${protocol} is held by pod "${podFullName(holder.pod.metadata)}"`,
     };
   }
   return undefined;
@@ -184,16 +184,15 @@ function rejectForNode(pod: Pod, node: AdmissionNode): AdmissionRejection | unde
   if (!matchesNode(pod, node.name, node.labels)) {
     return {
       reason: "NodeAffinity",
-      message: "Pod Predicate NodeAffinity failed",
-      detail: "the labels of this node (see --node-labels) do not match its nodeSelector or node affinity",
+      message:
+        "Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity",
     };
   }
   const os = pod.spec.os?.name;
   if (os !== undefined && os !== "linux") {
     return {
       reason: "PodOSNotSupported",
-      message: "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS",
-      detail: `spec.os.name is ${os}, this node runs linux`,
+      message: `Pod was rejected: Failed to admit pod as the OS field doesn't match node OS: spec.os.name is ${os}, this node runs linux`,
     };
   }
   return undefined;

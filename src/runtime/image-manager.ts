@@ -172,8 +172,10 @@ export class ImageManager {
       record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${failure.detail}`);
       // Once per series of failures: the events repeat, the advice need not.
       const hint = registryHint(failure.problem);
-      if (!entry && hint !== "") this.#options.logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
-      this.#raiseBackOff(key);
+      const isNews = ![...this.#backOff.keys()].some((known) => known.endsWith(`_${image}`));
+      if (isNews && hint !== "") this.#options.logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
+      // Another container of the pod may have waited for the same pull: that was one failure.
+      if (this.#backOff.get(key) === entry) this.#raiseBackOff(key);
       const retryAfterMs = SHOW_FAILURE_MS;
       const { reason, message, problem } = failure;
       throw this.#failed(record, new ImageError(reason, image, message, { retryAfterMs, problem, cause }));

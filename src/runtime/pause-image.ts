@@ -1,5 +1,5 @@
 import type { DockerClient } from "../docker/docker-client.ts";
-import { isNotFound } from "../docker/docker-error.ts";
+import { DockerUnreachableError, isNotFound } from "../docker/docker-error.ts";
 import type { ImageInspect } from "../docker/image-schema.ts";
 import { tarArchive } from "../docker/tar.ts";
 import { type PauseArchitecture, pauseExecutable } from "./pause-program.ts";
@@ -21,7 +21,8 @@ export interface PauseImageOptions {
  * Makes sure the image of the sandboxes is on the engine and says its id. The embedded one is loaded through the API the
  * first time, or again when somebody removed it or gave its name to something else: so no registry is ever needed.
  * @returns the engine's id of the image
- * @throws DockerError, DockerUnreachableError; Error for a machine that is neither x86-64 nor arm64
+ * @throws DockerError, DockerUnreachableError; Error when `override` cannot be pulled, and for a machine that is neither
+ *   x86-64 nor arm64
  */
 export async function ensurePauseImage(
   client: DockerClient,
@@ -32,8 +33,19 @@ export async function ensurePauseImage(
   if (override) {
     const present = await inspect(client, override, signal);
     if (present) return present.Id;
-    if (options.pull) await options.pull(override, signal);
-    else await client.pullImage(override, { signal });
+    try {
+      if (options.pull) await options.pull(override, signal);
+      else await client.pullImage(override, { signal });
+    } catch (cause) {
+      signal?.throwIfAborted();
+      if (cause instanceof DockerUnreachableError) throw cause;
+      // What the engine says need not name the image, and no pod does.
+      const why = (cause as Error).message;
+      throw new Error(
+        `Cannot pull image "${override}" of the sandboxes, which --pod-infra-container-image names: ${why}`,
+        { cause },
+      );
+    }
     return (await client.inspectImage(override, { signal })).Id;
   }
   const wanted = buildPauseImage(toPauseArchitecture((await client.engine({ signal })).architecture));

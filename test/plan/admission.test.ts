@@ -83,13 +83,15 @@ describe("reasons and messages are upstream's", () => {
       what: "a nodeSelector that does not match",
       wish: { spec: { nodeSelector: { disktype: "ssd" } } },
       reason: "NodeAffinity",
-      message: "Pod Predicate NodeAffinity failed",
+      message:
+        "Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity",
     },
     {
       what: "another OS",
       wish: { spec: { os: { name: "windows" as const } } },
       reason: "PodOSNotSupported",
-      message: "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS",
+      message:
+        "Pod was rejected: Failed to admit pod as the OS field doesn't match node OS: spec.os.name is windows, this node runs linux",
     },
   ])("$what", ({ wish, reason, message }) => {
     expect(admit([desired("a", wish as Wish)]).a).toMatchObject({ reason, message });
@@ -111,8 +113,7 @@ describe("reasons and messages are upstream's", () => {
     expect(admit([desired("holder", { hostPort: 18080 }), desired("late", { hostPort: 18080 })])).toEqual({
       late: {
         reason: "NodePorts",
-        message: "Pod Predicate NodePorts failed",
-        detail: 'host port 18080/TCP is held by pod "default/holder"',
+        message: 'Pod Predicate NodePorts failed: host port 18080/TCP is held by pod "default/holder"',
       },
     });
   });

@@ -191,9 +191,17 @@ describe("back-off", () => {
     ]);
   });
 
-  test("what to do about it is said once", async () => {
+  test("two containers that wait for the same pull have failed once", async () => {
     refuse(NOT_FOUND);
-    await failure(ensure("Always"));
+    await Promise.all([failure(ensure("Always")), failure(ensure("Always"))]);
+    expect(await failure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
+    expect(pulls()).toBe(1);
+  });
+
+  test("what to do about it is said once, however many wait for it", async () => {
+    refuse(NOT_FOUND);
+    const other = aPod({}, { uid: "other" });
+    await Promise.all([failure(ensure("Always")), failure(ensure("Always")), failure(ensure("Always", REF, other))]);
     await clock.advance(10_000);
     await failure(ensure("Always"));
     const warnings = logger.lines.filter((line) => line.startsWith("warn"));

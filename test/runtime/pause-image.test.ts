@@ -135,6 +135,16 @@ describe("the image", () => {
     expect(loads(daemon)).toBe(0);
   });
 
+  test("another image that cannot be pulled is named, and who asked for it", async () => {
+    using daemon = engine("amd64", {
+      "GET /images/r.io/pause:3/json": none,
+      "POST /images/create": () => Response.json({ message: "manifest unknown" }, { status: 404 }),
+    });
+    await expect(ensurePauseImage(clientOf(daemon), { override: "r.io/pause:3" })).rejects.toThrow(
+      /^Cannot pull image "r\.io\/pause:3" of the sandboxes, which --pod-infra-container-image names: .*manifest unknown/,
+    );
+  });
+
   test("is recognised by its label", () => {
     expect(isAnyPauseImage({ "kubelet-ts.io/pause": "1" })).toBe(true);
     expect(isAnyPauseImage({})).toBe(false);
