@@ -26,7 +26,7 @@ import type { StoredProbeResults } from "../model/prober.ts";
 import { NodeAdmission } from "../plan/admission.ts";
 import { conflictOverPorts } from "../plan/host-ports.ts";
 import { computeNodeLabels } from "../plan/node-affinity.ts";
-import { computeNodeAllocatable } from "../plan/node-allocatable.ts";
+import { computeMaxPods, computeNodeAllocatable } from "../plan/node-allocatable.ts";
 import { HostProber } from "../probes/host-prober.ts";
 import { runLifecycleHook } from "../probes/lifecycle-hook.ts";
 import { CredentialProviders } from "../runtime/credential-provider.ts";
@@ -36,6 +36,7 @@ import { DockerVolumeEngine } from "../runtime/docker-volume-engine.ts";
 import { EngineImages, toImageKey } from "../runtime/engine-images.ts";
 import { readEngineInfo } from "../runtime/engine-info.ts";
 import { ImageCredentials } from "../runtime/image-credentials.ts";
+import { ImageInventory } from "../runtime/image-inventory.ts";
 import { ImageManager } from "../runtime/image-manager.ts";
 import { preloadImages } from "../runtime/image-preload.ts";
 import { computeRootHash, LABEL, type Owner } from "../runtime/labels.ts";
@@ -74,12 +75,14 @@ export interface AssembleInput {
 /** Everything that makes a kubelet, put together but not yet running. */
 export interface AssembledKubelet {
   nodeName: string;
+  node: NodeInfo;
   owner: Owner;
   client: DockerClient;
   kubelet: Kubelet;
   feed: DesiredStateFeed;
   images: ImageManager;
   imageGc: ImageGcManager;
+  imageInventory: ImageInventory;
   volumes: VolumeManager;
   probes: ProbeManager;
   /** What the engine can do; known once {@link AssembledKubelet.connect} has resolved. */
@@ -169,7 +172,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const admission = new NodeAdmission({
     name: nodeName,
     labels: computeNodeLabels(nodeName, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
-    maxPods: options.podsPerCore > 0 ? Math.min(options.maxPods, options.podsPerCore * node.cpuCount) : options.maxPods,
+    maxPods: computeMaxPods(options, node.cpuCount),
     ...allocatable,
     ...(node.hugePageBytes && { hugePageBytes: node.hugePageBytes }),
   });
@@ -364,12 +367,14 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
 
   return {
     nodeName,
+    node,
     owner,
     client,
     kubelet,
     feed,
     images,
     imageGc,
+    imageInventory: new ImageInventory(client, clock),
     volumes,
     probes,
     engine,

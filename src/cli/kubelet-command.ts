@@ -1,17 +1,17 @@
 import type { Pod } from "../api/pod.ts";
 import { Logind } from "../host/logind.ts";
-import { readNodeInfo, readNodeName } from "../host/node-info.ts";
+import { readNodeName } from "../host/node-info.ts";
 import { claimRoot } from "../host/single-instance.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import type { EvictionManager } from "../kubelet/eviction-manager.ts";
-import type { DesiredState } from "../model/desired-pod.ts";
 import { ShutdownManager } from "../kubelet/shutdown-manager.ts";
+import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
-import { computeRootHash } from "../runtime/labels.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
-import { type RunningServers, startServers } from "../server/servers.ts";
+import { computeRootHash } from "../runtime/labels.ts";
+import { type RunningServers, type ServerDependencies, startServers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
 import { describeFinding } from "../sources/source-set.ts";
 import { NodeStats } from "../stats/node-stats.ts";
@@ -24,7 +24,7 @@ import { type CommandSummary, renderHelp } from "./help.ts";
 import { introduceInstance } from "./introduce-instance.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
-import { toNodeFacts } from "./node-facts.ts";
+import { nodeFacts } from "./node-facts.ts";
 import { applyProcessSettings } from "./process-settings.ts";
 import { type RunOnceResult, waitForPods } from "./run-once.ts";
 import { RunOnceReport, serializeResults } from "./run-once-report.ts";
@@ -119,9 +119,11 @@ async function runForEver(
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
   const view = viewOf(parts, recorder, options);
   const stats = statsOf(view, parts, options, clock);
-  const servers = startAllServers(view, stats, parts, recorder, options, clock, logger);
-  onServers(servers);
   eviction = buildEvictionManager({ parts, options, stats, podFacts: () => view.podFacts(), clock, logger, recorder });
+  const isLeaving = () => shutdown?.refusal() !== undefined;
+  const facts = nodeFacts({ parts, options, eviction, isLeaving, clock });
+  const servers = startAllServers(view, stats, facts, parts, recorder, options, clock, logger);
+  onServers(servers);
   const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
   const periods = computeShutdownPeriods(options);
   if (periods.length > 0) {
@@ -140,7 +142,7 @@ async function runForEver(
     await aborted(stop);
     void shutdown?.run(stop);
   }
-    await shutdown?.beforeExit();
+  await shutdown?.beforeExit();
   endOomWatch();
   parts.kubelet.stop();
   await parts.probes.stop();
@@ -168,29 +170,30 @@ const statsOf = (view: KubeletView, parts: AssembledKubelet, options: KubeletOpt
     engineRootDir: () => parts.engineIfKnown()?.dockerRootDir ?? "",
     engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
     volumeStatsAggPeriodMs: options.volumeStatsAggPeriodMs,
+    readImageBytes: async () => (await parts.imageInventory.look()).bytes,
   });
 
 function startAllServers(
   view: KubeletView,
   stats: NodeStats,
+  facts: ServerDependencies["nodeFacts"],
   parts: AssembledKubelet,
   recorder: PodEventRecorder,
   options: KubeletOptions,
   clock: SystemClock,
   logger: Logger,
 ): RunningServers {
-  const node = readNodeInfo(parts.nodeName, options.nodeIp);
   return startServers(options, view, {
     clock,
     logger,
     stats,
+    nodeFacts: facts,
     kubeletMetrics: parts.metrics.kubelet,
     registry: {
       collect: () => [...parts.metrics.collect(), ...sourceFamilies(parts.feed.status()), ...eventFamilies(recorder)],
     },
     processMetrics: new ProcessMetrics(),
     probeRegistry: parts.metrics.probeRegistry,
-    nodeFacts: () => toNodeFacts(options, node, parts.kubelet.trouble),
   });
 }
 

@@ -76,9 +76,9 @@ export class DockerClient extends ContainerCalls {
     return this.get("/info", InfoSchema, undefined, options);
   }
 
-  /** Walks the whole store: seconds on a big one. */
-  diskUsage(options: CallOptions = {}): Promise<DiskUsage> {
-    return this.get("/system/df", DiskUsageSchema, undefined, { timeoutMs: LONG_CALL_MS, ...options });
+  /** Walks the whole store: seconds on a big one. @param only images alone are quick (from API 1.42, else ignored) */
+  diskUsage({ only, ...options }: CallOptions & { only?: "image" } = {}): Promise<DiskUsage> {
+    return this.get("/system/df", DiskUsageSchema, { type: only }, { timeoutMs: LONG_CALL_MS, ...options });
   }
 
   /**

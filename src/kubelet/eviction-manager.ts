@@ -2,7 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import type { NodeSignals, PressureType } from "../model/node-signals.ts";
+import type { NodeSignals, PressureState, PressureType } from "../model/node-signals.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import {
@@ -69,16 +69,31 @@ const PERIOD_MS = 10_000;
 export class EvictionManager {
   readonly #deps: EvictionDeps;
   #seen: NodePressure = { history: NO_HISTORY, pressures: new Set(), due: [] };
+  #seenAtMs = Number.NEGATIVE_INFINITY;
+  readonly #startedAt: Date;
+  /** When each pressure last came or went. */
+  readonly #changedAt = new Map<PressureType, Date>();
   /** When each pod was evicted, in that order: who came first matters least. Monotonic. */
   readonly #evictedAtMs = new Map<PodUID, number>();
 
   constructor(deps: EvictionDeps) {
     this.#deps = deps;
+    this.#startedAt = deps.clock.now();
   }
 
   /** Pressures that are there, or were until a short while ago. */
   get pressures(): ReadonlySet<PressureType> {
     return this.#seen.pressures;
+  }
+
+  /** The same, with what is not there, and since when. Looks first where nobody else did for long: without pods nobody does. */
+  states(): ReadonlyMap<PressureType, PressureState> {
+    if (this.#deps.clock.monotonicMs() - this.#seenAtMs >= PERIOD_MS) this.#observe();
+    const state = (type: PressureType): [PressureType, PressureState] => [
+      type,
+      { is: this.pressures.has(type), since: this.#changedAt.get(type) ?? this.#startedAt },
+    ];
+    return new Map([state("MemoryPressure"), state("DiskPressure"), state("PIDPressure")]);
   }
 
   /** Why the node takes no such pod now; undefined when it does. */
@@ -140,10 +155,13 @@ export class EvictionManager {
   #observe(): void {
     const { readSignals, settings, clock, logger, kubelet } = this.#deps;
     const before = this.pressures;
-    this.#seen = computeNodePressure(this.#seen.history, readSignals(), settings, clock.monotonicMs());
-    for (const type of this.pressures) if (!before.has(type)) logger.warn(`The node is under ${type}`);
+    this.#seenAtMs = clock.monotonicMs();
+    this.#seen = computeNodePressure(this.#seen.history, readSignals(), settings, this.#seenAtMs);
+    const come = [...this.pressures].filter((type) => !before.has(type));
     const gone = [...before].filter((type) => !this.pressures.has(type));
+    for (const type of come) logger.warn(`The node is under ${type}`);
     for (const type of gone) logger.info(`The node is no longer under ${type}`);
+    for (const type of [...come, ...gone]) this.#changedAt.set(type, clock.now());
     // Pods that were refused meanwhile may come now.
     if (gone.length > 0) kubelet.readmit([]);
   }

@@ -5,3 +5,9 @@ export type NodeSignals = Partial<Record<EvictionSignal, { capacity: number; ava
 
 /** Conditions of a node that is short of something. */
 export type PressureType = "MemoryPressure" | "DiskPressure" | "PIDPressure";
+
+/** Whether the node is short of something, and since when that is so (or is not). Wall time. */
+export interface PressureState {
+  is: boolean;
+  since: Date;
+}

@@ -1,30 +1,47 @@
 import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
-import type { EvictionThreshold, KubeletOptions } from "../model/kubelet-options.ts";
+import type { EvictionSignal, KubeletOptions } from "../model/kubelet-options.ts";
 import type { NodeInfo } from "../model/node.ts";
 
 export type ReservedOptions = Pick<KubeletOptions, "systemReserved" | "kubeReserved" | "evictionHard">;
 
 /**
  * What the node has for pods: capacity without what is reserved for the system and for us, memory also without what the
- * hard eviction threshold keeps free. Source: upstream's NodeAllocatable; oracle A 28.
+ * hard eviction threshold keeps free and without huge pages. Source: upstream's NodeAllocatable; oracle A 28.
  */
 export function computeNodeAllocatable(
-  node: Pick<NodeInfo, "cpuCount" | "memoryBytes">,
-  { systemReserved, kubeReserved, evictionHard }: ReservedOptions,
+  node: Pick<NodeInfo, "cpuCount" | "memoryBytes" | "hugePageBytes">,
+  options: ReservedOptions,
 ): { cpuMillis: number; memoryBytes: number } {
-  const reserved = (name: string, amount: (text: string) => number) =>
-    amount(systemReserved[name] ?? "0") + amount(kubeReserved[name] ?? "0");
-  const threshold = evictionHard.find(({ signal }) => signal === "memory.available");
+  const hugePages = Object.values(node.hugePageBytes ?? {}).reduce((sum, bytes) => sum + bytes, 0);
+  const keptBytes =
+    reserved("memory", quantityToWhole, options) + thresholdOf("memory.available", node.memoryBytes, options);
   return {
-    cpuMillis: Math.max(0, node.cpuCount * 1000 - reserved("cpu", quantityToMilli)),
-    memoryBytes: Math.max(
-      0,
-      node.memoryBytes - reserved("memory", quantityToWhole) - thresholdBytes(threshold, node.memoryBytes),
-    ),
+    cpuMillis: Math.max(0, node.cpuCount * 1000 - reserved("cpu", quantityToMilli, options)),
+    memoryBytes: Math.max(0, node.memoryBytes - keptBytes - hugePages),
   };
 }
 
-function thresholdBytes(threshold: EvictionThreshold | undefined, capacity: number): number {
+/** What is left for pods of the node's disk, as {@link computeNodeAllocatable} has it of memory. */
+export function computeAllocatableDisk(capacityBytes: number, options: ReservedOptions): number {
+  const keptBytes =
+    reserved("ephemeral-storage", quantityToWhole, options) + thresholdOf("nodefs.available", capacityBytes, options);
+  return Math.max(0, capacityBytes - keptBytes);
+}
+
+/** `--max-pods`, and no more than `--pods-per-core` allows. */
+export const computeMaxPods = (
+  { maxPods, podsPerCore }: Pick<KubeletOptions, "maxPods" | "podsPerCore">,
+  cpuCount: number,
+): number => (podsPerCore > 0 ? Math.min(maxPods, podsPerCore * cpuCount) : maxPods);
+
+const reserved = (
+  name: string,
+  amount: (text: string) => number,
+  { systemReserved, kubeReserved }: ReservedOptions,
+): number => amount(systemReserved[name] ?? "0") + amount(kubeReserved[name] ?? "0");
+
+function thresholdOf(watched: EvictionSignal, capacity: number, { evictionHard }: ReservedOptions): number {
+  const threshold = evictionHard.find(({ signal }) => signal === watched);
   if (!threshold) return 0;
   return "quantity" in threshold ? threshold.quantity : Math.floor((capacity * threshold.percentage) / 100);
 }

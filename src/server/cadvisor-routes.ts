@@ -26,8 +26,14 @@ export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): 
     case "/metrics":
       return metricsAnswer(request, (format) => context.stats.cadvisorMetrics(format));
     default:
-      return htmlAnswer(indexPage(context.view));
+      return htmlAnswer(indexPage(context.view, readOnlyOrigin(request, context)));
   }
+}
+
+/** The host by which we were reached, at the other port. */
+function readOnlyOrigin(request: RouteRequest, { readOnlyPort }: ReadOnlyContext): string | undefined {
+  const host = /^(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d+)?$/.exec(request.header("Host") ?? "")?.[1];
+  return host && readOnlyPort !== 0 ? `http://${host}:${readOnlyPort}` : undefined;
 }
 
 const PAGES = new Set(["/", "/index.html", "/containers/", "/healthz", "/metrics"]);

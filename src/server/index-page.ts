@@ -14,10 +14,22 @@ const LINKS = [
   ["/healthz", "health of this port"],
 ] as const;
 
-/** The page at the root of the cAdvisor port: what there is to ask for, and the pods that run. */
-export function indexPage(view: KubeletView): string {
+const READ_ONLY_LINKS = [
+  ["/node", "the node: capacity, what is left for pods, what it is short of"],
+  ["/pods", "pods with their status"],
+  ["/stats/summary", "what node, pods and volumes use"],
+] as const;
+
+/**
+ * The page at the root of the cAdvisor port: what there is to ask for, and the pods that run.
+ * @param readOnlyOrigin of the read-only port, as whoever asks would reach it; undefined when it is off
+ */
+export function indexPage(view: KubeletView, readOnlyOrigin: string | undefined): string {
   const node = escapeHtml(view.nodeName());
-  const links = LINKS.map(([path, text]) => `<li><a href="${escapeHtml(path)}">${escapeHtml(path)}</a> ${text}</li>`);
+  const links = [
+    ...LINKS.map(([path, text]) => link("", path, text)),
+    ...(readOnlyOrigin ? READ_ONLY_LINKS.map(([path, text]) => link(readOnlyOrigin, path, text)) : []),
+  ];
   const pods = view
     .podFacts()
     .map((pod) => ({ title: `${pod.namespace}/${pod.name}`, containers: pod.containers }))
@@ -37,6 +49,9 @@ ${pods.length > 0 ? `<ul>${pods.join("")}</ul>` : "<p>No pod runs.</p>"}
 </html>
 `;
 }
+
+const link = (origin: string, path: string, text: string) =>
+  `<li><a href="${escapeHtml(origin + path)}">${escapeHtml(path)}</a> ${text}</li>`;
 
 function containerItem({ name, dockerName }: { name: string; dockerName: string }): string {
   return `<li><a href="/api/v1.3/docker/${escapeHtml(encodeURIComponent(dockerName))}">${escapeHtml(name)}</a></li>`;

@@ -30,10 +30,12 @@ export interface ReadOnlyContext {
   view: KubeletView;
   podList: PodListRenderer;
   stats: NodeStats;
+  /** Where the read-only port listens, for links to it; 0 = nowhere. */
+  readOnlyPort: number;
   /** `/stats/…` beside the summary, and the cAdvisor port. */
   cadvisor: CadvisorApi;
-  /** `/node`; absent where nobody tells what the node is. */
-  node: (() => object) | undefined;
+  /** `/node`. */
+  node: () => Promise<object>;
   /** `/metrics`; each is asked in turn, families sorted over all. */
   metrics: readonly Pick<MetricsRegistry, "collect">[];
   /** `/metrics/probes`. */
@@ -120,7 +122,7 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
     case "configz":
       return jsonAnswer(JSON.stringify({ kubeletconfig: view.config() }), { "X-Content-Type-Options": "nosniff" });
     case "node":
-      return context.node ? jsonAnswer(JSON.stringify(context.node())) : resourceNotFound();
+      return context.node().then((node) => jsonAnswer(JSON.stringify(node)));
     case "spec":
       return indentedJsonAnswer(stats.machineInfo());
     case "stats/summary":

@@ -4,7 +4,7 @@ import type { Logger } from "../model/logger.ts";
 import { CadvisorApi } from "../stats/cadvisor-api.ts";
 import type { KubeletMetrics } from "../stats/kubelet-metrics.ts";
 import type { MetricsRegistry } from "../stats/metrics-registry.ts";
-import { NodeConditions, type NodeObjectFacts, toNodeObject } from "../stats/node-object.ts";
+import { type NodeObjectFacts, toNodeObject } from "../stats/node-object.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { processStartFamily } from "../stats/process-metrics.ts";
 import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./answer.ts";
@@ -40,8 +40,8 @@ export interface ServerDependencies {
   processMetrics: Pick<MetricsRegistry, "collect">;
   /** Shown on `/metrics/probes`. */
   probeRegistry: Pick<MetricsRegistry, "collect">;
-  /** For `/node`, which is not there without. Asked at each request. */
-  nodeFacts?: () => NodeObjectFacts;
+  /** For `/node`; asked at each request. */
+  nodeFacts: () => Promise<NodeObjectFacts>;
 }
 
 /** Servers that are up, or will be once their port is free. */
@@ -59,18 +59,13 @@ export function startServers(
   dependencies: ServerDependencies,
 ): RunningServers {
   const { clock, logger, stats, registry, processMetrics, probeRegistry, nodeFacts } = dependencies;
-  const conditions = new NodeConditions(clock);
   const context: ReadOnlyContext = {
     view,
     stats,
+    readOnlyPort: options.readOnlyPort,
     cadvisor: new CadvisorApi(stats, clock),
     podList: new PodListRenderer(options.readOnlyFull),
-    node:
-      nodeFacts &&
-      (() => {
-        const facts = nodeFacts();
-        return toNodeObject(facts, stats.cadvisorFacts(), conditions.conditions(stats.signals(), facts));
-      }),
+    node: async () => toNodeObject(await nodeFacts(), stats.cadvisorFacts(), clock.now()),
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };

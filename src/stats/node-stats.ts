@@ -216,6 +216,7 @@ export class NodeStats {
   async #warm(detail: "basics" | "all"): Promise<void> {
     this.#sampler.sampleNow(detail);
     this.#askDisk();
+    this.#lastImageBytes();
     await this.#options.clock.sleep(COLD_WINDOW_MS);
     this.#sampler.sampleNow(detail);
   }

@@ -5,7 +5,7 @@ import type { ServerDependencies } from "../../src/server/servers.ts";
 import { CadvisorApi } from "../../src/stats/cadvisor-api.ts";
 import { registerKubeletMetrics, registerProbeMetrics } from "../../src/stats/kubelet-metrics.ts";
 import { MetricsRegistry } from "../../src/stats/metrics-registry.ts";
-import { NodeConditions, type NodeObjectFacts, toNodeObject } from "../../src/stats/node-object.ts";
+import { type NodeObjectFacts, toNodeObject } from "../../src/stats/node-object.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { ProcessMetrics } from "../../src/stats/process-metrics.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
@@ -15,17 +15,20 @@ import { FakeView } from "./fake-view.ts";
 
 export const aNode: NodeObjectFacts = {
   name: "node1",
-  hostName: "box",
+  createdAt: new Date("2026-11-20T12:00:00Z"),
   ip: "192.0.2.7",
-  labels: { zone: "a" },
+  labels: { "kubernetes.io/hostname": "node1", zone: "a" },
   taints: [],
   maxPods: 110,
   kubeletPort: 10250,
   kubeletVersion: "0.1.0",
-  allocatable: { cpuMillis: 3500, memoryBytes: 8 * 2 ** 30 },
-  evictionHard: [{ signal: "memory.available", quantity: 100 * 2 ** 20 }],
-  pressureTransitionMs: 300_000,
-  trouble: undefined,
+  allocatable: { cpuMillis: 3500, memoryBytes: 8 * 2 ** 30, diskBytes: (capacity) => capacity / 2 },
+  pressures: new Map([["DiskPressure", { is: true, since: new Date("2026-11-21T06:30:00Z") }]]),
+  ready: { trouble: undefined, since: new Date("2026-11-21T06:00:00Z") },
+  images: [
+    { names: ["busybox:1"], sizeBytes: 4_000_000 },
+    { names: ["web@sha256:d", "web:1", "web:2", "web:3", "web:4", "web:5"], sizeBytes: 70_000_000 },
+  ],
 };
 
 /** Everything a server needs, over a laid cgroup v2 tree with its one pod. */
@@ -50,13 +53,13 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
   const probeRegistry = new MetricsRegistry();
   registerProbeMetrics(probeRegistry).probes.inc(["app", "default", "web-node1", "u", "Liveness", "successful"]);
   const logger = new RecordingLogger();
-  const conditions = new NodeConditions(clock);
   const processMetrics = new ProcessMetrics();
   const context: ReadOnlyContext = {
     view,
     stats,
+    readOnlyPort: 10255,
     cadvisor: new CadvisorApi(stats, clock, tree.roots),
-    node: () => toNodeObject(aNode, stats.cadvisorFacts(), conditions.conditions(stats.signals(), aNode)),
+    node: async () => toNodeObject(aNode, stats.cadvisorFacts(), clock.now()),
     podList: new PodListRenderer(full),
     metrics: [registry, processMetrics],
     probeMetrics: probeRegistry,
@@ -65,6 +68,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     clock,
     logger,
     stats,
+    nodeFacts: async () => aNode,
     kubeletMetrics,
     registry,
     processMetrics,

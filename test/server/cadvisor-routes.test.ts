@@ -96,6 +96,9 @@ test("the page names the pods and links everything, and runs no script", async (
     const target = link!.replaceAll("&amp;", "&");
     expect({ target, status: (await ask(target, {}, world)).status }).toEqual({ target, status: 200 });
   }
+  const linked = (await ask("/", { headers: { Host: "box.example:4194" } }, world)).body as string;
+  expect(linked).toContain('<a href="http://box.example:10255/node">/node</a>');
+  expect((await ask("/", { headers: { Host: 'x"><b>' } }, world)).body).not.toContain("10255");
   const empty = aServerWorld(tree);
   empty.view.facts = [];
   expect((await ask("/", {}, empty)).body).toContain("No pod runs.");

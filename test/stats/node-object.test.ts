@@ -1,110 +1,147 @@
 import { describe, expect, test } from "bun:test";
-import type { NodeSignals } from "../../src/model/node-signals.ts";
-import { metThresholds, NodeConditions, type NodeObjectFacts } from "../../src/stats/node-object.ts";
+import { type NodeObjectFacts, toNodeConditions, toNodeObject } from "../../src/stats/node-object.ts";
 import { aNode, aServerWorld } from "../server/a-context.ts";
-import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { layTree } from "./lay-tree.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
-const GI = 2 ** 30;
-
-const signals = (memoryAvailable: number): NodeSignals => ({
-  "memory.available": { capacity: 16 * GI, available: memoryAvailable },
-  "nodefs.available": { capacity: 100 * GI, available: 9 * GI },
-});
-
-test.each([
-  { when: "as much as the threshold", threshold: { signal: "memory.available", quantity: GI }, memory: GI, want: 0 },
-  { when: "less than the threshold", threshold: { signal: "memory.available", quantity: GI }, memory: GI - 1, want: 1 },
-  { when: "less than the share", threshold: { signal: "nodefs.available", percentage: 10 }, memory: 0, want: 1 },
-  { when: "just the share", threshold: { signal: "nodefs.available", percentage: 9 }, memory: 0, want: 0 },
-  { when: "a signal that cannot be read", threshold: { signal: "pid.available", quantity: 1 }, memory: 0, want: 0 },
-] as const)("$when: met $want times", ({ threshold, memory, want }) => {
-  expect(metThresholds(signals(memory), [threshold])).toHaveLength(want);
-});
+const NOW = new Date("2026-11-21T06:40:00.500Z");
 
 describe("conditions", () => {
-  const facts: NodeObjectFacts = { ...aNode, evictionHard: [{ signal: "memory.available", quantity: GI }] };
+  const told = (facts: Pick<NodeObjectFacts, "pressures" | "ready">) =>
+    toNodeConditions(facts, NOW).map(
+      ({ type, status, reason, message, lastTransitionTime }) =>
+        `${type} ${status} ${reason}: ${message} (${lastTransitionTime})`,
+    );
+  const since = new Date("2026-11-21T06:30:00.700Z");
 
-  function setUp() {
-    const clock = new FakeClock("2026-11-21T06:40:00.500Z");
-    const conditions = new NodeConditions(clock);
-    const at = (available: number, more: Partial<NodeObjectFacts> = {}) =>
-      conditions.conditions(signals(available), { ...facts, ...more }) as {
-        type: string;
-        status: string;
-        reason: string;
-        message: string;
-        lastTransitionTime: string;
-      }[];
-    return { clock, at };
-  }
-
-  test("of a node that is well, with upstream's words", () => {
-    const { at } = setUp();
-    expect(at(2 * GI).map(({ type, status, reason }) => `${type} ${status} ${reason}`)).toEqual([
-      "MemoryPressure False KubeletHasSufficientMemory",
-      "DiskPressure False KubeletHasNoDiskPressure",
-      "PIDPressure False KubeletHasSufficientPID",
-      "Ready True KubeletReady",
+  test("of a node that is well, in upstream's order and words", () => {
+    const well = { is: false, since };
+    const pressures: NodeObjectFacts["pressures"] = new Map([
+      ["PIDPressure", well],
+      ["MemoryPressure", well],
+      ["DiskPressure", well],
+    ]);
+    expect(told({ pressures, ready: { trouble: undefined, since } })).toEqual([
+      "MemoryPressure False KubeletHasSufficientMemory: kubelet has sufficient memory available (2026-11-21T06:30:00Z)",
+      "DiskPressure False KubeletHasNoDiskPressure: kubelet has no disk pressure (2026-11-21T06:30:00Z)",
+      "PIDPressure False KubeletHasSufficientPID: kubelet has sufficient PID available (2026-11-21T06:30:00Z)",
+      "Ready True KubeletReady: kubelet is posting ready status (2026-11-21T06:30:00Z)",
     ]);
   });
 
-  test("a pressure is told at once, and until the transition period is over after it passed", async () => {
-    const { clock, at } = setUp();
-    at(2 * GI);
-    await clock.advance(60_000);
-    expect(at(0)[0]).toMatchObject({
-      status: "True",
-      reason: "KubeletHasInsufficientMemory",
-      lastTransitionTime: "2026-11-21T06:41:00Z",
-    });
-    await clock.advance(299_000);
-    expect(at(2 * GI)[0]).toMatchObject({ status: "True", lastTransitionTime: "2026-11-21T06:41:00Z" });
-    await clock.advance(2_000);
-    expect(at(2 * GI)[0]).toMatchObject({ status: "False", lastTransitionTime: "2026-11-21T06:46:01Z" });
+  test("of a node short of everything, and of a kubelet in trouble", () => {
+    const short = { is: true, since };
+    const pressures: NodeObjectFacts["pressures"] = new Map([
+      ["MemoryPressure", short],
+      ["DiskPressure", short],
+      ["PIDPressure", short],
+    ]);
+    const ready = { trouble: "containers were last listed 200 s ago", since };
+    expect(told({ pressures, ready }).map((line) => line.split(" (")[0]!)).toEqual([
+      "MemoryPressure True KubeletHasInsufficientMemory: kubelet has insufficient memory available",
+      "DiskPressure True KubeletHasDiskPressure: kubelet has disk pressure",
+      "PIDPressure True KubeletHasInsufficientPID: kubelet has insufficient PID available",
+      "Ready False KubeletNotReady: containers were last listed 200 s ago",
+    ]);
   });
 
-  test("a kubelet in trouble is not ready and says why", () => {
-    const { at } = setUp();
-    expect(at(2 * GI, { trouble: "no look at the engine for 3m0s" }).at(-1)).toMatchObject({
-      status: "False",
-      reason: "KubeletNotReady",
-      message: "no look at the engine for 3m0s",
-    });
+  test("all have a heartbeat of now", () => {
+    for (const { lastHeartbeatTime } of toNodeConditions(aNode, NOW))
+      expect(lastHeartbeatTime).toBe("2026-11-21T06:40:00Z");
   });
 });
 
-test("the node of the tree", () => {
-  const { context } = aServerWorld(tree);
-  expect(context.node!()).toMatchObject({
+const cadvisor = aServerWorld(tree).stats.cadvisorFacts();
+const capacity = { capacityBytes: 100 * 2 ** 30, usedBytes: 0, availableBytes: 0, inodes: 0, inodesFree: 0 };
+
+test("the whole node, key by key", () => {
+  const node = toNodeObject(
+    {
+      ...aNode,
+      taints: [
+        { key: "edge", value: "", effect: "NoSchedule" },
+        { key: "a", value: "b", effect: "NoExecute" },
+      ],
+    },
+    { ...cadvisor, nodeFs: capacity },
+    NOW,
+  );
+  expect(node).toEqual({
     kind: "Node",
-    metadata: { name: "node1", labels: { "kubernetes.io/hostname": "node1", zone: "a" } },
-    spec: {},
+    apiVersion: "v1",
+    metadata: {
+      name: "node1",
+      creationTimestamp: "2026-11-20T12:00:00Z",
+      labels: { "kubernetes.io/hostname": "node1", zone: "a" },
+    },
+    spec: {
+      taints: [
+        { key: "edge", effect: "NoSchedule" },
+        { key: "a", value: "b", effect: "NoExecute" },
+      ],
+    },
     status: {
       capacity: {
         cpu: "4",
+        "ephemeral-storage": "100Gi",
         memory: "16268196Ki",
-        pods: "110",
         "hugepages-1Gi": "0",
         "hugepages-2Mi": "16Mi",
+        pods: "110",
       },
-      allocatable: { cpu: "3500m", memory: "8388608Ki" },
+      allocatable: {
+        cpu: "3500m",
+        "ephemeral-storage": String(50 * 2 ** 30),
+        memory: "8Gi",
+        "hugepages-1Gi": "0",
+        "hugepages-2Mi": "16Mi",
+        pods: "110",
+      },
+      conditions: toNodeConditions(aNode, NOW),
       addresses: [
         { type: "InternalIP", address: "192.0.2.7" },
-        { type: "Hostname", address: "box" },
+        { type: "Hostname", address: "node1" },
       ],
       daemonEndpoints: { kubeletEndpoint: { Port: 10_250 } },
       nodeInfo: {
         machineID: "3d1219c7c4c5404aaa1f6d2a48adfda4",
+        systemUUID: cadvisor.machine.system_uuid,
+        bootID: cadvisor.machine.boot_id,
         kernelVersion: "6.8.0-45-generic",
         osImage: "Ubuntu 24.04.1 LTS",
         containerRuntimeVersion: "docker://20.10.24",
         kubeletVersion: "v0.1.0",
+        kubeProxyVersion: "",
+        operatingSystem: "linux",
+        architecture: process.arch === "x64" ? "amd64" : process.arch,
       },
+      images: [
+        { names: ["web@sha256:d", "web:1", "web:2", "web:3", "web:4"], sizeBytes: 70_000_000 },
+        { names: ["busybox:1"], sizeBytes: 4_000_000 },
+      ],
     },
   });
+});
+
+test("what is not known is left out", () => {
+  const node = toNodeObject(
+    { ...aNode, images: undefined, createdAt: undefined },
+    { ...cadvisor, nodeFs: undefined },
+    NOW,
+  );
+  expect(node).toMatchObject({ metadata: { creationTimestamp: null }, spec: {} });
+  const { status } = node as { status: { capacity: object } };
+  expect(Object.keys(status)).not.toContain("images");
+  expect(Object.keys(status.capacity)).toEqual(["cpu", "memory", "hugepages-1Gi", "hugepages-2Mi", "pods"]);
+});
+
+test("no more than fifty images, the biggest", () => {
+  const images = Array.from({ length: 60 }, (_, at) => ({ names: [`i:${at}`], sizeBytes: at }));
+  const { status } = toNodeObject({ ...aNode, images }, cadvisor, NOW) as {
+    status: { images: { sizeBytes: number }[] };
+  };
+  expect(status.images.map(({ sizeBytes }) => sizeBytes)).toEqual(Array.from({ length: 50 }, (_, at) => 59 - at));
 });
 
 test("what is left is measured", () => {

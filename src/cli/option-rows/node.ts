@@ -46,10 +46,9 @@ export const NODE_ROWS: readonly FlagRow[] = [
     flag: "register-with-taints",
     field: "registerWithTaints",
     option: "nodeTaints",
-    notYet: "static pods tolerate every taint, and nothing shows them yet",
     kind: taints,
     subject: "Node",
-    description: "Taints of the node. Static pods tolerate them all.",
+    description: "Taints of the node, as /node shows them. Static pods tolerate them all.",
   }),
   option({
     flag: "root-dir",

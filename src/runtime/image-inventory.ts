@@ -1,0 +1,60 @@
+import type { DockerClient } from "../docker/docker-client.ts";
+import type { Clock } from "../model/clock.ts";
+
+/** What the engine's image store holds. */
+export interface ImageStore {
+  /** What all images take up on the disk. */
+  bytes: number;
+  images: readonly StoredImage[];
+}
+
+export interface StoredImage {
+  /** Digests, then tags. */
+  names: readonly string[];
+  /** Layers shared with other images included. */
+  sizeBytes: number;
+}
+
+/** A look is as good as new for so long: images come seldom, and who asks every second shall cost nothing. */
+const AGE_MS = 60_000;
+const TIMEOUT_MS = 30_000;
+
+/** The engine's images, looked at when somebody asks, at most once a minute, once for however many ask. */
+export class ImageInventory {
+  readonly #client: DockerClient;
+  readonly #clock: Clock;
+  #last: { store: ImageStore; atMs: number } | undefined;
+  #looking: Promise<ImageStore> | undefined;
+
+  constructor(client: DockerClient, clock: Clock) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /** @throws what the client throws */
+  look(): Promise<ImageStore> {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#last && nowMs - this.#last.atMs < AGE_MS) return Promise.resolve(this.#last.store);
+    this.#looking ??= this.#read(nowMs).finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #read(atMs: number): Promise<ImageStore> {
+    const options = { timeoutMs: TIMEOUT_MS };
+    const found = await this.#client.listImages({}, options);
+    // Each layer once. Older engines cannot be asked for images alone and would measure every container and volume too;
+    // there layers that images share count for each of them, which is upstream's figure (ImageStats of its runtime).
+    const bytes = this.#client.supports("1.42")
+      ? (await this.#client.diskUsage({ ...options, only: "image" })).imagesBytes
+      : found.reduce((sum, { Size }) => sum + Size, 0);
+    const images = found.map(({ RepoDigests, RepoTags, Size }) => ({
+      names: [...RepoDigests, ...RepoTags],
+      sizeBytes: Size,
+    }));
+    const store = { bytes, images };
+    this.#last = { store, atMs };
+    return store;
+  }
+}
