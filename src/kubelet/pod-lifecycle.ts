@@ -187,6 +187,12 @@ export class PodLifecycle implements PodServices {
     await this.#volumes.refresh(pod, objects, signal);
   }
 
+  async releaseVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
+    const { keepTerminatedPodVolumes, runOnce } = this.#deps.options;
+    // Who runs pods once wants to see what they left.
+    if (!keepTerminatedPodVolumes && !runOnce) await this.#volumes.release(pod, signal);
+  }
+
   async removeUnusedVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
     await this.#volumes.removeUnused(pod, signal);
   }

@@ -56,6 +56,8 @@ export class PodSteps {
   #isRefreshing = false;
   /** Revision whose dropped volumes are gone. */
   #sweptRevision: string | undefined;
+  /** The volumes went with the end of the pod. */
+  #isReleased = false;
   #isSweeping = false;
   /** Creates and starts of one pod happen in the order of its spec. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -97,6 +99,7 @@ export class PodSteps {
     const memory = this.#memory;
     if (attempt > 0) this.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
     memory.sandboxBusy = true;
+    this.#isReleased = false;
     // In the new sandbox everything is new: no container of it has failed yet.
     memory.retryAtMs.clear();
     memory.startErrors.clear();
@@ -298,15 +301,31 @@ export class PodSteps {
     if (!memory.isIdle || sandboxes[0]?.state !== "ready") return;
     const isOld = ({ name, hash }: ContainerSnapshot) => wanted.hashes.containers.get(name) !== hash;
     if (containers.filter(isRunning).some(isOld)) return;
+    this.#sweep(async (signal) => {
+      await this.#deps.services.removeUnusedVolumes(this.#request(wanted), signal);
+      this.#sweptRevision = wanted.objectsRevision;
+    });
+  }
+
+  /** All volumes of a pod that has come to its end, once nothing of it runs any more. */
+  releaseVolumes(wanted: WantedPod, { containers, sandboxes }: PodSnapshot): void {
+    if (this.#isSweeping || this.#isReleased || !this.#memory.isIdle) return;
+    if (containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready")) return;
+    this.#sweep(async (signal) => {
+      await this.#deps.services.releaseVolumes(this.#request(wanted), signal);
+      this.#isReleased = true;
+    });
+  }
+
+  #sweep(work: (signal: AbortSignal) => Promise<void>): void {
     this.#isSweeping = true;
     this.#background(
-      async (signal) => {
-        await this.#deps.services.removeUnusedVolumes(this.#request(wanted), signal);
-        this.#sweptRevision = wanted.objectsRevision;
-      },
+      work,
       async (error) => {
         const who = `${this.#ref.namespace}/${this.#ref.name}`;
-        this.#deps.logger.warn(`Cannot remove volumes that pod "${who}" had before: ${(error as Error).message}`);
+        this.#deps.logger.warn(
+          `Cannot remove volumes of pod "${who}" that are no longer used: ${(error as Error).message}`,
+        );
         await this.#deps.clock.sleep(SWEEP_RETRY_MS, this.#hooks.signal).catch(() => {});
       },
       () => {

@@ -74,6 +74,12 @@ export class PodVolumeTurns {
     await this.#inTurn(pod, () => this.#deps.volumes.removeUnused(pod, signal));
   }
 
+  /** Nothing of the pod runs any more; {@link setUp} makes them anew. */
+  async release(pod: Pod, signal: AbortSignal): Promise<void> {
+    this.#ready.delete(pod.metadata.uid ?? "");
+    await this.removeUnused({ ...pod, spec: { ...pod.spec, volumes: [] } }, signal);
+  }
+
   async tearDown(uid: string, signal: AbortSignal): Promise<void> {
     this.#ready.delete(uid);
     this.#failedMounts.settled(uid);

@@ -228,6 +228,7 @@ export class PodWorker {
       this.#steps.refreshVolumes(wanted, snapshot);
       this.#steps.removeUnusedVolumes(wanted, snapshot);
     }
+    if (this.#end) this.#steps.releaseVolumes(wanted, snapshot);
     this.#publish(wanted, snapshot, plan);
     this.#noteHalted(wanted, snapshot);
     this.#recheckAt(plan.recheckAtMs);

@@ -73,6 +73,8 @@ export interface PodServices {
    * @throws when one is still in use
    */
   removeUnusedVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
+  /** Unmounts and removes the volumes of a pod that has come to its end, unless they are to be kept. @throws when one is still in use */
+  releaseVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
   /** The last words of a dead container, "" when it had none. */
   readTerminationMessage(container: ContainerSnapshot, pod: Pod | undefined, signal: AbortSignal): Promise<string>;
   /** After the last container is gone: volumes, directories, cgroup, log links. */

@@ -267,6 +267,14 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     await this.#work("sweep");
   }
 
+  /** Pods whose volumes went with their end, in order. */
+  readonly releases: string[] = [];
+
+  async releaseVolumes({ pod }: PodRequest): Promise<void> {
+    this.releases.push(pod.metadata.name!);
+    await this.#work("release");
+  }
+
   async readTerminationMessage(): Promise<string> {
     return "";
   }

@@ -17,7 +17,6 @@ import {
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";
 const DOCKER_NETWORK = "the network of pods is Docker's";
 
-const NOT_KEPT = "volumes are always kept until the manifest goes";
 /** S023 S028 S037 S051 S053, M15 M17 M20 M21 M23. */
 export const ENGINE_ROWS: readonly FlagRow[] = [
   option({
@@ -180,10 +179,9 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     flag: "keep-terminated-pod-volumes",
     field: "kubeletTs.keepTerminatedPodVolumes",
     option: "keepTerminatedPodVolumes",
-    notYet: NOT_KEPT,
     kind: boolean,
     subject: "What pods may do",
-    description: "Keep the volumes of a pod that is done until its manifest goes.",
+    description: "Keep the volumes of a pod that is done until its manifest goes; else they go with its end.",
   }),
   option({
     flag: "cgroup-root",

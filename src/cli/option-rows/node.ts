@@ -48,7 +48,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "nodeTaints",
     kind: taints,
     subject: "Node",
-    description: "Taints of the node, as /node shows them. Static pods tolerate them all.",
+    description: "Taints of the node, for /node. They keep nobody away: static pods tolerate them all.",
   }),
   option({
     flag: "root-dir",

@@ -1,0 +1,49 @@
+import { beforeEach, expect, test } from "bun:test";
+import { aContainer } from "../support/builders.ts";
+import { KubeletWorld, named } from "../support/kubelet-world.ts";
+
+let world: KubeletWorld;
+const once = (image = "job:1") => named("job", { restartPolicy: "Never", containers: [aContainer({ image })] });
+
+beforeEach(() => {
+  world = new KubeletWorld();
+});
+
+async function finished(): Promise<void> {
+  await world.started(once());
+  world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
+  await world.clock.advance(100);
+}
+
+test("the volumes of a pod go when it is done and its sandbox has stopped, once", async () => {
+  await finished();
+  expect(world.engine.running()).toEqual([]);
+  expect(world.engine.releases).toEqual(["job-node1"]);
+  await world.clock.advance(600_000);
+  expect(world.engine.releases).toHaveLength(1);
+});
+
+test("a pod that is not done keeps them", async () => {
+  await world.started(named("web"));
+  world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+  await world.clock.advance(600_000);
+  expect(world.engine.releases).toEqual([]);
+});
+
+test("what is still in use is tried again", async () => {
+  world.engine.failures.set("release", { error: new Error("busy"), times: 1 });
+  await finished();
+  await world.clock.advance(20_000);
+  expect(world.engine.releases).toHaveLength(2);
+});
+
+test("every end of a pod that an edit made run again counts", async () => {
+  await finished();
+  for (const image of ["job:2", "job:1"]) {
+    world.want(once(image));
+    await world.clock.advance(100);
+    world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
+    await world.clock.advance(100);
+  }
+  expect(world.engine.releases).toHaveLength(3);
+});
