@@ -1,6 +1,7 @@
 import type { Pod } from "../api/pod.ts";
 import { Logind } from "../host/logind.ts";
 import { readNodeName } from "../host/node-info.ts";
+import { isOfContainer, lookAtProcesses } from "../host/process-look.ts";
 import { claimRoot } from "../host/single-instance.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
@@ -253,7 +254,9 @@ async function startAndWait(
   kubelet.start();
   try {
     const onProgress = report.progress.bind(report);
-    return await waitForPods({ kubelet, clock, timeoutMs: options.runOnceTimeoutMs, onProgress, signal });
+    const processes = { look: lookAtProcesses, isOfContainer };
+    const timeoutMs = options.runOnceTimeoutMs;
+    return await waitForPods({ kubelet, clock, processes, timeoutMs, onProgress, signal });
   } finally {
     kubelet.stop();
     await probes.stop();

@@ -2,6 +2,9 @@ import type { Pod } from "../api/pod.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import type { Clock } from "../model/clock.ts";
 import { podFullName } from "../model/identity.ts";
+import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { ProcessLook } from "../model/process-look.ts";
+import { hasComeUp, LOOK_PERIOD_MS, type TimedLook } from "../status/run-once-settling.ts";
 import { judgeRunOnce, type RunOnceVerdict } from "../status/run-once-verdict.ts";
 
 /** How one pod came out. */
@@ -14,6 +17,7 @@ export interface RunOnceResult {
 export interface RunOnceInput {
   kubelet: Kubelet;
   clock: Clock;
+  processes: Processes;
   /** 0 = as long as it takes. */
   timeoutMs: number;
   /** Called with every change of any verdict. */
@@ -21,16 +25,21 @@ export interface RunOnceInput {
   signal: AbortSignal;
 }
 
-/**
- * A program that fails at once is seen to: what came up has to stay up for so long. Longer would make every start slower
- * for the sake of those that crash later anyway.
- */
-const SETTLE_MS = 250;
+/** The processes of this machine, as src/host/process-look.ts sees them. */
+export interface Processes {
+  look(mainPids: readonly number[]): ProcessLook[];
+  /** Whether a pid the engine gave means a process here. */
+  isOfContainer(pid: number, containerId: string): boolean;
+}
+
+/** Where processes cannot be looked at, what came up has to stay up for so long. */
+const BLIND_SETTLE_MS = 250;
 
 /** Waits until every pod has come up or cannot. @throws the signal's reason */
 export async function waitForPods({
   kubelet,
   clock,
+  processes,
   timeoutMs,
   onProgress,
   signal,
@@ -49,9 +58,8 @@ export async function waitForPods({
       if (said !== last) onProgress(results);
       last = said;
       if (isDecided(results)) {
-        await pause(clock, SETTLE_MS, signal);
-        const settled = judge(kubelet);
-        if (isDecided(settled)) return settled;
+        const settled = await settle(kubelet, clock, processes, signal);
+        if (settled) return settled;
         continue;
       }
       const leftMs = timeoutMs === 0 ? Number.POSITIVE_INFINITY : startedAtMs + timeoutMs - clock.monotonicMs();
@@ -81,7 +89,43 @@ function toTimedOut(result: RunOnceResult): RunOnceResult {
   return { ...result, verdict: { state: "failed", message: `not up in time: ${result.verdict.message}` } };
 }
 
-const pause = (clock: Clock, ms: number, signal: AbortSignal) => clock.sleep(ms, signal);
+/**
+ * A program that fails at once is seen to. All pods are watched together, however many they are.
+ * @returns undefined when one of them turned out to be undecided
+ */
+async function settle(
+  kubelet: Kubelet,
+  clock: Clock,
+  processes: Processes,
+  signal: AbortSignal,
+): Promise<RunOnceResult[] | undefined> {
+  const sandboxes = kubelet
+    .pods()
+    .flatMap(({ metadata }) => kubelet.worker(metadata.uid ?? "")?.snapshot.sandboxes[0] ?? []);
+  if (!sandboxes.every(({ pid, id }) => pid === 0 || processes.isOfContainer(pid, id))) {
+    await clock.sleep(BLIND_SETTLE_MS, signal);
+    const results = judge(kubelet);
+    return isDecided(results) ? results : undefined;
+  }
+  for (const looks = new Map<string, TimedLook[]>(); ; await clock.sleep(LOOK_PERIOD_MS, signal)) {
+    const results = judge(kubelet);
+    if (!isDecided(results)) return undefined;
+    const running = results.flatMap(runningContainers(kubelet));
+    for (const [index, look] of processes.look(running.map(({ pid }) => pid)).entries()) {
+      const { id } = running[index]!;
+      looks.set(id, [...(looks.get(id) ?? []), { ...look, atMs: clock.monotonicMs() }]);
+    }
+    if (running.every(({ id }) => hasComeUp(looks.get(id) ?? []))) return results;
+  }
+}
+
+/** Of a pod that is up. */
+const runningContainers =
+  (kubelet: Kubelet) =>
+  ({ pod, verdict }: RunOnceResult): ContainerSnapshot[] =>
+    verdict.state === "up"
+      ? (kubelet.worker(pod.metadata.uid ?? "")?.snapshot.containers ?? []).filter(({ state }) => state === "running")
+      : [];
 
 async function changedOrLate(changed: Promise<void>, clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   const late = Promise.withResolvers<void>();

@@ -1,0 +1,34 @@
+import type { ProcessLook } from "../model/process-look.ts";
+
+export interface TimedLook extends ProcessLook {
+  /** Monotonic milliseconds. */
+  atMs: number;
+}
+
+/** Time between two looks. Nobody who fails at once sleeps for so long before. */
+export const LOOK_PERIOD_MS = 30;
+/** What never keeps still counts as up when it has lived for so long. */
+const RESTLESS_MS = 250;
+/** And has done so much by then: on a busy machine it may not have had its turn yet. CPU time. */
+const HAS_WORKED_MS = 100;
+/** The engine has the last word in the end. */
+const PATIENCE_MS = 10_000;
+
+/**
+ * Whether a container that the engine calls running has come up, or may yet fail at once (S003). A program that fails at
+ * once works until it ends: `false`, a shell that says `exit 1` and a server with a bad configuration were gone 0 to 30
+ * ms after their start was answered, and no shorter than 80 and up to 1100 ms (load 12 on 2 cores) before the engine
+ * said so. So the processes themselves are looked at: what has not run at all from one look to the next waits for
+ * something, as servers do; what has ended will be told by the engine.
+ * @param looks of the same run of the container, oldest first
+ */
+export function hasComeUp(looks: readonly TimedLook[]): boolean {
+  const [first, before, now] = [looks[0], looks.at(-2), looks.at(-1)];
+  if (!first || !before || !now) return false;
+  const seenForMs = now.atMs - first.atMs;
+  if (seenForMs >= PATIENCE_MS) return true;
+  if (now.state === "gone" || now.state === "starting") return false;
+  const isAsleep = now.state === "asleep";
+  if (isAsleep && before.state === "asleep" && now.switches === before.switches) return true;
+  return seenForMs >= RESTLESS_MS && (isAsleep || now.cpuMs >= HAS_WORKED_MS);
+}
