@@ -11,6 +11,22 @@ interface SubCommand {
 }
 
 const SUB_COMMANDS: Readonly<Record<string, SubCommand>> = {
+  get: {
+    description: "list pods, the node or events of the kubelet that runs",
+    load: async () => (await import("./cli/view/get-command.ts")).getCommand as unknown as CommandDef,
+  },
+  describe: {
+    description: "show all about a pod, with its events",
+    load: async () => (await import("./cli/view/describe-command.ts")).describeCommand as unknown as CommandDef,
+  },
+  logs: {
+    description: "print what a container wrote",
+    load: async () => (await import("./cli/view/logs-command.ts")).logsCommand as unknown as CommandDef,
+  },
+  top: {
+    description: "show the CPU and memory that pods or the node use",
+    load: async () => (await import("./cli/view/top-command.ts")).topCommand as unknown as CommandDef,
+  },
   validate: {
     description: "check manifests without an engine; every mistake with its line",
     load: async () => (await import("./cli/validate-command.ts")).validateCommand as unknown as CommandDef,

@@ -1,0 +1,119 @@
+import type { CoreEvent } from "../../api/event.ts";
+import type { Pod, PodStatus, Toleration } from "../../api/pod.ts";
+import { formatLongTime } from "./age.ts";
+import { describeContainer, seccompText } from "./describe-container.ts";
+import { describeVolume } from "./describe-volume.ts";
+import { Description } from "./description.ts";
+import { eventAge } from "./event-row.ts";
+import { toCell } from "./text-table.ts";
+
+export interface DescribeTimes {
+  now: Date;
+  /** Minutes east of Greenwich at some time. */
+  offsetMinutes: (at: Date) => number;
+}
+
+/** An annotation longer than this begins on a line of its own. */
+const LONG_ANNOTATION = 140;
+
+/** `kubelet-ts describe pod`, in kubectl's layout. @param events of this pod alone, oldest first */
+export function describePod(pod: Pod, events: readonly CoreEvent[], times: DescribeTimes): string {
+  const { metadata, spec, status = {} } = pod;
+  const out = new Description();
+  out.field(0, "Name", metadata.name);
+  out.field(0, "Namespace", metadata.namespace ?? "default");
+  out.optional(0, "Priority", spec.priority);
+  out.optional(0, "Priority Class Name", spec.priorityClassName);
+  out.optional(0, "Runtime Class Name", spec.runtimeClassName);
+  out.optional(0, "Service Account", spec.serviceAccountName);
+  out.field(0, "Node", spec.nodeName ? [spec.nodeName, status.hostIP].filter(Boolean).join("/") : "<none>");
+  if (status.startTime) out.field(0, "Start Time", formatLongTime(status.startTime, times.offsetMinutes));
+  out.list(0, "Labels", pairs(metadata.labels, "="));
+  describeAnnotations(out, metadata.annotations ?? {});
+  out.field(0, "Status", status.phase);
+  out.optional(0, "Reason", status.reason);
+  out.optional(0, "Message", status.message);
+  out.optional(0, "SeccompProfile", seccompText(spec.securityContext?.seccompProfile));
+  describeAddresses(out, status);
+  const timesOf = (at: string | null | undefined) => formatLongTime(at, times.offsetMinutes);
+  for (const [title, containers, statuses] of [
+    ["Init Containers", spec.initContainers ?? [], status.initContainerStatuses ?? []],
+    ["Containers", spec.containers, status.containerStatuses ?? []],
+  ] as const) {
+    if (containers.length === 0) continue;
+    out.heading(0, title);
+    for (const container of containers) {
+      describeContainer(
+        out,
+        container,
+        statuses.find(({ name }) => name === container.name),
+        timesOf,
+      );
+    }
+  }
+  describeConditions(out, status);
+  const volumes = spec.volumes ?? [];
+  if (volumes.length === 0) out.field(0, "Volumes", "<none>");
+  else out.heading(0, "Volumes");
+  for (const volume of volumes) describeVolume(out, volume);
+  out.optional(0, "QoS Class", status.qosClass);
+  out.list(0, "Node-Selectors", pairs(spec.nodeSelector, "="));
+  out.list(0, "Tolerations", (spec.tolerations ?? []).map(tolerationText).sort());
+  describeEvents(out, events, times.now);
+  return out.toString();
+}
+
+const pairs = (map: Readonly<Record<string, string>> | undefined, between: string) =>
+  Object.entries(map ?? {})
+    .map(([key, value]) => `${key}${between}${value}`)
+    .sort();
+
+function describeAnnotations(out: Description, annotations: Readonly<Record<string, string>>): void {
+  const shown = Object.entries(annotations)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => {
+      const text = value.trimEnd();
+      if (text.length + key.length <= LONG_ANNOTATION && !text.includes("\n")) return `${key}: ${text}`;
+      return [`${key}:`, ...text.split("\n").map((line) => `  ${line}`)].join("\n");
+    });
+  out.list(0, "Annotations", shown);
+}
+
+function describeAddresses(out: Description, { podIP, podIPs = [] }: PodStatus): void {
+  out.field(0, "IP", podIP ?? "");
+  if (podIPs.length === 0) return out.field(0, "IPs", "<none>");
+  out.heading(0, "IPs");
+  for (const { ip } of podIPs) out.field(1, "IP", ip);
+}
+
+function describeConditions(out: Description, { conditions = [] }: PodStatus): void {
+  if (conditions.length === 0) return;
+  out.heading(0, "Conditions");
+  const hasReasons = conditions.some(({ reason }) => reason);
+  out.cells(1, ["Type", "Status", ...(hasReasons ? ["Reason", "Message"] : [])]);
+  for (const { type, status, reason = "", message = "" } of conditions) {
+    out.cells(1, [type, status, ...(hasReasons ? [reason, toCell(message)] : [])]);
+  }
+}
+
+/** Source: kubectl's `printTolerationsMultiline`. */
+function tolerationText({ key = "", value, effect, operator, tolerationSeconds }: Toleration): string {
+  const what = `${key}${value ? `=${value}` : ""}${effect ? `:${effect}` : ""}`;
+  const exists = operator === "Exists" && !value ? "op=Exists" : "";
+  const time = tolerationSeconds === undefined ? "" : `for ${tolerationSeconds}s`;
+  return [what, exists, time].filter(Boolean).join(" ");
+}
+
+function describeEvents(out: Description, events: readonly CoreEvent[], now: Date): void {
+  if (events.length === 0) return out.field(0, "Events", "<none>");
+  out.heading(0, "Events");
+  const columns = ["Type", "Reason", "Age", "From", "Message"];
+  out.cells(1, columns);
+  out.cells(
+    1,
+    columns.map((name) => "-".repeat(name === "Age" ? 4 : name.length)),
+  );
+  for (const event of events) {
+    out.cells(1, [event.type, event.reason, eventAge(event, now), event.source.component, toCell(event.message)]);
+  }
+}

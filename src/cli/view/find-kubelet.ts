@@ -1,0 +1,106 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { askInstance, type InstanceIntroduction, parseInstanceHashes } from "../../host/single-instance.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
+import { computeRootHash } from "../../runtime/labels.ts";
+
+/** A kubelet that can be asked. */
+export interface FoundKubelet {
+  /** Of its read-only port, without a slash at the end. */
+  url: string;
+  /** What it said of itself; absent when its address was given. */
+  introduction?: InstanceIntroduction;
+}
+
+/** Why none can be asked, and where it was looked for. */
+export interface NoKubelet {
+  problem: string;
+  /** One runs, but has no address. */
+  introduction?: InstanceIntroduction;
+}
+
+/** How running kubelets are found on this machine. */
+export interface InstanceFinder {
+  ask: (rootHash: string) => Promise<InstanceIntroduction | "silent" | undefined>;
+  /** Root hashes of all that run. */
+  list: () => string[];
+}
+
+/** Through the sockets that keep a second kubelet from a root directory. */
+export const localInstances: InstanceFinder = {
+  ask: askInstance,
+  list: () => {
+    try {
+      return parseInstanceHashes(readFileSync("/proc/net/unix", "utf8"));
+    } catch {
+      // Without /proc only the default can be tried.
+      return [];
+    }
+  },
+};
+
+/** What the flags say. */
+export interface FindingOptions {
+  rootDir: string | undefined;
+  server: string | undefined;
+}
+
+/** The kubelet of the flags: at `--server`, of `--root-dir`, of the default root directory, else the only one there is. */
+export async function findKubelet(
+  { rootDir, server }: FindingOptions,
+  finder: InstanceFinder = localInstances,
+): Promise<FoundKubelet | NoKubelet> {
+  if (server !== undefined) {
+    const url = toServerUrl(server);
+    return url ? { url } : { problem: `--server must be a URL, host:port or a port (found "${server}")` };
+  }
+  const wanted = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+  const said = await finder.ask(computeRootHash(wanted));
+  if (said !== undefined) return toKubelet(said, wanted);
+  const others = await askAll(finder);
+  const [only] = others;
+  if (rootDir === undefined && only && others.length === 1) return toKubelet(only, only.rootDir);
+  return { problem: `no kubelet runs on the root directory "${wanted}"${hintOf(rootDir, others)}` };
+}
+
+async function askAll(finder: InstanceFinder): Promise<InstanceIntroduction[]> {
+  const answers = await Promise.all(finder.list().map((hash) => finder.ask(hash)));
+  const known = answers.filter((answer) => answer !== undefined && answer !== "silent");
+  return known.toSorted((a, b) => (a.rootDir < b.rootDir ? -1 : 1));
+}
+
+function toKubelet(said: InstanceIntroduction | "silent", rootDir: string): FoundKubelet | NoKubelet {
+  if (said === "silent") {
+    return {
+      problem: `the kubelet that works on "${rootDir}" does not say where it can be asked (it hangs, or is of an older version): give its address with --server`,
+    };
+  }
+  const { readOnlyUrl, mode, pid, readOnlyPort } = said;
+  if (readOnlyUrl !== undefined) return { url: readOnlyUrl, introduction: said };
+  const who = `the kubelet-ts that works on "${said.rootDir}" (pid ${pid})`;
+  const why =
+    mode === "run-once"
+      ? "only starts pods (--runonce) and cannot be asked"
+      : readOnlyPort === 0
+        ? "has its read-only port off: start it with --read-only-port=10255 (a configuration file that does not name readOnlyPort turns it off)"
+        : `does not answer on its read-only port ${readOnlyPort}: it starts just now, or another program has that port (see its log)`;
+  return { problem: `${who} ${why}`, introduction: said };
+}
+
+function hintOf(rootDir: string | undefined, others: readonly InstanceIntroduction[]): string {
+  if (others.length === 0) {
+    const way = rootDir === undefined ? ", nor on any other here" : "";
+    return `${way}; start one with: kubelet-ts --pod-manifest-path=<directory>`;
+  }
+  const list = others.map(({ rootDir: root, nodeName }) => `  --root-dir=${root}  (node "${nodeName}")`);
+  return `; ${others.length === 1 ? "one runs" : "some run"} on:\n${list.join("\n")}`;
+}
+
+/** `http://host:port` of a URL, of `host:port` or of a port on this machine; undefined when it is none of them. */
+export function toServerUrl(text: string): string | undefined {
+  const full = /^\d+$/.test(text) ? `http://127.0.0.1:${text}` : text.includes("://") ? text : `http://${text}`;
+  if (!URL.canParse(full)) return undefined;
+  const { protocol, pathname, host } = new URL(full);
+  if ((protocol !== "http:" && protocol !== "https:") || host === "") return undefined;
+  return `${protocol}//${host}${pathname.replace(/\/+$/, "")}`;
+}

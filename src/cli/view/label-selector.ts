@@ -1,0 +1,51 @@
+type Labels = Readonly<Record<string, string>>;
+
+export type LabelFilter = (labels: Labels) => boolean;
+
+const KEY = "[A-Za-z0-9][A-Za-z0-9._/-]*";
+const SET_TERM = new RegExp(`^(${KEY})\\s+(in|notin)\\s*\\(([^()]*)\\)$`);
+const VALUE_TERM = new RegExp(`^(${KEY})\\s*(==|=|!=)\\s*([A-Za-z0-9._-]*)$`);
+const KEY_TERM = new RegExp(`^(!?)\\s*(${KEY})$`);
+
+/**
+ * A label selector: `app=web,tier!=db,env in (test, live),!legacy`. Source: apimachinery's `labels.Parse`.
+ * @returns what is wrong with it as `problem`
+ */
+export function parseLabelSelector(text: string): LabelFilter | { problem: string } {
+  const filters: LabelFilter[] = [];
+  // A comma inside parentheses parts values, not terms.
+  for (const part of text.split(/,(?![^(]*\))/)) {
+    const term = part.trim();
+    if (term === "" && text.trim() === "") continue;
+    const filter = parseTerm(term);
+    if (!filter) {
+      return {
+        problem: `"${term}" is no term of a label selector: write key=value, key!=value, key in (a,b), key or !key`,
+      };
+    }
+    filters.push(filter);
+  }
+  return (labels) => filters.every((matches) => matches(labels));
+}
+
+function parseTerm(term: string): LabelFilter | undefined {
+  const has = (labels: Labels, key: string) => Object.hasOwn(labels, key);
+  const set = SET_TERM.exec(term);
+  if (set) {
+    const [, key = "", operator, list = ""] = set;
+    const values = list.split(",").map((value) => value.trim());
+    // What has no such label is not in any set.
+    return operator === "in"
+      ? (labels) => has(labels, key) && values.includes(labels[key]!)
+      : (labels) => !has(labels, key) || !values.includes(labels[key]!);
+  }
+  const compared = VALUE_TERM.exec(term);
+  if (compared) {
+    const [, key = "", operator, value] = compared;
+    return operator === "!="
+      ? (labels) => !has(labels, key) || labels[key] !== value
+      : (labels) => has(labels, key) && labels[key] === value;
+  }
+  const [, not, key] = KEY_TERM.exec(term) ?? [];
+  return key === undefined ? undefined : (labels) => has(labels, key) === (not === "");
+}

@@ -1,0 +1,63 @@
+import { formatSince } from "./age.ts";
+
+/** What is read of the answer of `/node`. Source: core/v1 `Node`. */
+export interface NodeObject {
+  kind: "Node";
+  apiVersion: "v1";
+  metadata: { name: string; creationTimestamp?: string | null; labels?: Record<string, string> };
+  spec: { unschedulable?: boolean };
+  status: {
+    capacity?: Record<string, string>;
+    allocatable?: Record<string, string>;
+    conditions?: { type: string; status: string }[];
+    addresses?: { type: string; address: string }[];
+    nodeInfo?: { kubeletVersion: string; osImage: string; kernelVersion: string; containerRuntimeVersion: string };
+  };
+}
+
+export const NODE_COLUMNS = ["NAME", "STATUS", "ROLES", "AGE", "VERSION"] as const;
+export const NODE_WIDE_COLUMNS = [
+  "INTERNAL-IP",
+  "EXTERNAL-IP",
+  "OS-IMAGE",
+  "KERNEL-VERSION",
+  "CONTAINER-RUNTIME",
+] as const;
+
+const ROLE_PREFIX = "node-role.kubernetes.io/";
+
+/** The cells below {@link NODE_COLUMNS}, and {@link NODE_WIDE_COLUMNS} when `wide`. Source: kubectl's `printNode`. */
+export function toNodeRow(node: NodeObject, now: Date, wide: boolean): string[] {
+  const { metadata, status } = node;
+  const roles = Object.keys(metadata.labels ?? {}).flatMap((key) =>
+    key.startsWith(ROLE_PREFIX) ? key.slice(ROLE_PREFIX.length) : [],
+  );
+  const row = [
+    metadata.name,
+    nodeStatus(node),
+    roles.sort().join(",") || "<none>",
+    formatSince(metadata.creationTimestamp, now),
+    status.nodeInfo?.kubeletVersion ?? "",
+  ];
+  if (!wide) return row;
+  const address = (type: string) => status.addresses?.find((known) => known.type === type)?.address || "<none>";
+  const { osImage, kernelVersion, containerRuntimeVersion } = status.nodeInfo ?? {};
+  return [
+    ...row,
+    address("InternalIP"),
+    address("ExternalIP"),
+    ...[osImage, kernelVersion, containerRuntimeVersion].map((text) => text || "<unknown>"),
+  ];
+}
+
+/** Unlike kubectl's, it names a pressure: there is nobody else who would. */
+function nodeStatus({ spec, status }: NodeObject): string {
+  const conditions = status.conditions ?? [];
+  const ready = conditions.find(({ type }) => type === "Ready");
+  const pressures = conditions.filter((it) => it.type.endsWith("Pressure") && it.status === "True");
+  return [
+    ready ? (ready.status === "True" ? "Ready" : "NotReady") : "Unknown",
+    ...pressures.map(({ type }) => type),
+    ...(spec.unschedulable ? ["SchedulingDisabled"] : []),
+  ].join(",");
+}

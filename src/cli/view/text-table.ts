@@ -1,0 +1,68 @@
+/** Kubectl's tables: three blanks between columns, none narrower than six. */
+const TABLE: ColumnStyle = { padding: 3, minWidth: 6 };
+/** Kubectl's descriptions. */
+const DESCRIPTION: ColumnStyle = { padding: 2, minWidth: 0 };
+
+interface ColumnStyle {
+  padding: number;
+  minWidth: number;
+}
+
+/** Rows as kubectl prints them. Columns that were wide once stay so, so that what is added later stands below. */
+export class TextTable {
+  #widths: number[] = [];
+
+  /** @returns the lines of these rows, the last with its line end; "" for no rows */
+  render(rows: readonly (readonly string[])[]): string {
+    const shown = rows.map((row) => row.map(toCell));
+    for (const row of shown) {
+      for (const [index, cell] of row.slice(0, -1).entries()) {
+        const width = Math.max(lengthOf(cell) + TABLE.padding, TABLE.minWidth);
+        this.#widths[index] = Math.max(this.#widths[index] ?? 0, width);
+      }
+    }
+    const line = (row: readonly string[]) =>
+      row.map((cell, index) => (index === row.length - 1 ? cell : pad(cell, this.#widths[index]!))).join("");
+    return shown.map((row) => `${line(row)}\n`).join("");
+  }
+}
+
+/**
+ * Aligns cells that end in a tab, line below line, as Go's `text/tabwriter` does: a column is as wide as the widest cell
+ * of a run of lines that all have it, so that a block does not widen the next one.
+ */
+export function alignTabs(text: string, { padding, minWidth }: ColumnStyle = DESCRIPTION): string {
+  const lines = text.split("\n").map((line) => line.split("\t"));
+  const columns = Math.max(...lines.map((cells) => cells.length)) - 1;
+  for (let column = 0; column < columns; column++) {
+    let from = 0;
+    for (let at = 0; at <= lines.length; at++) {
+      // The text after the last tab of a line belongs to no column.
+      if (at < lines.length && column < lines[at]!.length - 1) continue;
+      const run = lines.slice(from, at);
+      const width = Math.max(minWidth, ...run.map((cells) => lengthOf(cells[column]!) + padding));
+      for (const cells of run) cells[column] = pad(cells[column]!, width);
+      from = at + 1;
+    }
+  }
+  return lines.map((cells) => cells.join("").trimEnd()).join("\n");
+}
+
+/** One line of text that does nothing to a terminal: what follows a line end is cut off, control characters are shown. */
+export function toCell(text: string): string {
+  const [first = "", ...others] = text.trimEnd().split(/[\n\r\f]/);
+  return visible(others.length > 0 ? `${first}...` : first);
+}
+
+/** Control characters as `^[` and the like; a message may come from anywhere, and must not move the cursor. */
+export function visible(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (char) => {
+    const code = char.charCodeAt(0);
+    return code < 0x80 ? `^${String.fromCharCode(code ^ 0x40)}` : `<${code.toString(16)}>`;
+  });
+}
+
+/** In code points. */
+const lengthOf = (text: string) => Array.from(text).length;
+
+const pad = (text: string, width: number) => text + " ".repeat(Math.max(0, width - lengthOf(text)));

@@ -1,0 +1,83 @@
+import { quantityToMilli, quantityToWhole } from "../../api/quantity.ts";
+import type { CpuSummary, MemorySummary, PodSummary, Summary } from "../../api/stats-summary.ts";
+import type { NodeObject } from "./node-row.ts";
+
+export const POD_USAGE_COLUMNS = ["NAME", "CPU(cores)", "MEMORY(bytes)"] as const;
+export const CONTAINER_USAGE_COLUMNS = ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"] as const;
+export const NODE_USAGE_COLUMNS = ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"] as const;
+
+export type UsageOrder = "cpu" | "memory" | undefined;
+
+export interface UsageRow {
+  namespace: string;
+  /** Below {@link POD_USAGE_COLUMNS}, or {@link CONTAINER_USAGE_COLUMNS}. */
+  cells: string[];
+}
+
+interface Usage {
+  cpu?: CpuSummary;
+  memory?: MemorySummary;
+}
+
+/** What pods use: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
+export function toPodUsageRows(pods: readonly PodSummary[], order: UsageOrder): UsageRow[] {
+  return sorted(pods, order).map(({ podRef, ...usage }) => ({
+    namespace: podRef.namespace,
+    cells: [podRef.name, ...usageCells(usage)],
+  }));
+}
+
+/** The same of each container. */
+export function toContainerUsageRows(pods: readonly PodSummary[], order: UsageOrder): UsageRow[] {
+  return sorted(pods, order).flatMap(({ podRef, containers }) =>
+    sorted(containers ?? [], order).map(({ name, ...usage }) => ({
+      namespace: podRef.namespace,
+      cells: [podRef.name, name, ...usageCells(usage)],
+    })),
+  );
+}
+
+/** The sum over pods, as a row of its own. */
+export function toUsageSum(pods: readonly PodSummary[]): string[] {
+  const cpu = pods.reduce((sum, pod) => sum + (pod.cpu?.usageNanoCores ?? 0), 0);
+  const memory = pods.reduce((sum, pod) => sum + (pod.memory?.workingSetBytes ?? 0), 0);
+  return [formatMilliCores(cpu), formatMebibytes(memory)];
+}
+
+/** What the node uses, and of what: shares are those of what pods may have, or of all with `ofCapacity`. */
+export function toNodeUsageRow({ node }: Summary, { status }: NodeObject, ofCapacity: boolean): string[] {
+  const available = (ofCapacity ? status.capacity : status.allocatable) ?? {};
+  const share = (used: number | undefined, all: number) =>
+    used === undefined || all === 0 ? "<unknown>" : `${Math.floor((used * 100) / all)}%`;
+  const cpu = node.cpu?.usageNanoCores;
+  const memory = node.memory?.workingSetBytes;
+  const [cpuCell = "", memoryCell = ""] = usageCells(node);
+  return [
+    node.nodeName,
+    cpuCell,
+    share(cpu === undefined ? undefined : toMilliCores(cpu), quantityToMilli(available.cpu ?? "0")),
+    memoryCell,
+    share(memory, quantityToWhole(available.memory ?? "0")),
+  ];
+}
+
+function usageCells({ cpu, memory }: Usage): string[] {
+  return [
+    cpu?.usageNanoCores === undefined ? "<unknown>" : formatMilliCores(cpu.usageNanoCores),
+    memory?.workingSetBytes === undefined ? "<unknown>" : formatMebibytes(memory.workingSetBytes),
+  ];
+}
+
+/** A share of a thousandth is one, so that what runs is not 0. */
+const toMilliCores = (nanoCores: number) => Math.ceil(nanoCores / 1_000_000);
+
+export const formatMilliCores = (nanoCores: number) => `${toMilliCores(nanoCores)}m`;
+
+export const formatMebibytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20)}Mi`;
+
+/** The greediest first; in their own order when nothing is asked for. */
+function sorted<T extends Usage>(items: readonly T[], order: UsageOrder): readonly T[] {
+  if (order === undefined) return items;
+  const amount = ({ cpu, memory }: T) => (order === "cpu" ? cpu?.usageNanoCores : memory?.workingSetBytes) ?? 0;
+  return items.toSorted((a, b) => amount(b) - amount(a));
+}

@@ -1,0 +1,69 @@
+import { describe, expect, test } from "bun:test";
+import { findKubelet, type InstanceFinder, toServerUrl } from "../../../src/cli/view/find-kubelet.ts";
+import type { InstanceIntroduction } from "../../../src/host/single-instance.ts";
+import { computeRootHash } from "../../../src/runtime/labels.ts";
+
+const anInstance = (over: Partial<InstanceIntroduction> = {}): InstanceIntroduction => ({
+  pid: 42,
+  version: "0.1.0",
+  nodeName: "node1",
+  rootDir: "/var/lib/kubelet",
+  mode: "supervise",
+  readOnlyUrl: "http://127.0.0.1:10255",
+  readOnlyPort: 10255,
+  dockerEndpoint: "unix:///var/run/docker.sock",
+  ...over,
+});
+
+/** Those that run; "silent" ones are given by their root directory. */
+function running(...instances: (InstanceIntroduction | string)[]): InstanceFinder {
+  const known = new Map(
+    instances.map((it) =>
+      typeof it === "string" ? [computeRootHash(it), "silent" as const] : [computeRootHash(it.rootDir), it],
+    ),
+  );
+  return { ask: async (hash) => known.get(hash), list: () => [...known.keys()] };
+}
+
+const DEFAULT = anInstance();
+const OTHER = anInstance({ rootDir: "/srv/a", nodeName: "a", readOnlyUrl: "http://127.0.0.1:12345" });
+const THIRD = anInstance({ rootDir: "/srv/b", nodeName: "b", readOnlyUrl: "http://127.0.0.1:12346" });
+const NOTHING = { rootDir: undefined, server: undefined };
+
+describe("which kubelet is asked", () => {
+  test.each([
+    ["the one of the default root directory", NOTHING, [DEFAULT, OTHER], DEFAULT.readOnlyUrl],
+    ["the only one there is", NOTHING, [OTHER], OTHER.readOnlyUrl],
+    ["the one of --root-dir", { ...NOTHING, rootDir: "/srv/b/" }, [DEFAULT, OTHER, THIRD], THIRD.readOnlyUrl],
+    ["the one at --server", { ...NOTHING, server: "10.0.0.7:10255" }, [DEFAULT], "http://10.0.0.7:10255"],
+  ] as const)("%s", async (_, options, instances, want) => {
+    expect(await findKubelet(options, running(...instances))).toMatchObject({ url: want as string });
+  });
+});
+
+describe("why none can be asked", () => {
+  test.each([
+    ["none runs", NOTHING, [], ['"/var/lib/kubelet"', "nor on any other", "--pod-manifest-path"]],
+    ["one of several must be chosen", NOTHING, [OTHER, THIRD], ["--root-dir=/srv/a", "--root-dir=/srv/b", '"a"']],
+    ["another one runs", { ...NOTHING, rootDir: "/srv/b" }, [OTHER], ['"/srv/b"', "--root-dir=/srv/a"]],
+    ["its port is off", NOTHING, [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 })], ["--read-only-port=10255"]],
+    ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
+    ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
+    ["it says nothing", NOTHING, ["/var/lib/kubelet"], ["--server"]],
+    ["the address is none", { ...NOTHING, server: "ftp://x" }, [DEFAULT], ["--server", "ftp://x"]],
+  ] as const)("%s", async (_, options, instances, told) => {
+    const found = await findKubelet(options, running(...instances));
+    for (const part of told) expect((found as { problem: string }).problem).toContain(part);
+  });
+});
+
+test.each([
+  ["10255", "http://127.0.0.1:10255"],
+  ["host:1", "http://host:1"],
+  ["http://[::1]:10255/", "http://[::1]:10255"],
+  ["https://proxy/node1/", "https://proxy/node1"],
+  ["ftp://x", undefined],
+  ["a b", undefined],
+])("--server %s", (text, want) => {
+  expect(toServerUrl(text)).toBe(want as string);
+});
