@@ -8,7 +8,7 @@ export interface SourceText {
 /** Upstream reads manifests up to here; one of exactly this size is already too long. Unit: bytes. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
 
-/** Everything go-yaml's reader refuses, even in a comment. A BOM is fine (at the start of a line). */
+/** Everything go-yaml's reader refuses, even in a comment. A BOM is fine. */
 const ILLEGAL = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u;
 
 /** Decodes UTF-8, or UTF-16 where a byte order mark says so. Stops at the first byte that is not text. */

@@ -218,11 +218,8 @@ export class YamlScanner {
 
   #skipToNextToken(): void {
     for (;;) {
-      if (this.code() === 0xfeff && this.position === this.lineStart) {
-        this.position++;
-        // Before a document the mark takes no column; inside of one it does, and so breaks the indentation.
-        if (this.indent === -1) this.lineStart = this.position;
-      }
+      // Only the very first character can be a byte order mark; go-yaml takes a later one for a letter.
+      if (this.position === 0 && this.code() === 0xfeff) this.lineStart = ++this.position;
       const tabs = this.flowLevel > 0 || !this.simpleKeyAllowed;
       while (this.code() === 0x20 || (tabs && this.code() === 0x09)) this.position++;
       if (this.code() === 0x23) while (!isBreak(this.code()) && this.position < this.text.length) this.position++;
@@ -423,7 +420,7 @@ export class YamlScanner {
     const start = this.position;
     const rest = /^[^\n\r\x85\u2028\u2029]*/.exec(this.text.slice(start))![0];
     const version = /^%YAML[ \t]+(\d{1,9})\.(\d{1,9})[ \t]*(?:#.*)?$/.exec(rest);
-    const tag = /^%TAG[ \t]+(![\w-]*!|!)[ \t]+(\S+)[ \t]*(?:#.*)?$/.exec(rest);
+    const tag = TAG_DIRECTIVE.exec(rest);
     if (!version && !tag) this.fail('a line that begins with "%" must be a %YAML or %TAG directive', start);
     if (version && (version[1] !== "1" || version[2] !== "1")) {
       this.fail("only YAML 1.1 can be declared: leave the %YAML line out", start);
@@ -433,5 +430,8 @@ export class YamlScanner {
     else this.push("version-directive", start);
   }
 }
+
+/** Its prefix is a URI: anything else breaks the line off. */
+const TAG_DIRECTIVE = /^%TAG[ \t]+(![\w-]*!|!)[ \t]+((?:[\w\-;/?:@&=+$,.!~*'()[\]]|%[0-9A-Fa-f]{2})+)[ \t]*(?:#.*)?$/;
 
 const noKey = (): SimpleKey => ({ possible: false, required: false, tokenIndex: 0, offset: 0, line: 0, column: 0 });

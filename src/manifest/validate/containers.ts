@@ -2,7 +2,7 @@ import type { Container, PodSpec } from "../../api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import { validateEnv, validateEnvFrom } from "./environment.ts";
 import type { FieldErrors } from "./field-errors.ts";
-import { checkDnsLabel, checkPortName, checkPortNumber } from "./names.ts";
+import { checkDnsLabel, checkPortName, checkPortNumber, hasSpaceAround } from "./names.ts";
 import { type HandlerContext, validateLifecycle, validateProbe } from "./probes.ts";
 import { validateResources } from "./resources.ts";
 import { validateSecurityContext } from "./security-context.ts";
@@ -111,11 +111,9 @@ function validateContainer(
   validateSecurityContext(container.securityContext, context, path.child("securityContext"), errors);
 }
 
-const SPACE_AROUND = /^[\s\x85]|[\s\x85]$/;
-
 function validateImage(image: string, path: FieldPath, errors: FieldErrors): void {
   if (image === "") errors.required(path);
-  else if (SPACE_AROUND.test(image)) errors.invalid(path, image, "must not have white space around it");
+  else if (hasSpaceAround(image)) errors.invalid(path, image, "must not have white space around it");
 }
 
 function validatePorts(container: Container, path: FieldPath, errors: FieldErrors): void {

@@ -13,6 +13,11 @@ const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
 /** Length as Go counts it: UTF-8 bytes. */
 export const byteLength = (text: string): number => Buffer.byteLength(text, "utf8");
 
+const SPACE_AROUND = /^(?!\ufeff)[\s\x85]|(?!\ufeff)[\s\x85]$/;
+
+/** White space as Go's `strings.TrimSpace` sees it: a byte order mark is none, U+0085 is. */
+export const hasSpaceAround = (text: string): boolean => SPACE_AROUND.test(text);
+
 function tooLong(value: string, limit: number): string[] {
   return byteLength(value) > limit ? [`must be no more than ${limit} characters`] : [];
 }

@@ -1,7 +1,7 @@
 import type { AppArmorProfile, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext } from "../../api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
-import { byteLength, checkDnsSubdomain, checkId, validateDescendingPath } from "./names.ts";
+import { byteLength, checkDnsSubdomain, checkId, hasSpaceAround, validateDescendingPath } from "./names.ts";
 
 const PROFILE_TYPES = ["Localhost", "RuntimeDefault", "Unconfined"];
 const MAX_SYSCTL_LENGTH = 253;
@@ -136,7 +136,7 @@ function validateAppArmor(profile: AppArmorProfile | undefined, path: FieldPath,
     }
   } else if (name === undefined || name === "") errors.required(namePath, "is required when type is Localhost");
   else {
-    if (name.trim() !== name) errors.invalid(namePath, name, "must not have white space around it");
+    if (hasSpaceAround(name)) errors.invalid(namePath, name, "must not have white space around it");
     if (byteLength(name) > MAX_PROFILE_LENGTH) errors.tooLong(namePath, `${MAX_PROFILE_LENGTH} bytes`);
   }
 }

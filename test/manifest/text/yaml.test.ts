@@ -86,6 +86,8 @@ describe("refused", () => {
     ["<<:", "takes a map"],
     ["%YAML 1.2\n---\na: 1", "only YAML 1.1"],
     ["%FOO\n---\na: 1", "must be a %YAML or %TAG"],
+    ["%TAG ! tag`:x,2000:\n---\na: 1", "must be a %YAML or %TAG"],
+    ["a: 1\n\ufeff", "key: value"],
     ["a:\n\tb: 1", "tab"],
     ["a: @x", "cannot begin with"],
     ["a: `x", "cannot begin with"],
@@ -123,6 +125,7 @@ describe("structure", () => {
     ["boolean keys", "on: 1\ny: 2", { true: 2 }],
     ["__proto__ is a key like any other", "__proto__: {a: 1}", JSON.parse('{"__proto__": {"a": 1}}')],
     ["a byte order mark", "\ufeffa: 1", { a: 1 }],
+    ["a byte order mark that is not the first character is a letter", "a: 1\n\ufeffb: 2\n", { a: 1, "\ufeffb": 2 }],
     ["CR LF", "a: 1\r\nb:\r\n  c: 2\r\n", { a: 1, b: { c: 2 } }],
     ["tabs after a colon and before a comment", "a:\t1\t# x", { a: 1 }],
   ])("%s", (_, text, want) => expect(read(text)).toEqual([want]));

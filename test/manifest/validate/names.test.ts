@@ -13,6 +13,7 @@ import {
   checkPortNumber,
   checkQualifiedName,
   checkSearchDomain,
+  hasSpaceAround,
 } from "../../../src/manifest/validate/names.ts";
 
 /** How many rules each value breaks. */
@@ -84,3 +85,14 @@ for (const [name, [check, ...cases]] of Object.entries(TABLE)) {
     test.each(cases)("%j breaks %d rules", (value, count) => expect(check(value as never)).toHaveLength(count));
   });
 }
+
+test.each([
+  ["a", false],
+  ["a b", false],
+  [" a", true],
+  ["a\n", true],
+  ["a\x85", true],
+  ["\u2028a", true],
+  ["\ufeffa", false],
+  ["a\ufeff", false],
+])("white space around %j: %p", (text, want) => expect(hasSpaceAround(text)).toBe(want));
