@@ -1,7 +1,8 @@
-import { type Add, type Entity, inSeconds, MICRO, type Output, plain, type Write } from "./cadvisor-entity.ts";
+import { type Add, type Entity, inSeconds, MICRO, plain, type SampleSink, type Write } from "./cadvisor-entity.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
-import type { PressureLine } from "./cgroup-stats.ts";
+import type { BlockIoStats, PressureLine } from "./cgroup-stats.ts";
 import type { FsCapacity } from "./disk-usage.ts";
+import type { OwnLabels } from "./line-table.ts";
 import type { DiskCounters, InterfaceCounters } from "./proc.ts";
 import { escapeLabelValue } from "./prometheus-text.ts";
 import type { CgroupSample, ContainerSample } from "./sampler.ts";
@@ -10,35 +11,42 @@ import { logDirectory } from "./summary.ts";
 /** A sample for each device: of the node its file systems, of a container the engine's one and the disks it used. */
 export function addFilesystemFamilies(add: Add, facts: CadvisorFacts): void {
   const { engineFs, filesystems, disk, machine } = facts;
-  const line = (entity: Entity, device: string, value: number, output: Output, name: string) => {
-    output.text += `${name}${entity.head}device="${escapeLabelValue(device)}",${entity.middle}${entity.tail}} ${value}${output.stamp}\n`;
+  const owns = new Map<string, OwnLabels>();
+  const line = (entity: Entity, device: string, value: number, sink: SampleSink) => {
+    let own = owns.get(device);
+    if (!own) {
+      own = { head: `device="${escapeLabelValue(device)}",` };
+      owns.set(device, own);
+    }
+    sink.sample(entity.labels, value, own);
   };
   /** Sizes. */
   const size =
     (ofFs: (capacity: FsCapacity) => number, ofContainer: (container: ContainerSample) => number | undefined): Write =>
-    (entity, output, name) => {
-      if (entity.isRoot) for (const fs of filesystems) line(entity, fs.device, ofFs(fs.capacity), output, name);
+    (entity, sink) => {
+      if (entity.isRoot) for (const fs of filesystems) line(entity, fs.device, ofFs(fs.capacity), sink);
       const value = entity.container && ofContainer(entity.container);
-      if (engineFs && value !== undefined) line(entity, engineFs.device, value, output, name);
+      if (engineFs && value !== undefined) line(entity, engineFs.device, value, sink);
     };
+  const deviceOf = ({ major, minor }: BlockIoStats) =>
+    `/dev/${machine.disk_map[`${major}:${minor}`]?.name ?? `${major}:${minor}`}`;
   /** Counters of disks; what the kernel does not count per cgroup is 0 for a container, as upstream. */
   const counter =
-    (ofDisk: (counters: DiskCounters) => number, ofCgroup?: BlockValue): Write =>
-    (entity, output, name) => {
+    (ofDisk: (counters: DiskCounters) => number, ofCgroup?: (io: BlockIoStats) => number): Write =>
+    (entity, sink) => {
       if (entity.isRoot) {
-        for (const { device, counters } of filesystems) {
-          line(entity, device, counters ? ofDisk(counters) : 0, output, name);
-        }
+        for (const { device, counters } of filesystems) line(entity, device, counters ? ofDisk(counters) : 0, sink);
       }
       if (!entity.container) return;
-      const { blockIo } = entity.cgroup.stats;
       let isEngineFsDone = false;
-      for (const io of ofCgroup ? blockIo : []) {
-        const device = `/dev/${machine.disk_map[`${io.major}:${io.minor}`]?.name ?? `${io.major}:${io.minor}`}`;
-        line(entity, device, ofCgroup!(io), output, name);
-        isEngineFsDone ||= device === engineFs?.device;
+      if (ofCgroup) {
+        for (const io of entity.cgroup.stats.blockIo) {
+          const device = deviceOf(io);
+          line(entity, device, ofCgroup(io), sink);
+          isEngineFsDone ||= device === engineFs?.device;
+        }
       }
-      if (engineFs && !isEngineFsDone) line(entity, engineFs.device, 0, output, name);
+      if (engineFs && !isEngineFsDone) line(entity, engineFs.device, 0, sink);
     };
   const ofEngineFs = (value: (capacity: FsCapacity) => number) => () => engineFs && value(engineFs.capacity);
   const usage = ({ facts: container }: ContainerSample) => {
@@ -173,18 +181,15 @@ export function addFilesystemFamilies(add: Add, facts: CadvisorFacts): void {
   );
 }
 
-type BlockValue = (io: CgroupSample["stats"]["blockIo"][number]) => number;
-
 export function addHugetlbFamilies(add: Add): void {
   const each =
     (value: (stats: CgroupSample["stats"]["hugetlb"][number]) => number | undefined): Write =>
-    ({ cgroup, head, middle, tail }, output, name) => {
+    ({ cgroup, labels }, sink) => {
       for (const stats of cgroup.stats.hugetlb) {
         const number = value(stats);
         if (number === undefined) continue;
-        const pagesize = `pagesize="${toPageSizeName(stats.pageSizeBytes)}"`;
         // `pagesize` comes between `namespace` and `pod`, but the order of labels means nothing.
-        output.text += `${name}${head}${middle}${tail},${pagesize}} ${number}${output.stamp}\n`;
+        sink.sample(labels, number, { tail: `,pagesize="${toPageSizeName(stats.pageSizeBytes)}"` });
       }
     };
   add(
@@ -211,12 +216,17 @@ const toPageSizeName = (bytes: number) =>
   bytes >= 2 ** 30 ? `${bytes / 2 ** 30}GB` : bytes >= 2 ** 20 ? `${bytes / 2 ** 20}MB` : `${bytes / 2 ** 10}KB`;
 
 export function addNetworkFamilies(add: Add): void {
+  const owns = new Map<string, OwnLabels>();
   const each =
     (value: (counters: InterfaceCounters) => number): Write =>
-    ({ interfaces, head, middle, tail }, output, name) => {
+    ({ interfaces, labels }, sink) => {
       for (const counters of interfaces) {
-        const device = `interface="${escapeLabelValue(counters.name)}",`;
-        output.text += `${name}${head}${middle}${device}${tail}} ${value(counters)}${output.stamp}\n`;
+        let own = owns.get(counters.name);
+        if (!own) {
+          own = { middle: `interface="${escapeLabelValue(counters.name)}",` };
+          owns.set(counters.name, own);
+        }
+        sink.sample(labels, value(counters), own);
       }
     };
   add(

@@ -1,15 +1,11 @@
+import type { LabelPieces, OwnLabels } from "./line-table.ts";
 import type { InterfaceCounters } from "./proc.ts";
 import { escapeLabelValue } from "./prometheus-text.ts";
 import type { CgroupSample, ContainerSample, NodeSample } from "./sampler.ts";
 
-/** One cgroup with its labels rendered, in the three pieces between which other labels stand in alphabetical order. */
+/** One cgroup with its labels rendered. */
 export interface Entity {
-  /** `{container="…",` */
-  head: string;
-  /** `id="…",image="…",` */
-  middle: string;
-  /** `name="…",namespace="…",pod="…"` */
-  tail: string;
+  labels: LabelPieces;
   cgroup: CgroupSample;
   startSeconds: number;
   /** undefined for a cgroup that is not a container. */
@@ -18,14 +14,14 @@ export interface Entity {
   isRoot: boolean;
 }
 
-export interface Output {
-  text: string;
-  /** ` <time>` behind a value, or "". */
-  stamp: string;
+/** Where samples of the present family go. */
+export interface SampleSink {
+  /** @param own further labels */
+  sample(labels: LabelPieces, value: number, own?: OwnLabels): void;
 }
 
 /** Writes the samples of one family for one cgroup. */
-export type Write = (entity: Entity, output: Output, name: string) => void;
+export type Write = (entity: Entity, sink: SampleSink) => void;
 
 export interface Family {
   name: string;
@@ -41,10 +37,9 @@ export type Add = (type: Family["type"], name: string, help: string, write: Writ
 
 /** One sample without further labels; nothing when the value is not known. */
 export function plain(value: (entity: Entity) => number | undefined): Write {
-  return (entity, output, name) => {
+  return (entity, sink) => {
     const number = value(entity);
-    if (number === undefined) return;
-    output.text += `${name}${entity.head}${entity.middle}${entity.tail}} ${number}${output.stamp}\n`;
+    if (number !== undefined) sink.sample(entity.labels, number);
   };
 }
 
@@ -54,11 +49,11 @@ export const inSeconds = (value: number | undefined, perSecond: number) =>
   value === undefined ? undefined : value / perSecond;
 
 /** Every cgroup that is shown: the node, the groups, the pods, their sandboxes and containers. */
-export function toEntities(sample: NodeSample): Entity[] {
+export function toEntities(sample: NodeSample, labels: EntityLabels): Entity[] {
   const entities: Entity[] = [];
-  const add = (cgroup: CgroupSample, labels: EntityLabels, rest: Partial<Entity> = {}) =>
+  const add = (cgroup: CgroupSample, texts: LabelTexts, rest: Partial<Entity> = {}) =>
     entities.push({
-      ...renderLabels(cgroup.path, labels),
+      labels: labels.of(cgroup.path, texts),
       cgroup,
       startSeconds: cgroup.createdAt.getTime() / 1000,
       container: undefined,
@@ -75,18 +70,19 @@ export function toEntities(sample: NodeSample): Entity[] {
       if (!container) continue;
       const { facts } = container;
       const isSandbox = container === pod.sandbox;
-      const labels = { container: isSandbox ? "POD" : facts.name, image: facts.image, name: facts.dockerName };
+      const texts = { container: isSandbox ? "POD" : facts.name, image: facts.image, name: facts.dockerName };
       add(
         container.cgroup,
-        { ...labels, namespace, pod: name },
+        { ...texts, namespace, pod: name },
         { container, startSeconds: facts.startedAt.getTime() / 1000, interfaces: isSandbox ? pod.interfaces : [] },
       );
     }
   }
+  labels.forgetUnused();
   return entities;
 }
 
-interface EntityLabels {
+interface LabelTexts {
   container: string;
   image: string;
   name: string;
@@ -94,13 +90,45 @@ interface EntityLabels {
   pod: string;
 }
 
-const NO_LABELS: EntityLabels = { container: "", image: "", name: "", namespace: "", pod: "" };
+const NO_LABELS: LabelTexts = { container: "", image: "", name: "", namespace: "", pod: "" };
 
-function renderLabels(id: string, labels: EntityLabels): Pick<Entity, "head" | "middle" | "tail"> {
+interface RenderedLabels {
+  texts: LabelTexts;
+  pieces: LabelPieces;
+}
+
+/** Labels by cgroup, each rendered once: what stays the same is the same object. */
+export class EntityLabels {
+  #known = new Map<string, RenderedLabels>();
+  #used = new Map<string, RenderedLabels>();
+
+  of(id: string, texts: LabelTexts): LabelPieces {
+    let labels = this.#known.get(id);
+    if (!labels || !isSame(labels.texts, texts)) labels = { texts, pieces: renderLabels(id, texts) };
+    this.#used.set(id, labels);
+    return labels.pieces;
+  }
+
+  /** Forgets what was not asked for since the last time. */
+  forgetUnused(): void {
+    this.#known = this.#used;
+    this.#used = new Map();
+  }
+}
+
+const isSame = (a: LabelTexts, b: LabelTexts) =>
+  a.container === b.container &&
+  a.image === b.image &&
+  a.name === b.name &&
+  a.namespace === b.namespace &&
+  a.pod === b.pod;
+
+function renderLabels(id: string, texts: LabelTexts): LabelPieces {
   const escaped = (value: string) => escapeLabelValue(value);
   return {
-    head: `{container="${escaped(labels.container)}",`,
-    middle: `id="${escaped(id)}",image="${escaped(labels.image)}",`,
-    tail: `name="${escaped(labels.name)}",namespace="${escaped(labels.namespace)}",pod="${escaped(labels.pod)}"`,
+    head: `{container="${escaped(texts.container)}",`,
+    middle: `id="${escaped(id)}",image="${escaped(texts.image)}",`,
+    tail: `name="${escaped(texts.name)}",namespace="${escaped(texts.namespace)}",pod="${escaped(texts.pod)}"`,
+    end: "}",
   };
 }

@@ -6,6 +6,9 @@ import {
 } from "./cadvisor-device-families.ts";
 import { type Entity, type Family, inSeconds, NANO, plain, type Write } from "./cadvisor-entity.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
+import type { MemoryStats } from "./cgroup-stats.ts";
+import { type OwnLabels, WITHOUT_LABELS } from "./line-table.ts";
+import type { ProcessCounts } from "./proc.ts";
 import type { NodeSample } from "./sampler.ts";
 
 /** The families in the order of their names. */
@@ -50,9 +53,9 @@ export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Fam
     "Cumulative system cpu time consumed in seconds.",
     plain((e) => inSeconds(cpu(e).systemNanoseconds, NANO)),
   );
-  add("counter", "container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", (e, output, name) => {
-    output.text += `${name}${e.head}cpu="total",${e.middle}${e.tail}} ${cpu(e).usageNanoseconds / NANO}${output.stamp}\n`;
-  });
+  add("counter", "container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", (e, sink) =>
+    sink.sample(e.labels, cpu(e).usageNanoseconds / NANO, ALL_CPUS),
+  );
   add(
     "counter",
     "container_cpu_user_seconds_total",
@@ -141,8 +144,8 @@ export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Fam
     help: "1 if there was an error while getting container metrics, 0 otherwise",
     type: "gauge",
     stamped: false,
-    write: (e, output, name) => {
-      if (e.isRoot) output.text += `${name} 0\n`;
+    write: (e, sink) => {
+      if (e.isRoot) sink.sample(WITHOUT_LABELS, 0);
     },
   });
   add(
@@ -218,38 +221,46 @@ export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Fam
     "gauge",
     "container_ulimits_soft",
     "Soft ulimit values for the container root process. Unlimited if -1, except priority and nice",
-    (e, output, name) => {
+    (e, sink) => {
       const limit = e.cgroup.openFilesLimit;
-      if (!limit || !e.container) return;
-      output.text += `${name}${e.head}${e.middle}${e.tail},ulimit="max_open_files"} ${limit.soft}${output.stamp}\n`;
+      if (limit && e.container) sink.sample(e.labels, limit.soft, OPEN_FILES);
     },
   );
   return families;
 }
 
-const memoryFailures: Write = ({ cgroup, head, middle, tail }, output, name) => {
-  const { memory } = cgroup.stats;
-  for (const [failure, scope, value] of [
-    ["pgfault", "container", memory.pageFaults],
-    ["pgfault", "hierarchy", memory.hierarchicalPageFaults],
-    ["pgmajfault", "container", memory.majorPageFaults],
-    ["pgmajfault", "hierarchy", memory.hierarchicalMajorPageFaults],
-  ] as const) {
-    if (value === undefined) continue;
-    output.text += `${name}${head}failure_type="${failure}",${middle}${tail},scope="${scope}"} ${value}${output.stamp}\n`;
+const ALL_CPUS: OwnLabels = { head: 'cpu="total",' };
+const OPEN_FILES: OwnLabels = { tail: ',ulimit="max_open_files"' };
+
+const failures = (failure: string, scope: string): OwnLabels => ({
+  head: `failure_type="${failure}",`,
+  tail: `,scope="${scope}"`,
+});
+const FAILURES: readonly (readonly [OwnLabels, (memory: MemoryStats) => number | undefined])[] = [
+  [failures("pgfault", "container"), (memory) => memory.pageFaults],
+  [failures("pgfault", "hierarchy"), (memory) => memory.hierarchicalPageFaults],
+  [failures("pgmajfault", "container"), (memory) => memory.majorPageFaults],
+  [failures("pgmajfault", "hierarchy"), (memory) => memory.hierarchicalMajorPageFaults],
+];
+
+const memoryFailures: Write = ({ cgroup, labels }, sink) => {
+  for (const [own, ofMemory] of FAILURES) {
+    const value = ofMemory(cgroup.stats.memory);
+    if (value !== undefined) sink.sample(labels, value, own);
   }
 };
 
-const taskStates: Write = ({ cgroup, head, middle, tail }, output, name) => {
+const state = (name: string): OwnLabels => ({ tail: `,state="${name}"` });
+const STATES: readonly (readonly [OwnLabels, (processes: ProcessCounts) => number])[] = [
+  [state("iowaiting"), () => 0], // The kernel tells of no such state; upstream has the label.
+  [state("running"), (processes) => processes.running],
+  [state("sleeping"), (processes) => processes.sleeping],
+  [state("stopped"), (processes) => processes.stopped],
+  [state("uninterruptible"), (processes) => processes.uninterruptible],
+];
+
+const taskStates: Write = ({ cgroup, labels }, sink) => {
   const { processes } = cgroup;
   if (!processes) return;
-  for (const [state, value] of [
-    ["iowaiting", 0], // The kernel tells of no such state; upstream has the label.
-    ["running", processes.running],
-    ["sleeping", processes.sleeping],
-    ["stopped", processes.stopped],
-    ["uninterruptible", processes.uninterruptible],
-  ] as const) {
-    output.text += `${name}${head}${middle}${tail},state="${state}"} ${value}${output.stamp}\n`;
-  }
+  for (const [own, ofProcesses] of STATES) sink.sample(labels, ofProcesses(processes), own);
 };

@@ -1,28 +1,41 @@
 import type { MachineInfo } from "../api/machine-info.ts";
-import { type Output, toEntities } from "./cadvisor-entity.ts";
+import { EntityLabels, toEntities } from "./cadvisor-entity.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 import { containerFamilies } from "./cadvisor-families.ts";
-import { endOfText, familyHeader, labelText, type TextFormat } from "./prometheus-text.ts";
+import { MetricPage } from "./metric-page.ts";
+import { endOfText, familyHeader, labelText, stampText, type TextFormat } from "./prometheus-text.ts";
 import type { NodeSample } from "./sampler.ts";
 
 /**
  * `/metrics/cadvisor`: names, labels, types and units as kubelet 1.20 (oracle 95), and a few that newer ones have
- * (bytes of block I/O, OOM kills, pressure).
+ * (bytes of block I/O, OOM kills, pressure). Megabytes with a hundred pods, so each page is made from the one before.
  */
-export function cadvisorText(sample: NodeSample, facts: CadvisorFacts, format: TextFormat): string {
-  const entities = toEntities(sample);
-  const milliseconds = sample.at.getTime();
-  const stamp = ` ${format === "openmetrics" ? milliseconds / 1000 : milliseconds}`;
-  const output: Output = { text: versionText(facts, format), stamp };
-  for (const family of containerFamilies(sample, facts)) {
-    const before = output.text;
-    output.stamp = family.stamped ? stamp : "";
-    output.text = "";
-    for (const entity of entities) family.write(entity, output, family.name);
-    const samples = output.text;
-    output.text = samples ? before + familyHeader(family.name, family.help, family.type, format) + samples : before;
+export class CadvisorPage {
+  readonly #format: TextFormat;
+  readonly #page: MetricPage;
+  readonly #labels = new EntityLabels();
+  #last: { sample: NodeSample; bytes: Uint8Array<ArrayBuffer> } | undefined;
+
+  constructor(format: TextFormat) {
+    this.#format = format;
+    this.#page = new MetricPage(format);
   }
-  return output.text + machineText(facts.machine, format) + endOfText(format);
+
+  /** Nobody may change what it answers. The same for the same sample. */
+  render(sample: NodeSample, facts: CadvisorFacts): Uint8Array<ArrayBuffer> {
+    if (this.#last?.sample === sample) return this.#last.bytes;
+    const page = this.#page;
+    page.begin(` ${stampText(sample.at, this.#format)}`);
+    page.text(versionText(facts, this.#format));
+    const entities = toEntities(sample, this.#labels);
+    for (const { name, help, type, stamped, write } of containerFamilies(sample, facts)) {
+      page.family(name, help, type, stamped);
+      for (const entity of entities) write(entity, page);
+    }
+    page.text(machineText(facts.machine, this.#format) + endOfText(this.#format));
+    this.#last = { sample, bytes: page.end() };
+    return this.#last.bytes;
+  }
 }
 
 function versionText({ engineVersion, kernelVersion, osVersion }: CadvisorFacts, format: TextFormat): string {

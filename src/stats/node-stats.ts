@@ -4,9 +4,10 @@ import type { Summary } from "../api/stats-summary.ts";
 import type { Clock } from "../model/clock.ts";
 import type { NodeSignals } from "../model/node-signals.ts";
 import type { CadvisorFacts, NodeFilesystem } from "./cadvisor-facts.ts";
-import { cadvisorText } from "./cadvisor-metrics.ts";
+import { CadvisorPage } from "./cadvisor-metrics.ts";
 import { CgroupReader } from "./cgroup-reader.ts";
 import { meminfoBytes } from "./cgroup-v2.ts";
+import { OLDEST_BASE_MS } from "./cpu-rate.ts";
 import { diskFamilies } from "./disk-metrics.ts";
 import { type DirectoryUsage, DiskUsage, type FsCapacity, toCapacity } from "./disk-usage.ts";
 import {
@@ -67,6 +68,9 @@ export class NodeStats {
   readonly #disk: DiskUsage;
   #machine: { info: MachineInfo; readMs: number } | undefined;
   #mounts: { filesystems: readonly MountedFilesystem[]; readMs: number } | undefined;
+  readonly #cadvisorPages = new Map<TextFormat, CadvisorPage>();
+  #pagesAskedMs = Number.NEGATIVE_INFINITY;
+  #cancelRelease: (() => void) | undefined;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
 
@@ -114,12 +118,27 @@ export class NodeStats {
 
   async summary(onlyCpuAndMemory: boolean): Promise<Summary> {
     const sample = await this.sampleWithRates();
-    return toSummary(sample, this.#summaryFacts(onlyCpuAndMemory), onlyCpuAndMemory);
+    return toSummary(sample, this.#summaryFacts(sample, onlyCpuAndMemory), onlyCpuAndMemory);
   }
 
-  async cadvisorMetrics(format: TextFormat): Promise<string> {
+  /** Nobody may change what it answers. */
+  async cadvisorMetrics(format: TextFormat): Promise<Uint8Array<ArrayBuffer>> {
+    const page = this.#cadvisorPages.get(format) ?? new CadvisorPage(format);
+    this.#cadvisorPages.set(format, page);
+    this.#pagesAskedMs = this.#options.clock.monotonicMs();
+    this.#cancelRelease ??= this.#releasePagesLater();
     const sample = this.#sampler.sample("all");
-    return cadvisorText(sample, this.cadvisorFacts(), format);
+    return page.render(sample, this.cadvisorFacts(sample.pods.map(({ facts }) => facts)));
+  }
+
+  /** Pages are megabytes: none is kept once nobody asks. */
+  #releasePagesLater(): () => void {
+    const { clock } = this.#options;
+    return clock.schedule(OLDEST_BASE_MS, () => {
+      const isAsked = clock.monotonicMs() - this.#pagesAskedMs < OLDEST_BASE_MS;
+      this.#cancelRelease = isAsked ? this.#releasePagesLater() : undefined;
+      if (!isAsked) this.#cadvisorPages.clear();
+    });
   }
 
   async resourceMetrics(format: TextFormat): Promise<string> {
@@ -127,7 +146,7 @@ export class NodeStats {
   }
 
   /** What cAdvisor's answers show beside a sample. */
-  cadvisorFacts(): CadvisorFacts {
+  cadvisorFacts(pods = this.#options.podFacts()): CadvisorFacts {
     const { proc, etc } = this.#roots;
     const mounts = this.#mountedFilesystems();
     const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
@@ -144,7 +163,7 @@ export class NodeStats {
       engineVersion: this.#options.engineVersion(),
       kernelVersion: readText(`${proc}/sys/kernel/osrelease`)?.trim() ?? "",
       osVersion: /^PRETTY_NAME="?([^"\n]*)/m.exec(readText(`${etc}/os-release`) ?? "")?.[1] ?? "",
-      disk: this.#askDisk(),
+      disk: this.#askDisk(pods),
       engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
       filesystems,
       nodeFs: capacityOf(this.#options.rootDir),
@@ -206,11 +225,14 @@ export class NodeStats {
 
   /** Lets go of open files; a later question opens them again. */
   close(): void {
+    this.#cancelRelease?.();
+    this.#cancelRelease = undefined;
+    this.#cadvisorPages.clear();
     this.#sampler.close();
   }
 
-  #askDisk(): ReadonlyMap<string, DirectoryUsage> {
-    return this.#disk.ask(summaryDirectories(this.#options.podFacts()));
+  #askDisk(pods = this.#options.podFacts()): ReadonlyMap<string, DirectoryUsage> {
+    return this.#disk.ask(summaryDirectories(pods));
   }
 
   async #warm(detail: "basics" | "all"): Promise<void> {
@@ -221,7 +243,7 @@ export class NodeStats {
     this.#sampler.sampleNow(detail);
   }
 
-  #summaryFacts(onlyCpuAndMemory: boolean): SummaryFacts {
+  #summaryFacts({ pods }: NodeSample, onlyCpuAndMemory: boolean): SummaryFacts {
     const { nodeName, rootDir } = this.#options;
     const { proc } = this.#roots;
     const text = (name: string) => readText(`${proc}/${name}`) ?? "";
@@ -238,7 +260,7 @@ export class NodeStats {
       imageBytes: onlyCpuAndMemory ? undefined : this.#lastImageBytes(),
       maxPid: numberOrUndefined(text("sys/kernel/pid_max")),
       taskCount: parseTaskCount(text("loadavg")),
-      disk: onlyCpuAndMemory ? new Map() : this.#askDisk(),
+      disk: onlyCpuAndMemory ? new Map() : this.#askDisk(pods.map(({ facts }) => facts)),
     };
   }
 

@@ -44,6 +44,10 @@ export function renderFamilies(families: readonly MetricFamily[], format: TextFo
   return text + endOfText(format);
 }
 
+/** When a sample was taken: milliseconds, in OpenMetrics seconds. Always of the same length, so that it can be replaced. */
+export const stampText = (at: Date, format: TextFormat) =>
+  format === "openmetrics" ? (at.getTime() / 1000).toFixed(3) : String(at.getTime());
+
 /** OpenMetrics ends with a mark, so that a cut answer is noticed. */
 export const endOfText = (format: TextFormat) => (format === "openmetrics" ? "# EOF\n" : "");
 

@@ -1,4 +1,4 @@
-import { endOfText, familyHeader, labelText, type TextFormat } from "./prometheus-text.ts";
+import { endOfText, familyHeader, labelText, stampText, type TextFormat } from "./prometheus-text.ts";
 import type { CgroupSample, NodeSample } from "./sampler.ts";
 
 interface Row {
@@ -10,8 +10,7 @@ interface Row {
 
 /** `/metrics/resource`: CPU and memory of node, pods and containers. Source: kubelet 1.20 (oracle 95), start times and swap of newer ones. */
 export function resourceText(sample: NodeSample, format: TextFormat): string {
-  const milliseconds = sample.at.getTime();
-  const stamp = format === "openmetrics" ? milliseconds / 1000 : milliseconds;
+  const stamp = stampText(sample.at, format);
   const { containers, pods, node } = toRows(sample);
   const alpha = (text: string) => `[ALPHA] ${text}`;
   const family = (

@@ -111,7 +111,8 @@ test.each(["PUT", "DELETE", "PATCH"])("%s is not allowed anywhere", async (metho
 });
 
 test("metrics and health", async () => {
-  expect((await ask("/metrics")).body).toContain("container_cpu_usage_seconds_total{");
+  const { body } = await ask("/metrics");
+  expect(new TextDecoder().decode(body as Uint8Array)).toContain("container_cpu_usage_seconds_total{");
   expect((await ask("/healthz")).body).toBe("ok");
   expect((await ask("/nope")).status).toBe(404);
   expect((await ask("/api/v1.3/containers/../../etc")).status).toBe(301);

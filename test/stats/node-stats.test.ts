@@ -38,6 +38,8 @@ const missing = (recorded: unknown, ours: unknown) => {
   return shapeOf(recorded).filter((path) => !shape.has(path));
 };
 
+const toText = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
 interface Case {
   pods?: PodFacts[];
   /** Bytes and inodes by directory. */
@@ -394,14 +396,14 @@ describe("the metrics", () => {
       const { stats } = setUp(name, { disk: DISK });
       stats.diskFamilies();
       await stats.settled();
-      expectFamilies(await stats.cadvisorMetrics("prometheus"), recordedCadvisor as Recorded);
+      expectFamilies(toText(await stats.cadvisorMetrics("prometheus")), recordedCadvisor as Recorded);
       expectFamilies(await stats.resourceMetrics("prometheus"), recordedResource as Recorded);
     },
   );
 
   test("figures of a container, with the time they were taken", async () => {
     const { stats } = setUp("cgroup-v2", { disk: DISK });
-    const text = await stats.cadvisorMetrics("prometheus");
+    const text = toText(await stats.cadvisorMetrics("prometheus"));
     const labels = `container="app",`;
     const sample = (name: string, more = labels) =>
       text
@@ -423,18 +425,39 @@ describe("the metrics", () => {
     expect(sample("container_network_transmit_bytes_total")).toBeUndefined();
   });
 
+  test("an asker within the second gets the page that was made, one after it another with the new time", async () => {
+    const { stats, clock } = setUp("cgroup-v2");
+    const first = await stats.cadvisorMetrics("prometheus");
+    await clock.advance(500);
+    expect(await stats.cadvisorMetrics("prometheus")).toBe(first);
+    await clock.advance(1_000);
+    const text = toText(await stats.cadvisorMetrics("prometheus"));
+    expect(text).toContain(" 40.9811 1795243202000\n");
+    expect(text).not.toContain("1795243200500");
+    expect(toText(first)).toContain(" 40.9811 1795243200500\n");
+  });
+
+  test("nothing is left after the last question", async () => {
+    const { stats, clock } = setUp("cgroup-v2");
+    await stats.cadvisorMetrics("prometheus");
+    await clock.advance(60_000);
+    await stats.cadvisorMetrics("prometheus");
+    await clock.advance(200_000);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test("in OpenMetrics, times are seconds and the text has an end", async () => {
     const { stats } = setUp("cgroup-v2");
     const text = await stats.resourceMetrics("openmetrics");
     expect(text).toContain(
-      "# TYPE node_cpu_usage_seconds counter\nnode_cpu_usage_seconds_total 9120.033119 1795243200.5\n",
+      "# TYPE node_cpu_usage_seconds counter\nnode_cpu_usage_seconds_total 9120.033119 1795243200.500\n",
     );
     expect(text).toEndWith("# EOF\n");
   });
 
   test("without a limit there is no throttling, and the limit is 0", async () => {
     const { stats } = setUp("cgroup-v2");
-    const lines = (await stats.cadvisorMetrics("prometheus"))
+    const lines = toText(await stats.cadvisorMetrics("prometheus"))
       .split("\n")
       .filter((line) => line.includes('container="POD"'));
     expect(lines.some((line) => line.startsWith("container_cpu_cfs_periods_total"))).toBe(false);
