@@ -9,6 +9,7 @@ import { StateFile } from "../host/state-file.ts";
 import { Completions } from "../kubelet/completions.ts";
 import { ConcurrencyLimit } from "../kubelet/concurrency-limit.ts";
 import type { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import type { EvictionsFile } from "../kubelet/evictions.ts";
 import { ImageGcManager } from "../kubelet/image-gc-manager.ts";
 import { Kubelet, type Rejection } from "../kubelet/kubelet.ts";
 import { PodCgroupManager } from "../kubelet/pod-cgroup-manager.ts";
@@ -195,6 +196,9 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       maximumAgeMs: options.imageMaximumGcAgeMs,
     },
   });
+  const evictions = stateFile<ReturnType<EvictionsFile["read"]>>("evictions", true);
+  // Whoever runs pods by hand wants them to run.
+  if (options.runOnce && evictions.read()) evictions.write([]);
   // No container outlives a power cut, so what probes said need not either.
   const probeFile = stateFile<[string, StoredProbeResults][]>("probes", false);
   const hierarchies = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
@@ -340,6 +344,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     conflict: conflictOverPorts,
     completions: new Completions(stateFile<Record<string, Completion>>("completions", true)),
     begunPods: stateFile<PodRef[]>("pods", false),
+    evictions,
     relistPeriodMs: options.syncFrequencyMs,
     deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },
     onRelist: metrics.countRelist,

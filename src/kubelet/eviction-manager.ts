@@ -79,6 +79,8 @@ export class EvictionManager {
   constructor(deps: EvictionDeps) {
     this.#deps = deps;
     this.#startedAt = deps.clock.now();
+    // Of a process before us: nobody knows how long it was gone, so they wait as if they had been evicted now.
+    for (const uid of deps.kubelet.evicted.keys()) this.#evictedAtMs.set(uid, deps.clock.monotonicMs());
   }
 
   /** Pressures that are there, or were until a short while ago. */
@@ -98,6 +100,8 @@ export class EvictionManager {
 
   /** Why the node takes no such pod now; undefined when it does. */
   refusalOf(pod: Pod): Rejection | undefined {
+    // The first pods of a start must not bring a shortage back that nobody has looked for yet.
+    if (this.#seenAtMs === Number.NEGATIVE_INFINITY) this.#observe();
     const message = findPressureRefusal(pod, computeQosClass(pod) === "BestEffort", this.pressures);
     return message === undefined ? undefined : { reason: "Evicted", message };
   }

@@ -8,6 +8,7 @@ import type { PodEnd } from "../plan/pod-plan.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
 import { BegunPods, type BegunPodsFile } from "./begun-pods.ts";
+import { type Eviction, Evictions, type EvictionsFile } from "./evictions.ts";
 import { PodCache } from "./pod-cache.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 import type { Completion, WantedPod } from "./wanted-pod.ts";
@@ -34,6 +35,7 @@ export interface KubeletDeps
   conflict: (a: Pod, b: Pod) => boolean;
   completions: CompletionStore;
   begunPods: BegunPodsFile;
+  evictions: EvictionsFile;
   /** A pod was removed, all of it. */
   onPodGone?: (uid: PodUID) => void;
   /** Called after each list of all containers that succeeded. */
@@ -70,7 +72,7 @@ export class Kubelet {
   readonly #outsiders = new Map<PodUID, Outsider>();
   readonly #begun: BegunPods;
   /** Refused though the node admitted them: until an edit, or until they are admitted again. */
-  readonly #evicted = new Map<PodUID, Rejection & { revision: string }>();
+  readonly #evictions: Evictions;
   /** Halted pods, those included that have no worker yet. */
   readonly #halts = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
   readonly #stop = new AbortController();
@@ -95,6 +97,7 @@ export class Kubelet {
     this.#deps = deps;
     this.#lastListAtMs = deps.clock.monotonicMs();
     this.#begun = new BegunPods(deps.begunPods);
+    this.#evictions = new Evictions(deps.evictions);
     this.#cache = new PodCache({
       runtime: deps.runtime,
       clock: deps.clock,
@@ -123,9 +126,11 @@ export class Kubelet {
     this.#desired = desired;
     this.#noteSeen();
     this.#mayRemoveOrphans = isComplete;
-    for (const [uid, { revision }] of this.#evicted) {
-      if (this.#desiredOf(uid)?.revision !== revision) this.#evicted.delete(uid);
-    }
+    const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
+      const wanted = this.#desiredOf(uid);
+      return wanted ? wanted.revision !== revision : isComplete;
+    };
+    this.#evictions.delete([...this.#evictions.all].filter(isOver).map(([uid]) => uid));
     this.#reconcile();
   }
 
@@ -137,15 +142,16 @@ export class Kubelet {
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
     const desired = this.#desiredOf(uid);
     if (!desired) return;
-    this.#evicted.set(uid, { ...why, revision: desired.revision });
-    this.#outsiders.set(uid, { rejection: why, since: this.#deps.clock.now() });
+    const since = this.#deps.clock.now();
+    this.#evictions.add(uid, { ...why, revision: desired.revision, since });
+    this.#outsiders.set(uid, { rejection: why, since });
     this.#workers.get(uid)?.limitGrace(maxGraceSeconds);
     this.#reconcile();
   }
 
   /** Evicted pods may run again, as far as the node admits them. Without any, the node only looks at its refusals again. */
   readmit(uids: Iterable<PodUID>): void {
-    for (const uid of uids) this.#evicted.delete(uid);
+    this.#evictions.delete(uids);
     this.#reconcile();
   }
 
@@ -165,9 +171,9 @@ export class Kubelet {
     this.#reconcile();
   }
 
-  /** Wanted pods that were evicted. */
+  /** Wanted pods that were evicted, by this process or one before. */
   get evicted(): ReadonlyMap<PodUID, Rejection> {
-    return this.#evicted;
+    return this.#evictions.all;
   }
 
   /** Removes dead containers beyond these limits, over all pods. @returns how many go */
@@ -322,9 +328,10 @@ export class Kubelet {
 
     const running = new Set([...this.#workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
     for (const uid of this.#cache.uids()) if (wantedUids.has(uid)) running.add(uid);
-    for (const uid of this.#evicted.keys()) running.delete(uid);
-    const admissible = this.#desired.pods.filter(({ pod }) => !this.#evicted.has(pod.metadata.uid!));
-    const rejections = new Map([...this.#deps.admit(admissible, running), ...this.#evicted]);
+    const evictions = this.#evictions.all;
+    for (const uid of evictions.keys()) running.delete(uid);
+    const admissible = this.#desired.pods.filter(({ pod }) => !evictions.has(pod.metadata.uid!));
+    const rejections = new Map([...this.#deps.admit(admissible, running), ...evictions]);
     const before = new Map(this.#outsiders);
     this.#outsiders.clear();
     for (const desired of this.#desired.pods) this.#place(desired, rejections.get(desired.pod.metadata.uid!), before);
@@ -341,7 +348,8 @@ export class Kubelet {
       const known = before.get(uid);
       const isNews = !(known && "rejection" in known && known.rejection.message === why.message);
       if (isNews) logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.message}`);
-      this.#outsiders.set(uid, { rejection: why, since: isNews ? clock.now() : (known as { since: Date }).since });
+      const since = this.#evictions.all.get(uid)?.since ?? clock.now();
+      this.#outsiders.set(uid, { rejection: why, since: isNews ? since : (known as { since: Date }).since });
       this.#workers.get(uid)?.remove();
     };
     if (rejection) return refuse(rejection);
@@ -411,7 +419,8 @@ export class Kubelet {
     for (const ref of [...seen, ...this.#begun.refs()]) {
       const { uid } = ref;
       if (this.#workers.has(uid) || (wanted.has(uid) && !this.rejection(uid))) continue;
-      this.#deps.logger.info(`Removing pod "${podFullName(ref)}": no manifest describes it`);
+      const why = this.rejection(uid) ? "the node refuses it" : "no manifest describes it";
+      this.#deps.logger.info(`Removing pod "${podFullName(ref)}": ${why}`);
       this.#hire(uid, { metadata: ref }).remove();
     }
   }

@@ -9,10 +9,13 @@ const podOf = async (node: TestNode, name: string) =>
   (await node.pods()).find(({ metadata }) => metadata.name === `${name}-${node.name}`);
 
 /** Nothing else on this machine may decide: only what a test sets. */
-const flags = (hard: string) => [`--eviction-hard=${hard}`, "--eviction-pressure-transition-period=1s"];
+const flags = (hard: string, transition = "1s") => [
+  `--eviction-hard=${hard}`,
+  `--eviction-pressure-transition-period=${transition}`,
+];
 
 describeWithEngine("eviction", () => {
-  test("an emptyDir over its sizeLimit evicts its pod, which comes back with an empty one [M47]", async () => {
+  test("an emptyDir over its sizeLimit evicts its pod, which stays away through kill -9 and comes back with an empty one [M47]", async () => {
     const node = testNode();
     const filler = {
       command: [
@@ -31,15 +34,25 @@ describeWithEngine("eviction", () => {
     ];
     node.writeManifest("full.json", sleeper("full", filler, { volumes }));
     node.writeManifest("modest.json", sleeper("modest"));
-    const kubelet = await node.start(flags("memory.available<1Mi"));
+    const first = await node.start(flags("memory.available<1Mi", "1h"));
     const message = 'Usage of EmptyDir volume "cache" exceeds the limit "4Mi". ';
     await node.until("the pod to be evicted", async () => {
       const status = (await podOf(node, "full"))?.status;
       return status?.phase === "Failed" && status.reason === "Evicted" && status.message === message;
     });
     expect((await podOf(node, "modest"))?.status.phase).toBe("Running");
+    const evicted = await podOf(node, "full");
+    await first.kill();
+    const second = await node.start(flags("memory.available<1Mi", "1h"));
+    await node.until(
+      "the other pod to be known",
+      async () => (await podOf(node, "modest"))?.status.phase === "Running",
+    );
+    expect((await podOf(node, "full"))?.status).toEqual(evicted!.status);
+    await second.stop();
+    const kubelet = await node.start(flags("memory.available<1Mi"));
     await node.until("the pod to run again", async () => (await podOf(node, "full"))?.status.phase === "Running");
-    expect(kubelet.log).toContain("Evicted");
+    expect(first.log).toContain("Evicted");
     expect(kubelet.log.match(/was evicted and may run again/g)).toHaveLength(1);
   });
 

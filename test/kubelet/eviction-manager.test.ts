@@ -41,7 +41,11 @@ beforeEach(() => {
   evicted = new Map();
   graces = [];
   listeners = new Set();
-  manager = new EvictionManager({
+  manager = newManager();
+});
+
+const newManager = () =>
+  new EvictionManager({
     clock,
     logger: new RecordingLogger(),
     recorder,
@@ -98,7 +102,6 @@ beforeEach(() => {
     },
     maxPodGraceSeconds: 5,
   });
-});
 
 function run(...wanted: Pod[]): void {
   pods = wanted;
@@ -131,6 +134,40 @@ test("short of memory: one pod at a time goes, with upstream's words, and no tim
   await clock.advance(10_000);
   expect([...evicted.keys()]).toEqual(["b", "c"]);
   expect(manager.refusalOf(aNamed("new"))?.reason).toBe("Evicted");
+});
+
+test("evicted by a process before us: they wait for the transition period of ours", async () => {
+  const why = { reason: "Evicted", message: "The node was low on resource: memory. " };
+  evicted.set("a", why);
+  evicted.set("b", why);
+  manager = newManager();
+  pods = [aNamed("a"), aNamed("b")];
+  void manager.run(stop.signal);
+  await clock.advance(50_000);
+  expect([...running]).toEqual([]);
+  await clock.advance(20_000);
+  expect([...running]).toEqual(["b", "a"]);
+});
+
+test("the first pods of a start are refused when the node is short already", () => {
+  free.memory = 50;
+  expect(manager.refusalOf(aNamed("new"))?.message).toBe("The node had condition: [MemoryPressure]. ");
+});
+
+test("pressures are told with since when, also where there are no pods to look for", async () => {
+  const since = () => manager.states().get("MemoryPressure");
+  expect(since()).toEqual({ is: false, since: new Date(clock.now()) });
+  const startedAt = clock.now();
+  await clock.advance(25_000);
+  free.memory = 150;
+  expect(since()).toEqual({ is: true, since: clock.now() });
+  const shortAt = clock.now();
+  free.memory = 900;
+  await clock.advance(30_000);
+  expect(since()).toEqual({ is: true, since: shortAt });
+  await clock.advance(40_000);
+  expect(since()).toEqual({ is: false, since: clock.now() });
+  expect(manager.states().get("PIDPressure")).toEqual({ is: false, since: startedAt });
 });
 
 test("they come back when the pressure has been gone for long enough, who went last first", async () => {

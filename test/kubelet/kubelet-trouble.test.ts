@@ -183,6 +183,53 @@ describe("an evicted pod", () => {
     expect(world.engine.calls.filter((call) => call.startsWith("start app"))).toHaveLength(2);
   });
 
+  test("stays stopped, with its status and since when, through a restart of ours", async () => {
+    await world.started(named("web"), named("db"));
+    world.kubelet.evict("uid-web", why, 0);
+    await world.clock.advance(1_000);
+    const before = world.statusOf("web");
+    await world.clock.advance(60_000);
+    world.renew();
+    await world.started(named("web"), named("db"));
+    await world.clock.advance(60_000);
+    expect(world.engine.running()).toEqual(["db-node1/POD", "db-node1/app"]);
+    expect(world.statusOf("web")).toEqual(before!);
+    world.kubelet.readmit(["uid-web"]);
+    await world.clock.advance(1_000);
+    expect(world.statusOf("web")?.phase).toBe("Running");
+    world.renew();
+    await world.started(named("web"), named("db"));
+    expect(world.statusOf("web")?.phase).toBe("Running");
+  });
+
+  test("we die before it is stopped: the next process stops it", async () => {
+    await world.started(named("web"));
+    world.engine.stopTakesMs = 5_000;
+    world.kubelet.evict("uid-web", why, 30);
+    world.renew();
+    await world.started(named("web"));
+    await world.clock.advance(60_000);
+    expect(world.engine.running()).toEqual([]);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Failed", ...why });
+  });
+
+  test("is not forgotten while a source has not spoken yet, but when it was edited meanwhile", async () => {
+    await world.started(named("web"));
+    world.kubelet.evict("uid-web", why, 0);
+    await world.clock.advance(1_000);
+    world.renew();
+    const [configMaps, secrets] = [new Map(), new Map()];
+    world.kubelet.start();
+    world.kubelet.setDesired({ pods: [], configMaps, secrets }, false);
+    await world.clock.advance(1_000);
+    expect([...world.kubelet.evicted.keys()]).toEqual(["uid-web"]);
+    const edited = { pod: named("web"), source: "file" as const, origin: "test", revision: "another" };
+    world.kubelet.setDesired({ pods: [edited], configMaps, secrets }, false);
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.evictions).toEqual([]);
+  });
+
   test("that is no longer wanted is forgotten", async () => {
     await world.started(named("web"));
     world.kubelet.evict("uid-web", why, 0);

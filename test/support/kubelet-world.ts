@@ -1,4 +1,5 @@
 import type { Pod, PodStatus } from "../../src/api/pod.ts";
+import type { EvictionsFile } from "../../src/kubelet/evictions.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import type { Completion, WantedPod } from "../../src/kubelet/wanted-pod.ts";
 import type { PodRef } from "../../src/model/container-runtime.ts";
@@ -40,6 +41,8 @@ export class KubeletWorld {
   readonly completions = new Map<string, Completion>();
   /** Outlives it too. */
   begunPods: readonly PodRef[] = [];
+  /** And this. */
+  evictions: NonNullable<ReturnType<EvictionsFile["read"]>> = [];
   /** By uid, then by container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   kubelet = this.#newKubelet();
@@ -102,6 +105,12 @@ export class KubeletWorld {
         read: () => this.begunPods,
         write: (pods) => {
           this.begunPods = pods;
+        },
+      },
+      evictions: {
+        read: () => this.evictions,
+        write: (all) => {
+          this.evictions = JSON.parse(JSON.stringify(all));
         },
       },
       relistPeriodMs: 60_000,
