@@ -17,6 +17,7 @@ import {
 import { DockerConnection, type Filters, filtersText, segment } from "./docker-connection.ts";
 import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
 import { type ExecOptions, type ExecOutcome, runExec } from "./exec.ts";
+import type { HijackedConnection } from "./hijacked-connection.ts";
 import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
 import type { CallOptions } from "./transport.ts";
 
@@ -169,32 +170,40 @@ export class ContainerCalls extends DockerConnection {
 
   /** What a container wrote, in pieces that are no lines, until its end or (followed) until the signal aborts. */
   async *containerLogs(id: string, options: LogsOptions = {}): AsyncGenerator<OutputChunk> {
-    const both = options.stdout === undefined && options.stderr === undefined;
     try {
-      const stream = await this.open({
-        method: "GET",
-        path: `/containers/${segment(id)}/logs`,
-        query: {
-          stdout: both || options.stdout,
-          stderr: both || options.stderr,
-          tail: options.tail,
-          since: options.since,
-          timestamps: options.timestamps,
-          follow: options.follow,
-        },
-        signal: options.signal,
-        timeoutMs: options.timeoutMs,
-      });
-      // Engines before API 1.42 do not say which of the two it is.
-      const type = stream.header("content-type") ?? "";
-      const tty = type.includes("multiplexed-stream")
-        ? false
-        : (options.tty ?? (type.includes("raw-stream") || (await this.inspectContainer(id, options)).Config.Tty));
-      yield* tty ? rawOutput(stream.chunks) : demultiplex(stream.chunks);
+      yield* await this.openContainerLogs(id, options);
     } catch (error) {
       if (options.follow && options.signal?.aborted) return;
       throw error;
     }
+  }
+
+  /**
+   * The same, resolved when the engine has begun to answer: its refusal comes before the first piece is asked for. An
+   * abort of the signal is thrown.
+   */
+  async openContainerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {
+    const both = options.stdout === undefined && options.stderr === undefined;
+    const stream = await this.open({
+      method: "GET",
+      path: `/containers/${segment(id)}/logs`,
+      query: {
+        stdout: both || options.stdout,
+        stderr: both || options.stderr,
+        tail: options.tail,
+        since: options.since,
+        timestamps: options.timestamps,
+        follow: options.follow,
+      },
+      signal: options.signal,
+      timeoutMs: options.timeoutMs,
+    });
+    // Engines before API 1.42 do not say which of the two it is.
+    const type = stream.header("content-type") ?? "";
+    const tty = type.includes("multiplexed-stream")
+      ? false
+      : (options.tty ?? (type.includes("raw-stream") || (await this.inspectContainer(id, options)).Config.Tty));
+    return tty ? rawOutput(stream.chunks) : demultiplex(stream.chunks);
   }
 
   /** One look at its counters, without the second that a rate would take. */
@@ -230,8 +239,10 @@ export class ContainerCalls extends DockerConnection {
   async execCreate(id: string, argv: readonly string[], options: ExecOptions & CallOptions = {}): Promise<string> {
     const body = {
       Cmd: argv,
-      AttachStdout: true,
-      AttachStderr: true,
+      AttachStdout: options.streams?.stdout ?? true,
+      AttachStderr: options.streams?.stderr ?? true,
+      ...(options.streams?.stdin ? { AttachStdin: true } : {}),
+      ...(options.streams?.tty ? { Tty: true } : {}),
       ...(options.env ? { Env: options.env } : {}),
       ...(options.user !== undefined ? { User: options.user } : {}),
       ...(options.workingDir !== undefined ? { WorkingDir: options.workingDir } : {}),
@@ -246,6 +257,33 @@ export class ContainerCalls extends DockerConnection {
     const json = { Detach: false, Tty: false };
     const stream = await this.transport.open({ timeoutMs: 0, ...options, method: "POST", path, json });
     return demultiplex(stream.chunks);
+  }
+
+  /** Starts it and holds its streams. @param tty as it was created */
+  async execHold(execId: string, tty: boolean, options: CallOptions = {}): Promise<HijackedConnection> {
+    const path = await this.path(`/exec/${segment(execId)}/start`, options);
+    return this.transport.hijack({ ...options, method: "POST", path, json: { Detach: false, Tty: tty } });
+  }
+
+  /** @throws DockerError 409 when it has not started yet, or ended */
+  async execResize(execId: string, size: { width: number; height: number }, options: CallOptions = {}): Promise<void> {
+    await this.command(`/exec/${segment(execId)}/resize`, { h: String(size.height), w: String(size.width) }, options);
+  }
+
+  /** Holds the streams of the container's own process, from now on. */
+  async attachContainer(
+    id: string,
+    streams: { stdin: boolean; stdout: boolean; stderr: boolean },
+    options: CallOptions = {},
+  ): Promise<HijackedConnection> {
+    const path = await this.path(`/containers/${segment(id)}/attach`, options);
+    const { stdin, stdout, stderr } = streams;
+    return this.transport.hijack({ ...options, method: "POST", path, query: { stream: true, stdin, stdout, stderr } });
+  }
+
+  async resizeContainer(id: string, size: { width: number; height: number }, options: CallOptions = {}): Promise<void> {
+    const path = `/containers/${segment(id)}/resize`;
+    await this.command(path, { h: String(size.height), w: String(size.width) }, options);
   }
 
   execInspect(execId: string, options: CallOptions = {}): Promise<ExecInspect> {

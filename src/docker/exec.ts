@@ -14,6 +14,8 @@ export interface ExecOptions {
   /** As `docker exec --user`. */
   user?: string | undefined;
   workingDir?: string | undefined;
+  /** What is attached; stdout and stderr without a terminal when absent. */
+  streams?: { stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean } | undefined;
 }
 
 export interface ExecOutcome {
@@ -118,7 +120,11 @@ export async function runExec(
 }
 
 /** The stream may end a moment before the engine has noted the exit code. */
-async function exitCodeOf(calls: ExecCalls, execId: string, schedule: Schedule): Promise<number | undefined> {
+export async function exitCodeOf(
+  calls: Pick<ExecCalls, "execInspect">,
+  execId: string,
+  schedule: Schedule,
+): Promise<number | undefined> {
   for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
     const seen = await calls.execInspect(execId);
     if (!seen.Running && seen.ExitCode !== null) return seen.ExitCode;
@@ -128,11 +134,11 @@ async function exitCodeOf(calls: ExecCalls, execId: string, schedule: Schedule):
 }
 
 /** Kills it once it is there: a busy engine may start it only after we gave up. Never rejects. */
-async function killExec(
-  calls: ExecCalls,
+export async function killExec(
+  calls: Pick<ExecCalls, "execInspect">,
   execId: string,
   schedule: Schedule,
-  onSeenRunning: () => void,
+  onSeenRunning: () => void = () => {},
 ): Promise<void> {
   try {
     for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {

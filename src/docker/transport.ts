@@ -3,6 +3,7 @@ import http, { type IncomingHttpHeaders } from "node:http";
 import https from "node:https";
 import { DockerError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
+import { HijackedConnection } from "./hijacked-connection.ts";
 
 /** How long one call may take and who may end it early. */
 export interface CallOptions {
@@ -140,7 +141,39 @@ export class DockerTransport {
     }
   }
 
-  #request(request: DockerRequest, signal: AbortSignal): Promise<http.IncomingMessage> {
+  /**
+   * A call after which the connection carries bytes both ways, as the docker command does for attach and exec. The
+   * deadline covers the way to the engine's consent; the signal ends only that, too: afterwards there is `close`.
+   * @throws as `send`
+   */
+  async hijack(request: DockerRequest): Promise<HijackedConnection> {
+    const operation = operationOf(request);
+    const deadline = this.#deadline(request);
+    try {
+      const headers = { ...request.headers, Connection: "Upgrade", Upgrade: "tcp" };
+      const answer = await this.#request({ ...request, headers }, deadline.signal, true);
+      if (answer instanceof HijackedConnection) return answer;
+      const { status, chunks } = this.#stream(answer, operation, request);
+      if (status >= 400) throw daemonError(status, operation, await collectText(chunks));
+      throw new DockerError(500, operation, `the connection was not upgraded (status ${status})`);
+    } catch (error) {
+      throw this.#explain(error, operation, request, deadline);
+    } finally {
+      deadline.end();
+    }
+  }
+
+  #request(request: DockerRequest, signal: AbortSignal): Promise<http.IncomingMessage>;
+  #request(
+    request: DockerRequest,
+    signal: AbortSignal,
+    mayUpgrade: true,
+  ): Promise<http.IncomingMessage | HijackedConnection>;
+  #request(
+    request: DockerRequest,
+    signal: AbortSignal,
+    mayUpgrade = false,
+  ): Promise<http.IncomingMessage | HijackedConnection> {
     const endpoint = this.endpoint;
     const body = request.json !== undefined ? JSON.stringify(request.json) : undefined;
     if (request.body !== undefined) throw new Error("a body of bytes goes by send()");
@@ -164,9 +197,16 @@ export class DockerTransport {
         request.destroy();
         reject(signal.reason);
       };
+      const letGo = () => signal.removeEventListener("abort", stop);
       signal.addEventListener("abort", stop, { once: true });
-      request.once("close", () => signal.removeEventListener("abort", stop));
-      request.once("response", () => signal.removeEventListener("abort", stop));
+      request.once("close", letGo);
+      request.once("response", letGo);
+      if (mayUpgrade) {
+        request.once("upgrade", (_response, socket, head) => {
+          letGo();
+          resolve(new HijackedConnection(socket, head));
+        });
+      }
       request.on("error", reject);
       request.end(body);
     });

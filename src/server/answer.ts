@@ -82,21 +82,27 @@ export function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
 export function toRouteRequest(request: Request): RouteRequest | null {
   const { url } = request;
   const pathStart = url.indexOf("/", url.indexOf("//") + 2);
-  const queryStart = url.indexOf("?", pathStart);
-  const encodedPath = pathStart < 0 ? "/" : url.slice(pathStart, queryStart < 0 ? undefined : queryStart);
-  let path: string;
+  const target = parseTarget(pathStart < 0 ? "/" : url.slice(pathStart));
+  return (
+    target && {
+      method: request.method,
+      ...target,
+      header: (name) => request.headers.get(name),
+      text: () => request.text(),
+    }
+  );
+}
+
+/** Path and query of a request line's target, which begins with `/`; null when the path is not valid percent-encoded UTF-8. */
+export function parseTarget(target: string): Pick<RouteRequest, "path" | "query"> | null {
+  const queryStart = target.indexOf("?");
+  const encodedPath = queryStart < 0 ? target : target.slice(0, queryStart);
   try {
-    path = encodedPath.includes("%") ? decodeURIComponent(encodedPath) : encodedPath;
+    const path = encodedPath.includes("%") ? decodeURIComponent(encodedPath) : encodedPath;
+    return { path, query: new URLSearchParams(queryStart < 0 ? "" : target.slice(queryStart + 1)) };
   } catch {
     return null;
   }
-  return {
-    method: request.method,
-    path,
-    query: new URLSearchParams(queryStart < 0 ? "" : url.slice(queryStart + 1)),
-    header: (name) => request.headers.get(name),
-    text: () => request.text(),
-  };
 }
 
 /**

@@ -1,14 +1,14 @@
-import type { Clock } from "../model/clock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import { CadvisorApi } from "../stats/cadvisor-api.ts";
-import type { KubeletMetrics } from "../stats/kubelet-metrics.ts";
 import type { MetricsRegistry } from "../stats/metrics-registry.ts";
 import { type NodeObjectFacts, toNodeObject } from "../stats/node-object.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { processStartFamily } from "../stats/process-metrics.ts";
 import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./answer.ts";
+import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
+import { counted, type RequestCounters } from "./count-requests.ts";
 import { healthzAnswer } from "./healthz.ts";
 import { Listener } from "./listener.ts";
 import { PodListRenderer } from "./pod-list.ts";
@@ -27,13 +27,10 @@ export type ServerOptions = Pick<
   | "cadvisorPort"
 >;
 
-export interface ServerDependencies {
-  clock: Clock;
+export interface ServerDependencies extends RequestCounters {
   logger: Logger;
   /** Measures while somebody asks. */
   stats: NodeStats;
-  /** Where requests are counted. */
-  kubeletMetrics: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
   /** Shown on `/metrics`. */
   registry: Pick<MetricsRegistry, "collect">;
   /** Measured at each scrape of `/metrics`: `process_*`. */
@@ -42,29 +39,34 @@ export interface ServerDependencies {
   probeRegistry: Pick<MetricsRegistry, "collect">;
   /** For `/node`; asked at each request. */
   nodeFacts: () => Promise<NodeObjectFacts>;
+  /** Absent: the authenticated port is off. */
+  authenticated?: AuthenticatedServerParts;
 }
 
 /** Servers that are up, or will be once their port is free. */
 export interface RunningServers {
   /** Ports that answer now; undefined while one is off or taken. */
-  ports(): { healthz: number | undefined; readOnly: number | undefined; cadvisor: number | undefined };
+  ports(): Record<"healthz" | "readOnly" | "cadvisor" | "authenticated", number | undefined>;
   /** Closes all; open connections are cut. */
   stop(): Promise<void>;
 }
 
-/** Starts 10248, 10255 and 4194. Returns at once and never throws for a port that is taken. [S071 S072 S073 S074] */
+/** Starts 10248, 10255, 4194 and 10250. Returns at once and never throws for a port that is taken. [S071 S072 S073 S074] */
 export function startServers(
   options: ServerOptions,
   view: KubeletView,
   dependencies: ServerDependencies,
 ): RunningServers {
   const { clock, logger, stats, registry, processMetrics, probeRegistry, nodeFacts } = dependencies;
+  const podList = new PodListRenderer(options.readOnlyFull);
+  // Who is let in sees the pods in full; nothing that comes from a Secret is in them either way.
+  const fullPodList = options.readOnlyFull ? podList : new PodListRenderer(true);
   const context: ReadOnlyContext = {
     view,
     stats,
     readOnlyPort: options.readOnlyPort,
     cadvisor: new CadvisorApi(stats, clock),
-    podList: new PodListRenderer(options.readOnlyFull),
+    podList,
     node: async () => toNodeObject(await nodeFacts(), stats.cadvisorFacts(), clock.now()),
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
@@ -85,16 +87,25 @@ export function startServers(
     healthz: listen("healthz", options.healthzBindAddress, options.healthzPort, (request) =>
       routeHealthzPort(request, view),
     ),
-    readOnly: listen("read-only", options.readOnlyAddress, options.readOnlyPort, counted(readOnly, dependencies)),
+    readOnly: listen(
+      "read-only",
+      options.readOnlyAddress,
+      options.readOnlyPort,
+      counted(readOnly, "readonly", dependencies),
+    ),
     cadvisor: listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, (request) =>
       routeCadvisor(request, context),
     ),
+    authenticated:
+      dependencies.authenticated &&
+      startAuthenticatedServer(dependencies.authenticated, { ...context, podList: fullPodList }, dependencies),
   };
   return {
     ports: () => ({
       healthz: listeners.healthz?.port,
       readOnly: listeners.readOnly?.port,
       cadvisor: listeners.cadvisor?.port,
+      authenticated: listeners.authenticated?.port,
     }),
     stop: async () => {
       await Promise.all(Object.values(listeners).map((listener) => listener?.stop()));
@@ -106,45 +117,4 @@ export function startServers(
 export function routeHealthzPort(request: RouteRequest, view: KubeletView): Answer {
   const answer = request.path.startsWith("/healthz") ? healthzAnswer(request, view.healthChecks()) : notFound();
   return answer.status === 404 || isReading(request) ? answer : methodNotAllowed();
-}
-
-type Route = (request: RouteRequest) => Answer | Promise<Answer>;
-
-/** The route, with every request counted in `kubelet_http_requests_*`. */
-function counted(route: Route, { clock, kubeletMetrics }: ServerDependencies): Route {
-  const { httpRequests, httpRequestsDuration, httpInflightRequests } = kubeletMetrics;
-  return async (request) => {
-    const labels = ["false", request.method, metricPath(request.path), "readonly"];
-    const startedMs = clock.monotonicMs();
-    httpRequests.inc(labels);
-    httpInflightRequests.add(1, labels);
-    try {
-      return await route(request);
-    } finally {
-      httpInflightRequests.add(-1, labels);
-      httpRequestsDuration.observe((clock.monotonicMs() - startedMs) / 1000, labels);
-    }
-  };
-}
-
-const METRIC_PATHS = new Set([
-  "api",
-  "configz",
-  "healthz",
-  "metrics",
-  "metrics/cadvisor",
-  "metrics/probes",
-  "metrics/resource",
-  "node",
-  "pods",
-  "runningpods",
-  "spec",
-  "stats",
-]);
-
-/** First part of the path, two for metrics, as upstream; unlike there, unknown ones share a name, so that nobody can fill our memory with labels. */
-function metricPath(path: string): string {
-  const [first = "", second] = path.slice(1).split("/", 2);
-  const label = first === "metrics" && second ? `${first}/${second}` : first;
-  return METRIC_PATHS.has(label) ? label : "other";
 }

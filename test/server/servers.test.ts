@@ -58,6 +58,7 @@ test("three ports answer, each what it is for", async () => {
     healthz: options.healthzPort,
     readOnly: options.readOnlyPort,
     cadvisor: options.cadvisorPort,
+    authenticated: undefined,
   });
   const get = async (port: number, path: string) => (await fetch(`http://${HOST}:${port}${path}`)).text();
   expect(await get(options.healthzPort, "/healthz")).toBe("ok");
@@ -67,7 +68,12 @@ test("three ports answer, each what it is for", async () => {
 
 test("a port of 0 is off [U28]", async () => {
   const { servers } = await start({ healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 });
-  expect(servers.ports()).toEqual({ healthz: undefined, readOnly: undefined, cadvisor: undefined });
+  expect(servers.ports()).toEqual({
+    healthz: undefined,
+    readOnly: undefined,
+    cadvisor: undefined,
+    authenticated: undefined,
+  });
 });
 
 test("a taken port is told once and had as soon as it is free; the others do not wait for it [S074]", async () => {

@@ -1,0 +1,49 @@
+import type { Duplex } from "node:stream";
+
+/** A connection to the engine that carries what a process reads and writes. */
+export class HijackedConnection {
+  readonly #socket: Duplex;
+  readonly #head: Uint8Array;
+
+  /** @param head what came together with the engine's consent */
+  constructor(socket: Duplex, head: Uint8Array) {
+    this.#socket = socket;
+    this.#head = head;
+    // Who reads sees the end; nobody else needs to hear of a connection that broke.
+    socket.on("error", () => {});
+  }
+
+  /** What the process writes, as the engine frames it, until its end or that of the connection. May be read once. */
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    if (this.#head.length > 0) yield this.#head;
+    try {
+      for await (const chunk of this.#socket) yield chunk as Uint8Array;
+    } catch {
+      // Cut: what could be read has been read.
+    }
+  }
+
+  /** Resolves when more may follow; also when nobody takes it any more. */
+  write(data: Uint8Array): Promise<void> {
+    if (!this.#socket.writable) return Promise.resolve();
+    if (this.#socket.write(data)) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#socket.off("drain", done);
+        this.#socket.off("close", done);
+        resolve();
+      };
+      this.#socket.on("drain", done);
+      this.#socket.on("close", done);
+    });
+  }
+
+  /** The process reads the end of its input; its output still comes. */
+  endInput(): void {
+    if (this.#socket.writable) this.#socket.end();
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}

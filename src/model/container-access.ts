@@ -1,0 +1,60 @@
+import type { ContainerId } from "./pod-snapshot.ts";
+
+/** Which part of a container's log. */
+export interface LogSelection {
+  follow: boolean;
+  /** Last so many lines; undefined = all. */
+  tailLines?: number;
+  since?: Date;
+  /** Each line begins with its time. */
+  timestamps: boolean;
+  /** Ends after so many bytes, wherever that is; undefined = no limit. */
+  limitBytes?: number;
+  stdout: boolean;
+  stderr: boolean;
+}
+
+/** Which streams somebody wants to hold. */
+export interface StreamSelection {
+  stdin: boolean;
+  stdout: boolean;
+  /** Never with `tty`: a terminal has one output. */
+  stderr: boolean;
+  tty: boolean;
+}
+
+export interface TerminalSize {
+  /** Columns. */
+  width: number;
+  /** Rows. */
+  height: number;
+}
+
+/** A process in a container, held by its streams. */
+export interface HeldProcess {
+  /** What it writes, in order, until it ends or `close`. May be read once. */
+  output: AsyncIterable<{ stream: "stdout" | "stderr"; data: Uint8Array }>;
+  /** Resolves when more may follow. */
+  write(data: Uint8Array): Promise<void>;
+  /** It reads the end of its input. */
+  endInput(): void;
+  resize(size: TerminalSize): Promise<void>;
+  /** To be asked after the end of `output`. undefined for the container's own process, which goes on without us. */
+  exitCode(): Promise<number | undefined>;
+  /** Lets go. A command that was started for it and still runs is killed; resolves when it is. May be called again. */
+  close(): Promise<void>;
+}
+
+/** What the authenticated port does with containers. Ids are those of our own containers; the caller sees to that. */
+export interface ContainerAccess {
+  /** Resolves when the engine has begun to answer. The signal ends what is followed. */
+  logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
+  /** Runs a command to its end; the signal kills it. */
+  run(
+    id: ContainerId,
+    argv: readonly string[],
+    signal: AbortSignal,
+  ): Promise<{ exitCode: number | undefined; output: string; stderr: string }>;
+  exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<HeldProcess>;
+  attach(id: ContainerId, streams: StreamSelection): Promise<HeldProcess>;
+}

@@ -1,0 +1,69 @@
+import type { ContainerAccess } from "../model/container-access.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import { AuthenticatedListener } from "./authenticated-listener.ts";
+import { routeAuthenticated } from "./authenticated-routes.ts";
+import { toTlsVersions } from "./cipher-suites.ts";
+import { counted, type RequestCounters } from "./count-requests.ts";
+import type { ReadOnlyContext } from "./read-only-routes.ts";
+import { readTlsMaterial, type ServedNames } from "./serving-certificate.ts";
+
+/** How the authenticated port is served; `port` is never 0. */
+export type AuthenticatedOptions = Pick<
+  KubeletOptions,
+  | "address"
+  | "port"
+  | "certDir"
+  | "tlsCertFile"
+  | "tlsPrivateKeyFile"
+  | "tlsMinVersion"
+  | "tlsCipherSuites"
+  | "clientCaFile"
+  | "anonymousAuth"
+  | "authorizationMode"
+  | "enableDebuggingHandlers"
+  | "streamingConnectionIdleTimeoutMs"
+>;
+
+/** What the authenticated port needs beside what all ports need. */
+export interface AuthenticatedServerParts {
+  options: AuthenticatedOptions;
+  containers: ContainerAccess;
+  names: ServedNames;
+}
+
+/** Starts 10250. Returns at once and never throws. [S020 S021 S057 S070] */
+export function startAuthenticatedServer(
+  { options, containers, names }: AuthenticatedServerParts,
+  readOnly: ReadOnlyContext,
+  dependencies: RequestCounters & { logger: Logger },
+): AuthenticatedListener {
+  const { clock, logger } = dependencies;
+  const context = {
+    readOnly,
+    view: readOnly.view,
+    containers,
+    clock,
+    logger,
+    streamingIdleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
+    debuggingHandlers: options.enableDebuggingHandlers,
+    rules: {
+      trustsCertificates: options.clientCaFile !== "",
+      anonymousAuth: options.anonymousAuth,
+      authorizationMode: options.authorizationMode,
+    },
+  };
+  const listener = new AuthenticatedListener(
+    {
+      hostname: options.address,
+      port: options.port,
+      versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
+      readMaterial: () => readTlsMaterial(options, names, clock.now()),
+      route: counted((request) => routeAuthenticated(request, context), "readwrite", dependencies),
+    },
+    clock,
+    logger,
+  );
+  listener.start();
+  return listener;
+}

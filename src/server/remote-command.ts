@@ -1,0 +1,108 @@
+import type { Clock } from "../model/clock.ts";
+import type { HeldProcess, StreamSelection, TerminalSize } from "../model/container-access.ts";
+import {
+  CHANNEL,
+  type ChannelProtocol,
+  decodeChannel,
+  encodeChannel,
+  exitStatus,
+  failureStatus,
+} from "./channel-protocol.ts";
+import { watchIdle } from "./idle-watch.ts";
+import type { WebSocketConnection } from "./websocket.ts";
+
+export interface RemoteCommandOptions {
+  protocol: ChannelProtocol;
+  streams: StreamSelection;
+  /** @throws Error whose message the client is shown */
+  open: () => Promise<HeldProcess>;
+  clock: Clock;
+  /** The session ends when nothing came or went for so long; 0 = never. */
+  idleTimeoutMs: number;
+}
+
+const NOTHING = new Uint8Array();
+
+/** `/exec` and `/attach` over a WebSocket, until the process or the client ends it. [S147 M55] Source: kubelet's `remotecommand`. */
+export async function serveRemoteCommand(socket: WebSocketConnection, options: RemoteCommandOptions): Promise<void> {
+  const { protocol, streams } = options;
+  const send = (channel: number, data: Uint8Array) =>
+    socket.send(encodeChannel(protocol, channel, data), protocol.isBase64 ? "text" : "binary");
+  const sendError = (text: string) => send(CHANNEL.error, Buffer.from(text));
+  // An empty message on the lowest channel that is written tells the client that it is connected.
+  await send(streams.stdout ? CHANNEL.stdout : streams.stderr ? CHANNEL.stderr : CHANNEL.error, NOTHING);
+  let held: HeldProcess;
+  try {
+    held = await options.open();
+  } catch (error) {
+    const problem = `error executing command in container: ${(error as Error).message}`;
+    await sendError(protocol.endsWithStatus ? failureStatus(problem) : problem);
+    socket.close();
+    return;
+  }
+  const idle = watchIdle(options.clock, options.idleTimeoutMs, () => socket.destroy());
+  socket.onActivity = idle.touch;
+  try {
+    await converse(socket, held, send, sendError, options);
+  } finally {
+    idle.end();
+    await held.close();
+    socket.close();
+  }
+}
+
+async function converse(
+  socket: WebSocketConnection,
+  held: HeldProcess,
+  send: (channel: number, data: Uint8Array) => Promise<void>,
+  sendError: (text: string) => Promise<void>,
+  { protocol }: RemoteCommandOptions,
+): Promise<void> {
+  const letGo = () => void held.close();
+  if (socket.gone.aborted) return;
+  socket.gone.addEventListener("abort", letGo, { once: true });
+  void feed(socket, held, protocol);
+  try {
+    for await (const { stream, data } of held.output) {
+      await send(stream === "stderr" ? CHANNEL.stderr : CHANNEL.stdout, data);
+      if (socket.gone.aborted) return;
+    }
+    if (socket.gone.aborted) return;
+    const exitCode = await held.exitCode();
+    if (protocol.endsWithStatus) await sendError(exitStatus(exitCode));
+    else if (exitCode) await sendError(`command terminated with non-zero exit code: exit status ${exitCode}`);
+  } catch (error) {
+    const problem = `error executing command in container: ${(error as Error).message}`;
+    await sendError(protocol.endsWithStatus ? failureStatus(problem) : problem);
+  } finally {
+    socket.gone.removeEventListener("abort", letGo);
+  }
+}
+
+/** What the client types, until it stops or is gone. */
+async function feed(socket: WebSocketConnection, held: HeldProcess, protocol: ChannelProtocol): Promise<void> {
+  for await (const { payload } of socket.messages()) {
+    const message = decodeChannel(protocol, payload);
+    if (message?.channel === CHANNEL.stdin) await held.write(message.data);
+    else if (message?.channel === CHANNEL.resize) {
+      const size = parseSize(message.data);
+      // A process that has just ended has no size; one that has not begun yet gets the next.
+      if (size) await held.resize(size).catch(() => {});
+    } else if (message?.channel === CHANNEL.close && protocol.closesChannels && message.data[0] === CHANNEL.stdin) {
+      held.endInput();
+    }
+  }
+}
+
+/** Source: client-go's `TerminalSize`: `{"Width":80,"Height":24}`. */
+export function parseSize(data: Uint8Array): TerminalSize | undefined {
+  try {
+    const { Width: width, Height: height } = JSON.parse(Buffer.from(data).toString()) as Record<string, unknown>;
+    return isLength(width) && isLength(height) ? { width, height } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const isLength = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value > 0 && value < 0x1_0000;

@@ -1,0 +1,48 @@
+import type { ContainerStatus, Pod } from "../api/pod.ts";
+
+/**
+ * Which container of the engine has the log that is meant, or why there is none, in upstream's words.
+ * @param previous the one before the present one
+ * Source: kubelet's `validateContainerLogStatus`.
+ */
+export function findLogContainer(
+  { metadata, status }: Pod,
+  name: string,
+  previous: boolean,
+): { id: string } | { problem: string } {
+  const found = allStatuses(status).find((it) => it.name === name);
+  const who = `container ${JSON.stringify(name)} in pod ${JSON.stringify(metadata.name)}`;
+  if (!found) return { problem: `${who} is not available` };
+  const before = found.lastState.terminated?.containerID;
+  if (previous) {
+    return before
+      ? idOf(before)
+      : { problem: `previous terminated container "${name}" in pod "${metadata.name}" not found` };
+  }
+  const { running, terminated, waiting } = found.state;
+  if (running && found.containerID) return idOf(found.containerID);
+  if (terminated?.containerID) return idOf(terminated.containerID);
+  // A container that waits to be started again shows the log of the one that ended.
+  if (before) return idOf(before);
+  if (terminated) return { problem: `${who} is terminated` };
+  const why = WAITING_REASONS[waiting?.reason ?? ""] ?? waiting?.reason;
+  return { problem: why ? `${who} is waiting to start: ${why}` : `${who} is waiting to start - no logs yet` };
+}
+
+const WAITING_REASONS: Readonly<Record<string, string>> = {
+  ErrImagePull: "image can't be pulled",
+  ImagePullBackOff: "trying and failing to pull image",
+};
+
+/** The running container of that name; undefined while it does not run. */
+export function findRunningContainer({ status }: Pod, name: string): { id: string } | undefined {
+  const found = allStatuses(status).find((it) => it.name === name);
+  return found?.state.running && found.containerID ? idOf(found.containerID) : undefined;
+}
+
+const allStatuses = (status: Pod["status"]): ContainerStatus[] => [
+  ...(status?.containerStatuses ?? []),
+  ...(status?.initContainerStatuses ?? []),
+];
+
+const idOf = (containerId: string) => ({ id: containerId.replace(/^docker:\/\//, "") });
