@@ -18,8 +18,8 @@ export function testNode(options: TestNodeOptions = {}): TestNode {
 }
 
 /** A dockerd of its own, for tests that trouble the engine: restart it, kill it, freeze it. Stopped like `testNode`. */
-export async function privateEngine(): Promise<PrivateEngine> {
-  const engine = new PrivateEngine();
+export async function privateEngine(options?: ConstructorParameters<typeof PrivateEngine>[0]): Promise<PrivateEngine> {
+  const engine = new PrivateEngine(options);
   engines.push(engine);
   await engine.start();
   return engine;

@@ -1,4 +1,4 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { DockerClient } from "../../src/docker/docker-client.ts";
@@ -14,13 +14,24 @@ export class PrivateEngine {
   readonly directory = mkdtempSync(`/tmp/kte-${RUN_ID}-`);
   readonly socketPath = join(this.directory, "docker.sock");
   readonly docker = new DockerClient({ kind: "unix", path: this.socketPath });
+  /** Where its images and containers are. */
+  readonly dataRoot = join(this.directory, "data");
   /** At most 15 characters. */
   readonly #bridge = `kt${this.directory.slice(-6).toLowerCase()}`;
   /** Random, to stay clear of another run's. */
   readonly #subnet = `10.${200 + randomBelow(50)}.${1 + randomBelow(250)}`;
   #child: Subprocess | undefined;
 
-  constructor() {
+  readonly #flags: readonly string[];
+
+  /**
+   * @param dataMiB the size of the file system for its images and containers, in memory; absent: the machine's own
+   * @param flags of dockerd, beside those that make it a private one
+   */
+  constructor({ dataMiB, flags = [] }: { dataMiB?: number; flags?: readonly string[] } = {}) {
+    this.#flags = flags;
+    mkdirSync(this.dataRoot);
+    if (dataMiB !== undefined) runOrThrow("mount", "-t", "tmpfs", "-o", `size=${dataMiB}m`, "tmpfs", this.dataRoot);
     // For whoever has to clean up behind a run that was killed.
     writeFileSync(join(this.directory, "bridge"), this.#bridge);
   }
@@ -40,12 +51,13 @@ export class PrivateEngine {
         cmd: [
           "dockerd",
           `--host=unix://${this.socketPath}`,
-          `--data-root=${join(this.directory, "data")}`,
+          `--data-root=${this.dataRoot}`,
           `--exec-root=${join(this.directory, "exec")}`,
           `--pidfile=${join(this.directory, "dockerd.pid")}`,
           `--bridge=${this.#bridge}`,
           "--iptables=false",
           "--ip6tables=false",
+          ...this.#flags,
         ],
         env: { PATH: `${process.env.PATH ?? ""}:/usr/sbin:/sbin` },
         stdin: "ignore",
@@ -143,11 +155,13 @@ export class PrivateEngine {
       ["address", "add", `${this.#subnet}.1/24`, "dev", this.#bridge],
       ["link", "set", this.#bridge, "up"],
     ];
-    for (const step of steps) {
-      const { exitCode, stderr } = Bun.spawnSync(["ip", ...step]);
-      if (exitCode !== 0) throw new Error(`ip ${step.join(" ")}: ${stderr.toString().trim()}`);
-    }
+    for (const step of steps) runOrThrow("ip", ...step);
   }
+}
+
+function runOrThrow(...cmd: string[]): void {
+  const { exitCode, stderr } = Bun.spawnSync(cmd);
+  if (exitCode !== 0) throw new Error(`${cmd.join(" ")}: ${stderr.toString().trim()}`);
 }
 
 const randomBelow = (limit: number) => Math.floor(Math.random() * limit);

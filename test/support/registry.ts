@@ -234,10 +234,17 @@ export class BadNetwork {
   static async before(registry: TestRegistry): Promise<BadNetwork> {
     const [port = 0] = freePorts(1);
     const network = new BadNetwork(registry, port);
-    await new Promise<void>((resolve) => network.#server.listen(port, "127.0.0.1", resolve));
+    await network.open();
     return network;
   }
 
+  /** After `close`: the same address answers again. */
+  open(): Promise<void> {
+    const [, port] = this.address.split(":");
+    return new Promise((resolve) => void this.#server.listen(Number(port), "127.0.0.1", resolve));
+  }
+
+  /** Cuts every connection; from now on nothing listens there. */
   close(): void {
     this.#server.closeAllConnections();
     this.#server.close();
