@@ -93,8 +93,13 @@ export interface AssembledKubelet {
   metrics: CountedWork;
   /** Loads the archives of `--images-dir`, before anything is pulled [D4]. Rejects only when the signal aborts. */
   preload: (signal: AbortSignal) => Promise<void>;
-  /** One try to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError */
+  /** One try to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
   connect: (signal: AbortSignal) => Promise<void>;
+}
+
+/** What was asked for does not go with the engine that is there: no use to try again. */
+export class MisconfigurationError extends Error {
+  override readonly name = "MisconfigurationError";
 }
 
 /** As many creates and starts as keep an engine busy; more only make each of them slower. */
@@ -406,6 +411,12 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     connect: async (signal) => {
       await client.connect({ signal });
       engineInfo = await readEngineInfo(client, mayLowerOomScores(), signal);
+      const { cgroupDriver } = engineInfo;
+      if (options.cgroupDriver !== "" && options.cgroupDriver !== cgroupDriver) {
+        throw new MisconfigurationError(
+          `--cgroup-driver is ${options.cgroupDriver}, but that of the Docker engine is ${cgroupDriver}: leave the flag away, or change native.cgroupdriver of the engine`,
+        );
+      }
       await volumeEngine.removeLeftovers(signal);
       oomGroup.check();
       if (!engineInfo.negativeOomScores) {

@@ -17,7 +17,7 @@ import type { KubeletView } from "../server/view.ts";
 import { describeFinding } from "../sources/source-set.ts";
 import { NodeStats } from "../stats/node-stats.ts";
 import { ProcessMetrics } from "../stats/process-metrics.ts";
-import { type AssembledKubelet, assembleKubelet } from "./assemble-kubelet.ts";
+import { type AssembledKubelet, assembleKubelet, MisconfigurationError } from "./assemble-kubelet.ts";
 import { buildEvictionManager } from "./build-eviction-manager.ts";
 import { toKubeletConfiguration } from "./effective-config.ts";
 import { eventFamilies } from "./event-metrics.ts";
@@ -291,6 +291,7 @@ function stopOnSignals(logger: Logger): AbortSignal {
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.on(name, () => {
+      if (error instanceof MisconfigurationError) throw error;
       logger.debug(`${name}: stopping`);
       stop.abort(new Error(`stopped by ${name}`));
     });

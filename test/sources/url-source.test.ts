@@ -9,6 +9,7 @@ import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { makeTestPki, type TestPki } from "../support/test-pki.ts";
 import { until } from "../support/until.ts";
 import { manifest, podsOf, readUrl } from "./source-harness.ts";
 
@@ -335,47 +336,10 @@ describe("redirects", () => {
 });
 
 describe("https", () => {
-  let pki: Record<"ca" | "server" | "serverKey" | "client" | "clientKey", string>;
+  let pki: TestPki;
 
   beforeAll(() => {
-    const dir = tempDir();
-    const openssl = (...words: string[]) => {
-      const { exitCode, stderr } = Bun.spawnSync(["openssl", ...words], { cwd: dir, stderr: "pipe" });
-      if (exitCode !== 0) throw new Error(stderr.toString());
-    };
-    const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-    openssl("req", "-x509", ...key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=Test CA", "-days", "2");
-    for (const [name, extra] of [
-      ["server", "subjectAltName=IP:127.0.0.1"],
-      ["client", "extendedKeyUsage=clientAuth"],
-    ] as const) {
-      openssl("req", ...key, "-keyout", `${name}.key`, "-out", `${name}.csr`, "-subj", `/CN=${name}`, "-addext", extra);
-      openssl(
-        "x509",
-        "-req",
-        "-in",
-        `${name}.csr`,
-        "-CA",
-        "ca.pem",
-        "-CAkey",
-        "ca.key",
-        "-CAcreateserial",
-        "-copy_extensions",
-        "copy",
-        "-days",
-        "2",
-        "-out",
-        `${name}.pem`,
-      );
-    } // prettier-ignore
-    const at = (name: string) => join(dir, name);
-    pki = {
-      ca: at("ca.pem"),
-      server: at("server.pem"),
-      serverKey: at("server.key"),
-      client: at("client.pem"),
-      clientKey: at("client.key"),
-    };
+    pki = makeTestPki(tempDir());
   });
 
   const tlsFiles = () => ({ cert: readFileSync(pki.server, "utf8"), key: readFileSync(pki.serverKey, "utf8") });
