@@ -44,7 +44,7 @@ function notFound(all: readonly Pod[], candidates: readonly Pod[], name: string,
 
 function hintOf(name: string, candidates: readonly Pod[]): string {
   if (candidates.length === 0) return "there are no pods";
-  const full = candidates.map(({ metadata }) => metadata.name ?? "");
+  const full = [...new Set(candidates.map(({ metadata }) => metadata.name ?? ""))];
   const short = candidates.map(({ metadata, spec }) => metadata.name?.replace(`-${spec.nodeName}`, "") ?? "");
   const near = nearestName(name, [...full, ...short]) ?? full.find((candidate) => candidate.includes(name));
   if (near !== undefined) return `did you mean "${near}"?`;

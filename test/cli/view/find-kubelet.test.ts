@@ -17,9 +17,9 @@ const anInstance = (over: Partial<InstanceIntroduction> = {}): InstanceIntroduct
 
 /** Those that run; "silent" ones are given by their root directory. */
 function running(...instances: (InstanceIntroduction | string)[]): InstanceFinder {
-  const known = new Map(
+  const known = new Map<string, InstanceIntroduction | "silent">(
     instances.map((it) =>
-      typeof it === "string" ? [computeRootHash(it), "silent" as const] : [computeRootHash(it.rootDir), it],
+      typeof it === "string" ? [computeRootHash(it), "silent"] : [computeRootHash(it.rootDir), it],
     ),
   );
   return { ask: async (hash) => known.get(hash), list: () => [...known.keys()] };
