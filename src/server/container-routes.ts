@@ -114,7 +114,7 @@ async function containerLogs(
   const since = sinceSeconds === undefined ? sinceTime : new Date(clock.now().getTime() - sinceSeconds * 1000);
   try {
     const chunks = await containers.logs(target.id, { ...selection, ...(since && { since }) }, request.signal);
-    return { status: 200, headers: { "Content-Type": "text/plain" }, chunks };
+    return { status: 200, headers: { "Content-Type": "text/plain; charset=utf-8" }, chunks };
   } catch (error) {
     return textAnswer(400, (error as Error).message);
   }

@@ -1,0 +1,353 @@
+import { describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import type { AuthenticatedAnswer, AuthenticatedRequest } from "../../src/server/authenticated-listener.ts";
+import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
+import type { AccessRules, ShownCertificate } from "../../src/server/client-identity.ts";
+import { PodListRenderer } from "../../src/server/pod-list.ts";
+import recordedContainers from "../fixtures/oracle/http/authenticated-containers.json";
+import recordedRequests from "../fixtures/oracle/http/authenticated-get.json";
+import recordedVariants from "../fixtures/oracle/http/authenticated-variants.json";
+import { layTree } from "../stats/lay-tree.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { aRequest, aServerWorld } from "./a-context.ts";
+import { FakeContainers } from "./fake-containers.ts";
+
+const tree = layTree("cgroup-v2", tempDirs()());
+
+interface Recorded {
+  method: string;
+  path: string;
+  status: number;
+  headers: Record<string, string>;
+  body?: string;
+  bodyIsLong?: boolean;
+}
+
+const alice: ShownCertificate = {
+  isVerified: true,
+  commonName: "alice",
+  organizations: [],
+  notAfter: new Date("2027-01-01T00:00:00Z"),
+};
+const everybody: AccessRules = { trustsCertificates: false, anonymousAuth: true, authorizationMode: "AlwaysAllow" };
+const knownOnly: AccessRules = { trustsCertificates: true, anonymousAuth: false, authorizationMode: "AlwaysAllow" };
+
+const status = (name: string, rest: object) => ({
+  name,
+  lastState: {},
+  ready: true,
+  restartCount: 0,
+  image: "",
+  imageID: "",
+  ...rest,
+});
+
+/** `web-node1` with `log`, which runs, `new`, which waits, `again`, which was started twice, and `done`. */
+function webPod(): Pod {
+  const names = ["log", "new", "again", "done", "unseen"];
+  const pod = aPod({ containers: names.map((name) => aContainer({ name, env: [{ name: "A", value: "shown" }] })) });
+  const statuses = [
+    status("log", { state: { running: {} }, containerID: "docker://id-log" }),
+    status("new", { state: { waiting: { reason: "ErrImagePull" } } }),
+    status("again", {
+      state: { waiting: { reason: "CrashLoopBackOff" } },
+      lastState: { terminated: { exitCode: 1, containerID: "docker://id-again-0" } },
+      containerID: "docker://id-again-0",
+    }),
+    status("done", { state: { terminated: { exitCode: 0, containerID: "docker://id-done" } } }),
+  ];
+  return { ...pod, status: { phase: "Running", podIP: "192.0.2.9", containerStatuses: statuses } } as unknown as Pod;
+}
+
+interface Asking extends NonNullable<Parameters<typeof aRequest>[1]> {
+  upgrade?: string;
+  shown?: ShownCertificate;
+}
+
+function aWorld(changes: Partial<AuthenticatedContext> = {}) {
+  const world = aServerWorld(tree);
+  world.view.show(webPod());
+  const containers = new FakeContainers();
+  const { clock, logger, view } = world;
+  const context: AuthenticatedContext = {
+    readOnly: { ...world.context, podList: new PodListRenderer(true) },
+    view,
+    containers,
+    clock,
+    logger,
+    rules: everybody,
+    debuggingHandlers: true,
+    streamingIdleTimeoutMs: 0,
+    ...changes,
+  };
+  const ask = async (target: string, { upgrade = "", shown, ...options }: Asking = {}) => {
+    const request: AuthenticatedRequest = {
+      ...aRequest(target, options),
+      upgrade,
+      shown,
+      signal: new AbortController().signal,
+    };
+    const answer = routeAuthenticated(request, context);
+    await clock.advance(300);
+    return await answer;
+  };
+  return { ask, containers, logger, clock };
+}
+
+async function textOf(answer: AuthenticatedAnswer): Promise<string> {
+  if ("run" in answer) throw new Error("a WebSocket");
+  if (!("chunks" in answer)) return new Response(answer.body).text();
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of answer.chunks) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+const statusOf = (answer: AuthenticatedAnswer) => ("run" in answer ? 101 : answer.status);
+
+async function compare(answer: AuthenticatedAnswer, want: Recorded) {
+  if ("run" in answer) throw new Error("a WebSocket");
+  expect(answer.status).toBe(want.status);
+  expect(answer.headers["Content-Type"]).toBe(want.headers["Content-Type"]!);
+  if (want.headers.Location) expect(answer.headers.Location).toBe(want.headers.Location);
+  if (want.body !== undefined && !want.bodyIsLong) expect(await textOf(answer)).toBe(want.body);
+}
+
+describe("as recorded from kubelet 1.20", () => {
+  // The machine's log directory and the profiler's flags are not served here.
+  const OTHERWISE = /^\/(logs\/|debug\/flags)/;
+  test.each((recordedRequests as Recorded[]).filter(({ path }) => !OTHERWISE.test(path)))(
+    "GET $path is $status",
+    async (want) => {
+      await compare(await aWorld().ask(want.path), want);
+    },
+  );
+
+  test.each((recordedContainers as Recorded[]).filter(({ path }) => !OTHERWISE.test(path)))(
+    "$method $path is $status",
+    async (want) => {
+      const path = want.path.replace("<pod-uid:web-node1>", "u".repeat(32));
+      await compare(await aWorld().ask(path, { method: want.method }), want);
+    },
+  );
+
+  // The last two were asked of other ports.
+  test.each((recordedVariants["anonymous-auth=false"].requests as Recorded[]).slice(0, 5))(
+    "GET $path without a certificate is $status",
+    async (want) => {
+      await compare(await aWorld({ rules: knownOnly }).ask(want.path), want);
+    },
+  );
+
+  test.each(recordedVariants["enable-debugging-handlers=false"].requests as Recorded[])(
+    "$method $path without debugging handlers is $status",
+    async (want) => {
+      await compare(await aWorld({ debuggingHandlers: false }).ask(want.path, { method: want.method }), want);
+    },
+  );
+});
+
+describe("who may", () => {
+  test("somebody with a certificate may do everything", async () => {
+    const { ask } = aWorld({ rules: knownOnly });
+    for (const path of ["/healthz", "/pods", "/metrics", "/configz", "/containerLogs/default/web-node1/log"]) {
+      expect({ path, status: statusOf(await ask(path, { shown: alice })) }).toEqual({ path, status: 200 });
+    }
+  });
+
+  test("nothing that is served answers somebody unknown", async () => {
+    const { ask, containers } = aWorld({ rules: knownOnly });
+    for (const path of [
+      "/healthz/ping",
+      "/stats/summary",
+      "//pods",
+      "/api/v1/events",
+      "/runningpods",
+      "/containerLogs/default/web-node1/log",
+    ]) {
+      expect({ path, status: statusOf(await ask(path)) }).toEqual({ path, status: 401 });
+    }
+    for (const path of ["/exec/default/web-node1/log?command=ls&output=1", "/portForward/default/web-node1?port=1"]) {
+      expect(statusOf(await ask(path, { upgrade: "websocket" }))).toBe(401);
+    }
+    expect(statusOf(await ask("/run/default/web-node1/log?cmd=id", { method: "POST" }))).toBe(401);
+    expect(containers.asked).toEqual([]);
+  });
+
+  test("AlwaysDeny knows everybody and lets nobody", async () => {
+    const { ask, containers } = aWorld({ rules: { ...knownOnly, authorizationMode: "AlwaysDeny" } });
+    const answer = await ask("/run/default/web-node1/log?cmd=id", { method: "POST", shown: alice });
+    expect(statusOf(answer)).toBe(403);
+    expect(await textOf(answer)).toBe("Forbidden (user=alice, verb=create, resource=nodes, subresource=proxy)");
+    expect(containers.asked).toEqual([]);
+  });
+
+  test("a page of another site gets nothing done by a browser that has a certificate", async () => {
+    const { ask, containers } = aWorld({ rules: knownOnly });
+    const run = (headers: Record<string, string>) =>
+      ask("/run/default/web-node1/log?cmd=id", { method: "POST", shown: alice, headers });
+    expect(statusOf(await run({ Host: "node1:10250", Origin: "https://evil.example" }))).toBe(403);
+    expect(statusOf(await run({ Host: "node1:10250", Origin: "null" }))).toBe(403);
+    expect(containers.asked).toEqual([]);
+    expect(statusOf(await run({ Host: "node1:10250", Origin: "https://node1:10250" }))).toBe(200);
+  });
+});
+
+test("pods are shown in full", async () => {
+  expect(await textOf(await aWorld().ask("/pods"))).toContain('"env":[{"name":"A","value":"shown"}]');
+});
+
+describe("/containerLogs", () => {
+  const logs = "/containerLogs/default/web-node1";
+
+  test.each([
+    { which: "one that runs", path: "log", want: "logs id-log" },
+    { which: "one that ended", path: "done", want: "logs id-done" },
+    { which: "one that waits to be started again", path: "again", want: "logs id-again-0" },
+    { which: "the one before", path: "again?previous=true", want: "logs id-again-0" },
+  ])("of $which", async ({ path, want }) => {
+    const { ask, containers } = aWorld();
+    expect(await textOf(await ask(`${logs}/${path}`))).toBe("one\ntwo\n");
+    expect(containers.asked).toEqual([want]);
+  });
+
+  test.each([
+    ["new", 'container "new" in pod "web-node1" is waiting to start: image can\'t be pulled'],
+    ["unseen", 'container "unseen" in pod "web-node1" is not available'],
+    ["log?previous=1", 'previous terminated container "log" in pod "web-node1" not found'],
+  ])("%s has none: 400", async (path, want) => {
+    const { ask, containers } = aWorld();
+    const answer = await ask(`${logs}/${path}`);
+    expect([statusOf(answer), await textOf(answer)]).toEqual([400, want]);
+    expect(containers.asked).toEqual([]);
+  });
+
+  test.each([
+    ["", { follow: false, timestamps: false, stdout: true, stderr: true }],
+    ["follow=true&timestamps=1", { follow: true, timestamps: true, stdout: true, stderr: true }],
+    [
+      "tailLines=0&limitBytes=7",
+      { follow: false, timestamps: false, tailLines: 0, limitBytes: 7, stdout: true, stderr: true },
+    ],
+    ["tail=5", { follow: false, timestamps: false, tailLines: 5, stdout: true, stderr: true }],
+    ["tail=all", { follow: false, timestamps: false, stdout: true, stderr: true }],
+    ["stream=Stderr", { follow: false, timestamps: false, stdout: false, stderr: true }],
+    ["stream=Stdout", { follow: false, timestamps: false, stdout: true, stderr: false }],
+    [
+      "sinceSeconds=60",
+      { follow: false, timestamps: false, since: new Date("2026-11-21T06:39:00.500Z"), stdout: true, stderr: true },
+    ],
+    [
+      "sinceTime=2026-11-21T06:00:00%2B01:00",
+      { follow: false, timestamps: false, since: new Date("2026-11-21T05:00:00Z"), stdout: true, stderr: true },
+    ],
+  ])("?%s", async (query, want) => {
+    const { ask, containers } = aWorld();
+    expect(statusOf(await ask(`${logs}/log?${query}`))).toBe(200);
+    expect(containers.selection).toEqual(want);
+  });
+
+  test.each([
+    ["tailLines=x", 400],
+    ["follow=maybe", 400],
+    ["sinceTime=yesterday", 400],
+    ["tailLines=-1", 422],
+    ["limitBytes=0", 422],
+    ["sinceSeconds=0", 422],
+    ["sinceSeconds=5&sinceTime=2026-11-21T06:00:00Z", 422],
+    ["stream=Both", 422],
+  ])("?%s is %d", async (query, want) => {
+    const { ask, containers } = aWorld();
+    expect(statusOf(await ask(`${logs}/log?${query}`))).toBe(want);
+    expect(containers.asked).toEqual([]);
+  });
+
+  test("what the engine refuses is said", async () => {
+    const { ask, containers } = aWorld();
+    containers.failure = new Error("configured logging driver does not support reading");
+    const answer = await ask(`${logs}/log`);
+    expect([statusOf(answer), await textOf(answer)]).toEqual([
+      400,
+      "configured logging driver does not support reading",
+    ]);
+  });
+
+  test.each([
+    "/containerLogs/default/web-node1",
+    "/containerLogs/default/web-node1/log/x",
+    "/containerLogs/default//log/",
+  ])("%s is no path of it", async (path) => expect([301, 404]).toContain(statusOf(await aWorld().ask(path))));
+
+  test("another namespace and another uid have no such pod", async () => {
+    const { ask } = aWorld();
+    expect(statusOf(await ask("/containerLogs/other/web-node1/log"))).toBe(404);
+    expect(statusOf(await ask("/run/default/web-node1/other-uid/log?cmd=id", { method: "POST" }))).toBe(404);
+  });
+});
+
+describe("/exec, /attach, /portForward", () => {
+  const exec = "/exec/default/web-node1/log?command=ls&output=1";
+  const offered = (protocols: string) => ({ upgrade: "websocket", headers: { "Sec-WebSocket-Protocol": protocols } });
+
+  test.each([
+    { offer: "v5.channel.k8s.io", want: "v5.channel.k8s.io" },
+    { offer: "v9.channel.k8s.io, v4.channel.k8s.io, v5.channel.k8s.io", want: "v4.channel.k8s.io" },
+    { offer: "base64.channel.k8s.io", want: "base64.channel.k8s.io" },
+    { offer: "", want: undefined },
+  ])("of $offer it takes $want", async ({ offer, want }) => {
+    const answer = await aWorld().ask(exec, offered(offer));
+    if (!("run" in answer)) throw new Error(`answered ${answer.status}`);
+    expect(answer.protocol).toBe(want as string);
+  });
+
+  test.each([
+    { when: "the protocol is unknown", path: exec, asking: offered("chat"), status: 400, want: /v5\.channel\.k8s\.io/ },
+    { when: "SPDY is asked for", path: exec, asking: { upgrade: "spdy/3.1" }, status: 400, want: /SPDY is not spoken/ },
+    {
+      when: "kubectl tunnels SPDY",
+      path: "/portForward/default/web-node1?port=80",
+      asking: offered("SPDY/3.1+portforward.k8s.io"),
+      status: 400,
+      want: /v4\.channel\.k8s\.io/,
+    },
+    {
+      when: "no port is named",
+      path: "/portForward/default/web-node1",
+      asking: offered("v4.channel.k8s.io"),
+      status: 400,
+      want: /"port" is required/,
+    },
+    {
+      when: "a port is none",
+      path: "/portForward/default/web-node1?port=80,70000",
+      asking: offered("v4.channel.k8s.io"),
+      status: 400,
+      want: /"70000" must be 1-65535/,
+    },
+    {
+      when: "the container does not run",
+      path: "/attach/default/web-node1/done?output=1",
+      asking: offered("v4.channel.k8s.io"),
+      status: 500,
+      want: /container not found \("done"\)/,
+    },
+    { when: "the method is another", path: exec, asking: { method: "DELETE" }, status: 405, want: /Not Allowed/ },
+  ])("refused when $when", async ({ path, asking, status, want }) => {
+    const { ask, containers } = aWorld();
+    const answer = await ask(path, asking);
+    expect(statusOf(answer)).toBe(status);
+    expect(await textOf(answer)).toMatch(want);
+    expect(containers.asked).toEqual([]);
+  });
+
+  test("who reaches into a pod is noted, the command is not", async () => {
+    const noted: unknown[] = [];
+    const logger = { ...new RecordingLogger(), info: (...line: unknown[]) => void noted.push(line) };
+    const { ask } = aWorld({ rules: knownOnly, logger });
+    await ask("/run/default/web-node1/log?cmd=login+secret", { method: "POST", shown: alice });
+    expect(noted).toEqual([
+      ["A client reaches into a pod", { request: "run", user: "alice", pod: "default/web-node1", container: "log" }],
+    ]);
+  });
+});

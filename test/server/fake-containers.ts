@@ -1,0 +1,99 @@
+import type {
+  ContainerAccess,
+  HeldProcess,
+  LogSelection,
+  StreamSelection,
+  TerminalSize,
+} from "../../src/model/container-access.ts";
+
+/** Containers whose log is what was put there and whose commands are echoed; remembers what it was asked. */
+export class FakeContainers implements ContainerAccess {
+  readonly asked: string[] = [];
+  selection: LogSelection | undefined;
+  log = ["one\n", "two\n"];
+  /** What the next held process writes. */
+  output: { stream: "stdout" | "stderr"; data: Uint8Array }[] = [];
+  exitCode: number | undefined = 0;
+  /** Thrown by the next call. */
+  failure: Error | undefined;
+  /** The last held process. */
+  held: FakeProcess | undefined;
+
+  async logs(id: string, selection: LogSelection): Promise<AsyncIterable<Uint8Array>> {
+    this.#note(`logs ${id}`);
+    this.selection = selection;
+    const pieces = this.log;
+    return (async function* () {
+      for (const piece of pieces) yield Buffer.from(piece);
+    })();
+  }
+
+  async run(id: string, argv: readonly string[]) {
+    this.#note(`run ${id} ${argv.join("|")}`);
+    const [program] = argv;
+    const recorded: Record<string, [number, string]> = {
+      id: [0, "uid=0 gid=0 groups=0\n"],
+      echo: [0, `${argv.slice(1).join(" ")}\n`],
+      false: [1, ""],
+    };
+    const [exitCode, output] = recorded[program ?? ""] ?? [126, "not found"];
+    return { exitCode, output, stderr: "" };
+  }
+
+  async exec(id: string, argv: readonly string[], streams: StreamSelection): Promise<HeldProcess> {
+    this.#note(`exec ${id} ${argv.join("|")} ${namesOf(streams)}`);
+    return this.#hold();
+  }
+
+  async attach(id: string, streams: StreamSelection): Promise<HeldProcess> {
+    this.#note(`attach ${id} ${namesOf(streams)}`);
+    return this.#hold();
+  }
+
+  #hold(): FakeProcess {
+    this.held = new FakeProcess(this.output, this.exitCode);
+    return this.held;
+  }
+
+  #note(what: string): void {
+    this.asked.push(what);
+    if (this.failure) throw this.failure;
+  }
+}
+
+const namesOf = (streams: StreamSelection) =>
+  Object.entries(streams)
+    .filter(([, isOn]) => isOn)
+    .map(([name]) => name)
+    .join("+");
+
+/** Writes what it was given; with nothing to write it runs until its input ends or it is closed. */
+export class FakeProcess implements HeldProcess {
+  readonly output: AsyncIterable<{ stream: "stdout" | "stderr"; data: Uint8Array }>;
+  readonly written: string[] = [];
+  readonly sizes: TerminalSize[] = [];
+  closed = 0;
+  readonly #ended = Promise.withResolvers<void>();
+  readonly #exitCode: number | undefined;
+
+  constructor(output: { stream: "stdout" | "stderr"; data: Uint8Array }[], exitCode: number | undefined) {
+    this.#exitCode = exitCode;
+    const ended = this.#ended.promise;
+    this.output = (async function* () {
+      yield* output;
+      if (output.length === 0) await ended;
+    })();
+  }
+
+  write = async (data: Uint8Array) => void this.written.push(Buffer.from(data).toString());
+  endInput = () => {
+    this.written.push("<end>");
+    this.#ended.resolve();
+  };
+  resize = async (size: TerminalSize) => void this.sizes.push(size);
+  exitCode = async () => this.#exitCode;
+  close = async () => {
+    this.closed += 1;
+    this.#ended.resolve();
+  };
+}
