@@ -11,6 +11,7 @@ import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
+import { DockerContainerAccess } from "../runtime/docker-container-access.ts";
 import { computeRootHash } from "../runtime/labels.ts";
 import { type RunningServers, type ServerDependencies, startServers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
@@ -74,6 +75,11 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
     now: () => new Date(),
   });
   for (const message of resolved.warnings) logger.warn(message);
+  if (!options.runOnce && options.port === 0 && resolved.origins.port === "default" && options.enableServer) {
+    logger.debug(
+      "The authenticated port stays closed: without --client-ca-file or --anonymous-auth nobody could get in",
+    );
+  }
   const environment = forgetProxies();
 
   let servers: RunningServers | undefined;
@@ -125,12 +131,12 @@ async function runForEver(
   const facts = nodeFacts({ parts, options, eviction, isLeaving, clock });
   const servers = startAllServers(view, stats, facts, parts, recorder, options, clock, logger);
   onServers(servers);
-  const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
   const periods = computeShutdownPeriods(options);
   if (periods.length > 0) {
     const host = new Logind({ clock, logger, environment });
     shutdown = new ShutdownManager({ clock, logger, kubelet: parts.kubelet, host, periods });
   }
+  const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
     await parts.preload(stop);
@@ -140,10 +146,10 @@ async function runForEver(
     parts.kubelet.start();
     void parts.imageGc.run(stop);
     void eviction.run(stop);
-    await aborted(stop);
     void shutdown?.run(stop);
+    await aborted(stop);
+    await shutdown?.beforeExit();
   }
-  await shutdown?.beforeExit();
   endOomWatch();
   parts.kubelet.stop();
   await parts.probes.stop();
@@ -195,6 +201,13 @@ function startAllServers(
     },
     processMetrics: new ProcessMetrics(),
     probeRegistry: parts.metrics.probeRegistry,
+    ...(options.port !== 0 && {
+      authenticated: {
+        options,
+        containers: new DockerContainerAccess(parts.client, (ms, callback) => clock.schedule(ms, callback)),
+        names: { nodeName: parts.nodeName, nodeIp: parts.node.ip },
+      },
+    }),
   });
 }
 
@@ -278,6 +291,7 @@ async function connectPatiently(
       return await parts.connect(stop);
     } catch (error) {
       if (stop.aborted) return;
+      if (error instanceof MisconfigurationError) throw error;
       const { message } = error as Error;
       if (message !== said) logger.error(message);
       said = message;
@@ -291,7 +305,6 @@ function stopOnSignals(logger: Logger): AbortSignal {
   const stop = new AbortController();
   for (const name of ["SIGTERM", "SIGINT"] as const) {
     process.on(name, () => {
-      if (error instanceof MisconfigurationError) throw error;
       logger.debug(`${name}: stopping`);
       stop.abort(new Error(`stopped by ${name}`));
     });

@@ -179,6 +179,8 @@ function derive(options: KubeletOptions, origins: Record<string, string>): void 
     options.readOnlyAddress = options.address;
     origins.readOnlyAddress = origins.address!;
   }
+  // A port that lets nobody in is no use, and one more thing to watch.
+  if (origins.port === UNSET && options.clientCaFile === "" && !options.anonymousAuth) options.port = 0;
   if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });
   if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
   options.hostnameOverride = options.hostnameOverride.trim().toLowerCase();

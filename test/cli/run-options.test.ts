@@ -20,9 +20,21 @@ function directoryWith(files: Record<string, string>): string {
 
 test("nothing said: all defaults", async () => {
   const { options, origins, warnings, errors } = await resolveOptions([], "/", "show");
-  expect(options).toEqual(DEFAULT_KUBELET_OPTIONS);
+  // A port that lets nobody in stays closed.
+  expect(options).toEqual({ ...DEFAULT_KUBELET_OPTIONS, port: 0 });
   expect(new Set(Object.values(origins))).toEqual(new Set(["default"]));
   expect([...warnings, ...errors]).toEqual([]);
+});
+
+test.each([
+  { flags: ["--client-ca-file=/ca.crt"], want: 10250 },
+  { flags: ["--anonymous-auth"], want: 10250 },
+  { flags: ["--port=10250"], want: 10250 },
+  { flags: ["--client-ca-file=/ca.crt", "--port=0"], want: 0 },
+  { flags: ["--client-ca-file=/ca.crt", "--enable-server=false"], want: 0 },
+  { flags: ["--anonymous-auth=false"], want: 0 },
+])("the authenticated port with $flags is $want", async ({ flags, want }) => {
+  expect((await resolveOptions(flags, "/", "show")).options.port).toBe(want);
 });
 
 test("defaults < file < drop-ins by name < flags, with the origin of each", async () => {

@@ -1,3 +1,5 @@
+import { nearestName } from "../../model/nearest-name.ts";
+import { CIPHER_SUITE_NAMES } from "../../server/cipher-suites.ts";
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
 import {
   boolean,
@@ -15,7 +17,6 @@ import {
 
 const WEBHOOK = "token webhooks need an API server";
 
-const NOT_SERVED = "this version serves no authenticated port";
 /** S020 S021 S022 S025 S029 S030 S031 S057. */
 export const SERVER_ROWS: readonly FlagRow[] = [
   option({
@@ -98,16 +99,15 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "port",
     field: "port",
     option: "port",
-    notYet: NOT_SERVED,
     kind: port,
     subject: "Authenticated server",
     description: "Port of the authenticated API (TLS); 0 is off.",
+    defaultText: "10250 if --client-ca-file or --anonymous-auth lets anybody in, else 0",
   }),
   option({
     flag: "cert-dir",
     field: "kubeletTs.certDir",
     option: "certDir",
-    notYet: NOT_SERVED,
     kind: directory,
     subject: "Authenticated server",
     description: "Directory of the self-signed certificate, made when none is given.",
@@ -117,17 +117,15 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "tls-cert-file",
     field: "tlsCertFile",
     option: "tlsCertFile",
-    notYet: NOT_SERVED,
     kind: file,
     subject: "Authenticated server",
-    description: "PEM file with the server's certificate and those above it.",
+    description: "PEM file with the server's certificate and those above it; read anew when it changes.",
     defaultText: "self-signed, in --cert-dir",
   }),
   option({
     flag: "tls-private-key-file",
     field: "tlsPrivateKeyFile",
     option: "tlsPrivateKeyFile",
-    notYet: NOT_SERVED,
     kind: file,
     subject: "Authenticated server",
     description: "PEM file with its private key.",
@@ -136,7 +134,6 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "tls-min-version",
     field: "tlsMinVersion",
     option: "tlsMinVersion",
-    notYet: NOT_SERVED,
     kind: oneOf("VersionTLS12", "VersionTLS13"),
     subject: "Authenticated server",
     description: "Oldest TLS version accepted.",
@@ -145,17 +142,15 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "tls-cipher-suites",
     field: "tlsCipherSuites",
     option: "tlsCipherSuites",
-    notYet: NOT_SERVED,
-    kind: listOf("name,…"),
+    kind: listOf("name,…", checkCipherSuite),
     subject: "Authenticated server",
-    description: "Cipher suites accepted, by their IANA names.",
-    defaultText: "the usual secure ones",
+    description: "Cipher suites of TLS 1.2 accepted, by their IANA names; those of TLS 1.3 are always on.",
+    defaultText: "ECDHE with AES-GCM or ChaCha20-Poly1305",
   }),
   option({
     flag: "client-ca-file",
     field: "authentication.x509.clientCAFile",
     option: "clientCaFile",
-    notYet: NOT_SERVED,
     kind: file,
     subject: "Authenticated server",
     description: "PEM file with the authorities whose client certificates are accepted.",
@@ -164,7 +159,6 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "anonymous-auth",
     field: "authentication.anonymous.enabled",
     option: "anonymousAuth",
-    notYet: NOT_SERVED,
     kind: boolean,
     subject: "Authenticated server",
     description: "Accept requests without credentials.",
@@ -173,7 +167,6 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "authorization-mode",
     field: "authorization.mode",
     option: "authorizationMode",
-    notYet: NOT_SERVED,
     kind: authorizationMode(),
     subject: "Authenticated server",
     description: "What clients may do once they are known: all or nothing.",
@@ -182,16 +175,14 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     flag: "enable-debugging-handlers",
     field: "enableDebuggingHandlers",
     option: "enableDebuggingHandlers",
-    notYet: NOT_SERVED,
     kind: boolean,
     subject: "Authenticated server",
-    description: "Serve exec, attach, port-forward and logs.",
+    description: "Serve logs of containers, run, exec, attach, port-forward and /configz there.",
   }),
   option({
     flag: "streaming-connection-idle-timeout",
     field: "streamingConnectionIdleTimeout",
     option: "streamingConnectionIdleTimeoutMs",
-    notYet: NOT_SERVED,
     kind: duration(),
     subject: "Authenticated server",
     description: "Idle exec, attach and port-forward connections are closed after this; 0s never.",
@@ -261,6 +252,12 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     "log-cadvisor-usage?",
   ]),
 ];
+
+function checkCipherSuite(name: string): string | undefined {
+  if (CIPHER_SUITE_NAMES.includes(name)) return undefined;
+  const near = nearestName(name, CIPHER_SUITE_NAMES);
+  return `${JSON.stringify(name)} is no cipher suite that can be had here${near ? `; did you mean ${near}?` : ""}`;
+}
 
 /** Files of clusters ask for Webhook: they must still be read, but nobody gets in by a check that cannot be made. */
 function authorizationMode(): ValueKind<"AlwaysAllow" | "AlwaysDeny"> {
