@@ -1,6 +1,7 @@
 import type { CommandSummary } from "./help.ts";
 import { takesValue } from "./option-row.ts";
 import { SHOWN_ROWS } from "./option-table.ts";
+import { bashViewCompletion, fishViewCompletion, VIEW_NAMES, zshViewCompletion } from "./view/view-completion.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -55,6 +56,7 @@ function bash(flags: readonly FlagCompletion[], commands: readonly CommandSummar
     return `    ${names.join("|")}) ${action}; return ;;`;
   });
   return `# bash completion of kubelet-ts: source <(kubelet-ts completion bash)
+${bashViewCompletion()}
 _kubelet_ts() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
   # --flag=value arrives as three words.
@@ -62,6 +64,10 @@ _kubelet_ts() {
     current=""
   elif [[ "$previous" == "=" ]]; then
     previous="\${COMP_WORDS[COMP_CWORD-2]}"
+  fi
+  if [[ $COMP_CWORD -gt 1 && "\${COMP_WORDS[1]}" =~ ^(${VIEW_NAMES.join("|")})$ ]]; then
+    _kubelet_ts_view "\${COMP_WORDS[1]}" "$current" "$previous"
+    return
   fi
   case "$previous" in
 ${cases.join("\n")}
@@ -97,7 +103,12 @@ function zsh(flags: readonly FlagCompletion[], commands: readonly CommandSummary
   });
   return `#compdef kubelet-ts
 # zsh completion of kubelet-ts: put it into a directory of $fpath as _kubelet-ts
+${zshViewCompletion(quote)}
 _kubelet_ts() {
+  if (( CURRENT > 2 )) && [[ $words[2] == (${VIEW_NAMES.join("|")}) ]]; then
+    _kubelet_ts_view
+    return
+  fi
   local -a commands
   commands=(
 ${commands.map(({ name, description }) => `    '${name}:${quote(description)}'`).join("\n")}
@@ -117,10 +128,10 @@ function fish(flags: readonly FlagCompletion[], commands: readonly CommandSummar
     const words = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
     const arity = !valued ? "" : completes ? " -r -F" : " -x";
     const list = choices.length > 0 && valued ? ` -a ${quote(choices.join(" "))}` : "";
-    return `complete -c kubelet-ts ${words.join(" ")}${arity}${list} -d ${quote(description)}`;
+    return `complete -c kubelet-ts -n 'not __fish_seen_subcommand_from ${VIEW_NAMES.join(" ")}' ${words.join(" ")}${arity}${list} -d ${quote(description)}`;
   });
   const names = commands.map(
     ({ name, description }) => `complete -c kubelet-ts -n __fish_use_subcommand -a ${name} -d ${quote(description)}`,
   );
-  return `# fish completion of kubelet-ts: kubelet-ts completion fish | source\n${[...names, ...lines].join("\n")}\n`;
+  return `# fish completion of kubelet-ts: kubelet-ts completion fish | source\n${[...names, ...lines, ...fishViewCompletion(quote)].join("\n")}\n`;
 }

@@ -90,10 +90,12 @@ describe("kubelet-ts completion", () => {
     for (const shell of SHELLS) expect(runCompletion([shell], COMMANDS, io())).toBe(0);
   });
 
-  async function complete(...words: string[]): Promise<string[]> {
+  const complete = (...words: string[]) => completeLine("kubelet-ts", ...words);
+
+  async function completeLine(...words: string[]): Promise<string[]> {
     const script = `${renderCompletion("bash", COMMANDS)}
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kubelet_ts; printf '%s\\n' "\${COMPREPLY[@]}"`;
-    const child = Bun.spawn(["bash", "-c", script, "bash", "kubelet-ts", ...words], { cwd: tempDir(), stdout: "pipe" });
+    const child = Bun.spawn(["bash", "-c", script, "bash", ...words], { cwd: tempDir(), stdout: "pipe" });
     return (await new Response(child.stdout).text()).trim().split("\n").filter(Boolean);
   }
 
@@ -105,6 +107,29 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _kubelet_ts; printf '%s\\n' "\${COMPR
     expect(await complete("--log-format", "=", "j")).toEqual(["json"]);
     expect(await complete("-o", "y")).toEqual(["yaml"]);
     expect(await complete("--max-pods", "")).toEqual([]);
+  });
+
+  test("bash completes what looks at a running kubelet", async () => {
+    expect(await complete("get", "p")).toEqual(["pods"]);
+    expect(await complete("get", "-o", "")).toEqual(["wide", "json", "yaml", "name"]);
+    expect(await complete("get", "pods", "--output", "=", "y")).toEqual(["yaml"]);
+    expect(await complete("logs", "--all")).toEqual(["--all-containers"]);
+    expect(await complete("top", "pods", "--sort-by", "")).toEqual(["cpu", "memory"]);
+    expect(await complete("get", "--max-p")).toEqual([]);
+  });
+
+  test("bash completes names of pods, of the kubelet that is meant", async () => {
+    const bin = tempDir();
+    // Stands for the program: says what it was asked.
+    writeFileSync(join(bin, "kubelet-ts"), '#!/bin/sh\nprintf "pod/web-node1\\npod/%s\\n" "$*" | tr " " _\n', {
+      mode: 0o755,
+    });
+    const program = join(bin, "kubelet-ts");
+    expect(await completeLine(program, "describe", "pod", "web")).toEqual(["web-node1"]);
+    expect(await completeLine(program, "logs", "--root-dir", "=", "/srv/a", "-n", "prod", "get")).toEqual([
+      "get_pods_-o_name_--root-dir_/srv/a_-n_prod",
+    ]);
+    expect(await completeLine(program, "get", "nodes", "")).toEqual([]);
   });
 
   test.skipIf(Bun.which("zsh") === null)("zsh takes the script", async () => {
