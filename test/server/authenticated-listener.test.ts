@@ -1,0 +1,376 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import https from "node:https";
+import { createServer } from "node:net";
+import tls from "node:tls";
+import { textAnswer } from "../../src/server/answer.ts";
+import {
+  type AuthenticatedAnswer,
+  AuthenticatedListener,
+  type AuthenticatedRequest,
+} from "../../src/server/authenticated-listener.ts";
+import { toTlsVersions } from "../../src/server/cipher-suites.ts";
+import { readTlsMaterial } from "../../src/server/serving-certificate.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
+import { until } from "../support/until.ts";
+
+const temp = tempDirs();
+const certificates = new TestCertificates(temp());
+const HOST = "127.0.0.1";
+const authority = certificates.authority("ours");
+const otherAuthority = certificates.authority("theirs");
+const server = certificates.server("server");
+const otherServer = certificates.server("other-server", "rsa");
+const alice = certificates.client("/O=devs/O=ops/CN=alice", authority);
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+});
+
+/** Tells who asked. */
+const tellWho = ({ shown }: AuthenticatedRequest): AuthenticatedAnswer =>
+  textAnswer(200, shown ? `${shown.isVerified} ${shown.commonName} ${shown.organizations}` : "nobody");
+
+interface WorldOptions {
+  route?: (request: AuthenticatedRequest) => AuthenticatedAnswer | Promise<AuthenticatedAnswer>;
+  minVersion?: "VersionTLS12" | "VersionTLS13";
+  suites?: readonly string[];
+  port?: number;
+  clientCa?: boolean;
+}
+
+/** A listener whose certificate files can be changed. Its port is the system's choice unless it is given. */
+async function aListener({
+  route = tellWho,
+  minVersion = "VersionTLS12",
+  suites = [],
+  port = 0,
+  clientCa = true,
+}: WorldOptions = {}) {
+  const directory = temp();
+  const path = (name: string) => `${directory}/${name}`;
+  const use = ({ cert, key }: { cert: string; key: string }, ca = authority.cert) => {
+    writeFileSync(path("tls.crt"), cert);
+    writeFileSync(path("tls.key"), key);
+    writeFileSync(path("ca.crt"), ca);
+  };
+  use(server);
+  const files = {
+    certDir: path("pki"),
+    tlsCertFile: path("tls.crt"),
+    tlsPrivateKeyFile: path("tls.key"),
+    clientCaFile: clientCa ? path("ca.crt") : "",
+  };
+  const clock = new FakeClock("2026-11-21T06:40:00.500Z");
+  const logger = new RecordingLogger();
+  const readMaterial = () => readTlsMaterial(files, { nodeName: "node1", nodeIp: "" }, clock.now());
+  const versions = toTlsVersions(minVersion, suites);
+  const listener = new AuthenticatedListener({ hostname: HOST, port, versions, readMaterial, route }, clock, logger);
+  cleanUps.push(() => listener.stop());
+  const listening = () => until("the port", () => listener.port);
+  return { listener, clock, logger, use, path, listening };
+}
+
+async function started(options: WorldOptions = {}) {
+  const world = await aListener(options);
+  world.listener.start();
+  return { ...world, port: await world.listening() };
+}
+
+interface Reply {
+  status: number | undefined;
+  text: string;
+  headers: Record<string, string | string[] | undefined>;
+  /** Common name of the server's certificate. */
+  server: string;
+}
+
+function ask(
+  port: number,
+  client?: Pick<CertificateFiles, "cert" | "key">,
+  { method = "GET", path = "/", ...options }: https.RequestOptions = {},
+): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const request = https.request(
+      { host: HOST, port, method, path, agent: false, rejectUnauthorized: false, ...client, ...options },
+      (response) => {
+        const name = (response.socket as tls.TLSSocket).getPeerCertificate().subject.CN;
+        let text = "";
+        response.on("data", (chunk) => {
+          text += chunk;
+        });
+        response.on("end", () =>
+          resolve({ status: response.statusCode, text, headers: response.headers, server: String(name) }),
+        );
+        response.on("error", reject);
+      },
+    );
+    request.on("error", reject);
+    request.end();
+  });
+}
+
+const textFor = async (port: number, client?: Pick<CertificateFiles, "cert" | "key">) => (await ask(port, client)).text;
+
+describe("certificates of clients", () => {
+  test("who signed it, what it is for and how long it lasts are looked at", async () => {
+    const { port } = await started();
+    expect(await textFor(port)).toBe("nobody");
+    expect(await textFor(port, alice)).toBe("true alice devs,ops");
+    expect(await textFor(port, certificates.client("/O=system:masters/CN=alice", otherAuthority))).toBe(
+      "false alice system:masters",
+    );
+    expect(await textFor(port, certificates.client("/CN=srv", authority, { usage: "serverAuth" }))).toBe("false srv ");
+    expect(await textFor(port, certificates.client("/CN=old", authority, { days: -1 }))).toBe("false old ");
+    expect(await textFor(port, { cert: otherServer.cert, key: otherServer.key })).toBe("false other-server ");
+    expect(await textFor(port, certificates.client("/CN=first/CN=last", authority))).toBe("true last ");
+  });
+
+  test("without --client-ca-file none is asked for: those of the system's authorities say nothing here", async () => {
+    const { port } = await started({ clientCa: false });
+    expect(await textFor(port, alice)).toBe("nobody");
+  });
+
+  test("a session that was resumed knows its certificate, one from before a change of authorities does not count", async () => {
+    const { port, use, clock, logger } = await started();
+    const first = await whoWithSession(port, undefined);
+    expect(first.text).toContain("true alice");
+    const second = await whoWithSession(port, first.session);
+    expect(second.text).toContain("true alice");
+    expect(second.reused).toBe(true);
+    use(server, otherAuthority.cert);
+    await clock.advance(10_000);
+    expect(logger.lines).toContain("info The authenticated port has taken over new certificates");
+    const third = await whoWithSession(port, second.session);
+    expect(third.text).toContain("false alice");
+  });
+});
+
+/** One request over a connection that offers to resume `session`. */
+function whoWithSession(port: number, session: Buffer | undefined) {
+  return new Promise<{ text: string; session: Buffer | undefined; reused: boolean }>((resolve, reject) => {
+    let text = "";
+    let reused = false;
+    let next = session;
+    const { cert, key } = alice;
+    const socket = tls.connect({ host: HOST, port, rejectUnauthorized: false, cert, key, session }, () => {
+      reused = socket.isSessionReused();
+      socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    });
+    socket.on("session", (ticket) => {
+      next = ticket;
+    });
+    socket.on("data", (chunk) => {
+      text += chunk;
+    });
+    socket.on("error", reject);
+    socket.on("close", () => resolve({ text, session: next, reused }));
+  });
+}
+
+describe("certificate files", () => {
+  test("are taken over while it runs; bad ones are told once and change nothing", async () => {
+    const { port, use, path, clock, logger } = await started();
+    expect((await ask(port)).server).toBe("server");
+    writeFileSync(path("tls.key"), otherServer.key);
+    await clock.advance(10_000);
+    await clock.advance(10_000);
+    expect((await ask(port)).server).toBe("server");
+    const errors = logger.lines.filter((line) => line.startsWith("error"));
+    expect(errors).toEqual(["error Cannot take over new certificates; the authenticated port keeps its old ones"]);
+    use(otherServer);
+    await clock.advance(10_000);
+    expect((await ask(port)).server).toBe("other-server");
+  });
+
+  test("that cannot be used at the start are tried again, told once [S074]", async () => {
+    const { listener, use, path, clock, logger, listening } = await aListener();
+    writeFileSync(path("tls.crt"), "no certificate");
+    listener.start();
+    await clock.advance(1_000);
+    await clock.advance(2_000);
+    expect(listener.port).toBeUndefined();
+    expect(logger.lines.filter((line) => line.startsWith("error"))).toEqual([
+      "error Cannot serve the authenticated port, trying again",
+    ]);
+    use(server);
+    await clock.advance(4_000);
+    expect(await textFor(await listening(), alice)).toContain("true alice");
+  });
+});
+
+test("a port that is taken is told once and had as soon as it is free [S074]", async () => {
+  const holder = createServer();
+  await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
+  const { port } = holder.address() as { port: number };
+  const { listener, clock, logger, listening } = await aListener({ port });
+  listener.start();
+  await until("the complaint", () => logger.lines.length > 0);
+  await clock.advance(1_000);
+  await until("the next try", () => logger.lines.length > 1);
+  expect(logger.lines).toEqual([
+    "error Cannot serve the authenticated port, trying again",
+    "debug The authenticated port is still not to be had",
+  ]);
+  await new Promise((resolve) => holder.close(resolve));
+  await clock.advance(2_000);
+  expect(await listening()).toBe(port);
+});
+
+describe("versions and suites", () => {
+  const protocolWith = (port: number, options: tls.ConnectionOptions) =>
+    new Promise<string>((resolve) => {
+      const socket = tls.connect({ host: HOST, port, rejectUnauthorized: false, ...options }, () => {
+        resolve(`${socket.getProtocol()} ${socket.getCipher().name}`);
+        socket.destroy();
+      });
+      socket.on("error", () => resolve("refused"));
+    });
+
+  test("--tls-min-version", async () => {
+    const { port } = await started({ minVersion: "VersionTLS13" });
+    expect(await protocolWith(port, { maxVersion: "TLSv1.2" })).toBe("refused");
+    expect(await protocolWith(port, {})).toStartWith("TLSv1.3");
+    const older = await started();
+    expect(await protocolWith(older.port, { maxVersion: "TLSv1.2" })).toStartWith("TLSv1.2");
+  });
+
+  test("--tls-cipher-suites", async () => {
+    const { port } = await started({ suites: ["TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"] });
+    expect(await protocolWith(port, { maxVersion: "TLSv1.2" })).toBe("TLSv1.2 ECDHE-ECDSA-CHACHA20-POLY1305");
+    const other = { maxVersion: "TLSv1.2", ciphers: "ECDHE-ECDSA-AES128-GCM-SHA256" } as const;
+    expect(await protocolWith(port, other)).toBe("refused");
+    const defaults = await started();
+    expect(await protocolWith(defaults.port, other)).toBe("TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256");
+    expect(await protocolWith(defaults.port, { ...other, ciphers: "ECDHE-ECDSA-AES128-SHA" })).toBe("refused");
+  });
+});
+
+describe("answers", () => {
+  test("bodies of each kind, HEAD, 304, headers of the request, the query", async () => {
+    const { port } = await started({
+      route: ({ path, query, header }) => {
+        if (path === "/blob") return { status: 200, headers: { "X-Of": "blob" }, body: new Blob(["a blob"]) };
+        if (path === "/same") return { status: 304, headers: { ETag: '"x"' }, body: "" };
+        return textAnswer(200, `${path} ${query.get("q")} ${header("X-My")}`);
+      },
+    });
+    expect(await ask(port, undefined, { path: "/a%20b?q=1%2B1", headers: { "X-My": "own" } })).toMatchObject({
+      status: 200,
+      text: "/a b 1+1 own",
+    });
+    expect(await ask(port, undefined, { path: "/blob" })).toMatchObject({
+      text: "a blob",
+      headers: { "x-of": "blob", "content-length": "6" },
+    });
+    expect(await ask(port, undefined, { path: "/blob", method: "HEAD" })).toMatchObject({
+      text: "",
+      headers: { "content-length": "6" },
+    });
+    expect(await ask(port, undefined, { path: "/same" })).toMatchObject({ status: 304, text: "" });
+    expect((await ask(port, undefined, { path: "/%zz" })).status).toBe(400);
+  });
+
+  test("a route that fails is 500 without its reason", async () => {
+    const { port, logger } = await started({
+      route: () => {
+        throw new Error("secret");
+      },
+    });
+    expect(await ask(port)).toMatchObject({ status: 500, text: "500 internal server error\n" });
+    expect(logger.lines).toContain("error A request could not be answered");
+  });
+
+  test("what is streamed arrives while it comes about, and ends when the client is gone", async () => {
+    const more = Promise.withResolvers<void>();
+    let ended = false;
+    const { port } = await started({
+      route: ({ signal }) => ({
+        status: 200,
+        headers: {},
+        chunks: (async function* () {
+          try {
+            yield Buffer.from("first");
+            await more.promise;
+            yield Buffer.from("second");
+            await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+          } finally {
+            ended = true;
+          }
+        })(),
+      }),
+    });
+    let text = "";
+    const request = https.get({ host: HOST, port, agent: false, rejectUnauthorized: false }, (response) => {
+      response.on("data", (chunk) => {
+        text += chunk;
+      });
+      response.on("error", () => {});
+    });
+    request.on("error", () => {});
+    await until("the first piece", () => text === "first");
+    more.resolve();
+    await until("the second piece", () => text === "firstsecond");
+    request.destroy();
+    await until("the end of the stream", () => ended);
+  });
+
+  test("a client that reads nothing is not read ahead for", async () => {
+    let made = 0;
+    const { port } = await started({
+      route: () => ({
+        status: 200,
+        headers: {},
+        chunks: (async function* () {
+          for (; made < 2_000; made++) yield Buffer.alloc(64 * 1024);
+        })(),
+      }),
+    });
+    const socket = tls.connect({ host: HOST, port, rejectUnauthorized: false }, () => {
+      socket.pause();
+      socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    });
+    socket.on("error", () => {});
+    let before = -1;
+    await until("it to stand still", async () => {
+      const stands = made > 0 && made === before;
+      before = made;
+      await Bun.sleep(100);
+      return stands && made === before;
+    });
+    expect(made).toBeLessThan(1_000);
+    socket.destroy();
+  });
+});
+
+describe("connections that ask nothing", () => {
+  test.each([
+    { which: "says nothing after the handshake", bytes: "" },
+    { which: "takes forever over its question", bytes: "GET / HTTP/1.1\r\nHost: x\r\n" },
+    { which: "has had its answer and stays", bytes: "GET / HTTP/1.1\r\nHost: x\r\n\r\n" },
+  ])("one that $which is closed", async ({ bytes }) => {
+    const { port, clock } = await started();
+    let closed = false;
+    let text = "";
+    const socket = tls.connect({ host: HOST, port, rejectUnauthorized: false }, () => socket.write(bytes || ""));
+    socket.on("data", (chunk) => {
+      text += chunk;
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      closed = true;
+    });
+    await until(
+      "the handshake",
+      () => socket.getPeerCertificate().subject && (!bytes.endsWith("\r\n\r\n") || text.includes("nobody")),
+    );
+    await until("the end", async () => {
+      await clock.advance(61_000);
+      return closed;
+    });
+  });
+});
