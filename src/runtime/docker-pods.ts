@@ -5,6 +5,7 @@ import type { Clock } from "../model/clock.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
 import { PodStepError } from "../model/pod-services.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
+import { describeNetwork } from "../plan/pod-network.ts";
 import { type ContainerRequest, toContainerCreateBody } from "./container-create-body.ts";
 import { isOwned, type Owner } from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
@@ -67,7 +68,10 @@ export class DockerPods {
     } catch (error) {
       signal.throwIfAborted();
       const { name, namespace } = request.pod.metadata;
-      const why = `Failed to create pod sandbox for "${namespace}/${name}": ${textOf(error)}`;
+      // The engine names neither when an address is taken.
+      const where = describeNetwork(request.pod);
+      const what = `pod sandbox for "${namespace}/${name}"${where && ` ${where}`}`;
+      const why = `Failed to create ${what}: ${textOf(error)}`;
       throw new PodStepError("FailedCreatePodSandBox", why, { cause: error });
     }
   }

@@ -1,6 +1,8 @@
 import type { Container, Pod } from "../api/pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { EngineInfo } from "../model/node.ts";
+import { findNetworkMistake } from "../plan/pod-network.ts";
+import { describeMissingRuntime } from "./sandbox-create-body.ts";
 import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./security.ts";
 import { findForbiddenSysctl } from "./sysctls.ts";
 
@@ -45,9 +47,11 @@ export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefu
   }
   if (spec.os?.name === "windows") return unsupported("spec.os.name", "windows: this node runs Linux");
   if (spec.runtimeClassName && !engine.runtimes.includes(spec.runtimeClassName)) {
-    const why = `the engine has no runtime "${spec.runtimeClassName}", only ${engine.runtimes.join(", ")}`;
+    const why = describeMissingRuntime(spec.runtimeClassName, engine);
     return unsupported("spec.runtimeClassName", why);
   }
+  const network = findNetworkMistake(pod);
+  if (network) return unsupported(network.field, network.why);
   for (const container of [...(spec.initContainers ?? []), ...spec.containers]) {
     const refusal = findContainerRefusal(container, pod, engine, settings.allowPrivileged);
     if (refusal) return refusal;

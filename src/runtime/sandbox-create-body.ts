@@ -57,12 +57,21 @@ export function computeUsernsMode({ spec }: Pod, engine: EngineInfo): string | u
   return spec.hostUsers === true || (spec.hostUsers === undefined && sharesHost) ? "host" : undefined;
 }
 
+/**
+ * For people: which runtimes a pod could have instead. Engines list containerd's own names of runc too, which are no
+ * choice.
+ */
+export function describeMissingRuntime(name: string, { runtimes }: EngineInfo): string {
+  const usable = runtimes.filter((runtime) => !/^io\.containerd\.(runc|runtime)\./.test(runtime)).sort();
+  return `the engine has no runtime ${JSON.stringify(name)}, only ${usable.join(", ")}`;
+}
+
 /** Docker's `Runtime` for runtimeClassName (P60). */
 export function computeRuntime({ spec }: Pod, engine: EngineInfo): string | undefined {
   const { runtimeClassName } = spec;
   if (!runtimeClassName) return undefined;
   if (engine.runtimes.includes(runtimeClassName)) return runtimeClassName;
-  const message = `the engine has no runtime "${runtimeClassName}", only ${engine.runtimes.join(", ")}`;
+  const message = describeMissingRuntime(runtimeClassName, engine);
   throw new UnsupportedError("spec.runtimeClassName", message, "CreatePodSandboxError");
 }
 

@@ -23,6 +23,8 @@ const recursive = {
   container: { volumeMounts: [{ name: "v", mountPath: "/v", readOnly: true, recursiveReadOnly: "Enabled" }] },
 };
 
+const RUNTIMES = ["io.containerd.runc.v2", "io.containerd.runtime.v1.linux", "runsc", "runc"];
+
 test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
   [
     "an unsafe sysctl",
@@ -63,6 +65,30 @@ test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
   ["hostUsers: false without remapping", [{ spec: { hostUsers: false } }], "Unsupported", /--userns-remap/],
   ["Windows", [{ spec: { os: { name: "windows" } } }], "Unsupported", /runs Linux/],
   ["a runtime the engine does not have", [{ spec: { runtimeClassName: "runsc" } }], "Unsupported", /only runc/],
+  [
+    "a runtime the engine does not have, without containerd's names for those it has",
+    [{ spec: { runtimeClassName: "gvisor" } }, { engine: { ...ENGINE, runtimes: RUNTIMES } }],
+    "Unsupported",
+    /only runc, runsc$/,
+  ],
+  [
+    "a fixed address in the engine's own network",
+    [{ metadata: { annotations: { "kubelet-ts.io/ip": "10.1.2.3" } } }],
+    "Unsupported",
+    /^metadata\.annotations\["kubelet-ts\.io\/ip"\]: 10\.1\.2\.3: Docker gives fixed addresses only in networks of your own/,
+  ],
+  [
+    "an address that is none",
+    [{ metadata: { annotations: { "kubelet-ts.io/ip": "10.1.2", "kubelet-ts.io/network": "lan" } } }],
+    "Unsupported",
+    /must be an IPv4 or IPv6 address/,
+  ],
+  [
+    "a network for a pod in the host's",
+    [{ metadata: { annotations: { "kubelet-ts.io/network": "lan" } }, spec: { hostNetwork: true } }],
+    "Unsupported",
+    /drop one of both/,
+  ],
   [
     "privileged without --allow-privileged",
     [privileged],
