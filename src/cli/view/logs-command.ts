@@ -53,6 +53,10 @@ function parseWanted(request: ViewRequest, now: Date): WantedLogs {
     throw new UsageError("the container is named twice, as an argument and with -c");
   }
   const stream = value("stream") ?? "All";
+  const tail = wholeNumber("tail", value("tail"));
+  // The engine counts before it parts the streams. Upstream refuses it, too.
+  if (tail !== undefined && stream !== "All")
+    throw new UsageError("--tail counts lines of both streams: leave out --stream");
   const all = isOn("all-containers");
   if (all && (container ?? value("container")) !== undefined) {
     throw new UsageError("--all-containers and the name of one exclude each other");
@@ -69,7 +73,7 @@ function parseWanted(request: ViewRequest, now: Date): WantedLogs {
     engine: {
       stdout: stream !== "Stderr",
       stderr: stream !== "Stdout",
-      tail: wholeNumber("tail", value("tail")),
+      tail,
       since: sinceOf(value("since"), value("since-time"), now),
       timestamps: isOn("timestamps"),
       follow: isOn("follow"),

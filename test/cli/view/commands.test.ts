@@ -164,6 +164,7 @@ describe("exit codes", () => {
     ["logs", 2, "name a pod"],
     ["logs a b c", 2, '"c"'],
     ["logs web --tail=few", 2, "--tail"],
+    ["logs web --tail=1 --stream=Stderr", 2, "--stream"],
     ["logs web --since=soon", 2, "--since"],
     ["logs web --since-time=noon", 2, "--since-time"],
     ["logs web app -c app", 2, "twice"],

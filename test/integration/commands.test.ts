@@ -1,0 +1,94 @@
+import { expect, test } from "bun:test";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
+import { engineSocketPath, type TestNode } from "../support/test-node.ts";
+
+/** Runs a command that looks at the node's kubelet, found by its root directory, to its end. */
+const look = (node: TestNode, line: string) =>
+  node.spawn([...line.split(" "), `--root-dir=${node.rootDir}`]).finished();
+
+const shell = (script: string) => ({ command: ["sh", "-c", script] });
+
+describeWithEngine("commands that look at a running kubelet", () => {
+  test("get, describe, top, logs and a watcher, of a node on ports of its own", async () => {
+    const node = testNode();
+    node.writeManifest("web.json", sleeper("web", shell("echo out; echo err >&2; exec sleep 3600")));
+    node.writeManifest("crash.json", sleeper("crash", shell("echo run; echo why >&2; exit 3")));
+    await node.start();
+    const crashed = await node.until("the second start to crash", async () => {
+      const { stdout } = await look(node, "get pods crash --no-headers");
+      return /CrashLoopBackOff +[1-9]\d* \(\d+s ago\)/.test(stdout) ? stdout : undefined;
+    });
+    expect(crashed).toStartWith(`crash-${node.name} `);
+
+    const pods = await look(node, "get pods web -o wide");
+    expect(pods.exitCode).toBe(0);
+    expect(pods.stdout).toMatch(/^NAME +READY +STATUS +RESTARTS +AGE +IP +NODE/);
+    expect(pods.stdout).toMatch(new RegExp(`\\nweb-${node.name} +1/1 +Running +0 +\\d+s +[\\d.]+ +${node.name} `));
+
+    const described = await look(node, "describe pod crash");
+    expect(described.stdout).toMatch(/State: +Waiting\n +Reason: +CrashLoopBackOff\n/);
+    expect(described.stdout).toMatch(/Last State: +Terminated\n +Reason: +Error\n +Exit Code: +3\n/);
+    expect(described.stdout).toMatch(/\n {2}Warning +BackOff +.* kubelet +Back-off restarting failed container\n/);
+
+    const events = await look(node, "get events");
+    expect(events.stdout).toMatch(new RegExp(`Normal +Started +pod/web-${node.name} +Started container app\\n`));
+
+    const logs = await look(node, "logs crash --previous --tail=1 --prefix --timestamps");
+    expect(logs.stdout).toMatch(new RegExp(`^\\[pod/crash-${node.name}/app\\] \\d{4}-[^ ]+Z (run|why)\\n$`));
+    expect((await look(node, "logs crash --stream=Stderr")).stdout).toBe("why\n");
+
+    const usage = await look(node, "top pods --containers");
+    expect(usage.stdout).toMatch(
+      new RegExp(`^POD +NAME +CPU\\(cores\\) +MEMORY\\(bytes\\)\\nweb-${node.name} +app +\\d+m +\\d+Mi\\n$`),
+    );
+    expect((await look(node, "top node")).stdout).toMatch(
+      new RegExp(`\\n${node.name} +\\d+m +\\d+% +\\d+Mi +\\d+%\\n$`),
+    );
+    expect((await look(node, "get node --no-headers")).stdout).toMatch(new RegExp(`^${node.name} +Ready`));
+
+    const watcher = node.spawn(["get", "pods", "-w", `--root-dir=${node.rootDir}`]);
+    await node.until("the watcher to list", () => watcher.stdout.includes("web-"));
+    expect(watcher.stdout).not.toContain("late-");
+    node.writeManifest("late.json", sleeper("late"));
+    await node.until("the watcher to see it run", () => /late-\S+ +1\/1 +Running/.test(watcher.stdout));
+    await watcher.stop();
+  });
+
+  test("logs are followed to the end of the container", async () => {
+    const node = testNode();
+    const script = "echo one; until [ -e /tmp/go ]; do sleep 0.1; done; echo two; echo oops >&2";
+    node.writeManifest("work.json", sleeper("work", shell(script), { restartPolicy: "Never" }));
+    await node.start();
+    const { Id } = await node.runningContainer("app");
+    const follower = node.spawn(["logs", "-f", "work", `--root-dir=${node.rootDir}`]);
+    await node.until("the first line", () => follower.stdout === "one\n");
+    await node.docker.exec(Id, ["touch", "/tmp/go"]);
+    const { exitCode, stdout, stderr } = await follower.finished();
+    expect({ exitCode, stderr, lines: stdout.trim().split("\n").sort() }).toEqual({
+      exitCode: 0,
+      stderr: "",
+      lines: ["one", "oops", "two"],
+    });
+  });
+
+  test("no kubelet: said so, and logs are read all the same", async () => {
+    const node = testNode();
+    const none = await look(node, "get pods");
+    expect({ exitCode: none.exitCode, stdout: none.stdout }).toEqual({ exitCode: 1, stdout: "" });
+    expect(none.stderr).toContain(`no kubelet runs on the root directory "${node.rootDir}"`);
+
+    await node.runOnce([node.writeManifest("web.json", sleeper("web", shell("echo hello; exec sleep 3600")))]);
+    const line = `logs web --docker-endpoint=unix://${engineSocketPath()}`;
+    expect(await look(node, line)).toMatchObject({ exitCode: 0, stdout: "hello\n", stderr: "" });
+    expect(await look(node, line.replace("web", "wbe"))).toMatchObject({ exitCode: 1 });
+  });
+
+  test("a kubelet without the read-only port is told of", async () => {
+    const node = testNode();
+    await node.start(["--read-only-port=0"]);
+    const { exitCode, stderr } = await look(node, "get pods");
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("has its read-only port off");
+  });
+});
