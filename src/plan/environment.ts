@@ -117,9 +117,11 @@ function importWholeObjects(
   }
 }
 
-/** Which keys of a whole object become variables. Source: `IsEnvVarName` of the recorded kubelet. */
-export const isEnvironmentVariableName = (name: string) =>
-  /^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name) && name !== "." && !name.startsWith("..");
+/**
+ * Which keys of a whole object become variables: what `env` may be called, too. Source: `IsRelaxedEnvVarName`, the rule
+ * since Kubernetes 1.34 [M49].
+ */
+export const isEnvironmentVariableName = (name: string) => /^[ -<>-~]+$/.test(name);
 
 /** @returns undefined when an optional reference leads nowhere. */
 function resolveSource(
