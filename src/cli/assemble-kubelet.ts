@@ -23,6 +23,7 @@ import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { StoredProbeResults } from "../model/prober.ts";
 import { NodeAdmission } from "../plan/admission.ts";
 import { conflictOverPorts } from "../plan/host-ports.ts";
@@ -71,6 +72,8 @@ export interface AssembleInput {
   onPullProgress?: (progress: ImageProgress) => void;
   /** Why the node takes no such pod just now; asked for pods that do not run yet. */
   refusalOfNew?: (pod: Pod) => Rejection | undefined;
+  /** The engine says that a container, or a sandbox, ran out of memory. */
+  onOom?: (id: ContainerId) => void;
 }
 
 /** Everything that makes a kubelet, put together but not yet running. */
@@ -350,8 +353,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     completions: new Completions(stateFile<Record<string, Completion>>("completions", true)),
     begunPods: stateFile<PodRef[]>("pods", false),
     evictions,
+    oomVerdicts: stateFile<ContainerId[]>("oom-killed", false),
     relistPeriodMs: options.syncFrequencyMs,
     deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },
+    ...(input.onOom && { onOom: input.onOom }),
     onRelist: metrics.countRelist,
     onPodGone: (uid) => recorder.podGone(uid),
   });

@@ -10,6 +10,7 @@ import { ShutdownManager } from "../kubelet/shutdown-manager.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
 import { DockerContainerAccess } from "../runtime/docker-container-access.ts";
 import { computeRootHash } from "../runtime/labels.ts";
@@ -33,7 +34,7 @@ import { RunOnceReport, serializeResults } from "./run-once-report.ts";
 import { resolveOptions } from "./run-options.ts";
 import { sourceFamilies } from "./source-metrics.ts";
 import { versionLine } from "./version.ts";
-import { watchOomKills } from "./watch-oom-kills.ts";
+import { type OomWatch, watchOomKills } from "./watch-oom-kills.ts";
 
 /** Exit codes of every command. */
 export const EXIT = { done: 0, failed: 1, badInput: 2 } as const;
@@ -121,7 +122,9 @@ async function runForEver(
   let eviction: EvictionManager | undefined;
   let shutdown: ShutdownManager | undefined;
   const refusalOfNew = (pod: Pod) => shutdown?.refusal() ?? eviction?.refusalOf(pod);
-  const input = { options, manifests, environment, clock, logger, recorder, refusalOfNew };
+  let oomWatch: OomWatch | undefined;
+  const onOom = (id: ContainerId) => oomWatch?.note(id);
+  const input = { options, manifests, environment, clock, logger, recorder, refusalOfNew, onOom };
   const parts = await assembleKubelet(input);
   logger.info(`${versionLine()} on node "${parts.nodeName}", root directory "${options.rootDir}"`);
   const view = viewOf(parts, recorder, options);
@@ -136,7 +139,9 @@ async function runForEver(
     const host = new Logind({ clock, logger, environment });
     shutdown = new ShutdownManager({ clock, logger, kubelet: parts.kubelet, host, periods });
   }
-  const endOomWatch = watchOomKills(() => view.podFacts(), recorder, logger);
+  const { kubelet } = parts;
+  const { reader } = stats;
+  oomWatch = watchOomKills({ podFacts: () => view.podFacts(), kubelet, reader, recorder, clock, logger });
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
     await parts.preload(stop);
@@ -150,7 +155,7 @@ async function runForEver(
     await aborted(stop);
     await shutdown?.beforeExit();
   }
-  endOomWatch();
+  oomWatch.end();
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop()]);

@@ -25,23 +25,23 @@ const unescapeMessage = (text: string) =>
 
 /**
  * Hands over each record the kernel logs from now on. Sleeps in the kernel until there is one. Where the log may not be
- * read (no privilege, no such device) that is logged once and nothing is ever handed over.
- * @returns ends it.
+ * read (no privilege, no such device, a container's stand-in for it) that is logged once.
+ * @returns ends it; undefined where the log cannot be read
  */
 export function followKernelLog(
   onRecord: (record: KernelRecord) => void,
   logger: Logger,
   path: string = KMSG_PATH,
-): () => void {
+): (() => void) | undefined {
   let seen: number;
   try {
     seen = readLastSequence(path);
   } catch (error) {
-    logger.warn("The kernel's log cannot be read: OOM kills will be known from the engine only", {
+    logger.warn("The kernel's log cannot be read: OOM kills are known from the engine and the counters of cgroups", {
       path,
       error: error instanceof Error ? error.message : String(error),
     });
-    return () => {};
+    return undefined;
   }
   // A read gives exactly one record, if there is room for it.
   const stream = createReadStream(path, { highWaterMark: 8192, encoding: "utf8" });
@@ -59,7 +59,7 @@ export function followKernelLog(
   return () => stream.destroy();
 }
 
-/** Sequence number of the newest record, -1 when there is none. @throws when the log cannot be opened. */
+/** Sequence number of the newest record, -1 when there is none. @throws when the log cannot be opened, or is none. */
 function readLastSequence(path: string): number {
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const buffer = Buffer.alloc(8192);
@@ -67,7 +67,8 @@ function readLastSequence(path: string): number {
   try {
     for (;;) {
       const length = readSync(descriptor, buffer, 0, buffer.length, null);
-      if (length === 0) return last;
+      // The kernel's log has no end: it says EAGAIN. System containers are often given /dev/null in its place.
+      if (length === 0) throw new Error("it is not the kernel's log");
       last = parseKernelRecord(buffer.toString("utf8", 0, length))?.sequence ?? last;
     }
   } catch (error) {

@@ -3,13 +3,14 @@ import type { Secret } from "../api/secret.ts";
 import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
 import { BegunPods, type BegunPodsFile } from "./begun-pods.ts";
 import { type Eviction, Evictions, type EvictionsFile } from "./evictions.ts";
-import { PodCache } from "./pod-cache.ts";
+import { type OomVerdictsFile, PodCache } from "./pod-cache.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 import type { Completion, WantedPod } from "./wanted-pod.ts";
 
@@ -36,8 +37,11 @@ export interface KubeletDeps
   completions: CompletionStore;
   begunPods: BegunPodsFile;
   evictions: EvictionsFile;
+  oomVerdicts: OomVerdictsFile;
   /** A pod was removed, all of it. */
   onPodGone?: (uid: PodUID) => void;
+  /** The engine says that a container, or a sandbox, ran out of memory. */
+  onOom?: (id: ContainerId) => void;
   /** Called after each list of all containers that succeeded. */
   onRelist?: (durationMs: number) => void;
   /** Longest time between two lists of all containers. Unit: milliseconds. */
@@ -101,6 +105,7 @@ export class Kubelet {
     this.#cache = new PodCache({
       runtime: deps.runtime,
       clock: deps.clock,
+      oomVerdicts: deps.oomVerdicts,
       onChange: (uid) => this.#onObserved(uid),
     });
   }
@@ -110,6 +115,7 @@ export class Kubelet {
     void this.#deps.runtime.watch({
       onOpen: () => this.#resync(),
       onEvent: (event) => {
+        if (event.action === "oom") this.#deps.onOom?.(event.id);
         // A look that fails means a lost engine: the resync after that looks at everything.
         this.#cache.handleEvent(event).catch(() => {});
       },

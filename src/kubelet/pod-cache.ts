@@ -24,9 +24,16 @@ const SIGKILL = "9";
 /** An engine that has not removed a container after so long has failed to: then what is left of it counts. */
 const REMOVAL_MS = 5_000;
 
+/** Dead containers that we, not the engine, found to have died of OOM: kept from one process to the next. */
+export interface OomVerdictsFile {
+  read(): readonly ContainerId[] | undefined;
+  write(all: readonly ContainerId[]): void;
+}
+
 export interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
+  oomVerdicts: OomVerdictsFile;
   /** Something about this pod changed: its worker should look. */
   onChange: (uid: PodUID) => void;
 }
@@ -51,11 +58,13 @@ export class PodCache {
   readonly #exitedAtMs = new Map<ContainerId, number>();
   /** Last time the engine told that a container, or a sandbox, had no memory left. */
   readonly #oomAtMs = new Map<ContainerId, number>();
+  readonly #oomVerdicts: Set<ContainerId>;
   /** Got a signal other than SIGKILL and have not ended since. */
   readonly #signalled = new Set<ContainerId>();
 
   constructor(deps: PodCacheDeps) {
     this.#deps = deps;
+    this.#oomVerdicts = new Set(deps.oomVerdicts.read());
   }
 
   /** Monotonic time at which each dead container ended. */
@@ -94,6 +103,10 @@ export class PodCache {
       })
       .map(({ id }) => id);
     for (const id of this.#entries.keys()) if (!seen.has(id)) suspects.push(id);
+    this.#judge(
+      [...this.#oomVerdicts].filter((id) => !seen.has(id)),
+      false,
+    );
     await inParallel(suspects, 16, (id) => this.observe(id, signal));
   }
 
@@ -143,15 +156,22 @@ export class PodCache {
   }
 
   #withOomVerdict(observed: Observed): Observed {
-    if (observed.kind !== "container" || observed.container.oomKilled || !isTerminated(observed.container)) {
-      return observed;
-    }
+    if (observed.kind !== "container") return observed;
     const { id, sandboxId, exitCode } = observed.container;
+    if (!isTerminated(observed.container)) this.#judge([id], false);
+    if (observed.container.oomKilled || !isTerminated(observed.container)) return observed;
     const exitedAtMs = this.#exitedAtMs.get(id) ?? 0;
     const noticeAtMs = this.#oomAtMs.get(id) ?? this.#oomAtMs.get(sandboxId);
     const isClose = noticeAtMs !== undefined && Math.abs(exitedAtMs - noticeAtMs) <= OOM_NOTICE_MS;
-    if (!isClose || exitCode !== SIGKILLED) return observed;
+    if (isClose && exitCode === SIGKILLED) this.#judge([id], true);
+    if (!this.#oomVerdicts.has(id)) return observed;
     return { ...observed, container: { ...observed.container, oomKilled: true } };
+  }
+
+  #judge(ids: Iterable<ContainerId>, isOom: boolean): void {
+    const before = this.#oomVerdicts.size;
+    for (const id of ids) isOom ? this.#oomVerdicts.add(id) : this.#oomVerdicts.delete(id);
+    if (this.#oomVerdicts.size !== before) this.#deps.oomVerdicts.write([...this.#oomVerdicts]);
   }
 
   /** `docker rm -f` ends a container first: it did not crash, it is gone. Its `destroy` event comes at once. */
@@ -169,6 +189,7 @@ export class PodCache {
     if (!found) {
       this.#oomAtMs.delete(id);
       this.#signalled.delete(id);
+      this.#judge([id], false);
     }
     const before = this.#entries.get(id);
     const uid = found?.pod.uid ?? before?.observed.pod.uid;

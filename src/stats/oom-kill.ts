@@ -1,5 +1,8 @@
 import type { PodEvent } from "../model/pod-event.ts";
+import type { CgroupDirectories } from "./cgroup-layout.ts";
+import { keyedValue } from "./cgroup-stats.ts";
 import type { PodFacts } from "./pod-facts.ts";
+import { readText } from "./read-text.ts";
 
 /** A process the kernel killed because memory ran out. */
 export interface OomKill {
@@ -95,6 +98,22 @@ export function toOomEvent(kill: OomKill, pods: readonly PodFacts[]): OomEvent |
   const message = `Process ${processName} (pid ${pid}) in container "${owner.container}" was killed by the kernel: ${whose} was reached`;
   const fieldPath = `spec.containers{${owner.container}}`;
   return { ...owner, event: { type: "Warning", reason: "OOMKilling", message, fieldPath } };
+}
+
+/** The event of kills that are known from a counter: nobody told which processes, nor whose limit it was. */
+export function toCountedOomEvent(container: string, kills: number): PodEvent {
+  const who = kills === 1 ? "A process" : `${kills} processes`;
+  const message = `${who} in container "${container}" ${kills === 1 ? "was" : "were"} killed by the kernel: its memory limit, or that of its pod, was reached`;
+  return { type: "Warning", reason: "OOMKilling", message, fieldPath: `spec.containers{${container}}` };
+}
+
+/** How many processes of a cgroup the kernel ever killed; undefined where it is gone, or counts none (before Linux 4.13). */
+export function readOomKills({ memory }: CgroupDirectories): number | undefined {
+  if (!memory) return undefined;
+  return keyedValue(
+    readText(`${memory.path}/${memory.version === 1 ? "memory.oom_control" : "memory.events"}`),
+    "oom_kill",
+  );
 }
 
 function findOwner(cgroup: string, pods: readonly PodFacts[]) {

@@ -16,10 +16,12 @@ test("a record and what comes with it", () => {
   expect(parseKernelRecord("no record")).toBeUndefined();
 });
 
-test("a log that cannot be opened is told of once and is no failure", () => {
+test.each(["/nonexistent/kmsg", "/dev/null"])("%s cannot be followed, which is told once and is no failure", (path) => {
   const logger = new RecordingLogger();
-  followKernelLog(() => {}, logger, "/nonexistent/kmsg")();
-  expect(logger.lines).toEqual(["warn The kernel's log cannot be read: OOM kills will be known from the engine only"]);
+  expect(followKernelLog(() => {}, logger, path)).toBeUndefined();
+  expect(logger.lines).toEqual([
+    "warn The kernel's log cannot be read: OOM kills are known from the engine and the counters of cgroups",
+  ]);
 });
 
 const mayWrite = (() => {
@@ -40,5 +42,5 @@ test.if(mayWrite)("records from now on are handed over, those from before are no
   writeFileSync(KMSG_PATH, `<6>${mark} after\n`);
   await until("the record", () => records.some(({ message }) => message === `${mark} after`));
   expect(records.some(({ message }) => message === `${mark} before`)).toBe(false);
-  stop();
+  stop!();
 });

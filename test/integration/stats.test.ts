@@ -110,7 +110,6 @@ describeWithEngine("statistics of real containers", () => {
     // How often depends on how much the machine had to spare.
     const throttled = sample("container_cpu_cfs_throttled_periods_total", 'container="app"');
     expect(throttled).toBeWithin(kernel.cpu.throttledPeriods!, fromKernel().cpu.throttledPeriods! + 1);
-    expect(throttled).toBeGreaterThan(0);
     expect(sample("container_spec_cpu_quota", 'container="app"')).toBe(50_000);
     expect(sample("container_network_receive_bytes_total", 'container="POD"')).toBeGreaterThanOrEqual(0);
   });

@@ -95,6 +95,24 @@ describe("trouble", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode, reason });
   });
 
+  test("our verdict of OOM survives us, but not the container's next life", async () => {
+    await world.started(named("web", { restartPolicy: "Never" }));
+    const id = world.engine.idOf("web-node1", "app");
+    world.engine.exit(id, 137);
+    world.engine.oom(id);
+    await world.clock.advance(100);
+    const reasonOf = () => world.statusOf("web")?.containerStatuses?.[0]?.state.terminated?.reason;
+    expect(reasonOf()).toBe("OOMKilled");
+    world.completions.clear();
+    world.renew();
+    await world.started(named("web", { restartPolicy: "Never" }));
+    expect(reasonOf()).toBe("OOMKilled");
+    expect(world.oomVerdicts).toEqual([id]);
+    world.engine.destroy(id);
+    await world.clock.advance(100);
+    expect(world.oomVerdicts).toEqual([]);
+  });
+
   test("a failed postStart hook kills its container only", async () => {
     const lifecycle = { postStart: { exec: { command: ["false"] } } };
     world.engine.failures.set("postStart a", { error: new Error("exit 1"), times: 1 });

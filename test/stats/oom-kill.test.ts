@@ -1,6 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { OomKillParser, toOomEvent } from "../../src/stats/oom-kill.ts";
-import { CONTAINER_ID, podOf } from "./lay-tree.ts";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CgroupReader } from "../../src/stats/cgroup-reader.ts";
+import { OomKillParser, readOomKills, toOomEvent } from "../../src/stats/oom-kill.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { CONTAINER_ID, CONTAINER_PATHS, layTree, podOf } from "./lay-tree.ts";
+
+const makeDirectory = tempDirs();
 
 const POD = "/kubepods/burstable/pod6f1c0d2e8a4b4c1d9e7f0a1b2c3d4e5f";
 const VICTIM = `${POD}/${CONTAINER_ID}`;
@@ -120,5 +126,24 @@ describe("what it means", () => {
   test("somebody else's container is not ours to tell of", () => {
     const other = `/docker/${"a".repeat(64)}`;
     expect(toOomEvent({ ...kill, victimCgroup: other, limitCgroup: other }, pods)).toBeUndefined();
+  });
+});
+
+describe.each(["cgroup-v1", "cgroup-v2"] as const)("the counters of %s", (name) => {
+  const tree = layTree(name, makeDirectory());
+  const reader = new CgroupReader(tree.roots.proc);
+  const directories = reader.ofPath(CONTAINER_PATHS[name]);
+  const file = join(directories.memory!.path, name === "cgroup-v1" ? "memory.oom_control" : "memory.events");
+
+  test("tell how many processes of a container were killed", () => {
+    writeFileSync(file, readFileSync(file, "utf8").replace(/^oom_kill \d+/m, "oom_kill 3"));
+    expect(readOomKills(directories)).toBe(3);
+  });
+
+  test("may lack that line, and go with their cgroup", () => {
+    writeFileSync(file, "under_oom 0\n");
+    expect(readOomKills(directories)).toBeUndefined();
+    rmSync(file);
+    expect(readOomKills(directories)).toBeUndefined();
   });
 });

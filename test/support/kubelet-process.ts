@@ -23,11 +23,18 @@ export class KubeletProcess {
   /**
    * @param env the whole environment; ours is not inherited, so that a developer's settings change no test
    * @param stdin written and closed; no standard input when absent
+   * @param prefix a command that ends in running what stands behind it
    */
-  constructor(args: readonly string[], env: Record<string, string>, cwd: string, stdin?: string) {
+  constructor(
+    args: readonly string[],
+    env: Record<string, string>,
+    cwd: string,
+    stdin?: string,
+    prefix: readonly string[] = [],
+  ) {
     if (!existsSync(BINARY)) throw new Error(`There is no ${BINARY}: run \`npm run build\` first.`);
     this.#child = Bun.spawn({
-      cmd: [BINARY, ...args],
+      cmd: [...prefix, BINARY, ...args],
       env,
       cwd,
       stdin: stdin === undefined ? "ignore" : "pipe",

@@ -43,6 +43,7 @@ export class KubeletWorld {
   begunPods: readonly PodRef[] = [];
   /** And this. */
   evictions: NonNullable<ReturnType<EvictionsFile["read"]>> = [];
+  oomVerdicts: readonly string[] = [];
   /** By uid, then by container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   kubelet = this.#newKubelet();
@@ -111,6 +112,12 @@ export class KubeletWorld {
         read: () => this.evictions,
         write: (all) => {
           this.evictions = JSON.parse(JSON.stringify(all));
+        },
+      },
+      oomVerdicts: {
+        read: () => this.oomVerdicts,
+        write: (all) => {
+          this.oomVerdicts = all;
         },
       },
       relistPeriodMs: 60_000,

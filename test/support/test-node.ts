@@ -103,10 +103,13 @@ export class TestNode {
     ];
   }
 
-  /** Runs the binary with exactly these arguments. */
-  spawn(args: readonly string[], options: { stdin?: string; env?: Record<string, string> } = {}): KubeletProcess {
+  /** Runs the binary with exactly these arguments. @param options `prefix`: a command that ends in running it */
+  spawn(
+    args: readonly string[],
+    options: { stdin?: string; env?: Record<string, string>; prefix?: readonly string[] } = {},
+  ): KubeletProcess {
     const env = { PATH: process.env.PATH ?? "", HOME: join(this.directory, "home"), ...options.env };
-    const child = new KubeletProcess(args, env, this.directory, options.stdin);
+    const child = new KubeletProcess(args, env, this.directory, options.stdin, options.prefix);
     this.#processes.push(child);
     return child;
   }
@@ -117,8 +120,8 @@ export class TestNode {
   }
 
   /** Starts the long-running kubelet and waits until it answers on its healthz port. @param args further flags */
-  async start(args: readonly string[] = []): Promise<KubeletProcess> {
-    const child = this.spawn([...this.flags(), ...args]);
+  async start(args: readonly string[] = [], options: { prefix?: readonly string[] } = {}): Promise<KubeletProcess> {
+    const child = this.spawn([...this.flags(), ...args], options);
     await until(
       "the kubelet's /healthz",
       async () => {

@@ -1,0 +1,87 @@
+import type { Clock } from "../model/clock.ts";
+import type { PodUID } from "../model/identity.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import { toCountedOomEvent } from "../stats/oom-kill.ts";
+
+export interface OomNoticesDeps {
+  clock: Clock;
+  recorder: EventRecorder;
+  /** What the engine holds of each pod. */
+  pods: () => Iterable<PodSnapshot>;
+  /** How many processes of the cgroup of this process the kernel ever killed; undefined where it does not count them. */
+  readKills: (pid: number) => number | undefined;
+}
+
+/** The counter, the end of a container and the engine's words about it arrive in any order, all within this time. */
+const SETTLE_MS = 500;
+
+/**
+ * Makes events of OOM kills where the kernel's log cannot be read: the engine's notice says that a cgroup ran out of
+ * memory, the cgroups' own counters whose processes had to go. On cgroup v1 the notice of a pod's limit comes for each of
+ * its containers. Nobody tells which process it was [S081].
+ */
+export class OomNotices {
+  readonly #deps: OomNoticesDeps;
+  readonly #startedAt: Date;
+  /** Last count of each container. */
+  readonly #kills = new Map<ContainerId, number>();
+  /** Containers whose end was told. */
+  readonly #ended = new Set<ContainerId>();
+  /** Pods that are about to be looked at, with who in them was named. */
+  readonly #due = new Map<PodUID, Set<ContainerId>>();
+
+  constructor(deps: OomNoticesDeps) {
+    this.#deps = deps;
+    this.#startedAt = deps.clock.now();
+  }
+
+  /** The engine says that this container, or sandbox, had no memory left. */
+  note(id: ContainerId): void {
+    const isIts = (one: { id: ContainerId }) => one.id === id;
+    const pod = [...this.#deps.pods()].find((one) => one.containers.some(isIts) || one.sandboxes.some(isIts));
+    if (!pod) return;
+    const due = this.#due.get(pod.uid);
+    if (due) {
+      due.add(id);
+      return;
+    }
+    this.#due.set(pod.uid, new Set([id]));
+    this.#deps.clock.schedule(SETTLE_MS, () => this.#look(pod.uid));
+  }
+
+  #look(uid: PodUID): void {
+    const named = this.#due.get(uid) ?? new Set();
+    this.#due.delete(uid);
+    const pods = [...this.#deps.pods()];
+    const pod = pods.find((one) => one.uid === uid);
+    for (const container of pod?.containers ?? []) {
+      const isNamed = named.has(container.id) || named.has(container.sandboxId);
+      const kills =
+        container.state === "running" ? this.#newKills(container, isNamed) : this.#isEnd(container, isNamed);
+      if (pod && kills > 0) this.#deps.recorder.record(pod, toCountedOomEvent(container.name, kills));
+    }
+    this.#forgetAllBut(new Set(pods.flatMap(({ containers }) => containers.map(({ id }) => id))));
+  }
+
+  #newKills({ id, pid, startedAt }: ContainerSnapshot, isNamed: boolean): number {
+    const kills = this.#deps.readKills(pid);
+    if (kills === undefined) return isNamed ? 1 : 0;
+    // What was before us is not known; the notice is of one.
+    const isOlder = startedAt !== undefined && startedAt < this.#startedAt;
+    const before = this.#kills.get(id) ?? (isOlder ? Math.max(0, kills - 1) : 0);
+    this.#kills.set(id, kills);
+    return Math.max(0, kills - before);
+  }
+
+  #isEnd({ id, oomKilled }: ContainerSnapshot, isNamed: boolean): number {
+    if (!isNamed || !oomKilled || this.#ended.has(id)) return 0;
+    this.#ended.add(id);
+    return 1;
+  }
+
+  #forgetAllBut(ids: ReadonlySet<ContainerId>): void {
+    for (const id of this.#kills.keys()) if (!ids.has(id)) this.#kills.delete(id);
+    for (const id of this.#ended) if (!ids.has(id)) this.#ended.delete(id);
+  }
+}
