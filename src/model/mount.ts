@@ -13,6 +13,8 @@ export interface Mount {
   propagation?: "HostToContainer" | "Bidirectional";
   /** Kubernetes' `recursiveReadOnly`; absent = Disabled. */
   recursiveReadOnly?: "IfPossible" | "Enabled";
+  /** Files of the pod's own, which get its SELinux label where the engine separates by labels; never a hostPath's. */
+  relabel?: true;
   /** Path inside a named volume or an image. */
   subPath?: string;
 }

@@ -75,11 +75,11 @@ const HOSTS_PATH = "/etc/hosts";
 function computeAllMounts({ container, mounts, paths }: ContainerRequest): Mount[] {
   const all = [...mounts];
   if (paths.hostsFile && !mounts.some(({ target }) => target === HOSTS_PATH)) {
-    all.push({ type: "bind", source: paths.hostsFile, target: HOSTS_PATH, readOnly: false });
+    all.push({ type: "bind", source: paths.hostsFile, target: HOSTS_PATH, readOnly: false, relabel: true });
   }
   if (paths.terminationLogFile && container.terminationMessagePath) {
     const target = container.terminationMessagePath;
-    all.push({ type: "bind", source: paths.terminationLogFile, target, readOnly: false });
+    all.push({ type: "bind", source: paths.terminationLogFile, target, readOnly: false, relabel: true });
   }
   return all;
 }

@@ -2,17 +2,21 @@ import type { MountPoint } from "../docker/container-create-body.ts";
 import type { Mount } from "../model/mount.ts";
 import type { EngineInfo } from "../model/node.ts";
 import { UnsupportedError } from "./mapping-error.ts";
-import { isApiAtLeast } from "./security.ts";
+import { hasSecurityOption, isApiAtLeast } from "./security.ts";
 
 const PROPAGATION = { HostToContainer: "rslave", Bidirectional: "rshared" } as const;
 
 /** Relative mount paths pass validation; they count from the root. Source: kubelet. */
 const toAbsolute = (target: string) => (target.startsWith("/") ? target : `/${target}`);
 
-/** `source:target[:ro][,rslave]`, dockershim's order of options. A volume does not start with the image's files. */
-function toBind({ type, source, target, readOnly, propagation }: Mount): string {
+/**
+ * `source:target[:ro][,Z][,rslave]`, dockershim's order of options. `Z` is the label of the sandbox, which all containers
+ * of the pod share with its IPC namespace. A volume does not start with the image's files.
+ */
+function toBind({ type, source, target, readOnly, propagation, relabel }: Mount, engine: EngineInfo): string {
   const options = [
     ...(readOnly ? ["ro"] : []),
+    ...(relabel && hasSecurityOption(engine, "selinux") ? ["Z"] : []),
     ...(propagation ? [PROPAGATION[propagation]] : []),
     ...(type === "volume" ? ["nocopy"] : []),
   ];
@@ -49,7 +53,7 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
   }
 }
 
-/** Binds, as dockershim, where that form can say it; it cannot when a path has a colon. */
+/** Binds, as dockershim, where that form can say it; it cannot when a path has a colon (and the other has no `Z`). */
 const needsMountPoint = ({ type, source, target, subPath, readOnly, recursiveReadOnly }: Mount) =>
   type === "image" ||
   (type === "volume" && subPath !== undefined) ||
@@ -65,7 +69,7 @@ export function computeMounts(mounts: readonly Mount[], engine: EngineInfo): { B
   const bodies: { Binds: string[]; Mounts: MountPoint[] } = { Binds: [], Mounts: [] };
   for (const mount of mounts) {
     if (needsMountPoint(mount)) bodies.Mounts.push(toMountPoint(mount, engine));
-    else bodies.Binds.push(toBind(mount));
+    else bodies.Binds.push(toBind(mount, engine));
   }
   return bodies;
 }

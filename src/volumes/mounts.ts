@@ -20,6 +20,8 @@ export type MountSource =
       readOnly: boolean;
       /** Nobody but us writes to it, so its links need not be feared. */
       isOurs: boolean;
+      /** Made for this pod: gets its SELinux label. Source: `Managed` and `SupportsSELinux` of upstream's plugins. */
+      isManaged: boolean;
     }
   | { kind: "volume"; name: string; readOnly: boolean }
   | { kind: "image"; place: ImageVolumePlace };
@@ -62,7 +64,7 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   return mounts;
 }
 
-type Placed = Pick<Mount, "type" | "source" | "readOnly" | "subPath">;
+type Placed = Pick<Mount, "type" | "source" | "readOnly" | "subPath" | "relabel">;
 
 async function place(
   source: MountSource,
@@ -72,9 +74,11 @@ async function place(
   request: MountsRequest,
 ): Promise<Placed> {
   if (source.kind === "path") {
-    const { readOnly, isOurs } = source;
-    if (subPath === "") return { type: "bind", source: source.path, readOnly };
-    return { type: "bind", source: await bind(source.path, subPath, isOurs, mount, index, request), readOnly };
+    const { readOnly, isOurs, isManaged } = source;
+    const relabel = isManaged ? ({ relabel: true } as const) : {};
+    if (subPath === "") return { type: "bind", source: source.path, readOnly, ...relabel };
+    const path = await bind(source.path, subPath, isOurs, mount, index, request);
+    return { type: "bind", source: path, readOnly, ...relabel };
   }
   if (source.kind === "image") {
     const { place } = source;
@@ -83,7 +87,7 @@ async function place(
       return { type: "image", source: readImageId(place) ?? "", readOnly: true, ...subPathOption };
     }
     const path = subPath === "" ? place.directory : await bind(place.directory, subPath, true, mount, index, request);
-    return { type: "bind", source: path, readOnly: true };
+    return { type: "bind", source: path, readOnly: true, relabel: true };
   }
   const { name, readOnly } = source;
   if (subPath === "") return { type: "volume", source: name, readOnly };

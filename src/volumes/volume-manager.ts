@@ -270,12 +270,18 @@ export class VolumeManager {
     const volume = pod.spec.volumes?.find(({ name }) => name === mount.name);
     if (!volume) return undefined;
     const directories = this.#directoriesOf(pod);
-    if (volume.hostPath) return { kind: "path", path: volume.hostPath.path, readOnly: false, isOurs: false };
+    if (volume.hostPath) {
+      return { kind: "path", path: volume.hostPath.path, readOnly: false, isOurs: false, isManaged: false };
+    }
     if (volume.emptyDir) {
-      return { kind: "path", path: directories.volume("empty-dir", volume.name), readOnly: false, isOurs: false };
+      const path = directories.volume("empty-dir", volume.name);
+      return { kind: "path", path, readOnly: false, isOurs: false, isManaged: true };
     }
     const plugin = fileVolumePlugin(volume);
-    if (plugin) return { kind: "path", path: directories.volume(plugin, volume.name), readOnly: true, isOurs: true };
+    if (plugin) {
+      const path = directories.volume(plugin, volume.name);
+      return { kind: "path", path, readOnly: true, isOurs: true, isManaged: true };
+    }
     if (volume.image) return { kind: "image", place: this.#place(pod, "image", volume.name) };
     if (volume.nfs) {
       const name = nfsVolumeName(pod.metadata.uid ?? "", { name: volume.name, nfs: volume.nfs });

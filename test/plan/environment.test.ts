@@ -215,6 +215,8 @@ describe("whole objects", () => {
     ];
     expect(outcome([{ name: "ok", value: "own, was $(ok)" }], envFrom)).toEqual([
       "k=pässwörd",
+      "1st=x",
+      "..up=y",
       "ok=own, was s",
       "S_k=pässwörd",
       "S_ok=s",

@@ -148,6 +148,7 @@ describe("mounts", () => {
       bind({ readOnly: true, propagation: "HostToContainer" }),
       { Binds: ["/s:/t:ro,rslave"] },
     ],
+    ["files of the pod's own, without SELinux", bind({ relabel: true }), { Binds: ["/s:/t"] }],
     ["a relative mountPath", bind({ target: "data" }), { Binds: ["/s:/data"] }],
     ["a named volume", bind({ type: "volume", source: "claim" }), { Binds: ["claim:/t:nocopy"] }],
     [
@@ -171,6 +172,25 @@ describe("mounts", () => {
     ],
   ])("%s", (_, mount, want) => {
     expect(bodyOf({}, { mounts: [mount] }).HostConfig).toMatchObject(want);
+  });
+
+  const SELINUX = { ...ENGINE, securityOptions: [...ENGINE.securityOptions, "name=selinux"] };
+
+  test.each<[string, Mount, string]>([
+    ["a hostPath keeps its label", bind(), "/s:/t"],
+    ["files of the pod's own get the pod's", bind({ relabel: true }), "/s:/t:Z"],
+    [
+      "dockershim's order of options",
+      bind({ relabel: true, readOnly: true, propagation: "HostToContainer" }),
+      "/s:/t:ro,Z,rslave",
+    ],
+  ])("with SELinux: %s", (_, mount, want) => {
+    const paths = { hostsFile: "/p/etc-hosts", terminationLogFile: "/p/log", seccompRoot: "", podLogsDir: "" };
+    expect(bodyOf({}, { mounts: [mount], engine: SELINUX, paths }).HostConfig.Binds).toEqual([
+      want,
+      "/p/etc-hosts:/etc/hosts:Z",
+      "/p/log:/dev/termination-log:Z",
+    ]);
   });
 
   const NEW = { ...ENGINE, apiVersion: "1.48" };

@@ -203,7 +203,7 @@ describe("image volumes", () => {
     expect(readdirSync(directory)).toEqual(["etc"]);
     expect(readFileSync(join(directory, "etc/conf"), "utf8")).toBe("from the image");
     expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
-      { type: "bind", source: directory, target: "/i", readOnly: true },
+      { type: "bind", source: directory, target: "/i", readOnly: true, relabel: true },
     ]);
   });
 

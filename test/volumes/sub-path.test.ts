@@ -107,7 +107,7 @@ describe("a single file of a configMap", () => {
 
   withMounts("is bound, through the links of the atomic writer", async () => {
     const { mountsFor, at } = await aWorld(CONFIG, [{ subPath: "k" }]);
-    expect(await mountsFor()).toEqual([{ type: "bind", source: at(0), target: "/0", readOnly: true }]);
+    expect(await mountsFor()).toEqual([{ type: "bind", source: at(0), target: "/0", readOnly: true, relabel: true }]);
     expect(readFileSync(at(0), "utf8")).toBe("1");
   });
 

@@ -37,7 +37,7 @@ describe("emptyDir (oracle 22)", () => {
     await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
     expect(readdirSync(path)).toEqual(["file"]);
     expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
-      { type: "bind", source: path, target: "/e", readOnly: false },
+      { type: "bind", source: path, target: "/e", readOnly: false, relabel: true },
     ]);
   });
 

@@ -115,7 +115,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   {
     path: "spec.securityContext.seLinuxChangePolicy",
     level: "ignored",
-    note: "volumes are not relabelled",
+    note: "volumes of the pod's own are relabelled file by file where the engine runs with SELinux (Recursive)",
     quiet: true,
   },
   { path: "spec.securityContext.windowsOptions", level: "ignored", note: "this node runs Linux" },
