@@ -58,6 +58,8 @@ const SLOW_READER_MS = 60_000;
 /** Everybody who reaches the machine can connect: no more than this at a time. */
 const MAX_CONNECTIONS = 500;
 const MAX_BODY_BYTES = 64 * 1024;
+/** An engine that does not answer must not keep us from leaving. */
+const LEAVE_MS = 3_000;
 
 /**
  * Serves the TLS port for as long as the process lives. Neither a port that is taken nor files that cannot be used end or
@@ -70,6 +72,7 @@ export class AuthenticatedListener {
   readonly #logger: Logger;
   readonly #http: Server;
   readonly #sockets = new Map<Duplex, () => void>();
+  readonly #underWay = new Set<Promise<void>>();
   #tls: tls.Server | undefined;
   #material: TlsMaterial | undefined;
   #port: number | undefined;
@@ -82,9 +85,9 @@ export class AuthenticatedListener {
     this.#options = options;
     this.#clock = clock;
     this.#logger = logger;
-    this.#http = createServer((request, response) => void this.#serve(request, response));
+    this.#http = createServer((request, response) => this.#keep(this.#serve(request, response)));
     this.#http.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      void this.#upgrade(request, socket, head);
+      this.#keep(this.#upgrade(request, socket, head));
     });
     this.#http.on("clientError", (_error, socket) => void socket.destroy());
   }
@@ -105,13 +108,24 @@ export class AuthenticatedListener {
     }
   }
 
-  /** Stops listening, cuts what is open, and tries no more. */
+  /** Stops listening, cuts what is open, and tries no more. Commands that were run for clients are killed first. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelTimer?.();
     this.#port = undefined;
     this.#tls?.close();
     for (const socket of [...this.#sockets.keys()]) socket.destroy();
+    if (this.#underWay.size === 0) return;
+    const patience = Promise.withResolvers<void>();
+    const cancel = this.#clock.schedule(LEAVE_MS, patience.resolve);
+    await Promise.race([Promise.allSettled(this.#underWay), patience.promise]);
+    cancel();
+  }
+
+  /** `work` never rejects. */
+  #keep(work: Promise<void>): void {
+    this.#underWay.add(work);
+    void work.finally(() => this.#underWay.delete(work));
   }
 
   get #address(): string {
@@ -254,6 +268,8 @@ export class AuthenticatedListener {
     if (gone.signal.aborted) return;
     if (!("run" in answer)) {
       const refusal = "chunks" in answer ? textAnswer(400, "This cannot be upgraded.\n") : answer;
+      // What a stream was opened for ends with it.
+      gone.abort(new DOMException("the stream is not wanted", "AbortError"));
       this.#expect(socket, SLOW_READER_MS);
       socket.end(await rawAnswer(refusal));
       return;

@@ -1,0 +1,339 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { KubeletProcess } from "../support/kubelet-process.ts";
+import { sleeper } from "../support/manifests.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
+import type { TestNode } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
+
+const temp = tempDirs();
+const certificates = new TestCertificates(temp());
+const authority = certificates.authority("ours");
+const alice = certificates.client("/O=ops/CN=alice", authority);
+const stranger = certificates.client("/O=system:masters/CN=alice", certificates.authority("theirs"));
+const serving = certificates.server("serving");
+const TRUSTING = `--client-ca-file=${authority.certFile}`;
+
+interface Reply {
+  status: number;
+  text: string;
+}
+
+/** Runs curl: another's TLS, another's HTTP. 0: it got no answer. */
+async function curl(port: number, path: string, args: readonly string[] = [], host = "127.0.0.1"): Promise<Reply> {
+  const cmd = ["curl", "-sS", "--max-time", "30", "-w", "\n%{http_code}", ...args, `https://${host}:${port}${path}`];
+  const child = Bun.spawn({ cmd, stdout: "pipe", stderr: "pipe" });
+  const [out, problem] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+  const at = out.lastIndexOf("\n");
+  const status = Number(out.slice(at + 1));
+  return { status, text: status === 0 ? problem : out.slice(0, at) };
+}
+
+const as = ({ certFile, keyFile }: CertificateFiles) => ["-k", "--cert", certFile, "--key", keyFile];
+const unknown = ["-k"];
+
+/** A kubelet without pods that serves its authenticated port with these flags. */
+async function serve(...flags: string[]): Promise<{ node: TestNode; kubelet: KubeletProcess; port: number }> {
+  const node = testNode();
+  const kubelet = await node.start(["--v=2", ...flags]);
+  await node.until("the authenticated port", () => kubelet.log.includes("Serving the authenticated port"));
+  return { node, kubelet, port: node.kubeletPort };
+}
+
+describeWithEngine("the authenticated port: flags", () => {
+  test("--client-ca-file, --cert-dir: who has a certificate gets in, over a certificate of our own that is kept", async () => {
+    const { node, kubelet, port } = await serve(TRUSTING);
+    const pki = join(node.rootDir, "pki");
+    expect((await curl(port, "/pods", as(alice))).status).toBe(200);
+    expect(await curl(port, "/pods", as(stranger))).toEqual({ status: 401, text: "Unauthorized" });
+    expect(await curl(port, "/healthz", unknown)).toEqual({ status: 401, text: "Unauthorized" });
+    expect((await curl(port, "/nothing", unknown)).status).toBe(404);
+    // Known by what it has written, for its name too.
+    const trusting = ["--cacert", join(pki, "kubelet.crt"), "--cert", alice.certFile, "--key", alice.keyFile];
+    expect((await curl(port, "/healthz", trusting)).text).toBe("ok");
+    const resolve = ["--resolve", `${node.name}:${port}:127.0.0.1`];
+    expect((await curl(port, "/healthz", [...trusting, ...resolve], node.name)).text).toBe("ok");
+    expect(readdirSync(pki).sort()).toEqual(["kubelet.crt", "kubelet.key"]);
+    expect(statSync(join(pki, "kubelet.key")).mode & 0o777).toBe(0o600);
+    const before = readFileSync(join(pki, "kubelet.crt"), "utf8");
+    await kubelet.stop();
+    await node.start([TRUSTING]);
+    expect(readFileSync(join(pki, "kubelet.crt"), "utf8")).toBe(before);
+  });
+
+  test("--anonymous-auth, --enable-debugging-handlers=false, --tls-min-version, --tls-cipher-suites, --cert-dir, --address", async () => {
+    const certDir = temp();
+    const { port } = await serve(
+      "--anonymous-auth",
+      "--enable-debugging-handlers=false",
+      "--tls-min-version=VersionTLS12",
+      "--tls-cipher-suites=TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+      `--cert-dir=${certDir}`,
+      "--address=127.0.0.1",
+    );
+    expect((await curl(port, "/pods", unknown)).status).toBe(200);
+    expect((await curl(port, "/containerLogs/default/x/y", unknown)).text).toBe("Debug endpoints are disabled.\n");
+    expect((await curl(port, "/configz", unknown)).status).toBe(404);
+    expect(readdirSync(certDir).sort()).toEqual(["kubelet.crt", "kubelet.key"]);
+    const old = [...unknown, "--tls-max", "1.2"];
+    expect((await curl(port, "/healthz", [...old, "--ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"])).status).toBe(200);
+    expect((await curl(port, "/healthz", [...old, "--ciphers", "ECDHE-ECDSA-AES128-GCM-SHA256"])).status).toBe(0);
+    const elsewhere = await curl(port, "/healthz", unknown, "127.0.0.2");
+    expect(elsewhere.status).toBe(0);
+  });
+
+  test("--tls-min-version=VersionTLS13, --authorization-mode=AlwaysDeny", async () => {
+    const { port } = await serve(TRUSTING, "--tls-min-version=VersionTLS13", "--authorization-mode=AlwaysDeny");
+    expect(await curl(port, "/stats/summary", as(alice))).toEqual({
+      status: 403,
+      text: "Forbidden (user=alice, verb=get, resource=nodes, subresource=stats)",
+    });
+    expect((await curl(port, "/stats/summary", [...as(alice), "--tls-max", "1.2"])).status).toBe(0);
+    // Without --address the port is there for all.
+    expect((await curl(port, "/healthz", unknown, "127.0.0.2")).status).toBe(401);
+  });
+
+  test("--tls-cert-file, --tls-private-key-file: bad files stop nothing, good ones are taken as soon as they are there", async () => {
+    const directory = temp();
+    const [certFile, keyFile] = [join(directory, "tls.crt"), join(directory, "tls.key")];
+    writeFileSync(certFile, serving.cert);
+    writeFileSync(keyFile, alice.key);
+    const node = testNode();
+    node.writeManifest("p.json", sleeper("p"));
+    const kubelet = await node.start([TRUSTING, `--tls-cert-file=${certFile}`, `--tls-private-key-file=${keyFile}`]);
+    await node.until("the complaint", () =>
+      /Cannot serve the authenticated port.*the key does not belong to the certificate/.test(kubelet.log),
+    );
+    await node.runningContainer("app");
+    writeFileSync(keyFile, serving.key);
+    await node.until("the port", () => kubelet.log.includes("Serving the authenticated port"));
+    const trusting = ["--cacert", serving.certFile, "--cert", alice.certFile, "--key", alice.keyFile];
+    expect((await curl(node.kubeletPort, "/healthz", trusting)).text).toBe("ok");
+    expect(readdirSync(node.rootDir)).not.toContain("pki");
+  });
+
+  test("--port: without a way in it stays closed unless it is named; 0 is off", async () => {
+    const node = testNode();
+    const flags = node.flags().filter((flag) => !flag.startsWith("--port="));
+    const effective = async (...more: string[]) => {
+      const child = node.spawn(["config", "-o", "json", ...flags, ...more]);
+      const { stdout } = await child.finished();
+      return (JSON.parse(stdout) as { config: { port: number } }).config.port;
+    };
+    expect(await effective()).toBe(0);
+    expect(await effective(TRUSTING)).toBe(10250);
+    expect(await effective(TRUSTING, "--port=0")).toBe(0);
+    const { port } = await serve();
+    expect((await curl(port, "/healthz", unknown)).status).toBe(401);
+  });
+
+  test("a port that is taken does not keep pods from running [S074]", async () => {
+    const node = testNode();
+    node.writeManifest("p.json", sleeper("p"));
+    const holder = createServer();
+    await new Promise<void>((resolve) => holder.listen(node.kubeletPort, "0.0.0.0", resolve));
+    const kubelet = await node.start([TRUSTING]);
+    await node.runningContainer("app");
+    expect(kubelet.log).toContain("Cannot serve the authenticated port, trying again");
+    await new Promise((resolve) => holder.close(resolve));
+    await node.until("the port", () => kubelet.log.includes("Serving the authenticated port"));
+  });
+});
+
+const SCRIPT = `trap 'exit 0' TERM
+echo "started $(date +%s)"
+for i in 1 2 3; do echo line $i; done; echo wrong >&2
+mkdir -p /www; echo "from the pod" > /www/index.html; httpd -p 8080 -h /www
+while :; do sleep 1000 & wait; done`;
+
+describeWithEngine("the authenticated port: what reaches into containers", () => {
+  let node: TestNode;
+  let kubelet: KubeletProcess;
+  let port: number;
+  const path = (root: string, container: string, query = "") =>
+    `/${root}/default/web-${node.name}/${container}${query && `?${query}`}`;
+
+  beforeAll(async () => {
+    node = testNode();
+    port = node.kubeletPort;
+    const web = sleeper("web", { command: ["sh", "-c", SCRIPT], env: [{ name: "PLAIN", value: "shown" }] });
+    (web as unknown as { spec: { containers: object[] } }).spec.containers.push({
+      name: "shell",
+      image: "busybox:test",
+      stdin: true,
+      tty: true,
+      command: ["sh"],
+    });
+    node.writeManifest("web.json", web);
+    kubelet = await node.start([TRUSTING]);
+    await node.until("both containers to run", async () =>
+      (await node.pods())[0]?.status.containerStatuses?.every(({ state }) => state.running),
+    );
+  });
+
+  /** One WebSocket: what came on each channel until it was closed. */
+  function session(target: string, protocol: string, onOpen: (socket: WebSocket) => void = () => {}) {
+    const tls = { cert: alice.cert, key: alice.key, rejectUnauthorized: false };
+    const socket = new WebSocket(`wss://127.0.0.1:${port}${target}`, { protocols: [protocol], tls } as never);
+    socket.binaryType = "arraybuffer";
+    const channels = new Map<number, string>();
+    const closed = Promise.withResolvers<void>();
+    socket.onopen = () => onOpen(socket);
+    socket.onclose = () => closed.resolve();
+    socket.onmessage = ({ data }) => {
+      const [channel = -1, ...rest] = new Uint8Array(data as ArrayBuffer);
+      channels.set(channel, (channels.get(channel) ?? "") + Buffer.from(rest).toString());
+    };
+    const of = (channel: number) => channels.get(channel) ?? "";
+    return { socket, of, closed: closed.promise };
+  }
+
+  const write = (socket: WebSocket, channel: number, text: string | Buffer) =>
+    socket.send(Buffer.concat([Buffer.from([channel]), Buffer.from(text)]));
+
+  describe("curl", () => {
+    test("/containerLogs: all of it, its end, some bytes, one stream, times, since", async () => {
+      const logs = async (query: string) => (await curl(port, path("containerLogs", "app", query), as(alice))).text;
+      const whole = await node.until("the log", async () => {
+        const text = await logs("");
+        return text.includes("line 3") && text.includes("wrong") && text;
+      });
+      expect(whole.split("\n").toSorted().slice(-5)).toEqual([
+        "line 1",
+        "line 2",
+        "line 3",
+        expect.stringContaining("started"),
+        "wrong",
+      ]);
+      expect(await logs("stream=Stderr")).toBe("wrong\n");
+      expect(await logs("stream=Stdout&limitBytes=4")).toBe("star");
+      expect((await logs("tailLines=2")).split("\n")).toHaveLength(3);
+      expect(await logs("tailLines=0")).toBe("");
+      expect(await logs("stream=Stderr&timestamps=true")).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z wrong\n$/);
+      expect(await logs("sinceSeconds=100000")).toBe(whole);
+      expect(await logs("sinceTime=2100-01-01T00:00:00Z")).toBe("");
+      expect((await curl(port, path("containerLogs", "app", "previous=true"), as(alice))).status).toBe(400);
+      expect((await curl(port, path("containerLogs", "app"), unknown)).status).toBe(401);
+    });
+
+    test("/containerLogs?follow goes on until the client leaves", async () => {
+      const cmd = [
+        "curl",
+        "-sN",
+        ...as(alice),
+        `https://127.0.0.1:${port}${path("containerLogs", "app", "follow=1&tailLines=0")}`,
+      ];
+      const child = Bun.spawn({ cmd, stdout: "pipe" });
+      let text = "";
+      void (async () => {
+        for await (const chunk of child.stdout) text += Buffer.from(chunk).toString();
+      })();
+      await node.until("a followed line", async () => {
+        const show = path("run", "app", "cmd=dd+if=/www/index.html+of=/proc/1/fd/1");
+        await curl(port, show, [...as(alice), "-X", "POST"]);
+        return text.includes("from the pod");
+      });
+      child.kill();
+      await child.exited;
+    });
+
+    test("/run, with its pod's uid too; /pods in full", async () => {
+      const [pod] = await node.pods();
+      const run = (target: string) => curl(port, target, [...as(alice), "-X", "POST"]);
+      expect(await run(path("run", "app", "cmd=echo+a+b"))).toEqual({ status: 200, text: "a b\n" });
+      const withUid = `/run/default/web-${node.name}/${pod?.metadata.uid}/app?cmd=echo+c`;
+      expect(await run(withUid)).toEqual({ status: 200, text: "c\n" });
+      expect(await run(path("run", "app", "cmd=false"))).toEqual({
+        status: 500,
+        text: "command 'false' exited with 1: ",
+      });
+      expect((await run(path("run", "nope", "cmd=id"))).text).toBe('container not found ("nope")');
+      expect((await curl(port, path("run", "app", "cmd=id"), [...unknown, "-X", "POST"])).status).toBe(401);
+      expect((await curl(port, "/pods", as(alice))).text).toContain('"value":"shown"');
+      expect(JSON.stringify(await node.pods())).not.toContain("shown");
+    });
+  });
+
+  describe("WebSocket", () => {
+    test("exec: output, errors, input to its end, exit code", async () => {
+      const command = "command=sh&command=-c&command=cat;echo+e>%262;exit+3&input=1&output=1&error=1";
+      const { of, closed } = session(path("exec", "app", command), "v5.channel.k8s.io", (socket) => {
+        write(socket, 0, "typed\n");
+        write(socket, 255, Buffer.from([0]));
+      });
+      await closed;
+      expect(of(1)).toBe("typed\n");
+      expect(of(2)).toBe("e\n");
+      expect(JSON.parse(of(3))).toMatchObject({
+        status: "Failure",
+        reason: "NonZeroExitCode",
+        details: { causes: [{ reason: "ExitCode", message: "3" }] },
+      });
+    });
+
+    test("exec with a terminal of the size that was asked for", async () => {
+      const target = path("exec", "app", "command=sh&input=1&output=1&tty=1");
+      const { socket, of, closed } = session(target, "v4.channel.k8s.io");
+      await node.until("the prompt", () => of(1).includes("#"));
+      write(socket, 4, '{"Width":101,"Height":33}');
+      await node.until("the size", () => {
+        write(socket, 0, "stty size\n");
+        return of(1).includes("33 101");
+      });
+      write(socket, 0, "exit\n");
+      await closed;
+      expect(JSON.parse(of(3))).toMatchObject({ status: "Success" });
+    });
+
+    test("attach: the container's own process, which goes on", async () => {
+      const { socket, of, closed } = session(
+        path("attach", "shell", "input=1&output=1&tty=1"),
+        "v4.channel.k8s.io",
+        (it) => write(it, 0, "echo at$((40+2))\n"),
+      );
+      await node.until("its answer", () => of(1).includes("at42"));
+      socket.close();
+      await closed;
+      expect((await node.runningContainer("shell")).State).toBe("running");
+    });
+
+    test("port-forward", async () => {
+      const target = `/portForward/default/web-${node.name}?port=8080`;
+      const { of, closed } = session(target, "v4.channel.k8s.io", (socket) =>
+        write(socket, 0, "GET /index.html HTTP/1.0\r\n\r\n"),
+      );
+      await closed;
+      expect(of(0)).toContain("from the pod");
+    });
+
+    test("a command whose client is gone is killed, by leaving, by our end, by --streaming-connection-idle-timeout", async () => {
+      const running = (seconds: number) => {
+        const { stdout } = Bun.spawnSync(["ps", "-eo", "args"]);
+        return stdout.toString().split("\n").includes(`sleep ${seconds}`);
+      };
+      const start = async (seconds: number) => {
+        const target = path("exec", "app", `command=sleep&command=${seconds}&output=1`);
+        const opened = session(target, "v5.channel.k8s.io");
+        await until(`sleep ${seconds}`, () => running(seconds));
+        return opened;
+      };
+      const left = await start(7_654_321);
+      left.socket.close();
+      await until("its end", () => !running(7_654_321));
+      await start(7_654_322);
+      await kubelet.stop();
+      expect(running(7_654_322)).toBe(false);
+      expect(kubelet.log).toContain("user=alice");
+      expect(kubelet.log).not.toContain("7654321");
+      kubelet = await node.start([TRUSTING, "--streaming-connection-idle-timeout=1s"]);
+      await node.until("the pod to be known again", async () => (await node.pods())[0]?.status.phase === "Running");
+      const idle = await start(7_654_323);
+      await idle.closed;
+      await until("its end", () => !running(7_654_323));
+    });
+  });
+});
