@@ -141,7 +141,8 @@ export class Logind {
     const { environment } = this.#options;
     try {
       const env = { ...environment, LC_ALL: "C", SYSTEMD_COLORS: "0" };
-      return Bun.spawn([...command], { stdin: "pipe", stdout: "pipe", stderr: "pipe", env });
+      // Detached: an interrupt from the terminal is for us alone.
+      return Bun.spawn([...command], { stdin: "pipe", stdout: "pipe", stderr: "pipe", env, detached: true });
     } catch (error) {
       throw new Error(`${command[0]} is not there (it comes with systemd)`, { cause: error });
     }

@@ -54,6 +54,7 @@ export interface ShutdownDeps {
 }
 
 const RETRY_MS = 60_000;
+const SETTLE_MS = 1_000;
 
 /**
  * Gives pods time to end when the machine goes down: holds up the shutdown, stops the least important pods first, and
@@ -77,6 +78,8 @@ export class ShutdownManager {
     const { clock, logger } = this.#deps;
     for (let said = ""; !signal.aborted; ) {
       const why = await this.#attend(signal).catch((error: Error) => error.message);
+      // Who stops us and our children together stops them first, perhaps.
+      await clock.sleep(SETTLE_MS, signal).catch(() => {});
       // When services are stopped so is the bus, and that is no news.
       if (signal.aborted || this.#ending) return;
       const message = `A shutdown of the machine does not wait for pods: ${why}`;
