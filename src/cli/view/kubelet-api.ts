@@ -15,6 +15,16 @@ export interface Tagged<T> {
 /** The first answer may have to wait for two samples of every container. */
 const ANSWER_LIMIT_MS = 15_000;
 
+/** Codes of fetch and of the kernel. */
+const WHY: Readonly<Record<string, string>> = {
+  ConnectionRefused: "nobody listens there",
+  ECONNREFUSED: "nobody listens there",
+  FailedToOpenSocket: "the host cannot be reached",
+  ECONNRESET: "it closed the connection",
+  ConnectionClosed: "it closed the connection",
+  ENOTFOUND: "there is no such host",
+};
+
 /** The read-only port of one kubelet. Every call throws KubeletApiError. */
 export class KubeletApi {
   readonly #url: string;
@@ -69,8 +79,9 @@ export class KubeletApi {
         signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
       });
     } catch (error) {
-      const { name, message } = error as Error;
-      const why = name === "TimeoutError" ? `no answer within ${ANSWER_LIMIT_MS / 1000} s` : message;
+      const { name, message, code } = error as Error & { code?: string };
+      const why =
+        name === "TimeoutError" ? `no answer within ${ANSWER_LIMIT_MS / 1000} s` : (WHY[code ?? ""] ?? message);
       throw new KubeletApiError(`no kubelet answers at ${this.#url}: ${why}`);
     }
   }

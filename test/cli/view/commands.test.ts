@@ -195,7 +195,10 @@ describe("exit codes", () => {
     const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
     const { port } = closed;
     await closed.stop(true);
-    expect(await run("get pods", port)).toMatchObject({ code: 1, err: expect.stringContaining(`127.0.0.1:${port}`) });
+    expect(await run("get pods", port)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`127.0.0.1:${port}: nobody listens there`),
+    });
   });
 
   test("what answers is no kubelet", async () => {
