@@ -1,4 +1,5 @@
 import type { Pod } from "../api/pod.ts";
+import { HostLogDirectory } from "../host/log-directory.ts";
 import { Logind } from "../host/logind.ts";
 import { readNodeName } from "../host/node-info.ts";
 import { isOfContainer, lookAtProcesses } from "../host/process-look.ts";
@@ -19,6 +20,7 @@ import type { KubeletView } from "../server/view.ts";
 import { describeFinding } from "../sources/source-set.ts";
 import { NodeStats } from "../stats/node-stats.ts";
 import { ProcessMetrics } from "../stats/process-metrics.ts";
+import { openBeneath } from "../volumes/beneath.ts";
 import { type AssembledKubelet, assembleKubelet, MisconfigurationError } from "./assemble-kubelet.ts";
 import { buildEvictionManager } from "./build-eviction-manager.ts";
 import { toKubeletConfiguration } from "./effective-config.ts";
@@ -210,6 +212,7 @@ function startAllServers(
       authenticated: {
         options,
         containers: new DockerContainerAccess(parts.client, (ms, callback) => clock.schedule(ms, callback)),
+        logDirectory: options.enableSystemLogHandler ? new HostLogDirectory("/var/log", openBeneath) : undefined,
         names: { nodeName: parts.nodeName, nodeIp: parts.node.ip },
       },
     }),

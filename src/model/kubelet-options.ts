@@ -152,6 +152,8 @@ export interface KubeletOptions {
   cadvisorBindAddress: string;
   cadvisorPort: number;
   enableDebuggingHandlers: boolean;
+  /** Needs `enableDebuggingHandlers` too. */
+  enableSystemLogHandler: boolean;
   streamingConnectionIdleTimeoutMs: number;
   anonymousAuth: boolean;
   authorizationMode: "AlwaysAllow" | "AlwaysDeny";
@@ -281,6 +283,7 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   cadvisorBindAddress: "127.0.0.1",
   cadvisorPort: 4194,
   enableDebuggingHandlers: true,
+  enableSystemLogHandler: true,
   streamingConnectionIdleTimeoutMs: 4 * 3_600_000,
   anonymousAuth: false,
   authorizationMode: "AlwaysAllow",

@@ -1,7 +1,9 @@
-import { cleanPath, debugDisabled, methodNotAllowed, notFound, resourceNotFound, textAnswer } from "./answer.ts";
+import type { LogDirectory } from "../model/log-directory.ts";
+import { cleanPath, debugDisabled, notFound, resourceNotFound, textAnswer } from "./answer.ts";
 import type { AuthenticatedAnswer, AuthenticatedRequest } from "./authenticated-listener.ts";
 import { type AccessRules, authenticate, forbid } from "./client-identity.ts";
 import { type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
+import { routeLogDirectory } from "./log-directory-routes.ts";
 import { isKnownPath, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 
 /** Everything the routes of the authenticated port answer from. */
@@ -11,6 +13,8 @@ export interface AuthenticatedContext extends ContainerRoutesContext {
   rules: AccessRules;
   /** `--enable-debugging-handlers`. */
   debuggingHandlers: boolean;
+  /** Behind `/logs/`; absent: not served. */
+  logDirectory: LogDirectory | undefined;
 }
 
 const CONTAINER_ROOTS = new Set(["containerLogs", "run", "exec", "attach", "portForward"]);
@@ -43,12 +47,10 @@ export function routeAuthenticated(
   }
   if (root === "debug") return path.startsWith("/debug/pprof/") ? resourceNotFound() : notFound();
   if (root === "logs" && path !== "/logs") {
-    return request.method === "GET" || request.method === "HEAD" ? noLogDirectory() : methodNotAllowed();
+    return context.logDirectory ? routeLogDirectory(request, context.logDirectory) : notFound();
   }
   return routeReadOnly(request, context.readOnly);
 }
-
-const noLogDirectory = () => textAnswer(404, "The log directory of the machine is not served.\n");
 
 /** Browsers name the site a request comes from; other programs name none, or this one. */
 function isOfAnotherSite(request: AuthenticatedRequest): boolean {

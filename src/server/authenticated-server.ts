@@ -1,5 +1,6 @@
 import type { ContainerAccess } from "../model/container-access.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { LogDirectory } from "../model/log-directory.ts";
 import type { Logger } from "../model/logger.ts";
 import { AuthenticatedListener } from "./authenticated-listener.ts";
 import { routeAuthenticated } from "./authenticated-routes.ts";
@@ -29,12 +30,14 @@ export type AuthenticatedOptions = Pick<
 export interface AuthenticatedServerParts {
   options: AuthenticatedOptions;
   containers: ContainerAccess;
+  /** Absent: `/logs/` is not served. */
+  logDirectory: LogDirectory | undefined;
   names: ServedNames;
 }
 
 /** Starts 10250. Returns at once and never throws. [S020 S021 S057 S070] */
 export function startAuthenticatedServer(
-  { options, containers, names }: AuthenticatedServerParts,
+  { options, containers, names, logDirectory }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,
   dependencies: RequestCounters & { logger: Logger },
 ): AuthenticatedListener {
@@ -43,6 +46,7 @@ export function startAuthenticatedServer(
     readOnly,
     view: readOnly.view,
     containers,
+    logDirectory,
     clock,
     logger,
     streamingIdleTimeoutMs: options.streamingConnectionIdleTimeoutMs,

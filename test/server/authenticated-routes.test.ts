@@ -79,6 +79,7 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
     logger,
     rules: everybody,
     debuggingHandlers: true,
+    logDirectory: undefined,
     streamingIdleTimeoutMs: 0,
     ...changes,
   };

@@ -180,6 +180,13 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     description: "Serve logs of containers, run, exec, attach, port-forward and /configz there.",
   }),
   option({
+    field: "enableSystemLogHandler",
+    option: "enableSystemLogHandler",
+    kind: boolean,
+    subject: "Authenticated server",
+    description: "Serve the files of /var/log below /logs/ there.",
+  }),
+  option({
     flag: "streaming-connection-idle-timeout",
     field: "streamingConnectionIdleTimeout",
     option: "streamingConnectionIdleTimeoutMs",
@@ -224,11 +231,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     "|tracing",
     "|tlsCurvePreferences",
   ]),
-  ...inapplicable(
-    "the log directory of the machine is not served",
-    ["|enableSystemLogHandler", "|enableSystemLogQuery"],
-    ["false"],
-  ),
+  ...inapplicable("the logs of services are not served: ask journalctl", ["|enableSystemLogQuery"], ["false"]),
   ...inapplicable("kubelet-ts has its own collector of statistics", [
     "application-metrics-count-limit",
     "boot-id-file",
