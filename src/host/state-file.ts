@@ -1,5 +1,9 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import type { Clock } from "../model/clock.ts";
+
+/** A disk that was full may have room again. */
+const RETRY_MS = 30_000;
 
 /**
  * A small JSON file that is either the old one or the new one, never half of it: written beside, then renamed.
@@ -9,13 +13,22 @@ export class StateFile<T> {
   readonly #path: string;
   readonly #version: number;
   readonly #durable: boolean;
+  readonly #clock: Pick<Clock, "schedule">;
   readonly #onTrouble: (message: string) => void;
+  #isFailing = false;
+  #cancelRetry: (() => void) | undefined;
 
   /** @param format `durable`: survives a power cut right after a write, at the price of a sync. */
-  constructor(path: string, format: { version: number; durable: boolean }, onTrouble: (message: string) => void) {
+  constructor(
+    path: string,
+    format: { version: number; durable: boolean },
+    clock: Pick<Clock, "schedule">,
+    onTrouble: (message: string) => void,
+  ) {
     this.#path = path;
     this.#version = format.version;
     this.#durable = format.durable;
+    this.#clock = clock;
     this.#onTrouble = onTrouble;
   }
 
@@ -39,21 +52,38 @@ export class StateFile<T> {
     return undefined;
   }
 
-  /** Trouble with the disk is told, not thrown: a full disk must not stop a pod. */
+  /** Trouble with the disk is told once, not thrown, and tried again: a full disk must not stop a pod. */
   write(data: T): void {
-    const temporary = `${this.#path}.tmp`;
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
     try {
-      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o750 });
+      this.#replace(JSON.stringify({ version: this.#version, data }));
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) {
+        this.#onTrouble(`Cannot write "${this.#path}", will try again: ${(error as Error).message}`);
+      }
+      this.#isFailing = true;
+      this.#cancelRetry = this.#clock.schedule(RETRY_MS, () => this.write(data));
+    }
+  }
+
+  #replace(text: string): void {
+    const temporary = `${this.#path}.tmp`;
+    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o750 });
+    try {
       const file = openSync(temporary, "w", 0o600);
       try {
-        writeSync(file, JSON.stringify({ version: this.#version, data }));
+        // Not writeSync: where there is room for half of it, that writes half of it and calls it done.
+        writeFileSync(file, text);
         if (this.#durable) fsyncSync(file);
       } finally {
         closeSync(file);
       }
       renameSync(temporary, this.#path);
     } catch (error) {
-      this.#onTrouble(`Cannot write "${this.#path}": ${(error as Error).message}`);
+      rmSync(temporary, { force: true });
+      throw error;
     }
   }
 }

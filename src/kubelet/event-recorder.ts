@@ -79,8 +79,9 @@ export class PodEventRecorder implements EventRecorder {
     const ring = this.#ringOf(pod);
     const bounded = event.message.length > MAX_MESSAGE_CHARS;
     const shown = bounded ? { ...event, message: `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` } : event;
-    const key = [shown.type, shown.reason, shown.fieldPath ?? "", shown.message].join("\0");
+    const key = [shown.type, shown.reason, shown.fieldPath ?? "", withoutRandomness(shown.message)].join("\0");
     const kept = ring.events.get(key) ?? this.#newEvent(pod.name, shown);
+    kept.event = { ...shown };
     kept.count++;
     kept.last = this.#deps.clock.now();
     kept.version = ++this.#version;
@@ -200,6 +201,9 @@ export class PodEventRecorder implements EventRecorder {
     };
   }
 }
+
+/** An engine that fails names the file it has just invented a name for: that does not make it another event. */
+const withoutRandomness = (message: string) => message.replace(/[0-9a-f]{64}|\d{8,}/g, "#");
 
 /** Makes room after `added`: first among those like it, then among all, oldest first. */
 function dropSurplus(events: Map<string, KeptEvent>, added: PodEvent): void {

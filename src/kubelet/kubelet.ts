@@ -60,6 +60,9 @@ export interface CompletionStore {
 /** Pause after a list that failed. The event stream reconnects by itself; this is for an engine that answers badly. */
 const RETRY_RELIST_MS = 5_000;
 
+/** A look at all containers that takes longer is worth a word: everything else is as slow. */
+const SLOW_RELIST_MS = 5_000;
+
 const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 
 /** A wanted pod without a worker of its own: refused, or waiting for somebody to leave. */
@@ -85,6 +88,7 @@ export class Kubelet {
   #mayRemoveOrphans = false;
   #isSynced = false;
   #engineTrouble: Error | undefined;
+  #isEngineSlow = false;
   #lastListAtMs: number;
   #cancelRelist: (() => void) | undefined;
   #relisting: Promise<void> | undefined;
@@ -287,6 +291,7 @@ export class Kubelet {
       this.#lastListAtMs = this.#deps.clock.monotonicMs();
       nextInMs = this.#deps.relistPeriodMs;
       this.#deps.onRelist?.(this.#lastListAtMs - startedAtMs);
+      this.#noteSlowness(this.#lastListAtMs - startedAtMs);
       this.#noteRecovery();
     } finally {
       this.#relisting = undefined;
@@ -313,6 +318,16 @@ export class Kubelet {
     if (this.#engineTrouble?.message !== error.message) this.#deps.logger.error(error.message);
     this.#engineTrouble = error;
     this.#changed();
+  }
+
+  #noteSlowness(listedInMs: number): void {
+    const isSlow = listedInMs > SLOW_RELIST_MS;
+    if (isSlow === this.#isEngineSlow) return;
+    this.#isEngineSlow = isSlow;
+    const { logger } = this.#deps;
+    if (isSlow)
+      logger.warn(`The Docker engine is slow: a look at all containers took ${Math.round(listedInMs / 1000)} s`);
+    else logger.info("The Docker engine is no longer slow");
   }
 
   #noteRecovery(): void {

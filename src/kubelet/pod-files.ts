@@ -4,6 +4,7 @@ import type { Container, Pod } from "../api/pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { NodeInfo } from "../model/node.ts";
+import { PodStepError } from "../model/pod-services.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
@@ -43,26 +44,37 @@ export class PodFiles {
     }
   }
 
-  /** @returns its path; undefined when the engine's own file is to stay */
+  /**
+   * @returns its path; undefined when the engine's own file is to stay
+   * @throws PodStepError when it cannot be written
+   */
   writeHostsFile(pod: Pod, podIps: readonly string[]): string | undefined {
     const names = computePodHostname(pod, this.#deps.options.clusterDomain);
     if ("problem" in names || (!pod.spec.hostNetwork && podIps.length === 0)) return undefined;
-    return this.#deps.writeHostsFile(pod, podIps, names);
+    return naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>
+      this.#deps.writeHostsFile(pod, podIps, names),
+    );
   }
 
-  /** An empty file for the last words of one run of a container. @returns its path; undefined when none is wanted */
+  /**
+   * An empty file for the last words of one run of a container.
+   * @returns its path; undefined when none is wanted
+   * @throws PodStepError when it cannot be made
+   */
   makeTerminationLog(pod: Pod, container: Container, restartCount: number): string | undefined {
     if (!container.terminationMessagePath) return undefined;
     const path = this.#terminationLogPath(pod.metadata.uid ?? "", container.name, restartCount);
-    mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-    const umask = process.umask(0);
-    try {
-      // Any user of the container may write its last words.
-      writeFileSync(path, "", { mode: 0o666 });
-    } finally {
-      process.umask(umask);
-    }
-    return path;
+    return naming(`"${path}"`, () => {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
+      const umask = process.umask(0);
+      try {
+        // Any user of the container may write its last words.
+        writeFileSync(path, "", { mode: 0o666 });
+      } finally {
+        process.umask(umask);
+      }
+      return path;
+    });
   }
 
   /** The last 4 KiB of that file; undefined when it is not there. */
@@ -72,6 +84,16 @@ export class PodFiles {
 
   #terminationLogPath(uid: string, container: string, restartCount: number): string {
     return join(this.#deps.options.rootDir, "pods", uid, "containers", container, String(restartCount));
+  }
+}
+
+/** What the system says of a full disk names no file. */
+function naming<T>(what: string, write: () => T): T {
+  try {
+    return write();
+  } catch (cause) {
+    const why = (cause as Error).message;
+    throw new PodStepError("CreateContainerConfigError", `Cannot write ${what}: ${why}`, { cause });
   }
 }
 

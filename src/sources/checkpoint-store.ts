@@ -7,6 +7,8 @@ import type { Logger } from "../model/logger.ts";
 import type { Objects } from "./source-set.ts";
 
 const VERSION = 1;
+/** A disk that was full may have room again. */
+const RETRY_MS = 30_000;
 /** Edits come in bursts; a crash in between loses a hint, nothing more. */
 const WRITE_DELAY_MS = 500;
 
@@ -36,6 +38,7 @@ interface Body {
 export class CheckpointStore {
   readonly #deps: CheckpointStoreDeps;
   readonly #waiting = new Map<string, ObjectsByText>();
+  readonly #latest = new Map<string, ObjectsByText>();
   /** Hash of the texts on disk, by source: an unchanged set is not written again. */
   readonly #written = new Map<string, string>();
   #cancelTimer: (() => void) | undefined;
@@ -66,6 +69,7 @@ export class CheckpointStore {
   /** Keeps a set; it is on disk shortly after, or when {@link flush} resolves. */
   save(source: string, texts: ObjectsByText): void {
     this.#waiting.set(source, texts);
+    this.#latest.set(source, texts);
     this.#cancelTimer ??= this.#deps.clock.schedule(WRITE_DELAY_MS, () => void this.flush());
   }
 
@@ -126,9 +130,16 @@ export class CheckpointStore {
       this.#complained = false;
     } catch (error) {
       if (!this.#complained) {
-        this.#deps.logger.error(`Cannot keep the last known good pods in "${path}": ${(error as Error).message}`);
+        this.#deps.logger.error(
+          `Cannot keep the last known good pods in "${path}", will try again: ${(error as Error).message}`,
+        );
       }
       this.#complained = true;
+      // Where there is no room, half a file takes some.
+      await rm(temporary, { force: true }).catch(() => {});
+      this.#deps.clock.schedule(RETRY_MS, () => {
+        if (this.#latest.get(source) === texts) this.save(source, texts);
+      });
     }
   }
 }

@@ -1,16 +1,23 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { StateFile } from "../../src/host/state-file.ts";
+import { Mounter } from "../../src/volumes/mounter.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { fillUp } from "../support/fill-up.ts";
+import { mounting, tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
 
 function aFile(version = 1) {
   const directory = mkdtempSync(join(tmpdir(), "kubelet-ts-state-"));
   const path = join(directory, "state", "things.json");
   const complaints: string[] = [];
+  const clock = new FakeClock();
   const open = (of = version) =>
-    new StateFile<{ a: number }>(path, { version: of, durable: true }, (message) => complaints.push(message));
-  return { directory, path, complaints, open };
+    new StateFile<{ a: number }>(path, { version: of, durable: true }, clock, (message) => complaints.push(message));
+  return { directory, path, clock, complaints, open };
 }
 
 test("what was written is read, and nothing lies beside it", () => {
@@ -46,6 +53,35 @@ test("a file of another version is not believed", () => {
 test("a disk that cannot be written is told, not thrown", () => {
   const complaints: string[] = [];
   const format = { version: 1, durable: false };
-  new StateFile<number>("/proc/no/such/file.json", format, (message) => complaints.push(message)).write(1);
-  expect(complaints[0]).toStartWith('Cannot write "/proc/no/such/file.json"');
+  const file = new StateFile<number>("/proc/no/such/file.json", format, new FakeClock(), (message) => {
+    complaints.push(message);
+  });
+  file.write(1);
+  file.write(2);
+  expect(complaints).toHaveLength(1);
+  expect(complaints[0]).toStartWith('Cannot write "/proc/no/such/file.json", will try again: ');
+});
+
+test.skipIf(!mounting.ok)("a disk with room for half of it keeps the old one, and gets the new one later", async () => {
+  const directory = tempDir();
+  await new Mounter().mountFileSystem("tmpfs", directory, ["size=1m"]);
+  const path = join(directory, "things.json");
+  const clock = new FakeClock();
+  const complaints: string[] = [];
+  const open = () =>
+    new StateFile<string>(path, { version: 1, durable: false }, clock, (message) => complaints.push(message));
+  open().write("old");
+  fillUp(join(directory, "filler"), 8192);
+  const big = "x".repeat(40_000);
+  const file = open();
+  file.write("other");
+  file.write(big);
+  file.write(big);
+  expect(complaints).toHaveLength(1);
+  expect(open().read()).toBe("other");
+  expect(readdirSync(directory).sort()).toEqual(["filler", "things.json"]);
+  rmSync(join(directory, "filler"));
+  await clock.advance(31_000);
+  expect(open().read()).toBe(big);
+  expect(clock.pendingTimers).toBe(0);
 });

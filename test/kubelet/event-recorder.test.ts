@@ -89,6 +89,18 @@ test("a new event is one line of the log; one that goes on is told once a minute
   expect(events.list("u1").at(-1)?.count).toBe(130);
 });
 
+test("an engine that invents another name each time says the same again; the last is shown", async () => {
+  const { clock, logger, events } = recorder();
+  const failed = (id: string, file: string) =>
+    `write /data/overlay2/${id.repeat(64)}-init/${file}: no space left on device`;
+  events.record(WEB, { ...UNHEALTHY, message: failed("a", "json3692264313") });
+  await clock.advance(10_000);
+  events.record(WEB, { ...UNHEALTHY, message: failed("b", "json2209565255") });
+  expect(messages(events)).toEqual([failed("b", "json2209565255")]);
+  expect(events.list()[0]?.count).toBe(2);
+  expect(logger.lines).toHaveLength(1);
+});
+
 test("the log names pod, container and count", async () => {
   const clock = new FakeClock();
   const seen: unknown[] = [];

@@ -24,6 +24,24 @@ describe("trouble", () => {
     expect(world.engine.calls).toEqual([]);
   });
 
+  test("an engine that has become slow is told once, and when it is no longer", async () => {
+    await world.started(named("web"));
+    const { engine, clock } = world;
+    let takesMs = 8_000;
+    const list = engine.list.bind(engine);
+    engine.list = async () => {
+      await clock.sleep(takesMs, new AbortController().signal);
+      return list();
+    };
+    await clock.advance(200_000);
+    const said = () => world.logger.lines.filter((line) => line.includes("slow"));
+    expect(said()).toEqual(["warn The Docker engine is slow: a look at all containers took 8 s"]);
+    takesMs = 100;
+    await clock.advance(200_000);
+    expect(said().slice(1)).toEqual(["info The Docker engine is no longer slow"]);
+    expect(world.kubelet.trouble).toBeUndefined();
+  });
+
   test("what died meanwhile is seen when the engine is back", async () => {
     await world.started(named("web"));
     world.engine.lose();

@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writ
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { DockerClient } from "../../src/docker/docker-client.ts";
+import { SlowProxy } from "./slow-proxy.ts";
 import { RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
 
@@ -20,6 +21,7 @@ export class PrivateEngine {
   readonly #bridge = `kt${this.directory.slice(-6).toLowerCase()}`;
   /** Random, to stay clear of another run's. */
   readonly #subnet = `10.${200 + randomBelow(50)}.${1 + randomBelow(250)}`;
+  readonly #proxies: SlowProxy[] = [];
   #child: Subprocess | undefined;
 
   readonly #flags: readonly string[];
@@ -96,6 +98,13 @@ export class PrivateEngine {
     this.#child?.kill("SIGCONT");
   }
 
+  /** Another way to it, as slow as a test wants; goes with the engine. */
+  slowProxy(): SlowProxy {
+    const proxy = new SlowProxy(this.socketPath, join(this.directory, `slow${this.#proxies.length}.sock`));
+    this.#proxies.push(proxy);
+    return proxy;
+  }
+
   /** Puts images into it, by their names in scripts/image-recipes.mjs. */
   async provideImages(...names: string[]): Promise<void> {
     const script = join(import.meta.dir, "..", "..", "scripts", "images.mjs");
@@ -123,6 +132,7 @@ export class PrivateEngine {
       await this.#removeContainers();
     }
     await this.stop();
+    for (const proxy of this.#proxies.splice(0)) proxy.close();
     const mounts = readFileSync("/proc/self/mountinfo", "utf8")
       .split("\n")
       .map((line) => line.split(" ")[4] ?? "")
