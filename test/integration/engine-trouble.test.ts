@@ -1,0 +1,144 @@
+import { expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
+import { fillUp } from "../support/fill-up.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const TRAP = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done";
+
+const sleeper = (name: string, volumes: object[] = []) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    containers: [{ name, image: "busybox:test", command: ["sh", "-c", TRAP] }],
+    volumes,
+  },
+});
+
+/** Names of the pods that run, without the node's. */
+async function runningPods(node: TestNode): Promise<string> {
+  const pods = await node.pods();
+  const up = pods.filter(({ status }) => status.phase === "Running" && status.containerStatuses?.[0]?.state.running);
+  return up.map(({ metadata }) => metadata.name?.replace(`-${node.name}`, "")).join();
+}
+
+const untilRunning = (node: TestNode, names: string) =>
+  node.until(`pods ${names} to run, and no others`, async () => (await runningPods(node)) === names);
+
+/** The health ports answer at once, whatever the engine does. */
+async function expectHealthy(node: TestNode): Promise<void> {
+  expect(await (await fetch(`http://127.0.0.1:${node.healthzPort}/healthz`)).text()).toBe("ok");
+}
+
+async function killContainer(node: TestNode, name: string): Promise<void> {
+  const { Id } = await node.runningContainer(name);
+  await node.docker.killContainer(Id, "SIGKILL");
+}
+
+const restartsOf = async (node: TestNode) =>
+  (await node.pods()).map(({ status }) => status.containerStatuses?.[0]?.restartCount).join();
+
+const linesWith = (log: string, words: string) => log.split("\n").filter((line) => line.includes(words));
+
+describeWithEngine("an engine in trouble", () => {
+  test("slow, then trickling: everything happens, late and once", async () => {
+    const engine = await privateEngine();
+    await engine.provideImages("busybox:test");
+    const proxy = engine.slowProxy();
+    const node = testNode({ socketPath: proxy.socketPath });
+    node.writeManifest("a.json", sleeper("a"));
+    const kubelet = await node.start();
+    await untilRunning(node, "a");
+
+    proxy.delayMs = 2_000;
+    node.writeManifest("b.json", sleeper("b"));
+    await killContainer(node, "a");
+    await untilRunning(node, "a,b");
+    await expectHealthy(node);
+    expect(await restartsOf(node)).toBe("1,0");
+
+    proxy.delayMs = 0;
+    proxy.pieceBytes = 64;
+    node.removeManifest("a.json");
+    node.writeManifest("c.json", sleeper("c"));
+    await untilRunning(node, "b,c");
+    await expectHealthy(node);
+
+    proxy.pieceBytes = 0;
+    await node.until("two sandboxes and two containers, all of them running", async () => {
+      const all = await node.listAll();
+      return all.length === 4 && all.every(({ State }) => State === "running");
+    });
+    expect(await restartsOf(node)).toBe("0,0");
+    expect(linesWith(kubelet.log, "ERROR")).toEqual([]);
+    await kubelet.stop();
+  });
+
+  test("out of disk: who runs goes on, the others say why, and come when there is room", async () => {
+    const engine = await privateEngine({ dataMiB: 48 });
+    await engine.provideImages("busybox:test");
+    const node = testNode({ socketPath: engine.socketPath });
+    for (const name of ["a", "b", "c"]) node.writeManifest(`${name}.json`, sleeper(name));
+    // Pods would be evicted from a full disk; this is about an engine that can do nothing.
+    const kubelet = await node.start(["--eviction-hard="]);
+    await untilRunning(node, "a,b,c");
+
+    const filler = join(engine.dataRoot, "filler");
+    fillUp(filler);
+    node.writeManifest("d.json", sleeper("d"));
+    await killContainer(node, "a");
+    const whyNot = async (index: number) =>
+      (await node.pods())[index]?.status.containerStatuses?.[0]?.state.waiting?.message ?? "";
+    await node.until("both to say why they do not run", async () => {
+      const reasons = [await whyNot(0), await whyNot(3)];
+      return reasons.every((reason) => reason.includes("no space left on device"));
+    });
+    expect(await runningPods(node)).toBe("b,c");
+    await expectHealthy(node);
+    node.removeManifest("b.json");
+    await node.until("the removed pod to be gone", async () => (await node.containers("b")).length === 0);
+    // What the engine freed may be enough for a new start: then nothing more is asked of it here.
+    expect(await runningPods(node)).toContain("c");
+
+    rmSync(filler);
+    await untilRunning(node, "a,c,d");
+    expect((await restartsOf(node)).split(",").slice(1)).toEqual(["0", "0"]);
+    // Tried again and again, said once.
+    expect(linesWith(kubelet.log, "FailedCreatePodSandBox").length).toBeLessThan(3);
+    await kubelet.stop();
+  });
+
+  test("no room in our own root directory: no pod suffers that runs, and what was not written is written later", async () => {
+    const node = testNode();
+    const mount = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", node.rootDir]);
+    expect(mount.stderr.toString()).toBe("");
+    const volumes = [{ name: "cache", emptyDir: {} }];
+    node.writeManifest("a.json", sleeper("a", volumes));
+    const flags = ["--eviction-hard="];
+    let kubelet = await node.start(flags);
+    await untilRunning(node, "a");
+
+    const filler = join(node.rootDir, "filler");
+    fillUp(filler);
+    node.writeManifest("b.json", sleeper("b", volumes));
+    await node.until("the new pod to say why it does not run", async () =>
+      (await node.pods())[1]?.status.containerStatuses?.[0]?.state.waiting?.message?.match(/^Cannot write .*ENOSPC/),
+    );
+    expect(await runningPods(node)).toBe("a");
+    await expectHealthy(node);
+    expect(linesWith(kubelet.log, "/state/pods-")).toHaveLength(1);
+    const { stderr } = await kubelet.stop();
+    expect(stderr).not.toContain("    at ");
+
+    // A start without room for anything adopts what runs.
+    kubelet = await node.start(flags);
+    await untilRunning(node, "a");
+    rmSync(filler);
+    await untilRunning(node, "a,b");
+    expect(await restartsOf(node)).toBe("0,0");
+    await kubelet.stop();
+  });
+});
