@@ -1,6 +1,7 @@
 import type { Pod } from "../api/pod.ts";
 import { HostLogDirectory } from "../host/log-directory.ts";
 import { Logind } from "../host/logind.ts";
+import { MemoryKeeper } from "../host/memory-keeper.ts";
 import { readNodeName } from "../host/node-info.ts";
 import { isOfContainer, lookAtProcesses } from "../host/process-look.ts";
 import { claimRoot } from "../host/single-instance.ts";
@@ -153,6 +154,7 @@ async function runForEver(
     parts.kubelet.start();
     void parts.imageGc.run(stop);
     void eviction.run(stop);
+    void new MemoryKeeper({ clock }).run(stop);
     void shutdown?.run(stop);
     await aborted(stop);
     await shutdown?.beforeExit();
