@@ -54,8 +54,11 @@ export class PodSteps {
   readonly #hooks: PodStepHooks;
   #objectsRevision: string | undefined;
   #isRefreshing = false;
-  /** Revision whose dropped volumes are gone. */
-  #sweptRevision: string | undefined;
+  #volumesRevision: string | undefined;
+  /** How many times another revision was wanted: each may have made volumes of its own. */
+  #volumesAge = 0;
+  /** The one whose dropped volumes are gone. */
+  #sweptAge = 0;
   /** The volumes went with the end of the pod. */
   #isReleased = false;
   #isSweeping = false;
@@ -111,8 +114,6 @@ export class PodSteps {
         memory.failures.delete("sandbox");
         delete memory.sandboxRetryAtMs;
         this.#objectsRevision = wanted.objectsRevision;
-        // A pod that is new has nothing of an earlier revision.
-        if (attempt === 0) this.#sweptRevision = wanted.objectsRevision;
       },
       (error) => {
         const failures = (memory.failures.get("sandbox") ?? 0) + 1;
@@ -297,13 +298,17 @@ export class PodSteps {
   /** Volumes that an edit took out of the pod, once no container of an earlier revision runs any more. */
   removeUnusedVolumes(wanted: WantedPod, { containers, sandboxes }: PodSnapshot): void {
     const memory = this.#memory;
-    if (this.#isSweeping || this.#sweptRevision === wanted.objectsRevision) return;
+    // An edit that is taken back had its volumes for a while: the same revision is not the same time.
+    if (this.#volumesRevision !== wanted.objectsRevision) this.#volumesAge++;
+    this.#volumesRevision = wanted.objectsRevision;
+    const age = this.#volumesAge;
+    if (this.#isSweeping || this.#sweptAge === age) return;
     if (!memory.isIdle || sandboxes[0]?.state !== "ready") return;
     const isOld = ({ name, hash }: ContainerSnapshot) => wanted.hashes.containers.get(name) !== hash;
     if (containers.filter(isRunning).some(isOld)) return;
     this.#sweep(async (signal) => {
       await this.#deps.services.removeUnusedVolumes(this.#request(wanted), signal);
-      this.#sweptRevision = wanted.objectsRevision;
+      this.#sweptAge = age;
     });
   }
 

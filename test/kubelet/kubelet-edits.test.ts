@@ -71,7 +71,8 @@ describe("an edit", () => {
     const wantRevision = (pod: Pod, objectsRevision: string) =>
       world.kubelet.worker("uid-web")!.want({ ...toWanted({ pod }), objectsRevision });
     await world.started(two("old"));
-    expect(world.engine.sweeps).toEqual([]);
+    // What an earlier try to start it, of another revision, has left.
+    expect(world.engine.sweeps.splice(0)).toEqual(["web-node1"]);
     world.engine.failures.set("sweep", { error: new Error("in use"), times: 1 });
     wantRevision(two("new"), "2");
     await world.clock.advance(4_000);
@@ -82,6 +83,26 @@ describe("an edit", () => {
     expect(world.engine.sweeps).toHaveLength(1);
     await world.clock.advance(20_000);
     expect(world.engine.sweeps).toHaveLength(2);
+  });
+
+  test("volumes of an edit that was taken back before it took effect go too", async () => {
+    const web = named("web");
+    const wantRevision = (objectsRevision: string) =>
+      world.kubelet.worker("uid-web")!.want({ ...toWanted({ pod: web }), objectsRevision });
+    await world.started(web);
+    wantRevision("1");
+    await world.clock.advance(10);
+    world.engine.sweeps.length = 0;
+    // Nothing is at rest while the container of the edit is killed, so its volumes are not looked at.
+    world.engine.stopTakesMs = 5_000;
+    world.kubelet.worker("uid-web")!.want({
+      ...toWanted({ pod: named("web", { containers: [aContainer({ image: "other" })] }) }),
+      objectsRevision: "2",
+    });
+    await world.clock.advance(1_000);
+    wantRevision("1");
+    await world.clock.advance(20_000);
+    expect(world.engine.sweeps).toEqual(["web-node1"]);
   });
 
   test("its files are written again when the objects it uses change", async () => {
