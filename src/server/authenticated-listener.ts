@@ -86,6 +86,8 @@ export class AuthenticatedListener {
     this.#clock = clock;
     this.#logger = logger;
     this.#http = createServer((request, response) => this.#keep(this.#serve(request, response)));
+    // The default of 5 s would end a connection between two scrapes.
+    this.#http.keepAliveTimeout = IDLE_MS;
     this.#http.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       this.#keep(this.#upgrade(request, socket, head));
     });

@@ -1,14 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
+import { HostLogDirectory } from "../../src/host/log-directory.ts";
 import type { Answer } from "../../src/server/answer.ts";
+import { routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import { CADVISOR_RESOURCES, routeCadvisor } from "../../src/server/cadvisor-routes.ts";
+import { CONTAINER_PATHS } from "../../src/server/container-routes.ts";
 import { READ_ONLY_PATHS, routeReadOnly } from "../../src/server/read-only-routes.ts";
+import { openBeneath } from "../../src/volumes/beneath.ts";
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest, aServerWorld } from "./a-context.ts";
+import { FakeContainers } from "./fake-containers.ts";
 
 interface Schema {
   $ref?: string;
@@ -36,13 +41,14 @@ interface Operation {
 }
 interface PathItem {
   servers?: { url: string }[];
-  get: Operation;
+  get?: Operation;
   post?: Operation;
 }
 
 const text = readFileSync(join(import.meta.dir, "..", "..", "docs", "openapi.yaml"), "utf8");
 const document = parse(text) as { paths: Record<string, PathItem> };
-const tree = layTree("cgroup-v2", tempDirs()());
+const temp = tempDirs();
+const tree = layTree("cgroup-v2", temp());
 
 function resolve<T extends { $ref?: string }>(it: T): T {
   if (!it.$ref) return it;
@@ -83,6 +89,7 @@ function isOfType(value: unknown, type: string): boolean {
   return typeof value === type;
 }
 
+const isAuthenticated = (item: PathItem) => item.servers?.[0]?.url.endsWith(":10250") ?? false;
 const isCadvisors = (item: PathItem) => item.servers?.[0]?.url.endsWith(":4194") ?? false;
 
 /** The path with its parameters' examples. */
@@ -105,12 +112,65 @@ async function ask(path: string, item: PathItem, options: Parameters<typeof aReq
 
 const bodyOf = ({ body }: Answer) => new globalThis.Response(body).text();
 
+const entries = Object.entries(document.paths);
+
+/** A request with the examples of its query, as somebody with a certificate sends it. */
+async function askAuthenticated(path: string, operation: Operation, method: string, upgrade = "") {
+  const query = (operation.parameters ?? []).map(resolve).filter((it) => it.in === "query" && it.example !== undefined);
+  const filled = `${fill(path, operation)}?${query.map(({ name, example }) => `${name}=${example}`).join("&")}`;
+  const world = aServerWorld(tree);
+  const pod = aPod();
+  const state = { name: "app", state: { running: {} }, lastState: {}, containerID: "docker://id-app" };
+  world.view.show({ ...pod, status: { podIP: "192.0.2.9", containerStatuses: [state] } } as unknown as typeof pod);
+  const directory = temp();
+  writeFileSync(join(directory, "syslog"), "a line\n");
+  const { clock, logger, view } = world;
+  const answer = await routeAuthenticated(
+    { ...aRequest(filled, { method }), shown: undefined, upgrade, signal: new AbortController().signal },
+    {
+      readOnly: world.context,
+      view,
+      containers: new FakeContainers(),
+      logDirectory: new HostLogDirectory(directory, openBeneath),
+      clock,
+      logger,
+      rules: { trustsCertificates: false, anonymousAuth: true, authorizationMode: "AlwaysAllow" },
+      debuggingHandlers: true,
+      streamingIdleTimeoutMs: 0,
+    },
+  );
+  if ("chunks" in answer) for await (const _ of answer.chunks);
+  return answer;
+}
+
 describe("docs/openapi.yaml", () => {
-  test.each(Object.entries(document.paths))("%s answers as it says", async (path, item) => {
-    const filled = fill(path, item.get);
+  test.each(entries.filter(([, item]) => isAuthenticated(item)))("%s answers as it says", async (path, item) => {
+    const method = item.post ? "POST" : "GET";
+    const operation = (item.post ?? item.get)!;
+    const isUpgrade = "101" in operation.responses;
+    const answer = await askAuthenticated(path, operation, method, isUpgrade ? "websocket" : "");
+    if ("run" in answer) expect(isUpgrade).toBe(true);
+    else {
+      const content = resolve(operation.responses[answer.status]!).content!;
+      expect(Object.keys(content)).toContain(answer.headers["Content-Type"]!.split(";", 1)[0]!);
+      expect(answer.status).toBe(200);
+    }
+    const refused = await askAuthenticated(path, operation, "DELETE");
+    expect("run" in refused ? 101 : refused.status).toBe(405);
+  });
+
+  test("knows every route of the authenticated port", () => {
+    for (const path of [...CONTAINER_PATHS, "/logs/{path}"]) {
+      expect({ path, isThere: isAuthenticated(document.paths[path] ?? {}) }).toEqual({ path, isThere: true });
+    }
+  });
+
+  test.each(entries.filter(([, item]) => !isAuthenticated(item)))("%s answers as it says", async (path, item) => {
+    const get = item.get!;
+    const filled = fill(path, get);
     const answer = await ask(filled, item);
     expect(answer.status).toBe(200);
-    const content = resolve(item.get.responses["200"]!).content!;
+    const content = resolve(get.responses["200"]!).content!;
     const mediaType = answer.headers["Content-Type"]!.split(";", 1)[0]!;
     expect(Object.keys(content)).toContain(mediaType);
     if (mediaType === "application/json") {
@@ -119,7 +179,7 @@ describe("docs/openapi.yaml", () => {
     expect((await ask(filled, item, { method: "HEAD" })).status).toBe(200);
     expect((await ask(filled, item, { method: "DELETE" })).status).toBe(405);
     if (item.post) expect((await ask(filled, item, { method: "POST", body: "{}" })).status).toBe(200);
-    const json = "406" in item.get.responses;
+    const json = "406" in get.responses;
     expect((await ask(filled, item, { headers: { Accept: "text/css" } })).status).toBe(json ? 406 : 200);
   });
 
