@@ -179,10 +179,6 @@ describe("what is taken with a warning, once", () => {
     { argv: ["--api-servers=", "--container-runtime=docker", "--network-plugin=bridge", "--kubeconfig="], want: [] },
     { argv: ["--logging-format=json"], want: ["--logging-format is deprecated: use --log-format"] },
     { argv: ["--max_pods=1", "--max_pods=2"], want: ["--max_pods: write --max-pods"] },
-    {
-      argv: ["--keep-terminated-pod-volumes"],
-      want: ["--keep-terminated-pod-volumes has no effect yet: volumes are always kept until the manifest goes"],
-    },
   ])("$argv", ({ argv, want }) => {
     expect(parseCommandLine(argv)).toMatchObject({ warnings: want, errors: [] });
   }); // prettier-ignore
