@@ -15,6 +15,7 @@ import { probesCases } from "./cases/probes.ts";
 import { processStartCases } from "./cases/process-start.ts";
 import { serverCases } from "./cases/server.ts";
 import { startPodsCases } from "./cases/start-pods.ts";
+import { steadyCases } from "./cases/steady.ts";
 import { toTable } from "./report.ts";
 
 const CASES: readonly BenchCase[] = [
@@ -23,6 +24,7 @@ const CASES: readonly BenchCase[] = [
   ...startPodsCases,
   ...memoryCases,
   ...lifecycleCases,
+  ...steadyCases,
   ...probesCases,
   ...serverCases,
 ];

@@ -1,12 +1,9 @@
-import { readFileSync } from "node:fs";
 import { removeContainersOf, TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 import { type PodBodies, readPodBodies, startBare } from "../floor.ts";
 
-const PODS = 110;
 const KILLS = 100;
 const EDITS = 20;
-const STEADY_MS = 60_000;
 
 const manifest = (name: string, word = "x") => ({
   apiVersion: "v1",
@@ -19,13 +16,6 @@ const manifest = (name: string, word = "x") => ({
     ],
   },
 });
-
-/** User and system time of a process so far. Unit: milliseconds, in steps of 10. */
-function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
-}
 
 function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -151,40 +141,10 @@ async function measureReaction(): Promise<Measurement[]> {
   }
 }
 
-async function measureSteady(): Promise<Measurement[]> {
-  const node = new TestNode();
-  try {
-    for (let index = 0; index < PODS; index++) node.writeManifest(`p${index}.json`, manifest(`p${index}`));
-    const kubelet = await node.start();
-    await node.until(
-      `${PODS} running containers`,
-      async () => (await node.containers()).filter(({ State }) => State === "running").length === PODS,
-      300_000,
-    );
-    await Bun.sleep(5000);
-    const before = cpuMs(kubelet.pid);
-    await Bun.sleep(STEADY_MS);
-    const spentMs = cpuMs(kubelet.pid) - before;
-    const bytes = Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${kubelet.pid}/status`, "utf8"))?.[1]) * 1024;
-    return [
-      {
-        what: `CPU of the kubelet with ${PODS} pods, nobody asking, over ${STEADY_MS / 1000} s`,
-        unit: "%",
-        value: (100 * spentMs) / STEADY_MS,
-        goal: { atMost: 0.3 },
-      },
-      { what: `RSS with ${PODS} pods`, unit: "MB", value: bytes / 1e6, goal: { atMost: 70 } },
-    ];
-  } finally {
-    await node.cleanUp();
-  }
-}
-
 export const lifecycleCases: readonly BenchCase[] = [
   {
     name: "reaction",
     about: "a killed container back, a new manifest running, against bare calls",
     run: measureReaction,
   },
-  { name: "steady", about: `CPU and memory with ${PODS} pods at rest`, run: measureSteady },
 ];

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { TestNode } from "../../test/support/test-node.ts";
 import type { BenchCase, Measurement } from "../bench-case.ts";
+import { idlePod, untilRunning } from "../running-pods.ts";
 
 /** What starting up needed is given back within this time. */
 const SETTLE_MS = 10_000;
@@ -15,23 +16,9 @@ function readMegabytes(pid: number, line: string): number {
 async function measure(count: number): Promise<Measurement[]> {
   const node = new TestNode();
   try {
-    for (let i = 0; i < count; i++) {
-      node.writeManifest(`p${i}.json`, {
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: { name: `p${i}` },
-        spec: {
-          terminationGracePeriodSeconds: 0,
-          containers: [{ name: "app", image: "busybox:test", command: ["sleep", "100000"] }],
-        },
-      });
-    }
+    for (let i = 0; i < count; i++) node.writeManifest(`p${i}.json`, idlePod(`p${i}`));
     const kubelet = await node.start();
-    await node.until(
-      `${count} running containers`,
-      async () => (await node.containers()).filter(({ State }) => State === "running").length === count,
-      300_000,
-    );
+    await untilRunning(node, count);
     await Bun.sleep(SETTLE_MS);
     const pods = `${count} ${count === 1 ? "pod" : "pods"}`;
     return [

@@ -3,20 +3,11 @@ import { join } from "node:path";
 import { removeContainersOf, TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
 import { type PodBodies, readPodBodies, startBare } from "../floor.ts";
+import { idlePod } from "../running-pods.ts";
 
 const ROUNDS = 3;
 /** Tried once each; the best one is the floor's. */
 const CONCURRENCIES = [1, 2, 4, 8, 16];
-
-const manifest = (name: string) => ({
-  apiVersion: "v1",
-  kind: "Pod",
-  metadata: { name },
-  spec: {
-    terminationGracePeriodSeconds: 0,
-    containers: [{ name: "app", image: "busybox:test", command: ["sleep", "100000"] }],
-  },
-});
 
 /** Writes `count` pods and starts them by `--runonce`. @returns milliseconds from process start to exit 0 */
 async function startByRunOnce(node: TestNode, manifests: string): Promise<number> {
@@ -34,7 +25,7 @@ async function measure(count: number): Promise<Measurement[]> {
     const manifests = join(node.directory, "pods");
     mkdirSync(manifests);
     for (let i = 0; i < count; i++) {
-      writeFileSync(join(manifests, `p${i}.json`), JSON.stringify(manifest(`p${i}`)));
+      writeFileSync(join(manifests, `p${i}.json`), JSON.stringify(idlePod(`p${i}`)));
     }
 
     // The first start loads the pause image; what follows measures pods.
