@@ -1,7 +1,9 @@
+import { join } from "node:path";
 import { endpointText, parseEndpoint } from "../docker/endpoint.ts";
 import { readNodeName } from "../host/node-info.ts";
 import type { InstanceIntroduction } from "../host/single-instance.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { RunningServers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
 
 type IntroducedOptions = Pick<
@@ -9,16 +11,26 @@ type IntroducedOptions = Pick<
   "hostnameOverride" | "rootDir" | "runOnce" | "readOnlyAddress" | "readOnlyPort" | "dockerEndpoint"
 >;
 
+/** sockaddr_un.sun_path holds 108 bytes with its final NUL. */
+const MAX_SOCKET_PATH_BYTES = 107;
+
+/** Where commands ask the kubelet of this root directory; undefined where the path would be too long for a socket. */
+export function toCommandSocketPath(rootDir: string): string | undefined {
+  const path = join(rootDir, "kubelet-ts.sock");
+  return Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES ? undefined : path;
+}
+
 /**
  * Who we are, for `kubelet-ts get` and its like.
  * @param environment DOCKER_HOST is read
- * @param boundPort of the read-only server; undefined while it does not answer
+ * @param servers those that answer now; absent: none
  */
 export function introduceInstance(
   options: IntroducedOptions,
   environment: Readonly<Record<string, string | undefined>>,
-  boundPort: number | undefined,
+  servers: Pick<RunningServers, "ports" | "socketPath"> | undefined,
 ): InstanceIntroduction {
+  const boundPort = servers?.ports().readOnly;
   return {
     pid: process.pid,
     version: buildInfo.version,
@@ -27,6 +39,7 @@ export function introduceInstance(
     mode: options.runOnce ? "run-once" : "supervise",
     readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),
     readOnlyPort: options.readOnlyPort,
+    socketPath: servers?.socketPath(),
     dockerEndpoint: endpointText(parseEndpoint(options.dockerEndpoint || undefined, environment)),
   };
 }

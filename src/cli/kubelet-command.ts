@@ -27,7 +27,7 @@ import { buildEvictionManager } from "./build-eviction-manager.ts";
 import { toKubeletConfiguration } from "./effective-config.ts";
 import { eventFamilies } from "./event-metrics.ts";
 import { type CommandSummary, renderHelp } from "./help.ts";
-import { introduceInstance } from "./introduce-instance.ts";
+import { introduceInstance, toCommandSocketPath } from "./introduce-instance.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import { createLogger, wantsColor } from "./log.ts";
 import { nodeFacts } from "./node-facts.ts";
@@ -88,7 +88,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
 
   let servers: RunningServers | undefined;
   const release = await claimRoot(computeRootHash(options.rootDir), () =>
-    introduceInstance(options, environment, servers?.ports().readOnly),
+    introduceInstance(options, environment, servers),
   );
   if (!release) {
     logger.error(`Another kubelet-ts works on "${options.rootDir}"; give this one a --root-dir of its own`);
@@ -199,7 +199,9 @@ function startAllServers(
   clock: SystemClock,
   logger: Logger,
 ): RunningServers {
+  const socketPath = options.enableServer ? toCommandSocketPath(options.rootDir) : undefined;
   return startServers(options, view, {
+    ...(socketPath !== undefined && { socketPath }),
     clock,
     logger,
     stats,

@@ -13,6 +13,8 @@ export interface InstanceIntroduction {
   readOnlyUrl: string | undefined;
   /** As configured; 0 is off. */
   readOnlyPort: number;
+  /** A Unix socket that answers as that port does, for the user we run as alone; undefined while there is none. */
+  socketPath: string | undefined;
   /** e.g. `unix:///var/run/docker.sock`. */
   dockerEndpoint: string;
 }
@@ -82,9 +84,9 @@ export function parseInstanceHashes(unixSockets: string): string[] {
 function parseIntroduction(text: string): InstanceIntroduction | undefined {
   try {
     const said = JSON.parse(text) as Partial<InstanceIntroduction> | null;
-    const { pid, version, nodeName, rootDir, mode, readOnlyUrl, readOnlyPort, dockerEndpoint } = said ?? {};
+    const { pid, version, nodeName, rootDir, mode, readOnlyUrl, readOnlyPort, dockerEndpoint, socketPath } = said ?? {};
     if (typeof pid !== "number" || typeof readOnlyPort !== "number") return undefined;
-    const texts = [version, nodeName, rootDir, dockerEndpoint, readOnlyUrl ?? ""];
+    const texts = [version, nodeName, rootDir, dockerEndpoint, readOnlyUrl ?? "", socketPath ?? ""];
     if (!texts.every((value) => typeof value === "string") || (mode !== "supervise" && mode !== "run-once")) {
       return undefined;
     }

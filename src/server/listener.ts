@@ -1,15 +1,24 @@
+import { rmSync } from "node:fs";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { type Answer, type RouteRequest, textAnswer, toRouteRequest } from "./answer.ts";
 
-/** One port and what answers on it. */
+/** Where a listener listens. */
+export type ListenerPlace =
+  | {
+      /** Address to bind, never empty: Bun's default would be all interfaces. */
+      hostname: string;
+      /** 0 is not "any port" but "no listener"; see `startServers`. */
+      port: number;
+    }
+  /** A Unix socket for our own user alone. What is there is replaced: the caller knows that nobody listens on it. */
+  | { socketPath: string };
+
+/** One place and what answers there. */
 export interface ListenerOptions {
-  /** For the log: `read-only`, `healthz`, `cAdvisor`. */
+  /** For the log: `read-only port`, `healthz port`, `command socket`. */
   name: string;
-  /** Address to bind, never empty: Bun's default would be all interfaces. */
-  hostname: string;
-  /** 0 is not "any port" but "no listener"; see `startServers`. */
-  port: number;
+  place: ListenerPlace;
   route: (request: RouteRequest) => Answer | Promise<Answer>;
 }
 
@@ -21,7 +30,7 @@ const IDLE_TIMEOUT_SECONDS = 30;
 const MAX_BODY_BYTES = 64 * 1024;
 
 /**
- * Serves one port for as long as the process lives. A port that is taken (or an address the machine does not have yet)
+ * Serves one port or socket for as long as the process lives. A port that is taken (or an address the machine does not have yet)
  * is logged once and tried again, 1 s to 60 s apart: it must never end or delay the supervision of pods. [S074]
  */
 export class Listener {
@@ -43,32 +52,53 @@ export class Listener {
     return this.#server?.port;
   }
 
+  /** Path of the socket that answers, undefined while it could not be had. */
+  get socketPath(): string | undefined {
+    const { place } = this.#options;
+    return this.#server && "socketPath" in place ? place.socketPath : undefined;
+  }
+
   /** Never throws for a port that is busy. */
   start(): void {
-    const { name, hostname, port, route } = this.#options;
-    const address = `${hostname.includes(":") ? `[${hostname}]` : hostname}:${port}`;
+    const { name, place } = this.#options;
+    const address = addressOf(place);
     try {
-      this.#server = Bun.serve({
-        hostname,
-        port,
-        // In a compiled binary NODE_ENV reads "development", and then error pages would show our source.
-        development: false,
-        idleTimeout: IDLE_TIMEOUT_SECONDS,
-        maxRequestBodySize: MAX_BODY_BYTES,
-        fetch: (request) => this.#answer(request, route),
-        error: () => new Response("500 internal server error\n", { status: 500 }),
-      });
+      this.#server =
+        "socketPath" in place
+          ? this.#serveSocket(place.socketPath)
+          : Bun.serve({ ...place, idleTimeout: IDLE_TIMEOUT_SECONDS, ...this.#handlers() });
     } catch (error) {
       const waitMs = this.#retryMs;
       this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
       const fields = { address, error: error instanceof Error ? error.message : String(error) };
-      if (waitMs === FIRST_RETRY_MS) this.#logger.error(`Cannot serve the ${name} port, trying again`, fields);
-      else this.#logger.debug(`The ${name} port is still not to be had`, fields);
+      if (waitMs === FIRST_RETRY_MS) this.#logger.error(`Cannot serve the ${name}, trying again`, fields);
+      else this.#logger.debug(`The ${name} is still not to be had`, fields);
       this.#cancelRetry = this.#clock.schedule(waitMs, () => this.start());
       return;
     }
     this.#cancelRetry = undefined;
-    this.#logger.info(`Serving the ${name} port`, { address });
+    this.#logger.info(`Serving the ${name}`, { address });
+  }
+
+  #serveSocket(path: string): Bun.Server<undefined> {
+    // A file that was left behind would be taken for somebody who listens.
+    rmSync(path, { force: true });
+    const umask = process.umask(0o077);
+    try {
+      return Bun.serve({ unix: path, ...this.#handlers() });
+    } finally {
+      process.umask(umask);
+    }
+  }
+
+  #handlers() {
+    return {
+      // In a compiled binary NODE_ENV reads "development", and then error pages would show our source.
+      development: false,
+      maxRequestBodySize: MAX_BODY_BYTES,
+      fetch: (request: Request) => this.#answer(request, this.#options.route),
+      error: () => new Response("500 internal server error\n", { status: 500 }),
+    } as const;
   }
 
   /** Stops listening, cuts what is open, and tries no more. */
@@ -101,6 +131,11 @@ export class Listener {
     });
     return toResponse(textAnswer(500, "500 internal server error\n"));
   }
+}
+
+function addressOf(place: ListenerPlace): string {
+  if ("socketPath" in place) return place.socketPath;
+  return `${place.hostname.includes(":") ? `[${place.hostname}]` : place.hostname}:${place.port}`;
 }
 
 function toResponse({ status, headers, body }: Answer): Response {

@@ -10,7 +10,7 @@ import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authe
 import { routeCadvisor } from "./cadvisor-routes.ts";
 import { counted, type RequestCounters } from "./count-requests.ts";
 import { healthzAnswer } from "./healthz.ts";
-import { Listener } from "./listener.ts";
+import { Listener, type ListenerPlace } from "./listener.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import type { KubeletView } from "./view.ts";
@@ -39,6 +39,8 @@ export interface ServerDependencies extends RequestCounters {
   probeRegistry: Pick<MetricsRegistry, "collect">;
   /** For `/node`; asked at each request. */
   nodeFacts: () => Promise<NodeObjectFacts>;
+  /** Where a Unix socket answers as the read-only port does, for our own user alone; absent: there is none. */
+  socketPath?: string;
   /** Absent: the authenticated port is off. */
   authenticated?: AuthenticatedServerParts;
 }
@@ -47,6 +49,8 @@ export interface ServerDependencies extends RequestCounters {
 export interface RunningServers {
   /** Ports that answer now; undefined while one is off or taken. */
   ports(): Record<"healthz" | "readOnly" | "cadvisor" | "authenticated", number | undefined>;
+  /** Path of the Unix socket that answers; undefined while there is none. */
+  socketPath(): string | undefined;
   /** Closes all; open connections are cut. */
   stop(): Promise<void>;
 }
@@ -71,28 +75,21 @@ export function startServers(
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };
-  const listen = (
-    name: string,
-    hostname: string,
-    port: number,
-    route: (request: RouteRequest) => Answer | Promise<Answer>,
-  ) => {
-    if (port === 0) return undefined;
-    const listener = new Listener({ name, hostname, port, route }, clock, logger);
+  const listenAt = (name: string, place: ListenerPlace, route: (request: RouteRequest) => Answer | Promise<Answer>) => {
+    const listener = new Listener({ name, place, route }, clock, logger);
     listener.start();
     return listener;
   };
-  const readOnly = (request: RouteRequest) => routeReadOnly(request, context);
+  const listen = (name: string, hostname: string, port: number, route: Parameters<typeof listenAt>[2]) =>
+    port === 0 ? undefined : listenAt(`${name} port`, { hostname, port }, route);
+  const readOnly = counted((request: RouteRequest) => routeReadOnly(request, context), "readonly", dependencies);
+  const { socketPath } = dependencies;
   const listeners = {
     healthz: listen("healthz", options.healthzBindAddress, options.healthzPort, (request) =>
       routeHealthzPort(request, view),
     ),
-    readOnly: listen(
-      "read-only",
-      options.readOnlyAddress,
-      options.readOnlyPort,
-      counted(readOnly, "readonly", dependencies),
-    ),
+    readOnly: listen("read-only", options.readOnlyAddress, options.readOnlyPort, readOnly),
+    socket: socketPath === undefined ? undefined : listenAt("socket of the commands", { socketPath }, readOnly),
     cadvisor: listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, (request) =>
       routeCadvisor(request, context),
     ),
@@ -107,6 +104,7 @@ export function startServers(
       cadvisor: listeners.cadvisor?.port,
       authenticated: listeners.authenticated?.port,
     }),
+    socketPath: () => listeners.socket?.socketPath,
     stop: async () => {
       await Promise.all(Object.values(listeners).map((listener) => listener?.stop()));
     },

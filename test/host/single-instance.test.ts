@@ -19,6 +19,7 @@ const US: InstanceIntroduction = {
   mode: "supervise",
   readOnlyUrl: "http://127.0.0.1:10255",
   readOnlyPort: 10255,
+  socketPath: "/var/lib/kubelet/kubelet-ts.sock",
   dockerEndpoint: "unix:///var/run/docker.sock",
 };
 

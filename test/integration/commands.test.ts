@@ -84,9 +84,13 @@ describeWithEngine("commands that look at a running kubelet", () => {
     expect(await look(node, line.replace("web", "wbe"))).toMatchObject({ exitCode: 1 });
   });
 
-  test("a kubelet without the read-only port is told of", async () => {
+  test("a kubelet without ports is asked by its socket; one without servers cannot be asked", async () => {
     const node = testNode();
-    await node.start(["--read-only-port=0"]);
+    const kubelet = await node.start(["--read-only-port=0"]);
+    node.writeManifest("web.json", sleeper("web"));
+    await node.until("the pod to run", async () => / Running /.test((await look(node, "get pods")).stdout));
+    await kubelet.stop();
+    await node.start(["--enable-server=false"]);
     const { exitCode, stderr } = await look(node, "get pods");
     expect(exitCode).toBe(1);
     expect(stderr).toContain("has its read-only port off");

@@ -1,5 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
+import { existsSync, statSync, writeFileSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { type RunningServers, type ServerOptions, startServers } from "../../src/server/servers.ts";
 import { layTree } from "../stats/lay-tree.ts";
 import { aPod } from "../support/builders.ts";
@@ -7,7 +9,8 @@ import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 import { aServerWorld } from "./a-context.ts";
 
-const tree = layTree("cgroup-v2", tempDirs()());
+const tempDir = tempDirs();
+const tree = layTree("cgroup-v2", tempDir());
 const HOST = "127.0.0.1";
 
 const cleanUps: (() => unknown)[] = [];
@@ -99,6 +102,25 @@ test("stopping ends the attempts to get a port too", async () => {
   expect(clock.pendingTimers).toBe(1);
   await servers.stop();
   expect(clock.pendingTimers).toBe(0);
+});
+
+test("a socket for our own user answers as the read-only port does, also where that is off", async () => {
+  const path = join(tempDir(), "kubelet-ts.sock");
+  // What a killed kubelet left behind.
+  writeFileSync(path, "");
+  const world = aServerWorld(tree);
+  const off = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST, readOnlyFull: false };
+  const servers = startServers({ ...off, healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 }, world.view, {
+    ...world.dependencies,
+    socketPath: path,
+  });
+  cleanUps.push(() => servers.stop());
+  expect(servers.socketPath()).toBe(path);
+  expect((statSync(path).mode & 0o777).toString(8)).toBe("700");
+  const answer = await fetch("http://kubelet/pods", { unix: path });
+  expect(await answer.text()).toContain('"items":null');
+  await servers.stop();
+  expect(existsSync(path)).toBe(false);
 });
 
 test("HEAD has the headers of GET and no body", async () => {

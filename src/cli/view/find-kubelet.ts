@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { accessSync, constants, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { askInstance, type InstanceIntroduction, parseInstanceHashes } from "../../host/single-instance.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
@@ -8,6 +8,8 @@ import { computeRootHash } from "../../runtime/labels.ts";
 export interface FoundKubelet {
   /** Of its read-only port, without a slash at the end. */
   url: string;
+  /** Its Unix socket, to be asked instead of the host of the URL. */
+  socketPath?: string;
   /** What it said of itself; absent when its address was given. */
   introduction?: InstanceIntroduction;
 }
@@ -24,6 +26,8 @@ export interface InstanceFinder {
   ask: (rootHash: string) => Promise<InstanceIntroduction | "silent" | undefined>;
   /** Root hashes of all that run. */
   list: () => string[];
+  /** Whether we may use a Unix socket. */
+  mayUse: (socketPath: string) => boolean;
 }
 
 /** Through the sockets that keep a second kubelet from a root directory. */
@@ -35,6 +39,14 @@ export const localInstances: InstanceFinder = {
     } catch {
       // Without /proc only the default can be tried.
       return [];
+    }
+  },
+  mayUse: (path) => {
+    try {
+      accessSync(path, constants.R_OK | constants.W_OK);
+      return true;
+    } catch {
+      return false;
     }
   },
 };
@@ -56,10 +68,10 @@ export async function findKubelet(
   }
   const wanted = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
   const said = await finder.ask(computeRootHash(wanted));
-  if (said !== undefined) return toKubelet(said, wanted);
+  if (said !== undefined) return toKubelet(said, wanted, finder);
   const others = await askAll(finder);
   const [only] = others;
-  if (rootDir === undefined && only && others.length === 1) return toKubelet(only, only.rootDir);
+  if (rootDir === undefined && only && others.length === 1) return toKubelet(only, only.rootDir, finder);
   return { problem: `no kubelet runs on the root directory "${wanted}"${hintOf(rootDir, others)}` };
 }
 
@@ -69,22 +81,35 @@ async function askAll(finder: InstanceFinder): Promise<InstanceIntroduction[]> {
   return known.toSorted((a, b) => (a.rootDir < b.rootDir ? -1 : 1));
 }
 
-function toKubelet(said: InstanceIntroduction | "silent", rootDir: string): FoundKubelet | NoKubelet {
+function toKubelet(
+  said: InstanceIntroduction | "silent",
+  rootDir: string,
+  { mayUse }: InstanceFinder,
+): FoundKubelet | NoKubelet {
   if (said === "silent") {
     return {
       problem: `the kubelet that works on "${rootDir}" does not say where it can be asked (it hangs, or is of an older version): give its address with --server`,
     };
   }
-  const { readOnlyUrl, mode, pid, readOnlyPort } = said;
+  const { readOnlyUrl, mode, pid, socketPath } = said;
+  if (socketPath !== undefined && mayUse(socketPath)) {
+    return { url: "http://kubelet", socketPath, introduction: said };
+  }
   if (readOnlyUrl !== undefined) return { url: readOnlyUrl, introduction: said };
   const who = `the kubelet-ts that works on "${said.rootDir}" (pid ${pid})`;
-  const why =
-    mode === "run-once"
-      ? "only starts pods (--runonce) and cannot be asked"
-      : readOnlyPort === 0
-        ? "has its read-only port off: start it with --read-only-port=10255 (a configuration file that does not name readOnlyPort turns it off)"
-        : `does not answer on its read-only port ${readOnlyPort}: it starts just now, or another program has that port (see its log)`;
+  const why = mode === "run-once" ? "only starts pods (--runonce) and cannot be asked" : silence(said);
   return { problem: `${who} ${why}`, introduction: said };
+}
+
+/** Why one that supervises pods has no address for us. */
+function silence({ readOnlyPort, socketPath }: InstanceIntroduction): string {
+  const port =
+    readOnlyPort === 0
+      ? "has its read-only port off"
+      : `does not answer on its read-only port ${readOnlyPort} (another program may have it: see its log)`;
+  if (socketPath !== undefined)
+    return `${port}, and its socket is for its own user alone: ask as that user, usually root`;
+  return readOnlyPort === 0 ? `${port}: start it with --read-only-port=10255` : `${port}, or starts just now`;
 }
 
 function hintOf(rootDir: string | undefined, others: readonly InstanceIntroduction[]): string {

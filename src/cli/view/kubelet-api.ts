@@ -25,12 +25,17 @@ const WHY: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no such host",
 };
 
-/** The read-only port of one kubelet. Every call throws KubeletApiError. */
+/** The read-only port of one kubelet, or its socket. Every call throws KubeletApiError. */
 export class KubeletApi {
   readonly #url: string;
+  readonly #socketPath: string | undefined;
+  /** For people. */
+  readonly #place: string;
 
-  constructor(url: string) {
+  constructor({ url, socketPath }: { url: string; socketPath?: string }) {
     this.#url = url;
+    this.#socketPath = socketPath;
+    this.#place = socketPath ?? url;
   }
 
   /** @returns undefined when it is still what `etag` names */
@@ -60,14 +65,14 @@ export class KubeletApi {
     const text = await response.text();
     if (response.status !== 200) {
       throw new KubeletApiError(
-        `${this.#url}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,
+        `${this.#place}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,
       );
     }
     try {
       return { value: JSON.parse(text) as T, etag: response.headers.get("ETag") ?? undefined };
     } catch {
       throw new KubeletApiError(
-        `${this.#url}${path} did not answer in JSON. Is it the read-only port of a kubelet-ts?`,
+        `${this.#place}${path} did not answer in JSON. Is it the read-only port of a kubelet-ts?`,
       );
     }
   }
@@ -77,12 +82,13 @@ export class KubeletApi {
       return await fetch(`${this.#url}${path}`, {
         headers: { Accept: "application/json", "User-Agent": "kubelet-ts", ...(etag && { "If-None-Match": etag }) },
         signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+        ...(this.#socketPath !== undefined && { unix: this.#socketPath }),
       });
     } catch (error) {
       const { name, message, code } = error as Error & { code?: string };
       const why =
         name === "TimeoutError" ? `no answer within ${ANSWER_LIMIT_MS / 1000} s` : (WHY[code ?? ""] ?? message);
-      throw new KubeletApiError(`no kubelet answers at ${this.#url}: ${why}`);
+      throw new KubeletApiError(`no kubelet answers at ${this.#place}: ${why}`);
     }
   }
 }

@@ -120,7 +120,7 @@ async function lookForPods(request: ViewRequest): Promise<KnownPods> {
     return { pods: undefined, introduction: kubelet.introduction };
   }
   try {
-    return { pods: (await new KubeletApi(kubelet.url).pods())!.value, introduction: kubelet.introduction };
+    return { pods: (await new KubeletApi(kubelet).pods())!.value, introduction: kubelet.introduction };
   } catch (error) {
     if (options.server !== undefined || !(error instanceof KubeletApiError)) throw error;
     return { pods: undefined, introduction: kubelet.introduction };

@@ -76,7 +76,7 @@ export async function openKubelet(request: ViewRequest): Promise<{ api: KubeletA
   forgetProxies();
   const kubelet = await findKubelet(findingOptions(request));
   if ("problem" in kubelet) throw new ViewError(kubelet.problem);
-  return { api: new KubeletApi(kubelet.url), kubelet };
+  return { api: new KubeletApi(kubelet), kubelet };
 }
 
 /** Bun's fetch would send even what is for this machine to a proxy. */

@@ -11,18 +11,23 @@ const anInstance = (over: Partial<InstanceIntroduction> = {}): InstanceIntroduct
   mode: "supervise",
   readOnlyUrl: "http://127.0.0.1:10255",
   readOnlyPort: 10255,
+  socketPath: undefined,
   dockerEndpoint: "unix:///var/run/docker.sock",
   ...over,
 });
 
 /** Those that run; "silent" ones are given by their root directory. */
-function running(...instances: (InstanceIntroduction | string)[]): InstanceFinder {
+function running(...instances: readonly (InstanceIntroduction | string)[]): InstanceFinder {
   const known = new Map<string, InstanceIntroduction | "silent">(
     instances.map((it) =>
       typeof it === "string" ? [computeRootHash(it), "silent"] : [computeRootHash(it.rootDir), it],
     ),
   );
-  return { ask: async (hash) => known.get(hash), list: () => [...known.keys()] };
+  return {
+    ask: async (hash) => known.get(hash),
+    list: () => [...known.keys()],
+    mayUse: (path) => !path.startsWith("/root"),
+  };
 }
 
 const DEFAULT = anInstance();
@@ -36,9 +41,25 @@ describe("which kubelet is asked", () => {
     ["the only one there is", NOTHING, [OTHER], OTHER.readOnlyUrl],
     ["the one of --root-dir", { ...NOTHING, rootDir: "/srv/b/" }, [DEFAULT, OTHER, THIRD], THIRD.readOnlyUrl],
     ["the one at --server", { ...NOTHING, server: "10.0.0.7:10255" }, [DEFAULT], "http://10.0.0.7:10255"],
+    [
+      "by its port where its socket is another user's",
+      NOTHING,
+      [anInstance({ socketPath: "/root/kubelet-ts.sock" })],
+      DEFAULT.readOnlyUrl,
+    ],
   ] as const)("%s", async (_, options, instances, want) => {
     expect(await findKubelet(options, running(...instances))).toMatchObject({ url: want as string });
   });
+});
+
+test("its socket goes before its port", async () => {
+  const socketPath = "/var/lib/kubelet/kubelet-ts.sock";
+  expect(await findKubelet(NOTHING, running(anInstance({ socketPath })))).toMatchObject({ socketPath });
+  const found = await findKubelet(
+    NOTHING,
+    running(anInstance({ socketPath, readOnlyUrl: undefined, readOnlyPort: 0 })),
+  );
+  expect(found).toMatchObject({ socketPath });
 });
 
 describe("why none can be asked", () => {
@@ -47,6 +68,12 @@ describe("why none can be asked", () => {
     ["one of several must be chosen", NOTHING, [OTHER, THIRD], ["--root-dir=/srv/a", "--root-dir=/srv/b", '"a"']],
     ["another one runs", { ...NOTHING, rootDir: "/srv/b" }, [OTHER], ['"/srv/b"', "--root-dir=/srv/a"]],
     ["its port is off", NOTHING, [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 })], ["--read-only-port=10255"]],
+    [
+      "its socket is another user's",
+      NOTHING,
+      [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0, socketPath: "/root/kubelet-ts.sock" })],
+      ["its read-only port off", "usually root"],
+    ],
     ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
     ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
     ["it says nothing", NOTHING, ["/var/lib/kubelet"], ["--server"]],
