@@ -167,6 +167,7 @@ export class AuthenticatedListener {
       if (this.#tls !== server || this.#port !== undefined) return;
       this.#retry(error);
     });
+    server.maxConnections = MAX_CONNECTIONS;
     this.#tls = server;
     server.listen({ host: this.#options.hostname, port: this.#options.port }, () => {
       if (this.#isStopped) return void server.close();
@@ -207,7 +208,6 @@ export class AuthenticatedListener {
 
   #accept(socket: TLSSocket): void {
     socket.on("error", () => {});
-    if (this.#sockets.size >= MAX_CONNECTIONS) return void socket.destroy();
     this.#sockets.set(socket, () => {});
     socket.on("close", () => {
       this.#relax(socket);

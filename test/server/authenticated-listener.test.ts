@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import https from "node:https";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import tls from "node:tls";
 import { textAnswer } from "../../src/server/answer.ts";
 import {
@@ -348,6 +348,24 @@ describe("answers", () => {
 });
 
 describe("connections that ask nothing", () => {
+  test("are no more than 500 at a time", async () => {
+    const { port } = await started();
+    let closed = 0;
+    const sockets = Array.from({ length: 520 }, () => {
+      const socket = connect(port, HOST);
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        closed += 1;
+      });
+      return socket;
+    });
+    await until("those too many to be closed", () => closed >= 20);
+    expect(closed).toBe(20);
+    for (const socket of sockets) socket.destroy();
+    await until("them all to be gone", () => closed === 520);
+    expect(await until("an answer", () => textFor(port, alice))).toContain("true alice");
+  });
+
   test.each([
     { which: "says nothing after the handshake", bytes: "" },
     { which: "takes forever over its question", bytes: "GET / HTTP/1.1\r\nHost: x\r\n" },
