@@ -291,5 +291,8 @@ function psi(pressure: Pressure | undefined): PsiSummary | undefined {
 
 /** The object without members that are undefined: JSON has no such thing, and the type says "absent". */
 export function withoutUndefined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as never;
+  // A loop: a summary is made of a thousand of these, and lists of entries would take half of its time.
+  const kept: Record<string, unknown> = {};
+  for (const name in value) if (value[name] !== undefined) kept[name] = value[name];
+  return kept as never;
 }
