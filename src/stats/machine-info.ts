@@ -222,7 +222,7 @@ function readNetworkDevices(directory: string): NetworkDeviceInfo[] {
 
 /** One mounted file system that has a size worth telling. */
 export interface MountedFilesystem {
-  /** Block device, or the mount point of a tmpfs. */
+  /** Block device, the mount point of a tmpfs, or `overlay_0-28` with the numbers of an overlay. */
   device: string;
   mountPoint: string;
   /** `major:minor`. */
@@ -230,8 +230,8 @@ export interface MountedFilesystem {
 }
 
 /**
- * Disks and tmpfs of a mountinfo, each device once, at its shortest mount point. Containers' own mounts are left out.
- * Source: cAdvisor's file system list.
+ * Disks and tmpfs of a mountinfo, each device once, at its shortest mount point. Containers' own mounts are left out: of
+ * overlays only that of a live system counts. Source: cAdvisor's file system list.
  */
 export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
   const found = new Map<string, MountedFilesystem>();
@@ -242,14 +242,17 @@ export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
     const [type = "", source = ""] = line.slice(separator + 3).split(" ");
     const mountPoint = unescapeMountPath(encodedPoint);
     const isTmpfs = type === "tmpfs";
-    if (!isTmpfs && !/^(ext[234]|xfs|btrfs|zfs|f2fs|jfs|nfs4?|bcachefs)$/.test(type)) continue;
+    const isOverlaidRoot = type === "overlay" && mountPoint === "/";
+    if (!isTmpfs && !isOverlaidRoot && !/^(ext[234]|xfs|btrfs|zfs|f2fs|jfs|nfs4?|bcachefs)$/.test(type)) continue;
     if (/\/docker\/(containers|overlay2|aufs|volumes)\/|\/containerd\/|\/run\/docker\//.test(mountPoint)) continue;
-    const device = isTmpfs ? mountPoint : unescapeMountPath(source);
+    const device = isTmpfs ? mountPoint : isOverlaidRoot ? toOverlayName(id) : unescapeMountPath(source);
     const known = found.get(device);
     if (!known || mountPoint.length < known.mountPoint.length) found.set(device, { device, mountPoint, id });
   }
   return [...found.values()];
 }
+
+const toOverlayName = (id: string) => `overlay_${id.replace(":", "-")}`;
 
 /** Remote file systems may hang: they are named, never asked. */
 export function readFilesystems(mountinfo: string): FilesystemInfo[] {
