@@ -19,7 +19,10 @@ const ANSWER_LIMIT_MS = 15_000;
 const WHY: Readonly<Record<string, string>> = {
   ConnectionRefused: "nobody listens there",
   ECONNREFUSED: "nobody listens there",
-  FailedToOpenSocket: "the host cannot be reached",
+  ENOENT: "it has ended",
+  EACCES: "only the user it runs as may ask there",
+  EPERM: "only the user it runs as may ask there",
+  FailedToOpenSocket: "it cannot be reached",
   ECONNRESET: "it closed the connection",
   ConnectionClosed: "it closed the connection",
   ENOTFOUND: "there is no such host",
