@@ -1,4 +1,3 @@
-import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { defineCommand } from "citty";
 import { readNodeName } from "../host/node-info.ts";
@@ -6,6 +5,7 @@ import type { Strictness } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { checkInputs, readInputs } from "./validate-inputs.ts";
 import { renderText, toJsonResult } from "./validate-report.ts";
+import { READER_GONE_EXIT, ReaderGone, writeAll } from "./write-all.ts";
 
 const USAGE = `Usage: kubelet-ts validate [flags] FILE|DIR|URL|-…
 
@@ -150,27 +150,19 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   if (rest !== "") yield rest;
 }
 
-/** Written before the process ends, however much it is: a pipe takes only part of it at once. */
-function writeAll(fd: number, text: string): void {
-  let bytes: Uint8Array = Buffer.from(text, "utf8");
-  while (bytes.length > 0) {
-    try {
-      bytes = bytes.subarray(writeSync(fd, bytes));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
-      Bun.sleepSync(1);
-    }
-  }
-}
-
 export const validateCommand = defineCommand({
   meta: { name: "validate", description: "check manifests, with the line and column of each mistake" },
   run: async ({ rawArgs }) => {
-    process.exitCode = await runValidate(rawArgs, {
-      stdout: (text) => writeAll(1, text),
-      stderr: (text) => process.stderr.write(text),
-      isTerminal: process.stdout.isTTY,
-      input: () => Bun.stdin.stream(),
-    });
+    try {
+      process.exitCode = await runValidate(rawArgs, {
+        stdout: (text) => writeAll(1, text),
+        stderr: (text) => process.stderr.write(text),
+        isTerminal: process.stdout.isTTY,
+        input: () => Bun.stdin.stream(),
+      });
+    } catch (error) {
+      if (!(error instanceof ReaderGone)) throw error;
+      process.exitCode = READER_GONE_EXIT;
+    }
   },
 });

@@ -1,5 +1,6 @@
 import { defineCommand } from "citty";
-import { ReaderGone, terminalIo, type ViewIo } from "./command-io.ts";
+import { READER_GONE_EXIT, ReaderGone } from "../write-all.ts";
+import { terminalIo, type ViewIo } from "./command-io.ts";
 import { type FindingOptions, type FoundKubelet, findKubelet } from "./find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./kubelet-api.ts";
 import { type LabelFilter, parseLabelSelector } from "./label-selector.ts";
@@ -19,9 +20,6 @@ export interface ViewRequest {
   value: (flag: string) => string | undefined;
   isOn: (flag: string) => boolean;
 }
-
-/** Ending by SIGPIPE, as the shell tells it. */
-const READER_GONE = 141;
 
 /**
  * Frame of every command that looks at a running kubelet: arguments, `--help`, errors. Returns the exit code: 0 done, 1
@@ -44,7 +42,7 @@ export async function runView(
     const value = (flag: string) => values.get(flag);
     return await run({ positionals, value, isOn: (flag) => values.get(flag) === "true" }, io);
   } catch (error) {
-    if (error instanceof ReaderGone) return READER_GONE;
+    if (error instanceof ReaderGone) return READER_GONE_EXIT;
     if (error instanceof UsageError) {
       io.stderr(`kubelet-ts ${command.name}: ${error.message}\nTry 'kubelet-ts ${command.name} --help'.\n`);
       return 2;

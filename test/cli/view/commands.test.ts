@@ -1,11 +1,12 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { ReaderGone, type ViewIo } from "../../../src/cli/view/command-io.ts";
+import type { ViewIo } from "../../../src/cli/view/command-io.ts";
 import { runDescribe } from "../../../src/cli/view/describe-command.ts";
 import { runGet } from "../../../src/cli/view/get-command.ts";
 import { runLogs } from "../../../src/cli/view/logs-command.ts";
 import { runView, type ViewRequest } from "../../../src/cli/view/run-view.ts";
 import { runTop } from "../../../src/cli/view/top-command.ts";
 import { VIEW_COMMANDS } from "../../../src/cli/view/view-commands.ts";
+import { ReaderGone } from "../../../src/cli/write-all.ts";
 import { ago, has, NOW, running, shown } from "./pods.ts";
 
 const RUN: Readonly<Record<string, (request: ViewRequest, io: ViewIo) => Promise<number>>> = {

@@ -1,0 +1,26 @@
+import { writeSync } from "node:fs";
+
+/** The pipe was closed at its other end (`| head -1`): there is nothing more to do, and nothing wrong. */
+export class ReaderGone extends Error {}
+
+/** How a process ends that the shell says was ended by SIGPIPE. */
+export const READER_GONE_EXIT = 141;
+
+/**
+ * Writes before it returns, however much it is: a pipe takes only part of a big piece at once. Waiting also holds back who
+ * would write faster than is read.
+ * @throws ReaderGone
+ */
+export function writeAll(fd: number, data: string | Uint8Array): void {
+  let bytes = typeof data === "string" ? Buffer.from(data, "utf8") : data;
+  while (bytes.length > 0) {
+    try {
+      bytes = bytes.subarray(writeSync(fd, bytes));
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "EPIPE") throw new ReaderGone("nobody reads any more");
+      if (code !== "EAGAIN") throw error;
+      Bun.sleepSync(1);
+    }
+  }
+}
