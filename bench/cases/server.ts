@@ -1,11 +1,23 @@
 import { readFileSync } from "node:fs";
 import { TestNode } from "../../test/support/test-node.ts";
 import { type BenchCase, type Measurement, median } from "../bench-case.ts";
+import { untilRunning } from "../running-pods.ts";
 
+const PODS = 110;
 /** An answer is cached for a second; asked more slowly than that, each one is measured anew. */
 const PAUSE_MS = 1_050;
-const WARM_UP = 3;
-const REQUESTS = 20;
+const WARM_UP = 10;
+const REQUESTS = 50;
+
+/** As Prometheus asks. */
+const SCRAPE_HEADERS = {
+  Accept: "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5",
+  "Accept-Encoding": "gzip",
+};
+const SCRAPED = ["/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"];
+const SCRAPE_PERIOD_MS = 15_000;
+/** `KUBELET_TS_SCRAPE_MINUTES` sets another time. */
+const SCRAPE_MINUTES = Number(process.env.KUBELET_TS_SCRAPE_MINUTES ?? 10);
 
 interface Endpoint {
   path: string;
@@ -20,9 +32,30 @@ const ENDPOINTS: readonly Endpoint[] = [
   { path: "/stats/summary", pauseMs: PAUSE_MS, atMost: 10 },
   { path: "/stats/summary?only_cpu_and_memory=true", pauseMs: PAUSE_MS },
   { path: "/metrics/cadvisor", pauseMs: PAUSE_MS, atMost: 30 },
-  { path: "/metrics/cadvisor", headers: { "Accept-Encoding": "gzip" }, pauseMs: PAUSE_MS },
+  { path: "/metrics/cadvisor", headers: SCRAPE_HEADERS, pauseMs: PAUSE_MS },
   { path: "/metrics/resource", pauseMs: PAUSE_MS },
 ];
+
+/**
+ * A pod whose container wakes up each second and goes back to sleep: one that never wakes up is cheaper to measure than
+ * what people run. Its requests are small enough for all pods to be admitted on two processors.
+ */
+const wakingPod = (name: string) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [
+      {
+        name: "app",
+        image: "busybox:test",
+        command: ["tail", "-f", "/dev/null"],
+        resources: { requests: { cpu: "5m" }, limits: { cpu: "100m", memory: "32Mi" } },
+      },
+    ],
+  },
+});
 
 const TICKS_PER_SECOND = 100;
 
@@ -33,7 +66,12 @@ function cpuMs(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 }
 
-async function ask(port: number, { path, headers = { "Accept-Encoding": "identity" } }: Endpoint) {
+function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
+}
+
+async function ask(port: number, { path, headers = { "Accept-Encoding": "identity" } }: Omit<Endpoint, "pauseMs">) {
   const startMs = performance.now();
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers, decompress: false });
   const { byteLength } = await response.arrayBuffer();
@@ -43,7 +81,6 @@ async function ask(port: number, { path, headers = { "Accept-Encoding": "identit
 
 async function measureEndpoint(node: TestNode, pid: number, endpoint: Endpoint): Promise<Measurement[]> {
   const { path, headers, pauseMs, atMost } = endpoint;
-  const what = headers ? `${path}, gzip` : path;
   for (let i = 0; i < WARM_UP; i++) {
     await ask(node.readOnlyPort, endpoint);
     await Bun.sleep(pauseMs);
@@ -58,55 +95,90 @@ async function measureEndpoint(node: TestNode, pid: number, endpoint: Endpoint):
     await Bun.sleep(pauseMs);
   }
   const cpu = (cpuMs(pid) - before) / REQUESTS;
-  const slowest = Math.max(...runs);
   return [
-    { what, unit: "ms", value: median(runs), runs, ...(atMost !== undefined && { goal: { atMost } }) },
-    { what: "  slowest of 20", unit: "ms", value: slowest },
+    {
+      what: `${path}${headers ? ", gzip" : ""}, p50`,
+      unit: "ms",
+      value: median(runs),
+      runs,
+      ...(atMost !== undefined && { goal: { atMost } }),
+    },
+    { what: "  p99", unit: "ms", value: percentile(runs, 0.99) },
     { what: "  CPU of each, the kubelet's other work included", unit: "ms", value: cpu },
     { what: "  size", unit: "MB", value: bytes / 1e6 },
   ];
 }
 
-async function measure(count: number): Promise<Measurement[]> {
+/** Runs `measure` beside 110 pods whose containers wake up each second. */
+async function withPods(measure: (node: TestNode, pid: number) => Promise<Measurement[]>): Promise<Measurement[]> {
   const node = new TestNode();
   try {
-    for (let i = 0; i < count; i++) {
-      node.writeManifest(`p${i}.json`, {
-        apiVersion: "v1",
-        kind: "Pod",
-        metadata: { name: `p${i}` },
-        spec: {
-          terminationGracePeriodSeconds: 0,
-          containers: [
-            {
-              name: "app",
-              image: "busybox:test",
-              command: ["sleep", "100000"],
-              // Requests small enough for all of them to be admitted on two processors.
-              resources: { requests: { cpu: "5m" }, limits: { cpu: "100m", memory: "32Mi" } },
-            },
-          ],
-        },
-      });
-    }
+    for (let i = 0; i < PODS; i++) node.writeManifest(`p${i}.json`, wakingPod(`p${i}`));
     const kubelet = await node.start();
-    await node.until(
-      `${count} running pods`,
-      async () => (await node.pods()).filter(({ status }) => status.phase === "Running").length === count,
-      300_000,
-    );
-    const measurements: Measurement[] = [];
-    for (const endpoint of ENDPOINTS) measurements.push(...(await measureEndpoint(node, kubelet.pid, endpoint)));
-    return measurements;
+    await untilRunning(node, PODS);
+    return await measure(node, kubelet.pid);
   } finally {
     await node.cleanUp();
   }
 }
 
+async function measureEndpoints(node: TestNode, pid: number): Promise<Measurement[]> {
+  const measurements: Measurement[] = [];
+  for (const endpoint of ENDPOINTS) measurements.push(...(await measureEndpoint(node, pid, endpoint)));
+  return measurements;
+}
+
+/** CPU over a time in which `during` runs. Unit: % of a core. */
+async function percentOf(pid: number, during: () => Promise<unknown>): Promise<number> {
+  const before = cpuMs(pid);
+  const startMs = performance.now();
+  await during();
+  return (100 * (cpuMs(pid) - before)) / (performance.now() - startMs);
+}
+
+async function measureScraping(node: TestNode, pid: number): Promise<Measurement[]> {
+  const runs = new Map<string, number[]>(SCRAPED.map((path) => [path, []]));
+  const scrape = async () => {
+    for (const path of SCRAPED) {
+      runs.get(path)!.push((await ask(node.readOnlyPort, { path, headers: SCRAPE_HEADERS })).ms);
+    }
+  };
+  const periods = Math.max(1, Math.round((SCRAPE_MINUTES * 60_000) / SCRAPE_PERIOD_MS));
+  const rest = Math.max(1, Math.ceil(periods / 5));
+  const idle = await percentOf(pid, () => Bun.sleep(rest * SCRAPE_PERIOD_MS));
+  await scrape();
+  await Bun.sleep(SCRAPE_PERIOD_MS);
+  const busy = await percentOf(pid, async () => {
+    const startMs = performance.now();
+    for (let period = 1; period <= periods; period++) {
+      await scrape();
+      await Bun.sleep(Math.max(0, startMs + period * SCRAPE_PERIOD_MS - performance.now()));
+    }
+  });
+  const kilobytes = (line: string) =>
+    Number(new RegExp(`^${line}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
+  return [
+    { what: `CPU while all metrics are scraped each 15 s, over ${periods / 4} min`, unit: "%", value: busy },
+    { what: "  nobody asking, before", unit: "%", value: idle },
+    { what: "  CPU of one scrape", unit: "ms", value: ((busy - idle) / 100) * SCRAPE_PERIOD_MS },
+    ...SCRAPED.flatMap((path): Measurement[] => [
+      { what: `${path}, gzip, p50`, unit: "ms", value: median(runs.get(path)!), runs: runs.get(path)! },
+      { what: "  p99", unit: "ms", value: percentile(runs.get(path)!, 0.99) },
+    ]),
+    { what: "RSS at the end", unit: "MB", value: (kilobytes("VmRSS") * 1024) / 1e6 },
+    { what: "  of which anonymous", unit: "MB", value: (kilobytes("RssAnon") * 1024) / 1e6 },
+  ];
+}
+
 export const serverCases: readonly BenchCase[] = [
   {
     name: "server-110",
-    about: "what an answer of the read-only port costs with 110 running pods",
-    run: () => measure(110),
+    about: `what an answer of the read-only port costs with ${PODS} running pods`,
+    run: () => withPods(measureEndpoints),
+  },
+  {
+    name: "scrape-110",
+    about: `CPU while Prometheus scrapes ${PODS} pods each 15 s for ${SCRAPE_MINUTES} minutes (KUBELET_TS_SCRAPE_MINUTES)`,
+    run: () => withPods(measureScraping),
   },
 ];
