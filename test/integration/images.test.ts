@@ -378,6 +378,14 @@ describeWithEngine("images from a registry", () => {
       expect((await ensure(image.reference, "Always", { pullSecrets: [secret("old")] })).id).toBe(image.id);
     });
 
+    test("what is on the engine is for every pod, whoever pulled it; Always asks the registry", async () => {
+      writeFileSync(join(rootDir, "config.json"), auths(locked.address, auth()));
+      expect((await ensure(image.reference)).id).toBe(image.id);
+      writeFileSync(join(rootDir, "config.json"), "{}");
+      expect((await ensure(image.reference)).id).toBe(image.id);
+      expect(await failure(ensure(image.reference, "Always"))).toMatchObject({ problem: "denied" });
+    });
+
     test("a pod that has no credentials does not profit from the pull of one that has", async () => {
       const mine = {
         metadata: { name: "regcred", namespace: "default" },

@@ -221,6 +221,21 @@ test("a port that is taken is told once and had as soon as it is free [S074]", a
   expect(await listening()).toBe(port);
 });
 
+test("whoever speaks plain HTTP gets no answer, and the next one is served", async () => {
+  const { port } = await started();
+  const said = await new Promise<string>((resolve) => {
+    let text = "";
+    const socket = connect(port, HOST, () => void socket.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
+    socket.on("data", (chunk) => {
+      text += chunk.toString("latin1");
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(text));
+  });
+  expect(said).not.toContain("HTTP");
+  expect(await textFor(port, alice)).toContain("true alice");
+});
+
 describe("versions and suites", () => {
   const protocolWith = (port: number, options: tls.ConnectionOptions) =>
     new Promise<string>((resolve) => {

@@ -7,6 +7,8 @@ function read(spec: string) {
   return readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
 }
 
+const CLAIM = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}";
+
 describe("cannot be done here: an error, and the pod does not run, but Kubernetes would take it", () => {
   test.each([
     ["  serviceAccountName: robot\n", "spec.serviceAccountName"],
@@ -19,8 +21,13 @@ describe("cannot be done here: an error, and the pod does not run, but Kubernete
       "spec.volumes[0].projected.sources[0].serviceAccountToken",
     ],
     ["  resourceClaims: [{name: c, resourceClaimName: x}]\n", "spec.resourceClaims"],
+    ["  volumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: CLAIM}}}]\n", "spec.volumes[0].ephemeral"],
+    [
+      "  initContainers: [{name: i, image: b, volumeDevices: [{name: v, devicePath: /d}]}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]\n",
+      "spec.initContainers[0].volumeDevices",
+    ],
   ])("%s", (spec, field) => {
-    const { results, pods } = read(spec);
+    const { results, pods } = read(spec.replace("CLAIM", CLAIM));
     const errors = results[0]!.findings.filter((finding) => finding.severity === "error");
     expect(errors.map(({ code, field: at }) => [code, at])).toEqual([["unsupported", field]]);
     expect(results[0]).toMatchObject({ valid: true, ok: false });
@@ -48,6 +55,7 @@ test.each([
   "  schedulerName: default-scheduler\n",
   "  tolerations: [{operator: Exists, effect: NoExecute}]\n",
   "  serviceAccountName: default\n",
+  "  serviceAccountName: robot\n  automountServiceAccountToken: false\n",
   "  nodeName: other\n",
   "  enableServiceLinks: false\n",
   "  os: {name: linux}\n",
