@@ -8,6 +8,7 @@ type Place = readonly [file: string, title: string];
 const CONTAINERS = "integration/flags.test.ts";
 const PROGRAM = "integration/flags.test.ts";
 const AT_WORK = "integration/flags-at-work.test.ts";
+const AUTHENTICATED = "integration/authenticated-port.test.ts";
 const IMAGES = "integration/flags-of-images.test.ts";
 const MANIFEST_URL = "--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout";
 const BACK_OFF = "--crash-loop-back-off-max (M21), and the dead that pile up, or do not (S056)";
@@ -96,6 +97,22 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "read-only-full": [PROGRAM, "--read-only-full (U26): environment values are hidden unless it is set"],
   "healthz-port": ["server/servers.test.ts", "a port of 0 is off [U28]"],
 
+  port: [AUTHENTICATED, "--port: without a way in it stays closed unless it is named; 0 is off"],
+  "cert-dir": [AUTHENTICATED, "over a certificate of our own that is kept"],
+  "tls-cert-file": [AUTHENTICATED, "--tls-cert-file, --tls-private-key-file"],
+  "tls-private-key-file": [AUTHENTICATED, "--tls-cert-file, --tls-private-key-file"],
+  "tls-min-version": ["server/authenticated-listener.test.ts", "--tls-min-version"],
+  "tls-cipher-suites": ["server/authenticated-listener.test.ts", "--tls-cipher-suites"],
+  "client-ca-file": [AUTHENTICATED, "who has a certificate gets in"],
+  "anonymous-auth": [AUTHENTICATED, "--anonymous-auth, --enable-debugging-handlers=false"],
+  "authorization-mode": [AUTHENTICATED, "--authorization-mode=AlwaysDeny"],
+  "enable-debugging-handlers": [AUTHENTICATED, "--anonymous-auth, --enable-debugging-handlers=false"],
+  enableSystemLogHandler: ["server/log-directory-routes.test.ts", "a directory is a list (oracle 97)"],
+  "streaming-connection-idle-timeout": [
+    "server/remote-command.test.ts",
+    "a session in which nothing happens ends after --streaming-connection-idle-timeout",
+  ],
+
   "image-gc-high-threshold": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
   "image-gc-low-threshold": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
   "minimum-image-ttl-duration": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
@@ -129,8 +146,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
 /** Flags that do something under a name that is not just an old one. */
 const working = OPTION_TABLE.flatMap((row) => {
   if (row.is === "command") return [row.flag];
-  // Those of the authenticated server have their tests in test/server.
-  if (row.is !== "option" || row.notYet || row.deprecated || row.subject === "Authenticated server") return [];
+  if (row.is !== "option" || row.notYet || row.deprecated) return [];
   return [row.flag ?? row.field ?? ""];
 });
 
