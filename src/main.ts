@@ -3,6 +3,7 @@ import type { CommandDef } from "citty";
 import { runCommand } from "citty";
 import type { CommandSummary } from "./cli/help.ts";
 import { unknownCommand } from "./cli/unknown-command.ts";
+import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
 
 /** A sub-command beside the kubelet itself; loaded only when it is asked for. */
 interface SubCommand {
@@ -16,7 +17,7 @@ const SUB_COMMANDS: Readonly<Record<string, SubCommand>> = {
     load: async () => (await import("./cli/view/get-command.ts")).getCommand as unknown as CommandDef,
   },
   describe: {
-    description: "show all about a pod, with its events",
+    description: "show all about a pod, with its events, or about the node",
     load: async () => (await import("./cli/view/describe-command.ts")).describeCommand as unknown as CommandDef,
   },
   logs: {
@@ -56,6 +57,10 @@ async function main(argv: readonly string[]): Promise<void> {
   const command = Object.hasOwn(SUB_COMMANDS, first) ? SUB_COMMANDS[first] : undefined;
   // A sub-command ends by itself, so that all it wrote gets through a slow pipe.
   if (command) return void (await runCommand(await command.load(), { rawArgs: rest }));
+  if (first === RELAY_ARGUMENT) {
+    const { relayLoopback } = await import("./host/pod-dialer.ts");
+    process.exit(await relayLoopback(Number(rest[0]), process.stdin, process.stdout));
+  }
   const mistake = unknownCommand(first, Object.keys(SUB_COMMANDS), existsSync);
   if (mistake !== undefined) {
     process.stderr.write(`kubelet-ts: ${mistake}\nTry 'kubelet-ts --help'.\n`);

@@ -3,6 +3,7 @@ import { HostLogDirectory } from "../host/log-directory.ts";
 import { Logind } from "../host/logind.ts";
 import { MemoryKeeper } from "../host/memory-keeper.ts";
 import { readNodeName } from "../host/node-info.ts";
+import { dialPod } from "../host/pod-dialer.ts";
 import { isOfContainer, lookAtProcesses } from "../host/process-look.ts";
 import { claimRoot } from "../host/single-instance.ts";
 import { SystemClock } from "../host/system-clock.ts";
@@ -216,6 +217,7 @@ function startAllServers(
       authenticated: {
         options,
         containers: new DockerContainerAccess(parts.client, (ms, callback) => clock.schedule(ms, callback)),
+        dialPod,
         logDirectory: options.enableSystemLogHandler ? new HostLogDirectory("/var/log", openBeneath) : undefined,
         names: { nodeName: parts.nodeName, nodeIp: parts.node.ip },
       },

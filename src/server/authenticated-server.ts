@@ -2,6 +2,7 @@ import type { ContainerAccess } from "../model/container-access.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { LogDirectory } from "../model/log-directory.ts";
 import type { Logger } from "../model/logger.ts";
+import type { DialPod } from "../model/pod-dialer.ts";
 import { AuthenticatedListener } from "./authenticated-listener.ts";
 import { routeAuthenticated } from "./authenticated-routes.ts";
 import { toTlsVersions } from "./cipher-suites.ts";
@@ -30,6 +31,7 @@ export type AuthenticatedOptions = Pick<
 export interface AuthenticatedServerParts {
   options: AuthenticatedOptions;
   containers: ContainerAccess;
+  dialPod: DialPod;
   /** Absent: `/logs/` is not served. */
   logDirectory: LogDirectory | undefined;
   names: ServedNames;
@@ -37,7 +39,7 @@ export interface AuthenticatedServerParts {
 
 /** Starts 10250. Returns at once and never throws. [S020 S021 S057 S070] */
 export function startAuthenticatedServer(
-  { options, containers, names, logDirectory }: AuthenticatedServerParts,
+  { options, containers, dialPod, names, logDirectory }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,
   dependencies: RequestCounters & { logger: Logger },
 ): AuthenticatedListener {
@@ -46,6 +48,7 @@ export function startAuthenticatedServer(
     readOnly,
     view: readOnly.view,
     containers,
+    dialPod,
     logDirectory,
     clock,
     logger,

@@ -2,6 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerAccess, HeldProcess } from "../model/container-access.ts";
 import type { Logger } from "../model/logger.ts";
+import type { DialPod } from "../model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
 import { methodNotAllowed, resourceNotFound, textAnswer } from "./answer.ts";
 import type { AuthenticatedAnswer, AuthenticatedRequest } from "./authenticated-listener.ts";
@@ -14,8 +15,9 @@ import type { KubeletView } from "./view.ts";
 
 /** What the routes to containers need. */
 export interface ContainerRoutesContext {
-  view: Pick<KubeletView, "pods">;
+  view: Pick<KubeletView, "pods" | "podFacts">;
   containers: ContainerAccess;
+  dialPod: DialPod;
   clock: Clock;
   logger: Logger;
   /** 0 = never. */
@@ -183,7 +185,7 @@ function portForward(
   request: AuthenticatedRequest,
   found: Found,
   user: User,
-  { clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
+  { view, dialPod, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
 ): AuthenticatedAnswer {
   const { pod, podName } = found;
   if (!pod) return textAnswer(404, NO_SUCH_POD);
@@ -193,15 +195,18 @@ function portForward(
   if (!("value" in ports)) return textAnswer(ports.status, ports.problem);
   const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), PORT_FORWARD_PROTOCOLS);
   if (!protocol) return unknownProtocol(PORT_FORWARD_PROTOCOLS);
-  const host = pod.spec.hostNetwork ? "127.0.0.1" : pod.status?.podIP;
-  if (!host) return textAnswer(500, `pod "${podName}" has no address: its sandbox does not run\n`);
+  const ip = pod.status?.podIP;
+  const facts = view.podFacts().find(({ uid }) => uid === pod.metadata.uid);
+  if (!ip || !facts) return textAnswer(500, `pod "${podName}" has no address: its sandbox does not run\n`);
+  const { hostNetwork, sandbox } = facts;
+  const address = { ip, hostNetwork, sandboxId: sandbox.id, sandboxPid: sandbox.pid };
   note("portForward", found, user, logger);
   return {
     protocol: protocol.name,
     run: (socket) =>
       servePortForward(socket, {
         protocol,
-        host,
+        dial: (port, signal) => dialPod(address, port, signal),
         ports: ports.value,
         pod: podName,
         clock,

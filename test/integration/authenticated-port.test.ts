@@ -148,6 +148,7 @@ const SCRIPT = `trap 'exit 0' TERM
 echo "started $(date +%s)"
 for i in 1 2 3; do echo line $i; done; echo wrong >&2
 mkdir -p /www; echo "from the pod" > /www/index.html; httpd -p 8080 -h /www
+mkdir -p /own; echo "from its loopback" > /own/index.html; httpd -p 127.0.0.1:8081 -h /own
 while :; do sleep 1000 & wait; done`;
 
 describeWithEngine("the authenticated port: what reaches into containers", () => {
@@ -301,13 +302,29 @@ describeWithEngine("the authenticated port: what reaches into containers", () =>
       expect((await node.runningContainer("shell")).State).toBe("running");
     });
 
-    test("port-forward", async () => {
-      const target = `/portForward/default/web-${node.name}?port=8080`;
+    test.each([
+      { where: "on all its addresses", targetPort: 8080, want: "from the pod" },
+      { where: "on its loopback", targetPort: 8081, want: "from its loopback" },
+    ])("port-forward to what the pod serves $where", async ({ targetPort, want }) => {
+      const target = `/portForward/default/web-${node.name}?port=${targetPort}`;
       const { of, closed } = session(target, "v4.channel.k8s.io", (socket) =>
         write(socket, 0, "GET /index.html HTTP/1.0\r\n\r\n"),
       );
       await closed;
-      expect(of(0)).toContain("from the pod");
+      expect(of(0)).toContain(want);
+    });
+
+    test("port-forward to what nobody serves, and to what only the machine serves", async () => {
+      const server = createServer((socket) => void socket.end("the machine"));
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const { port: machines } = server.address() as { port: number };
+      const { of, closed } = session(`/portForward/default/web-${node.name}?port=${machines}`, "v4.channel.k8s.io");
+      await closed;
+      server.close();
+      expect(of(1)).toContain(
+        `error forwarding port ${machines} to pod default/web-${node.name}: connect ECONNREFUSED`,
+      );
+      expect(of(0)).not.toContain("the machine");
     });
 
     test("a command whose client is gone is killed, by leaving, by our end, by --streaming-connection-idle-timeout", async () => {

@@ -75,6 +75,7 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
     readOnly: { ...world.context, podList: new PodListRenderer(true) },
     view,
     containers,
+    dialPod: () => Promise.reject(new Error("nobody dials here")),
     clock,
     logger,
     rules: everybody,

@@ -122,6 +122,7 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
   const pod = aPod();
   const state = { name: "app", state: { running: {} }, lastState: {}, containerID: "docker://id-app" };
   world.view.show({ ...pod, status: { podIP: "192.0.2.9", containerStatuses: [state] } } as unknown as typeof pod);
+  world.view.facts = world.view.facts.map((facts) => ({ ...facts, uid: pod.metadata.uid ?? "" }));
   const directory = temp();
   writeFileSync(join(directory, "syslog"), "a line\n");
   const { clock, logger, view } = world;
@@ -131,6 +132,7 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
       readOnly: world.context,
       view,
       containers: new FakeContainers(),
+      dialPod: () => Promise.reject(new Error("nobody dials here")),
       logDirectory: new HostLogDirectory(directory, openBeneath),
       clock,
       logger,

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { dialPod } from "../../src/host/pod-dialer.ts";
 import { CHANNEL, chooseProtocol, REMOTE_COMMAND_PROTOCOLS } from "../../src/server/channel-protocol.ts";
 import { servePortForward } from "../../src/server/port-forward.ts";
 import { parseSize, serveRemoteCommand } from "../../src/server/remote-command.ts";
@@ -193,7 +194,9 @@ describe("ports", () => {
     const protocol = chooseProtocol("v4.channel.k8s.io", REMOTE_COMMAND_PROTOCOLS)!;
     const ports = [first.port, gone.port];
     const clock = new FakeClock();
-    const options = { protocol, host: "127.0.0.1", ports, pod: "default/web", clock, idleTimeoutMs: 0 };
+    const address = { ip: "127.0.0.1", hostNetwork: false, sandboxId: "", sandboxPid: 0 };
+    const dial = (port: number, signal: AbortSignal) => dialPod(address, port, signal);
+    const options = { protocol, dial, ports, pod: "default/web", clock, idleTimeoutMs: 0 };
     const done = servePortForward(connection, options);
     send(0, "hello");
     await done;

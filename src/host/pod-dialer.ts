@@ -1,0 +1,127 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { connect } from "node:net";
+import type { Readable, Writable } from "node:stream";
+import { type PodAddress, type PodConnection, RELAY_ARGUMENT } from "../model/pod-dialer.ts";
+
+const CONNECT_MS = 10_000;
+
+/**
+ * Connects to a port of a pod: by its address, and where nobody listens there, on the pod's own loopback. The latter
+ * needs a process in the pod's network namespace: nsenter (util-linux) runs our program there as a relay.
+ * @param program our own program, with what stands before its arguments
+ */
+export async function dialPod(
+  address: PodAddress,
+  port: number,
+  signal: AbortSignal,
+  program: readonly string[] = [process.execPath],
+): Promise<PodConnection> {
+  try {
+    return await dial(address.hostNetwork ? "127.0.0.1" : address.ip, port, signal);
+  } catch (error) {
+    const isRefused = (error as NodeJS.ErrnoException).code === "ECONNREFUSED";
+    if (!isRefused || address.hostNetwork || !isSandbox(address)) throw error;
+    return relay(address.sandboxPid, port, program, error as Error);
+  }
+}
+
+function dial(host: string, port: number, signal: AbortSignal): Promise<PodConnection> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const socket = connect({ host, port, allowHalfOpen: true });
+    const stop = () => void socket.destroy(signal.reason);
+    signal.addEventListener("abort", stop, { once: true });
+    socket.setTimeout(CONNECT_MS, () => {
+      socket.destroy(Object.assign(new Error(`connect ETIMEDOUT ${host}:${port}`), { code: "ETIMEDOUT" }));
+    });
+    socket.once("error", reject);
+    socket.once("close", () => signal.removeEventListener("abort", stop));
+    socket.once("connect", () => {
+      socket.setTimeout(0);
+      socket.off("error", reject);
+      socket.on("error", () => {});
+      resolve({
+        chunks: () => socket,
+        write: (data) => writeTo(socket, data),
+        close: () => void socket.destroy(),
+      });
+    });
+  });
+}
+
+/** Whether the pid is still, and here, that of the pod's sandbox: the engine may be on another machine. */
+function isSandbox({ sandboxPid, sandboxId }: PodAddress): boolean {
+  if (sandboxPid <= 1 || sandboxId.length < 64) return false;
+  try {
+    return readFileSync(`/proc/${sandboxPid}/cgroup`, "utf8").includes(sandboxId);
+  } catch {
+    return false;
+  }
+}
+
+/** @param refusal what is thrown when nobody listens on the loopback either */
+function relay(pid: number, port: number, program: readonly string[], refusal: Error): PodConnection {
+  const args = [`--net=/proc/${pid}/ns/net`, "--", ...program, RELAY_ARGUMENT, String(port)];
+  const child = spawn("nsenter", args, { stdio: ["pipe", "pipe", "ignore"], env: { PATH: process.env.PATH ?? "" } });
+  const { stdin, stdout } = child;
+  const ended = new Promise<number | null>((resolve) => {
+    child.once("error", () => resolve(1));
+    child.once("close", resolve);
+  });
+  stdin.on("error", () => {});
+  return {
+    chunks: async function* () {
+      let bytes = 0;
+      for await (const chunk of stdout) {
+        bytes += (chunk as Uint8Array).length;
+        yield chunk as Uint8Array;
+      }
+      if ((await ended) !== 0 && bytes === 0) throw refusal;
+    },
+    write: (data) => writeTo(stdin, data),
+    close: () => {
+      stdin.destroy();
+      child.kill("SIGKILL");
+    },
+  };
+}
+
+function writeTo(stream: Writable, data: Uint8Array): Promise<void> {
+  if (!stream.writable || stream.write(data)) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = () => {
+      stream.off("drain", done);
+      stream.off("close", done);
+      resolve();
+    };
+    stream.on("drain", done);
+    stream.on("close", done);
+  });
+}
+
+/**
+ * The relay itself: carries `input` to a port of the loopback and what comes from there to `output`, until either has no
+ * more. @returns the exit code: 1 when nobody listens
+ */
+export async function relayLoopback(port: number, input: Readable, output: Writable): Promise<number> {
+  const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
+  try {
+    await once(socket, "connect");
+  } catch {
+    return 1;
+  }
+  input.pipe(socket);
+  socket.on("error", () => {});
+  output.on("error", () => socket.destroy());
+  try {
+    for await (const chunk of socket) {
+      if (!output.write(chunk)) await once(output, "drain");
+    }
+    await new Promise<void>((resolve) => output.end(resolve));
+  } catch {
+    // Whoever listened is gone.
+  }
+  return 0;
+}

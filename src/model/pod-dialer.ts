@@ -1,0 +1,26 @@
+import type { ContainerId } from "./pod-snapshot.ts";
+
+/** Where a pod is reached. */
+export interface PodAddress {
+  /** Its first; with the host's network that of the node. */
+  ip: string;
+  hostNetwork: boolean;
+  sandboxId: ContainerId;
+  /** Host pid of the sandbox's process, 0 when unknown. */
+  sandboxPid: number;
+}
+
+/** A TCP connection to something in a pod. */
+export interface PodConnection {
+  /** What comes, until the other end has no more. May be read once. @throws Error when it broke or was never made */
+  chunks(): AsyncIterable<Uint8Array>;
+  /** Resolves when more may follow. */
+  write(data: Uint8Array): Promise<void>;
+  close(): void;
+}
+
+/** @throws Error when nobody listens there */
+export type DialPod = (address: PodAddress, port: number, signal: AbortSignal) => Promise<PodConnection>;
+
+/** First argument that makes our own program a relay to a port of the loopback, for use in a pod's network. */
+export const RELAY_ARGUMENT = "__relay-loopback";
