@@ -1,11 +1,13 @@
+import type { Pod } from "../../api/pod.ts";
 import type { ViewIo } from "./command-io.ts";
+import { describeNode } from "./describe-node.ts";
 import { describePod } from "./describe-pod.ts";
 import { findPod, inScope } from "./pod-lookup.ts";
 import { openKubelet, scopeOf, selectorOf, toCommand, UsageError, ViewError, type ViewRequest } from "./run-view.ts";
 import { DESCRIBE } from "./view-commands.ts";
 import { findObject } from "./view-flags.ts";
 
-/** `kubelet-ts describe pod`. Returns the exit code. */
+/** `kubelet-ts describe pod` and `describe node`. Returns the exit code. */
 export async function runDescribe(request: ViewRequest, io: ViewIo): Promise<number> {
   const [written, ...more] = request.positionals;
   const [kind, first] = written?.split("/", 2) ?? [];
@@ -13,23 +15,25 @@ export async function runDescribe(request: ViewRequest, io: ViewIo): Promise<num
   if (typeof object !== "string") throw new UsageError(object.problem);
   const names = first ? [first, ...more] : more;
   const matches = selectorOf(request);
-  const scope = scopeOf(request);
   const { api } = await openKubelet(request);
   const [pods, events] = await Promise.all([api.pods(), api.events()]);
-  const all = pods!.value;
+  const all = { pods: pods!.value, events: events!.value };
+  const times = { now: io.now(), offsetMinutes: io.offsetMinutes };
+  if (object === "nodes") {
+    const node = await api.node();
+    const other = names.find((name) => name !== node.metadata.name);
+    if (other !== undefined) throw new ViewError(`node "${other}" not found; this one is "${node.metadata.name}"`);
+    const own = all.events.filter(({ involvedObject }) => (involvedObject.kind as string) === "Node");
+    io.stdout(describeNode(node, all.pods, own, times));
+    return 0;
+  }
+  const scope = scopeOf(request);
   const found =
     names.length > 0
-      ? names.map((name) => findPod(all, name, scope))
-      : inScope(all, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
-  const texts = found.flatMap((pod) =>
-    "problem" in pod
-      ? []
-      : describePod(
-          pod,
-          events!.value.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid),
-          { now: io.now(), offsetMinutes: io.offsetMinutes },
-        ),
-  );
+      ? names.map((name) => findPod(all.pods, name, scope))
+      : inScope(all.pods, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
+  const ofPod = ({ metadata }: Pod) => all.events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
+  const texts = found.flatMap((pod) => ("problem" in pod ? [] : describePod(pod, ofPod(pod), times)));
   io.stdout(texts.join("\n\n"));
   const problems = found.flatMap((pod) => ("problem" in pod ? pod.problem : []));
   if (problems.length > 0) throw new ViewError(problems.join("\n"));

@@ -63,7 +63,8 @@ export function describePod(pod: Pod, events: readonly CoreEvent[], times: Descr
   return out.toString();
 }
 
-const pairs = (map: Readonly<Record<string, string>> | undefined, between: string) =>
+/** Sorted lines `key<between>value`. */
+export const pairs = (map: Readonly<Record<string, string>> | undefined, between: string) =>
   Object.entries(map ?? {})
     .map(([key, value]) => `${key}${between}${value}`)
     .sort();
@@ -104,7 +105,8 @@ function tolerationText({ key = "", value, effect, operator, tolerationSeconds }
   return [what, exists, time].filter(Boolean).join(" ");
 }
 
-function describeEvents(out: Description, events: readonly CoreEvent[], now: Date): void {
+/** What happened, as the last block of a description. @param events oldest first */
+export function describeEvents(out: Description, events: readonly CoreEvent[], now: Date): void {
   if (events.length === 0) return out.field(0, "Events", "<none>");
   out.heading(0, "Events");
   const columns = ["Type", "Reason", "Age", "From", "Message"];

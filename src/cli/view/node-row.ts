@@ -5,15 +5,37 @@ export interface NodeObject {
   kind: "Node";
   apiVersion: "v1";
   metadata: { name: string; creationTimestamp?: string | null; labels?: Record<string, string> };
-  spec: { unschedulable?: boolean };
+  spec: { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
   status: {
     capacity?: Record<string, string>;
     allocatable?: Record<string, string>;
-    conditions?: { type: string; status: string }[];
+    conditions?: NodeConditionObject[];
     addresses?: { type: string; address: string }[];
-    nodeInfo?: { kubeletVersion: string; osImage: string; kernelVersion: string; containerRuntimeVersion: string };
+    nodeInfo?: Partial<Record<NodeInfoField, string>>;
   };
 }
+
+/** Source: core/v1 `NodeCondition`. */
+export interface NodeConditionObject {
+  type: string;
+  status: string;
+  lastHeartbeatTime?: string | null;
+  lastTransitionTime?: string | null;
+  reason?: string;
+  message?: string;
+}
+
+/** Source: core/v1 `NodeSystemInfo`. */
+export type NodeInfoField =
+  | "machineID"
+  | "systemUUID"
+  | "bootID"
+  | "kernelVersion"
+  | "osImage"
+  | "operatingSystem"
+  | "architecture"
+  | "containerRuntimeVersion"
+  | "kubeletVersion";
 
 export const NODE_COLUMNS = ["NAME", "STATUS", "ROLES", "AGE", "VERSION"] as const;
 export const NODE_WIDE_COLUMNS = [
@@ -29,13 +51,10 @@ const ROLE_PREFIX = "node-role.kubernetes.io/";
 /** The cells below {@link NODE_COLUMNS}, and {@link NODE_WIDE_COLUMNS} when `wide`. Source: kubectl's `printNode`. */
 export function toNodeRow(node: NodeObject, now: Date, wide: boolean): string[] {
   const { metadata, status } = node;
-  const roles = Object.keys(metadata.labels ?? {}).flatMap((key) =>
-    key.startsWith(ROLE_PREFIX) ? key.slice(ROLE_PREFIX.length) : [],
-  );
   const row = [
     metadata.name,
     nodeStatus(node),
-    roles.sort().join(",") || "<none>",
+    nodeRoles(node),
     formatSince(metadata.creationTimestamp, now),
     status.nodeInfo?.kubeletVersion ?? "",
   ];
@@ -48,6 +67,14 @@ export function toNodeRow(node: NodeObject, now: Date, wide: boolean): string[] 
     address("ExternalIP"),
     ...[osImage, kernelVersion, containerRuntimeVersion].map((text) => text || "<unknown>"),
   ];
+}
+
+/** From labels `node-role.kubernetes.io/<role>`. */
+export function nodeRoles({ metadata }: NodeObject): string {
+  const roles = Object.keys(metadata.labels ?? {}).flatMap((key) =>
+    key.startsWith(ROLE_PREFIX) ? key.slice(ROLE_PREFIX.length) : [],
+  );
+  return roles.sort().join(",") || "<none>";
 }
 
 /** Unlike kubectl's, it names a pressure: there is nobody else who would. */

@@ -1,6 +1,7 @@
 import { FINDING_FLAGS, SCOPE_FLAGS, SELECTOR_FLAG, type ViewCommand, type ViewFlag } from "./view-flags.ts";
 
 const PODS = ["pod", "po"];
+const NODES = ["node", "no"];
 const NO_HEADERS: ViewFlag = { name: "no-headers", description: "Leave out the line of column names." };
 
 export const GET: ViewCommand = {
@@ -10,7 +11,7 @@ export const GET: ViewCommand = {
 or without the node's name at its end. Without -n or -A, pods of all namespaces are
 shown, and a column tells which as soon as one is not in "default": scripts should give
 one of the two flags, or -o.`,
-  objects: { pods: PODS, nodes: ["node", "no"], events: ["event", "ev"] },
+  objects: { pods: PODS, nodes: NODES, events: ["event", "ev"] },
   flags: [
     {
       name: "output",
@@ -30,11 +31,12 @@ one of the two flags, or -o.`,
 
 export const DESCRIBE: ViewCommand = {
   name: "describe",
-  usage: ["describe pod [name…] [flags]"],
-  about: `Shows pods in the layout of kubectl describe; without a name all of them. Values of
+  usage: ["describe pod [name…] [flags]", "describe node [flags]"],
+  about: `Shows pods in the layout of kubectl describe; without a name all of them; or the
+node, with what its pods ask for. Values of
 environment variables are shown only if the kubelet runs with --read-only-full, and
 never those that come from Secrets.`,
-  objects: { pods: PODS },
+  objects: { pods: PODS, nodes: NODES },
   flags: [SELECTOR_FLAG, ...SCOPE_FLAGS, ...FINDING_FLAGS],
 };
 
@@ -76,7 +78,7 @@ export const TOP: ViewCommand = {
   usage: ["top pods [name…] [flags]", "top node [flags]"],
   about: `Shows CPU in thousandths of a core, averaged over the last ten seconds or more, and
 memory as the working set: what the kernel cannot easily take back.`,
-  objects: { pods: PODS, nodes: ["node", "no"] },
+  objects: { pods: PODS, nodes: NODES },
   flags: [
     { name: "containers", description: "Each container of the pods." },
     {

@@ -138,6 +138,13 @@ describe("what is printed", () => {
     expect((await run("describe pods")).out.match(/^Name: /gm)).toHaveLength(2);
   });
 
+  test("describe node", async () => {
+    const { code, out } = await run("describe node");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^Name: +node1$/m);
+    expect(out).toMatch(/^Events: +<none>$/m);
+  });
+
   test("each one's help", async () => {
     for (const { name } of VIEW_COMMANDS) {
       expect(await run(`${name} --help`)).toMatchObject({
@@ -161,7 +168,8 @@ describe("exit codes", () => {
     ["get pods node/x", 2, "none of the pods"],
     ["get pods -o jsno", 2, "did you mean json?"],
     ["get pods -l ==", 2, "--selector"],
-    ["describe node", 2, "pods"],
+    ["describe node other", 1, 'this one is "node1"'],
+    ["describe events", 2, "pods, nodes"],
     ["logs", 2, "name a pod"],
     ["logs a b c", 2, '"c"'],
     ["logs web --tail=few", 2, "--tail"],

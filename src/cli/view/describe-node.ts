@@ -1,0 +1,129 @@
+import type { CoreEvent } from "../../api/event.ts";
+import type { Pod } from "../../api/pod.ts";
+import { formatQuantity, quantityToMilli, quantityToWhole } from "../../api/quantity.ts";
+import { computePodTotal, cpuMillisOf, memoryBytesOf } from "../../plan/pod-resources.ts";
+import { formatLongTime, formatSince } from "./age.ts";
+import { type DescribeTimes, describeEvents, pairs } from "./describe-pod.ts";
+import { Description } from "./description.ts";
+import { type NodeInfoField, type NodeObject, nodeRoles } from "./node-row.ts";
+import { creationTime } from "./pod-row.ts";
+import { toCell } from "./text-table.ts";
+
+const SYSTEM_INFO: readonly (readonly [title: string, field: NodeInfoField])[] = [
+  ["Machine ID", "machineID"],
+  ["System UUID", "systemUUID"],
+  ["Boot ID", "bootID"],
+  ["Kernel Version", "kernelVersion"],
+  ["OS Image", "osImage"],
+  ["Operating System", "operatingSystem"],
+  ["Architecture", "architecture"],
+  ["Container Runtime Version", "containerRuntimeVersion"],
+  ["Kubelet Version", "kubeletVersion"],
+];
+
+/** `kubelet-ts describe node`, in kubectl's layout. @param pods all of the node. @param events of the node alone */
+export function describeNode(
+  node: NodeObject,
+  pods: readonly Pod[],
+  events: readonly CoreEvent[],
+  times: DescribeTimes,
+): string {
+  const { metadata, spec, status } = node;
+  const toTime = (time: string | null | undefined) => formatLongTime(time, times.offsetMinutes);
+  const out = new Description();
+  out.field(0, "Name", metadata.name);
+  out.field(0, "Roles", nodeRoles(node));
+  out.list(0, "Labels", pairs(metadata.labels, "="));
+  out.field(0, "CreationTimestamp", toTime(metadata.creationTimestamp));
+  out.list(
+    0,
+    "Taints",
+    (spec.taints ?? []).map(({ key, value, effect }) => `${key}${value ? `=${value}` : ""}:${effect}`),
+  );
+  out.field(0, "Unschedulable", String(spec.unschedulable ?? false));
+  out.heading(0, "Conditions");
+  describeTable(
+    out,
+    ["Type", "Status", "LastHeartbeatTime", "LastTransitionTime", "Reason", "Message"],
+    [
+      ...(status.conditions ?? []).map((it) => [
+        it.type,
+        it.status,
+        toTime(it.lastHeartbeatTime),
+        toTime(it.lastTransitionTime),
+        it.reason ?? "",
+        toCell(it.message ?? ""),
+      ]),
+    ],
+  );
+  out.heading(0, "Addresses");
+  for (const { type, address } of status.addresses ?? []) out.field(1, type, address);
+  for (const [title, list] of [
+    ["Capacity", status.capacity],
+    ["Allocatable", status.allocatable],
+  ] as const) {
+    out.heading(0, title);
+    for (const [name, quantity] of Object.entries(list ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      out.field(1, name, quantity);
+    }
+  }
+  out.heading(0, "System Info");
+  for (const [title, field] of SYSTEM_INFO) out.field(1, title, status.nodeInfo?.[field]);
+  describePods(out, pods.filter(isLive), status.allocatable ?? {}, times.now);
+  describeEvents(out, events, times.now);
+  return out.toString();
+}
+
+const isLive = ({ status }: Pod) => status?.phase !== "Succeeded" && status?.phase !== "Failed";
+
+function describeTable(out: Description, columns: readonly string[], rows: readonly (readonly string[])[]): void {
+  out.cells(1, columns);
+  out.cells(
+    1,
+    columns.map((name) => "-".repeat(name.length)),
+  );
+  for (const row of rows) out.cells(1, row);
+}
+
+/** What pods are promised and may use at most. Source: kubectl's `describeNodeResource`. */
+function describePods(
+  out: Description,
+  pods: readonly Pod[],
+  allocatable: Readonly<Record<string, string>>,
+  now: Date,
+): void {
+  const shares = {
+    cpu: { of: quantityToMilli(allocatable.cpu ?? "0"), amountIn: cpuMillisOf, toText: formatMillis },
+    memory: { of: quantityToWhole(allocatable.memory ?? "0"), amountIn: memoryBytesOf, toText: formatBytes },
+  };
+  const amount = (chosen: readonly Pod[], name: keyof typeof shares, kind: "requests" | "limits") => {
+    const { of, amountIn, toText } = shares[name];
+    const sum = chosen.reduce((total, pod) => total + computePodTotal(pod, kind, amountIn), 0);
+    return `${toText(sum)} (${of === 0 ? 0 : Math.floor((sum * 100) / of)}%)`;
+  };
+  out.field(0, "Non-terminated Pods", `(${pods.length} in total)`);
+  describeTable(
+    out,
+    ["Namespace", "Name", "CPU Requests", "CPU Limits", "Memory Requests", "Memory Limits", "Age"],
+    pods.map((pod) => [
+      pod.metadata.namespace ?? "default",
+      pod.metadata.name ?? "",
+      amount([pod], "cpu", "requests"),
+      amount([pod], "cpu", "limits"),
+      amount([pod], "memory", "requests"),
+      amount([pod], "memory", "limits"),
+      formatSince(creationTime(pod), now),
+    ]),
+  );
+  out.heading(0, "Allocated resources");
+  out.line(1, "(Total limits may be over 100 percent, i.e., overcommitted.)");
+  describeTable(
+    out,
+    ["Resource", "Requests", "Limits"],
+    (["cpu", "memory"] as const).map((name) => [name, amount(pods, name, "requests"), amount(pods, name, "limits")]),
+  );
+}
+
+const formatMillis = (millis: number) => formatQuantity({ unscaled: BigInt(millis), scale: -3, format: "DecimalSI" });
+
+const formatBytes = (bytes: number) => formatQuantity({ unscaled: BigInt(bytes), scale: 0, format: "BinarySI" });
