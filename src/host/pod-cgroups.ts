@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { Logger } from "../model/logger.ts";
 
@@ -20,6 +20,8 @@ export interface PodCgroupsOptions {
   log: Logger;
   /** Runs `systemctl` to its end; rejects when it fails. Only used under the systemd driver. */
   systemctl(args: readonly string[]): Promise<void>;
+  /** Where systemd keeps what `set-property --runtime` has set. Default: `/run/systemd/system.control`. */
+  sliceSettingsDirectory?: string;
 }
 
 /** Controllers that must be handed down on cgroup v2 so that a pod and its containers have their files. */
@@ -38,6 +40,8 @@ export class PodCgroups {
   readonly #options: PodCgroupsOptions;
   /** Files the kernel does not have, each told once. */
   readonly #missing = new Set<string>();
+  /** Slices that systemd is forgetting at this moment, by name. */
+  readonly #forgetting = new Map<string, Promise<void>>();
 
   constructor(options: PodCgroupsOptions) {
     this.#options = options;
@@ -51,6 +55,8 @@ export class PodCgroups {
   async ensure(plan: CgroupPlan): Promise<void> {
     if (!plan.slice) return this.#writeFiles(plan, () => true);
     const { name, properties } = plan.slice;
+    // Else the stop of the slice would end what is started in it now. It has told its own failure.
+    await this.#forgetting.get(name)?.catch(() => {});
     try {
       await this.#options.systemctl(["set-property", "--runtime", name, ...properties]);
     } catch (cause) {
@@ -61,14 +67,34 @@ export class PodCgroups {
   }
 
   /**
-   * Removes the cgroup in every hierarchy. The engine made some of them on its own, and leaves all behind.
+   * Removes the cgroup in every hierarchy. The engine made some of them on its own, and leaves all behind. A slice is also
+   * stopped and forgotten by systemd, which otherwise keeps it with its settings until the machine is restarted.
    * @param path Of a {@link CgroupPlan}.
    * @returns false while something is still inside; then try again later.
+   * @throws Error when systemd does not stop the slice.
    */
-  remove(path: string): boolean {
-    return this.#options.hierarchies
-      .map((hierarchy) => removeTree(toCgroupDirectory(hierarchy, path)))
-      .every((isGone) => isGone);
+  async remove(path: string): Promise<boolean> {
+    const directories = this.#options.hierarchies.map((hierarchy) => toCgroupDirectory(hierarchy, path));
+    if (path.endsWith(".slice")) {
+      if (directories.some(hasProcesses)) return false;
+      const name = basename(path);
+      const forgotten = this.#forgetting.get(name) ?? this.#forget(name, directories);
+      this.#forgetting.set(name, forgotten);
+      try {
+        await forgotten;
+      } finally {
+        this.#forgetting.delete(name);
+      }
+    }
+    return directories.map(removeTree).every((isGone) => isGone);
+  }
+
+  async #forget(name: string, directories: readonly string[]): Promise<void> {
+    const settings = join(this.#options.sliceSettingsDirectory ?? "/run/systemd/system.control", `${name}.d`);
+    if (!existsSync(settings) && !directories.some((directory) => existsSync(directory))) return;
+    await this.#options.systemctl(["stop", name]);
+    // `systemctl revert` would do as much, and have systemd read every unit of the machine again.
+    rmSync(settings, { recursive: true, force: true });
   }
 
   /** true when the cgroup exists in any hierarchy. */
@@ -156,18 +182,31 @@ function tryWrite(path: string, value: string): void {
   }
 }
 
-/** Removes a cgroup and the empty ones below it; false when one is in use. */
-function removeTree(directory: string): boolean {
-  let names: string[];
+/** Whether a process is in the cgroup or in one below it. */
+function hasProcesses(directory: string): boolean {
   try {
-    names = readdirSync(directory, { withFileTypes: true }).flatMap((entry) =>
-      entry.isDirectory() ? [entry.name] : [],
-    );
+    if (readFileSync(join(directory, "cgroup.procs"), "utf8") !== "") return true;
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return true;
+    // ENODEV: it went meanwhile. EOPNOTSUPP: a threaded cgroup does not say, so somebody may be inside.
+    if (codeOf(error) !== "ENOENT" && codeOf(error) !== "ENODEV") return true;
+  }
+  return childrenOf(directory).some(hasProcesses);
+}
+
+/** Full paths of the cgroups directly below; none when it does not exist. */
+function childrenOf(directory: string): string[] {
+  try {
+    const entries = readdirSync(directory, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(directory, name));
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return [];
     throw error;
   }
-  const childrenGone = names.map((name) => removeTree(join(directory, name))).every(Boolean);
+}
+
+/** Removes a cgroup and the empty ones below it; false when one is in use. */
+function removeTree(directory: string): boolean {
+  const childrenGone = childrenOf(directory).map(removeTree).every(Boolean);
   if (!childrenGone) return false;
   try {
     rmdirSync(directory);

@@ -21,7 +21,7 @@ export interface CgroupWriter {
   /** @throws Error when a bound cannot be set. */
   ensure(plan: CgroupPlan): Promise<void>;
   /** false while something is still inside. */
-  remove(path: string): boolean;
+  remove(path: string): Promise<boolean>;
 }
 
 export interface PodCgroupManagerDeps {
@@ -93,11 +93,11 @@ export class PodCgroupManager {
     // Its QoS class may have changed since: an edit moves a pod from one parent to another.
     const paths = QOS_CLASSES.map((qosClass) => this.#planOf(toPodCgroupName(uid, qosClass), {}).path);
     for (const path of paths) this.#leftovers.add(path);
-    this.#sweep();
+    await this.#sweep();
     for (const pauseMs of REMOVAL_PAUSES_MS) {
       if (!paths.some((path) => this.#leftovers.has(path))) return;
       await clock.sleep(pauseMs, signal);
-      this.#sweep();
+      await this.#sweep();
     }
     this.#sweepLater();
   }
@@ -105,22 +105,24 @@ export class PodCgroupManager {
   #sweepLater(): void {
     if (this.#leftovers.size === 0 || this.#isSweepDue) return;
     this.#isSweepDue = true;
-    this.#deps.clock.schedule(SWEEP_PERIOD_MS, () => {
+    this.#deps.clock.schedule(SWEEP_PERIOD_MS, async () => {
       this.#isSweepDue = false;
-      this.#sweep();
+      await this.#sweep();
       this.#sweepLater();
     });
   }
 
-  #sweep(): void {
-    for (const path of this.#leftovers) {
-      try {
-        if (this.#deps.cgroups.remove(path)) this.#leftovers.delete(path);
-      } catch (error) {
-        this.#leftovers.delete(path);
-        this.#deps.logger.debug((error as Error).message);
-      }
-    }
+  async #sweep(): Promise<void> {
+    await Promise.all(
+      [...this.#leftovers].map(async (path) => {
+        try {
+          if (await this.#deps.cgroups.remove(path)) this.#leftovers.delete(path);
+        } catch (error) {
+          this.#leftovers.delete(path);
+          this.#deps.logger.debug((error as Error).message);
+        }
+      }),
+    );
   }
 
   async #weighQosClasses(): Promise<void> {

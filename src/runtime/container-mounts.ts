@@ -39,6 +39,7 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
         // The engine makes a mount read-only as a tree only when nothing can propagate into it.
         ...(force ? { Propagation: "rprivate" as const } : propagation && { Propagation: PROPAGATION[propagation] }),
         ...(force && { ReadOnlyForceRecursive: true }),
+        ...(isTopReadOnly(mount, engine) && { ReadOnlyNonRecursive: true }),
       };
       return Object.keys(options).length > 0 ? { ...common, BindOptions: options } : common;
     }
@@ -53,13 +54,21 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
   }
 }
 
+/**
+ * Whether the engine must be told that what is mounted below stays writable, as `recursiveReadOnly: Disabled` has it:
+ * since API 1.44 it makes whole trees read-only by itself. Below files of the pod's own nothing is mounted.
+ */
+const isTopReadOnly = ({ type, readOnly, recursiveReadOnly, relabel }: Mount, engine: EngineInfo) =>
+  type === "bind" && readOnly && recursiveReadOnly === undefined && !relabel && isApiAtLeast(engine, "1.44");
+
 /** Binds, as dockershim, where that form can say it; it cannot when a path has a colon (and the other has no `Z`). */
-const needsMountPoint = ({ type, source, target, subPath, readOnly, recursiveReadOnly }: Mount) =>
-  type === "image" ||
-  (type === "volume" && subPath !== undefined) ||
-  (readOnly && recursiveReadOnly === "Enabled") ||
-  source.includes(":") ||
-  target.includes(":");
+const needsMountPoint = (mount: Mount, engine: EngineInfo) =>
+  mount.type === "image" ||
+  (mount.type === "volume" && mount.subPath !== undefined) ||
+  (mount.readOnly && mount.recursiveReadOnly === "Enabled") ||
+  isTopReadOnly(mount, engine) ||
+  mount.source.includes(":") ||
+  mount.target.includes(":");
 
 /**
  * Docker's `Binds` and `Mounts` of a container, each in the order of `mounts`.
@@ -68,7 +77,7 @@ const needsMountPoint = ({ type, source, target, subPath, readOnly, recursiveRea
 export function computeMounts(mounts: readonly Mount[], engine: EngineInfo): { Binds: string[]; Mounts: MountPoint[] } {
   const bodies: { Binds: string[]; Mounts: MountPoint[] } = { Binds: [], Mounts: [] };
   for (const mount of mounts) {
-    if (needsMountPoint(mount)) bodies.Mounts.push(toMountPoint(mount, engine));
+    if (needsMountPoint(mount, engine)) bodies.Mounts.push(toMountPoint(mount, engine));
     else bodies.Binds.push(toBind(mount, engine));
   }
   return bodies;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CgroupHierarchy, PodCgroups, type PodCgroupsOptions } from "../../src/host/pod-cgroups.ts";
 import { type CgroupLimits, toCgroupPlan, toPodCgroupName } from "../../src/plan/pod-cgroup.ts";
@@ -130,25 +130,74 @@ describe("systemd", () => {
 describe("removal", () => {
   const emptyHierarchy = (): CgroupHierarchy => fakeHierarchy(1, ["devices"], []);
 
-  test("from every hierarchy, also those the engine made by itself; again is fine", () => {
+  test("from every hierarchy, also those the engine made by itself; again is fine", async () => {
     const hierarchies = [emptyHierarchy(), emptyHierarchy()];
     mkdirSync(join(hierarchies[0]!.mountPoint, PATH, "leftover"));
     const { podCgroups } = cgroups(hierarchies);
     expect(podCgroups.exists(`/${PATH}`)).toBe(true);
-    expect(podCgroups.remove(`/${PATH}`)).toBe(true);
+    expect(await podCgroups.remove(`/${PATH}`)).toBe(true);
     expect(podCgroups.exists(`/${PATH}`)).toBe(false);
-    expect(podCgroups.remove(`/${PATH}`)).toBe(true);
+    expect(await podCgroups.remove(`/${PATH}`)).toBe(true);
     expect(existsSync(join(hierarchies[0]!.mountPoint, "kubepods/burstable"))).toBe(true);
   });
 
-  test("not while something is inside", () => {
+  test("not while something is inside", async () => {
     const busy = emptyHierarchy();
     // A file keeps a plain directory from being removed, as a process does a cgroup.
     writeFileSync(join(busy.mountPoint, PATH, "process"), "");
     const other = emptyHierarchy();
     const { podCgroups } = cgroups([busy, other]);
-    expect(podCgroups.remove(`/${PATH}`)).toBe(false);
+    expect(await podCgroups.remove(`/${PATH}`)).toBe(false);
     expect(existsSync(join(busy.mountPoint, PATH, "process"))).toBe(true);
     expect(existsSync(join(other.mountPoint, PATH))).toBe(false);
+  });
+
+  const SLICE = "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podu.slice";
+  const NAME_OF_SLICE = "kubepods-burstable-podu.slice";
+
+  /** A v2 tree with the pod's slice, and the directory in which systemd keeps its settings. */
+  function sliceTree() {
+    const unified = fakeHierarchy(2, [], []);
+    const sliceSettingsDirectory = tempDir();
+    mkdirSync(join(unified.mountPoint, SLICE, "docker-1.scope"), { recursive: true });
+    mkdirSync(join(sliceSettingsDirectory, `${NAME_OF_SLICE}.d`));
+    writeFileSync(join(sliceSettingsDirectory, `${NAME_OF_SLICE}.d`, "50-CPUWeight.conf"), "[Slice]\n");
+    return { unified, sliceSettingsDirectory, over: { cgroupVersion: () => 2 as const, sliceSettingsDirectory } };
+  }
+
+  test("a slice is stopped and its settings are forgotten, once", async () => {
+    const { unified, sliceSettingsDirectory, over } = sliceTree();
+    const { podCgroups, commands } = cgroups([unified], over);
+    expect(await podCgroups.remove(`/${SLICE}`)).toBe(true);
+    expect(await podCgroups.remove(`/${SLICE}`)).toBe(true);
+    expect(commands).toEqual([`stop ${NAME_OF_SLICE}`]);
+    expect(readdirSync(sliceSettingsDirectory)).toEqual([]);
+    expect(podCgroups.exists(`/${SLICE}`)).toBe(false);
+  });
+
+  test("a slice with a process in it is not stopped: that would end it", async () => {
+    const { unified, sliceSettingsDirectory, over } = sliceTree();
+    writeFileSync(join(unified.mountPoint, SLICE, "docker-1.scope", "cgroup.procs"), "1234\n");
+    const { podCgroups, commands } = cgroups([unified], over);
+    expect(await podCgroups.remove(`/${SLICE}`)).toBe(false);
+    expect(commands).toEqual([]);
+    expect(readdirSync(sliceSettingsDirectory)).toEqual([`${NAME_OF_SLICE}.d`]);
+  });
+
+  test("a slice that is wanted again is set up when its removal is over", async () => {
+    const { unified, over } = sliceTree();
+    const stopped = Promise.withResolvers<void>();
+    const commands: string[] = [];
+    const systemctl = async ([verb = ""]: readonly string[]) => {
+      commands.push(verb);
+      if (verb === "stop") await stopped.promise;
+    };
+    const { podCgroups } = cgroups([unified], { ...over, systemctl });
+    const removal = podCgroups.remove(`/${SLICE}`);
+    const ensured = podCgroups.ensure(planOf({ cpuShares: 2 }, "systemd", 2));
+    expect(commands).toEqual(["stop"]);
+    stopped.resolve();
+    await Promise.all([removal, ensured]);
+    expect(commands).toEqual(["stop", "set-property"]);
   });
 });

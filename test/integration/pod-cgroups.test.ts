@@ -38,8 +38,8 @@ describe.skipIf(!canWrite)("cgroups of this kernel", () => {
   const memoryDirectory = join(MEMORY?.mountPoint ?? "", plan.path);
   const limitFile = join(memoryDirectory, CGROUP_VERSION === 1 ? "memory.limit_in_bytes" : "memory.max");
 
-  afterAll(() => {
-    podCgroups.remove(cgroupRoot);
+  afterAll(async () => {
+    await podCgroups.remove(cgroupRoot);
   });
 
   test("bounds are in force, can be changed, and the cgroup goes when it is empty", async () => {
@@ -53,13 +53,13 @@ describe.skipIf(!canWrite)("cgroups of this kernel", () => {
     const child = Bun.spawn(["sleep", "60"]);
     try {
       writeFileSync(join(memoryDirectory, "cgroup.procs"), String(child.pid));
-      expect(podCgroups.remove(plan.path)).toBe(false);
+      expect(await podCgroups.remove(plan.path)).toBe(false);
       expect(child.exitCode).toBeNull();
     } finally {
       child.kill("SIGKILL");
       await child.exited;
     }
-    expect(podCgroups.remove(plan.path)).toBe(true);
+    expect(await podCgroups.remove(plan.path)).toBe(true);
     expect(existsSync(memoryDirectory)).toBe(false);
     expect(podCgroups.exists(plan.path)).toBe(false);
   });

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LABEL } from "../../src/runtime/labels.ts";
 import { parseCgroupMounts } from "../../src/stats/cgroup-layout.ts";
+import { toParentPath } from "../support/cgroup-parent.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
 
@@ -12,7 +13,7 @@ const MOUNTS = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
 function readCgroup(parent: string, v1: { controller: string; file: string }, v2File: string): string | undefined {
   const mount = MOUNTS.find(({ version, controllers }) => version === 2 || controllers.includes(v1.controller));
   if (!mount) return undefined;
-  const path = join(mount.mountPoint, parent, mount.version === 1 ? v1.file : v2File);
+  const path = join(mount.mountPoint, toParentPath(parent), mount.version === 1 ? v1.file : v2File);
   return existsSync(path) ? readFileSync(path, "utf8").trim() : undefined;
 }
 
@@ -84,7 +85,7 @@ describeWithEngine("an edit of resources changes the running container (M13)", (
     await node.start();
     const { Id, Labels } = await node.runningContainer("app");
     const { CgroupParent } = await appliedTo(node, Id);
-    expect(CgroupParent).toEndWith(`burstable/pod${Labels[LABEL.podUid]}`);
+    expect(CgroupParent).toMatch(new RegExp(`burstable[/-]pod${Labels[LABEL.podUid]}(\\.slice)?$`));
     if (readMemoryLimit(CgroupParent) === undefined) return;
     expect(readMemoryLimit(CgroupParent)).toBe(String(64 * MI));
     node.writeManifest("pod.yaml", manifest({}, { requests, limits: { memory: "96Mi" } }));
@@ -92,5 +93,7 @@ describeWithEngine("an edit of resources changes the running container (M13)", (
     expect((await node.containers("app")).map((one) => one.Id)).toEqual([Id]);
     node.removeManifest("pod.yaml");
     await node.until("the cgroup to go", () => readMemoryLimit(CgroupParent) === undefined);
+    // Of a slice systemd keeps what it was told, which goes after the cgroup.
+    await node.until("its settings to go", () => !existsSync(`/run/systemd/system.control/${CgroupParent}.d`));
   });
 });

@@ -17,7 +17,7 @@ class FakeCgroups implements CgroupWriter {
     this.calls.push(`${path} ${v1Writes.find(({ file }) => file === "cpu.shares")?.value}`);
   }
 
-  remove(path: string): boolean {
+  async remove(path: string): Promise<boolean> {
     this.calls.push(`remove ${path}`);
     return !this.busy.has(path);
   }

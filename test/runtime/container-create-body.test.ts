@@ -235,6 +235,17 @@ describe("mounts", () => {
     );
   });
 
+  test("read-only leaves what is mounted below writable, also where engines make whole trees read-only (1.44)", () => {
+    const readOnly = { Type: "bind", Source: "/s", Target: "/t", ReadOnly: true };
+    expect(bodyOf({}, { mounts: [bind({ readOnly: true })], engine: NEW }).HostConfig).toMatchObject({
+      Mounts: [{ ...readOnly, BindOptions: { ReadOnlyNonRecursive: true } }],
+    });
+    const ifPossible = bind({ readOnly: true, recursiveReadOnly: "IfPossible" });
+    expect(bodyOf({}, { mounts: [ifPossible], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
+    const ofThePod = bind({ readOnly: true, relabel: true });
+    expect(bodyOf({}, { mounts: [ofThePod], engine: NEW }).HostConfig).toMatchObject({ Binds: ["/s:/t:ro"] });
+  });
+
   test("volumeMounts, then /etc/hosts, then the termination log", () => {
     const paths = { hostsFile: "/p/etc-hosts", terminationLogFile: "/p/log", seccompRoot: "", podLogsDir: "" };
     expect(bodyOf({}, { mounts: [bind()], paths }).HostConfig.Binds).toEqual([

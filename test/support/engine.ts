@@ -3,9 +3,10 @@ import { afterAll, describe, setDefaultTimeout } from "bun:test";
 import { DockerClient } from "../../src/docker/docker-client.ts";
 import { PrivateEngine } from "./private-engine.ts";
 import { engineSocketPath, TestNode, type TestNodeOptions } from "./test-node.ts";
+import { SLOWNESS } from "./until.ts";
 
 /** Longest time of one test against a real engine on a busy machine. */
-const TEST_LIMIT_MS = 180_000;
+const TEST_LIMIT_MS = 180_000 * SLOWNESS;
 
 const nodes: TestNode[] = [];
 const engines: PrivateEngine[] = [];

@@ -16,6 +16,7 @@ import type { ContainerSummary } from "../../src/docker/container-schema.ts";
 import { DockerClient } from "../../src/docker/docker-client.ts";
 import { isConflict, isNotFound } from "../../src/docker/docker-error.ts";
 import { computeRootHash, LABEL } from "../../src/runtime/labels.ts";
+import { toParentPath } from "./cgroup-parent.ts";
 import { type KubeletExit, KubeletProcess } from "./kubelet-process.ts";
 import { PATIENCE_MS, until } from "./until.ts";
 
@@ -249,7 +250,7 @@ export async function removeContainersOf(docker: DockerClient, nodeName: string)
   for (const cgroup of cgroups) removeCgroup(cgroup);
 }
 
-/** The cgroups of the pods, as paths below the cgroup file systems. */
+/** The cgroups of the pods, as the engine was told them. */
 async function podCgroupsOf(docker: DockerClient, containers: readonly ContainerSummary[]): Promise<string[]> {
   const parents = await Promise.all(
     containers.map(async ({ Id }) => {
@@ -262,11 +263,16 @@ async function podCgroupsOf(docker: DockerClient, containers: readonly Container
       }
     }),
   );
-  return [...new Set(parents)].filter((parent) => /^\/.*\bpod[^/]*$/.test(parent));
+  return [...new Set(parents)].filter((parent) => /^\/.*\bpod[^/]*$|^kubepods.*-pod[^-]*\.slice$/.test(parent));
 }
 
-/** On cgroup v1 there is one in each hierarchy, on v2 just one. Those still in use, or below systemd, stay. */
-function removeCgroup(path: string): void {
+/** On cgroup v1 there is one in each hierarchy, on v2 just one. Those still in use stay. */
+function removeCgroup(parent: string): void {
+  if (parent.endsWith(".slice")) {
+    Bun.spawnSync(["systemctl", "stop", parent]);
+    rmSync(join("/run/systemd/system.control", `${parent}.d`), { recursive: true, force: true });
+  }
+  const path = toParentPath(parent);
   const root = "/sys/fs/cgroup";
   for (const folder of [root, ...readdirSync(root).map((name) => join(root, name))]) {
     try {
