@@ -64,6 +64,11 @@ const FLAGS = ["--seccomp-default=false", "--allow-privileged=true"];
 const CLUSTER_DNS_CASE = "29-dns-cluster-flags";
 
 const cases = CASES.filter(({ name }) => !(name in LEFT_OUT));
+/** What was recorded, as `pod/container`. */
+const WANTED = cases.flatMap(({ name, recorded }) =>
+  Object.keys(recorded.inspect).map((one) => `${name.split("/")[1]}-node1/${one}`),
+);
+const STARTED = new Set(WANTED.filter((key) => !CANNOT_START.has(key)));
 const isClusterDns = (name: string) => name.startsWith(CLUSTER_DNS_CASE);
 
 /** Keys of inspect that are the engine's and not in the fixtures. */
@@ -114,7 +119,10 @@ const toFixtureForm = ({ Config, HostConfig }: Inspected): Inspected => {
   return { Config: withoutNothing(Config), HostConfig: withoutNothing(HostConfig) };
 };
 
-/** Inspect of everything on a node by `pod/container`; of several attempts the first. */
+/**
+ * Inspect of everything on a node by `pod/container`; of several attempts the first.
+ * @throws when one was replaced meanwhile, or its replacement does not run yet: then look again
+ */
 async function inspectAll(
   node: TestNode,
   hostDir: string,
@@ -146,7 +154,12 @@ async function inspectAll(
   }
   const seen = new Map<string, Seen>();
   for (const [key, id] of ids) {
-    const inspect = (await node.docker.inspectContainerRaw(id)) as unknown as Seen & { Image: string };
+    const inspect = (await node.docker.inspectContainerRaw(id)) as unknown as Seen & {
+      Image: string;
+      State: { Status: string };
+    };
+    // The successor of one that crashed: it lacks what the engine fills in at the start.
+    if (inspect.State.Status === "created" && STARTED.has(key)) throw new Error(`${key} has yet to be started`);
     const image = (inspect.Config.Labels as Record<string, string>)[LABEL.image];
     if (image) placeholders.add(inspect.Image, "image-id", image);
     seen.set(key, placeholders.apply({ Name: inspect.Name, ...toFixtureForm(inspect) }));
@@ -186,9 +199,6 @@ describeWithEngine("docker inspect is what the real kubelet made it (oracle, cat
       "--cluster-domain=cluster.local",
       `--resolv-conf=${resolvConf}`,
     ]);
-    const wanted = cases.flatMap(({ name, recorded }) =>
-      Object.keys(recorded.inspect).map((one) => `${name.split("/")[1]}-node1/${one}`),
-    );
     await plain.until(
       "every container of the oracle",
       async () => {
@@ -198,10 +208,10 @@ describeWithEngine("docker inspect is what the real kubelet made it (oracle, cat
             const pod = Labels[LABEL.podName]?.replace(/-t-.*$/, "-node1");
             const key = `${pod}/${Labels[LABEL.type] === "podsandbox" ? "sandbox" : Labels[LABEL.containerName]}`;
             // Some of it, the host name for one, the engine fills in at the start.
-            return State === "created" && !CANNOT_START.has(key) ? [] : [key];
+            return State === "created" && STARTED.has(key) ? [] : [key];
           }),
         );
-        const missing = wanted.filter((one) => !there.has(one));
+        const missing = WANTED.filter((one) => !there.has(one));
         if (missing.length > 0) throw new Error(`missing: ${missing.join(" ")}`);
         return true;
       },
