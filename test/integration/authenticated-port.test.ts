@@ -131,6 +131,17 @@ describeWithEngine("the authenticated port: flags", () => {
     expect((await curl(port, "/healthz", unknown)).status).toBe(401);
   });
 
+  test("/var/log is served unless enableSystemLogHandler is off", async () => {
+    const file = join(temp(), "kubelet.yaml");
+    const head = "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n";
+    writeFileSync(file, `${head}enableSystemLogHandler: false\nauthorization: {mode: AlwaysAllow}\n`);
+    const [on, off] = [await serve(TRUSTING), await serve(TRUSTING, `--config=${file}`)];
+    expect((await curl(on.port, "/logs/", as(alice))).text).toStartWith("<pre>\n");
+    expect((await curl(on.port, "/logs/", unknown)).status).toBe(401);
+    expect((await curl(off.port, "/logs/", as(alice))).status).toBe(404);
+    expect((await curl(off.port, "/healthz", as(alice))).status).toBe(200);
+  });
+
   test("a port that is taken does not keep pods from running [S074]", async () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p"));
