@@ -6,12 +6,12 @@ import type { Logger } from "../model/logger.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { CgroupReader } from "../stats/cgroup-reader.ts";
-import { OomKillParser, readOomKills, toOomEvent } from "../stats/oom-kill.ts";
+import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../stats/oom-kill.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 
 interface OomWatchInput {
   podFacts: () => readonly PodFacts[];
-  kubelet: Pick<Kubelet, "workers">;
+  kubelet: Pick<Kubelet, "workers" | "noteOom">;
   reader: CgroupReader;
   recorder: EventRecorder;
   clock: Clock;
@@ -34,6 +34,9 @@ export function watchOomKills({ podFacts, kubelet, reader, recorder, clock, logg
     const kill = parser.feed(message);
     const oom = kill && toOomEvent(kill, podFacts());
     if (!oom) return;
+    // The engine misses kills that end a container of cgroup v2 at once.
+    const id = oom.container === undefined ? undefined : toContainerId(kill.victimCgroup);
+    if (id !== undefined) kubelet.noteOom(id);
     if (oom.pod) recorder.record(oom.pod, oom.event);
     else logger.warn(`${oom.event.reason}: ${oom.event.message}`);
   }, logger);

@@ -186,6 +186,11 @@ export class Kubelet {
     return this.#evictions.all;
   }
 
+  /** The kernel, not the engine, says that it killed something in this container for want of memory. */
+  noteOom(id: ContainerId): void {
+    this.#cache.handleEvent({ id, action: "oom" }).catch(() => {});
+  }
+
   /** Removes dead containers beyond these limits, over all pods. @returns how many go */
   removeSurplusDead(policy: DeadContainerPolicy): number {
     const dead = [...this.#workers.values()].flatMap((worker) => worker.deadContainers());

@@ -116,8 +116,11 @@ export function readOomKills({ memory }: CgroupDirectories): number | undefined 
   );
 }
 
+/** Of the engine's container that a cgroup belongs to. */
+export const toContainerId = (cgroup: string): string | undefined => /[0-9a-f]{64}/.exec(cgroup)?.[0];
+
 function findOwner(cgroup: string, pods: readonly PodFacts[]) {
-  const id = /[0-9a-f]{64}/.exec(cgroup)?.[0];
+  const id = toContainerId(cgroup);
   if (!id) return undefined;
   for (const pod of pods) {
     const container = [...pod.containers, pod.sandbox].find((candidate) => candidate.id === id);

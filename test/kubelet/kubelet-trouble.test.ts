@@ -113,6 +113,15 @@ describe("trouble", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode, reason });
   });
 
+  test("a kill that only the kernel tells of is an OOM kill too", async () => {
+    await world.started(named("web"));
+    const id = world.engine.idOf("web-node1", "app");
+    world.kubelet.noteOom(id);
+    world.engine.exit(id, 137);
+    await world.clock.advance(100);
+    expect(world.statusOf("web")?.containerStatuses?.[0]?.lastState.terminated?.reason).toBe("OOMKilled");
+  });
+
   test("our verdict of OOM survives us, but not the container's next life", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
