@@ -21,9 +21,13 @@ export class CadvisorPage {
     this.#page = new MetricPage(format);
   }
 
-  /** Nobody may change what it answers. The same for the same sample. */
-  render(sample: NodeSample, facts: CadvisorFacts): Uint8Array<ArrayBuffer> {
+  /**
+   * Nobody may change what it answers. The same for the same sample.
+   * @param readFacts called only when a page is made
+   */
+  render(sample: NodeSample, readFacts: () => CadvisorFacts): Uint8Array<ArrayBuffer> {
     if (this.#last?.sample === sample) return this.#last.bytes;
+    const facts = readFacts();
     const page = this.#page;
     page.begin(` ${stampText(sample.at, this.#format)}`);
     page.text(versionText(facts, this.#format));

@@ -10,6 +10,7 @@ import { meminfoBytes } from "./cgroup-v2.ts";
 import { OLDEST_BASE_MS } from "./cpu-rate.ts";
 import { diskFamilies } from "./disk-metrics.ts";
 import { type DirectoryUsage, DiskUsage, type FsCapacity, toCapacity } from "./disk-usage.ts";
+import { Foresight } from "./foresight.ts";
 import {
   MACHINE_ROOTS,
   type MachineRoots,
@@ -58,7 +59,8 @@ const IMAGE_BYTES_AGE_MS = 60_000;
 const COLD_WINDOW_MS = 300;
 
 /**
- * The measurements of this node. Works only while asked: no timer, no open file without a question in the last 90 s.
+ * The measurements of this node. Works only while asked: no timer, no open file without a question in the last 90 s. Who
+ * asks at regular intervals finds the answer made, half a second before.
  */
 export class NodeStats {
   readonly reader: CgroupReader;
@@ -69,6 +71,9 @@ export class NodeStats {
   #machine: { info: MachineInfo; readMs: number } | undefined;
   #mounts: { filesystems: readonly MountedFilesystem[]; readMs: number } | undefined;
   readonly #cadvisorPages = new Map<TextFormat, CadvisorPage>();
+  readonly #summaries = new WeakMap<NodeSample, Map<boolean, Summary>>();
+  /** By question. */
+  readonly #foresights = new Map<string, Foresight>();
   #pagesAskedMs = Number.NEGATIVE_INFINITY;
   #cancelRelease: (() => void) | undefined;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
@@ -116,9 +121,18 @@ export class NodeStats {
     return this.#sampler.measureOnce(cgroupPath);
   }
 
+  /** Nobody may change what it answers. */
   async summary(onlyCpuAndMemory: boolean): Promise<Summary> {
-    const sample = await this.sampleWithRates();
-    return toSummary(sample, this.#summaryFacts(sample, onlyCpuAndMemory), onlyCpuAndMemory);
+    const summarize = (sample: NodeSample) => {
+      const made = this.#summaries.get(sample) ?? new Map<boolean, Summary>();
+      this.#summaries.set(sample, made);
+      const summary =
+        made.get(onlyCpuAndMemory) ?? toSummary(sample, this.#summaryFacts(sample, onlyCpuAndMemory), onlyCpuAndMemory);
+      made.set(onlyCpuAndMemory, summary);
+      return summary;
+    };
+    this.#foresee(`summary ${onlyCpuAndMemory}`, () => summarize(this.#sampler.sample("basics")));
+    return summarize(await this.sampleWithRates());
   }
 
   /** Nobody may change what it answers. */
@@ -127,8 +141,22 @@ export class NodeStats {
     this.#cadvisorPages.set(format, page);
     this.#pagesAskedMs = this.#options.clock.monotonicMs();
     this.#cancelRelease ??= this.#releasePagesLater();
-    const sample = this.#sampler.sample("all");
-    return page.render(sample, this.cadvisorFacts(sample.pods.map(({ facts }) => facts)));
+    const render = () => {
+      const sample = this.#sampler.sample("all");
+      return page.render(sample, () => this.cadvisorFacts(sample.pods.map(({ facts }) => facts)));
+    };
+    this.#foresee(`cadvisor ${format}`, render);
+    return render();
+  }
+
+  /** Notes a question, of which `prepare` makes the answer. */
+  #foresee(question: string, prepare: () => void): void {
+    let foresight = this.#foresights.get(question);
+    if (!foresight) {
+      foresight = new Foresight(this.#options.clock, prepare);
+      this.#foresights.set(question, foresight);
+    }
+    foresight.asked();
   }
 
   /** Pages are megabytes: none is kept once nobody asks. */
@@ -142,6 +170,7 @@ export class NodeStats {
   }
 
   async resourceMetrics(format: TextFormat): Promise<string> {
+    this.#foresee("resource", () => this.#sampler.sample("basics"));
     return resourceText(this.#sampler.sample("basics"), format);
   }
 
@@ -228,6 +257,7 @@ export class NodeStats {
     this.#cancelRelease?.();
     this.#cancelRelease = undefined;
     this.#cadvisorPages.clear();
+    for (const foresight of this.#foresights.values()) foresight.cancel();
     this.#sampler.close();
   }
 

@@ -446,6 +446,20 @@ describe("the metrics", () => {
     expect(clock.pendingTimers).toBe(0);
   });
 
+  test("whoever asks at regular intervals gets what was measured half a second before", async () => {
+    const { stats, clock } = setUp("cgroup-v2");
+    const times: string[] = [];
+    for (let question = 0; question < 5; question++) {
+      const text = toText(await stats.cadvisorMetrics("openmetrics"));
+      times.push(/^container_cpu_usage_seconds_total.* (\d+\.\d+)$/m.exec(text)![1]!);
+      await clock.advance(15_000);
+    }
+    // Asked at .5 each time; the fourth is the first that could be foreseen.
+    expect(times).toEqual(["1795243200.500", "1795243215.500", "1795243230.500", "1795243245.000", "1795243260.000"]);
+    await clock.advance(200_000);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
   test("in OpenMetrics, times are seconds and the text has an end", async () => {
     const { stats } = setUp("cgroup-v2");
     const text = await stats.resourceMetrics("openmetrics");
