@@ -72,8 +72,13 @@ const OWN_EVENTS = /^Warning (MissingClusterDNS|OOMKilling) /;
 const MAY_BE_PRESENT = new Set(["pullok", "pulldigest"]);
 
 const IMAGE_CASE = "31-pull-policies";
-/** With a deadline of 8 s from its creation: it must not have to share the machine with the start of all others. */
-const isHasty = ({ name }: RecordedStatus) => name.startsWith("36-deadline");
+/**
+ * Not as recorded for long: a deadline of 8 s from its creation, a disk limit that evicts here (docs/differences.md) ten
+ * seconds after the start. They must not have to share the machine with the start of all others.
+ */
+const isHasty = ({ name }: RecordedStatus) => /^3[67]-(deadline|eviction)/.test(name);
+/** Some sixty pods start at once, on whatever else the machine has to do. */
+const START_LIMIT_MS = 90_000;
 const needsRegistry = ({ name, manifest }: RecordedStatus) => name.startsWith(IMAGE_CASE) || manifest.includes(":5000");
 
 describeWithEngine("/pods and events are those of the real kubelet (oracle, category B)", () => {
@@ -116,10 +121,14 @@ describeWithEngine("/pods and events are those of the real kubelet (oracle, cate
       Bun.deepEquals(summary(normalise(seen, places, true).status), summary(want.status));
     let last: PodItem | undefined;
     await node
-      .until(`${podName} to be as recorded`, async () => {
-        last = (await node.pods()).find(({ metadata }) => metadata.name === `${podName}-${node.name}`);
-        return last !== undefined && isAsRecorded(last);
-      })
+      .until(
+        `${podName} to be as recorded`,
+        async () => {
+          last = (await node.pods()).find(({ metadata }) => metadata.name === `${podName}-${node.name}`);
+          return last !== undefined && isAsRecorded(last);
+        },
+        START_LIMIT_MS,
+      )
       .catch(() => {});
     expect(last).toBeDefined();
     expect(normalise(last!, places, true)).toEqual(want);
