@@ -13,20 +13,27 @@ export function findLogContainer(
   const found = allStatuses(status).find((it) => it.name === name);
   const who = `container ${JSON.stringify(name)} in pod ${JSON.stringify(metadata.name)}`;
   if (!found) return { problem: `${who} is not available` };
-  const before = found.lastState.terminated?.containerID;
+  const id = findLogContainerId(found, previous);
+  if (id !== undefined) return { id };
   if (previous) {
-    return before
-      ? idOf(before)
-      : { problem: `previous terminated container "${name}" in pod "${metadata.name}" not found` };
+    return { problem: `previous terminated container "${name}" in pod "${metadata.name}" not found` };
   }
-  const { running, terminated, waiting } = found.state;
-  if (running && found.containerID) return idOf(found.containerID);
-  if (terminated?.containerID) return idOf(terminated.containerID);
-  // A container that waits to be started again shows the log of the one that ended.
-  if (before) return idOf(before);
+  const { terminated, waiting } = found.state;
   if (terminated) return { problem: `${who} is terminated` };
   const why = WAITING_REASONS[waiting?.reason ?? ""] ?? waiting?.reason;
   return { problem: why ? `${who} is waiting to start: ${why}` : `${who} is waiting to start - no logs yet` };
+}
+
+/** The engine's container whose log stands for a container of a pod; undefined when there is none. */
+export function findLogContainerId(
+  { state, lastState, containerID }: ContainerStatus,
+  previous: boolean,
+): string | undefined {
+  const before = lastState?.terminated?.containerID;
+  const present = state.running ? containerID : state.terminated?.containerID;
+  // A container that waits to be started again shows the log of the one that ended.
+  const id = previous ? before : present || before;
+  return id ? withoutScheme(id) : undefined;
 }
 
 const WAITING_REASONS: Readonly<Record<string, string>> = {
@@ -37,7 +44,7 @@ const WAITING_REASONS: Readonly<Record<string, string>> = {
 /** The running container of that name; undefined while it does not run. */
 export function findRunningContainer({ status }: Pod, name: string): { id: string } | undefined {
   const found = allStatuses(status).find((it) => it.name === name);
-  return found?.state.running && found.containerID ? idOf(found.containerID) : undefined;
+  return found?.state.running && found.containerID ? { id: withoutScheme(found.containerID) } : undefined;
 }
 
 const allStatuses = (status: Pod["status"]): ContainerStatus[] => [
@@ -45,4 +52,4 @@ const allStatuses = (status: Pod["status"]): ContainerStatus[] => [
   ...(status?.initContainerStatuses ?? []),
 ];
 
-const idOf = (containerId: string) => ({ id: containerId.replace(/^docker:\/\//, "") });
+const withoutScheme = (containerId: string) => containerId.replace(/^docker:\/\//, "");

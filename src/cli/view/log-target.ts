@@ -1,6 +1,7 @@
-import type { Container, ContainerStatus, Pod } from "../../api/pod.ts";
+import type { Container, Pod } from "../../api/pod.ts";
 import { nearestName } from "../../model/nearest-name.ts";
 import { LABEL } from "../../runtime/labels.ts";
+import { findLogContainerId } from "../../status/log-container.ts";
 
 /** A container of the engine whose log is meant. */
 export interface LogTarget {
@@ -62,7 +63,7 @@ export function findLogTarget(
   const podName = metadata.name ?? "";
   const statuses = [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
   const found = statuses.find(({ name }) => name === containerName);
-  const containerId = toEngineId(found && (previous ? found.lastState?.terminated?.containerID : currentId(found)));
+  const containerId = found && findLogContainerId(found, previous);
   if (containerId !== undefined) return { podName, containerName, containerId };
   const who = `container "${containerName}" in pod "${podName}"`;
   if (previous)
@@ -71,14 +72,6 @@ export function findLogTarget(
   const why = reason ?? status.reason ?? (found ? "no logs yet" : "it is not known yet");
   return { problem: `${who} is waiting to start: ${why}${message ? `: ${message.trimEnd()}` : ""}` };
 }
-
-/** A container that waits to be started again shows the log of the one that ended. */
-function currentId({ state, lastState, containerID }: ContainerStatus): string | undefined {
-  if (state.running || state.terminated) return containerID ?? state.terminated?.containerID;
-  return lastState?.terminated?.containerID;
-}
-
-const toEngineId = (id: string | undefined) => id?.replace(/^docker:\/\//, "") || undefined;
 
 /** What a list of the engine tells of a container of ours. */
 export interface ListedContainer {
