@@ -188,7 +188,12 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const imageNames = new Map<string, ImageNames>();
   const trouble = (message: string) => logger.warn(message);
   const stateFile = <T>(name: string, durable: boolean) =>
-    new StateFile<T>(join(options.rootDir, "state", `${name}-${nodeName}.json`), { version: 1, durable }, clock, trouble);
+    new StateFile<T>(
+      join(options.rootDir, "state", `${name}-${nodeName}.json`),
+      { version: 1, durable },
+      clock,
+      trouble,
+    );
   const imageGc = new ImageGcManager({
     clock,
     logger,
