@@ -120,11 +120,14 @@ export class ImageManager {
     try {
       return applyDefaultTag(image);
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      const message = `Failed to apply default image tag ${quoted(image)}: couldn't parse image reference ${quoted(image)}: ${why}`;
-      record("Warning", "InspectFailed", message);
-      throw this.#failed(record, new ImageError("InvalidImageName", image, message, { cause }));
+      throw this.#invalidName(image, cause instanceof Error ? cause.message : String(cause), record, cause);
     }
+  }
+
+  #invalidName(image: string, why: string, record: RecordEvent, cause: unknown): ImageError {
+    const message = `Failed to apply default image tag ${quoted(image)}: couldn't parse image reference ${quoted(image)}: ${why}`;
+    record("Warning", "InspectFailed", message);
+    return this.#failed(record, new ImageError("InvalidImageName", image, message, { cause }));
   }
 
   async #look(image: string, ref: string, record: RecordEvent, signal: AbortSignal): Promise<ImageInfo | undefined> {
@@ -132,6 +135,9 @@ export class ImageManager {
       return await this.#cache.get(ref, signal);
     } catch (cause) {
       if (!(cause instanceof DockerError)) throw cause;
+      // Newer grammar takes `UPPER/x` for a registry and a name; an engine that does not has the last word.
+      if (cause.status === 400)
+        throw this.#invalidName(image, cause.daemonMessage.replace(/^no such image: \S+: /i, ""), record, cause);
       const message = `Failed to inspect image ${quoted(image)}: ${engineText(cause)}`;
       record("Warning", "InspectFailed", message);
       throw this.#failed(record, new ImageError("ImageInspectError", image, message, { cause }));

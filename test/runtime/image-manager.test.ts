@@ -141,6 +141,23 @@ describe("policies", () => {
     expect(daemon.requests).toEqual([]);
   });
 
+  test("a name that only the engine finds bad", async () => {
+    const why = "invalid reference format: repository name must be lowercase";
+    const strict = new FakeDaemon({
+      routes: {
+        "GET /images/UPPER/x:1/json": () =>
+          Response.json({ message: `no such image: UPPER/x:1: ${why}` }, { status: 400 }),
+      },
+    });
+    start({ client: new DockerClient({ kind: "unix", path: strict.socketPath }) });
+    const error = await failure(ensure("IfNotPresent", "UPPER/x:1"));
+    strict[Symbol.dispose]();
+    expect(error).toMatchObject({
+      reason: "InvalidImageName",
+      message: `Failed to apply default image tag "UPPER/x:1": couldn't parse image reference "UPPER/x:1": ${why}`,
+    });
+  });
+
   test("an engine that cannot look is no engine without the image", async () => {
     const broken = new FakeDaemon({
       routes: { [`GET /images/${REF}/json`]: () => Response.json({ message: "layer corrupt" }, { status: 500 }) },
