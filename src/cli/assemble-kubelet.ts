@@ -358,6 +358,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     completions: new Completions(stateFile<Record<string, Completion>>("completions", true)),
     begunPods: stateFile<PodRef[]>("pods", false),
     evictions,
+    cutOff: stateFile<ContainerId[]>("cut-off", true),
     oomVerdicts: stateFile<ContainerId[]>("oom-killed", false),
     relistPeriodMs: options.syncFrequencyMs,
     deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },

@@ -35,6 +35,7 @@ export interface KubeletDeps
   /** Whether two pods cannot run at the same time (a host port of both): the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
   completions: CompletionStore;
+  cutOff: CutOffFile;
   begunPods: BegunPodsFile;
   evictions: EvictionsFile;
   oomVerdicts: OomVerdictsFile;
@@ -55,6 +56,12 @@ export interface CompletionStore {
   get(uid: PodUID): Completion | undefined;
   /** undefined forgets. */
   set(uid: PodUID, completion: Completion | undefined): void;
+}
+
+/** Containers that ran when a shutdown of the machine ended them: kept from one process to the next. */
+export interface CutOffFile {
+  read(): readonly ContainerId[] | undefined;
+  write(all: ContainerId[]): void;
 }
 
 /** Pause after a list that failed. The event stream reconnects by itself; this is for an engine that answers badly. */
@@ -82,6 +89,8 @@ export class Kubelet {
   readonly #evictions: Evictions;
   /** Halted pods, those included that have no worker yet. */
   readonly #halts = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
+  readonly #cutOff: Set<ContainerId>;
+  #isCutOffWritten = true;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<() => void>();
   #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -103,6 +112,7 @@ export class Kubelet {
 
   constructor(deps: KubeletDeps) {
     this.#deps = deps;
+    this.#cutOff = new Set(deps.cutOff.read());
     this.#lastListAtMs = deps.clock.monotonicMs();
     this.#begun = new BegunPods(deps.begunPods);
     this.#evictions = new Evictions(deps.evictions);
@@ -171,6 +181,7 @@ export class Kubelet {
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
     this.#halts.set(uid, [end, maxGraceSeconds]);
+    this.#noteCutOff(uid);
     await this.#workers.get(uid)?.halt(end, maxGraceSeconds);
   }
 
@@ -415,6 +426,7 @@ export class Kubelet {
       {
         ...this.#deps,
         cache: this.#cache,
+        cutOff: this.#cutOff,
         onStatus: () => this.#changed(),
         onCompletion: (_, completion) => completions.set(uid, completion),
         onGone: () => this.#onGone(uid),
@@ -424,6 +436,19 @@ export class Kubelet {
     this.#workers.set(uid, worker);
     this.#begun.add(ref);
     return worker;
+  }
+
+  /** On disk before any of them can end: many pods that are halted at a time make one file. */
+  #noteCutOff(uid: PodUID): void {
+    for (const { id, state } of this.#workers.get(uid)?.snapshot.containers ?? []) {
+      if (state === "running") this.#cutOff.add(id);
+    }
+    if (!this.#isCutOffWritten) return;
+    this.#isCutOffWritten = false;
+    queueMicrotask(() => {
+      this.#isCutOffWritten = true;
+      this.#deps.cutOff.write([...this.#cutOff]);
+    });
   }
 
   #onGone(uid: PodUID): void {

@@ -1,9 +1,9 @@
 import type { Pod, PodSpec, PodStatus } from "../api/pod.ts";
 import type { PodRef } from "../model/container-runtime.ts";
-import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { backOffFromHistory } from "../plan/back-off.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
-import { attemptsOf, isRunning } from "../plan/container-history.ts";
+import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { DeadContainer } from "../plan/dead-container-limit.ts";
 import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import { backOffKey } from "../plan/pod-memory.ts";
@@ -25,6 +25,8 @@ export interface PodProbes {
 
 export interface PodWorkerDeps extends PodStepDeps {
   probes: PodProbes;
+  /** Containers that a shutdown of the machine ended: what they ended with says nothing of their work. */
+  cutOff: ReadonlySet<ContainerId>;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
   /** The status changed (compare by identity). */
@@ -55,7 +57,7 @@ export class PodWorker {
   #isScheduled = false;
   #cancelRecheck: (() => void) | undefined;
   #end: PodEnd | undefined;
-  #halt: { end: PodEnd; atRest: PromiseWithResolvers<void>; cutOff: readonly ContainerSnapshot[] } | undefined;
+  #halt: { end: PodEnd; atRest: PromiseWithResolvers<void> } | undefined;
   #restored: Completion | undefined;
   #status: PodStatus | undefined;
   #startTime: Date | undefined;
@@ -136,7 +138,7 @@ export class PodWorker {
    * @returns a promise that resolves when nothing of it runs any more
    */
   halt(end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    this.#halt ??= { end, atRest: Promise.withResolvers(), cutOff: this.snapshot.containers.filter(isRunning) };
+    this.#halt ??= { end, atRest: Promise.withResolvers() };
     this.#maxGraceSeconds = maxGraceSeconds;
     if (!this.#end) {
       this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
@@ -219,6 +221,7 @@ export class PodWorker {
     this.#steps.readLastWords(snapshot, wanted.pod);
     this.#steps.learnImages(snapshot);
 
+    if (!this.#currentEnd && this.#removeMisleading(wanted, snapshot)) return;
     const plan = this.#plan(wanted, snapshot);
     if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
     // The status of a pod that ended is written once more when the last container is at rest; then it is remembered.
@@ -230,7 +233,7 @@ export class PodWorker {
     }
     if (this.#end) this.#steps.releaseVolumes(wanted, snapshot);
     this.#publish(wanted, snapshot, plan);
-    this.#noteHalted(wanted, snapshot);
+    this.#noteHalted(snapshot);
     this.#recheckAt(plan.recheckAtMs);
   }
 
@@ -255,17 +258,24 @@ export class PodWorker {
     return this.#end ?? this.#halt?.end;
   }
 
-  #noteHalted(wanted: WantedPod, { containers, sandboxes }: PodSnapshot): void {
-    const halt = this.#halt;
-    if (!halt || !this.#memory.isIdle) return;
-    if (containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready")) return;
-    // One that ended well when it was told to would count as done: without it, the pod begins anew.
+  #noteHalted({ containers, sandboxes }: PodSnapshot): void {
+    if (!this.#memory.isIdle || containers.some(isRunning)) return;
+    if (sandboxes.every(({ state }) => state !== "ready")) this.#halt?.atRest.resolve();
+  }
+
+  /**
+   * A container that ended well because a shutdown told it to would count as done: without it, the pod begins anew.
+   * @returns whether there is one left
+   */
+  #removeMisleading({ pod: { spec } }: WantedPod, { containers }: PodSnapshot): boolean {
+    const { cutOff } = this.#deps;
     const misleading = containers.filter(
-      ({ id, name, exitCode }) =>
-        !this.#end && exitCode === 0 && halt.cutOff.some((it) => it.id === id) && countsAsDone(wanted.pod.spec, name),
+      (it) => cutOff.has(it.id) && isTerminated(it) && it.exitCode === 0 && countsAsDone(spec, it.name),
     );
-    for (const { id, name } of misleading) this.#steps.perform({ kind: "remove-container", id, name }, wanted);
-    if (misleading.length === 0) halt.atRest.resolve();
+    for (const { id, name } of misleading) {
+      if (!this.#memory.removing.has(id)) this.#steps.perform({ kind: "remove-container", id, name }, this.#wanted);
+    }
+    return misleading.length > 0;
   }
 
   #passRemoval(snapshot: PodSnapshot): void {
@@ -326,6 +336,7 @@ export class PodWorker {
     }
     const pending = snapshot.containers.filter(({ id }) => this.#memory.postStartPending.has(id));
     const remembered = this.#rememberedStatus(snapshot);
+    const previous = this.#status ?? this.#restored?.status;
     const status =
       remembered ??
       computePodStatus({
@@ -341,7 +352,7 @@ export class PodWorker {
         hostIp: this.#deps.hostIp(),
         startTime: this.#startTime!,
         ...(this.#currentEnd && { end: this.#currentEnd }),
-        ...(this.#status && { previous: this.#status }),
+        ...(previous && { previous }),
         extraConditions: [...(wanted.extraConditions ?? []), ...disruptionOf(this.#currentEnd)],
         now: this.#deps.clock.now(),
       });

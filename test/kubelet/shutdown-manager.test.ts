@@ -193,6 +193,22 @@ describe("after the machine has started again", () => {
     expect(world.statusOf("job")).toMatchObject({ phase: "Running" });
   });
 
+  test("nor is one that obeyed when nobody had the time to look", async () => {
+    await world.started(named("job", { restartPolicy: "OnFailure" }));
+    await attended();
+    world.engine.failures.set("kill", { error: new Error("no answer"), times: 1_000 });
+    host.goDown();
+    await world.clock.advance(1);
+    const id = world.engine.idOf("job-node1", "app");
+    stop.abort();
+    world.renew();
+    world.engine.failures.clear();
+    for (const container of ["app", "POD"]) world.engine.exit(world.engine.idOf("job-node1", container), 0);
+    await world.started(...world.desired);
+    expect(world.engine.idOf("job-node1", "app")).not.toBe(id);
+    expect(world.statusOf("job")).toMatchObject({ phase: "Running" });
+  });
+
   test("of an OnFailure pod what was done before stays done", async () => {
     const spec = {
       restartPolicy: "OnFailure" as const,

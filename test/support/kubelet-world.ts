@@ -44,6 +44,7 @@ export class KubeletWorld {
   /** And this. */
   evictions: NonNullable<ReturnType<EvictionsFile["read"]>> = [];
   oomVerdicts: readonly string[] = [];
+  cutOff: readonly string[] = [];
   /** By uid, then by container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   kubelet = this.#newKubelet();
@@ -112,6 +113,12 @@ export class KubeletWorld {
         read: () => this.evictions,
         write: (all) => {
           this.evictions = JSON.parse(JSON.stringify(all));
+        },
+      },
+      cutOff: {
+        read: () => this.cutOff,
+        write: (all) => {
+          this.cutOff = all;
         },
       },
       oomVerdicts: {
