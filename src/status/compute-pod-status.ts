@@ -2,7 +2,7 @@ import type { Container, ContainerStatus, Pod, PodCondition, PodStatus, QOSClass
 import type { PodSnapshot } from "../model/pod-snapshot.ts";
 import { attemptsOf } from "../plan/container-history.ts";
 import type { ContainerProbeState, PodEnd, WaitingReason } from "../plan/pod-plan.ts";
-import { isSidecar } from "../plan/restart-policy.ts";
+import { decideRestart, isSidecar } from "../plan/restart-policy.ts";
 import { computeContainerStatus, formatTime, type ImageNames } from "./container-status.ts";
 import { computeConditions } from "./pod-conditions.ts";
 import { computePhase } from "./pod-phase.ts";
@@ -43,11 +43,14 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
       const waiting = input.waiting.get(container.name);
       const verdict = input.probes.get(container.name);
       const sandboxId = snapshot.sandboxes[0]?.id;
-      return computeContainerStatus({
+      const attempts = attemptsOf(snapshot, container.name);
+      const restarts = decideRestart(pod.spec, container, attempts[0]?.exitCode ?? 0, { isInit }) !== "leave";
+      const status = computeContainerStatus({
         container,
         isInit,
         isSidecar: isInit && isSidecar(container),
-        attempts: attemptsOf(snapshot, container.name),
+        attempts,
+        restarts,
         ...(sandboxId ? { sandboxId } : {}),
         ...(waiting ? { waiting } : {}),
         ...(verdict ? { verdict } : {}),
@@ -56,6 +59,7 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
         imageNames: input.imageNames,
         defaultWaitingReason: inits.length > 0 ? "PodInitializing" : "ContainerCreating",
       });
+      return end ? withHistory(status, input.previous) : status;
     });
 
   const initStatuses = toStatuses(inits, true);
@@ -90,6 +94,19 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     containerStatuses: statuses.sort((a, b) => (a.name < b.name ? -1 : 1)),
     qosClass: input.qosClass,
   };
+}
+
+/**
+ * Attempts before the last one are removed when a pod has ended; what was known of them stays. Source: the kubelet writes
+ * the status of a pod that has ended no more.
+ */
+function withHistory(status: ContainerStatus, previous: PodStatus | undefined): ContainerStatus {
+  const all = [...(previous?.initContainerStatuses ?? []), ...(previous?.containerStatuses ?? [])];
+  const before = all.find(({ name }) => name === status.name);
+  const isSame = status.containerID !== undefined && before?.containerID === status.containerID;
+  return isSame && before?.lastState.terminated && !status.lastState.terminated
+    ? { ...status, lastState: before.lastState }
+    : status;
 }
 
 /** Whether every waiting container has run before (so that "Pending" would be a step back that only looks like one). */

@@ -14,6 +14,8 @@ export interface ContainerStatusInput {
   sandboxId?: string;
   /** Why it waits, from the plan or from the last try to start it. */
   waiting?: WaitingReason;
+  /** Whether the newest attempt, when it has ended, is followed by another one. */
+  restarts: boolean;
   verdict?: ContainerProbeState;
   /** A postStart hook that has not ended keeps the container from being ready. */
   isPostStartPending: boolean;
@@ -81,6 +83,9 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     const verdict = input.verdict?.containerId === newest.id ? input.verdict : undefined;
     started = (verdict ? verdict.started : !container.startupProbe) && !input.isPostStartPending;
     ready = started && (verdict ? verdict.ready : !container.readinessProbe) && (!input.isInit || input.isSidecar);
+  } else if (newest && isTerminated(newest) && !newest.startedAt && !input.restarts && isStartFailure(waiting)) {
+    // It waits for nothing any more. Source: convertStatusToAPIStatus asks ShouldContainerBeRestarted first.
+    state = terminated(newest);
   } else if (newest && isTerminated(newest) && !waiting && (newest.startedAt || newest.sandboxId === input.sandboxId)) {
     if (newest.startedAt) {
       state = terminated(newest);
@@ -108,6 +113,9 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     ...(!input.isInit || input.isSidecar ? { started } : {}),
   };
 }
+
+/** Nothing is in its way but that the engine could not start it. */
+const isStartFailure = (waiting: WaitingReason | undefined) => !waiting || waiting.reason === "RunContainerError";
 
 /** `docker-pullable://repo@sha256:…` for a pulled image, else `docker://sha256:…`. Source: dockershim [oracle B 34]. */
 function toImageId(imageId: string, digest: string | undefined): string {

@@ -71,6 +71,19 @@ const ROWS: Row[] = [
       started: false,
     },
   },
+  {
+    when: "it could not be started and is not to be tried again",
+    given: {
+      attempts: [neverStarted(0)],
+      restarts: false,
+      waiting: { reason: "RunContainerError", message: "exec: no such file" },
+    },
+    want: {
+      state: { terminated: expect.objectContaining({ exitCode: 127, reason: "ContainerCannotRun" }) },
+      lastState: {},
+      ready: false,
+    },
+  },
 ];
 
 function statusOf(given: Partial<ContainerStatusInput>): ContainerStatus {
@@ -79,6 +92,7 @@ function statusOf(given: Partial<ContainerStatusInput>): ContainerStatus {
     isInit: false,
     isSidecar: false,
     attempts: [],
+    restarts: true,
     sandboxId: "sandbox-0",
     isPostStartPending: false,
     terminationMessages: new Map(),
