@@ -57,7 +57,7 @@ export class PodCache {
   readonly #looking = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
   readonly #exitedAtMs = new Map<ContainerId, number>();
   /** Last time the engine told that a container, or a sandbox, had no memory left. */
-  readonly #oomAtMs = new Map<ContainerId, number>();
+  readonly #oomNotices = new Map<ContainerId, { monotonicMs: number; wallMs: number }>();
   readonly #oomVerdicts: Set<ContainerId>;
   /** Got a signal other than SIGKILL and have not ended since. */
   readonly #signalled = new Set<ContainerId>();
@@ -150,19 +150,22 @@ export class PodCache {
   }
 
   async #noteOom(id: ContainerId): Promise<void> {
-    this.#oomAtMs.set(id, this.#deps.clock.monotonicMs());
+    const { clock } = this.#deps;
+    this.#oomNotices.set(id, { monotonicMs: clock.monotonicMs(), wallMs: clock.now().getTime() });
     const uid = this.#entries.get(id)?.observed.pod.uid;
     await Promise.all([id, ...(this.#byPod.get(uid ?? "") ?? [])].map((each) => this.observe(each)));
   }
 
   #withOomVerdict(observed: Observed): Observed {
     if (observed.kind !== "container") return observed;
-    const { id, sandboxId, exitCode } = observed.container;
+    const { id, sandboxId, exitCode, finishedAt } = observed.container;
     if (!isTerminated(observed.container)) this.#judge([id], false);
     if (observed.container.oomKilled || !isTerminated(observed.container)) return observed;
     const exitedAtMs = this.#exitedAtMs.get(id) ?? 0;
-    const noticeAtMs = this.#oomAtMs.get(id) ?? this.#oomAtMs.get(sandboxId);
-    const isClose = noticeAtMs !== undefined && Math.abs(exitedAtMs - noticeAtMs) <= OOM_NOTICE_MS;
+    const notice = this.#oomNotices.get(id) ?? this.#oomNotices.get(sandboxId);
+    // An engine that is slow tells of the end long after it, but when it was.
+    const distancesMs = notice && [exitedAtMs - notice.monotonicMs, (finishedAt?.getTime() ?? 0) - notice.wallMs];
+    const isClose = distancesMs?.some((ms) => Math.abs(ms) <= OOM_NOTICE_MS);
     if (isClose && exitCode === SIGKILLED) this.#judge([id], true);
     if (!this.#oomVerdicts.has(id)) return observed;
     return { ...observed, container: { ...observed.container, oomKilled: true } };
@@ -187,7 +190,7 @@ export class PodCache {
 
   #put(id: ContainerId, found: Observed | undefined): void {
     if (!found) {
-      this.#oomAtMs.delete(id);
+      this.#oomNotices.delete(id);
       this.#signalled.delete(id);
       this.#judge([id], false);
     }

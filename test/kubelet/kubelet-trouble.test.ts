@@ -122,6 +122,17 @@ describe("trouble", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.lastState.terminated?.reason).toBe("OOMKilled");
   });
 
+  test("also when the engine tells of its end much later", async () => {
+    await world.started(named("web", { restartPolicy: "Never" }));
+    const id = world.engine.idOf("web-node1", "app");
+    world.engine.isDeaf = true;
+    world.kubelet.noteOom(id);
+    await world.clock.advance(1_000);
+    world.engine.exit(id, 137);
+    await world.clock.advance(60_000);
+    expect(world.statusOf("web")?.containerStatuses?.[0]?.state.terminated?.reason).toBe("OOMKilled");
+  });
+
   test("our verdict of OOM survives us, but not the container's next life", async () => {
     await world.started(named("web", { restartPolicy: "Never" }));
     const id = world.engine.idOf("web-node1", "app");
