@@ -178,7 +178,7 @@ export class ImageManager {
       record("Warning", "Failed", `Failed to pull image ${quoted(image)}: ${failure.detail}`);
       // Once per series of failures: the events repeat, the advice need not.
       const hint = registryHint(failure.problem);
-      const isNews = ![...this.#backOff.keys()].some((known) => known.endsWith(`_${image}`));
+      const isNews = ![...this.#backOff.keys()].some((known) => known.slice(known.indexOf("_") + 1) === image);
       if (isNews && hint !== "") this.#options.logger.warn(`Image ${quoted(image)} cannot be pulled: ${hint}`);
       // Another container of the pod may have waited for the same pull: that was one failure.
       if (this.#backOff.get(key) === entry) this.#raiseBackOff(key);
