@@ -24,7 +24,7 @@ export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): 
     case "/healthz":
       return textAnswer(200, "ok");
     case "/metrics":
-      return metricsAnswer(request, (format) => context.stats.cadvisorMetrics(format));
+      return metricsAnswer(request, (format, use) => context.stats.cadvisorMetrics(format, use));
     default:
       return htmlAnswer(indexPage(context.view, readOnlyOrigin(request, context)));
   }

@@ -153,25 +153,26 @@ function routeMetrics(request: RouteRequest, context: ReadOnlyContext): Answer |
   return metricsAnswer(request, render);
 }
 
-function metricsRenderer(
-  path: string,
-  { metrics, probeMetrics, stats }: ReadOnlyContext,
-): ((format: TextFormat) => Promise<string | Uint8Array<ArrayBuffer>>) | undefined {
+/** Text, or bytes that may only be read, and only as long as they are lent. */
+type MetricsPage = string | Uint8Array<ArrayBuffer>;
+
+/** Lends a page to `use` until its promise is settled. */
+type LendPage = <T>(format: TextFormat, use: (page: MetricsPage) => Promise<T>) => Promise<T>;
+
+function metricsRenderer(path: string, { metrics, probeMetrics, stats }: ReadOnlyContext): LendPage | undefined {
   switch (path) {
     case "/metrics":
-      return async (format: TextFormat) => {
+      return (format, use) => {
         const families = metrics.flatMap((registry) => registry.collect());
-        return renderFamilies(
-          families.sort((a, b) => (a.name < b.name ? -1 : 1)),
-          format,
-        );
+        const sorted = families.sort((a, b) => (a.name < b.name ? -1 : 1));
+        return use(renderFamilies(sorted, format));
       };
     case "/metrics/probes":
-      return async (format: TextFormat) => renderFamilies(probeMetrics.collect(), format);
+      return (format, use) => use(renderFamilies(probeMetrics.collect(), format));
     case "/metrics/cadvisor":
-      return (format: TextFormat) => stats.cadvisorMetrics(format);
+      return (format, use) => stats.cadvisorMetrics(format, use);
     case "/metrics/resource":
-      return (format: TextFormat) => stats.resourceMetrics(format);
+      return async (format, use) => use(await stats.resourceMetrics(format));
     default:
       return undefined;
   }
@@ -182,7 +183,7 @@ const compress = promisify(gzip);
 /** Of pages made once for several askers. */
 const compressedPages = new WeakMap<Uint8Array, Promise<Buffer<ArrayBuffer>>>();
 
-function compressed(page: string | Uint8Array<ArrayBuffer>): Promise<Buffer<ArrayBuffer>> {
+function compressed(page: MetricsPage): Promise<Buffer<ArrayBuffer>> {
   if (typeof page === "string") return compress(page, COMPRESSION);
   let made = compressedPages.get(page);
   if (!made) {
@@ -195,19 +196,20 @@ function compressed(page: string | Uint8Array<ArrayBuffer>): Promise<Buffer<Arra
 /** The lowest level: half of the others' cost for a little more than half of their gain. */
 const COMPRESSION = { level: 1, chunkSize: 256 * 1024 };
 
+/** A listener may send it for as long as its reader takes. */
+const copied = async (page: MetricsPage) => (typeof page === "string" ? page : page.slice());
+
 /** Metrics in the format and encoding the scraper asked for. */
-export async function metricsAnswer(
-  request: RouteRequest,
-  render: (format: TextFormat) => Promise<string | Uint8Array<ArrayBuffer>>,
-): Promise<Answer> {
+export async function metricsAnswer(request: RouteRequest, lend: LendPage): Promise<Answer> {
   const format = negotiateTextFormat(request.header("Accept"));
-  const page = await render(format);
   const headers: Record<string, string> = {
     "Content-Type": TEXT_CONTENT_TYPE[format],
     Vary: "Accept, Accept-Encoding",
   };
-  if (!acceptsGzip(request.header("Accept-Encoding"))) return { status: 200, headers, body: page };
-  const body = await compressed(page);
+  if (!acceptsGzip(request.header("Accept-Encoding"))) {
+    return { status: 200, headers, body: await lend(format, copied) };
+  }
+  const body = await lend(format, compressed);
   return { status: 200, headers: { ...headers, "Content-Encoding": "gzip" }, body };
 }
 

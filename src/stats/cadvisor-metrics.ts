@@ -14,6 +14,8 @@ export class CadvisorPage {
   readonly #format: TextFormat;
   readonly #page: MetricPage;
   readonly #labels = new EntityLabels();
+  /** How many read a page at present. */
+  readonly #readers = new WeakMap<Uint8Array, number>();
   #last: { sample: NodeSample; bytes: Uint8Array<ArrayBuffer> } | undefined;
 
   constructor(format: TextFormat) {
@@ -21,15 +23,30 @@ export class CadvisorPage {
     this.#page = new MetricPage(format);
   }
 
+  /** Hands the page of this sample to `use`, which may read it until its promise is settled. */
+  async read<T>(
+    sample: NodeSample,
+    readFacts: () => CadvisorFacts,
+    use: (page: Uint8Array<ArrayBuffer>) => Promise<T>,
+  ): Promise<T> {
+    const page = this.render(sample, readFacts);
+    this.#readers.set(page, (this.#readers.get(page) ?? 0) + 1);
+    try {
+      return await use(page);
+    } finally {
+      this.#readers.set(page, this.#readers.get(page)! - 1);
+    }
+  }
+
   /**
-   * Nobody may change what it answers. The same for the same sample.
+   * Makes the page, once for each sample. It may be made over when two others have been made.
    * @param readFacts called only when a page is made
    */
   render(sample: NodeSample, readFacts: () => CadvisorFacts): Uint8Array<ArrayBuffer> {
     if (this.#last?.sample === sample) return this.#last.bytes;
     const facts = readFacts();
     const page = this.#page;
-    page.begin(` ${stampText(sample.at, this.#format)}`);
+    page.begin(` ${stampText(sample.at, this.#format)}`, (earlier) => (this.#readers.get(earlier) ?? 0) > 0);
     page.text(versionText(facts, this.#format));
     const entities = toEntities(sample, this.#labels);
     for (const { name, help, type, stamped, write } of containerFamilies(sample, facts)) {

@@ -9,13 +9,16 @@ const LINE_FEED = 10;
 /**
  * Metrics as bytes, where from one time to the next only values and times change. What is the same is copied from the
  * page before, in pieces as long as possible; nothing of it is rendered again. Lines may come, go and change places: a
- * line is only taken over when name and labels are those asked for.
+ * line is only taken over when name and labels are those asked for. Two pages take turns in the same room: made anew each time,
+ * megabytes would wait for the garbage collector.
  */
 export class MetricPage {
   readonly #format: TextFormat;
   #old = new LineTable();
   #new = new LineTable();
   #oldBytes: Uint8Array<ArrayBuffer> = new Uint8Array(0);
+  /** The page before that one, whose room the next may take. */
+  #spare: Uint8Array<ArrayBuffer> | undefined;
   #bytes: Buffer<ArrayBuffer> = Buffer.alloc(0);
   #length = 0;
   /** Next line of the page before. */
@@ -33,9 +36,17 @@ export class MetricPage {
     this.#format = format;
   }
 
-  /** Starts the next page. @param stamp ` <time>`, put behind the values of stamped families */
-  begin(stamp: string): void {
-    this.#bytes = Buffer.allocUnsafeSlow(Math.max(64 * 1024, Math.ceil(this.#oldBytes.length * 1.02)));
+  /**
+   * Starts the next page.
+   * @param stamp ` <time>`, put behind the values of stamped families
+   * @param isInUse whether somebody still reads an earlier page
+   */
+  begin(stamp: string, isInUse: (page: Uint8Array) => boolean): void {
+    const room = Math.max(64 * 1024, Math.ceil(this.#oldBytes.length * 1.02));
+    const spare = this.#spare;
+    const mayReuse = spare && spare.buffer.byteLength >= room && !isInUse(spare);
+    this.#bytes = mayReuse ? Buffer.from(spare.buffer) : Buffer.allocUnsafeSlow(room);
+    this.#spare = undefined;
     this.#length = 0;
     this.#oldIndex = 0;
     this.#runStart = 0;
@@ -106,12 +117,13 @@ export class MetricPage {
     this.#new.ends[to] = end;
   }
 
-  /** The page. Nobody may change it: the next one is made from it. */
+  /** The page. Nobody may change it: the next one is made from it. The one after that may be made in its place. */
   end(): Uint8Array<ArrayBuffer> {
     this.#flush();
     this.#header = "";
     this.#renewStamps();
     const page = this.#bytes.subarray(0, this.#length);
+    this.#spare = this.#oldBytes;
     this.#oldBytes = page;
     this.#oldStamp = this.#stamp;
     [this.#old, this.#new] = [this.#new, this.#old];

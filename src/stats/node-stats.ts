@@ -135,18 +135,19 @@ export class NodeStats {
     return summarize(await this.sampleWithRates());
   }
 
-  /** Nobody may change what it answers. */
-  async cadvisorMetrics(format: TextFormat): Promise<Uint8Array<ArrayBuffer>> {
+  /** Hands the page to `use`, which may read it until its promise is settled, and change nothing. */
+  async cadvisorMetrics<T>(format: TextFormat, use: (page: Uint8Array<ArrayBuffer>) => Promise<T>): Promise<T> {
     const page = this.#cadvisorPages.get(format) ?? new CadvisorPage(format);
     this.#cadvisorPages.set(format, page);
     this.#pagesAskedMs = this.#options.clock.monotonicMs();
     this.#cancelRelease ??= this.#releasePagesLater();
-    const render = () => {
+    const factsOf = (sample: NodeSample) => () => this.cadvisorFacts(sample.pods.map(({ facts }) => facts));
+    this.#foresee(`cadvisor ${format}`, () => {
       const sample = this.#sampler.sample("all");
-      return page.render(sample, () => this.cadvisorFacts(sample.pods.map(({ facts }) => facts)));
-    };
-    this.#foresee(`cadvisor ${format}`, render);
-    return render();
+      this.#cadvisorPages.get(format)?.render(sample, factsOf(sample));
+    });
+    const sample = this.#sampler.sample("all");
+    return page.read(sample, factsOf(sample), use);
   }
 
   /** Notes a question, of which `prepare` makes the answer. */

@@ -23,7 +23,7 @@ const labelsOf = (pod: string): LabelPieces => ({
 });
 
 function render(page: MetricPage, families: readonly Family[], stamp: string): string {
-  page.begin(stamp);
+  page.begin(stamp, () => false);
   page.text("# before\n");
   for (const { name, isStamped, samples } of families) {
     page.family(name, "Help.", "gauge", isStamped);
@@ -68,6 +68,24 @@ a{container="",cpu="total",id="/kubepods",pod="web",scope="all"} 0.25 7
 c +Inf
 # EOF
 `);
+});
+
+test("a page is made in the room of the one before the last, unless somebody still reads that", () => {
+  const page = new MetricPage("openmetrics");
+  const inUse = new Set<Uint8Array>();
+  const make = (value: number) => {
+    page.begin(" 1", (earlier) => inUse.has(earlier));
+    page.family("a", "Help.", "gauge", true);
+    page.sample(labelsOf("web"), value);
+    return page.end();
+  };
+  const first = make(1);
+  const text = new TextDecoder().decode(first);
+  inUse.add(first);
+  const [second, third, fourth] = [make(2), make(3), make(4)];
+  expect(new TextDecoder().decode(first)).toBe(text);
+  expect(third.buffer).not.toBe(first.buffer);
+  expect(fourth.buffer).toBe(second.buffer);
 });
 
 test("names beyond ASCII keep their bytes", () => {

@@ -38,7 +38,8 @@ const missing = (recorded: unknown, ours: unknown) => {
   return shapeOf(recorded).filter((path) => !shape.has(path));
 };
 
-const toText = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const toText = async (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const itself = async (bytes: Uint8Array) => bytes;
 
 interface Case {
   pods?: PodFacts[];
@@ -396,14 +397,14 @@ describe("the metrics", () => {
       const { stats } = setUp(name, { disk: DISK });
       stats.diskFamilies();
       await stats.settled();
-      expectFamilies(toText(await stats.cadvisorMetrics("prometheus")), recordedCadvisor as Recorded);
+      expectFamilies(await stats.cadvisorMetrics("prometheus", toText), recordedCadvisor as Recorded);
       expectFamilies(await stats.resourceMetrics("prometheus"), recordedResource as Recorded);
     },
   );
 
   test("figures of a container, with the time they were taken", async () => {
     const { stats } = setUp("cgroup-v2", { disk: DISK });
-    const text = toText(await stats.cadvisorMetrics("prometheus"));
+    const text = await stats.cadvisorMetrics("prometheus", toText);
     const labels = `container="app",`;
     const sample = (name: string, more = labels) =>
       text
@@ -427,21 +428,21 @@ describe("the metrics", () => {
 
   test("an asker within the second gets the page that was made, one after it another with the new time", async () => {
     const { stats, clock } = setUp("cgroup-v2");
-    const first = await stats.cadvisorMetrics("prometheus");
+    const first = await stats.cadvisorMetrics("prometheus", itself);
     await clock.advance(500);
-    expect(await stats.cadvisorMetrics("prometheus")).toBe(first);
+    expect(await stats.cadvisorMetrics("prometheus", itself)).toBe(first);
     await clock.advance(1_000);
-    const text = toText(await stats.cadvisorMetrics("prometheus"));
+    const text = await stats.cadvisorMetrics("prometheus", toText);
     expect(text).toContain(" 40.9811 1795243202000\n");
     expect(text).not.toContain("1795243200500");
-    expect(toText(first)).toContain(" 40.9811 1795243200500\n");
+    expect(await toText(first)).toContain(" 40.9811 1795243200500\n");
   });
 
   test("nothing is left after the last question", async () => {
     const { stats, clock } = setUp("cgroup-v2");
-    await stats.cadvisorMetrics("prometheus");
+    await stats.cadvisorMetrics("prometheus", itself);
     await clock.advance(60_000);
-    await stats.cadvisorMetrics("prometheus");
+    await stats.cadvisorMetrics("prometheus", itself);
     await clock.advance(200_000);
     expect(clock.pendingTimers).toBe(0);
   });
@@ -450,7 +451,7 @@ describe("the metrics", () => {
     const { stats, clock } = setUp("cgroup-v2");
     const times: string[] = [];
     for (let question = 0; question < 5; question++) {
-      const text = toText(await stats.cadvisorMetrics("openmetrics"));
+      const text = await stats.cadvisorMetrics("openmetrics", toText);
       times.push(/^container_cpu_usage_seconds_total.* (\d+\.\d+)$/m.exec(text)![1]!);
       await clock.advance(15_000);
     }
@@ -471,7 +472,7 @@ describe("the metrics", () => {
 
   test("without a limit there is no throttling, and the limit is 0", async () => {
     const { stats } = setUp("cgroup-v2");
-    const lines = toText(await stats.cadvisorMetrics("prometheus"))
+    const lines = (await stats.cadvisorMetrics("prometheus", toText))
       .split("\n")
       .filter((line) => line.includes('container="POD"'));
     expect(lines.some((line) => line.startsWith("container_cpu_cfs_periods_total"))).toBe(false);
