@@ -28,7 +28,7 @@ import type { StoredProbeResults } from "../model/prober.ts";
 import { NodeAdmission } from "../plan/admission.ts";
 import { conflictOverPorts } from "../plan/host-ports.ts";
 import { computeNodeLabels } from "../plan/node-affinity.ts";
-import { computeMaxPods, computeNodeAllocatable } from "../plan/node-allocatable.ts";
+import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../plan/node-allocatable.ts";
 import { HostProber } from "../probes/host-prober.ts";
 import { runLifecycleHook } from "../probes/lifecycle-hook.ts";
 import { CredentialProviders } from "../runtime/credential-provider.ts";
@@ -158,7 +158,11 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
-  const allocatable = computeNodeAllocatable(node, options);
+  const disk = await readCapacity(options.rootDir);
+  const allocatable = {
+    ...computeNodeAllocatable(node, options),
+    ...(disk && { ephemeralStorageBytes: computeAllocatableDisk(disk.capacityBytes, options) }),
+  };
   const volumeEngine = new DockerVolumeEngine({
     client,
     images,
@@ -168,7 +172,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const volumes = new VolumeManager({
     rootDir: options.rootDir,
     node,
-    allocatable: { ...allocatable, ephemeralStorageBytes: 0 },
+    allocatable: { ephemeralStorageBytes: 0, ...allocatable },
     clock,
     logger,
     engine: volumeEngine,
@@ -230,7 +234,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     options,
     owner,
     node: () => node,
-    allocatable: { ...allocatable, ephemeralStorageBytes: 0 },
+    allocatable: { ephemeralStorageBytes: 0, ...allocatable },
     engine,
     pods: new DockerPods({
       client,

@@ -377,6 +377,13 @@ export class Kubelet {
     this.#changed();
   }
 
+  /** Upstream's message of the status has `Pod ` before that of the event. */
+  #recordRefusal({ pod }: DesiredPod, { reason, message }: Rejection): void {
+    const { uid = "", name = "", namespace = "default" } = pod.metadata;
+    const event = { type: "Warning" as const, reason, message: message.replace(/^Pod /, "") };
+    this.#deps.recorder.record({ uid, name, namespace }, event);
+  }
+
   #place(desired: DesiredPod, rejection: Rejection | undefined, before: ReadonlyMap<PodUID, Outsider>): void {
     const { clock, logger } = this.#deps;
     const uid = desired.pod.metadata.uid!;
@@ -384,7 +391,10 @@ export class Kubelet {
     const refuse = (why: Rejection) => {
       const known = before.get(uid);
       const isNews = !(known && "rejection" in known && known.rejection.message === why.message);
-      if (isNews) logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.message}`);
+      if (isNews) {
+        logger.error(`Pod "${fullName}" is refused: ${why.reason}: ${why.message}`);
+        this.#recordRefusal(desired, why);
+      }
       const since = this.#evictions.all.get(uid)?.since ?? clock.now();
       this.#outsiders.set(uid, { rejection: why, since: isNews ? since : (known as { since: Date }).since });
       this.#workers.get(uid)?.remove();

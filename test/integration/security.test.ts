@@ -117,6 +117,12 @@ describeWithEngine("what the API says is what the kernel enforces", () => {
       [shell("c", "true")],
       { securityContext: { supplementalGroupsPolicy: "Strict" } },
     ],
+    [
+      "a request for more disk than there is",
+      /OutOfephemeral-storage: Pod Node didn't have enough resource: ephemeral-storage, requested: \d+, used: 0, capacity: \d+/,
+      [{ ...shell("c", "true"), resources: { requests: { "ephemeral-storage": "900Ti" } } }],
+      {},
+    ],
   ] as const)("%s is refused before anything is created", async (_, message, containers, spec) => {
     const node = testNode();
     const manifest = node.writeManifest("pod.yaml", podOf("refused", [...containers], spec));

@@ -76,6 +76,21 @@ describe("trouble", () => {
     expect(world.statusOf("web")?.phase).toBe("Pending");
   });
 
+  test("what the node refuses is told once, until it is refused for something else", async () => {
+    const web = named("web");
+    const refuse = (reason: string, message: string) => world.rejections.set(web.metadata.uid!, { reason, message });
+    const told = () => world.recorder.events.filter((event) => event.startsWith("web-node1 "));
+    refuse("NodeAffinity", "Pod Predicate NodeAffinity failed");
+    await world.started(web);
+    world.want(web);
+    expect(told()).toEqual(["web-node1 NodeAffinity Predicate NodeAffinity failed"]);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Failed", message: "Pod Predicate NodeAffinity failed" });
+    refuse("OutOfcpu", "Pod Node didn't have enough resource: cpu");
+    world.want(web);
+    expect(told().at(-1)).toBe("web-node1 OutOfcpu Node didn't have enough resource: cpu");
+    expect(told()).toHaveLength(2);
+  });
+
   test("a sandbox that cannot be made is tried again with growing pauses", async () => {
     const error = new PodStepError("FailedMount", "hostPath type check failed: /x is not a directory");
     world.engine.failures.set("sandbox", { error, times: 3 });

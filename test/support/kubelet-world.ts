@@ -57,6 +57,9 @@ export class KubeletWorld {
     await this.clock.advance(10);
   }
 
+  /** What the node refuses, by uid. */
+  rejections = new Map<string, { reason: string; message: string }>();
+
   /** Every source has spoken, and this is what they want. */
   want(...pods: Pod[]): void {
     this.desired = pods;
@@ -97,7 +100,7 @@ export class KubeletWorld {
       imageNames: new Map(),
       learnImage: async () => {},
       toWanted,
-      admit: () => new Map(),
+      admit: () => this.rejections,
       conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
       completions: {
         get: (uid) => completions.get(uid),
