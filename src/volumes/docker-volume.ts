@@ -29,7 +29,7 @@ export type NfsVolume = { name: string; nfs: NFSVolumeSource };
 const nfsOptions = ({ server, path, readOnly }: NFSVolumeSource) => ({
   type: "nfs",
   device: `:${path}`,
-  o: `addr=${server},nfsvers=4,${readOnly ? "ro" : "rw"}`,
+  o: `addr=${server},nfsvers=4.1,${readOnly ? "ro" : "rw"}`,
 });
 
 /**
@@ -64,7 +64,7 @@ export const isPlainDirectory = ({ driver, options, mountpoint }: EngineVolume) 
 
 /**
  * Makes the Docker volume of an nfs volume. The engine mounts it when a container starts, so a server that does not
- * answer shows only then. NFS 4, since without mount.nfs nobody negotiates a version.
+ * answer shows only then. NFS 4.1, since without mount.nfs nobody negotiates a version: servers of today no longer have 4.0.
  */
 export async function setUpNfs(
   volume: NfsVolume,

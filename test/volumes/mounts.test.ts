@@ -123,7 +123,7 @@ describe("Docker volumes", () => {
       name: NFS_NAME,
       driver: "local",
       mountpoint: "",
-      options: { type: "nfs", device: ":/export", o: "addr=192.0.2.7,nfsvers=4,ro" },
+      options: { type: "nfs", device: ":/export", o: "addr=192.0.2.7,nfsvers=4.1,ro" },
       labels: { "kubelet-ts.io/node": "node1", "io.kubernetes.pod.uid": "uid1" },
     });
     expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toEqual([
