@@ -1,4 +1,14 @@
-import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { DockerClient } from "../../src/docker/docker-client.ts";
@@ -89,9 +99,11 @@ export class PrivateEngine {
     await this.#end("SIGKILL");
   }
 
-  /** Stops answering without going away, until `thaw`. */
+  /** Stops answering without going away, until `thaw`. On return it has stopped: threads that run hear of it a little later. */
   freeze(): void {
-    this.#child?.kill("SIGSTOP");
+    if (!this.#child) return;
+    this.#child.kill("SIGSTOP");
+    while (!isStopped(this.#child.pid)) Bun.sleepSync(1);
   }
 
   thaw(): void {
@@ -183,5 +195,16 @@ function isAlive(pidFile: string): boolean {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
+  }
+}
+
+/** Every thread of it, or it is gone. */
+function isStopped(pid: number): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).every((thread) =>
+      /^State:\s+[TtZX]/m.test(readFileSync(`/proc/${pid}/task/${thread}/status`, "utf8")),
+    );
+  } catch {
+    return !existsSync(`/proc/${pid}`);
   }
 }
