@@ -1,3 +1,4 @@
+import type { Pod } from "../api/pod.ts";
 import type { ContainerCreateBody } from "../docker/container-create-body.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { DockerError, isConflict, isNotFound } from "../docker/docker-error.ts";
@@ -57,9 +58,11 @@ export class DockerPods {
   }
 
   async #startSandbox(request: SandboxRequest, signal: AbortSignal): Promise<StartedSandbox> {
+    let attempted = "failed to create a sandbox for";
     try {
       const name = toSandboxName(request.pod, request.attempt);
       const id = await this.#create(name, toSandboxCreateBody(request), signal);
+      attempted = "failed to start sandbox container for";
       await this.#client.startContainer(id, { signal });
       const { ResolvConfPath, NetworkSettings } = await this.#client.inspectContainer(id, { signal });
       const networks = Object.values(NetworkSettings.Networks).filter((network) => network !== null);
@@ -67,12 +70,9 @@ export class DockerPods {
       return { id, resolvConfPath: ResolvConfPath, ips: ips.filter((ip) => ip !== "") };
     } catch (error) {
       signal.throwIfAborted();
-      const { name, namespace } = request.pod.metadata;
-      // The engine names neither when an address is taken.
-      const where = describeNetwork(request.pod);
-      const what = `pod sandbox for "${namespace}/${name}"${where && ` ${where}`}`;
-      const why = `Failed to create ${what}: ${textOf(error)}`;
-      throw new PodStepError("FailedCreatePodSandBox", why, { cause: error });
+      throw new PodStepError("FailedCreatePodSandBox", toSandboxFailure(request.pod, attempted, error), {
+        cause: error,
+      });
     }
   }
 
@@ -167,4 +167,12 @@ export class DockerPods {
 function textOf(error: unknown): string {
   if (error instanceof DockerError) return `Error response from daemon: ${error.daemonMessage}`;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** In the words of kubelet and dockershim [oracle A 05]; and where, for the engine does not say whose address is taken. */
+function toSandboxFailure(pod: Pod, attempted: string, error: unknown): string {
+  if (!(error instanceof DockerError)) return `Failed to create pod sandbox: ${textOf(error)}`;
+  const where = describeNetwork(pod);
+  const what = `${attempted} pod ${JSON.stringify(pod.metadata.name ?? "")}${where && ` ${where}`}`;
+  return `Failed to create pod sandbox: rpc error: code = Unknown desc = ${what}: ${textOf(error)}`;
 }
