@@ -5,6 +5,7 @@ import type { Summary } from "../../src/api/stats-summary.ts";
 import { CgroupReader } from "../../src/stats/cgroup-reader.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
+import { SLOWNESS } from "../support/until.ts";
 
 /** Burns half a CPU, holds 100 MB of memory and has written 50 MB to its own layer and 20 MB to a volume. */
 const BUSY = {
@@ -78,7 +79,8 @@ describeWithEngine("statistics of real containers", () => {
     // On a machine with little to spare it gets less than the half it is allowed.
     const seconds = (kernel.atMs - before.atMs) / 1000;
     const nanoCores = (kernel.cpu.usageNanoseconds - before.cpu.usageNanoseconds) / seconds;
-    within(container.cpu!.usageNanoCores, nanoCores, 0.05);
+    // The two windows are not the same one, which counts where the machine is slow and has other work.
+    within(container.cpu!.usageNanoCores, nanoCores, SLOWNESS > 1 ? 0.25 : 0.05);
     expect(container.cpu!.usageNanoCores).toBeLessThan(5.25e8);
     within(container.cpu!.usageCoreNanoSeconds, kernel.cpu.usageNanoseconds, 0.1);
     within(container.memory!.usageBytes, kernel.memory.usageBytes!, 0.02);
