@@ -1,4 +1,4 @@
-import type { Pod, PodStatus } from "../api/pod.ts";
+import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
@@ -6,12 +6,11 @@ import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
-import { rejectedStatus } from "../status/compute-pod-status.ts";
-import { formatTime } from "../status/container-status.ts";
 import { BegunPods, type BegunPodsFile } from "./begun-pods.ts";
 import { type Eviction, Evictions, type EvictionsFile } from "./evictions.ts";
 import { type OomVerdictsFile, PodCache } from "./pod-cache.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
+import { type Outsider, PublishedPods } from "./published-pods.ts";
 import type { Completion, WantedPod } from "./wanted-pod.ts";
 
 /** Why the node will not run a pod, in the words of its status. */
@@ -70,11 +69,6 @@ const RETRY_RELIST_MS = 5_000;
 /** A look at all containers that takes longer is worth a word: everything else is as slow. */
 const SLOW_RELIST_MS = 5_000;
 
-const SEEN_ANNOTATION = "kubernetes.io/config.seen";
-
-/** A wanted pod without a worker of its own: refused, or waiting for somebody to leave. */
-type Outsider = { rejection: Rejection; since: Date } | { waitsFor: string };
-
 /**
  * The loop: desired state and observations in, pod workers told what is wanted. One worker for each pod; a pod whose
  * name or host port is still held by one that is leaving waits for it [U16].
@@ -102,18 +96,14 @@ export class Kubelet {
   #cancelRelist: (() => void) | undefined;
   #relisting: Promise<void> | undefined;
   #revision = 0;
-  /** Rendered pods by uid: the same object as long as nothing changed. */
-  readonly #rendered = new Map<PodUID, { pod: Pod; status: PodStatus; full: Pod }>();
-  /** When the revision that is wanted now was first seen: annotation `kubernetes.io/config.seen`. */
-  readonly #seen = new Map<PodUID, { revision: string; at: string }>();
-  /** Statuses of pods nothing was done for yet. */
-  readonly #pending = new Map<PodUID, PodStatus>();
+  readonly #published: PublishedPods;
   #podList: readonly Pod[] | undefined;
 
   constructor(deps: KubeletDeps) {
     this.#deps = deps;
     this.#cutOff = new Set(deps.cutOff.read());
     this.#lastListAtMs = deps.clock.monotonicMs();
+    this.#published = new PublishedPods(deps.clock);
     this.#begun = new BegunPods(deps.begunPods);
     this.#evictions = new Evictions(deps.evictions);
     this.#cache = new PodCache({
@@ -144,7 +134,7 @@ export class Kubelet {
    */
   setDesired(desired: DesiredState, isComplete: boolean): void {
     this.#desired = desired;
-    this.#noteSeen();
+    this.#published.noteSeen(desired.pods);
     this.#mayRemoveOrphans = isComplete;
     const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
       const wanted = this.#desiredOf(uid);
@@ -234,7 +224,11 @@ export class Kubelet {
 
   /** Every wanted pod with its status, by namespace and name. An unchanged pod is the same object as before. */
   pods(): readonly Pod[] {
-    this.#podList ??= this.#desired.pods.map(({ pod }) => this.#render(pod));
+    this.#podList ??= this.#desired.pods.map(({ pod }) => {
+      const uid = pod.metadata.uid!;
+      const standing = { outsider: this.#outsiders.get(uid), workerStatus: this.#workers.get(uid)?.status };
+      return this.#published.publish(pod, standing);
+    });
     return this.#podList;
   }
 
@@ -464,8 +458,7 @@ export class Kubelet {
   #onGone(uid: PodUID): void {
     this.#workers.delete(uid);
     this.#begun.delete(uid);
-    this.#rendered.delete(uid);
-    this.#pending.delete(uid);
+    this.#published.forget(uid);
     this.#deps.completions.set(uid, undefined);
     this.#deps.onPodGone?.(uid);
     // Its successor, or one that waited for its port, may start now.
@@ -490,52 +483,5 @@ export class Kubelet {
     this.#revision++;
     this.#podList = undefined;
     for (const listener of this.#listeners) listener();
-  }
-
-  #noteSeen(): void {
-    const at = this.#deps.clock.now().toISOString();
-    const uids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
-    for (const uid of this.#seen.keys()) if (!uids.has(uid)) this.#seen.delete(uid);
-    for (const { pod, revision } of this.#desired.pods) {
-      const uid = pod.metadata.uid!;
-      if (this.#seen.get(uid)?.revision !== revision) this.#seen.set(uid, { revision, at });
-    }
-  }
-
-  #render(pod: Pod): Pod {
-    const uid = pod.metadata.uid!;
-    const status = this.#statusOf(pod);
-    const cached = this.#rendered.get(uid);
-    if (cached && cached.pod === pod && cached.status === status) return cached.full;
-    const seen = this.#seen.get(uid)?.at ?? "";
-    const annotations = { ...pod.metadata.annotations, [SEEN_ANNOTATION]: seen };
-    const full: Pod = { ...pod, metadata: { ...pod.metadata, annotations }, status };
-    this.#rendered.set(uid, { pod, status, full });
-    return full;
-  }
-
-  #statusOf(pod: Pod): PodStatus {
-    const uid = pod.metadata.uid!;
-    const outsider = this.#outsiders.get(uid);
-    if (outsider && "rejection" in outsider) {
-      const { rejection, since } = outsider;
-      return rejectedStatus(rejection.reason, rejection.message, since);
-    }
-    const status = outsider ? undefined : this.#workers.get(uid)?.status;
-    if (status) {
-      this.#pending.delete(uid);
-      return status;
-    }
-    const message = outsider ? `waits until pod "${outsider.waitsFor}" is gone` : undefined;
-    const known = this.#pending.get(uid);
-    if (known && known.message === message) return known;
-    const lastTransitionTime = formatTime(this.#deps.clock.now());
-    const pending: PodStatus = {
-      phase: "Pending",
-      conditions: [{ type: "PodScheduled", status: "True", lastTransitionTime }],
-      ...(message !== undefined && { message }),
-    };
-    this.#pending.set(uid, pending);
-    return pending;
   }
 }
