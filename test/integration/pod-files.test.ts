@@ -199,10 +199,11 @@ describeWithEngine("names and resolvers as recorded with cluster flags (oracle 2
     none: { dnsPolicy: "None", dnsConfig: { nameservers: ["1.1.1.1"] } },
     sub: { hostname: "hh", subdomain: "ss" },
   };
-  const command = [
+  // On the host's network the name is the host's, which need not be in any file: it would be asked for in vain.
+  const commandOf = (spec: object) => [
     "sh",
     "-c",
-    "hostname; hostname -f; cat /etc/hosts; echo --; cat /etc/resolv.conf; echo END; sleep 3600",
+    `hostname; ${"hostNetwork" in spec ? "hostname" : "hostname -f"}; cat /etc/hosts; echo --; cat /etc/resolv.conf; echo END; sleep 3600`,
   ];
   // Not earlier: what another block of this file is done with would take it along.
   beforeAll(() => {
@@ -214,7 +215,11 @@ describeWithEngine("names and resolvers as recorded with cluster flags (oracle 2
         apiVersion: "v1",
         kind: "Pod",
         metadata: { name },
-        spec: { terminationGracePeriodSeconds: 0, containers: [{ name, image: "busybox:test", command }], ...spec },
+        spec: {
+          terminationGracePeriodSeconds: 0,
+          containers: [{ name, image: "busybox:test", command: commandOf(spec) }],
+          ...spec,
+        },
       });
     }
     const cluster = ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"];
