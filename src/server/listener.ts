@@ -66,7 +66,8 @@ export class Listener {
       this.#server =
         "socketPath" in place
           ? this.#serveSocket(place.socketPath)
-          : Bun.serve({ ...place, idleTimeout: IDLE_TIMEOUT_SECONDS, ...this.#handlers() });
+          : // With `development: false` Bun would share the port with whoever else shares it, another kubelet-ts included.
+            Bun.serve({ ...place, reusePort: false, idleTimeout: IDLE_TIMEOUT_SECONDS, ...this.#handlers() });
     } catch (error) {
       const waitMs = this.#retryMs;
       this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);

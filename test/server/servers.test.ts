@@ -96,6 +96,14 @@ test("a taken port is told once and had as soon as it is free; the others do not
   expect(logger.lines).toContain("info Serving the read-only port");
 });
 
+test("two of us do not share a port: whose answer would come?", async () => {
+  const { servers: first } = await start({});
+  const port = first.ports().readOnly ?? 0;
+  const { servers: second, logger } = await start({ readOnlyPort: port });
+  expect(second.ports()).toMatchObject({ readOnly: undefined, healthz: expect.any(Number) });
+  expect(logger.lines).toContain("error Cannot serve the read-only port, trying again");
+});
+
 test("stopping ends the attempts to get a port too", async () => {
   const { servers, clock } = await start({ readOnlyAddress: "192.0.2.1" });
   expect(servers.ports().readOnly).toBeUndefined();
