@@ -343,10 +343,14 @@ describeWithClients("the authenticated port: what reaches into containers", () =
     });
 
     test("a command whose client is gone is killed, by leaving, by our end, by --streaming-connection-idle-timeout", async () => {
-      const running = (seconds: number) => {
-        const { stdout } = Bun.spawnSync(["ps", "-eo", "args"]);
-        return stdout.toString().split("\n").includes(`sleep ${seconds}`);
-      };
+      const running = (seconds: number) =>
+        readdirSync("/proc").some((pid) => {
+          try {
+            return readFileSync(`/proc/${pid}/cmdline`, "utf8") === `sleep\0${seconds}\0`;
+          } catch {
+            return false; // no process, or one that has just ended
+          }
+        });
       const start = async (seconds: number) => {
         const target = path("exec", "app", `command=sleep&command=${seconds}&output=1`);
         const opened = session(target, "v5.channel.k8s.io");
