@@ -1,7 +1,10 @@
 import type { Clock } from "../model/clock.ts";
 
-/** Who asks less often than this is not waited for. */
-const LONGEST_PERIOD_MS = 60_000;
+/**
+ * Who asks less often than this is not waited for. Prometheus asks once a minute unless told otherwise, and has forgotten
+ * a series after five.
+ */
+const LONGEST_PERIOD_MS = 300_000;
 const SHORTEST_PERIOD_MS = 1_000;
 /** Two periods are the same when they differ by less than this share, and whatever they differ by less than this time. */
 const TOLERANCE = 0.1;

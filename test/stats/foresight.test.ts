@@ -8,7 +8,8 @@ test.each([
   { when: "the first period", period: 15_000, before: undefined, want: undefined },
   { when: "questions of somebody who types them", period: 7_000, before: 4_000, want: undefined },
   { when: "two scrapers in turns", period: 10_000, before: 5_000, want: undefined },
-  { when: "less than once a minute", period: 61_000, before: 61_000, want: undefined },
+  { when: "Prometheus as it comes", period: 60_004, before: 59_998, want: 59_504 },
+  { when: "less than once in five minutes", period: 301_000, before: 301_000, want: undefined },
   { when: "more often than anything is measured", period: 900, before: 900, want: undefined },
 ])("$when", ({ period, before, want }) => {
   expect(computeForesightMs(period, before)).toBe(want);
