@@ -5,7 +5,7 @@ import type { DockerEvent } from "../../src/docker/events.ts";
 import { tarArchive } from "../../src/docker/tar.ts";
 import { describeWithEngine, privateEngine } from "../support/engine.ts";
 import { engineSocketPath, RUN_ID } from "../support/test-node.ts";
-import { until } from "../support/until.ts";
+import { SLOWNESS, until } from "../support/until.ts";
 
 const client = new DockerClient({ kind: "unix", path: engineSocketPath() });
 const label = `kubelet-ts.test/client-${RUN_ID}`;
@@ -212,7 +212,7 @@ describeWithEngine("the Docker client on a real engine", () => {
       expect(before).toEqual(["sleep 1000"]);
       const script = "echo begun; sleep 2001 & (sleep 2002; true) & sh -c 'sleep 2003; true'; true";
       for (let round = 0; round < 3; round++) {
-        const outcome = await client.exec(id, ["sh", "-c", script], { timeoutMs: 400 });
+        const outcome = await client.exec(id, ["sh", "-c", script], { timeoutMs: 400 * SLOWNESS });
         expect(outcome).toMatchObject({ timedOut: true, exitCode: undefined });
       }
       await until("only its own process to be left", () => processesOf(id).length === 1);
@@ -221,7 +221,7 @@ describeWithEngine("the Docker client on a real engine", () => {
 
     test("what an ended command left behind, holding its output open, is no exception", async () => {
       const id = await run(["sleep", "1000"]);
-      const outcome = await client.exec(id, ["sh", "-c", "sleep 2005 & exit 0"], { timeoutMs: 1000 });
+      const outcome = await client.exec(id, ["sh", "-c", "sleep 2005 & exit 0"], { timeoutMs: 1000 * SLOWNESS });
       // Engines differ in whether the output then ends with the command or with what it left behind.
       if (!outcome.timedOut) return expect(outcome.exitCode).toBe(0);
       await until("only its own process to be left", () => processesOf(id).length === 1);
