@@ -32,6 +32,14 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? upper)) / 2;
 }
 
+/** The smallest value that is no less than `share` of all: with 100 of them and 0.99, the second largest. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const value = sorted[Math.min(sorted.length, Math.max(1, Math.ceil(share * sorted.length))) - 1];
+  if (value === undefined) throw new Error("no values to take a percentile of");
+  return value;
+}
+
 export const ratioOf = ({ value, floor }: Measurement) => (floor === undefined ? undefined : value / floor);
 
 /** undefined: it has no goal. */

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readStat } from "./process-usage.ts";
 
 /**
  * The processes of the engine behind a Unix socket: dockerd, and the containerd it has started (or the machine's, when it
@@ -10,14 +11,6 @@ export function findEngineProcesses(socketPath: string): number[] {
   const containerds = processIds().filter((pid) => nameOf(pid) === "containerd");
   const own = containerds.filter((pid) => parentOf(pid) === daemon);
   return [daemon, ...(own.length > 0 ? own : containerds.slice(0, 1))];
-}
-
-/** User and system time of processes so far, all their threads. Unit: milliseconds, in steps of 10. */
-export function cpuMsOf(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => {
-    const fields = statOf(pid).fields;
-    return sum + (Number(fields[11]) + Number(fields[12])) * 10;
-  }, 0);
 }
 
 function findListener(socketPath: string, name: string): number | undefined {
@@ -37,20 +30,9 @@ const processIds = () =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number);
 
-const nameOf = (pid: number) => statOf(pid).name;
+const nameOf = (pid: number) => readStat(pid)?.name;
 
-const parentOf = (pid: number) => Number(statOf(pid).fields[1]);
-
-/** Empty for a process that has ended. */
-function statOf(pid: number): { name: string; fields: string[] } {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    const nameEnd = stat.lastIndexOf(")");
-    return { name: stat.slice(stat.indexOf("(") + 1, nameEnd), fields: stat.slice(nameEnd + 2).split(" ") };
-  } catch {
-    return { name: "", fields: [] };
-  }
-}
+const parentOf = (pid: number) => Number(readStat(pid)?.fields[1]);
 
 function descriptorsOf(pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {

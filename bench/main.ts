@@ -63,6 +63,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 const chosen = choose(args);
 const binary = versionOfBinary();
 console.log(`${binary}, ${cpus().length} × ${cpus()[0]?.model ?? "?"}, Linux ${release()}\n`);
+const startedAt = new Date();
 const results: { case: string; measurements: Measurement[]; error?: string }[] = [];
 for (const one of chosen) {
   console.log(`… ${one.name}: ${one.about}`);
@@ -79,7 +80,6 @@ const measurements = results.flatMap((result) => result.measurements);
 console.log(`\n${toTable(measurements)}`);
 
 mkdirSync(RESULTS, { recursive: true });
-const startedAt = new Date();
 const file = join(RESULTS, `${startedAt.toISOString().replaceAll(":", "").slice(0, 17)}Z.json`);
 const report = {
   date: startedAt.toISOString(),

@@ -1,5 +1,5 @@
 import { removeContainersOf, TestNode } from "../../test/support/test-node.ts";
-import { type BenchCase, type Measurement, median } from "../bench-case.ts";
+import { type BenchCase, type Measurement, median, percentile } from "../bench-case.ts";
 import { type PodBodies, readPodBodies, startBare } from "../floor.ts";
 
 const KILLS = 100;
@@ -16,11 +16,6 @@ const manifest = (name: string, word = "x") => ({
     ],
   },
 });
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
-}
 
 /** How long after `act` began the engine told of the next start of a container, and how long after an end it told of. */
 interface Reaction {

@@ -1,17 +1,7 @@
-import { readFileSync } from "node:fs";
 import { TestNode } from "../../test/support/test-node.ts";
 import type { BenchCase, Measurement } from "../bench-case.ts";
-import { idlePod, untilRunning } from "../running-pods.ts";
-
-/** What starting up needed is given back within this time. */
-const SETTLE_MS = 10_000;
-
-/** @returns MB of one line of /proc/<pid>/status, e.g. `VmRSS` */
-function readMegabytes(pid: number, line: string): number {
-  const kilobytes = new RegExp(`^${line}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  if (kilobytes === undefined) throw new Error(`/proc/${pid}/status has no ${line}`);
-  return (Number(kilobytes) * 1024) / 1e6;
-}
+import { readMegabytes } from "../process-usage.ts";
+import { idlePod, SETTLE_MS, untilRunning } from "../running-pods.ts";
 
 async function measure(count: number): Promise<Measurement[]> {
   const node = new TestNode();

@@ -13,7 +13,7 @@ async function report(role: "manager" | "floor", port: string): Promise<ProbesRe
 }
 
 /** CPU of 600 probes (a third of them done once their containers have started), against the same connections bare. */
-export async function measureProbes(): Promise<Measurement[]> {
+async function measureProbes(): Promise<Measurement[]> {
   const server = Bun.spawn([process.execPath, PROCESS, "server"], { stdout: "pipe" });
   try {
     const { value } = await server.stdout.getReader().read();

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { TestNode } from "../../test/support/test-node.ts";
-import { type BenchCase, type Measurement, median } from "../bench-case.ts";
+import { type BenchCase, type Measurement, median, percentile } from "../bench-case.ts";
+import { measureCpuPercent, readCpuMs, readMegabytes } from "../process-usage.ts";
 import { untilRunning } from "../running-pods.ts";
 
 const PODS = 110;
@@ -57,20 +57,6 @@ const wakingPod = (name: string) => ({
   },
 });
 
-const TICKS_PER_SECOND = 100;
-
-/** User and system time of a process, ms. */
-function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
-}
-
-function percentile(values: readonly number[], share: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
-}
-
 async function ask(port: number, { path, headers = { "Accept-Encoding": "identity" } }: Omit<Endpoint, "pauseMs">) {
   const startMs = performance.now();
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers, decompress: false });
@@ -87,14 +73,14 @@ async function measureEndpoint(node: TestNode, pid: number, endpoint: Endpoint):
   }
   const runs: number[] = [];
   let bytes = 0;
-  const before = cpuMs(pid);
+  const beforeMs = readCpuMs([pid]);
   for (let i = 0; i < REQUESTS; i++) {
     const answer = await ask(node.readOnlyPort, endpoint);
     runs.push(answer.ms);
     ({ bytes } = answer);
     await Bun.sleep(pauseMs);
   }
-  const cpu = (cpuMs(pid) - before) / REQUESTS;
+  const cpuMs = (readCpuMs([pid]) - beforeMs) / REQUESTS;
   return [
     {
       what: `${path}${headers ? ", gzip" : ""}, p50`,
@@ -104,7 +90,7 @@ async function measureEndpoint(node: TestNode, pid: number, endpoint: Endpoint):
       ...(atMost !== undefined && { goal: { atMost } }),
     },
     { what: "  p99", unit: "ms", value: percentile(runs, 0.99) },
-    { what: "  CPU of each, the kubelet's other work included", unit: "ms", value: cpu },
+    { what: "  CPU of each, the kubelet's other work included", unit: "ms", value: cpuMs },
     { what: "  size", unit: "MB", value: bytes / 1e6 },
   ];
 }
@@ -128,14 +114,6 @@ async function measureEndpoints(node: TestNode, pid: number): Promise<Measuremen
   return measurements;
 }
 
-/** CPU over a time in which `during` runs. Unit: % of a core. */
-async function percentOf(pid: number, during: () => Promise<unknown>): Promise<number> {
-  const before = cpuMs(pid);
-  const startMs = performance.now();
-  await during();
-  return (100 * (cpuMs(pid) - before)) / (performance.now() - startMs);
-}
-
 async function measureScraping(node: TestNode, pid: number): Promise<Measurement[]> {
   const runs = new Map<string, number[]>(SCRAPED.map((path) => [path, []]));
   const scrape = async () => {
@@ -145,18 +123,16 @@ async function measureScraping(node: TestNode, pid: number): Promise<Measurement
   };
   const periods = Math.max(1, Math.round((SCRAPE_MINUTES * 60_000) / SCRAPE_PERIOD_MS));
   const rest = Math.max(1, Math.ceil(periods / 5));
-  const idle = await percentOf(pid, () => Bun.sleep(rest * SCRAPE_PERIOD_MS));
+  const idle = await measureCpuPercent([pid], () => Bun.sleep(rest * SCRAPE_PERIOD_MS));
   await scrape();
   await Bun.sleep(SCRAPE_PERIOD_MS);
-  const busy = await percentOf(pid, async () => {
+  const busy = await measureCpuPercent([pid], async () => {
     const startMs = performance.now();
     for (let period = 1; period <= periods; period++) {
       await scrape();
       await Bun.sleep(Math.max(0, startMs + period * SCRAPE_PERIOD_MS - performance.now()));
     }
   });
-  const kilobytes = (line: string) =>
-    Number(new RegExp(`^${line}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
   return [
     { what: `CPU while all metrics are scraped each 15 s, over ${periods / 4} min`, unit: "%", value: busy },
     { what: "  nobody asking, before", unit: "%", value: idle },
@@ -165,8 +141,8 @@ async function measureScraping(node: TestNode, pid: number): Promise<Measurement
       { what: `${path}, gzip, p50`, unit: "ms", value: median(runs.get(path)!), runs: runs.get(path)! },
       { what: "  p99", unit: "ms", value: percentile(runs.get(path)!, 0.99) },
     ]),
-    { what: "RSS at the end", unit: "MB", value: (kilobytes("VmRSS") * 1024) / 1e6 },
-    { what: "  of which anonymous", unit: "MB", value: (kilobytes("RssAnon") * 1024) / 1e6 },
+    { what: "RSS at the end", unit: "MB", value: readMegabytes(pid, "VmRSS") },
+    { what: "  of which anonymous", unit: "MB", value: readMegabytes(pid, "RssAnon") },
   ];
 }
 

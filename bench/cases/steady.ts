@@ -1,63 +1,43 @@
-import { readFileSync } from "node:fs";
 import { engineSocketPath, TestNode } from "../../test/support/test-node.ts";
 import type { BenchCase, Measurement } from "../bench-case.ts";
-import { cpuMsOf, findEngineProcesses } from "../engine-processes.ts";
-import { idlePod, untilRunning } from "../running-pods.ts";
+import { findEngineProcesses } from "../engine-processes.ts";
+import { measureCpuPercent, readMegabytes } from "../process-usage.ts";
+import { idlePod, SETTLE_MS, untilRunning } from "../running-pods.ts";
 
 const PODS = 110;
+/** How long nothing is asked of the kubelet; the engine is measured without it for a fifth of that. */
 const REST_MS = 600_000;
-/** What starting up needed is given back within this time. */
-const SETTLE_MS = 10_000;
 const SAMPLES = 20;
 
-export interface SteadyOptions {
-  pods: number;
-  /** How long nothing is asked of the kubelet; the engine is measured without it for a fifth of that. */
-  restMs: number;
-}
-
-/** @returns megabytes of one line of /proc/<pid>/status */
-function readMegabytes(pid: number, line: "VmRSS" | "RssAnon"): number {
-  const kilobytes = new RegExp(`^${line}:\\s+(\\d+) kB`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
-  return (Number(kilobytes) * 1024) / 1e6;
-}
-
-/** CPU of some processes over a time in which `during` runs. Unit: % of a core. */
-async function percentOf(pids: readonly number[], ms: number, during: () => Promise<unknown>): Promise<number> {
-  const before = cpuMsOf(pids);
-  await during();
-  return (100 * (cpuMsOf(pids) - before)) / ms;
-}
-
 /** What the kubelet and its engine need while nothing happens, and what the engine needs alone with the same containers. */
-export async function measureSteady({ pods, restMs }: SteadyOptions): Promise<Measurement[]> {
+async function measureSteady(): Promise<Measurement[]> {
   const node = new TestNode();
   try {
     const engine = findEngineProcesses(engineSocketPath());
-    for (let index = 0; index < pods; index++) node.writeManifest(`p${index}.json`, idlePod(`p${index}`));
+    for (let index = 0; index < PODS; index++) node.writeManifest(`p${index}.json`, idlePod(`p${index}`));
     const kubelet = await node.start();
-    await untilRunning(node, pods);
+    await untilRunning(node, PODS);
     await Bun.sleep(SETTLE_MS);
     const resident: number[] = [readMegabytes(kubelet.pid, "VmRSS")];
     const rest = async () => {
       for (let sample = 0; sample < SAMPLES; sample++) {
-        await Bun.sleep(restMs / SAMPLES);
+        await Bun.sleep(REST_MS / SAMPLES);
         resident.push(readMegabytes(kubelet.pid, "VmRSS"));
       }
     };
     let engineWith = Number.NaN;
-    const own = await percentOf([kubelet.pid], restMs, async () => {
-      engineWith = await percentOf(engine, restMs, rest);
+    const own = await measureCpuPercent([kubelet.pid], async () => {
+      engineWith = await measureCpuPercent(engine, rest);
     });
     const anonymous = readMegabytes(kubelet.pid, "RssAnon");
     await kubelet.stop();
     await Bun.sleep(SETTLE_MS);
-    const engineAlone = await percentOf(engine, restMs / 5, () => Bun.sleep(restMs / 5));
-    const minutes = restMs / 60_000;
+    const engineAlone = await measureCpuPercent(engine, () => Bun.sleep(REST_MS / 5));
+    const minutes = REST_MS / 60_000;
     const last = resident.at(-1) ?? Number.NaN;
     return [
       {
-        what: `CPU of the kubelet with ${pods} pods, nobody asking, over ${minutes} min`,
+        what: `CPU of the kubelet with ${PODS} pods, nobody asking, over ${minutes} min`,
         unit: "%",
         value: own,
         goal: { atMost: 0.3 },
@@ -71,7 +51,7 @@ export async function measureSteady({ pods, restMs }: SteadyOptions): Promise<Me
         goal: { atMost: 0.1 },
       },
       {
-        what: `RSS with ${pods} pods after ${minutes} min`,
+        what: `RSS with ${PODS} pods after ${minutes} min`,
         unit: "MB",
         value: last,
         runs: resident,
@@ -89,6 +69,6 @@ export const steadyCases: readonly BenchCase[] = [
   {
     name: "steady",
     about: `CPU of us and of the engine, and memory, with ${PODS} pods at rest for ${REST_MS / 60_000} minutes`,
-    run: () => measureSteady({ pods: PODS, restMs: REST_MS }),
+    run: measureSteady,
   },
 ];
