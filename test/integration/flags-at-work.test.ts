@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
+import { TestCertificates } from "../support/test-certificates.ts";
 import type { TestNode } from "../support/test-node.ts";
-import { makeTestPki } from "../support/test-pki.ts";
 
 const CRASHES = { command: ["sh", "-c", "exit 1"] };
 
@@ -91,20 +91,17 @@ describeWithEngine("what flags do to a kubelet at work", () => {
 
   test("--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout; --http-check-frequency", async () => {
     const node = testNode();
-    const pki = makeTestPki(node.directory);
+    const certificates = new TestCertificates(node.directory);
+    const authority = certificates.authority("Test CA");
+    const { cert, key } = certificates.serverOf(authority);
+    const client = certificates.client("/CN=client", authority);
     const seen: (string | null)[] = [];
     using server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
       development: false,
       idleTimeout: 0,
-      tls: {
-        cert: readFileSync(pki.server, "utf8"),
-        key: readFileSync(pki.serverKey, "utf8"),
-        ca: readFileSync(pki.ca, "utf8"),
-        requestCert: true,
-        rejectUnauthorized: true,
-      },
+      tls: { cert, key, ca: authority.cert, requestCert: true, rejectUnauthorized: true },
       fetch: ({ headers }) => {
         seen.push(headers.get("x-token"));
         if (seen.length > 2) return new Promise<Response>(() => {});
@@ -114,9 +111,9 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     const kubelet = await node.start([
       `--manifest-url=https://127.0.0.1:${server.port}/pods`,
       "--manifest-url-header=X-Token:s3cret",
-      `--manifest-url-ca-file=${pki.ca}`,
-      `--manifest-url-client-cert-file=${pki.client}`,
-      `--manifest-url-client-key-file=${pki.clientKey}`,
+      `--manifest-url-ca-file=${authority.certFile}`,
+      `--manifest-url-client-cert-file=${client.certFile}`,
+      `--manifest-url-client-key-file=${client.keyFile}`,
       "--manifest-url-timeout=1s",
       "--http-check-frequency=1s",
     ]);

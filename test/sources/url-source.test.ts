@@ -1,5 +1,4 @@
 import { afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
@@ -9,7 +8,7 @@ import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { makeTestPki, type TestPki } from "../support/test-pki.ts";
+import { type CertificateFiles, TestCertificates } from "../support/test-certificates.ts";
 import { until } from "../support/until.ts";
 import { manifest, podsOf, readUrl } from "./source-harness.ts";
 
@@ -336,21 +335,26 @@ describe("redirects", () => {
 });
 
 describe("https", () => {
-  let pki: TestPki;
+  let authority: CertificateFiles;
+  let server: CertificateFiles;
+  let client: CertificateFiles;
 
   beforeAll(() => {
-    pki = makeTestPki(tempDir());
+    const certificates = new TestCertificates(tempDir());
+    authority = certificates.authority("Test CA");
+    server = certificates.serverOf(authority);
+    client = certificates.client("/CN=client", authority);
   });
 
-  const tlsFiles = () => ({ cert: readFileSync(pki.server, "utf8"), key: readFileSync(pki.serverKey, "utf8") });
+  const identity = () => ({ cert: server.cert, key: server.key });
 
   test("an authority that is trusted by file, and one that is not", async () => {
-    const url = serve(() => new Response(manifest("web")), { tls: tlsFiles() });
-    expect(podsOf(await new Watched(url, { caFile: pki.ca }).once())).toEqual(["web=busybox:1"]);
+    const url = serve(() => new Response(manifest("web")), { tls: identity() });
+    expect(podsOf(await new Watched(url, { caFile: authority.certFile }).once())).toEqual(["web=busybox:1"]);
     await expect(new Watched(url).once()).rejects.toThrow("--manifest-url-ca-file");
-    await expect(new Watched(url.replace("127.0.0.1", "localhost"), { caFile: pki.ca }).once()).rejects.toThrow(
-      "another name",
-    );
+    await expect(
+      new Watched(url.replace("127.0.0.1", "localhost"), { caFile: authority.certFile }).once(),
+    ).rejects.toThrow("another name");
   });
 
   test("a missing file of authorities is named", async () => {
@@ -360,8 +364,8 @@ describe("https", () => {
   });
 
   test("a client certificate is shown where it is asked for", async () => {
-    const server = createTlsServer(
-      { ...tlsFiles(), ca: readFileSync(pki.ca, "utf8"), requestCert: true, rejectUnauthorized: false },
+    const listener = createTlsServer(
+      { ...identity(), ca: authority.cert, requestCert: true, rejectUnauthorized: false },
       (socket) => {
         socket.on("error", () => {});
         const name = socket.authorized ? socket.getPeerCertificate().subject.CN : "nobody";
@@ -371,18 +375,18 @@ describe("https", () => {
         );
       },
     );
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    toClose.push(() => server.close());
-    const url = `https://127.0.0.1:${(server.address() as { port: number }).port}/`;
-    const files = { caFile: pki.ca, clientCertFile: pki.client, clientKeyFile: pki.clientKey };
+    await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+    toClose.push(() => listener.close());
+    const url = `https://127.0.0.1:${(listener.address() as { port: number }).port}/`;
+    const files = { caFile: authority.certFile, clientCertFile: client.certFile, clientKeyFile: client.keyFile };
     expect(podsOf(await new Watched(url, files).once())).toEqual(["client=busybox:1"]);
-    expect(podsOf(await new Watched(url, { caFile: pki.ca }).once())).toEqual(["nobody=busybox:1"]);
+    expect(podsOf(await new Watched(url, { caFile: authority.certFile }).once())).toEqual(["nobody=busybox:1"]);
   });
 
   test("a redirect to plain http is refused", async () => {
     const plain = serve(() => new Response(manifest("web")));
-    const url = serve(() => Response.redirect(plain, 302), { tls: tlsFiles() });
-    await expect(new Watched(url, { caFile: pki.ca }).once()).rejects.toThrow("from https to plain http");
+    const url = serve(() => Response.redirect(plain, 302), { tls: identity() });
+    await expect(new Watched(url, { caFile: authority.certFile }).once()).rejects.toThrow("from https to plain http");
   });
 });
 

@@ -24,7 +24,12 @@ export class TestCertificates {
     return this.#selfSigned(name, ["-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=keyCertSign"]);
   }
 
-  /** For a server on the loopback. */
+  /** For a server at 127.0.0.1, not at any name. */
+  serverOf(issuer: CertificateFiles): CertificateFiles {
+    return this.#issued("/CN=server", issuer, 3650, "subjectAltName=IP:127.0.0.1");
+  }
+
+  /** For a server on the loopback, vouched for by nobody. */
   server(name: string, key: "ec" | "rsa" = "ec"): CertificateFiles {
     return this.#selfSigned(name, ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], key);
   }
@@ -35,10 +40,14 @@ export class TestCertificates {
     issuer: CertificateFiles,
     { days = 3650, usage = "clientAuth" }: { days?: number; usage?: "clientAuth" | "serverAuth" } = {},
   ): CertificateFiles {
+    return this.#issued(subject, issuer, days, `extendedKeyUsage=${usage}`);
+  }
+
+  #issued(subject: string, issuer: CertificateFiles, days: number, extension: string): CertificateFiles {
     const files = this.#files();
     const request = `${files.certFile}.csr`;
     const extensions = `${files.certFile}.ext`;
-    writeFileSync(extensions, `extendedKeyUsage=${usage}\n`);
+    writeFileSync(extensions, `${extension}\n`);
     this.#openssl(["req", "-new", ...newKey("ec"), "-keyout", files.keyFile, "-out", request, "-subj", subject]);
     const signer = ["-CA", issuer.certFile, "-CAkey", issuer.keyFile, "-CAcreateserial"];
     const validity = ["-days", String(days), "-extfile", extensions];
