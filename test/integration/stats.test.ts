@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Summary } from "../../src/api/stats-summary.ts";
 import { CgroupReader } from "../../src/stats/cgroup-reader.ts";
@@ -62,6 +62,8 @@ describeWithEngine("statistics of real containers", () => {
       atMs: performance.now(),
       ...cgroup.read("all", { hasQuota: true, kind: "container" })!,
     });
+    const waitedSeconds = () => readWaitedSeconds(reader.ofProcess(State.Pid)!.unified?.path);
+    const waitedBefore = waitedSeconds();
     const before = fromKernel();
     await summaryOf(node);
     // The window of a rate, and a look at the disks.
@@ -114,6 +116,9 @@ describeWithEngine("statistics of real containers", () => {
     expect(throttled).toBeWithin(kernel.cpu.throttledPeriods!, fromKernel().cpu.throttledPeriods! + 1);
     expect(sample("container_spec_cpu_quota", 'container="app"')).toBe(50_000);
     expect(sample("container_network_receive_bytes_total", 'container="POD"')).toBeGreaterThanOrEqual(0);
+    if (waitedBefore === undefined) return console.info("This kernel tells of no pressure: not compared");
+    const waited = sample("container_pressure_cpu_waiting_seconds_total", 'container="app"');
+    expect(waited).toBeWithin(waitedBefore, waitedSeconds()! + 1e-6);
   });
 
   test("a container that dies is left out at once, its successor is there", async () => {
@@ -159,6 +164,13 @@ describeWithEngine("statistics of real containers", () => {
     expect(kept()).toBeGreaterThan(0);
   });
 });
+
+/** How long tasks of this cgroup waited for a CPU, by the kernel's own file; undefined where it has none. */
+function readWaitedSeconds(directory: string | undefined): number | undefined {
+  const path = join(directory ?? "", "cpu.pressure");
+  if (!existsSync(path)) return undefined;
+  return Number(/^some .* total=(\d+)$/m.exec(readFileSync(path, "utf8"))?.[1]) / 1e6;
+}
 
 function readLinks(directory: string): string[] {
   const found = Bun.spawnSync(["find", directory, "-type", "l", "-printf", "%l\\n"]);
