@@ -1,19 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runValidate } from "../../src/cli/validate-command.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 
-let dir = "";
+const dir = tempDirs()();
 const POD = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: "b:1"}]\n';
 
 beforeAll(() => {
-  dir = mkdtempSync(join(tmpdir(), "validate-"));
   writeFileSync(join(dir, "good.yaml"), POD);
   writeFileSync(join(dir, "bad.yaml"), POD.replace("image", "\n    imag").replace("{name: a, ", "{name: a,\n    "));
   writeFileSync(join(dir, ".hidden.yaml"), "not read");
 });
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 async function run(argv: string[], input = "", isTerminal = false) {
   let stdout = "";

@@ -1,11 +1,11 @@
-import { afterAll, afterEach, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { afterEach, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DockerClient } from "../../src/docker/docker-client.ts";
 import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "kts-tls-"));
+const directory = tempDirs()();
 for (const [file, text] of [
   ["ca.pem", TEST_CERT],
   ["cert.pem", TEST_CERT],
@@ -18,7 +18,6 @@ let server: Bun.Server<undefined> | undefined;
 afterEach(async () => {
   await server?.stop(true);
 });
-afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 function serve(tls: boolean): number {
   server = Bun.serve({

@@ -1,27 +1,27 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Logind, readSignals } from "../../src/host/logind.ts";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import { FakeLogind } from "../support/fake-logind.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 
+const tempDir = tempDirs();
 let directory: string;
 let fake: FakeLogind;
 let logger: RecordingLogger;
 let stop: AbortController;
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "kubelet-ts-logind-"));
+  directory = tempDir();
   fake = new FakeLogind(join(directory, "bin"));
   logger = new RecordingLogger();
   stop = new AbortController();
 });
 afterEach(() => {
   stop.abort(new Error("the test is over"));
-  rmSync(directory, { recursive: true });
 });
 
 const dropIn = () => join(directory, "etc/logind.conf.d/99-kubelet-ts.conf");

@@ -1,23 +1,23 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { beforeEach, expect, test } from "bun:test";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OomGroup } from "../../src/host/oom-group.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 
+const tempDir = tempDirs();
 let directory: string;
 let log: RecordingLogger;
 const CGROUP = "/kubepods.slice/kubepods-pod1.slice/docker-c1.scope";
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "kubelet-ts-oom-group-"));
+  directory = tempDir();
   log = new RecordingLogger();
   mkdirSync(join(directory, "proc/42"), { recursive: true });
   writeFileSync(join(directory, "proc/42/cgroup"), `0::${CGROUP}\n`);
   mkdirSync(join(directory, "cgroup", CGROUP), { recursive: true });
   writeFileSync(join(directory, "cgroup", CGROUP, "memory.oom.group"), "0\n");
 });
-afterEach(() => rmSync(directory, { recursive: true }));
 
 const oomGroup = (version: 1 | 2, singleProcess: boolean | undefined) =>
   new OomGroup({

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { StateFile } from "../../src/host/state-file.ts";
 import { Mounter } from "../../src/volumes/mounter.ts";
@@ -11,7 +10,7 @@ import { mounting, tempDirs } from "../support/temp-dir.ts";
 const tempDir = tempDirs();
 
 function aFile(version = 1) {
-  const directory = mkdtempSync(join(tmpdir(), "kubelet-ts-state-"));
+  const directory = tempDir();
   const path = join(directory, "state", "things.json");
   const complaints: string[] = [];
   const clock = new FakeClock();

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Secret } from "../../src/api/secret.ts";
 import { CredentialProviders } from "../../src/runtime/credential-provider.ts";
@@ -8,24 +7,25 @@ import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
 import { parseImageReference } from "../../src/runtime/image-reference.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 const auths = (registry: string, user: string) =>
   JSON.stringify({ auths: { [registry]: { auth: base64(`${user}:s3cret`) } } });
 
+const tempDir = tempDirs();
 let directory = "";
 let logger: RecordingLogger;
 const PATH = process.env.PATH ?? "";
 
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "kts-cred-"));
+  directory = tempDir();
   logger = new RecordingLogger();
   for (const folder of ["root", "home/.docker", "bin"]) mkdirSync(join(directory, folder), { recursive: true });
   process.env.PATH = `${join(directory, "bin")}:${PATH}`;
 });
 afterEach(() => {
   process.env.PATH = PATH;
-  rmSync(directory, { recursive: true });
 });
 
 const write = (path: string, text: string) => writeFileSync(join(directory, path), text);
