@@ -13,17 +13,9 @@ import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest, aServerWorld } from "./a-context.ts";
 import { FakeContainers } from "./fake-containers.ts";
+import { expectRecorded, type RecordedAnswer } from "./recorded-answer.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
-
-interface Recorded {
-  method: string;
-  path: string;
-  status: number;
-  headers: Record<string, string>;
-  body?: string;
-  bodyIsLong?: boolean;
-}
 
 const alice: ShownCertificate = {
   isVerified: true,
@@ -108,25 +100,22 @@ async function textOf(answer: AuthenticatedAnswer): Promise<string> {
 
 const statusOf = (answer: AuthenticatedAnswer) => ("run" in answer ? 101 : answer.status);
 
-async function compare(answer: AuthenticatedAnswer, want: Recorded) {
+async function compare(answer: AuthenticatedAnswer, want: RecordedAnswer) {
   if ("run" in answer) throw new Error("a WebSocket");
-  expect(answer.status).toBe(want.status);
-  expect(answer.headers["Content-Type"]).toBe(want.headers["Content-Type"]!);
-  if (want.headers.Location) expect(answer.headers.Location).toBe(want.headers.Location);
-  if (want.body !== undefined && !want.bodyIsLong) expect(await textOf(answer)).toBe(want.body);
+  await expectRecorded(answer, () => textOf(answer), want);
 }
 
 describe("as recorded from kubelet 1.20", () => {
   // The machine's log directory and the profiler's flags are not served here.
   const OTHERWISE = /^\/(logs\/|debug\/flags)/;
-  test.each((recordedRequests as Recorded[]).filter(({ path }) => !OTHERWISE.test(path)))(
+  test.each((recordedRequests as RecordedAnswer[]).filter(({ path }) => !OTHERWISE.test(path)))(
     "GET $path is $status",
     async (want) => {
       await compare(await aWorld().ask(want.path), want);
     },
   );
 
-  test.each((recordedContainers as Recorded[]).filter(({ path }) => !OTHERWISE.test(path)))(
+  test.each((recordedContainers as RecordedAnswer[]).filter(({ path }) => !OTHERWISE.test(path)))(
     "$method $path is $status",
     async (want) => {
       const path = want.path.replace("<pod-uid:web-node1>", "u".repeat(32));
@@ -135,14 +124,14 @@ describe("as recorded from kubelet 1.20", () => {
   );
 
   // The last two were asked of other ports.
-  test.each((recordedVariants["anonymous-auth=false"].requests as Recorded[]).slice(0, 5))(
+  test.each((recordedVariants["anonymous-auth=false"].requests as RecordedAnswer[]).slice(0, 5))(
     "GET $path without a certificate is $status",
     async (want) => {
       await compare(await aWorld({ rules: knownOnly }).ask(want.path), want);
     },
   );
 
-  test.each(recordedVariants["enable-debugging-handlers=false"].requests as Recorded[])(
+  test.each(recordedVariants["enable-debugging-handlers=false"].requests as RecordedAnswer[])(
     "$method $path without debugging handlers is $status",
     async (want) => {
       await compare(await aWorld({ debuggingHandlers: false }).ask(want.path, { method: want.method }), want);
