@@ -19,7 +19,7 @@ describeWithEngine("kill -9 at any moment", () => {
     }
     await node.start();
     await expectExactly(node, PODS);
-  }, 180_000);
+  });
 
   test("while 20 pods end: the next start finishes the work", async () => {
     const node = testNode();
@@ -36,7 +36,7 @@ describeWithEngine("kill -9 at any moment", () => {
     }
     await node.start();
     await expectExactly(node, PODS / 2);
-  }, 180_000);
+  });
 
   test("a running pod is not touched by any of it", async () => {
     const node = testNode();
@@ -51,7 +51,7 @@ describeWithEngine("kill -9 at any moment", () => {
     const after = await node.runningContainer("app");
     expect(after.Id).toBe(before.Id);
     expect(await node.listAll()).toHaveLength(2);
-  }, 120_000);
+  });
 });
 
 /** As many pods as wanted, each Running with one sandbox and one container, and nothing else on the node. */

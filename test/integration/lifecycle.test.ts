@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { describeWithEngine, privateEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
+import { SLOWNESS } from "../support/until.ts";
 
 const phaseOf = async (node: TestNode, index = 0) => (await node.pods())[index]?.status.phase;
 const isRunning = (node: TestNode) =>
@@ -30,7 +31,7 @@ describeWithEngine("a pod on a real engine", () => {
       const [container] = (await node.containers("app")).filter(({ State }) => State === "running");
       return now && now.Id !== sandbox!.Id && container && container.Id !== third.Id;
     });
-  }, 60_000);
+  });
 
   test("an edit of one container leaves the other alone; an edit of cpu changes it in place", async () => {
     const node = testNode();
@@ -51,7 +52,7 @@ describeWithEngine("a pod on a real engine", () => {
       return HostConfig.CpuQuota === 25_000;
     });
     expect((await node.runningContainer("other")).Id).toBe(other.Id);
-  }, 60_000);
+  });
 
   test("a Never pod that failed stays failed, after a restart of ours and a docker rm", async () => {
     const node = testNode();
@@ -75,7 +76,7 @@ describeWithEngine("a pod on a real engine", () => {
     await node.start();
     await node.until("the pod to be shown", async () => (await phaseOf(node)) === "Failed");
     expect(await node.listAll()).toHaveLength(0);
-  }, 60_000);
+  });
 
   test("SIGTERM ends us at once and leaves the pods", async () => {
     const node = testNode();
@@ -85,7 +86,7 @@ describeWithEngine("a pod on a real engine", () => {
     const exit = await kubelet.stop();
     expect(exit.exitCode).toBe(0);
     expect((await node.listAll()).filter(({ State }) => State === "running")).toHaveLength(2);
-  }, 60_000);
+  });
 
   test("the successor of a pod with a host port waits until the predecessor is gone", async () => {
     const node = testNode();
@@ -104,7 +105,7 @@ describeWithEngine("a pod on a real engine", () => {
       return pod?.metadata.name?.startsWith("new") && pod.status.phase === "Running";
     });
     expect((await node.sandboxes()).length).toBe(1);
-  }, 60_000);
+  });
 });
 
 describeWithEngine("engine trouble", () => {
@@ -144,5 +145,5 @@ describeWithEngine("engine trouble", () => {
     await engine.start();
     await allRun("three pods to run after the engine was killed");
     await kubelet.stop();
-  }, 240_000);
+  }, 240_000 * SLOWNESS);
 });

@@ -103,7 +103,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       return left.sort().join() === "tw2new,tw3" && !timeline.has("vdef", "die 137 a#0");
     });
     node.writeManifest("tw1.yaml", read("87-edit-while-terminating/manifest-tw1-2.yaml"));
-  }, 180_000);
+  });
 
   afterAll(async () => {
     await timeline.stop();

@@ -20,7 +20,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
   beforeAll(async () => {
     timeline = await EngineTimeline.of(node);
     kubelet = await node.start();
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await timeline.stop();

@@ -102,7 +102,7 @@ describeWithEngine("/pods and events are those of the real kubelet (oracle, cate
     places = { node, addresses };
     for (const one of cases) if (!isHasty(one)) write(one);
     kubelet = await node.start(["--log-format=json", "--v=2"]);
-  }, 120_000);
+  });
 
   const write = ({ podName, manifest }: RecordedStatus) =>
     node.writeManifest(`${podName}.yaml`, toManifest(manifest, places));

@@ -59,7 +59,7 @@ describeWithEngine("sources on a real engine", () => {
     const [left] = await running(node);
     expect(before).toContain(left!);
     expect((await node.pods())[0]?.status.containerStatuses?.[0]?.restartCount).toBe(0);
-  }, 90_000);
+  });
 
   test("a box that boots without its server starts the pods it had", async () => {
     const node = testNode();
@@ -90,7 +90,7 @@ describeWithEngine("sources on a real engine", () => {
     await node.start(flags);
     await node.until("both to run again", async () => (await running(node)).length === 2);
     expect((await node.pods()).map(({ metadata }) => metadata.name)).toEqual([`one-${node.name}`, `two-${node.name}`]);
-  }, 120_000);
+  });
 
   test("pods of files and of a URL run together; an emptied list takes only its own away", async () => {
     const node = testNode();
@@ -105,7 +105,7 @@ describeWithEngine("sources on a real engine", () => {
     await node.until("one to go", async () => (await running(node)).length === 1);
     expect((await node.pods()).map(({ metadata }) => metadata.name)).toEqual([`from-file-${node.name}`]);
     await server.stop();
-  }, 90_000);
+  });
 
   // Oracle 28, S036.
   test("refused pods say why and come in when there is room", async () => {
@@ -131,5 +131,5 @@ describeWithEngine("sources on a real engine", () => {
     expect((await status("c"))?.reason).toBe("OutOfpods");
     node.removeManifest("b.json");
     await node.until("c to be refused for another reason", async () => (await status("c"))?.reason === "NodeAffinity");
-  }, 90_000);
+  });
 });
