@@ -109,41 +109,45 @@ describeWithEngine("a pod on a real engine", () => {
 });
 
 describeWithEngine("engine trouble", () => {
-  test("restarted, killed, frozen: nothing is lost, nothing is doubled", async () => {
-    const engine = await privateEngine();
-    await engine.provideImages("busybox:test");
-    const node = testNode({ socketPath: engine.socketPath });
-    for (const name of ["a", "b", "c"]) node.writeManifest(`${name}.yaml`, sleeper(name));
-    const kubelet = await node.start();
-    const allRun = (what: string) =>
-      node.until(
-        what,
-        async () => {
-          const pods = await node.pods();
-          const up = (await node.listAll()).filter(({ State }) => State === "running");
-          return pods.length === 3 && pods.every(({ status }) => status.phase === "Running") && up.length === 6;
-        },
-        60_000,
-      );
-    await allRun("three pods to run");
+  test(
+    "restarted, killed, frozen: nothing is lost, nothing is doubled",
+    async () => {
+      const engine = await privateEngine();
+      await engine.provideImages("busybox:test");
+      const node = testNode({ socketPath: engine.socketPath });
+      for (const name of ["a", "b", "c"]) node.writeManifest(`${name}.yaml`, sleeper(name));
+      const kubelet = await node.start();
+      const allRun = (what: string) =>
+        node.until(
+          what,
+          async () => {
+            const pods = await node.pods();
+            const up = (await node.listAll()).filter(({ State }) => State === "running");
+            return pods.length === 3 && pods.every(({ status }) => status.phase === "Running") && up.length === 6;
+          },
+          60_000,
+        );
+      await allRun("three pods to run");
 
-    engine.freeze();
-    node.writeManifest("d.yaml", sleeper("d"));
-    await Bun.sleep(3000);
-    node.removeManifest("d.yaml");
-    engine.thaw();
-    await allRun("three pods to run after a freeze");
+      engine.freeze();
+      node.writeManifest("d.yaml", sleeper("d"));
+      await Bun.sleep(3000);
+      node.removeManifest("d.yaml");
+      engine.thaw();
+      await allRun("three pods to run after a freeze");
 
-    await engine.stop();
-    await Bun.sleep(500);
-    expect(kubelet.running).toBe(true);
-    expect((await node.pods()).length).toBe(3);
-    await engine.start();
-    await allRun("three pods to run after a restart of the engine");
+      await engine.stop();
+      await Bun.sleep(500);
+      expect(kubelet.running).toBe(true);
+      expect((await node.pods()).length).toBe(3);
+      await engine.start();
+      await allRun("three pods to run after a restart of the engine");
 
-    await engine.kill();
-    await engine.start();
-    await allRun("three pods to run after the engine was killed");
-    await kubelet.stop();
-  }, 240_000 * SLOWNESS);
+      await engine.kill();
+      await engine.start();
+      await allRun("three pods to run after the engine was killed");
+      await kubelet.stop();
+    },
+    240_000 * SLOWNESS,
+  );
 });
