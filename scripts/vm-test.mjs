@@ -34,12 +34,19 @@ const SUITES = ["trixie", "sid"];
 const MIRROR = "http://deb.debian.org/debian";
 
 const PACKAGES = [
-  "apparmor busybox-static ca-certificates dbus docker-cli docker.io e2fsprogs iproute2 iptables kmod nfs-kernel-server",
-  "nginx nodejs openssl procps prometheus rsync systemd systemd-sysv udev vim-tiny",
+  "apparmor busybox-static ca-certificates dbus docker-cli docker-registry docker.io e2fsprogs iproute2 iptables kmod",
+  "nfs-kernel-server nginx nodejs openssl procps prometheus rsync systemd systemd-sysv udev vim-tiny",
 ].flatMap((line) => line.split(" "));
 
 /** What the packages would start, and nobody needs. */
-const MASKED = ["nginx", "prometheus", "prometheus-node-exporter", "e2scrub_reap", "systemd-networkd-wait-online"];
+const MASKED = [
+  "docker-registry",
+  "e2scrub_reap",
+  "nginx",
+  "prometheus",
+  "prometheus-node-exporter",
+  "systemd-networkd-wait-online",
+];
 
 /** Those in which the engine, the kernel or systemd decides; the machine has one slow CPU. */
 const TESTS = [
