@@ -20,7 +20,7 @@ export interface ProjectedFile {
   mode: number;
 }
 
-/** Relative path (no `..`, no leading `..name`) to file. */
+/** Relative path to file; `./a//b` is `a/b`. A path with `..`, or that begins with it, is refused when it is written. */
 export type Payload = ReadonlyMap<string, ProjectedFile>;
 
 const DATA_LINK = "..data";
@@ -32,14 +32,10 @@ const DATA_LINK = "..data";
  * @param now for the directory's name only.
  * @param own is given the new directory before anybody can see it (ownership for fsGroup).
  * @returns whether anything was different.
+ * @throws Error for a path that cannot be; what was there stays.
  */
-export function writeAtomically(
-  target: string,
-  payload: Payload,
-  now: Date,
-  own?: (directory: string) => void,
-): boolean {
-  for (const path of payload.keys()) refuseOddPath(path);
+export function writeAtomically(target: string, files: Payload, now: Date, own?: (directory: string) => void): boolean {
+  const payload: Payload = new Map([...files].map(([path, file]) => [toPlainPath(path), file]));
   const previous = readLink(join(target, DATA_LINK));
   if (previous !== undefined && holdsExactly(join(target, previous), payload)) {
     // A crash may have come between the swap and the links.
@@ -124,11 +120,13 @@ function removeStaleNames(target: string, payload: Payload, current: string): bo
   return changed;
 }
 
-function refuseOddPath(path: string): void {
-  const parts = path.split("/");
-  if (path.startsWith("/") || path === "" || path.startsWith("..") || parts.includes("..")) {
+/** As `filepath.Clean`; every name that is left stands for itself, above all the first, of which a link is made. */
+function toPlainPath(path: string): string {
+  const names = path.split("/").filter((name) => name !== "" && name !== ".");
+  if (path.startsWith("/") || names.length === 0 || names[0]?.startsWith("..") || names.includes("..")) {
     throw new Error(`invalid path: must be relative, must not be "" nor contain or start with "..": "${path}"`);
   }
+  return names.join("/");
 }
 
 function readLink(path: string): string | undefined {

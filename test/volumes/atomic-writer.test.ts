@@ -97,11 +97,22 @@ test("binary contents", () => {
   expect(new Uint8Array(readFileSync(join(target, "b")))).toEqual(data);
 });
 
-test.each(["/etc/passwd", "../x", "a/../../x", "..data", "..x", "", "a/.."])("the path %p is refused", (path) => {
+test("paths are tidied: a dot or an empty name means nothing", () => {
   const target = tempDir();
-  expect(() => writeAtomically(target, payload({ [path]: "x" }), NOW)).toThrow("invalid path");
-  expect(readdirSync(target)).toEqual([]);
+  const odd = payload({ "./a": "1", "b//c": "2", "d/./e/": "3" });
+  expect(writeAtomically(target, odd, NOW)).toBe(true);
+  expect(visible(target)).toEqual({ a: "1", "b/c": "2", "d/e": "3" });
+  expect(writeAtomically(target, odd, NOW)).toBe(false);
 });
+
+test.each(["/etc/passwd", "../x", "a/../../x", "..data", "./..data", "..x", "", ".", "./", "a/.."])(
+  "the path %p is refused",
+  (path) => {
+    const target = tempDir();
+    expect(() => writeAtomically(target, payload({ [path]: "x" }), NOW)).toThrow("invalid path");
+    expect(readdirSync(target)).toEqual([]);
+  },
+);
 
 describe("after a crash", () => {
   test("between the swap and the links: the links are made, the old files go", () => {
