@@ -1,4 +1,5 @@
 import { closeSync, constants, createReadStream, openSync, readSync } from "node:fs";
+import type { Readable } from "node:stream";
 import type { Logger } from "../model/logger.ts";
 
 /** One line of the kernel's log. */
@@ -26,12 +27,14 @@ const unescapeMessage = (text: string) =>
 /**
  * Hands over each record the kernel logs from now on. Sleeps in the kernel until there is one. Where the log may not be
  * read (no privilege, no such device, a container's stand-in for it) that is logged once.
+ * @param open for tests
  * @returns ends it; undefined where the log cannot be read
  */
 export function followKernelLog(
   onRecord: (record: KernelRecord) => void,
   logger: Logger,
   path: string = KMSG_PATH,
+  open: (path: string) => Readable = openLog,
 ): (() => void) | undefined {
   let seen: number;
   try {
@@ -43,21 +46,28 @@ export function followKernelLog(
     });
     return undefined;
   }
-  // A read gives exactly one record, if there is room for it.
-  const stream = createReadStream(path, { highWaterMark: 8192, encoding: "utf8" });
-  stream.on("data", (chunk) => {
-    const record = parseKernelRecord(String(chunk));
-    // The log is always read from its oldest record.
-    if (!record || record.sequence <= seen) return;
-    seen = record.sequence;
-    onRecord(record);
-  });
-  stream.on("error", (error: NodeJS.ErrnoException) => {
-    // EPIPE: records were overwritten before we read them. Everything else is the end of it.
-    if (error.code !== "EPIPE") logger.warn("The kernel's log can no longer be read", { path, error: error.message });
-  });
+  let stream: Readable;
+  const follow = () => {
+    stream = open(path);
+    stream.on("data", (chunk) => {
+      const record = parseKernelRecord(String(chunk));
+      // The log is always read from its oldest record.
+      if (!record || record.sequence <= seen) return;
+      seen = record.sequence;
+      onRecord(record);
+    });
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      // Records were overwritten before we read them. The next ones are there, but a stream ends with its first error.
+      if (error.code === "EPIPE") follow();
+      else logger.warn("The kernel's log can no longer be read", { path, error: error.message });
+    });
+  };
+  follow();
   return () => stream.destroy();
 }
+
+/** A read gives exactly one record, if there is room for it. */
+const openLog = (path: string) => createReadStream(path, { highWaterMark: 8192, encoding: "utf8" });
 
 /** Sequence number of the newest record, -1 when there is none. @throws when the log cannot be opened, or is none. */
 function readLastSequence(path: string): number {

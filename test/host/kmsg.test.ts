@@ -1,8 +1,13 @@
 import { expect, test } from "bun:test";
-import { accessSync, constants, writeFileSync } from "node:fs";
+import { accessSync, closeSync, constants, openSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { followKernelLog, type KernelRecord, KMSG_PATH, parseKernelRecord } from "../../src/host/kmsg.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
+
+const tempDir = tempDirs();
 
 test("a record and what comes with it", () => {
   expect(
@@ -22,6 +27,35 @@ test.each(["/nonexistent/kmsg", "/dev/null"])("%s cannot be followed, which is t
   expect(logger.lines).toEqual([
     "warn The kernel's log cannot be read: OOM kills are known from the engine and the counters of cgroups",
   ]);
+});
+
+test("records overwritten before they were read do not end it, and none is handed over twice", async () => {
+  // A pipe that somebody may write to answers as an empty kernel log does: there is nothing yet.
+  const path = join(tempDir(), "kmsg");
+  expect(Bun.spawnSync(["mkfifo", path]).exitCode).toBe(0);
+  const writer = openSync(path, "r+");
+  const opened: PassThrough[] = [];
+  const open = () => {
+    const stream = new PassThrough({ encoding: "utf8" });
+    opened.push(stream);
+    return stream;
+  };
+  const records: KernelRecord[] = [];
+  const logger = new RecordingLogger();
+  const stop = followKernelLog((record) => records.push(record), logger, path, open);
+  opened[0]!.write("6,1,10,-;first\n");
+  await until("the first record", () => records.length === 1);
+  opened[0]!.destroy(Object.assign(new Error("EPIPE: broken pipe, read"), { code: "EPIPE" }));
+  await until("another look", () => opened.length === 2);
+  opened[1]!.write("6,1,10,-;first\n");
+  await until("the old record to be read", () => opened[1]!.readableLength === 0);
+  opened[1]!.write("6,9,90,-;ninth\n");
+  await until("the next record", () => records.length === 2);
+  expect(records.map(({ message }) => message)).toEqual(["first", "ninth"]);
+  stop!();
+  expect(opened[1]!.destroyed).toBe(true);
+  expect(logger.lines).toEqual([]);
+  closeSync(writer);
 });
 
 const mayWrite = (() => {
