@@ -177,13 +177,13 @@ export class UrlSource implements Source {
 
   /** Takes a text that was not seen before. Returns what is wrong with it, if anything. */
   #take(result: ReturnType<ReadText>): string | undefined {
+    const said = new Set<string>();
     for (const finding of result.findings) {
-      this.#facts.say(
-        `finding:${finding.document}:${finding.field}:${finding.message}`,
-        finding.severity === "error" ? "error" : "warn",
-        describeFinding(finding),
-      );
+      const key = `finding:${finding.document}:${finding.field}:${finding.message}`;
+      said.add(key);
+      this.#facts.say(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
     }
+    this.#facts.keepOnly("finding:", said);
     this.#findings = result.findings;
     const isBad = hasErrors(result.findings);
     const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);

@@ -334,6 +334,23 @@ describe("redirects", () => {
   });
 });
 
+test("a mistake that comes back after it was mended is told again", async () => {
+  const bad = manifest("web").replace("image:", "imag:");
+  let body = bad;
+  const watched = new Watched(serve(() => new Response(body))).start();
+  const told = () => watched.logger.lines.filter((line) => line.includes("imag")).length;
+  await watched.polls(1);
+  const once = told();
+  expect(once).toBeGreaterThan(0);
+  body = manifest("web");
+  await watched.wants("web=busybox:1");
+  expect(told()).toBe(once);
+  body = bad;
+  await until("the mistake to be told again", () => told() === 2 * once);
+  await watched.polls(1);
+  expect(told()).toBe(2 * once);
+});
+
 describe("https", () => {
   let authority: CertificateFiles;
   let server: CertificateFiles;
