@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import type { CommandDef } from "citty";
 import { runCommand } from "citty";
-import type { CommandSummary } from "./cli/help.ts";
+import { type CommandSummary, expandHelp } from "./cli/help.ts";
 import { unknownCommand } from "./cli/unknown-command.ts";
 import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
 
@@ -77,4 +77,4 @@ for (const event of ["unhandledRejection", "uncaughtException"] as const) {
   });
 }
 
-await main(process.argv.slice(2));
+await main(expandHelp(process.argv.slice(2)));

@@ -15,7 +15,9 @@ export function runCompletion(argv: readonly string[], commands: readonly Comman
   }
   if (shell === undefined || rest.length > 0 || !SHELLS.includes(shell as Shell)) {
     const nearest = shell === undefined ? undefined : nearestName(shell, SHELLS);
-    io.stderr(`error: name one shell: ${SHELLS.join(", ")}${nearest ? `; did you mean ${nearest}?` : ""}\n`);
+    io.stderr(
+      `kubelet-ts completion: name one shell: ${SHELLS.join(", ")}${nearest ? `; did you mean ${nearest}?` : ""}\n`,
+    );
     return 2;
   }
   io.stdout(renderCompletion(shell as Shell, commands));

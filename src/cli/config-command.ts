@@ -20,8 +20,8 @@ export async function runConfig(argv: readonly string[], io: CommandIo, cwd: str
     );
     return 0;
   }
-  for (const warning of resolved.warnings) io.stderr(`warning: ${warning}\n`);
-  for (const error of resolved.errors) io.stderr(`error: ${error}\n`);
+  for (const warning of resolved.warnings) io.stderr(`kubelet-ts config: warning: ${warning}\n`);
+  for (const error of resolved.errors) io.stderr(`kubelet-ts config: ${error}\n`);
   if (resolved.errors.length > 0) return 2;
   const config = toKubeletConfiguration(resolved.options);
   const origins = originsByField(resolved.origins);

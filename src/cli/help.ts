@@ -11,6 +11,11 @@ export interface CommandSummary {
 
 const WIDTH = 80;
 
+/** `help get` means `get --help`, and `help` alone `--help`; any other command line stays as it is. */
+export function expandHelp(argv: readonly string[]): readonly string[] {
+  return argv[0] === "help" ? [...argv.slice(1, 2), "--help"] : argv;
+}
+
 /** `kubelet-ts --help`: what there is to do, then the flags by subject; no line is longer than 80 columns. */
 export function renderHelp(commands: readonly CommandSummary[]): string {
   const widest = Math.max(...commands.map(({ name }) => name.length), 0);
@@ -20,7 +25,7 @@ export function renderHelp(commands: readonly CommandSummary[]): string {
     "Usage:",
     "  kubelet-ts [flags] [manifest…]             supervise the pods of the manifests",
     "  kubelet-ts --runonce [flags] manifest…     start them, wait for them, exit",
-    "  kubelet-ts command [flags] [arguments]",
+    "  kubelet-ts command [flags] [arguments]     help command shows its flags",
     "",
     "A manifest is a file, a directory or a URL; with --runonce also - for standard",
     "input. Exit codes: 0 done, 1 a pod or the work failed, 2 bad usage or manifest.",

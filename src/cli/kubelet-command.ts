@@ -64,7 +64,8 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   }
   const places = [...resolved.positionals, ...options.podManifestPaths, ...options.manifestUrls];
   // An empty wish would mean: remove every pod of this node. Nobody means that by typing nothing.
-  const errors = places.length > 0 ? resolved.errors : [...resolved.errors, NO_MANIFESTS];
+  // Where a flag is misspelt it may be the one that names them.
+  const errors = places.length > 0 || resolved.errors.length > 0 ? resolved.errors : [NO_MANIFESTS];
   if (errors.length > 0) {
     for (const message of errors) process.stderr.write(`kubelet-ts: ${message}\n`);
     process.stderr.write("Try 'kubelet-ts --help'.\n");

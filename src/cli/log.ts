@@ -86,7 +86,7 @@ function renderFields(fields: LogFields | undefined): string {
 }
 
 /** What comes from outside (engine, manifests) must not forge lines or move the cursor. */
-function escapeControl(message: string): string {
+export function escapeControl(message: string): string {
   return message.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g, (char) =>
     char === "\n" ? "\\n" : `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,
   );

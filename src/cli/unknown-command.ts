@@ -12,7 +12,7 @@ export function unknownCommand(
   exists: (path: string) => boolean,
 ): string | undefined {
   if (!/^[A-Za-z][\w-]*$/.test(word) || exists(word)) return undefined;
-  const nearest = nearestName(word, commands);
+  const nearest = nearestName(word, [...commands, "help"]);
   const hint = nearest ? `did you mean ${nearest}?` : `commands are ${commands.join(", ")}`;
   return `there is no command "${word}", and no file or directory of that name; ${hint} (a directory that comes later is written ./${word})`;
 }

@@ -1,35 +1,46 @@
-import { parseArgs } from "node:util";
 import { defineCommand } from "citty";
 import { readNodeName } from "../host/node-info.ts";
 import type { Strictness } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { checkInputs, readInputs } from "./validate-inputs.ts";
 import { renderText, toJsonResult } from "./validate-report.ts";
+import { parseViewArguments, renderViewHelp, type ViewCommand } from "./view/view-flags.ts";
 import { READER_GONE_EXIT, ReaderGone, writeAll } from "./write-all.ts";
 
-const USAGE = `Usage: kubelet-ts validate [flags] FILE|DIR|URL|-…
-
-Checks manifests as Kubernetes would, and whether they can run here; needs no Docker engine.
-Exit codes: 0 all are fine, 2 some are not (or bad usage).
-
-  -o, --output text|json
-      what to print (default: text)
-  --validate strict|warn|ignore
-      what unknown fields are (default: strict, an error)
-  --node-name name
-      suffix of the pods' names (default: this host's name)
-  --allow-privileged
-      whether containers may be privileged (default: true)
-  --batch
-      read JSON lines {"id", "manifest"} or {"id", "manifest_b64"} from standard
-      input and answer each with one line {"id", "results"}
-`;
+const VALIDATE: ViewCommand = {
+  name: "validate",
+  usage: ["validate [flags] FILE|DIR|URL|-…"],
+  about: `Checks manifests as Kubernetes would, and whether they can run here; needs no Docker engine.
+Exit codes: 0 all are fine, 2 some are not (or bad usage).`,
+  flags: [
+    {
+      name: "output",
+      short: "o",
+      value: "text|json",
+      choices: ["text", "json"],
+      description: "What to print. Default: text.",
+    },
+    {
+      name: "validate",
+      value: "strict|warn|ignore",
+      choices: ["strict", "warn", "ignore"],
+      description: "What unknown fields are. Default: strict, an error.",
+    },
+    { name: "node-name", value: "name", description: "Suffix of the pods' names. Default: this host's name." },
+    { name: "allow-privileged", description: "Whether containers may be privileged. Default: true." },
+    {
+      name: "batch",
+      description: `Read JSON lines {"id", "manifest"} or {"id", "manifest_b64"} from standard input and answer each
+with one line {"id", "results"}.`,
+    },
+  ],
+};
 
 export interface ValidateIo {
   stdout: (text: string) => void;
   stderr: (text: string) => void;
   isTerminal: boolean;
-  /** Standard input, for `--batch`. */
+  /** Standard input, for `--batch` and `-`. */
   input: () => AsyncIterable<Uint8Array>;
 }
 
@@ -43,15 +54,15 @@ interface ValidateOptions {
 export async function runValidate(argv: readonly string[], io: ValidateIo): Promise<number> {
   const parsed = parse(argv);
   if ("problem" in parsed) {
-    io.stderr(`kubelet-ts validate: ${parsed.problem}\n\n${USAGE}`);
+    io.stderr(`kubelet-ts validate: ${parsed.problem}\nTry 'kubelet-ts validate --help'.\n`);
     return 2;
   }
   if (parsed.help) {
-    io.stdout(USAGE);
+    io.stdout(renderViewHelp(VALIDATE));
     return 0;
   }
   if (parsed.batch) return runBatch(parsed.options, io);
-  const inputs = await readInputs(parsed.files);
+  const inputs = await readInputs(parsed.files, io.input);
   const results = checkInputs(inputs, { ...parsed.options, source: "file" });
   if (parsed.output === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
   else io.stdout(renderText(results, io.isTerminal));
@@ -60,47 +71,24 @@ export async function runValidate(argv: readonly string[], io: ValidateIo): Prom
 
 type Parsed =
   | { problem: string }
-  | { help: boolean; batch: boolean; output: "text" | "json"; files: string[]; options: ValidateOptions };
+  | { help: true }
+  | { help: false; batch: boolean; output: string; files: string[]; options: ValidateOptions };
 
 function parse(argv: readonly string[]): Parsed {
-  let args: ReturnType<typeof parseFlags>;
-  try {
-    args = parseFlags(argv);
-  } catch (error) {
-    return { problem: (error as Error).message };
-  }
-  const { output, validate, batch, help } = args.values;
-  const files = args.positionals;
-  if (output !== "text" && output !== "json") return { problem: `--output must be text or json (found "${output}")` };
-  if (validate !== "strict" && validate !== "warn" && validate !== "ignore") {
-    return { problem: `--validate must be strict, warn or ignore (found "${validate}")` };
-  }
-  if (!help && !batch && files.length === 0)
+  const parsed = parseViewArguments(VALIDATE, argv);
+  if ("problem" in parsed || parsed.help) return parsed;
+  const { values, positionals: files } = parsed;
+  const batch = values.get("batch") === "true";
+  if (!batch && files.length === 0) {
     return { problem: "name at least one file, directory or URL, or - for standard input" };
+  }
   if (batch && files.length > 0) return { problem: "--batch takes its manifests from standard input only" };
-  const nodeName = readNodeName(args.values["node-name"]);
-  const allowPrivileged = args.values["allow-privileged"];
-  return { help, batch, output, files, options: { strictness: validate, nodeName, allowPrivileged } };
-}
-
-function parseFlags(argv: readonly string[]) {
-  return parseArgs({
-    args: argv.map((arg) =>
-      arg
-        .replace(/^--allow-privileged=false$/, "--no-allow-privileged")
-        .replace(/^--allow-privileged=true$/, "--allow-privileged"),
-    ),
-    allowPositionals: true,
-    allowNegative: true,
-    options: {
-      output: { type: "string", short: "o", default: "text" },
-      validate: { type: "string", default: "strict" },
-      "node-name": { type: "string", default: "" },
-      "allow-privileged": { type: "boolean", default: true },
-      batch: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
-    },
-  });
+  const options: ValidateOptions = {
+    strictness: (values.get("validate") ?? "strict") as Strictness,
+    nodeName: readNodeName(values.get("node-name") ?? ""),
+    allowPrivileged: values.get("allow-privileged") !== "false",
+  };
+  return { help: false, batch, output: values.get("output") ?? "text", files, options };
 }
 
 /** Thousands of manifests in one process: one JSON line in, one out. */

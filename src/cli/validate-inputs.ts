@@ -1,3 +1,4 @@
+import { createReadStream, statSync } from "node:fs";
 import { FieldPath } from "../manifest/field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
@@ -7,29 +8,61 @@ import type { Finding } from "../model/finding.ts";
 import { podFullName } from "../model/identity.ts";
 import { maskUrl } from "../model/mask-url.ts";
 import { listManifests, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
+import { fetchManifest } from "../sources/url-fetch.ts";
 
-const URL_TIMEOUT_MS = 10_000;
+const TOO_LONG = "is 10 MiB or longer";
+const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
 
 /** One text to be checked, or why it could not be had. */
 export type ValidateInput = { file: string; bytes: Uint8Array } | { file: string; problem: string };
 
-/** Everything behind the arguments: files, the manifest files of directories, URLs, `-`. */
-export async function readInputs(args: readonly string[]): Promise<ValidateInput[]> {
+/**
+ * Everything behind the arguments: files, the manifest files of directories, URLs, `-`.
+ * @param input standard input; read once, however often `-` stands there
+ */
+export async function readInputs(
+  args: readonly string[],
+  input: () => AsyncIterable<Uint8Array>,
+): Promise<ValidateInput[]> {
   const inputs: ValidateInput[] = [];
   for (const arg of args) {
-    if (arg === "-") inputs.push({ file: "-", bytes: await Bun.stdin.bytes() });
-    else if (/^https?:\/\//.test(arg)) inputs.push(await fetchInput(arg));
+    if (arg === "-") {
+      if (!inputs.some(({ file }) => file === "-")) inputs.push(await readStream("-", input()));
+    } else if (/^(https?:\/\/|unix:)/.test(arg)) inputs.push(await fetchInput(arg));
+    else if (isPipe(arg)) inputs.push(await readStream(arg, createReadStream(arg)));
     else inputs.push(...readPath(arg));
   }
   return inputs;
 }
 
+/** What a shell makes of `<(generate)`, among others. */
+function isPipe(path: string): boolean {
+  try {
+    return statSync(path).isFIFO();
+  } catch {
+    return false;
+  }
+}
+
+/** To its end, or to the first byte too many. */
+async function readStream(file: string, stream: AsyncIterable<Uint8Array>): Promise<ValidateInput> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    length += chunk.length;
+    if (length >= MAX_MANIFEST_BYTES) return { file, problem: TOO_LONG };
+    chunks.push(chunk);
+  }
+  return { file, bytes: Buffer.concat(chunks) };
+}
+
+/** As the kubelet would fetch it, but without headers and certificates. */
 async function fetchInput(url: string): Promise<ValidateInput> {
   const file = maskUrl(url);
   try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(URL_TIMEOUT_MS) });
-    if (!answer.ok) return { file, problem: `the server answered ${answer.status} ${answer.statusText}` };
-    return { file, bytes: await answer.bytes() };
+    const answer = await fetchManifest(url, FETCH, {}, new AbortController().signal);
+    // Nothing was said of an older answer, so there is no "unchanged".
+    return { file, bytes: answer.kind === "bytes" ? answer.bytes : new Uint8Array() };
   } catch (error) {
     return { file, problem: `cannot be fetched: ${(error as Error).message}` };
   }
@@ -38,7 +71,7 @@ async function fetchInput(url: string): Promise<ValidateInput> {
 function readPath(path: string): ValidateInput[] {
   const listing = listManifests(path);
   if (listing.kind === "missing") return [{ file: path, problem: "there is no such file or directory" }];
-  if (listing.kind === "unreadable") return [{ file: path, problem: listing.message }];
+  if (listing.kind === "unreadable") return [{ file: path, problem: `cannot be read: ${listing.reason}` }];
   return listing.files.flatMap((file): ValidateInput[] => {
     const content = readManifestFile(file);
     if (content.kind === "content") return [{ file, bytes: content.bytes }];
@@ -56,7 +89,7 @@ export function checkInputs(
 ): ObjectResult[] {
   const read = inputs.map((input): ManifestResult => {
     if ("problem" in input) return failedInput(input.file, input.problem);
-    if (input.bytes.length >= MAX_MANIFEST_BYTES) return failedInput(input.file, "is 10 MiB or longer");
+    if (input.bytes.length >= MAX_MANIFEST_BYTES) return failedInput(input.file, TOO_LONG);
     return readManifest(input.bytes, { ...options, file: input.file, keepPlaces: true });
   });
   const results = read.flatMap((manifest) => manifest.results);

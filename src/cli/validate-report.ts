@@ -1,5 +1,6 @@
 import type { ObjectResult } from "../manifest/manifest-result.ts";
 import type { Finding } from "../model/finding.ts";
+import { escapeControl } from "./log.ts";
 
 /** One object of `validate -o json`; docs/validate.md says what each field means. */
 export function toJsonResult(result: ObjectResult): object {
@@ -43,7 +44,7 @@ export function renderText(results: readonly ObjectResult[], isTerminal: boolean
 
 function renderFinding({ file, line, column, field, message, severity }: Finding): string {
   const parts = [`${file}:${line}:${column}`, severity === "warning" ? "warning" : "", field, message];
-  return parts.filter((part) => part !== "").join(": ");
+  return escapeControl(parts.filter((part) => part !== "").join(": "));
 }
 
 /** A document that cannot be read may be a Secret as well. */

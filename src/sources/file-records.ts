@@ -276,7 +276,10 @@ export class FileRecords {
     record.isUnknown = known === undefined;
     const restored = known?.get(path);
     if (!restored) return record.live;
-    this.#deps.logger.warn(`${path}: its last good text, from before this start, is used`);
+    // A file whose text was never good is remembered, too: as one that wants nothing.
+    if (restored.pods.length + restored.configMaps.length + restored.secrets.length > 0) {
+      this.#deps.logger.warn(`${path}: its last good text, from before this start, is used`);
+    }
     return restored;
   }
 

@@ -33,7 +33,8 @@ export function looksLikeManifest(name: string, bytes: Uint8Array): boolean {
 
 export type Listing =
   | { kind: "missing" }
-  | { kind: "unreadable"; message: string }
+  /** `message` names the path, `reason` does not. */
+  | { kind: "unreadable"; message: string; reason: string }
   | { kind: "files"; isDirectory: boolean; files: string[]; skipped: { path: string; reason: string }[] };
 
 /** The manifest files behind a path, in byte order of their names; no recursion. */
@@ -52,7 +53,8 @@ export function listManifests(path: string): Listing {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return { kind: "missing" };
-    return { kind: "unreadable", message: `"${path}" cannot be read: ${explain(code) ?? message}` };
+    const reason = explain(code) ?? message;
+    return { kind: "unreadable", message: `"${path}" cannot be read: ${reason}`, reason };
   }
 }
 

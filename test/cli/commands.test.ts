@@ -5,7 +5,9 @@ import { parse } from "yaml";
 import { renderCompletion, SHELLS } from "../../src/cli/completion.ts";
 import { runCompletion } from "../../src/cli/completion-command.ts";
 import { runConfig } from "../../src/cli/config-command.ts";
+import { expandHelp } from "../../src/cli/help.ts";
 import { resolveOptions } from "../../src/cli/run-options.ts";
+import { runVersion } from "../../src/cli/version-command.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -76,16 +78,63 @@ describe("kubelet-ts config", () => {
     expect(await runConfig(["--max-podz=1", "--cni-bin-dir=/x"], at, "/")).toBe(2);
     expect(at.written).toEqual({
       out: "",
-      err: "warning: --cni-bin-dir has no effect: the network of pods is Docker's\nerror: --max-podz: no such flag; did you mean --max-pods?\n",
+      err: "kubelet-ts config: warning: --cni-bin-dir has no effect: the network of pods is Docker's\nkubelet-ts config: --max-podz: no such flag; did you mean --max-pods?\n",
     });
   });
+});
+
+describe("kubelet-ts version", () => {
+  test("one line, or an object", () => {
+    const at = io();
+    expect(runVersion([], at)).toBe(0);
+    expect(at.written.out).toStartWith("kubelet-ts ");
+    for (const argv of [["-o", "json"], ["-o=json"], ["--output=json"]]) {
+      const json = io();
+      expect(runVersion(argv, json)).toBe(0);
+      expect(Object.keys(JSON.parse(json.written.out))).toContain("gitCommit");
+    }
+  });
+
+  test("what it does not know is refused", () => {
+    for (const [argv, problem] of [
+      [["--ouput=json"], "--ouput: no such flag of version; did you mean --output?"],
+      [["-o", "yml"], '--output must be text or json (found "yml")'],
+      [["1"], 'takes no arguments (found "1")'],
+    ] as const) {
+      const at = io();
+      expect(runVersion(argv, at)).toBe(2);
+      expect(at.written).toEqual({
+        out: "",
+        err: `kubelet-ts version: ${problem}\nTry 'kubelet-ts version --help'.\n`,
+      });
+    }
+  });
+});
+
+test.each([
+  [["help"], ["--help"]],
+  [
+    ["help", "get"],
+    ["get", "--help"],
+  ],
+  [
+    ["help", "get", "pods"],
+    ["get", "--help"],
+  ],
+  [
+    ["get", "help"],
+    ["get", "help"],
+  ],
+  [[], []],
+])("%p means %p", (argv, meant) => {
+  expect([...expandHelp(argv)]).toEqual(meant);
 });
 
 describe("kubelet-ts completion", () => {
   test("names one shell", () => {
     const at = io();
     expect(runCompletion(["bsh"], COMMANDS, at)).toBe(2);
-    expect(at.written.err).toBe("error: name one shell: bash, zsh, fish; did you mean bash?\n");
+    expect(at.written.err).toBe("kubelet-ts completion: name one shell: bash, zsh, fish; did you mean bash?\n");
     expect(runCompletion([], COMMANDS, at)).toBe(2);
     for (const shell of SHELLS) expect(runCompletion([shell], COMMANDS, io())).toBe(0);
   });

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runValidate } from "../../src/cli/validate-command.ts";
+import { readInputs } from "../../src/cli/validate-inputs.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const dir = tempDirs()();
@@ -60,6 +61,41 @@ describe("text", () => {
     expect(code).toBe(2);
     expect(stdout).toContain("there is no such file");
   });
+  test.each([
+    ["a link to itself", ".loop", ".loop:1:1: cannot be read: a symbolic link that leads to itself"],
+    ["what is no file", "/dev/null", "/dev/null:1:1: is not a regular file"],
+    ["nobody behind a URL", "http://127.0.0.1:1/", "http://127.0.0.1:1/:1:1: cannot be fetched: nobody listens there"],
+    ["no socket behind a URL", "unix:/nothing", "unix:/nothing:1:1: cannot be fetched: the socket does not exist"],
+  ])("%s", async (_, path, says) => {
+    if (path === ".loop") symlinkSync(path, join(dir, path));
+    const { code, stdout } = await run([path.startsWith(".") ? join(dir, path) : path]);
+    expect(code).toBe(2);
+    expect(stdout).toContain(says);
+  });
+  test("a pipe is read once, as <(generate) of a shell", async () => {
+    const pipe = join(dir, ".pipe");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const writer = Bun.spawn(["sh", "-c", 'cat "$1" > "$2"', "sh", join(dir, "good.yaml"), pipe]);
+    expect((await run([pipe])).stdout).toBe("1 object: 1 ok, 0 with errors\n");
+    await writer.exited;
+  });
+  test("standard input, once, and not without end", async () => {
+    expect((await run(["-", "-"], POD)).stdout).toBe("1 object: 1 ok, 0 with errors\n");
+    let given = 0;
+    async function* endless() {
+      for (; ; given++) yield new Uint8Array(1024 * 1024);
+    }
+    const [read] = await readInputs(["-"], endless);
+    expect(read).toEqual({ file: "-", problem: "is 10 MiB or longer" });
+    expect(given).toBeLessThan(11);
+  });
+  test("keys and values cannot move the cursor", async () => {
+    const file = join(dir, ".escape.yaml");
+    writeFileSync(file, POD.replace("{name: web}", '{name: web, labels: {"\\e]0;x\\a": 1}}'));
+    const { stdout } = await run([file]);
+    expect(stdout).toContain("metadata.labels[\\x1b]0;x\\x07]");
+    expect(stdout).not.toMatch(/[\u001b\u0007]/);
+  });
   test("a line of a Secret is never shown", async () => {
     const file = join(dir, ".secret.yaml");
     writeFileSync(file, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: 123456}\n");
@@ -85,6 +121,9 @@ describe("json", () => {
       warnings: [],
     });
     expect(results[0].object).toMatchObject({ metadata: { name: "web-box" }, spec: { nodeName: "box" } });
+  });
+  test("-o=json is taken as by the kubelet's own flags", async () => {
+    expect(JSON.parse((await run(["-o=json", join(dir, "good.yaml")])).stdout).results).toHaveLength(1);
   });
   test("errors have code, field, message and place", async () => {
     const { stdout } = await run(["-o", "json", join(dir, "bad.yaml")]);
@@ -140,7 +179,9 @@ describe("batch", () => {
 
 test.each([
   [[], "name at least one file"],
-  [["--nope", "x"], "nope"],
+  [["--nope", "x"], "kubelet-ts validate: --nope: no such flag of validate\nTry 'kubelet-ts validate --help'.\n"],
+  [["--ouput=json", "x"], "did you mean --output?"],
+  [["--batch=maybe"], "--batch must be true or false"],
   [["-o", "xml", "x"], "--output must be text or json"],
   [["--validate=maybe", "x"], "--validate must be"],
   [["--batch", "x"], "--batch takes"],

@@ -15,6 +15,12 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     says: "must be between 1 and 65535 (found 80800)",
   },
   {
+    mistake: "a pod without a name",
+    text: "apiVersion: v1\nkind: Pod\n⟦metadata:\n  labels: {app: web}\nspec:\n  containers: [{name: a, image: b}]\n",
+    field: "metadata.name",
+    says: "is required",
+  },
+  {
     mistake: "a misspelt field",
     text: container("    ⟦imagePullPolcy: Always\n"),
     field: "spec.containers[0].imagePullPolcy",

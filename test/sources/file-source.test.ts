@@ -347,6 +347,16 @@ test("at start a bad file falls back to its last good text; without one the set 
   expect(unknown.sets[0]).toMatchObject({ pods: [], isComplete: false });
 });
 
+test("a file whose text was never good has no last good text", () => {
+  const nothing = { pods: [], configMaps: [], secrets: [] };
+  const directory = watched({ lastKnownGood: () => new Map([[directory.file("web.yaml"), nothing]]) });
+  directory.write("web.yaml", "not a manifest");
+  utimesSync(directory.file("web.yaml"), 1000, 1000);
+  directory.start();
+  expect(directory.sets[0]).toMatchObject({ pods: [], isComplete: true });
+  expect(directory.logger.lines.filter((line) => line.startsWith("warn"))).toEqual([]);
+});
+
 test("at start an unreadable directory falls back to the last good set, else says nothing", async () => {
   const good = readFile(Buffer.from(manifest("web")), "web.yaml");
   const directory = watched({ path: "loop", lastKnownGood: () => new Map([["web.yaml", good]]) });

@@ -17,13 +17,16 @@ const MAX_FIELD_MANAGER_BYTES = 128;
 /**
  * Metadata of an object that lives in a namespace and is named like a DNS subdomain. Of a pod the name has its node
  * suffix already. Source: apimachinery `pkg/api/validation`.
+ * @param nameless what the name is when the manifest has none: the suffix alone
  */
-export function validateMetadata(metadata: ObjectMeta, path: FieldPath, errors: FieldErrors): void {
+export function validateMetadata(metadata: ObjectMeta, path: FieldPath, errors: FieldErrors, nameless?: string): void {
   if (metadata.generateName !== undefined) {
     const prefix = metadata.generateName;
     errors.invalidAll(path.child("generateName"), prefix, checkDnsSubdomainPrefix(prefix));
   }
   if (metadata.name === undefined) errors.required(path.child("name"), "is required");
+  // To programs the suffix is a name in the wrong form, as upstream has it; people are told what is wrong.
+  else if (metadata.name === nameless) errors.invalid(path.child("name"), "", "is required");
   else errors.invalidAll(path.child("name"), metadata.name, checkDnsSubdomain(metadata.name));
   const namespace = metadata.namespace ?? "";
   errors.invalidAll(path.child("namespace"), namespace, checkDnsLabel(namespace));

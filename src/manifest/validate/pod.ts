@@ -25,7 +25,7 @@ const MAX_DEADLINE_SECONDS = 2147483647;
  */
 export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivileged: boolean }): FieldErrors {
   const errors = new FieldErrors();
-  validateMetadata(pod.metadata, path.child("metadata"), errors);
+  validateMetadata(pod.metadata, path.child("metadata"), errors, `-${pod.spec.nodeName ?? ""}`);
   validatePodAnnotations(pod, path.child("metadata").child("annotations"), errors);
   const specPath = path.child("spec");
   const { spec } = pod;
