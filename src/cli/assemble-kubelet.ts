@@ -152,6 +152,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     },
     progressDeadlineMs: options.imagePullProgressDeadlineMs,
     onProgress: input.onPullProgress,
+    onPull: (durationMs, failed) => metrics.countOperation("pull_image", durationMs, failed),
     onUse: ({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)),
   });
 
@@ -170,6 +171,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     pullSecretsOf: (pod) => kubelet?.pullSecretsOf(pod) ?? [],
   });
   const volumes = new VolumeManager({
+    onSetUp: metrics.countVolume,
     rootDir: options.rootDir,
     node,
     allocatable: { ephemeralStorageBytes: 0, ...allocatable },
@@ -270,12 +272,9 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     },
     cgroups: new PodCgroupManager({
       clock,
-      cgroups: new PodCgroups({
-        hierarchies,
-        cgroupVersion,
-        log: logger,
-        systemctl: runSystemctl,
-      }),
+      cgroups: metrics.timeCgroups(
+        new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl }),
+      ),
       engine,
       node: () => node,
       pods: () => kubelet?.desiredPods.map(({ pod }) => pod) ?? [],
@@ -367,6 +366,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     relistPeriodMs: options.syncFrequencyMs,
     deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },
     ...(input.onOom && { onOom: input.onOom }),
+    work: metrics.pods,
     onRelist: metrics.countRelist,
     onPodGone: (uid) => recorder.podGone(uid),
   });

@@ -13,7 +13,7 @@ import { diskDirectories, toPodDiskUsages, toPodUsages } from "./pod-usage.ts";
 const DEFAULT_DISK_PERIOD_MS = 60_000;
 
 interface EvictionInput {
-  parts: Pick<AssembledKubelet, "kubelet" | "imageGc">;
+  parts: Pick<AssembledKubelet, "kubelet" | "imageGc" | "metrics">;
   options: KubeletOptions;
   stats: NodeStats;
   podFacts: () => readonly PodFacts[];
@@ -24,7 +24,7 @@ interface EvictionInput {
 
 /** The eviction manager with the measurements of this node. */
 export function buildEvictionManager({
-  parts: { kubelet, imageGc },
+  parts: { kubelet, imageGc, metrics },
   options,
   stats,
   podFacts,
@@ -55,5 +55,6 @@ export function buildEvictionManager({
       transitionMs: options.evictionPressureTransitionMs,
     },
     maxPodGraceSeconds: options.evictionMaxPodGracePeriodSeconds,
+    onEvict: (signal) => metrics.kubelet.evictions.inc([signal]),
   });
 }

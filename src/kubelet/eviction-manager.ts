@@ -56,6 +56,8 @@ export interface EvictionDeps {
   settings: EvictionSettings;
   /** Of a pod evicted by a soft threshold; -1 = its own. */
   maxPodGraceSeconds: number;
+  /** A pod is evicted; of what there was too little, or which limit it passed. */
+  onEvict?: (signal: string) => void;
 }
 
 /** Source: upstream's evictionMonitoringPeriod. */
@@ -176,8 +178,8 @@ export class EvictionManager {
     const measured = this.#deps.askDisk(new Set(limited.map(uidOf)));
     for (const pod of limited) {
       const disk = measured.get(uidOf(pod));
-      const message = disk && findExceededLimit(pod, disk);
-      if (message !== undefined) this.#evict(pod, message, 0);
+      const exceeded = disk && findExceededLimit(pod, disk);
+      if (exceeded) this.#evict(pod, exceeded, 0);
     }
   }
 
@@ -194,7 +196,11 @@ export class EvictionManager {
     if (!victim) return logger.debug(`There is no pod to evict for want of ${resourceOf(due.signal)}`);
     const grace = due.kind === "soft" && this.#deps.maxPodGraceSeconds >= 0 ? this.#deps.maxPodGraceSeconds : undefined;
     const message = toEvictionMessage(resourceOf(due.signal), victim);
-    this.#evict(victim.pod, message, due.kind === "hard" ? 0 : (grace ?? Number.POSITIVE_INFINITY));
+    this.#evict(
+      victim.pod,
+      { signal: due.signal, message },
+      due.kind === "hard" ? 0 : (grace ?? Number.POSITIVE_INFINITY),
+    );
   }
 
   async #choose(due: DueThreshold): Promise<EvictionCandidate | undefined> {
@@ -218,12 +224,13 @@ export class EvictionManager {
     return first;
   }
 
-  #evict(pod: Pod, message: string, maxGraceSeconds: number): void {
-    const { kubelet, recorder, clock } = this.#deps;
+  #evict(pod: Pod, { signal, message }: { signal: string; message: string }, maxGraceSeconds: number): void {
+    const { kubelet, recorder, clock, onEvict } = this.#deps;
     const { name = "", namespace = "default" } = pod.metadata;
     recorder.record({ uid: uidOf(pod), name, namespace }, { type: "Warning", reason: "Evicted", message });
     this.#evictedAtMs.set(uidOf(pod), clock.monotonicMs());
     kubelet.evict(uidOf(pod), { reason: "Evicted", message }, maxGraceSeconds);
+    onEvict?.(signal);
   }
 
   /** One at a time: if it brings the pressure back, the others were right to wait. */

@@ -22,7 +22,7 @@ export interface Rejection {
 export interface KubeletDeps
   extends Pick<
     PodWorkerDeps,
-    "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage"
+    "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage" | "work"
   > {
   runtime: ObservedRuntime;
   /** Revision hashes, QoS class and the like of one pod. @throws when the pod cannot be done on this engine */
@@ -431,6 +431,7 @@ export class Kubelet {
         ...this.#deps,
         cache: this.#cache,
         cutOff: this.#cutOff,
+        wantedSinceMs: () => this.#published.wantedSinceMs(uid),
         onStatus: () => this.#changed(),
         onCompletion: (_, completion) => completions.set(uid, completion),
         onGone: () => this.#onGone(uid),

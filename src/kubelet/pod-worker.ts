@@ -12,6 +12,7 @@ import { decideRestart, restartsOnFailure } from "../plan/restart-policy.ts";
 import { computeStopActions } from "../plan/stop-pod.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
 import { type PodStepDeps, PodSteps } from "./pod-steps.ts";
+import { type PodWorkCounter, PodWorkTimer } from "./pod-work-timer.ts";
 import type { Completion, WantedPod } from "./wanted-pod.ts";
 import { WorkerMemory } from "./worker-memory.ts";
 
@@ -29,6 +30,9 @@ export interface PodWorkerDeps extends PodStepDeps {
   cutOff: ReadonlySet<ContainerId>;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
+  /** When the pod was first wanted as it is now. Monotonic. */
+  wantedSinceMs: () => number;
+  work?: PodWorkCounter;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
   /** A pod came to its end, or runs again after an edit (undefined). */
@@ -49,6 +53,7 @@ export class PodWorker {
   readonly #deps: PodWorkerDeps;
   readonly #memory: WorkerMemory;
   readonly #steps: PodSteps;
+  readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
   #wanted: WantedPod | undefined;
   #isRemoving = false;
@@ -69,6 +74,7 @@ export class PodWorker {
     this.#deps = deps;
     this.#memory = new WorkerMemory(deps.cache.exitedAtMs);
     this.#restored = restored;
+    this.#timer = new PodWorkTimer(deps.clock, deps.work);
     this.#steps = new PodSteps(ref, this.#memory, deps, {
       wanted: () => this.#wanted,
       mayStart: () => !this.#isRemoving && !this.#currentEnd,
@@ -106,14 +112,17 @@ export class PodWorker {
     if (this.#isRemoving) return;
     const before = this.#wanted;
     this.#wanted = wanted;
-    if (before === undefined) this.#adopt(wanted);
-    else if (before.runRevision !== wanted.runRevision && this.#end) {
+    if (before === undefined) {
+      this.#timer.added(wanted.pod.spec.containers.length, this.#deps.wantedSinceMs());
+      this.#adopt(wanted);
+    } else if (before.runRevision !== wanted.runRevision && this.#end) {
       this.#end = undefined;
       this.#restored = undefined;
       delete this.#memory.stoppingSinceMs;
       this.#deps.onCompletion(this, undefined);
     }
     if (before?.objectsRevision !== wanted.objectsRevision || before.runRevision !== wanted.runRevision) {
+      if (before) this.#timer.edited();
       this.#memory.forgetFailures();
     }
     this.wake();
@@ -233,6 +242,7 @@ export class PodWorker {
     }
     if (this.#end) this.#steps.releaseVolumes(wanted, snapshot);
     this.#publish(wanted, snapshot, plan);
+    this.#timer.passed(this.#memory.isIdle);
     this.#noteHalted(snapshot);
     this.#recheckAt(plan.recheckAtMs);
   }
@@ -362,6 +372,7 @@ export class PodWorker {
     }
     if (this.#status && Bun.deepEquals(status, this.#status)) return;
     this.#status = status;
+    this.#timer.showed(status.phase);
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff")
         this.#steps.record("Warning", "BackOff", "Back-off restarting failed container", name);

@@ -25,7 +25,7 @@ export class PublishedPods {
   readonly #clock: Clock;
   readonly #published = new Map<PodUID, { pod: Pod; status: PodStatus; full: Pod }>();
   /** When the revision that is wanted now was first seen. */
-  readonly #seen = new Map<PodUID, { revision: string; at: string }>();
+  readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
   /** Statuses of pods nothing was done for yet. */
   readonly #pending = new Map<PodUID, PodStatus>();
 
@@ -36,12 +36,18 @@ export class PublishedPods {
   /** To be told of everything that is wanted, at each change. */
   noteSeen(wanted: readonly DesiredPod[]): void {
     const at = this.#clock.now().toISOString();
+    const atMs = this.#clock.monotonicMs();
     const uids = new Set(wanted.map(({ pod }) => pod.metadata.uid!));
     for (const uid of this.#seen.keys()) if (!uids.has(uid)) this.#seen.delete(uid);
     for (const { pod, revision } of wanted) {
       const uid = pod.metadata.uid!;
-      if (this.#seen.get(uid)?.revision !== revision) this.#seen.set(uid, { revision, at });
+      if (this.#seen.get(uid)?.revision !== revision) this.#seen.set(uid, { revision, at, atMs });
     }
+  }
+
+  /** When the revision that is wanted now was first seen, monotonic; now for a pod that nobody wants. */
+  wantedSinceMs(uid: PodUID): number {
+    return this.#seen.get(uid)?.atMs ?? this.#clock.monotonicMs();
   }
 
   forget(uid: PodUID): void {

@@ -186,31 +186,43 @@ export function toEvictionMessage(resource: EvictionResource, { pod, usage }: Ev
   return lines.join("");
 }
 
+/** A limit of its own that a pod is evicted for. */
+export interface ExceededLimit {
+  /** As upstream's metrics call it. */
+  signal: "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
+  /** Of the pod's status. */
+  message: string;
+}
+
 /**
  * Whether a pod uses more of the disk than it may: sizeLimit of an emptyDir, then the limits of ephemeral-storage of
  * all containers together, then of each [M47]. Source: upstream's localStorageEviction.
- * @returns the message of its status
  */
-export function findExceededLimit({ spec }: Pod, disk: PodDiskUsage): string | undefined {
+export function findExceededLimit({ spec }: Pod, disk: PodDiskUsage): ExceededLimit | undefined {
   for (const { name, emptyDir } of spec.volumes ?? []) {
     const { sizeLimit } = emptyDir ?? {};
     const used = disk.volumes.get(name)?.usedBytes;
     if (sizeLimit === undefined || used === undefined || quantityToWhole(sizeLimit) <= 0) continue;
     if (used > quantityToWhole(sizeLimit))
-      return `Usage of EmptyDir volume "${name}" exceeds the limit "${sizeLimit}". `;
+      return {
+        signal: "emptydirfs.limit",
+        message: `Usage of EmptyDir volume "${name}" exceeds the limit "${sizeLimit}". `,
+      };
   }
   const limits = spec.containers.map(({ resources }) =>
     quantityToWhole(resources.limits?.["ephemeral-storage"] ?? "0"),
   );
   const total = sum(limits);
   if (total > 0 && diskBytesOf(disk) > total) {
-    return `Pod ephemeral local storage usage exceeds the total limit of containers ${toSize(total)}. `;
+    const message = `Pod ephemeral local storage usage exceeds the total limit of containers ${toSize(total)}. `;
+    return { signal: "ephemeralpodfs.limit", message };
   }
   for (const [index, { name, resources }] of spec.containers.entries()) {
     const limit = limits[index] ?? 0;
     const text = resources.limits?.["ephemeral-storage"];
     if (limit > 0 && (disk.containers.get(name) ?? 0) > limit) {
-      return `Container ${name} exceeded its local ephemeral storage limit "${text}". `;
+      const message = `Container ${name} exceeded its local ephemeral storage limit "${text}". `;
+      return { signal: "ephemeralcontainerfs.limit", message };
     }
   }
   return undefined;

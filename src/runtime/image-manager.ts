@@ -28,6 +28,8 @@ export interface ImageManagerOptions {
   /** A pull without any progress for so long is given up; 0 = never. */
   progressDeadlineMs: number;
   onProgress?: ((progress: ImageProgress) => void) | undefined;
+  /** A pull is over; several tries with different credentials are one. */
+  onPull?: (durationMs: number, failed: boolean) => void;
   /** A pod is given this image. */
   onUse?: (image: ImageInfo) => void;
 }
@@ -206,7 +208,21 @@ export class ImageManager {
     const auths = await this.#options.credentials.lookUp(parseImageReference(ref), pullSecrets, signal);
     // Whoever has other credentials pulls for himself: else he would get an image that he may not have.
     const key = `${ref}\n${new Bun.CryptoHasher("sha256").update(JSON.stringify(auths)).digest("hex")}`;
-    return this.#pulls.join(key, (stop) => this.#queue.run(() => this.#pullNow(image, ref, auths, stop), stop), signal);
+    const pull = (stop: AbortSignal) => this.#timed(() => this.#pullNow(image, ref, auths, stop));
+    return this.#pulls.join(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
+  }
+
+  async #timed<T>(pull: () => Promise<T>): Promise<T> {
+    const { clock, onPull } = this.#options;
+    const startedAtMs = clock.monotonicMs();
+    let failed = true;
+    try {
+      const result = await pull();
+      failed = false;
+      return result;
+    } finally {
+      onPull?.(clock.monotonicMs() - startedAtMs, failed);
+    }
   }
 
   async #pullNow(image: string, ref: string, auths: readonly RegistryAuth[], signal: AbortSignal): Promise<ImageInfo> {

@@ -19,7 +19,7 @@ export type KubeletMetrics = ReturnType<typeof registerKubeletMetrics>;
 export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: string; build: BuildFacts }) {
   const alpha = (text: string) => `[ALPHA] ${text}`;
   const metrics = {
-    /** `get`, `create`, `update`, `destroy` of pod cgroups. */
+    /** `create`, `update`, `destroy` of pod cgroups and those above them. */
     cgroupManagerDuration: registry.histogram(
       "kubelet_cgroup_manager_duration_seconds",
       alpha("Duration in seconds for cgroup manager operations. Broken down by method."),
@@ -30,28 +30,6 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
       "kubelet_containers_per_pod_count",
       alpha("The number of containers per pod."),
       exponentialBuckets(1, 2, 5),
-    ),
-    /** Calls of the Engine API by what they do: `list_containers`, `inspect_container`, `create_container`, … */
-    dockerOperations: registry.counter(
-      "kubelet_docker_operations_total",
-      alpha("Cumulative number of Docker operations by operation type."),
-      ["operation_type"],
-    ),
-    dockerOperationErrors: registry.counter(
-      "kubelet_docker_operations_errors_total",
-      alpha("Cumulative number of Docker operation errors by operation type."),
-      ["operation_type"],
-    ),
-    dockerOperationDuration: registry.histogram(
-      "kubelet_docker_operations_duration_seconds",
-      alpha("Latency in seconds of Docker operations. Broken down by operation type."),
-      undefined,
-      ["operation_type"],
-    ),
-    dockerOperationTimeouts: registry.counter(
-      "kubelet_docker_operations_timeout_total",
-      alpha("Cumulative number of Docker operation timeout by operation type."),
-      ["operation_type"],
     ),
     /** By the signal that triggered it, e.g. `memory.available`. */
     evictions: registry.counter("kubelet_evictions", alpha("Cumulative number of pod evictions by eviction signal"), [
@@ -96,7 +74,7 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
       "kubelet_pod_start_duration_seconds",
       alpha("Duration in seconds for a single pod to go from pending to running."),
     ),
-    /** `create`, `update`, `sync` or `kill`. */
+    /** `create`, `update` or `sync`. */
     podWorkerDuration: registry.histogram(
       "kubelet_pod_worker_duration_seconds",
       alpha("Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync"),
@@ -145,12 +123,17 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
       alpha("Cumulative number of containers started"),
     ),
     startedPods: registry.counter("kubelet_started_pods_total", alpha("Cumulative number of pods started")),
-    volumeOperationDuration: registry.histogram(
+    storageOperationDuration: registry.histogram(
       "storage_operation_duration_seconds",
       alpha("Storage operation duration"),
       [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
       ["operation_name", "volume_plugin"],
     ),
+    storageOperationErrors: registry.counter("storage_operation_errors_total", alpha("Storage operation errors"), [
+      "operation_name",
+      "volume_plugin",
+    ]),
+    /** `state` is `desired_state_of_world` or `actual_state_of_world`. */
     volumeTotal: registry.gauge("volume_manager_total_volumes", alpha("Number of volumes in Volume Manager"), [
       "plugin_name",
       "state",

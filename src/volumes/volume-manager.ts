@@ -36,6 +36,8 @@ export interface VolumeManagerOptions {
   mounter?: Mounter;
   /** Whether ownership can be changed; default: whether we are root. */
   isRoot?: boolean;
+  /** Somebody counts what it takes to make a volume ready, or to find that it is. */
+  onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
   /** Put on every Docker volume we make, e.g. `kubelet-ts.io/node`. */
   ownerLabels: Readonly<Record<string, string>>;
 }
@@ -90,14 +92,18 @@ export class VolumeManager {
    * @throws VolumeError with every volume that failed; the others are ready.
    */
   async setUp(pod: Pod, { objects }: { objects: ObjectIndex }, signal: AbortSignal): Promise<void> {
+    const { clock, onSetUp } = this.#options;
     this.#directoriesOf(pod).create();
     const failures: VolumeFailure[] = [];
     for (const volume of usedVolumes(pod)) {
       signal.throwIfAborted();
+      const startedAtMs = clock.monotonicMs();
       try {
         await this.#setUpOne(volume, pod, objects, signal);
+        onSetUp?.(volume, clock.monotonicMs() - startedAtMs, false);
       } catch (error) {
         signal.throwIfAborted();
+        onSetUp?.(volume, clock.monotonicMs() - startedAtMs, true);
         failures.push(setUpFailure(volume.name, messageOf(error)));
       }
     }

@@ -21,6 +21,7 @@ let pods: Pod[];
 let running: Set<string>;
 let evicted: Map<string, Rejection>;
 let graces: number[];
+let counted: string[];
 let listeners: Set<() => void>;
 
 const aNamed = (name: string, spec: Partial<Pod["spec"]> = {}): Pod => ({
@@ -40,6 +41,7 @@ beforeEach(() => {
   running = new Set();
   evicted = new Map();
   graces = [];
+  counted = [];
   listeners = new Set();
   manager = newManager();
 });
@@ -101,6 +103,7 @@ const newManager = () =>
       transitionMs: 60_000,
     },
     maxPodGraceSeconds: 5,
+    onEvict: (signal) => counted.push(signal),
   });
 
 function run(...wanted: Pod[]): void {
@@ -131,6 +134,7 @@ test("short of memory: one pod at a time goes, with upstream's words, and no tim
   expect([...evicted]).toEqual([["b", { reason: "Evicted", message }]]);
   expect(graces).toEqual([0]);
   expect(recorder.events).toEqual([`b Evicted ${message}`]);
+  expect(counted).toEqual(["memory.available"]);
   await clock.advance(10_000);
   expect([...evicted.keys()]).toEqual(["b", "c"]);
   expect(manager.refusalOf(aNamed("new"))?.reason).toBe("Evicted");

@@ -56,6 +56,29 @@ describe("a pod", () => {
   });
 });
 
+describe("work is counted", () => {
+  test("for a new pod, an edit, and what comes of itself; an end is none of it", async () => {
+    await world.started(named("web"));
+    expect(world.work).toEqual(["added 1 0", "started 0", "create 0"]);
+    world.want(named("web", { containers: [aContainer({ image: "busybox:2" })] }));
+    await world.clock.advance(5_000);
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+    await world.clock.advance(60_000);
+    expect(world.work.slice(3)).toEqual(["update 10", "sync 0"]);
+    world.want();
+    await world.clock.advance(5_000);
+    expect(world.work).toHaveLength(5);
+  });
+
+  test("a pod that runs already is new to this process, and has not started with it", async () => {
+    await world.started(named("web"));
+    world.renew();
+    world.work.length = 0;
+    await world.started(named("web"));
+    expect(world.work).toEqual(["added 1 0", "create 0"]);
+  });
+});
+
 describe("removal", () => {
   test("kills, stops the sandbox, removes everything and cleans up", async () => {
     await world.started(named("web"));

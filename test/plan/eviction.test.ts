@@ -151,7 +151,7 @@ describe("limits of the disk [M47]", () => {
       want: "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. ",
     },
   ])("$when", ({ use, want }) => {
-    expect(findExceededLimit(pod, use)).toBe(want);
+    expect(findExceededLimit(pod, use)?.message).toBe(want);
   });
 });
 

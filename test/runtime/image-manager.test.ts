@@ -225,6 +225,18 @@ describe("back-off", () => {
     expect(warnings).toEqual([`warn Image "${REF}" cannot be pulled: check the name and the tag`]);
   });
 
+  test("it is counted, once for all who wait", async () => {
+    const counted: boolean[] = [];
+    start({ onPull: (_, failed) => counted.push(failed) });
+    refuse(NOT_FOUND);
+    await Promise.all([failure(ensure("Always")), failure(ensure("Always"))]);
+    pull = () => new Response("");
+    images.add(REF);
+    await clock.advance(10_000);
+    await ensure("Always");
+    expect(counted).toEqual([true, false]);
+  });
+
   test("another pod is not held up by it", async () => {
     refuse(NOT_FOUND);
     await failure(ensure("IfNotPresent"));

@@ -37,6 +37,8 @@ export class KubeletWorld {
   readonly engine = new FakeEngine(this.clock);
   readonly logger = new RecordingLogger();
   readonly recorder = new RecordingRecorder();
+  /** What the metrics are told of pod workers. */
+  readonly work: string[] = [];
   /** Outlives `renew`, as the state file does. */
   readonly completions = new Map<string, Completion>();
   /** Outlives it too. */
@@ -129,6 +131,11 @@ export class KubeletWorld {
         write: (all) => {
           this.oomVerdicts = all;
         },
+      },
+      work: {
+        added: (containers, ms) => this.work.push(`added ${containers} ${ms}`),
+        worked: (kind, ms) => this.work.push(`${kind} ${ms}`),
+        started: (ms) => this.work.push(`started ${ms}`),
       },
       relistPeriodMs: 60_000,
     });
