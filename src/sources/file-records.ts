@@ -115,7 +115,12 @@ export class FileRecords {
         case "missing":
           break;
         case "not-a-file":
-          this.#skip(path, content.what);
+          if (!isGiven) {
+            this.#skip(path, content.what);
+            break;
+          }
+          present.add(path);
+          this.#noteUnreadable(path, `is ${content.what}`);
           break;
         case "unreadable":
           present.add(path);

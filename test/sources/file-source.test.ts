@@ -390,6 +390,17 @@ test("without any event the timer finds the change", async () => {
   expect(directory.pods).toEqual(["web=busybox:1"]);
 });
 
+test("a pipe is passed over in a directory, and an error where it was asked for", async () => {
+  const directory = watched();
+  const pipe = directory.file("pipe.yaml");
+  expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+  expect((await directory.source.readOnce(new AbortController().signal)).findings).toEqual([]);
+  const given = watched({ path: "pipe.yaml" });
+  expect(Bun.spawnSync(["mkfifo", given.path]).exitCode).toBe(0);
+  const { findings } = await given.source.readOnce(new AbortController().signal);
+  expect(findings.map(({ severity, message }) => [severity, message])).toEqual([["error", "is not a regular file"]]);
+});
+
 test("readOnce reads what is there; a path that does not exist is an error", async () => {
   const directory = watched();
   directory.write("web.yaml", manifest("web"));
