@@ -249,6 +249,7 @@ export class PodLifecycle implements PodServices {
       restartCount: request.restartCount,
       sandboxId: request.sandboxId,
       hash: request.hash,
+      backOffMs: request.backOffMs,
       image,
       env: resolved.env,
       command,

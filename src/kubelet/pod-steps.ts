@@ -6,6 +6,7 @@ import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning, isTerminated } from "../plan/container-history.ts";
+import { backOffKey } from "../plan/pod-memory.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import type { PodCache } from "./pod-cache.ts";
@@ -173,12 +174,14 @@ export class PodSteps {
     const container = findContainer(wanted.pod, name);
     const sandbox = this.#snapshot.sandboxes[0];
     if (!container || !sandbox) return;
+    const backOff = action.backOff?.entry ?? memory.backOff.get(backOffKey(name, action.hash));
     const request: StartContainerRequest = {
       ...this.#request(wanted),
       container,
       isInit: action.isInit,
       restartCount: action.restartCount,
       hash: action.hash,
+      ...(backOff && { backOffMs: backOff.delayMs }),
       sandboxId: sandbox.id,
       podIps: sandbox.ips,
     };

@@ -1,7 +1,6 @@
 import type { Pod, PodSpec, PodStatus } from "../api/pod.ts";
 import type { PodRef } from "../model/container-runtime.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
-import { backOffFromHistory } from "../plan/back-off.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { DeadContainer } from "../plan/dead-container-limit.ts";
@@ -406,11 +405,12 @@ export class PodWorker {
     } else this.#restored = undefined;
     for (const [name, hash] of wanted.hashes.containers) {
       const newest = attemptsOf(snapshot, name)[0];
-      if (!newest || newest.hash !== hash) continue;
+      if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
+      // Our own restart neither forgives a crash loop nor prolongs it.
       const ranForMs = (newest.finishedAt ?? clock.now()).getTime() - (newest.startedAt ?? newest.createdAt).getTime();
       const endedAtMs = this.#memory.exitedAtMs.get(newest.id) ?? clock.monotonicMs();
-      const entry = backOffFromHistory(newest.restartCount, endedAtMs - ranForMs, wanted.options.maxBackOffMs);
-      if (entry) this.#memory.backOff.set(backOffKey(name, hash), entry);
+      const delayMs = Math.min(newest.backOffMs, wanted.options.maxBackOffMs);
+      this.#memory.backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
     }
   }
 

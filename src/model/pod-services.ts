@@ -17,6 +17,8 @@ export interface StartContainerRequest extends PodRequest {
   isInit: boolean;
   restartCount: number;
   hash: string;
+  /** Crash-loop back-off after its next end, for a later process of ours; absent when there is none yet. */
+  backOffMs?: number;
   sandboxId: ContainerId;
   /** Of the sandbox, IPv4 first; empty with host networking. */
   podIps: readonly string[];

@@ -18,6 +18,8 @@ export interface ContainerSnapshot {
   restartCount: number;
   /** Label `annotation.io.kubernetes.container.hash`: revision of everything that went into the container. */
   hash: string;
+  /** Crash-loop back-off after its next end. Unit: milliseconds. Absent: its next crash is the first. */
+  backOffMs?: number;
   /** What it was created from: an image id, for images are passed to the engine by id. */
   image: string;
   /** Engine's image id, `sha256:…`. */

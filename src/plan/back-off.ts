@@ -33,15 +33,3 @@ export function nextBackOff(
   if (!entry || expired(entry, exitedAtMs)) return { delayMs: initial, updatedAtMs: nowMs };
   return { delayMs: Math.min(entry.delayMs * 2, maxMs), updatedAtMs: nowMs };
 }
-
-/**
- * What the entry must have been, for a container that had already restarted before this process began: our own restart
- * neither forgives a crash loop nor prolongs it.
- * @param restartCount of the container that runs or ran last; 0 means it never restarted.
- * @param startedAtMs when that container was started.
- */
-export function backOffFromHistory(restartCount: number, startedAtMs: number, maxMs: number): BackOffEntry | undefined {
-  if (restartCount <= 0) return undefined;
-  const doublings = Math.min(restartCount - 1, 16);
-  return { delayMs: Math.min(INITIAL_BACK_OFF_MS * 2 ** doublings, maxMs), updatedAtMs: startedAtMs };
-}

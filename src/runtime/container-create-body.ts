@@ -38,6 +38,8 @@ export interface ContainerRequest {
   sandboxId: string;
   /** {@link computeContainerHash}. */
   hash: string;
+  /** Kept as a label: crash-loop back-off after its next end. */
+  backOffMs?: number | undefined;
   image: {
     /** `sha256:…`: the very image that was pulled or found, whatever its tag means by now. */
     id: string;

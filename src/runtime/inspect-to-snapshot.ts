@@ -66,6 +66,7 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
     state,
     restartCount: parsed.restartCount,
     hash: parsed.hash,
+    ...(parsed.backOffMs !== undefined && { backOffMs: parsed.backOffMs }),
     image: inspect.Config.Image,
     imageId: inspect.Image,
     createdAt,

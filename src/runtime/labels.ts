@@ -24,6 +24,8 @@ export const LABEL = {
   terminationGracePeriod: `${ANNOTATION_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
   /** The image as the manifest names it: Docker is given an id. */
   image: `${ANNOTATION_PREFIX}kubelet-ts.io/image`,
+  /** Milliseconds. The restart count does not tell: a container also starts again for edits and new sandboxes. */
+  backOff: `${ANNOTATION_PREFIX}kubelet-ts.io/back-off-ms`,
   sandboxHash: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.hash`,
   sandboxAttempt: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.attempt`,
   /** Ownership: only a container with our value of both is ever stopped or removed. */
@@ -91,6 +93,7 @@ export interface ContainerLabelInput {
   sandboxId: string;
   hash: string;
   restartCount: number;
+  backOffMs?: number | undefined;
   /** "" when there are no log links. */
   logPath: string;
 }
@@ -107,6 +110,7 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
     ...(input.logPath && { [LABEL.logPath]: input.logPath }),
     [LABEL.containerHash]: input.hash,
     [LABEL.restartCount]: String(input.restartCount),
+    ...(input.backOffMs !== undefined && { [LABEL.backOff]: String(input.backOffMs) }),
     ...(container.image && { [LABEL.image]: container.image }),
     [LABEL.terminationMessagePath]: container.terminationMessagePath,
     [LABEL.terminationMessagePolicy]: container.terminationMessagePolicy,
@@ -134,6 +138,7 @@ export type ParsedContainerLabels =
       sandboxId: string;
       hash: string;
       restartCount: number;
+      backOffMs?: number;
       logPath?: string;
       terminationMessagePath?: string;
       terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
@@ -187,6 +192,7 @@ export function parseContainerLabels(labels: Readonly<Record<string, string>>): 
       const terminationMessagePath = labels[LABEL.terminationMessagePath];
       const policy = labels[LABEL.terminationMessagePolicy];
       const grace = parseWhole(labels[LABEL.terminationGracePeriod]);
+      const backOffMs = parseWhole(labels[LABEL.backOff]);
       const preStopHandler = parseHandler(labels[LABEL.preStopHandler]);
       return {
         type: "container",
@@ -195,6 +201,7 @@ export function parseContainerLabels(labels: Readonly<Record<string, string>>): 
         sandboxId: labels[LABEL.sandboxId] ?? "",
         hash: labels[LABEL.containerHash] ?? "",
         restartCount: parseWhole(labels[LABEL.restartCount]) ?? 0,
+        ...(backOffMs !== undefined && { backOffMs }),
         ...(logPath !== undefined && { logPath }),
         ...(terminationMessagePath !== undefined && { terminationMessagePath }),
         ...((policy === "File" || policy === "FallbackToLogsOnError") && { terminationMessagePolicy: policy }),

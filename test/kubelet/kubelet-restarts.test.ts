@@ -175,6 +175,19 @@ describe("our own restart", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
   });
 
+  test("restarts for edits are no crashes: what crashes for the first time after that starts again at once", async () => {
+    for (const tag of [1, 2, 3, 4]) {
+      await world.started(named("web", { containers: [aContainer({ image: `busybox:${tag}` })] }));
+      await world.clock.advance(100);
+    }
+    expect(world.statusOf("web")?.containerStatuses?.[0]?.restartCount).toBe(3);
+    world.renew();
+    await world.started(...world.desired);
+    world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
+    await world.clock.advance(1);
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 4, state: { running: {} } });
+  });
+
   test("a finished pod stays finished, even when its container was removed [U15]", async () => {
     const job = named("job", { restartPolicy: "Never" });
     await world.started(job);

@@ -29,6 +29,7 @@ const CONTAINER_LABELS = toContainerLabels({
   sandboxId: "s1",
   hash: "h1",
   restartCount: 3,
+  backOffMs: 40_000,
   logPath: "/var/log/pods/x/3.log",
 });
 
@@ -59,6 +60,7 @@ test("labels of a container: what stops it without its manifest, byte for byte a
     "io.kubernetes.container.logpath": "/var/log/pods/x/3.log",
     "annotation.io.kubernetes.container.hash": "h1",
     "annotation.io.kubernetes.container.restartCount": "3",
+    "annotation.kubelet-ts.io/back-off-ms": "40000",
     "annotation.io.kubernetes.container.terminationMessagePath": "/dev/termination-log",
     "annotation.io.kubernetes.container.terminationMessagePolicy": "File",
     "annotation.io.kubernetes.pod.terminationGracePeriod": "7",
@@ -108,6 +110,7 @@ test("labels are read back", () => {
     sandboxId: "s1",
     hash: "h1",
     restartCount: 3,
+    backOffMs: 40_000,
     logPath: "/var/log/pods/x/3.log",
     terminationMessagePath: "/dev/termination-log",
     terminationMessagePolicy: "File",

@@ -176,7 +176,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
   }
 
   async startContainer(request: StartContainerRequest, onCreated: (id: string) => void): Promise<string> {
-    const { container: spec, pod, hash, restartCount, sandboxId } = request;
+    const { container: spec, pod, hash, backOffMs, restartCount, sandboxId } = request;
     this.calls.push(`start ${spec.name}#${restartCount} ${pod.metadata.name}`);
     const id = `${spec.name}-${this.#next++}`;
     const base: ContainerSnapshot = {
@@ -186,6 +186,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
       state: "created",
       restartCount,
       hash,
+      ...(backOffMs !== undefined && { backOffMs }),
       image: spec.image ?? "",
       imageId: "sha256:image",
       createdAt: this.#clock.now(),
