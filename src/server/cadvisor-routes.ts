@@ -51,7 +51,7 @@ export const CADVISOR_RESOURCES: Readonly<Record<string, readonly string[]>> = {
 /** `/api/<version>/<resource>/<name>`. Posted bodies are queries, as cAdvisor's own client sends them: nothing is changed. */
 async function routeApi(path: string, request: RouteRequest, cadvisor: CadvisorApi): Promise<Answer> {
   const [version = "", resource = "", ...rest] = path.slice("/api/".length).split("/");
-  const resources = CADVISOR_RESOURCES[version];
+  const resources = Object.hasOwn(CADVISOR_RESOURCES, version) ? CADVISOR_RESOURCES[version] : undefined;
   if (!resources) {
     const versions = Object.keys(CADVISOR_RESOURCES).join(",");
     return textAnswer(version === "" ? 200 : 404, `Supported API versions: ${versions}\n`);

@@ -76,6 +76,24 @@ test("keys that are words of JavaScript are ordinary keys", () => {
   expect(results[0]!.pod?.spec.nodeSelector?.toString).toBeUndefined();
 });
 
+test.each(["constructor", "toString", "__proto__"])(
+  "values that are words of JavaScript (%s) are ordinary values",
+  (word) => {
+    const read = (object: object) =>
+      readManifest(Buffer.from(JSON.stringify({ apiVersion: "v1", ...object })), {
+        file: "f",
+        nodeName: "n",
+        source: "file",
+      }).findings.map(({ field, message }) => `${field}: ${message}`);
+    expect(read({ kind: "Secret", metadata: { name: "s" }, type: word })).toEqual([]);
+    const annotations = { "seccomp.security.alpha.kubernetes.io/pod": "unconfined" };
+    const spec = { securityContext: { seccompProfile: { type: word } }, containers: [{ name: "a", image: "b" }] };
+    expect(read({ kind: "Pod", metadata: { name: "p", annotations }, spec })).toEqual([
+      expect.stringContaining("spec.securityContext.seccompProfile.type: "),
+    ]);
+  },
+);
+
 test("a hundred thousand mistakes are counted, not listed", () => {
   const unknown = Array.from({ length: 100_000 }, (_, index) => `"contaners${index}":1`).join(",");
   const text = `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"b"}],${unknown}}}`;

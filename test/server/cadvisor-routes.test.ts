@@ -81,6 +81,7 @@ test("what there is to ask for is told", async () => {
   const versions = "Supported API versions: v1.0,v1.1,v1.2,v1.3,v2.0,v2.1\n";
   expect((await ask("/api/")).body).toBe(versions);
   expect((await ask("/api/v9/machine")) as Answer).toMatchObject({ status: 404, body: versions });
+  expect((await ask("/api/constructor/machine")) as Answer).toMatchObject({ status: 404, body: versions });
   expect((await ask("/api/v1.3/")).body).toContain("subcontainers");
 });
 

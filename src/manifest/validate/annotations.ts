@@ -61,10 +61,10 @@ export function validateProfileAnnotations(pod: Pod, specPath: FieldPath, errors
   }
 }
 
-const ANNOTATION_OF_TYPE: Readonly<Record<string, readonly string[]>> = {
-  Unconfined: ["unconfined"],
-  RuntimeDefault: ["runtime/default", "docker/default"],
-};
+const ANNOTATIONS_OF_TYPE: ReadonlyMap<string, readonly string[]> = new Map([
+  ["Unconfined", ["unconfined"]],
+  ["RuntimeDefault", ["runtime/default", "docker/default"]],
+]);
 
 function matchProfile(
   annotation: string | undefined,
@@ -74,7 +74,7 @@ function matchProfile(
 ): void {
   if (annotation === undefined || !profile) return;
   const isLocal = annotation.startsWith("localhost/");
-  const sameType = profile.type === "Localhost" ? isLocal : ANNOTATION_OF_TYPE[profile.type]?.includes(annotation);
+  const sameType = profile.type === "Localhost" ? isLocal : ANNOTATIONS_OF_TYPE.get(profile.type)?.includes(annotation);
   if (sameType === false) errors.forbidden(path.child("type"), `must be what the annotation says, ${annotation}`);
   else if (profile.type === "Localhost" && annotation !== `localhost/${profile.localhostProfile ?? ""}`) {
     errors.forbidden(path.child("localhostProfile"), `must be what the annotation says, ${annotation}`);

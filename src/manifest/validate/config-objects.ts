@@ -30,12 +30,12 @@ export function validateConfigMap(configMap: ConfigMap, path: FieldPath): FieldE
 }
 
 /** Keys that a type of Secret must have; of `kubernetes.io/basic-auth` one of the two is enough. */
-const REQUIRED_KEYS: Readonly<Record<string, readonly string[]>> = {
-  "kubernetes.io/dockercfg": [".dockercfg"],
-  "kubernetes.io/dockerconfigjson": [".dockerconfigjson"],
-  "kubernetes.io/ssh-auth": ["ssh-privatekey"],
-  "kubernetes.io/tls": ["tls.crt", "tls.key"],
-};
+const REQUIRED_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["kubernetes.io/dockercfg", [".dockercfg"]],
+  ["kubernetes.io/dockerconfigjson", [".dockerconfigjson"]],
+  ["kubernetes.io/ssh-auth", ["ssh-privatekey"]],
+  ["kubernetes.io/tls", ["tls.crt", "tls.key"]],
+]);
 
 /**
  * Values are never repeated in a message. Source: core validation `ValidateSecret`.
@@ -59,7 +59,7 @@ export function validateSecret(secret: Secret, path: FieldPath): FieldErrors {
 
 function validateSecretType({ type, data = {}, metadata }: Secret, path: FieldPath, errors: FieldErrors): void {
   const dataPath = path.child("data");
-  for (const key of REQUIRED_KEYS[type] ?? []) {
+  for (const key of REQUIRED_KEYS.get(type) ?? []) {
     const isMissing = !Object.hasOwn(data, key) || (type === "kubernetes.io/ssh-auth" && data[key] === "");
     if (isMissing) errors.required(dataPath.key(key), `is required in a Secret of type ${type}`);
     else if (type.startsWith("kubernetes.io/dockerc") && !isJsonObject(data[key]!)) {
