@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import type { CommandDef } from "citty";
 import { runCommand } from "citty";
 import { type CommandSummary, expandHelp } from "./cli/help.ts";
+import { surviveUnexpectedErrors } from "./cli/unexpected-errors.ts";
 import { unknownCommand } from "./cli/unknown-command.ts";
 import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
 
@@ -70,11 +71,6 @@ async function main(argv: readonly string[]): Promise<void> {
   process.exit(await runKubelet(argv, SUMMARIES));
 }
 
-// An error that nobody expected must not end the supervision of pods: it is said, and the next pass tries again.
-for (const event of ["unhandledRejection", "uncaughtException"] as const) {
-  process.on(event, (error: unknown) => {
-    process.stderr.write(`kubelet-ts: unexpected ${event}: ${error instanceof Error ? error.stack : String(error)}\n`);
-  });
-}
+surviveUnexpectedErrors();
 
 await main(expandHelp(process.argv.slice(2)));

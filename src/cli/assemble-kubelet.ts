@@ -1,10 +1,11 @@
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../api/pod.ts";
 import { DockerClient } from "../docker/docker-client.ts";
 import { mayLowerOomScores, readNodeInfo, readNodeName } from "../host/node-info.ts";
 import { OomGroup } from "../host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../host/pod-cgroups.ts";
+import { prepareRootDirectory } from "../host/root-directory.ts";
 import { StateFile } from "../host/state-file.ts";
 import { Completions } from "../kubelet/completions.ts";
 import { ConcurrencyLimit } from "../kubelet/concurrency-limit.ts";
@@ -112,7 +113,7 @@ const LOG_TAIL_LINES = 80;
 /** The one place where parts meet. Touches the disk (root directory, state files), not yet the engine. */
 export async function assembleKubelet(input: AssembleInput): Promise<AssembledKubelet> {
   const { options, clock, logger, recorder } = input;
-  mkdirSync(options.rootDir, { recursive: true, mode: 0o750 });
+  prepareRootDirectory(options.rootDir);
   const nodeName = readNodeName(options.hostnameOverride);
   const node: NodeInfo = readNodeInfo(nodeName, options.nodeIp);
   const owner: Owner = { nodeName, rootHash: computeRootHash(options.rootDir) };

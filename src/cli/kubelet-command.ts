@@ -37,6 +37,7 @@ import { type RunOnceResult, waitForPods } from "./run-once.ts";
 import { RunOnceReport, serializeResults } from "./run-once-report.ts";
 import { resolveOptions } from "./run-options.ts";
 import { sourceFamilies } from "./source-metrics.ts";
+import { logUnexpectedErrors } from "./unexpected-errors.ts";
 import { versionLine } from "./version.ts";
 import { type OomWatch, watchOomKills } from "./watch-oom-kills.ts";
 
@@ -80,6 +81,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
     color: wantsColor(process.env, process.stderr.isTTY === true),
     now: () => new Date(),
   });
+  logUnexpectedErrors(logger);
   for (const message of resolved.warnings) logger.warn(message);
   if (!options.runOnce && options.port === 0 && resolved.origins.port === "default" && options.enableServer) {
     logger.debug(

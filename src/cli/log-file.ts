@@ -8,13 +8,13 @@ const OLD_FILES = 4;
 /** `<dir>/kubelet-ts.log`, rotated by size. A failing disk is reported once and never stops the program. */
 export class LogFile {
   readonly #path: string;
-  readonly #complain: (line: string) => void;
+  readonly #complain: (message: string) => void;
   readonly #maxBytes: number;
   #fd: number | undefined;
   #bytes = 0;
   #failed = false;
 
-  constructor(dir: string, complain: (line: string) => void, maxBytes = MAX_BYTES) {
+  constructor(dir: string, complain: (message: string) => void, maxBytes = MAX_BYTES) {
     this.#path = join(dir, "kubelet-ts.log");
     this.#complain = complain;
     this.#maxBytes = maxBytes;
@@ -24,8 +24,9 @@ export class LogFile {
     });
   }
 
-  write(line: string): void {
-    this.#try(() => {
+  /** @returns whether it was written */
+  write(line: string): boolean {
+    return this.#try(() => {
       if (this.#fd === undefined) this.#open();
       if (this.#bytes >= this.#maxBytes) this.#rotate();
       this.#bytes += writeSync(this.#fd!, line);
@@ -52,12 +53,14 @@ export class LogFile {
     this.#open();
   }
 
-  #try(action: () => void): void {
+  #try(action: () => void): boolean {
     try {
       action();
+      return true;
     } catch (error) {
-      if (!this.#failed) this.#complain(`Cannot write the log file "${this.#path}": ${(error as Error).message}\n`);
+      if (!this.#failed) this.#complain(`Cannot write the log file "${this.#path}": ${(error as Error).message}`);
       this.#failed = true;
+      return false;
     }
   }
 }

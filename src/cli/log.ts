@@ -28,9 +28,11 @@ type Level = keyof typeof LEVELS;
 
 /** One line per fact on stderr and, with `logDir`, in `<logDir>/kubelet-ts.log`. Never throws: a full disk is not our end. */
 export function createLogger(options: LoggerOptions): Logger {
-  const file = options.logDir ? new LogFile(options.logDir, options.writeStderr) : undefined;
-  const toStderr = options.logToStderr !== false || file === undefined;
   const render = options.format === "json" ? renderJson : renderText;
+  const complain = (message: string) =>
+    options.writeStderr(render("error", message, undefined, options.now(), options.color));
+  const file = options.logDir ? new LogFile(options.logDir, complain) : undefined;
+  const toStderr = options.logToStderr !== false || file === undefined;
   const terminal: ConsolaInstance = createConsola({
     level:
       options.verbosity >= 4
@@ -47,8 +49,9 @@ export function createLogger(options: LoggerOptions): Logger {
           const level = entry.type as Level;
           const [message, fields] = entry.args as [string, LogFields | undefined];
           const now = options.now();
-          if (toStderr) options.writeStderr(render(level, message, fields, now, options.color));
-          file?.write(render(level, message, fields, now, false));
+          // What the file does not take is not lost.
+          const isInFile = file?.write(render(level, message, fields, now, false)) === true;
+          if (toStderr || !isInFile) options.writeStderr(render(level, message, fields, now, options.color));
         },
       },
     ],

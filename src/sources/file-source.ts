@@ -71,7 +71,7 @@ export class FileSource implements Source {
   /** Looks until every file has settled; here a path that does not exist is an error. */
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     for (;;) {
-      const retryMs = this.#examine();
+      const retryMs = this.#examine("once");
       if (this.#unreadable) throw new Error(this.#unreadable);
       if (this.#isMissing) throw new Error(`"${this.name}" does not exist`);
       if (retryMs === undefined) return this.#records.assemble();
@@ -149,7 +149,7 @@ export class FileSource implements Source {
   }
 
   /** Brings the records up to date. Returns after how long something unsettled is to be looked at again. */
-  #examine(): number | undefined {
+  #examine(purpose: "supervise" | "once" = "supervise"): number | undefined {
     const { clock, path, logger } = this.#deps;
     this.#looks++;
     this.#lastAttempt = clock.now();
@@ -158,7 +158,9 @@ export class FileSource implements Source {
     if (listing.kind === "unreadable") {
       this.#failures++;
       this.#unreadable = listing.message;
-      this.#facts.say("source", "error", `Manifests: ${listing.message}; pods that came from there stay as they are`);
+      if (purpose === "supervise") {
+        this.#facts.say("source", "error", `Manifests: ${listing.message}; pods that came from there stay as they are`);
+      }
       if (this.#records.isEmpty && this.#records.restoreAll()) {
         logger.warn(`Manifests: the last good ones of "${path}", from before this start, are used`);
       }
@@ -168,7 +170,14 @@ export class FileSource implements Source {
     this.#lastSuccess = this.#lastAttempt;
     this.#facts.over("source", `Manifests: "${path}" can be read again`);
     if (listing.kind === "missing") {
-      this.#facts.say("missing", "warn", `Manifests: "${path}" does not exist; no pods come from there until it does`);
+      // Who looks once does not wait for it, and is told by the error.
+      if (purpose === "supervise") {
+        this.#facts.say(
+          "missing",
+          "warn",
+          `Manifests: "${path}" does not exist; no pods come from there until it does`,
+        );
+      }
       return this.#records.examine([], false);
     }
     this.#facts.over("missing", `Manifests: "${path}" is there now`);

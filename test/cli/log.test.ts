@@ -103,7 +103,18 @@ describe("--log-dir", () => {
     const { logger, lines } = logged({ logDir: join(base, "file/logs") });
     logger.info("one");
     logger.info("two");
-    expect(lines.filter((line) => line.startsWith("Cannot write"))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes("ERROR Cannot write the log file"))).toHaveLength(1);
     expect(lines.filter((line) => line.includes("INFO"))).toHaveLength(2);
+  });
+
+  test("what the file does not take goes to the terminal, every line in the form asked for", () => {
+    const base = tempDir();
+    writeFileSync(join(base, "file"), "");
+    const { logger, lines } = logged({ logDir: join(base, "file/logs"), logToStderr: false, format: "json" });
+    logger.info("one");
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual([
+      expect.stringContaining("Cannot write the log file"),
+      "one",
+    ]);
   });
 });

@@ -410,4 +410,8 @@ test("readOnce reads what is there; a path that does not exist is an error", asy
   await expect(missing.source.readOnce(new AbortController().signal)).rejects.toThrow(
     `"${missing.path}" does not exist`,
   );
+  const loop = watched({ path: "loop" });
+  symlinkSync("loop", loop.path);
+  await expect(loop.source.readOnce(new AbortController().signal)).rejects.toThrow(`"${loop.path}" cannot be read`);
+  expect([...missing.logger.lines, ...loop.logger.lines]).toEqual([]);
 });

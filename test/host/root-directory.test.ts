@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { prepareRootDirectory } from "../../src/host/root-directory.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+
+test("is made with all above it, for us and our group, and used again", () => {
+  const path = join(tempDir(), "var/lib/kubelet");
+  prepareRootDirectory(path);
+  prepareRootDirectory(path);
+  expect(statSync(path).mode & 0o777).toBe(0o750 & ~process.umask());
+});
+
+test.each([
+  ["a file", "file", "there is a file in the way"],
+  ["a directory below a file", "file/root", "there is a file in the way"],
+  ["a place where nothing can be made", "/proc/nothing", "it cannot be made there"],
+])("%s is refused with the way out", (_, name, why) => {
+  const dir = tempDir();
+  writeFileSync(join(dir, "file"), "");
+  const path = name.startsWith("/") ? name : join(dir, name);
+  expect(() => prepareRootDirectory(path)).toThrow(
+    `The root directory "${path}" cannot be used: ${why}. Run as root, or give a directory of your own with --root-dir`,
+  );
+});
+
+test.skipIf(process.getuid?.() !== 0)("one of somebody else is refused before anything is written", async () => {
+  const script = `process.setuid(65534);
+    const { prepareRootDirectory } = await import(${JSON.stringify(join(import.meta.dir, "../../src/host/root-directory.ts"))});
+    try { prepareRootDirectory("/root"); } catch (error) { console.log(error.message); }`;
+  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe" });
+  expect(await new Response(child.stdout).text()).toStartWith(
+    'The root directory "/root" cannot be used: permission denied.',
+  );
+});
