@@ -123,11 +123,15 @@ function hasFailedInit(draft: PlanDraft): boolean {
   });
 }
 
-/** RestartAllContainers [M09]: whoever started before it was asked for ends first. @returns whether all have ended. */
+/**
+ * RestartAllContainers [M09]: whoever started before it was asked for ends first, without preStop hook and grace period:
+ * it is back in a moment (KEP-5532).
+ * @returns whether all have ended.
+ */
 function planRestartAll(draft: PlanDraft): boolean {
   const stale = draft.input.snapshot.containers.filter((container) => isRunning(container) && draft.isStale(container));
   for (const container of stale) {
-    draft.kill(container, "RestartAllContainers", `Container ${container.name} will be restarted with all others`);
+    draft.kill(container, "RestartAllContainers", `Container ${container.name} will be restarted with all others`, 0);
   }
   return stale.length === 0;
 }

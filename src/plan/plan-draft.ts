@@ -92,7 +92,7 @@ export class PlanDraft {
       restartCount: previous ? previous.restartCount + 1 : 0,
       hash,
     };
-    if (previous && this.#isCrash(previous, hash)) {
+    if (previous && this.#isCrash(container, isInit, previous)) {
       const key = backOffKey(name, hash);
       const entry = memory.backOff.get(key);
       const exitedAtMs = memory.exitedAtMs.get(previous.id) ?? nowMs;
@@ -124,14 +124,15 @@ export class PlanDraft {
     return plan;
   }
 
-  /** Same revision, same sandbox, ended by itself (or by a probe): what back-off is for. */
-  #isCrash(previous: ContainerSnapshot, hash: string): boolean {
-    return (
-      isTerminated(previous) &&
-      previous.hash === hash &&
-      previous.sandboxId === this.sandbox?.id &&
-      !this.isStale(previous)
-    );
+  /**
+   * Same revision, same sandbox, ended by itself (or by a probe): what back-off is for. Of those that start again with
+   * the whole pod only the one that asked for it waits, and keeps a pod from restarting in circles. Source: KEP-5532.
+   */
+  #isCrash(container: Container, isInit: boolean, previous: ContainerSnapshot): boolean {
+    if (!isTerminated(previous) || previous.sandboxId !== this.sandbox?.id) return false;
+    if (previous.hash !== this.hashOf(container.name)) return false;
+    const decision = decideRestart(this.input.pod.spec, container, previous.exitCode, { isInit });
+    return decision === "restart-pod" || !this.isStale(previous);
   }
 
   /** The latest end of a container whose exit rule says that the whole pod starts again [M09]. */

@@ -395,7 +395,27 @@ describe("RestartAllContainers [M09]", () => {
       ],
       want: ["start app#1", "start b#1"],
     },
+    {
+      when: "who asked for it again and again waits like after a crash, the others do not",
+      pod,
+      containers: [
+        anExited("init", 0, { restartCount: 1, createdAt: at(2000), startedAt: at(2000), finishedAt: at(2100) }),
+        anExited("app", 88),
+        anExited("b", 137),
+      ],
+      memory: Object.assign(aMemory({ "app-0": 59_000, "b-0": 59_000 }), {
+        backOff: new Map(
+          ["app", "b"].map((name) => [`${name}@hash-${name}`, { delayMs: 10_000, updatedAtMs: 50_000 }]),
+        ),
+      }),
+      want: ["start b#1"],
+    },
   ]);
+
+  test("it is no time for preStop hooks and grace periods", () => {
+    const containers = [anExited("init"), anExited("app", 88), aRunning("b")];
+    expect(planOf({ pod, containers }).actions).toMatchObject([{ kind: "kill-container", graceSeconds: 0 }]);
+  });
 });
 
 describe("init containers", () => {
