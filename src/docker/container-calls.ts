@@ -4,8 +4,6 @@ import {
   ContainerCreatedSchema,
   type ContainerInspect,
   ContainerInspectSchema,
-  type ContainerStats,
-  ContainerStatsSchema,
   type ContainerSummary,
   ContainerSummarySchema,
   ContainerUpdatedSchema,
@@ -68,8 +66,8 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * Creates a container. `name` "" lets the engine choose. When the connection dies on the way, the name is looked up before anything is repeated: a
-   * container with that name and all these labels is the one just created.
+   * Creates a container. `name` "" lets the engine choose. When the connection dies on the way, the name is looked up
+   * before anything is repeated: a container with that name and all these labels is the one just created.
    * @param body Config with HostConfig and NetworkingConfig.
    * @throws DockerError 404 no such image, 409 the name is taken, 400 a bad body
    */
@@ -136,10 +134,6 @@ export class ContainerCalls extends DockerConnection {
     await this.delete(`/containers/${segment(id)}`, { force: remove.force, v: remove.volumes }, options);
   }
 
-  async renameContainer(id: string, name: string, options: CallOptions = {}): Promise<void> {
-    await this.command(`/containers/${segment(id)}/rename`, { name }, options);
-  }
-
   /** Changes resources of a living container. @param body Resources, e.g. `{ CpuShares: 512, Memory: 1 << 26 }` */
   async updateContainer(
     id: string,
@@ -204,12 +198,6 @@ export class ContainerCalls extends DockerConnection {
       ? false
       : (options.tty ?? (type.includes("raw-stream") || (await this.inspectContainer(id, options)).Config.Tty));
     return tty ? rawOutput(stream.chunks) : demultiplex(stream.chunks);
-  }
-
-  /** One look at its counters, without the second that a rate would take. */
-  containerStats(id: string, options: CallOptions = {}): Promise<ContainerStats> {
-    const query = { stream: "false", "one-shot": this.supports("1.41") ? "true" : undefined };
-    return this.get(`/containers/${segment(id)}/stats`, ContainerStatsSchema, query, options);
   }
 
   /** Unpacks a tar archive into a directory of a container. */

@@ -161,6 +161,3 @@ export interface ContainerCreateBody {
   HostConfig: HostConfig;
   NetworkingConfig?: { EndpointsConfig: Record<string, EndpointConfig> };
 }
-
-/** Body of `POST /containers/{id}/update`. */
-export type ContainerUpdateBody = ContainerResources;

@@ -172,37 +172,3 @@ export const ExecInspectSchema = v.object({
   ContainerID: text,
 });
 export type ExecInspect = v.InferOutput<typeof ExecInspectSchema>;
-
-/** What of `GET /containers/<id>/stats` a node without readable cgroups needs. Counters, bytes and nanoseconds. */
-export const ContainerStatsSchema = v.object({
-  read: text,
-  cpu_stats: v.nullish(
-    v.object({
-      cpu_usage: v.nullish(v.object({ total_usage: whole, usage_in_kernelmode: whole, usage_in_usermode: whole }), {
-        total_usage: 0,
-        usage_in_kernelmode: 0,
-        usage_in_usermode: 0,
-      }),
-    }),
-    { cpu_usage: { total_usage: 0, usage_in_kernelmode: 0, usage_in_usermode: 0 } },
-  ),
-  memory_stats: v.nullish(v.object({ usage: whole, limit: whole, stats: mapOf(v.number()) }), {
-    usage: 0,
-    limit: 0,
-    stats: {},
-  }),
-  pids_stats: v.nullish(v.object({ current: whole }), { current: 0 }),
-  networks: mapOf(
-    v.object({
-      rx_bytes: whole,
-      rx_packets: whole,
-      rx_errors: whole,
-      rx_dropped: whole,
-      tx_bytes: whole,
-      tx_packets: whole,
-      tx_errors: whole,
-      tx_dropped: whole,
-    }),
-  ),
-});
-export type ContainerStats = v.InferOutput<typeof ContainerStatsSchema>;

@@ -233,10 +233,6 @@ export class DockerClient extends ContainerCalls {
     return this.get("/networks", v.array(NetworkSchema), { filters: filtersText(filters) }, options);
   }
 
-  inspectNetwork(name: string, options: CallOptions = {}): Promise<DockerNetwork> {
-    return this.get(`/networks/${segment(name)}`, NetworkSchema, undefined, options);
-  }
-
   /** @returns its id. @throws DockerError 409 the name is taken (with `CheckDuplicate`, and always from API 1.44) */
   async createNetwork(
     body: { Name: string } & Readonly<Record<string, unknown>>,
@@ -248,14 +244,6 @@ export class DockerClient extends ContainerCalls {
 
   async removeNetwork(name: string, options: CallOptions = {}): Promise<void> {
     await this.delete(`/networks/${segment(name)}`, {}, options);
-  }
-
-  async connectNetwork(
-    name: string,
-    body: { Container: string; EndpointConfig?: Readonly<Record<string, unknown>> },
-    options: CallOptions = {},
-  ): Promise<void> {
-    await this.command(`/networks/${segment(name)}/connect`, {}, options, body);
   }
 
   async disconnectNetwork(

@@ -32,8 +32,9 @@ export class DockerProtocolError extends Error {
 
 /**
  * `bad-endpoint`: the address cannot be used as written. `no-socket`: no such file. `no-permission`: it is there, we may
- * not use it. `refused`: nobody listens. `not-trusted`: its TLS certificate does not hold. `not-docker`: somebody answers, but it is no Docker engine. `too-old` / `too-new`:
- * no API version in common. `timeout`: no answer within the deadline. `connection-lost`: it went away in the middle.
+ * not use it. `refused`: nobody listens. `not-trusted`: its TLS certificate does not hold. `not-docker`: somebody
+ * answers, but it is no Docker engine. `too-old` / `too-new`: no API version in common. `timeout`: no answer within the
+ * deadline. `connection-lost`: it went away in the middle.
  */
 export type UnreachableKind =
   | "bad-endpoint"

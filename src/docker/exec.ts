@@ -1,6 +1,7 @@
 import type { ExecInspect } from "./container-schema.ts";
 import { killExecProcesses } from "./exec-kill.ts";
 import type { OutputChunk } from "./stream-frames.ts";
+import type { Schedule } from "./transport.ts";
 
 export interface ExecOptions {
   /** When it runs out the process is killed and the outcome says `timedOut`. 0 or absent = no limit. */
@@ -54,7 +55,7 @@ export async function runExec(
   id: string,
   argv: readonly string[],
   options: ExecOptions,
-  schedule: (ms: number, callback: () => void) => () => void,
+  schedule: Schedule,
 ): Promise<ExecOutcome> {
   const { signal } = options;
   const maxOutputBytes = options.maxOutputBytes ?? DEFAULT_MAX_OUTPUT_BYTES;
@@ -155,7 +156,5 @@ export async function killExec(
     // No such exec any more, or no engine: its container is gone, or the next exec will tell.
   }
 }
-
-type Schedule = (ms: number, callback: () => void) => () => void;
 
 const pause = (schedule: Schedule, ms: number) => new Promise<void>((resolve) => void schedule(ms, resolve));

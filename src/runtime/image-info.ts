@@ -49,16 +49,3 @@ export function toImageInfo(ref: string, image: ImageInspect): ImageInfo {
     sizeBytes: image.Size,
   };
 }
-
-/**
- * `imageID` of a container's status: with the first repository digest where there is one.
- * Source: dockershim `toPullableImageID`.
- */
-export function toStatusImageId(image: Pick<ImageInfo, "id" | "repoDigests">): string {
-  const [digest] = image.repoDigests;
-  return digest === undefined ? `docker://${image.id}` : `docker-pullable://${digest}`;
-}
-
-/** `image` of a container's status: the first tag the engine lists, else as the container was made. */
-export const toStatusImage = (image: Pick<ImageInfo, "repoTags">, asCreated: string): string =>
-  image.repoTags[0] ?? asCreated;

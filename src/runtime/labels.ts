@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Container, ContainerPort, LifecycleHandler, Pod } from "../api/pod.ts";
+import type { Container, ContainerPort, Pod } from "../api/pod.ts";
 import { SANDBOX_CONTAINER_NAME } from "./names.ts";
 
 /** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix (S132). */
@@ -139,38 +139,12 @@ export type ParsedContainerLabels =
       hash: string;
       restartCount: number;
       backOffMs?: number;
-      logPath?: string;
-      terminationMessagePath?: string;
-      terminationMessagePolicy?: "File" | "FallbackToLogsOnError";
-      terminationGracePeriodSeconds?: number;
-      /** As the manifest had it; the container is stopped by it even when the manifest is gone. */
-      preStopHandler?: LifecycleHandler;
-      ports: ContainerPort[];
     } & PodIdentity);
 
 const parseWhole = (text: string | undefined) =>
   text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined;
 
-function parseJson(text: string | undefined): unknown {
-  if (text === undefined) return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined; // Written by another tool or cut short: as if it were not there.
-  }
-}
-
-function parsePorts(text: string | undefined): ContainerPort[] {
-  const ports = parseJson(text);
-  return Array.isArray(ports) ? ports : [];
-}
-
-function parseHandler(text: string | undefined): LifecycleHandler | undefined {
-  const handler = parseJson(text);
-  return typeof handler === "object" && handler !== null ? handler : undefined;
-}
-
-/** The reverse of {@link toSandboxLabels} and {@link toContainerLabels}; undefined when it is no container of a pod. */
+/** Which container of which pod it is, and of which revision; undefined when it is none of a pod. */
 export function parseContainerLabels(labels: Readonly<Record<string, string>>): ParsedContainerLabels | undefined {
   const podName = labels[LABEL.podName];
   const podNamespace = labels[LABEL.podNamespace];
@@ -188,12 +162,7 @@ export function parseContainerLabels(labels: Readonly<Record<string, string>>): 
         attempt: parseWhole(labels[LABEL.sandboxAttempt]) ?? 0,
       };
     case "container": {
-      const logPath = labels[LABEL.logPath];
-      const terminationMessagePath = labels[LABEL.terminationMessagePath];
-      const policy = labels[LABEL.terminationMessagePolicy];
-      const grace = parseWhole(labels[LABEL.terminationGracePeriod]);
       const backOffMs = parseWhole(labels[LABEL.backOff]);
-      const preStopHandler = parseHandler(labels[LABEL.preStopHandler]);
       return {
         type: "container",
         ...identity,
@@ -202,12 +171,6 @@ export function parseContainerLabels(labels: Readonly<Record<string, string>>): 
         hash: labels[LABEL.containerHash] ?? "",
         restartCount: parseWhole(labels[LABEL.restartCount]) ?? 0,
         ...(backOffMs !== undefined && { backOffMs }),
-        ...(logPath !== undefined && { logPath }),
-        ...(terminationMessagePath !== undefined && { terminationMessagePath }),
-        ...((policy === "File" || policy === "FallbackToLogsOnError") && { terminationMessagePolicy: policy }),
-        ...(grace !== undefined && { terminationGracePeriodSeconds: grace }),
-        ...(preStopHandler && { preStopHandler }),
-        ports: parsePorts(labels[LABEL.ports]),
       };
     }
     default:

@@ -5,16 +5,6 @@ export const SANDBOX_CONTAINER_NAME = "POD";
 
 const PREFIX = "k8s";
 
-/** What a Docker name of ours says. Source: dockershim (S131). */
-export interface ParsedDockerName {
-  /** {@link SANDBOX_CONTAINER_NAME} for the sandbox. */
-  containerName: string;
-  podName: string;
-  namespace: string;
-  uid: string;
-  attempt: number;
-}
-
 // A fixed metadata.uid is free text upstream; Docker allows only these in a name. The label has it unchanged.
 const dockerSafe = (part: string) => part.replace(/[^a-zA-Z0-9.-]/g, "-");
 
@@ -37,15 +27,4 @@ export const toSandboxName = (pod: Pod, attempt: number) => toDockerName(pod, SA
 export function toConflictFreeName(name: string, random: () => number): string {
   const suffix = Math.floor(random() * 2 ** 32);
   return `${name}_${suffix.toString(16).padStart(8, "0")}`;
-}
-
-/** Reads a name as `docker ps` (without slash) or inspect (with slash) shows it; undefined when it is not in our form. */
-export function parseDockerName(dockerName: string): ParsedDockerName | undefined {
-  const parts = dockerName.replace(/^\//, "").split("_");
-  // A seventh part is the random one after a conflict.
-  if (parts.length !== 6 && parts.length !== 7) return undefined;
-  const [prefix, containerName, podName, namespace, uid, attempt] = parts;
-  if (prefix !== PREFIX || !containerName || !podName || !namespace || !uid) return undefined;
-  if (attempt === undefined || !/^\d+$/.test(attempt)) return undefined;
-  return { containerName, podName, namespace, uid, attempt: Number(attempt) };
 }

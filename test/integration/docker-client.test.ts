@@ -70,24 +70,20 @@ describeWithEngine("the Docker client on a real engine", () => {
     expect((await client.diskUsage()).imagesBytes).toBeGreaterThan(0);
   });
 
-  test("a container's life: create, start, list, inspect, rename, update, stop, remove; each step may be repeated", async () => {
+  test("a container's life: create, start, list, inspect, update, stop, remove; each step may be repeated", async () => {
     const id = await create(["sleep", "1000"], { Env: ["A=b"] });
     expect((await client.inspectContainer(id)).State.Status).toBe("created");
     expect([await client.startContainer(id), await client.startContainer(id)]).toEqual([true, false]);
-    const renamed = uniqueName();
-    await client.renameContainer(id, renamed);
     await client.updateContainer(id, { CpuShares: 512 });
-    const seen = await client.inspectContainer(renamed);
+    const seen = await client.inspectContainer(id);
     expect(seen).toMatchObject({
       Id: id,
-      Name: `/${renamed}`,
       State: { Running: true },
       HostConfig: { CpuShares: 512 },
     });
     expect(seen.Config.Env).toContain("A=b");
     const filters = { label: [`${label}=1`], status: ["running"] };
     expect((await client.listContainers({ filters })).map(({ Id, State }) => [Id, State])).toEqual([[id, "running"]]);
-    expect((await client.containerStats(id)).pids_stats.current).toBe(1);
     const waiting = client.waitContainer(id);
     // sleep is process 1 and ignores TERM, so this is a KILL at once.
     expect([
@@ -275,8 +271,6 @@ describeWithEngine("the Docker client on a real engine", () => {
     await expect(client.inspectVolume(name)).rejects.toMatchObject({ status: 404 });
 
     expect((await client.listNetworks()).map(({ Name }) => Name)).toEqual(expect.arrayContaining(["host", "none"]));
-    expect(await client.inspectNetwork("host")).toMatchObject({ Driver: "host" });
-    await expect(client.inspectNetwork(name)).rejects.toMatchObject({ status: 404 });
   });
 
   test("images: tag, list, remove", async () => {

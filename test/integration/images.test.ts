@@ -10,7 +10,7 @@ import { SystemClock } from "../../src/host/system-clock.ts";
 import type { PodEvent } from "../../src/model/pod-event.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
 import { ImageError } from "../../src/runtime/image-error.ts";
-import { type ImageInfo, toStatusImageId } from "../../src/runtime/image-info.ts";
+import type { ImageInfo } from "../../src/runtime/image-info.ts";
 import { ImageManager, type ImageManagerOptions } from "../../src/runtime/image-manager.ts";
 import { preloadImages } from "../../src/runtime/image-preload.ts";
 import { buildPauseImage } from "../../src/runtime/pause-image.ts";
@@ -112,8 +112,7 @@ describeWithEngine("images from a registry", () => {
       const { reference, digest, id } = await registry.push("oracle/app:1");
       const image = await ensure(reference);
       expect(image).toMatchObject({ id, user: "1000", env: ["A=b"], cmd: ["/file"], repoTags: [reference] });
-      // [README 34]
-      expect(toStatusImageId(image)).toBe(`docker-pullable://${registry.address}/oracle/app@${digest}`);
+      expect(image.repoDigests).toEqual([`${registry.address}/oracle/app@${digest}`]);
       await ensure(reference);
       expect(withoutTimes()).toEqual([
         `Normal Pulling Pulling image "${reference}"`,
