@@ -1,5 +1,6 @@
 import type { Container, Pod, Probe } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
+import { ConcurrencyLimit } from "../model/concurrency-limit.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
@@ -15,7 +16,6 @@ import type {
 } from "../model/prober.ts";
 import { expand } from "../plan/expansion.ts";
 import type { ContainerProbeState } from "../plan/pod-plan.ts";
-import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { ProbeWorker, type ProbeWorkerDeps } from "./probe-worker.ts";
 import { TimerWheel } from "./timer-wheel.ts";
 

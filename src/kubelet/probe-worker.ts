@@ -1,5 +1,6 @@
 import type { Probe } from "../api/probe.ts";
 import type { Clock } from "../model/clock.ts";
+import type { ConcurrencyLimit } from "../model/concurrency-limit.ts";
 import type { ProbeKind, ProbeOutcome, ProbeResult, Prober, ProbeTarget } from "../model/prober.ts";
 import {
   earlyAttemptsMs,
@@ -11,7 +12,6 @@ import {
   probeRhythm,
 } from "../plan/probe-schedule.ts";
 import { countAttempt, initialProbeState, isProbeHeldBack, type ProbeState } from "../plan/probe-thresholds.ts";
-import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { TimerWheel } from "./timer-wheel.ts";
 
 /** What all probe workers share. */

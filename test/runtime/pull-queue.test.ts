@@ -31,6 +31,19 @@ test("one at a time, in the order they came", async () => {
   expect(begun).toEqual(["a", "b", "c"]);
 });
 
+// Between the end of one pull and the beginning of the next there are a few turns of the loop.
+test.each([0, 1, 2, 3, 4, 5, 6, 7])("who comes %d turns after the end of another does not overtake", async (turns) => {
+  const { begun, begin, end } = pulls({ maxParallel: 1 });
+  void begin("a");
+  void begin("b");
+  await settle();
+  end("a");
+  for (let turn = 0; turn < turns; turn++) await null;
+  void begin("c");
+  await settle();
+  expect(begun).toEqual(["a", "b"]);
+});
+
 test("two at a time", async () => {
   const { begun, begin, end } = pulls({ maxParallel: 2 });
   for (const name of ["a", "b", "c"]) void begin(name);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ConcurrencyLimit } from "../../src/kubelet/concurrency-limit.ts";
+import { ConcurrencyLimit } from "../../src/model/concurrency-limit.ts";
 import { settle } from "../support/fake-clock.ts";
 
 const never = new AbortController().signal;

@@ -5,6 +5,7 @@ export class ConcurrencyLimit {
   /** In the order of their coming. */
   readonly #waiting = new Set<() => void>();
 
+  /** @param max Infinity: no limit */
   constructor(max: number) {
     this.#max = max;
   }
