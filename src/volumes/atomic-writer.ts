@@ -25,22 +25,33 @@ export type Payload = ReadonlyMap<string, ProjectedFile>;
 
 const DATA_LINK = "..data";
 
+export interface AtomicWriteOptions {
+  /** Is given the new directory before anybody can see it (ownership for fsGroup). */
+  own?: ((directory: string) => void) | undefined;
+  /** Names in `target` that are left alone, as long as they are no links: containers have something mounted there. */
+  mountPoints?: ReadonlySet<string>;
+}
+
 /**
  * Makes a volume show exactly these files, all at once: they go to a new time-stamped directory, then the link `..data`
  * is renamed over the old one, so that a reader sees all of the old or all of the new. What users see are links through
  * `..data`, which never change while a name stays. Source: upstream's `AtomicWriter`.
  * @param now for the directory's name only.
- * @param own is given the new directory before anybody can see it (ownership for fsGroup).
  * @returns whether anything was different.
  * @throws Error for a path that cannot be; what was there stays.
  */
-export function writeAtomically(target: string, files: Payload, now: Date, own?: (directory: string) => void): boolean {
+export function writeAtomically(
+  target: string,
+  files: Payload,
+  now: Date,
+  { own, mountPoints = new Set() }: AtomicWriteOptions = {},
+): boolean {
   const payload: Payload = new Map([...files].map(([path, file]) => [toPlainPath(path), file]));
   const previous = readLink(join(target, DATA_LINK));
   if (previous !== undefined && holdsExactly(join(target, previous), payload)) {
     // A crash may have come between the swap and the links.
-    const linked = linkVisibleNames(target, payload);
-    return removeStaleNames(target, payload, previous) || linked;
+    const linked = linkVisibleNames(target, payload, mountPoints);
+    return removeStaleNames(target, payload, previous, mountPoints) || linked;
   }
   const directory = mkdtempSync(join(target, `..${timeStamp(now)}.`));
   try {
@@ -54,8 +65,8 @@ export function writeAtomically(target: string, files: Payload, now: Date, own?:
     throw error;
   }
   renameSync(join(target, "..data_tmp"), join(target, DATA_LINK));
-  linkVisibleNames(target, payload);
-  removeStaleNames(target, payload, directory.slice(target.length + 1));
+  linkVisibleNames(target, payload, mountPoints);
+  removeStaleNames(target, payload, directory.slice(target.length + 1), mountPoints);
   return true;
 }
 
@@ -95,12 +106,12 @@ function listFiles(directory: string): string[] | undefined {
 
 const visibleNames = (payload: Payload) => new Set([...payload.keys()].map((path) => path.split("/")[0] ?? ""));
 
-function linkVisibleNames(target: string, payload: Payload): boolean {
+function linkVisibleNames(target: string, payload: Payload, mountPoints: ReadonlySet<string>): boolean {
   let changed = false;
   for (const name of visibleNames(payload)) {
     const link = join(target, name);
     const wanted = join(DATA_LINK, name);
-    if (readLink(link) === wanted) continue;
+    if (readLink(link) === wanted || isMountPoint(link, name, mountPoints)) continue;
     rmSync(link, { recursive: true, force: true });
     symlinkSync(wanted, link);
     changed = true;
@@ -108,12 +119,21 @@ function linkVisibleNames(target: string, payload: Payload): boolean {
   return changed;
 }
 
+const isMountPoint = (path: string, name: string, mountPoints: ReadonlySet<string>) =>
+  mountPoints.has(name) && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === false;
+
 /** Removes links whose files are gone and every data directory but the current one. */
-function removeStaleNames(target: string, payload: Payload, current: string): boolean {
+function removeStaleNames(
+  target: string,
+  payload: Payload,
+  current: string,
+  mountPoints: ReadonlySet<string>,
+): boolean {
   const wanted = visibleNames(payload);
   let changed = false;
   for (const name of readdirSync(target)) {
     if (name === DATA_LINK || name === current || wanted.has(name)) continue;
+    if (isMountPoint(join(target, name), name, mountPoints)) continue;
     rmSync(join(target, name), { recursive: true, force: true });
     changed = true;
   }

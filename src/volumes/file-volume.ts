@@ -3,6 +3,7 @@ import type { Pod, Volume } from "../api/pod.ts";
 import { type Payload, writeAtomically } from "./atomic-writer.ts";
 import { isMounted, readState, writeState } from "./empty-dir.ts";
 import type { Mounter } from "./mounter.ts";
+import { computeMountPointNames } from "./nested-mounts.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
 import { computePayload, type PayloadFacts } from "./payload.ts";
 import { makeDirectory, type PluginName } from "./pod-directories.ts";
@@ -49,12 +50,10 @@ export async function writeFileVolume(
     }
   }
   const group = fsGroup === undefined ? undefined : { fsGroup, readOnly: true };
-  const changed = writeAtomically(
-    directory,
-    group ? withGroupAccess(computed.files) : computed.files,
-    facts.now,
-    group && ((written) => applyFsGroup(written, group)),
-  );
+  const changed = writeAtomically(directory, group ? withGroupAccess(computed.files) : computed.files, facts.now, {
+    own: group && ((written) => applyFsGroup(written, group)),
+    mountPoints: computeMountPointNames(pod, volume.name),
+  });
   if (known !== state) {
     if (group) applyFsGroup(directory, group);
     writeState(stateDirectory, state);

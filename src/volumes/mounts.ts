@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { Container, VolumeMount } from "../api/pod.ts";
 import type { Mount } from "../model/mount.ts";
@@ -6,6 +7,7 @@ import { expandStrictly } from "../plan/expansion.ts";
 import { isPlainDirectory } from "./docker-volume.ts";
 import { type ImageVolumePlace, mountsImages, readImageId } from "./image-volume.ts";
 import type { Mounter } from "./mounter.ts";
+import { findNestedMounts, makeMountPoint } from "./nested-mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 import { bindSubPath, resolveOwnSubPath } from "./sub-path.ts";
 import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
@@ -46,12 +48,15 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   const device = container.volumeDevices?.[0];
   if (device) throw new MountError(`cannot find volume "${device.name}" to pass into container "${container.name}"`);
   const mounts: Mount[] = [];
+  /** By index: directories of ours that are mounted as they are, and in which the engine cannot make anything. */
+  const ours = new Map<number, string>();
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     request.signal.throwIfAborted();
     const source = await request.sourceOf(mount);
     if (!source) throw new MountError(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
     const subPath = subPathOf(mount, request.env);
     const placed = await place(source, subPath, mount, index, request);
+    if (source.kind === "path" && source.isOurs && subPath === "") ours.set(index, source.path);
     const { mountPropagation, recursiveReadOnly } = mount;
     mounts.push({
       ...placed,
@@ -61,8 +66,17 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
       ...(recursiveReadOnly && recursiveReadOnly !== "Disabled" && { recursiveReadOnly }),
     });
   }
+  for (const { outer, inner, relative } of findNestedMounts(mounts.map(({ target }) => target))) {
+    const directory = ours.get(outer);
+    const mount = mounts[inner];
+    if (directory !== undefined && mount) makeMountPoint(directory, relative, showsDirectory(mount));
+  }
   return mounts;
 }
+
+/** A volume of the engine has its files where only the engine sees them; they are hardly ever one alone. */
+const showsDirectory = ({ type, source }: Mount) =>
+  type !== "bind" || (statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? true);
 
 type Placed = Pick<Mount, "type" | "source" | "readOnly" | "subPath" | "relabel">;
 

@@ -137,10 +137,13 @@ describeWithEngine("volumes in real containers", () => {
           sources: [{ configMap: { name: "cfg", items: [{ key: "k", path: "deep/k" }] } }],
         },
       },
+      { name: "e", emptyDir: {} },
     ];
     const mounts = [
       ...volumes.map(({ name }) => ({ name, mountPath: `/${name}` })),
       { name: "c", mountPath: "/single", subPath: "k" },
+      { name: "e", mountPath: "/c/data" },
+      { name: "s", mountPath: "/c/pw", subPath: "pw" },
     ];
     const pod = podWith(volumes, mounts);
     const id = await start(pod, "sleep 3600", objects("one"));
@@ -151,9 +154,11 @@ describeWithEngine("volumes in real containers", () => {
     const read = "cat /c/k /s/pw /p/deep/k /single | tr '\\n' ' '";
     expect(await run(read)).toBe("oneoneoneone");
     expect(await run("touch /c/x")).toContain("Read-only file system");
+    expect(await run("touch /c/data/x; cat /c/pw")).toBe("one");
     expect((await manager.refresh(pod, objects("two"))).changed).toEqual(["c", "s", "p"]);
     // One file by subPath keeps what the container started with, as upstream.
     expect(await run(read)).toBe("twotwotwoone");
+    expect(await run("ls /c/data; cat /c/pw")).toBe("x\none");
     await node.docker.killContainer(id, "KILL");
   });
 

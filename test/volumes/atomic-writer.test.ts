@@ -143,14 +143,15 @@ test("ownership is given before anybody can see the files; a failure there leave
   const refuse = () => {
     throw new Error("no such group");
   };
-  expect(() => writeAtomically(target, payload({ a: "2" }), NOW, refuse)).toThrow("no such group");
+  expect(() => writeAtomically(target, payload({ a: "2" }), NOW, { own: refuse })).toThrow("no such group");
   expect(readdirSync(target).sort()).toEqual(before);
   expect(visible(target)).toEqual({ a: "1" });
-  writeAtomically(target, payload({ a: "2" }), NOW, (directory) => {
+  const own = (directory: string) => {
     expect(readFileSync(join(directory, "a"), "utf8")).toBe("2");
     expect(visible(target)).toEqual({ a: "1" });
     chmodSync(directory, 0o711);
-  });
+  };
+  writeAtomically(target, payload({ a: "2" }), NOW, { own });
   expect(statSync(join(target, "..data/")).mode & 0o777).toBe(0o711);
 });
 
