@@ -125,21 +125,14 @@ export class OpenCgroup {
     }
     const cpu = this.#readCpu(cpuText, all, hasQuota);
     if (!cpu) return undefined;
-    const procs = this.#procs;
-    let processIds: readonly string[] | undefined;
-    const stats: CgroupStats = {
+    const stats = withProcessIds(this.#procs, {
       cpu,
       memory: this.#readMemory(memoryText, all) ?? UNKNOWN_MEMORY,
       pressure: showsPressure ? this.#toPressure(pressureTexts) : undefined,
-      // Half of the askers never look at it.
-      get processIds() {
-        processIds ??= (procs.read() ?? "").split("\n").filter(Boolean);
-        return processIds;
-      },
       pids: all ? this.#readPids() : undefined,
       blockIo: all && kind !== "group" ? this.#readBlockIo() : [],
       hugetlb: all ? this.#readHugetlb() : [],
-    };
+    });
     this.#last = { detail, hasQuota, cpuText, memoryText, pressureTexts, stats };
     return stats;
   }
@@ -260,6 +253,21 @@ export class OpenCgroup {
     }
     return pressure;
   }
+}
+
+/**
+ * The figures with the processes, which are read when somebody looks: half of the askers never do. Not within `read`: what
+ * is lazy holds on to all that any function beside it uses, there the look before, which held the one before that, …
+ */
+function withProcessIds(procs: KeptFile, figures: Omit<CgroupStats, "processIds">): CgroupStats {
+  let processIds: readonly string[] | undefined;
+  return {
+    ...figures,
+    get processIds() {
+      processIds ??= (procs.read() ?? "").split("\n").filter(Boolean);
+      return processIds;
+    },
+  };
 }
 
 /** Of `hugetlb.2MB` and the like, in bytes. */

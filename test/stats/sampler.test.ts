@@ -321,3 +321,20 @@ describe("a cgroup that used no CPU and whose memory is what it was", () => {
     expect(stats().pressure?.io?.some.totalMicroseconds).toBe(999);
   });
 });
+
+test("a sample holds on to none before it", async () => {
+  const { sampler, clock, cgroup } = setUpOwn("cgroup-v1");
+  const usage = join(cgroup, "cpuacct", CONTAINER_PATHS["cgroup-v1"], "cpuacct.usage");
+  const taken: WeakRef<object>[] = [];
+  for (let index = 0; index < 40; index++) {
+    writeFileSync(usage, `${1_000_000 * index}\n`);
+    taken.push(new WeakRef(sampler.sampleNow("all").pods[0]!.containers[0]!.cgroup.stats));
+    // What a job has looked at lives to its end.
+    await clock.advance(15_000);
+    await Bun.sleep(0);
+  }
+  Bun.gc(true);
+  await Bun.sleep(0);
+  // The last two are kept, and the collector may take a word on the stack for one more.
+  expect(taken.filter((reference) => reference.deref()).length).toBeLessThan(10);
+});
