@@ -47,6 +47,7 @@ import { LogLinks, toEngineLogPath } from "../runtime/log-links.ts";
 import { ensurePauseImage } from "../runtime/pause-image.ts";
 import { findPodRefusal } from "../runtime/pod-refusal.ts";
 import type { ImageProgress } from "../runtime/pull-progress.ts";
+import { SharedWork } from "../runtime/shared-work.ts";
 import { buildFeed } from "../sources/build-sources.ts";
 import type { DesiredStateFeed } from "../sources/desired-state-feed.ts";
 import { proxyFor } from "../sources/proxy.ts";
@@ -229,6 +230,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     singleProcess: options.singleProcessOomKill,
     log: logger,
   });
+  // Pods that need their sandbox at a time wait for one look.
+  const pauseImage = new SharedWork<string>();
   let kubelet: Kubelet | undefined;
   const lifecycle = new PodLifecycle({
     clock,
@@ -289,16 +292,20 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       log: logger,
     }),
     gate: new ConcurrencyLimit(ENGINE_WIDTH),
-    ensurePauseImage: shareUntilDone((signal) =>
-      ensurePauseImage(
-        client,
-        {
-          override: options.podInfraContainerImage || undefined,
-          pull: async (reference) => void (await images.pull(reference, signal)),
-        },
+    ensurePauseImage: (signal) =>
+      pauseImage.join(
+        "pause",
+        (stop) =>
+          ensurePauseImage(
+            client,
+            {
+              override: options.podInfraContainerImage || undefined,
+              pull: async (reference) => void (await images.pull(reference, stop)),
+            },
+            stop,
+          ),
         signal,
       ),
-    ),
     writeHostsFile: (pod, podIps, names) =>
       writeHostsFile(volumes.directories(pod.metadata.uid ?? ""), pod, { podIps, names }),
     readLogTail: async (id, signal) => {
@@ -409,19 +416,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     preload: async (signal) => {
       if (!options.imagesDir) return;
       const state = join(options.rootDir, "state", "images.json");
-      for (const { file, images: names, alreadyThere, error } of await preloadImages(
-        client,
-        options.imagesDir,
-        state,
-        logger,
-        signal,
-      )) {
-        if (error) logger.error(`Cannot load images from "${file}": ${error}`);
-        else if (!alreadyThere) logger.info(`Loaded ${names.join(", ")} from "${file}"`);
-        for (const name of names) {
-          const image = await client.inspectImage(name, { signal }).catch(() => undefined);
-          if (image) imageGc.noteUsed(image.Id, toImageKey(name));
-        }
+      const archives = await preloadImages(client, options.imagesDir, state, logger, signal);
+      for (const name of archives.flatMap((archive) => archive.images)) {
+        const image = await client.inspectImage(name, { signal }).catch(() => undefined);
+        if (image) imageGc.noteUsed(image.Id, toImageKey(name));
       }
     },
     connect: async (signal) => {
@@ -451,14 +449,3 @@ const imagesOf = ({ spec }: Pod): string[] =>
     ...[...(spec.initContainers ?? []), ...spec.containers].map(({ image }) => image),
     ...(spec.volumes ?? []).map(({ image }) => image?.reference),
   ].filter((name) => name !== undefined);
-
-/** Many who need the same thing at a time wait for one piece of work; the next after its end starts anew. */
-function shareUntilDone<T>(work: (signal: AbortSignal) => Promise<T>): (signal: AbortSignal) => Promise<T> {
-  let current: Promise<T> | undefined;
-  return (signal) => {
-    current ??= work(signal).finally(() => {
-      current = undefined;
-    });
-    return current;
-  };
-}

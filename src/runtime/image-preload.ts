@@ -26,7 +26,7 @@ const ARCHIVE = /\.(?:tar|tar\.gz|tgz|tar\.xz|tar\.bz2|tar\.zst)$/;
 
 /**
  * Loads every image archive (`docker save`, plain or compressed) of a directory, in the order of their names. One that
- * cannot be loaded does not stop the others. A directory that is not there holds none.
+ * cannot be loaded is logged and does not stop the others. A directory that is not there holds none.
  * @param stateFile where to remember what was loaded
  * @throws the signal's reason; DockerUnreachableError when there is no engine
  */
@@ -55,12 +55,12 @@ export async function preloadImages(
       const images = await client.loadImage(Bun.file(path), { signal });
       next[file] = { size, mtimeMs, images };
       loaded.push({ file, images, alreadyThere: false });
-      logger.info(`Loaded ${images.join(", ") || "no image"} from ${path}`);
+      logger.info(`Loaded ${images.join(", ") || "no image"} from "${path}"`);
     } catch (error) {
       signal.throwIfAborted();
       const why = error instanceof Error ? error.message : String(error);
       loaded.push({ file, images: [], alreadyThere: false, error: why });
-      logger.warn(`Images in ${path} are not loaded: ${why}`);
+      logger.error(`Cannot load images from "${path}": ${why}`);
     }
   }
   if (loaded.some((archive) => !archive.alreadyThere)) writeState(stateFile, next, logger);
