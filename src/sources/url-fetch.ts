@@ -2,8 +2,10 @@ import { readFileSync } from "node:fs";
 import type { SecretHeader } from "../model/kubelet-options.ts";
 import { maskUrl } from "../model/mask-url.ts";
 import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
+import { ACCEPTED_ENCODINGS, BadPacking, TooLongUnpacked, unpackBody } from "./unpack-body.ts";
 
 const MAX_REDIRECTS = 10;
+const TOO_LONG = `answered with ${MAX_MANIFEST_BYTES} bytes or more`;
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 export interface UrlFetchOptions {
@@ -107,7 +109,7 @@ function request(
   signal: AbortSignal,
 ): Promise<Response> {
   const url = new URL(target.href);
-  const headers = new Headers({ "User-Agent": "kubelet-ts", Accept: "*/*" });
+  const headers = new Headers({ "User-Agent": "kubelet-ts", Accept: "*/*", "Accept-Encoding": ACCEPTED_ENCODINGS });
   if (isTrusted) {
     if (url.username || url.password) {
       const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
@@ -130,6 +132,8 @@ function request(
     headers,
     redirect: "manual",
     keepalive: false,
+    // The runtime's own unpacking writes what goes wrong to standard error, past our log.
+    decompress: false,
     signal,
     ...(socket ? { unix: socket } : {}),
     ...(proxy ? { proxy } : {}),
@@ -184,7 +188,8 @@ async function readAnswer(response: Response, signal: AbortSignal): Promise<UrlA
     await response.body?.cancel();
     throw new UrlFetchError(`answered ${response.status}${response.statusText ? ` ${response.statusText}` : ""}`);
   }
-  const bytes = await readBody(response, signal);
+  const packed = await readBody(response, signal);
+  const bytes = packed.length === 0 ? packed : await unpack(packed, response.headers.get("content-encoding") ?? "");
   if (bytes.length === 0) throw new UrlFetchError("answered with an empty body");
   const etag = response.headers.get("etag");
   const lastModified = response.headers.get("last-modified");
@@ -195,7 +200,18 @@ async function readAnswer(response: Response, signal: AbortSignal): Promise<UrlA
   };
 }
 
-/** Piece by piece: what unpacks to gigabytes is given up at the limit. */
+async function unpack(packed: Uint8Array, encoding: string): Promise<Uint8Array> {
+  try {
+    return await unpackBody(packed, encoding, MAX_MANIFEST_BYTES);
+  } catch (error) {
+    if (error instanceof TooLongUnpacked) throw new UrlFetchError(TOO_LONG);
+    if (error instanceof BadPacking)
+      throw new UrlFetchError(`answered with a body that ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+/** Piece by piece: what has no end is given up at the limit. */
 async function readBody(response: Response, signal: AbortSignal): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -208,7 +224,7 @@ async function readBody(response: Response, signal: AbortSignal): Promise<Uint8A
     length += value.length;
     if (length >= MAX_MANIFEST_BYTES) {
       await reader.cancel();
-      throw new UrlFetchError(`answered with ${MAX_MANIFEST_BYTES} bytes or more`);
+      throw new UrlFetchError(TOO_LONG);
     }
     chunks.push(value);
   }

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
-import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import type { Objects, SourceSet } from "../../src/sources/source-set.ts";
 import { UrlSource, type UrlSourceDeps } from "../../src/sources/url-source.ts";
@@ -121,6 +121,8 @@ describe("answers", () => {
   test.each([
     { encoding: "gzip", pack: (body: Buffer) => gzipSync(body) },
     { encoding: "deflate", pack: (body: Buffer) => deflateSync(body) },
+    { encoding: "deflate", pack: (body: Buffer) => deflateRawSync(body) },
+    { encoding: "identity", pack: (body: Buffer) => body },
     { encoding: "br", pack: (body: Buffer) => brotliCompressSync(body) },
   ])("packed by $encoding", async ({ encoding, pack }) => {
     const body = new Uint8Array(pack(Buffer.from(manifest("web"))));
@@ -168,6 +170,16 @@ describe("what is no answer leaves the pods alone", () => {
       what: "a bomb",
       url: () => serve(() => new Response(bomb, { headers: { "Content-Encoding": "gzip" } })),
       why: "10485760 bytes or more",
+    },
+    {
+      what: "a body that is not packed as its server says",
+      url: () => serve(() => new Response(manifest("web"), { headers: { "Content-Encoding": "gzip" } })),
+      why: "is not packed by gzip",
+    },
+    {
+      what: "a packing nobody asked for",
+      url: () => serve(() => new Response("web", { headers: { "Content-Encoding": "compress" } })),
+      why: 'is packed by "compress"',
     },
     { what: "an endless body", url: () => serve(() => new Response(endless())), why: "10485760 bytes or more" },
     {
