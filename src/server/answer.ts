@@ -45,8 +45,13 @@ export const notAcceptable = () => textAnswer(406, "406: Not Acceptable");
 export const debugDisabled = () =>
   textAnswer(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
 
-/** `location` must be a path of ours. Source: Go's `http.Redirect`, text included. */
-export function movedPermanently(location: string): Answer {
+/**
+ * Leads to another path of ours, with the same query.
+ * @param path percent-decoded, so it may hold what no header can. Source: Go's `http.Redirect`, text included.
+ */
+export function movedPermanently(path: string, query: URLSearchParams): Answer {
+  const encoded = encodeURI(path).replaceAll("?", "%3F").replaceAll("#", "%23");
+  const location = query.size > 0 ? `${encoded}?${query}` : encoded;
   const headers = { "Content-Type": "text/html; charset=utf-8", Location: location };
   return { status: 301, headers, body: `<a href="${escapeHtml(location)}">Moved Permanently</a>.\n\n` };
 }

@@ -16,7 +16,7 @@ import { parseQuery } from "./stats-routes.ts";
 /** The cAdvisor port, 4194: an index page, the JSON API that cAdvisor's clients use, its metrics. [S072] */
 export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
   const path = cleanPath(request.path);
-  if (path !== request.path) return movedPermanently(path);
+  if (path !== request.path) return movedPermanently(path, request.query);
   if (path === "/api" || path.startsWith("/api/")) return routeApi(path, request, context.cadvisor);
   if (!PAGES.has(path)) return notFound();
   if (!isReading(request)) return methodNotAllowed();

@@ -78,10 +78,10 @@ const SLASH_FORM = new Set(["/spec", "/stats", "/runningpods"]);
  */
 export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
   const path = cleanPath(request.path);
-  if (path !== request.path) return movedPermanently(path + queryText(request));
+  if (path !== request.path) return movedPermanently(path, request.query);
   const root = path.split("/", 2)[1]!;
   if (DEBUG_ROOTS.has(root)) {
-    if (path === `/${root}`) return movedPermanently(`${path}/${queryText(request)}`);
+    if (path === `/${root}`) return movedPermanently(`${path}/`, request.query);
     return root === "debug" && !path.startsWith("/debug/pprof/") ? notFound() : debugDisabled();
   }
   if (root === "metrics" || root === "healthz") {
@@ -89,7 +89,7 @@ export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): 
     return answer;
   }
   if (!RESOURCE_ROOTS.has(root) && !isEvents(path)) return notFound();
-  if (SLASH_FORM.has(path)) return movedPermanently(`${path}/${queryText(request)}`);
+  if (SLASH_FORM.has(path)) return movedPermanently(`${path}/`, request.query);
   if (!isKnownResource(path)) return resourceNotFound();
   if (!isReading(request)) return methodNotAllowed();
   if (!acceptsJson(request.header("Accept"))) return notAcceptable();
@@ -222,8 +222,3 @@ export function acceptsGzip(acceptEncoding: string | null): boolean {
 
 /** Go's `strconv.ParseBool`; what it does not know is false, as upstream. */
 const isTrue = (text: string | null) => text !== null && /^(1|t|T|TRUE|true|True)$/.test(text);
-
-function queryText(request: RouteRequest): string {
-  const text = request.query.toString();
-  return text ? `?${text}` : "";
-}

@@ -117,4 +117,5 @@ test("metrics and health", async () => {
   expect((await ask("/healthz")).body).toBe("ok");
   expect((await ask("/nope")).status).toBe(404);
   expect((await ask("/api/v1.3/containers/../../etc")).status).toBe(301);
+  expect((await ask("//api/v2.1/stats?type=docker")).headers.Location).toBe("/api/v2.1/stats?type=docker");
 });

@@ -284,6 +284,14 @@ test("a redirect stays on this server and keeps the query", async () => {
 });
 
 test.each([
+  { target: "//a%0d%0aX-Bad:%20y", location: "/a%0D%0AX-Bad:%20y" },
+  { target: "//%C3%A9", location: "/%C3%A9" },
+  { target: "//a%3Fb%23c%25", location: "/a%3Fb%23c%25" },
+])("a redirect leads to the same path as before: $target", async ({ target, location }) => {
+  expect((await ask(target)).headers.Location).toBe(location);
+});
+
+test.each([
   { path: "/", want: "/" },
   { path: "/pods/", want: "/pods/" },
   { path: "//pods", want: "/pods" },
