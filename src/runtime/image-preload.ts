@@ -44,7 +44,7 @@ export async function preloadImages(
     signal.throwIfAborted();
     const path = `${directory}/${file}`;
     try {
-      const { size, mtimeMs } = statSync(path);
+      const { size, mtimeMs } = statArchive(path);
       const before = remembered[file];
       const same = before && before.size === size && before.mtimeMs === mtimeMs && before.images.length > 0;
       if (same && (await areThere(client, before.images, signal))) {
@@ -52,7 +52,7 @@ export async function preloadImages(
         loaded.push({ file, images: before.images, alreadyThere: true });
         continue;
       }
-      const images = await client.loadImage(Bun.file(path), { signal });
+      const images = await loadArchive(client, path, signal);
       next[file] = { size, mtimeMs, images };
       loaded.push({ file, images, alreadyThere: false });
       logger.info(`Loaded ${images.join(", ") || "no image"} from "${path}"`);
@@ -65,6 +65,32 @@ export async function preloadImages(
   }
   if (loaded.some((archive) => !archive.alreadyThere)) writeState(stateFile, next, logger);
   return loaded;
+}
+
+function statArchive(path: string): { size: number; mtimeMs: number } {
+  const stats = statSync(path);
+  if (!stats.isFile()) throw new Error("it is no file");
+  return stats;
+}
+
+/** zstd is unpacked here: engines before 23.0 know gzip, bzip2 and xz alone. */
+async function loadArchive(client: DockerClient, path: string, signal: AbortSignal): Promise<string[]> {
+  if (!path.endsWith(".zst")) return client.loadImage(Bun.file(path), { signal });
+  let broken: Error | undefined;
+  const unpack = async function* () {
+    try {
+      yield* Bun.file(path).stream().pipeThrough(new DecompressionStream("zstd"));
+    } catch (error) {
+      broken = new Error(`not zstd, or cut off: ${(error as Error).message}`, { cause: error });
+      throw broken;
+    }
+  };
+  try {
+    return await client.loadImage(new Response(unpack()).body as ReadableStream<Uint8Array>, { signal });
+  } catch (error) {
+    // The engine, or who talks to it, only sees that no more came.
+    throw broken ?? error;
+  }
 }
 
 function listArchives(directory: string, logger: Logger): string[] {

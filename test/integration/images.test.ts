@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Pod } from "../../src/api/pod.ts";
@@ -425,6 +425,24 @@ describeWithEngine("images from a registry", () => {
       writeFileSync(state, "not what was written");
       expect((await load())[1]).toMatchObject({ images: [name], alreadyThere: false });
       expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({ version: 1 });
+    });
+
+    test("zstd is unpacked on the way; what is no archive says so", async () => {
+      const directory = join(scratch, "zstd");
+      mkdirSync(join(directory, "a-directory.tar"), { recursive: true });
+      const name = `kts-zst-${Math.random().toString(36).slice(2, 8)}:1`;
+      pulled.add(name);
+      const packed = Bun.zstdCompressSync(archiveNamed(name));
+      writeFileSync(join(directory, "good.tar.zst"), packed);
+      writeFileSync(join(directory, "torn.tar.zst"), packed.subarray(0, packed.length - 20));
+      const loaded = await preloadImages(client, directory, join(scratch, "zstd-state.json"), logger, never);
+      expect(loaded.map(({ file, images }) => ({ file, images }))).toEqual([
+        { file: "a-directory.tar", images: [] },
+        { file: "good.tar.zst", images: [name] },
+        { file: "torn.tar.zst", images: [] },
+      ]);
+      expect(loaded[0]?.error).toBe("it is no file");
+      expect(loaded[2]?.error).toContain("not zstd, or cut off");
     });
 
     test("that is not there holds none", async () => {
