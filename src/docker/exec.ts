@@ -4,7 +4,10 @@ import type { OutputChunk } from "./stream-frames.ts";
 import type { Schedule } from "./transport.ts";
 
 export interface ExecOptions {
-  /** When it runs out the process is killed and the outcome says `timedOut`. 0 or absent = no limit. */
+  /**
+   * When it runs out the process is killed and the outcome says `timedOut`; one that has ended, but left something behind
+   * that holds its output open, has its exit code. 0 or absent = no limit.
+   */
   timeoutMs?: number | undefined;
   /** What is kept of stdout and stderr together; the rest is read and dropped. Default 1 MiB. */
   maxOutputBytes?: number | undefined;
@@ -42,8 +45,11 @@ const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
 /** How often a just ended exec is asked for its exit code. */
 const SETTLE_PAUSE_MS = 25;
 const SETTLE_ATTEMPTS = 400;
-/** How long whoever waits for an exec waits for its killing; after that it goes on by itself. */
-const KILL_PATIENCE_MS = 1000;
+/**
+ * How long whoever waits for an exec waits for its killing; after that it goes on by itself. Engines since 28 say nothing of
+ * an exec that left something behind until 2 s after its end.
+ */
+const KILL_PATIENCE_MS = 3000;
 
 /**
  * Runs a command in a running container to its end.
@@ -104,16 +110,18 @@ export async function runExec(
     return outcome(await exitCodeOf(calls, execId, schedule));
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    let hasRun = false;
+    let found: ExecInspect | undefined;
     if (execId !== undefined) {
-      const killing = killExec(calls, execId, schedule, () => {
-        hasRun = true;
+      const killing = killExec(calls, execId, schedule, (seen) => {
+        found ??= seen;
       });
       await Promise.race([killing, pause(schedule, KILL_PATIENCE_MS)]);
     }
     // An engine that does not say the command ever ran (frozen, very busy) is late itself: no verdict on the command.
-    if (timedOut && hasRun && !signal?.aborted) return outcome(undefined);
-    throw error;
+    if (!timedOut || !found || signal?.aborted) throw error;
+    // It had ended; what it left behind held its output open, and is gone now.
+    timedOut = found.Running || found.ExitCode === null;
+    return outcome(timedOut ? undefined : found.ExitCode!);
   } finally {
     cancelTimer();
     signal?.removeEventListener("abort", forward);
@@ -134,19 +142,22 @@ export async function exitCodeOf(
   return undefined;
 }
 
-/** Kills it once it is there: a busy engine may start it only after we gave up. Never rejects. */
+/**
+ * Kills it once it is there: a busy engine may start it only after we gave up. Never rejects.
+ * @param onSeen told what the engine says of it, each time before it is killed
+ */
 export async function killExec(
   calls: Pick<ExecCalls, "execInspect">,
   execId: string,
   schedule: Schedule,
-  onSeenRunning: () => void = () => {},
+  onSeen: (seen: ExecInspect) => void = () => {},
 ): Promise<void> {
   try {
     for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
       const seen = await calls.execInspect(execId);
       // A pid of 0: the engine is still starting it. Looked at again, or it would slip through.
       if (seen.Pid > 0) {
-        onSeenRunning();
+        onSeen(seen);
         killExecProcesses(seen.Pid, seen.ContainerID);
       }
       if (!seen.Running && seen.ExitCode !== null) return;
