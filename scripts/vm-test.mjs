@@ -1,5 +1,5 @@
 /**
- * `npm run test:vm -- trixie|sid [test…]`: integration tests on a machine of another kind than this one: a Debian of that
+ * `npm run test:vm -- trixie|sid [--containerd-image-store] [test…]`: integration tests on a machine of another kind than this one: a Debian of that
  * release with its own kernel, systemd, cgroup v2 and Docker engine. The kernel is User Mode Linux, a program like any
  * other: no virtualisation is needed, and no network. The last line is `N passed, N failed`.
  *
@@ -30,6 +30,8 @@ import { CannotGoOn, heading, runMain, sayDuration, step } from "./say.mjs";
 import { buildBinary, ensurePackages, ROOT } from "./workspace.mjs";
 
 const SUITES = ["trixie", "sid"];
+
+const STORE_FLAG = "--containerd-image-store";
 
 const MIRROR = "http://deb.debian.org/debian";
 
@@ -155,10 +157,16 @@ async function ensureDisk(suite, kernel) {
   return disk;
 }
 
-const jobOf = (tests) => `set -u
+/** What makes images live in containerd, as on engines since 29 unless they were upgraded. */
+const CONTAINERD_IMAGE_STORE = `mkdir -p /etc/docker
+echo '{"features":{"containerd-snapshotter":true}}' > /etc/docker/daemon.json
+systemctl restart docker`;
+
+const jobOf = ({ tests, containerdImageStore }) => `set -u
 mount -t hostfs none /report -o "$(sed -n 's/.*report=\\([^ ]*\\).*/\\1/p' /proc/cmdline)"
 export HOME=/root PATH=/work/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/var/tmp CI=1 NO_COLOR=1
 export KUBELET_TS_TEST_SLOWNESS=${SLOWNESS}
+${containerdImageStore ? CONTAINERD_IMAGE_STORE : ""}
 cd /work
 echo "kernel $(uname -r), $(docker info --format '{{.ServerVersion}}, cgroup v{{.CgroupVersion}}, {{.CgroupDriver}} driver, {{.Driver}}, {{.SecurityOptions}}'), API $(docker version --format '{{.Server.APIVersion}}')" | tee /report/machine
 node scripts/images.mjs --test
@@ -167,7 +175,7 @@ cp /var/tmp/report.xml /report/report.xml
 `;
 
 /** A disk with the project as it lies here: sources, packages, the binary and the job. */
-async function makeProjectDisk(folder, tests) {
+async function makeProjectDisk(folder, job) {
   const tree = join(folder, "project");
   mkdirSync(tree);
   const files = await runCommand("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { cwd: ROOT });
@@ -182,7 +190,7 @@ async function makeProjectDisk(folder, tests) {
     list,
     tree,
   ]);
-  writeFileSync(join(tree, "vm-job.sh"), jobOf(tests));
+  writeFileSync(join(tree, "vm-job.sh"), jobOf(job));
   const disk = join(folder, "project.img");
   await must("mke2fs", "mke2fs", ["-q", "-F", "-t", "ext4", "-d", tree, disk, "3G"]);
   return disk;
@@ -239,10 +247,12 @@ function count(report) {
 }
 
 async function main() {
-  const [suite = "", ...named] = process.argv.slice(2);
+  const [suite = "", ...rest] = process.argv.slice(2);
+  const containerdImageStore = rest.includes(STORE_FLAG);
+  const named = rest.filter((arg) => arg !== STORE_FLAG);
   if (!SUITES.includes(suite)) {
     throw new CannotGoOn(suite === "" ? "Which machine?" : `There is no machine "${suite}".`, [
-      `npm run test:vm -- ${SUITES.join("|")} [test…]`,
+      `npm run test:vm -- ${SUITES.join("|")} [${STORE_FLAG}] [test…]`,
     ]);
   }
   const known = readdirSync(join(ROOT, "test/integration")).map((file) => file.replace(/\.test\.ts$/, ""));
@@ -257,7 +267,10 @@ async function main() {
   const disk = await ensureDisk(suite, kernel);
   const folder = mkdtempSync(join(tmpdir(), "kubelet-ts-vm-"));
   try {
-    const project = await makeProjectDisk(folder, named.length > 0 ? named : TESTS);
+    const project = await makeProjectDisk(folder, {
+      tests: named.length > 0 ? named : TESTS,
+      containerdImageStore,
+    });
     heading(`Integration tests on Debian ${suite}`);
     const report = await runMachine(folder, { kernel, disk, project });
     const { passed, failed, skipped } = count(report);
