@@ -1,6 +1,7 @@
 import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../api/pod.ts";
 import { addQuantities, formatQuantity, parseQuantity, roundUpQuantity, ZERO_QUANTITY } from "../api/quantity.ts";
 import type { ResourceList } from "../api/scalar.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { defaultPullPolicy } from "./image-reference.ts";
 
 /**
@@ -14,7 +15,7 @@ export function applyPodDefaults(pod: Pod): void {
   const account = spec.serviceAccountName ?? spec.serviceAccount;
   if (account !== undefined) spec.serviceAccountName = spec.serviceAccount = account;
   for (const volume of spec.volumes ?? []) defaultVolume(volume);
-  for (const container of [...(spec.initContainers ?? []), ...spec.containers]) {
+  for (const container of containersOf(spec)) {
     defaultContainer(container, spec);
     fillRequestsFromLimits(container.resources);
   }

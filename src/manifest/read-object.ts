@@ -14,6 +14,7 @@ import { locateField } from "./locate.ts";
 import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { mergeStringData } from "./secret-data.ts";
 import { findUnsupported } from "./support/find-unsupported.ts";
+import { findFractionalBytes } from "./support/fractional-bytes.ts";
 import type { MapNode, SourceNode } from "./text/source-node.ts";
 import type { LineTable } from "./text/source-text.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
@@ -278,7 +279,7 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded;
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
-  const notes = findUnsupported(pod, reading.path);
+  const notes = [...findUnsupported(pod, reading.path), ...findFractionalBytes(pod, reading.path)];
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";

@@ -36,6 +36,9 @@ export function computeContainerLimits(input: ResourceInput): ContainerLimits {
   };
 }
 
+/** The engine reads an int64; of the numbers that JSON carries exactly the largest below its end, in whole KiB. */
+const MOST_BYTES = 2 ** 63 - 1024;
+
 /**
  * NoSwap: memory and swap together may not exceed the memory limit. LimitedSwap: a Burstable container whose request
  * is below its limit gets a share of the node's swap in proportion to its memory request.
@@ -47,7 +50,7 @@ function computeMemory({
   settings,
 }: ResourceInput): Pick<ContainerLimits, "Memory" | "MemorySwap"> {
   const request = memoryBytesOf(container.resources.requests);
-  const limit = memoryBytesOf(container.resources.limits);
+  const limit = Math.min(memoryBytesOf(container.resources.limits), MOST_BYTES);
   const maySwap =
     settings.memorySwap === "LimitedSwap" &&
     computeQosClass(pod) === "Burstable" &&

@@ -40,6 +40,7 @@ describe("memory → Memory, MemorySwap", () => {
     ["no limit", {}, {}, 0, 0],
     ["decimal", { limits: { memory: "128M" } }, {}, 128_000_000, 128_000_000],
     ["a fraction is rounded up", { limits: { memory: "1.1Mi" } }, {}, 1_153_434, 1_153_434],
+    ["more than the engine can count", { limits: { memory: "16Ei" } }, {}, 2 ** 63 - 1024, 2 ** 63 - 1024],
     ["NoSwap", { requests: { memory: "1Gi" }, limits: { memory: "2Gi" } }, {}, 2 * GI, 2 * GI],
     [
       "LimitedSwap: an eighth of the memory, an eighth of the swap",
