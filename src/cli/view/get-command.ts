@@ -1,6 +1,7 @@
 import { SystemClock } from "../../host/system-clock.ts";
 import type { ViewIo } from "./command-io.ts";
 import { type KubeletApi, KubeletApiError, type Tagged } from "./kubelet-api.ts";
+import { labelHeaders, toLabelColumns, withLabelCells } from "./label-columns.ts";
 import { findPod } from "./pod-lookup.ts";
 import { ResourcePrinter } from "./resource-printer.ts";
 import {
@@ -30,6 +31,7 @@ export async function runGet(request: ViewRequest, io: ViewIo, signal?: AbortSig
     resource,
     format: (request.value("output") as ResourceFormat | undefined) ?? "table",
     headers: !request.isOn("no-headers"),
+    labelHeaders: labelHeaders(labelColumnsOf(request)),
     namespaceColumn: request.isOn("all-namespaces") ? true : request.value("namespace") ? false : undefined,
     toYaml: request.value("output") === "yaml" ? await loadYaml() : String,
   });
@@ -54,6 +56,9 @@ function nothingFound(request: ViewRequest): string {
   const { namespace } = scopeOf(request);
   return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
 }
+
+const labelColumnsOf = (request: ViewRequest) =>
+  toLabelColumns(request.value("label-columns"), request.isOn("show-labels"));
 
 /** `pods web` and `pod/web` alike. */
 function parseTarget(
@@ -98,6 +103,12 @@ class Look {
 
   /** undefined: as it was the last time. */
   async at(api: KubeletApi): Promise<Seen | undefined> {
+    const seen = await this.#see(api);
+    const columns = labelColumnsOf(this.#request);
+    return seen && { ...seen, items: seen.items.map((item) => withLabelCells(item, columns)) };
+  }
+
+  async #see(api: KubeletApi): Promise<Seen | undefined> {
     switch (this.#resource) {
       case "pods": {
         const answer = this.#keep(await api.pods(this.#etag));

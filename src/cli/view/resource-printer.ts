@@ -7,6 +7,8 @@ export interface PrinterOptions {
   headers: boolean;
   /** `undefined`: a column for the namespace appears when one is not `default`. */
   namespaceColumn: boolean | undefined;
+  /** Further columns, which the items' rows have. */
+  labelHeaders?: readonly string[];
   toYaml: (value: unknown) => string;
 }
 
@@ -38,7 +40,7 @@ export class ResourcePrinter {
 
   /** More of what was printed before: rows, or documents of their own. @param isGone they are no more */
   lines(items: readonly ResourceItem[], now: Date, isGone = false): string {
-    const { resource, format, headers, toYaml } = this.#options;
+    const { resource, format, headers, labelHeaders = [], toYaml } = this.#options;
     switch (format) {
       case "json":
         return items.map(({ object }) => `${JSON.stringify(object, null, 4)}\n`).join("");
@@ -56,7 +58,7 @@ export class ResourcePrinter {
           if (isGone && resource === "pods") row[POD_STATUS_CELL] = "Deleted";
           return this.#hasNamespace ? [item.namespace ?? "", ...row] : row;
         });
-        const columns = columnsOf(resource, wide);
+        const columns = [...columnsOf(resource, wide), ...labelHeaders];
         const header = this.#hasNamespace ? ["NAMESPACE", ...columns] : columns;
         const isFirst = !this.#hasHeader;
         this.#hasHeader = true;
