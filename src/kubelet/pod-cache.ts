@@ -239,7 +239,7 @@ export class PodCache {
       if (observed?.kind === "sandbox") snapshot.sandboxes.push(observed.sandbox);
       else if (observed) snapshot.containers.push(observed.container);
     }
-    snapshot.sandboxes.sort((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || b.attempt - a.attempt);
+    snapshot.sandboxes.sort((a, b) => b.attempt - a.attempt || b.createdAt.getTime() - a.createdAt.getTime());
     snapshot.containers.sort(byNewest);
     this.#snapshots.set(uid, snapshot);
     return snapshot;

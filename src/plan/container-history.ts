@@ -1,8 +1,8 @@
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 
-/** Newest first: higher restart count, then later creation. */
+/** Newest first. The counts decide: times of creation are by a wall clock that may have been set back in between. */
 export function byNewest(a: ContainerSnapshot, b: ContainerSnapshot): number {
-  return b.createdAt.getTime() - a.createdAt.getTime() || b.restartCount - a.restartCount;
+  return b.restartCount - a.restartCount || b.createdAt.getTime() - a.createdAt.getTime();
 }
 
 /** Every container of that name the engine still has, newest first. */

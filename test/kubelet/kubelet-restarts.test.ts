@@ -33,6 +33,19 @@ describe("a container", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.restartCount).toBe(2);
   });
 
+  test.each(["app", "POD"])("a wall clock that is set back does not hide who succeeds %s", async (ended) => {
+    await world.started(named("web"));
+    world.clock.jump("1970-01-01T00:00:00Z");
+    world.engine.calls.length = 0;
+    world.engine.exit(world.engine.idOf("web-node1", ended), 1);
+    await world.clock.advance(1_000);
+    const newSandbox = ended === "POD" ? ["kill app 30s", "sandbox#1 web-node1"] : [];
+    const starts = (call: string) => !call.startsWith("remove-sandbox");
+    expect(world.engine.calls.filter(starts)).toEqual([...newSandbox, "start app#1 web-node1"]);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1, state: { running: {} } });
+  });
+
   test("docker restart goes unnoticed, docker stop does not [oracle C 47]", async () => {
     await world.started(named("web"), named("db"));
     const [web, db] = [world.engine.idOf("web-node1", "app"), world.engine.idOf("db-node1", "app")];
