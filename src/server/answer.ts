@@ -86,7 +86,8 @@ export function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
 /** Reads a `Request`; null when its path is not valid percent-encoded UTF-8. */
 export function toRouteRequest(request: Request): RouteRequest | null {
   const { url } = request;
-  const pathStart = url.indexOf("/", url.indexOf("//") + 2);
+  // A request without a Host header, as HTTP/1.0 health checks send it, has the bare target for its URL.
+  const pathStart = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
   const target = parseTarget(pathStart < 0 ? "/" : url.slice(pathStart));
   return (
     target && {

@@ -308,6 +308,9 @@ test.each([
   { url: "http://h:1/pods", path: "/pods" },
   { url: "http://h:1/a%20b?x=%20", path: "/a b" },
   { url: "http://h:1", path: "/" },
+  { url: "/healthz?verbose", path: "/healthz" },
+  { url: "/stats/summary", path: "/stats/summary" },
+  { url: "//pods", path: "//pods" },
 ])("$url asks for $path", ({ url, path }) => {
   const request = toRouteRequest({ url, method: "GET", headers: new Headers(), text: async () => "" } as Request);
   expect(request?.path).toBe(path);

@@ -199,6 +199,14 @@ test("a thousand idle connections and a hundred readers that take nothing are in
   }
 });
 
+test("a health check of HTTP/1.0 names no host", async () => {
+  const { options } = await start();
+  for (const port of [options.healthzPort, options.readOnlyPort, options.cadvisorPort]) {
+    const answer = await exchange(port, "GET /healthz HTTP/1.0\r\n\r\n", (text) => text.endsWith("ok"));
+    expect(answer).toStartWith("HTTP/1.1 200 OK");
+  }
+});
+
 test("one connection serves one request after the other", async () => {
   const { options } = await start();
   const request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
