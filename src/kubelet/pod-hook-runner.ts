@@ -91,13 +91,15 @@ export class PodHookRunner {
     signal: AbortSignal,
   ): Promise<void> {
     const identity = pod ? identityOf(pod) : identityOfLabels(container);
+    const isInit = pod?.spec.initContainers?.some(({ name }) => name === container.name);
+    const fieldPath = `spec.${isInit ? "initContainers" : "containers"}{${container.name}}`;
     const target = { id: container.id, name: container.name, ports: spec?.ports };
     try {
       const podIp = pod ? this.#podIpOf(pod, podIps) : (podIps[0] ?? "");
       await this.#run(handler, target, identity, podIp, signal);
     } catch (error) {
       if (signal.aborted) return;
-      this.#recordFailure(identity, "FailedPreStopHook", error as Error, `spec.containers{${container.name}}`);
+      this.#recordFailure(identity, "FailedPreStopHook", error as Error, fieldPath);
     }
   }
 

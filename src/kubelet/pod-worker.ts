@@ -343,7 +343,8 @@ export class PodWorker {
         waiting.set(name, { reason: "ContainerCreating", message: this.#memory.sandboxError.message });
       }
     }
-    const pending = snapshot.containers.filter(({ id }) => this.#memory.postStartPending.has(id));
+    const { postStartPending, postStartFailed } = this.#memory;
+    const pending = snapshot.containers.filter(({ id }) => postStartPending.has(id) || postStartFailed.has(id));
     const remembered = this.#rememberedStatus(snapshot);
     const previous = this.#status ?? this.#restored?.status;
     const status =

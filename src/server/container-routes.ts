@@ -2,6 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerAccess, HeldProcess } from "../model/container-access.ts";
 import type { Logger } from "../model/logger.ts";
+import { findContainer } from "../model/pod-containers.ts";
 import type { DialPod } from "../model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
 import { methodNotAllowed, resourceNotFound, textAnswer } from "./answer.ts";
@@ -95,9 +96,6 @@ function findPod(pods: readonly Pod[], namespace: string, name: string, uid: str
   );
 }
 
-const hasContainer = ({ spec }: Pod, name: string) =>
-  [...spec.containers, ...(spec.initContainers ?? [])].some((container) => container.name === name);
-
 async function containerLogs(
   request: AuthenticatedRequest,
   { pod, container }: Found,
@@ -107,7 +105,7 @@ async function containerLogs(
   const parsed = parseLogQuery(request.query);
   if (!("value" in parsed)) return textAnswer(parsed.status, parsed.problem);
   if (!pod) return textAnswer(404, `pod ${JSON.stringify(name)} does not exist`);
-  if (!hasContainer(pod, container)) {
+  if (!findContainer(pod.spec, container)) {
     return textAnswer(404, `container ${JSON.stringify(container)} not found in pod ${JSON.stringify(name)}`);
   }
   const { previous, sinceSeconds, sinceTime, ...selection } = parsed.value;

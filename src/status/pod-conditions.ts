@@ -83,8 +83,9 @@ function judgeContainersReady({ spec, phase, initStatuses, statuses }: Condition
   const messages = [];
   if (unknown.length > 0) messages.push(`containers with unknown status: ${list(unknown)}`);
   if (unready.length > 0) messages.push(`containers with unready status: ${list(unready)}`);
-  if (messages.length === 0) return { status: "True" };
-  return { status: "False", reason: "ContainersNotReady", message: messages.join(", ") };
+  if (messages.length > 0) return { status: "False", reason: "ContainersNotReady", message: messages.join(", ") };
+  // Its containers may be running still, for the rest of their grace period.
+  return phase === "Failed" ? { status: "False", reason: "PodFailed" } : { status: "True" };
 }
 
 function judgeReady({ spec, gates }: ConditionsInput, containersReady: Verdict): Verdict {

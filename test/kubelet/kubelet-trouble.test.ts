@@ -178,6 +178,17 @@ describe("trouble", () => {
     expect(world.engine.find("web-node1", "b")).toMatchObject({ container: { restartCount: 0 } });
   });
 
+  test("a container whose postStart hook failed is not ready for the time it takes to end", async () => {
+    world.engine.stopTakesMs = 5_000;
+    world.engine.failures.set("postStart app", { error: new Error("exit 1"), times: 1 });
+    const lifecycle = { postStart: { exec: { command: ["false"] } } };
+    await world.started(named("web", { containers: [aContainer({ lifecycle })] }));
+    await world.clock.advance(1_000);
+    expect(world.statusOf("web")?.containerStatuses).toMatchObject([
+      { state: { running: {} }, ready: false, started: false },
+    ]);
+  });
+
   test("a postStart hook holds up its own container only", async () => {
     const lifecycle = { postStart: { exec: { command: ["sleep", "12"] } } };
     const hook = Promise.withResolvers<void>();

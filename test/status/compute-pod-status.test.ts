@@ -3,7 +3,7 @@ import type { PodStatus } from "../../src/api/pod.ts";
 import type { PodSnapshot } from "../../src/model/pod-snapshot.ts";
 import type { PodEnd } from "../../src/plan/pod-plan.ts";
 import { computePodStatus } from "../../src/status/compute-pod-status.ts";
-import { anExited, aPod, EPOCH } from "../support/builders.ts";
+import { anExited, aPod, aRunning, EPOCH } from "../support/builders.ts";
 
 const POD = aPod({ restartPolicy: "OnFailure" });
 
@@ -37,4 +37,14 @@ test("a pod that has ended still tells of the attempt before the last, whose con
   expect(statusOf([succeeded], { previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
   const third = anExited(name, 0, { restartCount: 2 });
   expect(statusOf([third], { end, previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
+});
+
+test("a pod that failed is not ready, though its containers run on for their grace period", () => {
+  const running = aRunning(POD.spec.containers[0]!.name);
+  const { containerStatuses, conditions } = statusOf([running], {
+    end: { phase: "Failed", reason: "DeadlineExceeded" },
+  });
+  expect(containerStatuses).toMatchObject([{ ready: true }]);
+  for (const type of ["Ready", "ContainersReady"])
+    expect(conditions).toContainEqual(expect.objectContaining({ type, status: "False", reason: "PodFailed" }));
 });
