@@ -6,13 +6,21 @@ import { freePorts, type TestNode } from "../support/test-node.ts";
 
 const EXAMPLES = join(import.meta.dir, "..", "..", "examples");
 
-/** The directory of the machine that examples use. */
-const HOST_PATH = "/var/tmp/kubelet-ts-example";
+/** What examples call the directory of the machine and the Docker volume they use. */
+const SHARED_NAME = "kubelet-ts-example";
 
-/** The port of the machine that an example takes may be taken here, or by a test that runs beside this one. */
-function readExample(file: string): { text: string; hostPort: number } {
+const sharedName = (node: TestNode) => `${SHARED_NAME}-${node.name}`;
+const hostPath = (node: TestNode) => `/var/tmp/${sharedName(node)}`;
+
+/**
+ * What an example takes of the machine may be taken here by a test that runs beside this one, and directory and volume may
+ * hold what somebody made of the examples: they have other names here.
+ */
+function readExample(file: string, node: TestNode): { text: string; hostPort: number } {
   const [hostPort = 0] = freePorts(1);
-  const text = readFileSync(join(EXAMPLES, file), "utf8").replace(/hostPort: 8080/, `hostPort: ${hostPort}`);
+  const text = readFileSync(join(EXAMPLES, file), "utf8")
+    .replace(/hostPort: \d+/, `hostPort: ${hostPort}`)
+    .replaceAll(SHARED_NAME, sharedName(node));
   return { text, hostPort };
 }
 
@@ -59,6 +67,20 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
   "host-port.yaml": async (node, hostPort) => {
     await node.until("a page", () => fetchText(`http://127.0.0.1:${hostPort}/`));
   },
+  "host-path.yaml": async (node) => {
+    const written = readFileSync(join(hostPath(node), "runs"), "utf8");
+    expect(written).toMatch(/^\S.* \d{4}\n$/);
+    expect(await logsOf(node, "app")).toBe(written);
+  },
+  "probes.yaml": async (node) => {
+    await node.start();
+    await node.until("all three answers", async () => {
+      const [pod] = await node.pods();
+      const [nginx] = pod?.status.containerStatuses ?? [];
+      return nginx?.started && nginx.ready && nginx.restartCount === 0;
+    });
+    await node.endProcesses();
+  },
   "config.yaml": async (node) => {
     await node.until("the page in the log", async () =>
       (await logsOf(node, "app")).includes("<h1>from a ConfigMap</h1>"),
@@ -100,6 +122,25 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
     ]) {
       expect(log.split("\n")).toContain(line);
     }
+    const [web] = await node.containers("web");
+    const script = `cat /login/password /all/secrets/password /about/memory /memory/started; echo
+      test -x /image/bin/sh && grep -E 'CapBnd|NoNewPrivs|Seccomp:' /proc/self/status | tr -d '\t'
+      grep -o '^ *[^ ]* [^ ]*' /etc/resolv.conf; tail -1 /etc/hosts; df -k /memory | tail -1 | tr -s ' ' | cut -d' ' -f2
+      for d in / /host /login /all /about /www /image; do touch $d/x 2>/dev/null && echo "$d is writable"; done; pwd`;
+    const { output } = await node.docker.exec(web?.Id ?? "", ["sh", "-c", script]);
+    expect(output.trim().split("\n")).toEqual([
+      "not-a-real-passwordnot-a-real-password64started",
+      "",
+      "CapBnd:0000000000000400",
+      "NoNewPrivs:1",
+      "Seccomp:2",
+      "nameserver 192.0.2.53",
+      "search example.com",
+      "options ndots:2",
+      "192.0.2.10\tbackend\tbackend.example",
+      "8192",
+      "/work",
+    ]);
   },
   "sidecar.yaml": async (node) => {
     await node.until("the time", async () => /:\d\d:/.test(await logsOf(node, "reader")));
@@ -111,16 +152,18 @@ describeWithEngine("examples run as they are", () => {
     "%s, twice: the second time changes nothing",
     async (file) => {
       const node = testNode();
-      const { text, hostPort } = readExample(file);
+      const { text, hostPort } = readExample(file, node);
       await runExample(node, file, text);
       const before = await idsOf(node);
       expect(before.length).toBeGreaterThan(0);
-      await SHOWS[file]?.(node, hostPort);
+      const shows = SHOWS[file];
+      if (!shows) throw new Error(`${file}: nothing here looks at what it shows`);
+      await shows(node, hostPort);
       await runExample(node, file, text);
       expect(await idsOf(node)).toEqual(before);
       await node.cleanUp();
-      if (text.includes(HOST_PATH)) rmSync(HOST_PATH, { recursive: true, force: true });
-      if (text.includes("persistentVolumeClaim")) await node.docker.removeVolume("kubelet-ts-example");
+      if (text.includes(hostPath(node))) rmSync(hostPath(node), { recursive: true, force: true });
+      if (text.includes("persistentVolumeClaim")) await node.docker.removeVolume(sharedName(node));
     },
   );
 });
