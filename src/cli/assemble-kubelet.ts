@@ -24,6 +24,7 @@ import type { DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { StoredProbeResults } from "../model/prober.ts";
 import { NodeAdmission } from "../plan/admission.ts";
@@ -446,6 +447,6 @@ const storedProbes = (pairs: [string, StoredProbeResults][] | undefined) => new 
 /** Every image a pod mentions. */
 const imagesOf = ({ spec }: Pod): string[] =>
   [
-    ...[...(spec.initContainers ?? []), ...spec.containers].map(({ image }) => image),
+    ...containersOf(spec).map(({ image }) => image),
     ...(spec.volumes ?? []).map(({ image }) => image?.reference),
   ].filter((name) => name !== undefined);

@@ -5,6 +5,7 @@ import type { WantedPod } from "../kubelet/wanted-pod.ts";
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { NodeInfo } from "../model/node.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { computeSourceRevision, podReferences } from "../plan/object-references.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { computeContainerHash, computeSandboxHash } from "../runtime/hashes.ts";
@@ -24,7 +25,7 @@ export function toWantedPod(
   node: NodeInfo,
 ): WantedPod {
   const { pod } = desired;
-  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const containers = containersOf(pod.spec);
   const hashes = {
     sandbox: computeSandboxHash(pod),
     containers: new Map(

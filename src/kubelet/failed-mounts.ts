@@ -1,5 +1,6 @@
 import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 
 /** The kubelet's podAttachAndMountTimeout: longer than two tries of a volume that hangs [oracle A 25]. */
@@ -53,7 +54,7 @@ export class FailedMounts {
 }
 
 function usedVolumeNames({ spec }: Pod): string[] {
-  const containers = [...(spec.initContainers ?? []), ...spec.containers];
+  const containers = containersOf(spec);
   const mounted = new Set(containers.flatMap(({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name)));
   return (spec.volumes ?? []).map(({ name }) => name).filter((name) => mounted.has(name));
 }

@@ -4,6 +4,7 @@ import type { Clock } from "../model/clock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { PodStepError } from "../model/pod-services.ts";
 import {
   type CgroupLimits,
@@ -141,7 +142,7 @@ export class PodCgroupManager {
 
   #dependsOnPodCgroup({ spec }: Pod): boolean {
     const own = Object.keys(spec.resources?.limits ?? {}).length > 0;
-    const everyone = [...(spec.initContainers ?? []), ...spec.containers];
+    const everyone = containersOf(spec);
     const hugePages = everyone.some(({ resources }) => hugePageNamesOf(resources.limits).length > 0);
     return own || hugePages || this.#deps.options.podPidsLimit > 0;
   }

@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Container, Pod } from "../api/pod.ts";
+import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ConcurrencyLimit } from "../model/concurrency-limit.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
@@ -153,7 +154,7 @@ export class PodLifecycle implements PodServices {
     }: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
     signal: AbortSignal,
   ): Promise<void> {
-    const spec = pod && findContainer(pod, container.name);
+    const spec = pod && findContainer(pod.spec, container.name);
     await this.#hooks.runPreStopThen({ container, spec, pod, podIps, graceSeconds }, signal, async (spentMs) => {
       const { stopSignal } = spec?.lifecycle ?? {};
       await this.#deps.pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), stopSignal, signal);
@@ -202,7 +203,7 @@ export class PodLifecycle implements PodServices {
     pod: Pod | undefined,
     signal: AbortSignal,
   ): Promise<string> {
-    const spec = pod && findContainer(pod, container.name);
+    const spec = pod && findContainer(pod.spec, container.name);
     const policy = container.labels["annotation.io.kubernetes.container.terminationMessagePolicy"];
     const uid = container.labels["io.kubernetes.pod.uid"] ?? "";
     return this.#deps.toTerminationMessage({
@@ -269,6 +270,3 @@ export class PodLifecycle implements PodServices {
     };
   }
 }
-
-const findContainer = (pod: Pod, name: string): Container | undefined =>
-  [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((container) => container.name === name);

@@ -1,7 +1,8 @@
-import type { Container, Pod } from "../api/pod.ts";
+import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { PodRef } from "../model/container-runtime.ts";
 import type { Logger } from "../model/logger.ts";
+import { findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
@@ -171,7 +172,7 @@ export class PodSteps {
     const { services, cache } = this.#deps;
     const memory = this.#memory;
     const { name } = action;
-    const container = findContainer(wanted.pod, name);
+    const container = findContainer(wanted.pod.spec, name);
     const sandbox = this.#snapshot.sandboxes[0];
     if (!container || !sandbox) return;
     const backOff = action.backOff?.entry ?? memory.backOff.get(backOffKey(name, action.hash));
@@ -427,9 +428,6 @@ export class PodSteps {
     return `${this.#ref.namespace}/${this.#ref.name}`;
   }
 }
-
-const findContainer = (pod: Pod, name: string): Container | undefined =>
-  [...(pod.spec.initContainers ?? []), ...pod.spec.containers].find((container) => container.name === name);
 
 function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): number {
   const isPullError = reason === "ErrImagePull" || reason === "RegistryUnavailable";

@@ -1,5 +1,6 @@
 import type { Pod, PodSpec, PodStatus } from "../api/pod.ts";
 import type { PodRef } from "../model/container-runtime.ts";
+import { containersOf, findContainer } from "../model/pod-containers.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
@@ -339,7 +340,7 @@ export class PodWorker {
     if (ips.length > 0) this.#lastPodIps = ips;
     const waiting = new Map([...this.#memory.startErrors, ...plan.waiting]);
     if (this.#memory.sandboxError) {
-      for (const { name } of [...(wanted.pod.spec.initContainers ?? []), ...wanted.pod.spec.containers]) {
+      for (const { name } of containersOf(wanted.pod.spec)) {
         waiting.set(name, { reason: "ContainerCreating", message: this.#memory.sandboxError.message });
       }
     }
@@ -437,16 +438,14 @@ const disruptionOf = (end: PodEnd | undefined) =>
       ]
     : [];
 
-const allContainers = ({ initContainers = [], containers }: PodSpec) => [...initContainers, ...containers];
-
 /** No container is ever started a second time. */
 const runsOnce = (spec: PodSpec) =>
   spec.restartPolicy === "Never" &&
-  allContainers(spec).every(({ restartPolicy, restartPolicyRules }) => !restartPolicy && !restartPolicyRules);
+  containersOf(spec).every(({ restartPolicy, restartPolicyRules }) => !restartPolicy && !restartPolicyRules);
 
 /** Whether exit code 0 settles the container although another one would not. */
 function countsAsDone(spec: PodSpec, name: string): boolean {
-  const container = allContainers(spec).find((one) => one.name === name);
+  const container = findContainer(spec, name);
   const isInit = spec.initContainers?.some((one) => one.name === name) ?? false;
   if (!container || !restartsOnFailure(spec, container, isInit)) return false;
   return decideRestart(spec, container, 0, { isInit }) === "leave";

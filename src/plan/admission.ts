@@ -2,6 +2,7 @@ import type { Pod, ResourceList } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { computeHostPorts, type HostPort, isSameClaim } from "./host-ports.ts";
 import { matchesNode } from "./node-affinity.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
@@ -57,7 +58,7 @@ const RESOURCES: readonly Resource[] = [
 
 /** The resources a pod may be refused for: those every node has, and the sizes of huge pages it asks for. */
 function resourcesOf({ spec }: Pod): Resource[] {
-  const everyone = [...(spec.initContainers ?? []), ...spec.containers, spec];
+  const everyone = [...containersOf(spec), spec];
   const names = new Set(everyone.flatMap(({ resources }) => hugePageNamesOf(resources?.requests)));
   const hugePages = [...names].map((name) => ({
     name,

@@ -1,4 +1,5 @@
 import type { Container } from "../api/pod.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { computeLimitsUpdate } from "./compute-limits-update.ts";
 import { isRunning, isTerminated } from "./container-history.ts";
@@ -260,7 +261,7 @@ function startAgain(draft: PlanDraft, container: Container, current: ContainerSn
 /** Dead containers beyond what is kept per name, and those of containers the spec no longer has [S089 S056]. */
 function collectGarbage(draft: PlanDraft): void {
   const { pod, snapshot, memory, options, nowMs } = draft.input;
-  const wanted = new Set([...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(({ name }) => name));
+  const wanted = new Set(containersOf(pod.spec).map(({ name }) => name));
   const names = new Set(snapshot.containers.map(({ name }) => name));
   for (const name of names) {
     const attempts = draft.attempts(name);

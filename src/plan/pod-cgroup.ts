@@ -2,6 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares, toCpuWeight } from "./cpu-shares.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { computeQosClass, type QosClass } from "./qos-class.ts";
@@ -92,7 +93,7 @@ export function toHugePageSizeName(resourceName: string): string {
  * Source: kubelet's ResourceConfigForPod.
  */
 export function computePodCgroupLimits(pod: Pod, settings: PodCgroupSettings): CgroupLimits {
-  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const containers = containersOf(pod.spec);
   const isBounded = (amountIn: typeof cpuMillisOf) =>
     amountIn(pod.spec.resources?.limits) > 0 || containers.every(({ resources }) => amountIn(resources.limits) > 0);
 
@@ -116,7 +117,7 @@ export function computePodCgroupLimits(pod: Pod, settings: PodCgroupSettings): C
 }
 
 function computeHugePageLimits(pod: Pod): Record<string, number> {
-  const everyone = [...(pod.spec.initContainers ?? []), ...pod.spec.containers, pod.spec];
+  const everyone = [...containersOf(pod.spec), pod.spec];
   const names = new Set(everyone.flatMap(({ resources }) => hugePageNamesOf(resources?.limits)));
   return Object.fromEntries(
     [...names].map((name) => [

@@ -1,4 +1,5 @@
 import type { Pod, ResourceRequirements } from "../api/pod.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { cpuMillisOf, memoryBytesOf } from "./pod-resources.ts";
 
 export type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
@@ -11,9 +12,7 @@ const COMPUTE_RESOURCES = [cpuMillisOf, memoryBytesOf] as const;
  */
 export function computeQosClass({ spec }: Pod): QosClass {
   const own = [spec.resources ?? {}];
-  const parts: ResourceRequirements[] = own.some(namesAny)
-    ? own
-    : [...(spec.initContainers ?? []), ...spec.containers].map(({ resources }) => resources);
+  const parts: ResourceRequirements[] = own.some(namesAny) ? own : containersOf(spec).map(({ resources }) => resources);
   if (!parts.some(namesAny)) return "BestEffort";
 
   const everyPartLimited = parts.every(({ limits }) => COMPUTE_RESOURCES.every((amountIn) => amountIn(limits) > 0));

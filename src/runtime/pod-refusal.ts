@@ -1,6 +1,7 @@
 import type { Container, Pod } from "../api/pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { EngineInfo } from "../model/node.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
 import { describeMissingRuntime } from "./sandbox-create-body.ts";
 import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./security.ts";
@@ -52,7 +53,7 @@ export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefu
   }
   const network = findNetworkMistake(pod);
   if (network) return unsupported(network.field, network.why);
-  for (const container of [...(spec.initContainers ?? []), ...spec.containers]) {
+  for (const container of containersOf(spec)) {
     const refusal = findContainerRefusal(container, pod, engine, settings.allowPrivileged);
     if (refusal) return refusal;
   }

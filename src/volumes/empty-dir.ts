@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync
 import { dirname, join } from "node:path";
 import type { EmptyDirVolumeSource, Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import type { Mounter } from "./mounter.ts";
 import { applyFsGroup } from "./ownership.ts";
 import { makeDirectory } from "./pod-directories.ts";
@@ -98,7 +99,7 @@ function pageSizeBytes(medium: string, pod: Pod): number | undefined {
   if (medium.startsWith("HugePages-")) return quantityToWhole(medium.slice("HugePages-".length));
   if (medium !== "HugePages") return undefined;
   const sizes = new Set<string>();
-  for (const { resources } of [...(pod.spec.initContainers ?? []), ...pod.spec.containers]) {
+  for (const { resources } of containersOf(pod.spec)) {
     for (const name of Object.keys({ ...resources.limits, ...resources.requests })) {
       if (name.startsWith("hugepages-")) sizes.add(name.slice("hugepages-".length));
     }

@@ -8,6 +8,7 @@ import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Mount } from "../model/mount.ts";
 import type { NodeInfo } from "../model/node.ts";
+import { containersOf } from "../model/pod-containers.ts";
 import { type NodeAllocatable, toNodeAllocatable } from "../plan/downward-api.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../plan/env-file.ts";
 import type { EnvironmentVariable } from "../plan/environment.ts";
@@ -343,7 +344,7 @@ function pluginOf(volume: Volume): PluginName | undefined {
 /** Volumes that a container of the pod mounts, or reads an env file from; no others are ever set up. */
 export function usedVolumes(pod: Pod): Volume[] {
   const used = new Set<string>();
-  for (const container of allContainers(pod)) {
+  for (const container of containersOf(pod.spec)) {
     for (const { name } of [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])]) used.add(name);
     for (const { valueFrom } of container.env ?? [])
       if (valueFrom?.fileKeyRef) used.add(valueFrom.fileKeyRef.volumeName);
@@ -351,10 +352,8 @@ export function usedVolumes(pod: Pod): Volume[] {
   return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
 }
 
-const allContainers = (pod: Pod) => [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
-
 const mountsAsDevice = (pod: Pod, volume: string) =>
-  allContainers(pod).some(({ volumeDevices = [] }) => volumeDevices.some(({ name }) => name === volume));
+  containersOf(pod.spec).some(({ volumeDevices = [] }) => volumeDevices.some(({ name }) => name === volume));
 
 const sourceName = (volume: Volume) => Object.keys(volume).find((key) => key !== "name") ?? "none";
 
