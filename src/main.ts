@@ -2,8 +2,9 @@ import { existsSync } from "node:fs";
 import type { CommandDef } from "citty";
 import { runCommand } from "citty";
 import { type CommandSummary, expandHelp } from "./cli/help.ts";
-import { surviveUnexpectedErrors } from "./cli/unexpected-errors.ts";
+import { watchUnexpectedErrors } from "./cli/unexpected-errors.ts";
 import { unknownCommand } from "./cli/unknown-command.ts";
+import { writeStderr } from "./cli/write-stderr.ts";
 import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
 
 /** A sub-command beside the kubelet itself; loaded only when it is asked for. */
@@ -64,13 +65,13 @@ async function main(argv: readonly string[]): Promise<void> {
   }
   const mistake = unknownCommand(first, Object.keys(SUB_COMMANDS), existsSync);
   if (mistake !== undefined) {
-    process.stderr.write(`kubelet-ts: ${mistake}\nTry 'kubelet-ts --help'.\n`);
+    writeStderr(`kubelet-ts: ${mistake}\nTry 'kubelet-ts --help'.\n`);
     process.exit(2);
   }
   const { runKubelet } = await import("./cli/kubelet-command.ts");
   process.exit(await runKubelet(argv, SUMMARIES));
 }
 
-surviveUnexpectedErrors();
+watchUnexpectedErrors();
 
 await main(expandHelp(process.argv.slice(2)));

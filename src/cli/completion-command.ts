@@ -3,6 +3,8 @@ import { nearestName } from "../model/nearest-name.ts";
 import { renderCompletion, SHELLS, type Shell } from "./completion.ts";
 import type { CommandIo } from "./config-command.ts";
 import type { CommandSummary } from "./help.ts";
+import { writeAll } from "./write-all.ts";
+import { writeStderr } from "./write-stderr.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */
 export function runCompletion(argv: readonly string[], commands: readonly CommandSummary[], io: CommandIo): number {
@@ -30,8 +32,8 @@ export function makeCompletionCommand(commands: () => readonly CommandSummary[])
     meta: { name: "completion", description: "print a completion script for bash, zsh or fish" },
     run: ({ rawArgs }) => {
       process.exitCode = runCompletion(rawArgs, commands(), {
-        stdout: (text) => process.stdout.write(text),
-        stderr: (text) => process.stderr.write(text),
+        stdout: (text) => writeAll(1, text),
+        stderr: writeStderr,
       });
     },
   });

@@ -2,6 +2,8 @@ import { defineCommand } from "citty";
 import { Document, isMap, isScalar, type Pair, type Scalar, type YAMLMap } from "yaml";
 import { originsByField, toKubeletConfiguration } from "./effective-config.ts";
 import { resolveOptions } from "./run-options.ts";
+import { writeAll } from "./write-all.ts";
+import { writeStderr } from "./write-stderr.ts";
 
 export interface CommandIo {
   stdout: (text: string) => void;
@@ -53,8 +55,8 @@ export const configCommand = defineCommand({
   meta: { name: "config", description: "show the effective configuration and where each value comes from" },
   run: async ({ rawArgs }) => {
     process.exitCode = await runConfig(rawArgs, {
-      stdout: (text) => process.stdout.write(text),
-      stderr: (text) => process.stderr.write(text),
+      stdout: (text) => writeAll(1, text),
+      stderr: writeStderr,
     });
   },
 });

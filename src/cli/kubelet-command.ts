@@ -37,9 +37,11 @@ import { type RunOnceResult, waitForPods } from "./run-once.ts";
 import { RunOnceReport, serializeResults } from "./run-once-report.ts";
 import { resolveOptions } from "./run-options.ts";
 import { sourceFamilies } from "./source-metrics.ts";
-import { logUnexpectedErrors } from "./unexpected-errors.ts";
+import { surviveUnexpectedErrors } from "./unexpected-errors.ts";
 import { versionLine } from "./version.ts";
 import { type OomWatch, watchOomKills } from "./watch-oom-kills.ts";
+import { READER_GONE_EXIT, ReaderGone, writeAll } from "./write-all.ts";
+import { writeStderr } from "./write-stderr.ts";
 
 /** Exit codes of every command. */
 export const EXIT = { done: 0, failed: 1, badInput: 2 } as const;
@@ -56,11 +58,11 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   const resolved = await resolveOptions(argv);
   const { options } = resolved;
   if (resolved.request === "help") {
-    await writeOut(renderHelp(commands));
+    writeAll(1, renderHelp(commands));
     return EXIT.done;
   }
   if (resolved.request === "version") {
-    process.stdout.write(`${versionLine()}\n`);
+    writeAll(1, `${versionLine()}\n`);
     return EXIT.done;
   }
   const places = [...resolved.positionals, ...options.podManifestPaths, ...options.manifestUrls];
@@ -68,8 +70,8 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   // Where a flag is misspelt it may be the one that names them.
   const errors = places.length > 0 || resolved.errors.length > 0 ? resolved.errors : [NO_MANIFESTS];
   if (errors.length > 0) {
-    for (const message of errors) process.stderr.write(`kubelet-ts: ${message}\n`);
-    process.stderr.write("Try 'kubelet-ts --help'.\n");
+    for (const message of errors) writeStderr(`kubelet-ts: ${message}\n`);
+    writeStderr("Try 'kubelet-ts --help'.\n");
     return EXIT.badInput;
   }
   const logger = createLogger({
@@ -77,11 +79,11 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
     format: options.logFormat,
     logDir: options.logDir,
     logToStderr: options.logToStderr,
-    writeStderr: (line) => void process.stderr.write(line),
+    writeStderr,
     color: wantsColor(process.env, process.stderr.isTTY === true),
     now: () => new Date(),
   });
-  logUnexpectedErrors(logger);
+  surviveUnexpectedErrors(logger);
   for (const message of resolved.warnings) logger.warn(message);
   if (!options.runOnce && options.port === 0 && resolved.origins.port === "default" && options.enableServer) {
     logger.debug(
@@ -106,6 +108,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
           servers = started;
         });
   } catch (error) {
+    if (error instanceof ReaderGone) return READER_GONE_EXIT;
     logger.error((error as Error).message);
     return EXIT.failed;
   } finally {
@@ -238,7 +241,7 @@ async function runOnce(
   const clock = new SystemClock();
   const out = process.stderr;
   const report = new RunOnceReport({
-    write: (text) => void out.write(text),
+    write: writeStderr,
     isTerminal: out.isTTY === true && options.output === "text" && process.env.TERM !== "dumb",
     color: wantsColor(process.env, out.isTTY === true),
     columns: () => out.columns || 80,
@@ -266,7 +269,7 @@ async function runOnce(
   void parts.images.run(stop);
   const results = await startAndWait(parts, read.state, options, clock, report, stop);
   report.finish(options.output === "text" ? results : []);
-  if (options.output !== "text") await writeOut(await serializeResults(results, options.output));
+  if (options.output !== "text") writeAll(1, await serializeResults(results, options.output));
   if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
   return hasBadInput ? EXIT.badInput : EXIT.done;
 }
@@ -292,9 +295,6 @@ async function startAndWait(
     await probes.stop();
   }
 }
-
-/** Resolves when all of it has left us: we exit soon after. */
-const writeOut = (text: string) => new Promise<void>((resolve) => process.stdout.write(text, () => resolve()));
 
 /** The engine may come up after us: said once, tried each second. */
 async function connectPatiently(

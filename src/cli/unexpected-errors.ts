@@ -1,17 +1,32 @@
 import type { Logger } from "../model/logger.ts";
+import { READER_GONE_EXIT, ReaderGone } from "./write-all.ts";
+import { writeStderr } from "./write-stderr.ts";
 
-let say = (message: string): void => void process.stderr.write(`kubelet-ts: ${message}\n`);
+let survive: ((message: string) => void) | undefined;
 
-/** An error that nobody expected must not end the supervision of pods: it is said, and the next pass tries again. */
-export function surviveUnexpectedErrors(): void {
+/**
+ * What becomes of an error that nobody expected: a command ends with 1, so that nobody takes what it wrote for all of it.
+ * @see {@link surviveUnexpectedErrors}
+ */
+export function watchUnexpectedErrors(): void {
   for (const event of ["unhandledRejection", "uncaughtException"] as const) {
-    process.on(event, (error: unknown) => {
-      say(`unexpected ${event}: ${error instanceof Error ? error.stack : String(error)}`);
-    });
+    process.on(event, (error: unknown) => onUnexpectedError(event, error));
   }
 }
 
-/** From now on they are lines of the log, in its form. */
-export function logUnexpectedErrors(logger: Logger): void {
-  say = (message) => logger.error(message);
+/** From now on supervision goes on: the error is a line of the log, and the next pass tries again. */
+export function surviveUnexpectedErrors(logger: Logger): void {
+  survive = (message) => logger.error(message);
+}
+
+/** @param event what happened, for the message */
+function onUnexpectedError(event: string, error: unknown): void {
+  const { code, stack, message } = (error ?? {}) as NodeJS.ErrnoException;
+  const isWrite = (error as NodeJS.ErrnoException | null)?.syscall === "write";
+  if (survive) return survive(`unexpected ${event}: ${stack ?? String(error)}`);
+  if (error instanceof ReaderGone || (isWrite && code === "EPIPE")) process.exit(READER_GONE_EXIT);
+  writeStderr(
+    `kubelet-ts: ${isWrite ? `cannot write: ${message}` : `unexpected ${event}: ${stack ?? String(error)}`}\n`,
+  );
+  process.exit(1);
 }

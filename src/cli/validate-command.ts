@@ -6,6 +6,7 @@ import { checkInputs, readInputs } from "./validate-inputs.ts";
 import { renderText, toJsonResult } from "./validate-report.ts";
 import { parseViewArguments, renderViewHelp, type ViewCommand } from "./view/view-flags.ts";
 import { READER_GONE_EXIT, ReaderGone, writeAll } from "./write-all.ts";
+import { writeStderr } from "./write-stderr.ts";
 
 const VALIDATE: ViewCommand = {
   name: "validate",
@@ -144,7 +145,7 @@ export const validateCommand = defineCommand({
     try {
       process.exitCode = await runValidate(rawArgs, {
         stdout: (text) => writeAll(1, text),
-        stderr: (text) => process.stderr.write(text),
+        stderr: writeStderr,
         isTerminal: process.stdout.isTTY,
         input: () => Bun.stdin.stream(),
       });

@@ -2,6 +2,8 @@ import { defineCommand } from "citty";
 import type { CommandIo } from "./config-command.ts";
 import { buildInfo, versionLine } from "./version.ts";
 import { parseViewArguments, renderViewHelp, type ViewCommand } from "./view/view-flags.ts";
+import { writeAll } from "./write-all.ts";
+import { writeStderr } from "./write-stderr.ts";
 
 const VERSION: ViewCommand = {
   name: "version",
@@ -39,8 +41,8 @@ export const versionCommand = defineCommand({
   meta: { name: "version", description: "print the version" },
   run: ({ rawArgs }) => {
     process.exitCode = runVersion(rawArgs, {
-      stdout: (text) => process.stdout.write(text),
-      stderr: (text) => process.stderr.write(text),
+      stdout: (text) => writeAll(1, text),
+      stderr: writeStderr,
     });
   },
 });
