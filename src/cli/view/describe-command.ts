@@ -3,7 +3,16 @@ import type { ViewIo } from "./command-io.ts";
 import { describeNode } from "./describe-node.ts";
 import { describePod } from "./describe-pod.ts";
 import { findPod, inScope } from "./pod-lookup.ts";
-import { openKubelet, scopeOf, selectorOf, toCommand, UsageError, ViewError, type ViewRequest } from "./run-view.ts";
+import {
+  openKubelet,
+  requireNode,
+  scopeOf,
+  selectorOf,
+  toCommand,
+  UsageError,
+  ViewError,
+  type ViewRequest,
+} from "./run-view.ts";
 import { DESCRIBE } from "./view-commands.ts";
 import { findObject } from "./view-flags.ts";
 
@@ -14,15 +23,14 @@ export async function runDescribe(request: ViewRequest, io: ViewIo): Promise<num
   const object = findObject(DESCRIBE, kind);
   if (typeof object !== "string") throw new UsageError(object.problem);
   const names = first ? [first, ...more] : more;
-  const matches = selectorOf(request);
+  const matches = selectorOf(request, names);
   const { api } = await openKubelet(request);
   const [pods, events] = await Promise.all([api.pods(), api.events()]);
   const all = { pods: pods!.value, events: events!.value };
   const times = { now: io.now(), offsetMinutes: io.offsetMinutes };
   if (object === "nodes") {
     const node = await api.node();
-    const other = names.find((name) => name !== node.metadata.name);
-    if (other !== undefined) throw new ViewError(`node "${other}" not found; this one is "${node.metadata.name}"`);
+    requireNode(node, names);
     const own = all.events.filter(({ involvedObject }) => (involvedObject.kind as string) === "Node");
     io.stdout(describeNode(node, all.pods, own, times));
     return 0;

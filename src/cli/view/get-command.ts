@@ -94,7 +94,7 @@ class Look {
     this.#resource = resource;
     this.#named = named;
     this.#request = request;
-    selectorOf(request);
+    selectorOf(request, named);
   }
 
   get periodMs(): number {

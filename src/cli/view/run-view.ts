@@ -90,9 +90,19 @@ export const scopeOf = ({ value, isOn }: ViewRequest): PodScope => ({
   namespace: isOn("all-namespaces") ? undefined : value("namespace") || undefined,
 });
 
-/** @throws UsageError */
-export function selectorOf({ value }: ViewRequest): LabelFilter {
+/**
+ * @param names what else says which are meant
+ * @throws UsageError
+ */
+export function selectorOf({ value }: ViewRequest, names: readonly string[] = []): LabelFilter {
+  if (names.length > 0 && value("selector")) throw new UsageError("give names or --selector, not both");
   const filter = parseLabelSelector(value("selector") ?? "");
   if ("problem" in filter) throw new UsageError(`--selector: ${filter.problem}`);
   return filter;
+}
+
+/** There is one node here. @throws ViewError when another one is named */
+export function requireNode(node: { metadata: { name: string } }, names: readonly string[]): void {
+  const other = names.find((name) => name !== node.metadata.name);
+  if (other !== undefined) throw new ViewError(`node "${other}" not found; this one is "${node.metadata.name}"`);
 }

@@ -2,7 +2,16 @@ import type { PodSummary } from "../../api/stats-summary.ts";
 import type { ViewIo } from "./command-io.ts";
 import type { KubeletApi } from "./kubelet-api.ts";
 import { findPod, inScope } from "./pod-lookup.ts";
-import { openKubelet, scopeOf, selectorOf, toCommand, UsageError, ViewError, type ViewRequest } from "./run-view.ts";
+import {
+  openKubelet,
+  requireNode,
+  scopeOf,
+  selectorOf,
+  toCommand,
+  UsageError,
+  ViewError,
+  type ViewRequest,
+} from "./run-view.ts";
 import { TextTable } from "./text-table.ts";
 import {
   CONTAINER_USAGE_COLUMNS,
@@ -24,14 +33,15 @@ export async function runTop(request: ViewRequest, io: ViewIo): Promise<number> 
   const object = findObject(TOP, kind);
   if (typeof object !== "string") throw new UsageError(object.problem);
   const names = first ? [first, ...more] : more;
-  selectorOf(request);
+  selectorOf(request, names);
   const { api } = await openKubelet(request);
-  io.stdout(object === "nodes" ? await nodeTable(api, request) : await podTable(api, names, request, io));
+  io.stdout(object === "nodes" ? await nodeTable(api, names, request) : await podTable(api, names, request, io));
   return 0;
 }
 
-async function nodeTable(api: KubeletApi, request: ViewRequest): Promise<string> {
+async function nodeTable(api: KubeletApi, names: readonly string[], request: ViewRequest): Promise<string> {
   const [usage, node] = await Promise.all([api.usage(), api.node()]);
+  requireNode(node, names);
   const row = toNodeUsageRow(usage, node, request.isOn("show-capacity"));
   return new TextTable().render([...(request.isOn("no-headers") ? [] : [NODE_USAGE_COLUMNS]), row]);
 }
