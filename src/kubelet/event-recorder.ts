@@ -46,7 +46,8 @@ interface PodRing {
 }
 
 /**
- * Keeps the latest events of each pod and logs them: one line when an event is new, one a minute while it goes on.
+ * Keeps the latest events of each pod and logs them: one line when an event is new, one a minute while it goes on, and
+ * one more when the pod came back or a container was ended meanwhile.
  * Whoever records an event answers for its message being no secret.
  */
 export class PodEventRecorder implements EventRecorder {
@@ -108,7 +109,10 @@ export class PodEventRecorder implements EventRecorder {
   /** The pod is no more: its events stay for an hour. One that comes back under the same uid takes them over. */
   podGone(uid: PodUID): void {
     const ring = this.#rings.get(uid);
-    if (ring) ring.goneAtMs = this.#deps.clock.monotonicMs();
+    if (ring) {
+      ring.goneAtMs = this.#deps.clock.monotonicMs();
+      tellAgain(ring, () => true);
+    }
     this.#dropOldRings();
   }
 
@@ -145,7 +149,8 @@ export class PodEventRecorder implements EventRecorder {
     };
   }
 
-  #log({ ref }: PodRing, kept: KeptEvent): void {
+  #log(ring: PodRing, kept: KeptEvent): void {
+    const { ref } = ring;
     const now = this.#deps.clock.monotonicMs();
     if (now - kept.lastLoggedMs < REPEAT_LOG_MS) return;
     kept.lastLoggedMs = now;
@@ -157,6 +162,13 @@ export class PodEventRecorder implements EventRecorder {
       ...(kept.count > 1 && { count: kept.count }),
     };
     this.#deps.logger[type === "Warning" ? "warn" : "info"](`${reason}: ${message.trimEnd()}`, fields);
+    // Who reads that a container was ended wants to read, too, that its successor started.
+    if (reason === "Killing") {
+      tellAgain(
+        ring,
+        (other) => other !== kept && other.event.type === "Normal" && other.event.fieldPath === fieldPath,
+      );
+    }
   }
 
   #dropOldRings(): void {
@@ -200,6 +212,11 @@ export class PodEventRecorder implements EventRecorder {
       reportingInstance: nodeName,
     };
   }
+}
+
+/** A new story begins: the next occurrence of these is news, however lately it was told. */
+function tellAgain(ring: PodRing, isMeant: (kept: KeptEvent) => boolean): void {
+  for (const kept of ring.events.values()) if (isMeant(kept)) kept.lastLoggedMs = Number.NEGATIVE_INFINITY;
 }
 
 /** An engine that fails names the file it has just invented a name for: that does not make it another event. */

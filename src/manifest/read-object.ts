@@ -189,14 +189,12 @@ function readType(node: MapNode, reading: ObjectReading, defaultKind: string): {
   const isCore = apiVersion === "v1" || apiVersion === "/v1";
   if (isCore && KINDS.includes(kind)) return { kind };
   const supported = "Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here";
+  const say = (at: string, found: string, hint = "") =>
+    reading.add("unsupported", "error", path.child(at), `${found} is not handled: ${supported}${hint}`);
   if (isCore) {
     const nearest = nearestName(kind, KINDS);
-    const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
-    reading.add("unsupported", "error", path.child("kind"), `kind ${kind} is not handled${hint}: ${supported}`);
-  } else {
-    const message = `${kind} of ${apiVersion} is not handled: ${supported}`;
-    reading.add("unsupported", "error", path.child(KINDS.includes(kind) ? "apiVersion" : "kind"), message);
-  }
+    say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
+  } else say(KINDS.includes(kind) ? "apiVersion" : "kind", `${kind} of ${apiVersion}`);
   // The kubelet takes nothing but Pods: its verdict is no, whatever could be handled here one day.
   reading.valid = false;
   return undefined;

@@ -89,6 +89,24 @@ test("a new event is one line of the log; one that goes on is told once a minute
   expect(events.list("u1").at(-1)?.count).toBe(130);
 });
 
+test("what follows the end of a container or of a pod is told again, however soon", async () => {
+  const { clock, logger, events } = recorder();
+  const killing: PodEvent = { ...STARTED, reason: "Killing", message: "Container app definition changed" };
+  for (let round = 0; round < 2; round++) {
+    events.record(WEB, STARTED);
+    await clock.advance(1000);
+    events.record(WEB, killing);
+    events.record(WEB, STARTED);
+    events.record(WEB, killing);
+    events.record(WEB, STARTED);
+    events.podGone("u1");
+    await clock.advance(1000);
+  }
+  const started = "info Started: Started container app";
+  const once = [started, "info Killing: Container app definition changed", started];
+  expect(logger.lines).toEqual([...once, ...once]);
+});
+
 test("an engine that invents another name each time says the same again; the last is shown", async () => {
   const { clock, logger, events } = recorder();
   const failed = (id: string, file: string) =>

@@ -189,6 +189,12 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     says: "Deployment of apps/v1 is not handled",
   },
   {
+    mistake: "a kind of the wrong case",
+    text: "apiVersion: v1\nkind: ⟦pod\nmetadata: {name: web}\n",
+    field: "kind",
+    says: '"pod" is not handled: Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here; did you mean "Pod"?',
+  },
+  {
     mistake: "a volume that needs a cluster",
     text: pod("  containers: [{name: a, image: b}]\n  volumes:\n  - name: v\n    csi: ⟦{driver: ebs.csi.aws.com}\n"),
     field: "spec.volumes[0].csi",
