@@ -452,6 +452,8 @@ export class Kubelet {
     this.#isCutOffWritten = false;
     queueMicrotask(() => {
       this.#isCutOffWritten = true;
+      // Those of earlier shutdowns that the engine no longer has: the file would grow with each.
+      if (this.#isSynced) for (const id of this.#cutOff) if (!this.#cache.has(id)) this.#cutOff.delete(id);
       this.#deps.cutOff.write([...this.#cutOff]);
     });
   }

@@ -77,6 +77,11 @@ export class PodCache {
     return this.#byPod.keys();
   }
 
+  /** Whether the engine holds this container, or sandbox. */
+  has(id: ContainerId): boolean {
+    return this.#entries.has(id);
+  }
+
   /** Never changed in place: a change makes a new snapshot. An unknown pod has an empty one. */
   get(pod: PodRef): PodSnapshot {
     return this.#snapshot(pod.uid) ?? { ...pod, sandboxes: [], containers: [] };
@@ -198,7 +203,7 @@ export class PodCache {
     const uid = found?.pod.uid ?? before?.observed.pod.uid;
     if (uid === undefined) return;
     if (found?.kind === "container") this.#noteExit(found.container, before);
-    const observed = found && this.#withOomVerdict(found);
+    const observed = found && withRestart(this.#withOomVerdict(found), before?.observed);
     if (observed) {
       this.#entries.set(id, { observed, running: isUp(observed) });
       const ids = this.#byPod.get(uid) ?? new Set();
@@ -244,6 +249,14 @@ export class PodCache {
     this.#snapshots.set(uid, snapshot);
     return snapshot;
   }
+}
+
+/** Two starts tell it, not whether the end in between was seen. */
+function withRestart(observed: Observed, before: Observed | undefined): Observed {
+  if (observed.kind !== "sandbox" || before?.kind !== "sandbox") return observed;
+  const [startedAtMs, beforeMs] = [observed.sandbox.startedAt?.getTime(), before.sandbox.startedAt?.getTime()];
+  const isRestarted = before.sandbox.isRestarted || (beforeMs !== undefined && beforeMs !== startedAtMs);
+  return isRestarted ? { ...observed, sandbox: { ...observed.sandbox, isRestarted } } : observed;
 }
 
 const isUp = (observed: Observed) =>

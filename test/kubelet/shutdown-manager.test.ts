@@ -129,6 +129,18 @@ describe("a shutdown of the machine [M16]", () => {
     expect(world.engine.running()).toEqual([]);
   });
 
+  test("which containers it cut off is remembered, as long as they are there", async () => {
+    world.cutOff = ["gone-since-the-last-shutdown"];
+    world.renew();
+    await world.started(named("web"));
+    const ids = world.kubelet.worker("uid-web")!.snapshot.containers.map(({ id }) => id);
+    await attended();
+    host.goDown();
+    await world.clock.advance(1_000);
+    expect(ids).toHaveLength(1);
+    expect(world.cutOff).toEqual(ids);
+  });
+
   test("new pods are refused meanwhile", async () => {
     const manager = await attended();
     await world.started(named("web"));
