@@ -5,6 +5,7 @@ import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../model/c
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { toObserved } from "./inspect-to-snapshot.ts";
 import { isOwned, LABEL, type Owner, toOwnershipFilter } from "./labels.ts";
+import { readWritableLayerPath } from "./writable-layer.ts";
 
 /** Pauses between two tries to get the event stream back. */
 const RECONNECT_MS = [50, 100, 250, 500, 1000, 2000];
@@ -38,7 +39,9 @@ export class DockerRuntime implements ObservedRuntime {
   async inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined> {
     try {
       const inspect = await this.#client.inspectContainer(id, { signal });
-      return isOwned(inspect.Config.Labels, this.#owner) ? toObserved(inspect) : undefined;
+      if (!isOwned(inspect.Config.Labels, this.#owner)) return undefined;
+      const { UpperDir } = inspect.GraphDriver.Data;
+      return toObserved(inspect, UpperDir || readWritableLayerPath(inspect.State.Pid, inspect.Id));
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;

@@ -24,8 +24,9 @@ function toState(inspect: ContainerInspect): ContainerState {
 /**
  * What an inspect says of a pod's container or sandbox; undefined for a container that is no part of a pod.
  * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others [P107].
+ * @param writableLayerPath host directory of what it writes, "" when that is not known
  */
-export function toObserved(inspect: ContainerInspect): Observed | undefined {
+export function toObserved(inspect: ContainerInspect, writableLayerPath = ""): Observed | undefined {
   const labels = inspect.Config.Labels;
   const parsed = parseContainerLabels(labels);
   if (!parsed) return undefined;
@@ -34,7 +35,7 @@ export function toObserved(inspect: ContainerInspect): Observed | undefined {
   const onDisk = {
     dockerName: inspect.Name.replace(/^\//, ""),
     logPath: inspect.LogPath,
-    writableLayerPath: inspect.GraphDriver.Data.UpperDir ?? "",
+    writableLayerPath,
   };
   const startedAt = toDate(inspect.State.StartedAt);
   const removal = inspect.State.Status === "removing" ? { isBeingRemoved: true } : {};

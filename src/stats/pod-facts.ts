@@ -17,7 +17,7 @@ export interface ContainerFacts {
   labels: Readonly<Record<string, string>>;
   /** Files of the engine's json-file log, first the current one; the directory's usage counts. "" when it has no file. */
   logPath: string;
-  /** Host directory of the writable layer (GraphDriver `UpperDir`); "" when the storage driver shows none. */
+  /** Host directory of the writable layer; "" when the storage driver has none, or it is not known. */
   writableLayerPath: string;
 }
 
