@@ -63,6 +63,8 @@ export interface SandboxSnapshot {
   /** Host pid of pause, 0 when stopped. */
   pid: number;
   startedAt?: Date;
+  /** Somebody ended and started it: what ran before that is left behind in namespaces without a network. */
+  isRestarted?: boolean;
   imageId: string;
   dockerName: string;
   logPath: string;

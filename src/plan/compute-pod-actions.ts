@@ -77,7 +77,7 @@ function planSandbox(draft: PlanDraft): boolean {
   const { snapshot, memory, hashes, nowMs } = draft.input;
   const newest = draft.sandbox;
   if (memory.sandboxBusy) return false;
-  if (newest?.state === "ready" && newest.hash === hashes.sandbox) {
+  if (newest?.state === "ready" && newest.hash === hashes.sandbox && !newest.isRestarted) {
     for (const old of snapshot.sandboxes.slice(1)) {
       if (old.state === "ready")
         draft.actions.push({ kind: "stop-sandbox", id: old.id, graceSeconds: SANDBOX_GRACE_SECONDS });

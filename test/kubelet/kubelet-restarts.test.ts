@@ -62,6 +62,24 @@ describe("a container", () => {
     });
   });
 
+  test.each(["told by events", "while events were lost"])(
+    "docker restart of a sandbox, %s, takes the network from the pod: it gets a new one",
+    async (when) => {
+      await world.started(named("web"));
+      const before = ["POD", "app"].map((name) => world.engine.idOf("web-node1", name));
+      await world.clock.advance(1_000);
+      if (when !== "told by events") world.engine.lose();
+      world.engine.stopByHand(before[0]!);
+      await world.clock.advance(100);
+      world.engine.startByHand(before[0]!);
+      world.engine.back();
+      await world.clock.advance(2_000);
+      expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+      const after = ["POD", "app"].map((name) => world.engine.idOf("web-node1", name));
+      for (const id of before) expect(after).not.toContain(id);
+    },
+  );
+
   test.each(["Always", "Never"])(
     "docker rm -f is no crash, policy %s: attempt 0 again [oracle C 67]",
     async (policy) => {

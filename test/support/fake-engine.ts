@@ -87,9 +87,12 @@ export class FakeEngine implements ObservedRuntime, PodServices {
   /** As `docker start`. */
   startByHand(id: string): void {
     const it = this.containers.get(id);
-    if (it?.kind !== "container") return;
-    const { finishedAt: _, ...container } = it.container;
-    this.#put(id, { ...it, container: { ...container, state: "running", startedAt: this.#clock.now() } });
+    const startedAt = this.#clock.now();
+    if (it?.kind === "sandbox") this.#put(id, { ...it, sandbox: { ...it.sandbox, state: "ready", startedAt } });
+    if (it?.kind === "container") {
+      const { finishedAt: _, ...container } = it.container;
+      this.#put(id, { ...it, container: { ...container, state: "running", startedAt } });
+    }
     this.#emit(id, "start");
   }
 
@@ -153,6 +156,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
       ips: [`172.17.0.${this.#next}`],
       hostNetwork: false,
       pid: 1000 + this.#next,
+      startedAt: this.#clock.now(),
       imageId: "sha256:pause",
       dockerName: "",
       logPath: "",
