@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { endpointText, parseEndpoint } from "../docker/endpoint.ts";
+import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/endpoint.ts";
 import { readNodeName } from "../host/node-info.ts";
 import type { InstanceIntroduction } from "../host/single-instance.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -10,9 +10,6 @@ type IntroducedOptions = Pick<
   KubeletOptions,
   "hostnameOverride" | "rootDir" | "runOnce" | "readOnlyAddress" | "readOnlyPort" | "dockerEndpoint"
 >;
-
-/** sockaddr_un.sun_path holds 108 bytes with its final NUL. */
-const MAX_SOCKET_PATH_BYTES = 107;
 
 /** Where commands ask the kubelet of this root directory; undefined where the path would be too long for a socket. */
 export function toCommandSocketPath(rootDir: string): string | undefined {

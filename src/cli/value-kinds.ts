@@ -70,7 +70,6 @@ export const boolean: ValueKind<boolean> = {
   choices: ["true", "false"],
 };
 
-/** @param special what a value outside the usual range means, e.g. "0 = off"; only for the message. */
 /** A boolean that may be left open, as a Go pointer to one. */
 export const optionalBoolean: ValueKind<boolean | undefined> = {
   ...boolean,
@@ -80,6 +79,7 @@ export const optionalBoolean: ValueKind<boolean | undefined> = {
   toText: (value) => (value === undefined ? "" : String(value)),
 };
 
+/** @param special what a value outside the usual range means, e.g. "0 = off"; only for the message. */
 export function integer(min: number, max: number, special = ""): ValueKind<number> {
   const what = `a whole number from ${min} to ${max}${special ? ` (${special})` : ""}`;
   const check = (value: number, shown: unknown): Parsed<number> =>

@@ -16,7 +16,7 @@ export interface EndpointTls {
 export const DEFAULT_SOCKET = "/var/run/docker.sock";
 
 /** sockaddr_un.sun_path holds 108 bytes with its final NUL. */
-const MAX_SOCKET_PATH_BYTES = 107;
+export const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
  * The endpoint to use: the flag, else DOCKER_HOST, else the default socket. Accepts `unix:///path`, a bare absolute path,

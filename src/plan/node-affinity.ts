@@ -33,10 +33,14 @@ function matchesTerm(term: NodeSelectorTerm, nodeName: string, labels: Readonly<
   const { matchExpressions = [], matchFields = [] } = term;
   if (matchExpressions.length + matchFields.length === 0) return false;
   return (
-    matchExpressions.every((requirement) => matchesRequirement(requirement, labels[requirement.key])) &&
+    matchExpressions.every((requirement) => matchesRequirement(requirement, labelOf(labels, requirement.key))) &&
     matchFields.every((requirement) => requirement.key === "metadata.name" && matchesRequirement(requirement, nodeName))
   );
 }
+
+/** What every JavaScript object inherits is no label. */
+const labelOf = (labels: Readonly<Record<string, string>>, key: string) =>
+  Object.hasOwn(labels, key) ? labels[key] : undefined;
 
 function matchesRequirement({ operator, values = [] }: Requirement, value: string | undefined): boolean {
   switch (operator) {

@@ -1,5 +1,6 @@
 import { isAbsolute, join, normalize } from "node:path";
 import type { AppArmorProfile, Container, Pod, SeccompProfile, SecurityContext } from "../api/pod.ts";
+import { compareApiVersions } from "../docker/api-version.ts";
 import type { EngineInfo } from "../model/node.ts";
 import { MappingError, UnsupportedError } from "./mapping-error.ts";
 
@@ -219,10 +220,6 @@ export function computeProcPaths(
   return { MaskedPaths: [...MASKED_PATHS, ...newer], ReadonlyPaths: READONLY_PATHS };
 }
 
-/** Compares Engine API versions by number: 1.9 < 1.41. */
 export function isApiAtLeast(engine: EngineInfo, version: `${number}.${number}`): boolean {
-  const parse = (text: string) => text.split(".").map(Number);
-  const [haveMajor = 0, haveMinor = 0] = parse(engine.apiVersion);
-  const [major = 0, minor = 0] = parse(version);
-  return haveMajor > major || (haveMajor === major && haveMinor >= minor);
+  return compareApiVersions(engine.apiVersion, version) >= 0;
 }

@@ -18,7 +18,7 @@ export interface StatsQuery {
   numStats: number;
 }
 
-/** Which container a path of the kubelet's `/stats/` names; uid `uid` or undefined fits every pod. */
+/** Which container a path of the kubelet's `/stats/` names. */
 export interface KubeletContainer {
   namespace: string;
   pod: string;
@@ -64,7 +64,7 @@ export class CadvisorApi {
 
   /** Our containers whose Docker id, a prefix of it, or name is `name`; all of them when it is "". By cgroup path. */
   dockerContainers(name: string, query: StatsQuery): ContainerInfo[] {
-    return this.#dockerPaths(name).map((instants) => this.#toInfo(instants, query, []));
+    return this.#ofDocker(name).map((instants) => this.#toInfo(instants, query, []));
   }
 
   /** A container as the kubelet names it. */
@@ -116,13 +116,11 @@ export class CadvisorApi {
     toAnswer: (instants: MeasuredCgroup[]) => object,
   ): Record<string, object> {
     const found =
-      type === "docker"
-        ? this.#dockerPaths(name)
-        : [...this.#measure(recursive ? this.#subtree(name) : [name]).values()];
+      type === "docker" ? this.#ofDocker(name) : [...this.#measure(recursive ? this.#subtree(name) : [name]).values()];
     return Object.fromEntries(found.map((instants) => [instants[0]!.cgroup.path, toAnswer(instants)]));
   }
 
-  #dockerPaths(name: string): MeasuredCgroup[][] {
+  #ofDocker(name: string): MeasuredCgroup[][] {
     return this.#instants(({ container }) => {
       if (!container) return false;
       const { id, dockerName } = container.facts;

@@ -216,6 +216,7 @@ describe("node affinity", () => {
     { term: expression("nothing", "NotIn", "b"), want: true },
     { term: expression("zone", "Exists"), want: true },
     { term: expression("nothing", "Exists"), want: false },
+    { term: expression("constructor", "Exists"), want: false },
     { term: expression("nothing", "DoesNotExist"), want: true },
     { term: expression("zone", "DoesNotExist"), want: false },
     { term: expression("cores", "Gt", "3"), want: true },
