@@ -6,7 +6,7 @@ import { findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
-import { isRunning, isTerminated } from "../plan/container-history.ts";
+import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import { backOffKey } from "../plan/pod-memory.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import type { ImageNames } from "../status/container-status.ts";
@@ -153,7 +153,8 @@ export class PodSteps {
     if (!container) return;
     this.#memory.killing.add(action.id);
     if (["LivenessFailed", "StartupFailed", "SpecChanged", "RestartAllContainers"].includes(action.reason)) {
-      this.#memory.killedToRestart.add(action.id);
+      const [, beforeIt] = attemptsOf(snapshot, action.name);
+      this.#memory.killedToRestart.set(action.id, beforeIt && this.#memory.exitedAtMs.get(beforeIt.id));
     }
     this.record("Normal", "Killing", action.message, action.name);
     const podIps = snapshot.sandboxes[0]?.ips ?? [];

@@ -17,7 +17,7 @@ export class WorkerMemory implements PodMemory {
   sandboxRetryAtMs?: number;
   readonly postStartPending = new Set<ContainerId>();
   readonly postStartFailed = new Set<ContainerId>();
-  readonly killedToRestart = new Set<ContainerId>();
+  readonly killedToRestart = new Map<ContainerId, number | undefined>();
   stoppingSinceMs?: number;
   readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
 
@@ -44,10 +44,10 @@ export class WorkerMemory implements PodMemory {
 
   /** Forgets what was kept for containers that are gone. */
   keepOnly(ids: ReadonlySet<ContainerId>): void {
-    for (const set of [this.postStartPending, this.postStartFailed, this.killedToRestart]) {
+    for (const set of [this.postStartPending, this.postStartFailed]) {
       for (const id of set) if (!ids.has(id)) set.delete(id);
     }
-    for (const map of [this.terminationMessages, this.resizedBy]) {
+    for (const map of [this.terminationMessages, this.resizedBy, this.killedToRestart]) {
       for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
     }
   }

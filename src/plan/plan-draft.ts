@@ -84,7 +84,7 @@ export class PlanDraft {
       this.recheckAt(retryAtMs);
       return false;
     }
-    const [previous, beforeThat] = this.attempts(name);
+    const [previous] = this.attempts(name);
     const action: Extract<PodAction, { kind: "start-container" }> = {
       kind: "start-container",
       name,
@@ -98,19 +98,19 @@ export class PlanDraft {
       const exitedAtMs = memory.exitedAtMs.get(previous.id) ?? nowMs;
       // A container that we killed so that it starts again is judged by the end of the one before it, at the moment of
       // the kill. Source: the kubelet kills and starts in one sync and sees only older exits [oracle B 38].
+      const olderExitAtMs = memory.killedToRestart.get(previous.id);
       const excused =
         memory.killedToRestart.has(previous.id) &&
-        (!beforeThat ||
-          backOffRemainingMs(entry, memory.exitedAtMs.get(beforeThat.id) ?? exitedAtMs, exitedAtMs) === 0);
+        (olderExitAtMs === undefined || backOffRemainingMs(entry, olderExitAtMs, exitedAtMs) === 0);
       const remainingMs = excused ? 0 : backOffRemainingMs(entry, exitedAtMs, nowMs);
       if (remainingMs > 0) {
         this.waiting.set(name, crashLoopBackOff(this.input, name, entry!.delayMs));
         this.recheckAt(nowMs + remainingMs);
         return false;
       }
-      if (!excused || beforeThat) {
-        const reference = excused ? (memory.exitedAtMs.get(beforeThat!.id) ?? exitedAtMs) : exitedAtMs;
-        action.backOff = { key, entry: nextBackOff(entry, reference, nowMs, options.maxBackOffMs) };
+      const judgedAtMs = excused ? olderExitAtMs : exitedAtMs;
+      if (judgedAtMs !== undefined) {
+        action.backOff = { key, entry: nextBackOff(entry, judgedAtMs, nowMs, options.maxBackOffMs) };
       }
     }
     this.actions.push(action);

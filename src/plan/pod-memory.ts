@@ -28,8 +28,11 @@ export interface PodMemory {
   readonly postStartPending: ReadonlySet<ContainerId>;
   /** Running containers whose postStart hook failed: they must die. */
   readonly postStartFailed: ReadonlySet<ContainerId>;
-  /** Containers we killed so that they start again (probe, edit): their successor does not wait like a crash. */
-  readonly killedToRestart: ReadonlySet<ContainerId>;
+  /**
+   * Containers we killed so that they start again (probe, edit): their successor does not wait like a crash. The value is
+   * when the attempt before it ended, which is removed meanwhile; undefined = there was none.
+   */
+  readonly killedToRestart: ReadonlyMap<ContainerId, number | undefined>;
   /** When the pod began to be stopped; the grace period counts from here. */
   readonly stoppingSinceMs?: number;
 }

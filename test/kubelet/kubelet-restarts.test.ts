@@ -142,6 +142,22 @@ describe("a container", () => {
     ]);
   });
 
+  test("a liveness probe that always fails: the third restart waits [oracle C 40]", async () => {
+    world.engine.stopAnswersAfterMs = 50;
+    await world.started(named("web"));
+    const delays: number[] = [];
+    for (let kill = 0; kill < 6; kill++) {
+      await world.clock.advance(5_000);
+      const containerId = world.engine.idOf("web-node1", "app");
+      world.probes.set("uid-web", new Map([["app", { containerId, liveness: "failure", started: true, ready: true }]]));
+      world.kubelet.worker("uid-web")!.wake();
+      const killedAtMs = world.clock.monotonicMs();
+      while (world.engine.idOf("web-node1", "app") === containerId) await world.clock.advance(100);
+      delays.push(Math.round((world.clock.monotonicMs() - killedAtMs) / 1000));
+    }
+    expect(delays).toEqual([0, 0, 10, 20, 40, 80]);
+  });
+
   test("back-off of an init container [oracle C 75]", async () => {
     await world.started(named("web", { initContainers: [aContainer({ name: "i" })] }));
     const delays: number[] = [];

@@ -592,27 +592,28 @@ describe("crash-loop back-off [oracle B 35]", () => {
   test("a first liveness kill starts again at once and notes nothing", () => {
     const given = {
       containers: [crashed(0)],
-      memory: memory(60_000, new Map(), { killedToRestart: new Set(["app-0"]) }),
+      memory: memory(60_000, new Map(), { killedToRestart: new Map([["app-0", undefined]]) }),
     };
     const [start] = planOf(given).actions;
     expect(start).toMatchObject({ kind: "start-container", restartCount: 1 });
     expect(start).not.toHaveProperty("backOff");
   });
   test("a second liveness kill starts at once too, counted from the end before it", () => {
-    const both = aMemory({ "app-0": 10_000, "app-1": 60_000 });
     const given = {
-      containers: [crashed(1), crashed(0)],
-      memory: Object.assign(both, { killedToRestart: new Set(["app-1"]) }),
+      containers: [crashed(1)],
+      memory: memory(60_000, new Map(), { killedToRestart: new Map([["app-1", 10_000]]) }),
     };
     expect(planOf(given).actions.find(({ kind }) => kind === "start-container")).toMatchObject({
       backOff: { entry: { delayMs: 10_000 } },
     });
   });
   test("a third one soon after waits from its own end", () => {
-    const both = aMemory({ "app-0": 52_000, "app-1": 60_000 });
-    const memo = Object.assign(both, { killedToRestart: new Set(["app-1"]), backOff: entry(10_000, 52_100) });
-    const plan = planOf({ containers: [crashed(1), crashed(0)], memory: memo });
-    expect(plan.actions.map(say)).toEqual(["remove-container app-0"]);
+    const killedToRestart = new Map([["app-1", 52_000]]);
+    const plan = planOf({
+      containers: [crashed(1)],
+      memory: memory(60_000, entry(10_000, 52_100), { killedToRestart }),
+    });
+    expect(plan.actions).toEqual([]);
     expect(plan.recheckAtMs).toBe(70_000);
   });
   test("a start that failed before anything ran is tried again when its time has come", () => {

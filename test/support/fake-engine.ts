@@ -21,6 +21,8 @@ export class FakeEngine implements ObservedRuntime, PodServices {
   /** Step errors to throw, by `pull app`, `start app`, `sandbox`, `postStart app`; removed when used up (count). */
   readonly failures = new Map<string, { error: PodStepError | Error; times: number }>();
   stopTakesMs = 10;
+  /** How long after the end of a container the call that asked for it returns. */
+  stopAnswersAfterMs = 0;
   /** How containers end that are stopped: 137 = they had to be killed. */
   stopExitCode = 137;
   isDown = false;
@@ -237,6 +239,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
     await this.#work("kill");
     await this.#clock.sleep(Math.min(this.stopTakesMs, graceSeconds * 1000));
     this.exit(container.id, this.stopExitCode);
+    await this.#clock.sleep(this.stopAnswersAfterMs);
   }
 
   async resizeContainer({ container, update }: Parameters<PodServices["resizeContainer"]>[0]): Promise<void> {
