@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../api/pod.ts";
 import { DockerClient } from "../docker/docker-client.ts";
-import { mayLowerOomScores, readNodeInfo, readNodeName } from "../host/node-info.ts";
+import { readMayLowerOomScores, readNodeInfo, readNodeName } from "../host/node-info.ts";
 import { OomGroup } from "../host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../host/pod-cgroups.ts";
 import { prepareRootDirectory } from "../host/root-directory.ts";
@@ -425,7 +425,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     },
     connect: async (signal) => {
       await client.connect({ signal });
-      engineInfo = await readEngineInfo(client, mayLowerOomScores(), signal);
+      engineInfo = await readEngineInfo(client, readMayLowerOomScores(), signal);
       const { cgroupDriver } = engineInfo;
       if (options.cgroupDriver !== "" && options.cgroupDriver !== cgroupDriver) {
         throw new MisconfigurationError(

@@ -74,13 +74,23 @@ export function parseDefaultInterface(routes: string): string | undefined {
   return undefined;
 }
 
-/** CAP_SYS_RESOURCE in our own effective set: without it the kernel refuses to lower an OOM score. */
-export function mayLowerOomScores(): boolean {
-  // An engine that runs as root while we do not has capabilities we cannot see.
-  if (process.getuid?.() !== 0) return true;
-  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readText("/proc/self/status"))?.[1];
-  return effective === undefined || (BigInt(`0x${effective}`) & (1n << 24n)) !== 0n;
+const CAP_SYS_RESOURCE = 1n << 24n;
+
+/**
+ * Whether an engine on this machine may lower an OOM score, which takes CAP_SYS_RESOURCE. As root we have what it has; an
+ * engine that runs as root while we do not can have no more than what init may hand out. What cannot be read counts as yes.
+ * @param own text of `/proc/self/status`
+ * @param init text of `/proc/1/status`
+ */
+export function mayLowerOomScores(isRoot: boolean, own: string, init: string): boolean {
+  const [text, set] = isRoot ? [own, "CapEff"] : [init, "CapBnd"];
+  const capabilities = new RegExp(`^${set}:\\s*([0-9a-f]+)$`, "m").exec(text)?.[1];
+  return capabilities === undefined || (BigInt(`0x${capabilities}`) & CAP_SYS_RESOURCE) !== 0n;
 }
+
+/** {@link mayLowerOomScores}, of this process and this machine. */
+export const readMayLowerOomScores = () =>
+  mayLowerOomScores(process.getuid?.() === 0, readText("/proc/self/status"), readText("/proc/1/status"));
 
 const isLinkLocal = (address: string) => address.startsWith("fe80:") || address.startsWith("169.254.");
 

@@ -18,7 +18,8 @@ export async function readEngineInfo(
     cgroupDriver: info.CgroupDriver === "systemd" ? "systemd" : "cgroupfs",
     cgroupVersion: info.CgroupVersion === "2" ? 2 : 1,
     dockerRootDir: info.DockerRootDir,
-    negativeOomScores,
+    // In its user namespace a rootless engine may not, whatever it may do inside.
+    negativeOomScores: negativeOomScores && !info.SecurityOptions.includes("name=rootless"),
     securityOptions: info.SecurityOptions,
     architecture: info.Architecture,
     runtimes: Object.keys(info.Runtimes),
