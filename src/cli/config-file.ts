@@ -1,4 +1,16 @@
-import { isMap, isScalar, LineCounter, type Node, type ParsedNode, parseAllDocuments, type YAMLMap } from "yaml";
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  type ParsedNode,
+  parseAllDocuments,
+  type YAMLMap,
+} from "yaml";
 import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./config-kind.ts";
@@ -69,7 +81,7 @@ export function parseConfigFile(text: string, file: string): ConfigFile {
       continue;
     }
     found = true;
-    readMap(root, "", { place, result, file });
+    readMap(root, "", { place, result, file, document });
   }
   if (!found && result.errors.length === 0) result.errors.push(`${file}: holds no ${CONFIG_KIND}`);
   return result;
@@ -79,23 +91,26 @@ interface Walk {
   place: (offset: number | undefined) => string;
   result: ConfigFile;
   file: string;
+  /** Knows what aliases stand for. */
+  document: Document<Node>;
 }
 
 const start = (node: unknown): number | undefined => (node as Node | null)?.range?.[0];
 
 function readMap(map: YAMLMap, path: string, walk: Walk): void {
-  for (const pair of map.items) {
-    const name = isScalar(pair.key) ? String(pair.key.value) : String(pair.key);
+  for (const pair of pairsOf(map, walk)) {
+    const name = nameOf(pair);
     if (path === "" && (name === "kind" || name === "apiVersion")) continue;
     const field = path === "" ? name : `${path}.${name}`;
     const at = walk.place(start(pair.key));
     const row = ROW_BY_FIELD.get(field);
-    const value = (pair.value as Node | null)?.toJSON() as unknown;
+    const node = resolved(pair.value, walk);
+    const value = toValue(node, at, walk);
     // Absent, as for every Go decoder; also what `resolvConf:` with nothing behind it means.
     if (value === null || value === undefined) continue;
     if (!row) {
       if (!isSection(field)) walk.result.warnings.push(`${at}: ${unknownField(field, path)}`);
-      else if (isMap(pair.value)) readMap(pair.value, field, walk);
+      else if (isMap(node)) readMap(node, field, walk);
       else walk.result.errors.push(`${walk.place(start(pair.value))}: ${field}: must be a map`);
       continue;
     }
@@ -118,6 +133,39 @@ function readMap(map: YAMLMap, path: string, walk: Walk): void {
       default:
         row satisfies never;
     }
+  }
+}
+
+const nameOf = ({ key }: Pair): string =>
+  isScalar(key) ? (typeof key.value === "symbol" ? MERGE : String(key.value)) : String(key);
+
+const MERGE = "<<";
+
+const resolved = (node: unknown, { document }: Walk): unknown => (isAlias(node) ? node.resolve(document) : node);
+
+/** With what `<<` brings: what the map says itself counts before it, of several maps the first. */
+function pairsOf(map: YAMLMap, walk: Walk): Pair[] {
+  const pairs = (map.items as Pair[]).filter((pair) => nameOf(pair) !== MERGE);
+  const names = new Set(pairs.map(nameOf));
+  for (const { value } of (map.items as Pair[]).filter((pair) => nameOf(pair) === MERGE)) {
+    const node = resolved(value, walk);
+    const sources = isSeq(node) ? node.items.map((item) => resolved(item, walk)) : [node];
+    for (const pair of sources.flatMap((source) => (isMap(source) && source !== map ? (source.items as Pair[]) : []))) {
+      if (names.has(nameOf(pair)) || nameOf(pair) === MERGE) continue;
+      names.add(nameOf(pair));
+      pairs.push(pair);
+    }
+  }
+  return pairs;
+}
+
+/** undefined: nothing, or something that cannot be unfolded. */
+function toValue(node: unknown, at: string, { document, result }: Walk): unknown {
+  try {
+    return (node as Node | null | undefined)?.toJS(document);
+  } catch (error) {
+    result.errors.push(`${at}: ${(error as Error).message}`);
+    return undefined;
   }
 }
 

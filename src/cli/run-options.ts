@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS, type EvictionThreshold, type KubeletOptions } from "../model/kubelet-options.ts";
 import { checkOptions, type Purpose } from "./check-options.ts";
@@ -56,6 +56,9 @@ export async function resolveOptions(
   };
 }
 
+/** As for manifests: `--config` may point at one. */
+const MAX_CONFIG_BYTES = 10 * 1024 * 1024;
+
 const MANIFEST_PATH_ROW = ROW_BY_FIELD.get("staticPodPath") as OptionRow;
 
 const isUrl = (name: string): boolean => /^(https?:\/\/|unix:)/.test(name);
@@ -85,7 +88,7 @@ async function readConfiguration(
     const path = resolve(cwd, given);
     try {
       const isDirectory = statSync(path).isDirectory();
-      const text = isDirectory ? "" : readFileSync(path, "utf8");
+      const text = isDirectory ? "" : readText(path);
       const nature = isDirectory ? "manifest" : natureOf(text);
       if (nature === "configuration") configFiles.push({ path, text });
       else if (nature === "unknown") {
@@ -104,7 +107,7 @@ async function readConfiguration(
   if (line.configDir) {
     const directory = resolve(cwd, line.configDir);
     try {
-      for (const path of listDropIns(directory)) configFiles.push({ path, text: readFileSync(path, "utf8") });
+      for (const path of listDropIns(directory)) configFiles.push({ path, text: readText(path) });
     } catch (error) {
       errors.push(`--config-dir: ${readProblem(directory, error)}`);
     }
@@ -117,6 +120,27 @@ async function readConfiguration(
     result.found = true;
   }
   return result;
+}
+
+/**
+ * A file, or what a shell makes of `<(generate)`.
+ * @throws Error also when it has no end
+ */
+function readText(path: string): string {
+  const fd = openSync(path, "r");
+  try {
+    const chunks: Uint8Array[] = [];
+    for (let length = 0; length < MAX_CONFIG_BYTES; ) {
+      const chunk = new Uint8Array(65_536);
+      const read = readSync(fd, chunk);
+      if (read === 0) return Buffer.concat(chunks).toString("utf8");
+      chunks.push(chunk.subarray(0, read));
+      length += read;
+    }
+    throw new Error(`it has ${MAX_CONFIG_BYTES} bytes or more`);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** `*.conf` in the directory and below, in the order of their paths. Source: KEP-3983. */

@@ -83,6 +83,26 @@ describe("real files parse", () => {
   });
 });
 
+describe("anchors", () => {
+  test.each([
+    { body: "maxPods: &few 3\nregistryBurst: *few\n", want: { maxPods: 3, registryBurst: 3 } },
+    { body: "clusterDNS: &dns [10.0.0.1]\nallowedUnsafeSysctls: *dns\n", want: { clusterDns: ["10.0.0.1"] } },
+    { body: "x: &x {infoBufferSize: 1}\nlogging: &l\n  verbosity: 3\nkubeletTs:\n  <<: *l\n", want: { verbosity: 3 } },
+    { body: "maxPods: 3\n<<: {podsPerCore: 2, maxPods: 9}\n", want: { maxPods: 3, podsPerCore: 2 } },
+    { body: "<<: [{maxPods: 4}, {maxPods: 5, registryBurst: 6}]\n", want: { maxPods: 4, registryBurst: 6 } },
+    { body: "<<: *nothing\n", want: {} },
+  ])("$body", ({ body, want }) => {
+    const { settings } = parse(body);
+    expect(Object.fromEntries(settings.map(({ row, value }) => [row.option, value]))).toMatchObject(want);
+  });
+
+  test("one that unfolds without end is an error", () => {
+    const levels = Array.from({ length: 12 }, (_, n) => `l${n + 1}: &l${n + 1} [${`*l${n}, `.repeat(10)}]\n`).join("");
+    const { errors } = parse(`l0: &l0 [a]\n${levels}`);
+    expect(errors[0]).toMatch(/^k\.yaml:\d+:1: Excessive alias count/);
+  });
+});
+
 describe("what is wrong has its place", () => {
   test.each([
     { body: "maxPodz: 3\n", warning: "k.yaml:3:1: maxPodz: no such field; did you mean maxPods?" },
@@ -144,4 +164,12 @@ test.each([
   ["", "unknown"],
 ] as const)("%p is a %s", (text, want) => {
   expect(natureOf(text)).toBe(want);
+});
+
+test("a file without end is given up", async () => {
+  const { errors } = await resolveOptions(["--config=/dev/zero", "--config-dir=/nothing"], "/");
+  expect(errors).toEqual([
+    '--config: "/dev/zero" cannot be read: it has 10485760 bytes or more',
+    '--config-dir: "/nothing" does not exist',
+  ]);
 });
