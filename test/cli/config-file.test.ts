@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { natureOf, parseConfigFile } from "../../src/cli/config-file.ts";
+import { resolveOptions } from "../../src/cli/run-options.ts";
 
 const fixture = (name: string) =>
   readFileSync(join(import.meta.dir, "../fixtures/kubelet-configuration", name), "utf8");
