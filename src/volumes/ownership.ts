@@ -73,13 +73,23 @@ function* changeEntry(path: string, options: FsGroupOptions): Generator<void> {
     if (stats.isDirectory()) {
       for (const name of readdirSync(self)) yield* changeEntry(`${self}/${name}`, options);
     }
-    if (stats.gid !== options.fsGroup) chownSync(self, stats.uid, options.fsGroup);
+    if (stats.gid !== options.fsGroup) giveTo(self, stats.uid, options.fsGroup);
     // The change of group has cleared setgid on files.
     const wanted = wantedMode(stats, options);
     if ((fstatSync(descriptor).mode & 0o7777) !== wanted) chmodSync(self, wanted);
     yield;
   } finally {
     closeSync(descriptor);
+  }
+}
+
+function giveTo(path: string, uid: number, gid: number): void {
+  try {
+    chownSync(path, uid, gid);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+    const message = `cannot give the volume to fsGroup ${gid}: it takes a kubelet that runs as root, or is in that group`;
+    throw new Error(message, { cause: error });
   }
 }
 

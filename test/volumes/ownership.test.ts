@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { lstatSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { applyFsGroup, applyFsGroupInSteps } from "../../src/volumes/ownership.ts";
 import { isRoot, tempDirs } from "../support/temp-dir.ts";
@@ -64,4 +64,19 @@ forRoot("in steps it does the same, and stops when told to", async () => {
   await applyFsGroupInSteps(root, { fsGroup: GROUP, readOnly: false }, new AbortController().signal);
   expect(look(root)).toBe(`${GROUP} 2775`);
   expect(statSync(join(root, "d/599")).gid).toBe(GROUP);
+});
+
+forRoot("who may not give files to a group says what it takes", () => {
+  const { base, root } = aTree();
+  chmodSync(base, 0o755);
+  const setUser = process.seteuid;
+  if (!setUser) throw new Error("no seteuid here");
+  setUser(65534);
+  try {
+    expect(() => applyFsGroup(root, { fsGroup: GROUP, readOnly: false })).toThrow(
+      "cannot give the volume to fsGroup 3333: it takes a kubelet that runs as root",
+    );
+  } finally {
+    setUser(0);
+  }
 });
