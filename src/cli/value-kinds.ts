@@ -47,7 +47,7 @@ function scalarKind<T extends string | number>(hint: string, fromText: (text: st
 
 export const text: ValueKind<string> = scalarKind("string", (value) => ({ value }));
 
-/** Paths are made absolute by whoever knows the working directory (see flags.ts). */
+/** Paths are made absolute by whoever knows the working directory (see run-options.ts). */
 export const file: ValueKind<string> = { ...text, hint: "file", completes: "file" };
 export const directory: ValueKind<string> = { ...text, hint: "directory", completes: "directory" };
 export const fileOrDirectory: ValueKind<string> = { ...text, hint: "path", completes: "file" };

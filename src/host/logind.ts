@@ -50,10 +50,11 @@ export class Logind {
       "--why=Pods are being stopped",
       "cat",
     ]);
-    signal.addEventListener("abort", () => child.stdin.end(), { once: true });
+    const stop = () => void child.stdin.end();
+    signal.addEventListener("abort", stop, { once: true });
     child.stdin.write(`${HELD}\n`);
     child.stdin.flush();
-    const ended = endOf(child, "systemd-inhibit");
+    const ended = endOf(child, "systemd-inhibit").finally(() => signal.removeEventListener("abort", stop));
     const { promise: held, resolve } = Promise.withResolvers<void>();
     const reading = eachLine(child.stdout, (line) => line === HELD && resolve());
     reading.catch(() => {});

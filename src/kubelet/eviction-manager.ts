@@ -140,8 +140,10 @@ export class EvictionManager {
     const stopListening = this.#deps.kubelet.onChange(() => {
       if (this.#isNeeded) resolve();
     });
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    const stop = () => resolve();
+    signal.addEventListener("abort", stop, { once: true });
     await promise;
+    signal.removeEventListener("abort", stop);
     stopListening();
   }
 

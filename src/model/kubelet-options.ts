@@ -33,7 +33,7 @@ export interface ShutdownPeriod {
 /**
  * Everything that can be set, after defaults, file, drop-ins and flags were laid over one another. Units are in the
  * names; durations are milliseconds; "" and an empty list mean "not set"; a port of 0 is off.
- * The flag, the field of the configuration file and the description of each member stand in src/cli/flags.ts.
+ * The flag, the field of the configuration file and the description of each member stand in src/cli/option-rows/.
  */
 export interface KubeletOptions {
   // Node
