@@ -118,6 +118,7 @@ export class PodWorker {
     } else if (before.runRevision !== wanted.runRevision && this.#end) {
       this.#end = undefined;
       this.#restored = undefined;
+      this.#beginAt(this.#deps.clock.now());
       delete this.#memory.stoppingSinceMs;
       this.#deps.onCompletion(this, undefined);
     }
@@ -398,9 +399,9 @@ export class PodWorker {
   #adopt(wanted: WantedPod): void {
     const { clock } = this.#deps;
     const snapshot = this.snapshot;
-    const oldest = snapshot.sandboxes.at(-1);
-    this.#startTime = oldest?.createdAt ?? clock.now();
-    this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - this.#startTime.getTime());
+    // What ended before this revision is no part of its time.
+    const isOver = this.#restored && this.#restored.runRevision !== wanted.runRevision;
+    this.#beginAt((!isOver && snapshot.sandboxes.at(-1)?.createdAt) || clock.now());
     if (this.#restored?.runRevision === wanted.runRevision) {
       this.#end = this.#restored.end;
       this.#lastPodIps = (this.#restored.status.podIPs ?? []).flatMap(({ ip }) => ip ?? []);
@@ -414,6 +415,13 @@ export class PodWorker {
       const delayMs = Math.min(newest.backOffMs, wanted.options.maxBackOffMs);
       this.#memory.backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
     }
+  }
+
+  /** From here activeDeadlineSeconds counts. */
+  #beginAt(startTime: Date): void {
+    const { clock } = this.#deps;
+    this.#startTime = startTime;
+    this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
   }
 
   #recheckAt(atMs: number | undefined): void {
