@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/tar.ts";
 import { pauseExecutable } from "../../src/runtime/pause-program.ts";
 import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
+import { readEngine } from "./engine-call.ts";
 import { freePorts, RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
 
@@ -54,7 +55,7 @@ export interface PushedImage {
   reference: string;
   /** `sha256:…` of the manifest. */
   digest: string;
-  /** What Docker will call the image: sha256 of its config. */
+  /** What the engine will call the image: the sha256 of its config; with images in containerd that of the manifest. */
   id: string;
 }
 
@@ -64,15 +65,18 @@ export class TestRegistry {
   readonly address: string;
   readonly #directory = mkdtempSync(join(tmpdir(), `kubelet-ts-t-${RUN_ID}-registry-`));
   readonly #options: RegistryOptions;
+  /** The engine has its images in containerd. */
+  readonly #isContainerdStore: boolean;
   #child: Bun.Subprocess | undefined;
 
-  private constructor(options: RegistryOptions) {
+  private constructor(options: RegistryOptions, isContainerdStore: boolean) {
     this.#options = options;
+    this.#isContainerdStore = isContainerdStore;
     this.address = `${options.host ?? "127.0.0.1"}:${freePorts(1)[0]}`;
   }
 
   static async start(options: RegistryOptions = {}): Promise<TestRegistry> {
-    const registry = new TestRegistry(options);
+    const registry = new TestRegistry(options, (await readEngine("/info")).includes("io.containerd.snapshotter"));
     await registry.#writeConfig();
     await registry.start();
     return registry;
@@ -157,7 +161,9 @@ export class TestRegistry {
       "Content-Type": "application/vnd.docker.distribution.manifest.v2+json",
     });
     if (!put.ok) throw new Error(`The registry refused the manifest: ${put.status} ${await put.text()}`);
-    return { reference: `${this.address}/${repository}:${tag}`, digest: sha256(manifest), id: sha256(config) };
+    const [digest, configDigest] = [sha256(manifest), sha256(config)];
+    const id = this.#isContainerdStore ? digest : configDigest;
+    return { reference: `${this.address}/${repository}:${tag}`, digest, id };
   }
 
   async #upload(repository: string, blob: Uint8Array): Promise<void> {

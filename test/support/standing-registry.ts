@@ -44,10 +44,11 @@ export class StandingRegistry implements Disposable {
   async #answer({ url, headers, signal }: Request): Promise<Response> {
     const authorization = headers.get("authorization");
     const [, image] = /^\/v2\/(.+)\/manifests\//.exec(new URL(url).pathname) ?? [];
-    if (!image) {
-      if (!this.#asksForPassword || authorization) return new Response("{}");
+    // Engines differ in what they ask for before they show whom they ask for.
+    if (this.#asksForPassword && !authorization) {
       return new Response("", { status: 401, headers: { "www-authenticate": 'Basic realm="here"' } });
     }
+    if (!image) return new Response("{}");
     if (this.visits.some((visit) => visit.image === image)) return notFound();
     this.visits.push({ image, atMs: performance.now(), authorization });
     await new Promise<void>((resolve) => {
