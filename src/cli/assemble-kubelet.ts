@@ -243,6 +243,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     node: () => node,
     allocatable: { ephemeralStorageBytes: 0, ...allocatable },
     engine,
+    mayWriteEngineFiles: process.getuid?.() === 0,
     pods: new DockerPods({
       client,
       owner,

@@ -36,6 +36,8 @@ export interface PodLifecycleDeps {
   /** What `resourceFieldRef` says where a container has no limit. */
   allocatable: NodeAllocatable;
   engine: () => EngineInfo;
+  /** Files that the engine has made are those of root. */
+  mayWriteEngineFiles: boolean;
   pods: DockerPods;
   images: PodImages;
   volumes: PodVolumes;
@@ -85,7 +87,7 @@ export class PodLifecycle implements PodServices {
     const { dns, warnings } = this.#files.computeDns(pod);
     for (const warning of warnings) recorder.record(identityOf(pod), warning);
     // In a network of the user's own the engine answers the names of other pods, and asks these servers for the rest.
-    const hasEngineDns = computeUserNetwork(pod) !== undefined;
+    const hasEngineDns = computeUserNetwork(pod) !== undefined || !this.#deps.mayWriteEngineFiles;
     const sandboxRequest = {
       pod,
       attempt,
