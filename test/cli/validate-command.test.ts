@@ -125,6 +125,15 @@ describe("json", () => {
   test("-o=json is taken as by the kubelet's own flags", async () => {
     expect(JSON.parse((await run(["-o=json", join(dir, "good.yaml")])).stdout).results).toHaveLength(1);
   });
+  test("a whole number beyond 2^53 is rounded", async () => {
+    const file = join(dir, ".large.yaml");
+    writeFileSync(
+      file,
+      `${POD}  tolerations:\n  - {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 9007199254740993}\n`,
+    );
+    const { stdout } = await run(["-o", "json", file]);
+    expect(stdout).toContain('"tolerationSeconds":9007199254740992');
+  });
   test("errors have code, field, message and place", async () => {
     const { stdout } = await run(["-o", "json", join(dir, "bad.yaml")]);
     const [first, second] = JSON.parse(stdout).results[0].errors;
