@@ -16,10 +16,11 @@ export function findOpenWriters(files: ReadonlySet<string>, proc = "/proc"): Set
   const before = process.cpuUsage();
   let pids: string[];
   try {
-    // The youngest first: who writes a file has mostly just been started for it.
-    pids = readdirSync(proc)
-      .filter((name) => /^\d+$/.test(name))
-      .sort((a, b) => Number(b) - Number(a));
+    // Who writes a file has mostly just been started for it.
+    pids = youngestFirst(
+      readdirSync(proc).filter((name) => /^\d+$/.test(name)),
+      readLastPid(proc),
+    );
   } catch {
     return written;
   }
@@ -42,6 +43,22 @@ export function findOpenWriters(files: ReadonlySet<string>, proc = "/proc"): Set
     }
   }
   return written;
+}
+
+/** Process ids are given in turn and begin anew at the top: those above the last one given are the oldest. */
+export function youngestFirst(pids: readonly string[], lastPid: number): string[] {
+  const isOld = (pid: string) => Number(Number(pid) > lastPid);
+  return pids.toSorted((a, b) => isOld(a) - isOld(b) || Number(b) - Number(a));
+}
+
+/** The process id that was given last, at the end of `loadavg`. */
+function readLastPid(proc: string): number {
+  try {
+    const lastPid = Number(readFileSync(`${proc}/loadavg`, "utf8").trim().split(" ").at(-1));
+    return lastPid > 0 ? lastPid : Number.POSITIVE_INFINITY;
+  } catch {
+    return Number.POSITIVE_INFINITY; // Then as if they had not begun anew.
+  }
 }
 
 /** The access mode is in the last two bits of the octal `flags` line: 1 write only, 2 read and write. */

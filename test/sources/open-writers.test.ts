@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { closeSync, mkdirSync, openSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findOpenWriters } from "../../src/sources/open-writers.ts";
+import { findOpenWriters, youngestFirst } from "../../src/sources/open-writers.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -29,6 +29,14 @@ test("another process that writes slowly is found", async () => {
   child.stdin.end();
   await child.exited;
   expect([...findOpenWriters(new Set([path]))]).toEqual([]);
+});
+
+test.each([
+  { lastPid: 400, want: ["400", "7", "32758", "30000"] },
+  { lastPid: 32758, want: ["32758", "30000", "400", "7"] },
+  { lastPid: Number.POSITIVE_INFINITY, want: ["32758", "30000", "400", "7"] },
+])("the youngest first, also after process ids began anew: last given $lastPid", ({ lastPid, want }) => {
+  expect(youngestFirst(["7", "30000", "32758", "400"], lastPid)).toEqual([...want]);
 });
 
 test("processes that end meanwhile, and a machine without /proc, are no trouble", () => {
