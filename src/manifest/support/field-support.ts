@@ -31,6 +31,9 @@ const noScheduler = "there is one node: nothing is scheduled";
 const noToken =
   "there is no API server that could issue it: mount a Secret document or a hostPath with the credentials";
 
+const onlyWithSelinux =
+  "in force where the engine runs with SELinux; elsewhere no kernel enforces them, and they are accepted as by the kubelet";
+
 /** Every field that is not simply supported. Rows P60-P71, M and X5 of the feature list. */
 export const FIELD_SUPPORT: readonly FieldSupport[] = [
   { path: "metadata.generateName", level: "ignored", note: "nothing generates names: set metadata.name", quiet: true },
@@ -118,6 +121,8 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     note: "volumes of the pod's own are relabelled file by file where the engine runs with SELinux (Recursive)",
     quiet: true,
   },
+  { path: "spec.securityContext.seLinuxOptions", level: "partly", note: onlyWithSelinux },
+  ...ofContainers("securityContext.seLinuxOptions", { level: "partly", note: onlyWithSelinux }),
   { path: "spec.securityContext.windowsOptions", level: "ignored", note: "this node runs Linux" },
   ...ofContainers("securityContext.windowsOptions", { level: "ignored", note: "this node runs Linux" }),
 
