@@ -32,7 +32,8 @@ export function computeStopActions(input: StopPodInput): PodAction[] {
     name: container.name,
     reason: input.reason,
     message: `Stopping container ${container.name}`,
-    graceSeconds: remainingGraceSeconds(input.graceSeconds, spentMs),
+    // A pod that gives no time gives none to preStop hooks either; one that has used it up leaves them the shortest.
+    graceSeconds: Math.min(input.graceSeconds, remainingGraceSeconds(input.graceSeconds, spentMs)),
   });
   const unkilled = (containers: ContainerSnapshot[]) => containers.filter(({ id }) => !memory.killing.has(id));
 

@@ -365,6 +365,19 @@ describe("restart policy", () => {
   ]);
 });
 
+test.each([
+  { when: "all of it at first", grace: 30, spentMs: 0, want: 30 },
+  { when: "what is left of it", grace: 30, spentMs: 12_000, want: 18 },
+  { when: "the shortest, when it is used up", grace: 30, spentMs: 60_000, want: 2 },
+  { when: "none: no preStop hook either", grace: 0, spentMs: 0, want: 0 },
+  { when: "one second for the hook", grace: 1, spentMs: 0, want: 1 },
+])("grace period of a pod that is put to rest: $when", ({ grace, spentMs, want }) => {
+  const pod = never({ terminationGracePeriodSeconds: grace });
+  const memory = Object.assign(aMemory(), { stoppingSinceMs: 100_000 - spentMs });
+  const plan = planOf({ pod, end: { phase: "Failed" }, containers: [aRunning()], memory, nowMs: 100_000 });
+  expect(plan.actions).toMatchObject([{ kind: "kill-container", graceSeconds: want }]);
+});
+
 describe("RestartAllContainers [M09]", () => {
   const rule = { action: "RestartAllContainers" as const, exitCodes: { operator: "In" as const, values: [88] } };
   const pod = aPod({
