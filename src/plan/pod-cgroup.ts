@@ -93,28 +93,30 @@ export function toHugePageSizeName(resourceName: string): string {
  * Source: kubelet's ResourceConfigForPod.
  */
 export function computePodCgroupLimits(pod: Pod, settings: PodCgroupSettings): CgroupLimits {
-  const containers = containersOf(pod.spec);
-  const isBounded = (amountIn: typeof cpuMillisOf) =>
-    amountIn(pod.spec.resources?.limits) > 0 || containers.every(({ resources }) => amountIn(resources.limits) > 0);
-
   const qosClass = computeQosClass(pod);
   const periodUs = settings.cpuCfsQuotaPeriodMs * 1000;
   const cpuQuotaUs =
-    settings.cpuCfsQuota && isBounded(cpuMillisOf)
+    settings.cpuCfsQuota && isBounded(pod, cpuMillisOf)
       ? toCpuQuotaUs(computePodTotal(pod, "limits", cpuMillisOf), periodUs)
       : -1;
-  const memoryBytes = isBounded(memoryBytesOf) ? computePodTotal(pod, "limits", memoryBytesOf) : -1;
   const maySwap = settings.memorySwap === "LimitedSwap" && qosClass === "Burstable";
   return {
     cpuShares: qosClass === "BestEffort" ? MIN_CPU_SHARES : toCpuShares(computePodTotal(pod, "requests", cpuMillisOf)),
     cpuPeriodUs: periodUs,
     cpuQuotaUs,
-    memoryBytes,
+    memoryBytes: computePodMemoryLimit(pod),
     ...(!maySwap && { swapBytes: 0 }),
     pids: settings.podPidsLimit > 0 ? settings.podPidsLimit : -1,
     hugePageBytes: computeHugePageLimits(pod),
   };
 }
+
+const isBounded = ({ spec }: Pod, amountIn: typeof cpuMillisOf) =>
+  amountIn(spec.resources?.limits) > 0 || containersOf(spec).every(({ resources }) => amountIn(resources.limits) > 0);
+
+/** Bytes that the pod as a whole may have, as {@link computePodCgroupLimits} bounds it; -1 is no limit. */
+export const computePodMemoryLimit = (pod: Pod) =>
+  isBounded(pod, memoryBytesOf) ? computePodTotal(pod, "limits", memoryBytesOf) : -1;
 
 function computeHugePageLimits(pod: Pod): Record<string, number> {
   const everyone = [...containersOf(pod.spec), pod.spec];

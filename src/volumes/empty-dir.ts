@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import type { EmptyDirVolumeSource, Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
 import { containersOf } from "../model/pod-containers.ts";
+import { computePodMemoryLimit } from "../plan/pod-cgroup.ts";
 import type { Mounter } from "./mounter.ts";
 import { applyFsGroup } from "./ownership.ts";
 import { makeDirectory } from "./pod-directories.ts";
@@ -16,7 +17,7 @@ export interface EmptyDirPlace {
 
 /**
  * Makes the directory of an emptyDir volume, once per life of the pod: mode 0777, with fsGroup 2777 and the group;
- * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes, `HugePages` a hugetlbfs. An edit of the pod may change limit,
+ * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes and the pod's memory limit, `HugePages` a hugetlbfs. An edit of the pod may change limit,
  * medium and group: a new limit keeps the contents, a new medium begins empty.
  * @param mounter undefined where mounts are impossible.
  * @throws Error with a message for people.
@@ -40,7 +41,7 @@ export async function setUpEmptyDir(
   }
   // A tmpfs is gone after a reboot, the notes on disk are not.
   const isThere = options ? isMounted(directory) : statSync(directory, { throwIfNoEntry: false }) !== undefined;
-  if (isThere && options?.type === "tmpfs") await fitSize(directory, sizeLimit, mounter);
+  if (isThere && options?.type === "tmpfs") await fitSize(directory, sizeLimit, pod, mounter);
   if (isThere && known === state) return;
   if (!isThere || known === undefined) {
     makeDirectory(directory, 0o777);
@@ -62,12 +63,32 @@ export function writeState(stateDirectory: string, state: string): void {
   writeFileSync(join(stateDirectory, "ready"), state);
 }
 
-async function fitSize(directory: string, sizeLimit: string | undefined, mounter: Mounter | undefined): Promise<void> {
-  const limit = sizeLimit === undefined ? 0 : quantityToWhole(sizeLimit);
-  if (limit <= 0) return;
+async function fitSize(
+  directory: string,
+  sizeLimit: string | undefined,
+  pod: Pod,
+  mounter: Mounter | undefined,
+): Promise<void> {
+  const limit = computeTmpfsBytes(sizeLimit, pod);
+  if (limit === 0) return;
   const { blocks, bsize } = statfsSync(directory);
-  if (blocks === Math.ceil(limit / bsize)) return;
+  const wanted = Math.ceil(limit / bsize);
+  if (blocks === wanted) return;
+  // A pod that may have less memory is bounded anyway, and what is in the volume must not keep it from starting.
+  const isOfPod = limit !== bytesOf(sizeLimit);
+  if (isOfPod && wanted < blocks) return;
   await mounter?.resizeTmpfs(directory, limit);
+}
+
+const bytesOf = (sizeLimit: string | undefined) => (sizeLimit === undefined ? 0 : quantityToWhole(sizeLimit));
+
+/**
+ * What a tmpfs may hold: sizeLimit, but no more than the pod as a whole may have, else its containers would be killed
+ * where they are to see a full disk. 0: no bound but the kernel's. Source: upstream's `SizeMemoryBackedVolumes`.
+ */
+function computeTmpfsBytes(sizeLimit: string | undefined, pod: Pod): number {
+  const bounds = [bytesOf(sizeLimit), computePodMemoryLimit(pod)].filter((bytes) => bytes > 0);
+  return bounds.length === 0 ? 0 : Math.min(...bounds);
 }
 
 /** A file system of its own, as tmpfs and hugetlbfs are (a bind mount need not be). */
@@ -84,13 +105,14 @@ interface EmptyDirMount {
 /** @returns undefined for a plain directory. @throws Error for a medium there is not. */
 export function mountOptions(medium: string, sizeLimit: string | undefined, pod: Pod): EmptyDirMount | undefined {
   if (medium === "") return undefined;
-  const limit = sizeLimit === undefined ? 0 : quantityToWhole(sizeLimit);
   if (medium === "Memory") {
+    const limit = computeTmpfsBytes(sizeLimit, pod);
     // Without a limit the kernel's own: half of the memory of the machine.
     return { type: "tmpfs", options: limit > 0 ? [`size=${limit}`, "mode=1777"] : ["mode=1777"] };
   }
   const pageBytes = pageSizeBytes(medium, pod);
   if (pageBytes === undefined) throw new Error(`unknown storage medium "${medium}"`);
+  const limit = bytesOf(sizeLimit);
   return { type: "hugetlbfs", options: [`pagesize=${pageBytes}`, ...(limit > 0 ? [`size=${limit}`] : [])] };
 }
 

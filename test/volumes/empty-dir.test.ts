@@ -8,6 +8,9 @@ const HUGE = aPod({ containers: [aContainer({ resources: { limits: { "hugepages-
 const TWO = aPod({
   containers: [aContainer({ resources: { limits: { "hugepages-2Mi": "4Mi" }, requests: { "hugepages-1Gi": "1Gi" } } })],
 });
+const limited = aContainer({ resources: { limits: { memory: "32Mi" } } });
+const BOUNDED = aPod({ containers: [limited] });
+const HALF_BOUNDED = aPod({ containers: [limited, aContainer()] });
 
 test.each<[string, string | undefined, Pod, ReturnType<typeof mountOptions>]>([
   ["", "1Gi", aPod(), undefined],
@@ -15,6 +18,10 @@ test.each<[string, string | undefined, Pod, ReturnType<typeof mountOptions>]>([
   ["Memory", "0", aPod(), { type: "tmpfs", options: ["mode=1777"] }],
   ["Memory", "10Mi", aPod(), { type: "tmpfs", options: ["size=10485760", "mode=1777"] }],
   ["Memory", "1500m", aPod(), { type: "tmpfs", options: ["size=2", "mode=1777"] }],
+  ["Memory", undefined, BOUNDED, { type: "tmpfs", options: ["size=33554432", "mode=1777"] }],
+  ["Memory", "1Mi", BOUNDED, { type: "tmpfs", options: ["size=1048576", "mode=1777"] }],
+  ["Memory", "1Gi", BOUNDED, { type: "tmpfs", options: ["size=33554432", "mode=1777"] }],
+  ["Memory", undefined, HALF_BOUNDED, { type: "tmpfs", options: ["mode=1777"] }],
   ["HugePages", undefined, HUGE, { type: "hugetlbfs", options: ["pagesize=2097152"] }],
   ["HugePages-1Gi", "2Gi", aPod(), { type: "hugetlbfs", options: ["pagesize=1073741824", "size=2147483648"] }],
 ])("medium %p with limit %p", (medium, sizeLimit, pod, want) => {

@@ -32,6 +32,23 @@ describe("an edit of the pod", () => {
     expect(readdirSync(pathOf(manager))).toEqual(["file"]);
   });
 
+  withMounts("of the pod's memory limit lets a tmpfs grow, and never keeps the pod from starting", async () => {
+    const bounded = (memory: string) => {
+      const pod = podWith([{ name: "m", emptyDir: { medium: "Memory" } }]);
+      for (const container of pod.spec.containers) container.resources = { limits: { memory } };
+      return pod;
+    };
+    const sizeOf = (manager: VolumeManager) => {
+      const { blocks, bsize } = statfsSync(pathOf(manager));
+      return blocks * bsize;
+    };
+    const full = (manager: VolumeManager) => writeFileSync(join(pathOf(manager), "file"), Buffer.alloc(2 ** 20));
+    const grown = await edited(bounded("1Mi"), bounded("3Mi"), full);
+    expect(sizeOf(grown.manager)).toBe(3 * 2 ** 20);
+    await grown.manager.setUp(bounded("64Ki"), { objects: objects("1") }, SIGNAL);
+    expect(readdirSync(pathOf(grown.manager))).toEqual(["file"]);
+  });
+
   withMounts("from memory to disk begins empty", async () => {
     const { manager } = await edited(memory("1Mi"), podWith([{ name: "m", emptyDir: {} }]), put);
     expect(new Mounter().listBeneath(pathOf(manager))).toEqual([]);
