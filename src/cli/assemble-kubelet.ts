@@ -207,7 +207,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     clock,
     logger,
     images: new EngineImages(client, owner, options.podInfraContainerImage),
-    readDisk: () => readCapacity(engine().dockerRootDir),
+    readDisk: () => readCapacity(engine().imagesDir),
     wantedNames: () => new Set(kubelet?.desiredPods.flatMap(({ pod }) => imagesOf(pod)).map(toImageKey)),
     isReady: () => kubelet?.isComplete ?? false,
     file: stateFile("images-used", false),

@@ -190,7 +190,7 @@ const statsOf = (view: KubeletView, parts: AssembledKubelet, options: KubeletOpt
     nodeName: parts.nodeName,
     podFacts: () => view.podFacts(),
     rootDir: options.rootDir,
-    engineRootDir: () => parts.engineIfKnown()?.dockerRootDir ?? "",
+    imagesDir: () => parts.engineIfKnown()?.imagesDir ?? "",
     engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
     volumeStatsAggPeriodMs: options.volumeStatsAggPeriodMs,
     readImageBytes: async () => (await parts.imageInventory.look()).bytes,

@@ -22,8 +22,10 @@ export interface EngineInfo {
   serverVersion: string;
   cgroupDriver: "cgroupfs" | "systemd";
   cgroupVersion: 1 | 2;
-  /** Where images and containers live, e.g. `/var/lib/docker`. */
+  /** The engine's own directory, with the containers' logs, e.g. `/var/lib/docker`. */
   dockerRootDir: string;
+  /** Where images and what containers write lie; on its disk they may fill up. */
+  imagesDir: string;
   /** false where the kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): they are clamped to 0. */
   negativeOomScores: boolean;
   /** From /info SecurityOptions: seccomp, apparmor, selinux, rootless, userns. */

@@ -1,5 +1,23 @@
 import type { DockerClient } from "../docker/docker-client.ts";
+import type { EngineInfoAnswer } from "../docker/system-schema.ts";
 import type { EngineInfo } from "../model/node.ts";
+
+/** The machine's own containerd, where it is, and where it keeps what it holds unless told otherwise. */
+const CONTAINERD_ADDRESS = "/run/containerd/containerd.sock";
+const CONTAINERD_ROOT = "/var/lib/containerd";
+
+/**
+ * Where images and what containers write lie. An engine with its images in containerd has them in its own directory only
+ * when that containerd is its child; else they are where the machine's containerd keeps them.
+ */
+export function toImagesDir({
+  DockerRootDir,
+  DriverStatus,
+  Containerd,
+}: Pick<EngineInfoAnswer, "DockerRootDir" | "DriverStatus" | "Containerd">): string {
+  const isInContainerd = DriverStatus.flat().includes("io.containerd.snapshotter.v1");
+  return isInContainerd && Containerd?.Address === CONTAINERD_ADDRESS ? CONTAINERD_ROOT : DockerRootDir;
+}
 
 /**
  * What the engine can do, asked once per connection.
@@ -18,6 +36,7 @@ export async function readEngineInfo(
     cgroupDriver: info.CgroupDriver === "systemd" ? "systemd" : "cgroupfs",
     cgroupVersion: info.CgroupVersion === "2" ? 2 : 1,
     dockerRootDir: info.DockerRootDir,
+    imagesDir: toImagesDir(info),
     // In its user namespace a rootless engine may not, whatever it may do inside.
     negativeOomScores: negativeOomScores && !info.SecurityOptions.includes("name=rootless"),
     securityOptions: info.SecurityOptions,

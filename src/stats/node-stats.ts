@@ -36,8 +36,8 @@ export interface NodeStatsOptions {
   podFacts: () => readonly PodFacts[];
   /** The kubelet's root directory: its file system is the node's. */
   rootDir: string;
-  /** Where the engine keeps images and containers; "" while the engine has not answered yet. */
-  engineRootDir: () => string;
+  /** Where images and what containers write lie; "" while the engine has not answered yet. */
+  imagesDir: () => string;
   /** e.g. `20.10.24`; "" while not known. */
   engineVersion: () => string;
   /** Shortest time between two looks at disk usage (`--volume-stats-agg-period`). */
@@ -185,9 +185,9 @@ export class NodeStats {
       const counters = disks.find((disk) => `${disk.major}:${disk.minor}` === id);
       return capacity ? [{ device, mountPoint, capacity, counters }] : [];
     });
-    const engineRootDir = this.#options.engineRootDir();
-    const engineCapacity = engineRootDir ? capacityOf(engineRootDir) : undefined;
-    const engineDevice = deviceOf(engineRootDir, mounts);
+    const imagesDir = this.#options.imagesDir();
+    const engineCapacity = imagesDir ? capacityOf(imagesDir) : undefined;
+    const engineDevice = deviceOf(imagesDir, mounts);
     return {
       machine: this.machineInfo(),
       engineVersion: this.#options.engineVersion(),
@@ -212,11 +212,11 @@ export class NodeStats {
 
   /** What the pressure conditions look at. */
   signals(): NodeSignals {
-    const { rootDir, engineRootDir } = this.#options;
+    const { rootDir, imagesDir } = this.#options;
     const { proc } = this.#roots;
     const workingSet = this.#readRootWorkingSet();
     const memory = meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal");
-    const [node, image] = [capacityOf(rootDir), engineRootDir() ? capacityOf(engineRootDir()) : undefined];
+    const [node, image] = [capacityOf(rootDir), imagesDir() ? capacityOf(imagesDir()) : undefined];
     const most = [readText(`${proc}/sys/kernel/pid_max`), readText(`${proc}/sys/kernel/threads-max`)]
       .map((text) => numberOrUndefined(text ?? ""))
       .filter((number) => number !== undefined);
@@ -279,7 +279,7 @@ export class NodeStats {
     const { proc } = this.#roots;
     const text = (name: string) => readText(`${proc}/${name}`) ?? "";
     const meminfo = text("meminfo");
-    const engineRootDir = this.#options.engineRootDir();
+    const imagesDir = this.#options.imagesDir();
     return {
       nodeName,
       bootTime: new Date((parseBootTimeSeconds(text("stat")) ?? 0) * 1000),
@@ -287,7 +287,7 @@ export class NodeStats {
       swapCapacityBytes: meminfoBytes(meminfo, "SwapTotal") ?? 0,
       defaultInterface: parseDefaultInterface(text("net/route")) ?? "eth0",
       nodeFs: capacityOf(rootDir),
-      imageFs: engineRootDir ? capacityOf(engineRootDir) : undefined,
+      imageFs: imagesDir ? capacityOf(imagesDir) : undefined,
       imageBytes: onlyCpuAndMemory ? undefined : this.#lastImageBytes(),
       maxPid: numberOrUndefined(text("sys/kernel/pid_max")),
       taskCount: parseTaskCount(text("loadavg")),

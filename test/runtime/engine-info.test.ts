@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { DockerClient } from "../../src/docker/docker-client.ts";
-import { readEngineInfo } from "../../src/runtime/engine-info.ts";
+import { readEngineInfo, toImagesDir } from "../../src/runtime/engine-info.ts";
 import { FakeDaemon } from "../support/fake-daemon.ts";
 
 test.each<[string, boolean, string[], boolean]>([
@@ -13,4 +13,33 @@ test.each<[string, boolean, string[], boolean]>([
   const info = await readEngineInfo(client, kernel);
   expect(info.negativeOomScores).toBe(want);
   expect(info.securityOptions).toEqual(SecurityOptions);
+});
+
+const IN_CONTAINERD = [["driver-type", "io.containerd.snapshotter.v1"]];
+const OVERLAY2 = [["Backing Filesystem", "extfs"]];
+const MACHINES = { Address: "/run/containerd/containerd.sock" };
+const OWN = { Address: "/var/run/docker/containerd/containerd.sock" };
+
+test.each([
+  { when: "layers of the engine's own", status: OVERLAY2, containerd: MACHINES, want: "/data/docker" },
+  {
+    when: "images in the machine's containerd",
+    status: IN_CONTAINERD,
+    containerd: MACHINES,
+    want: "/var/lib/containerd",
+  },
+  {
+    when: "images in a containerd that is the engine's child",
+    status: IN_CONTAINERD,
+    containerd: OWN,
+    want: "/data/docker",
+  },
+  {
+    when: "an engine that does not say which containerd",
+    status: IN_CONTAINERD,
+    containerd: null,
+    want: "/data/docker",
+  },
+])("$when", ({ status, containerd, want }) => {
+  expect(toImagesDir({ DockerRootDir: "/data/docker", DriverStatus: status, Containerd: containerd })).toBe(want);
 });

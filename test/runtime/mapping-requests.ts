@@ -27,6 +27,7 @@ export const ENGINE: EngineInfo = {
   cgroupDriver: "cgroupfs",
   cgroupVersion: 1,
   dockerRootDir: "/var/lib/docker",
+  imagesDir: "/var/lib/docker",
   negativeOomScores: true,
   securityOptions: ["name=seccomp,profile=default"],
   architecture: "x86_64",

@@ -42,7 +42,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     nodeName: "node1",
     podFacts: () => view.facts,
     rootDir: "/",
-    engineRootDir: () => "/",
+    imagesDir: () => "/",
     engineVersion: () => "20.10.24",
     volumeStatsAggPeriodMs: 60_000,
     measureDirectories: async () => new Map(),

@@ -58,7 +58,7 @@ function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, imageBytes }: 
     nodeName: "node1",
     podFacts: () => pods,
     rootDir: "/",
-    engineRootDir: () => "/",
+    imagesDir: () => "/",
     engineVersion: () => "20.10.24",
     volumeStatsAggPeriodMs: 60_000,
     measureDirectories: async (directories, what) => {
@@ -194,7 +194,7 @@ describe("the summary", () => {
       nodeName: "node1",
       podFacts: () => [],
       rootDir: "/",
-      engineRootDir: () => "",
+      imagesDir: () => "",
       engineVersion: () => "",
       volumeStatsAggPeriodMs: 60_000,
       measureDirectories: async () => new Map(),
