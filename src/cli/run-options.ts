@@ -1,6 +1,7 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS, type EvictionThreshold, type KubeletOptions } from "../model/kubelet-options.ts";
+import { isManifestUrl } from "../sources/url-fetch.ts";
 import { checkOptions, type Purpose } from "./check-options.ts";
 import { featureGateWarnings } from "./feature-gates.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
@@ -44,7 +45,7 @@ export async function resolveOptions(
 
   const { options, origins } = layOver(files.settings, flags, files.found);
   warnings.push(...featureGateWarnings(options.featureGates));
-  const positionals = line.positionals.map((name) => (isUrl(name) || name === "-" ? name : resolve(cwd, name)));
+  const positionals = line.positionals.map((name) => (isManifestUrl(name) || name === "-" ? name : resolve(cwd, name)));
   const checked = checkOptions(options, origins, positionals, purpose);
   return {
     options,
@@ -60,8 +61,6 @@ export async function resolveOptions(
 const MAX_CONFIG_BYTES = 10 * 1024 * 1024;
 
 const MANIFEST_PATH_ROW = ROW_BY_FIELD.get("staticPodPath") as OptionRow;
-
-const isUrl = (name: string): boolean => /^(https?:\/\/|unix:)/.test(name);
 
 interface Configuration {
   /** In the order of the files; not yet combined. */

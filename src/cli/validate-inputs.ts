@@ -8,7 +8,7 @@ import type { Finding } from "../model/finding.ts";
 import { podFullName } from "../model/identity.ts";
 import { maskUrl } from "../model/mask-url.ts";
 import { listManifests, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
-import { fetchManifest } from "../sources/url-fetch.ts";
+import { fetchManifest, isManifestUrl } from "../sources/url-fetch.ts";
 
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
@@ -28,7 +28,7 @@ export async function readInputs(
   for (const arg of args) {
     if (arg === "-") {
       if (!inputs.some(({ file }) => file === "-")) inputs.push(await readStream("-", input()));
-    } else if (/^(https?:\/\/|unix:)/.test(arg)) inputs.push(await fetchInput(arg));
+    } else if (isManifestUrl(arg)) inputs.push(await fetchInput(arg));
     else if (isPipe(arg)) inputs.push(await readStream(arg, createReadStream(arg)));
     else inputs.push(...readPath(arg));
   }

@@ -169,8 +169,8 @@ export const pathList: ValueKind<readonly string[]> = {
 };
 
 function checkUrl(value: string): string | undefined {
-  if (/^unix:\/{0,2}\/[^:]+/.test(value)) return undefined;
-  if (/^https?:\/\//.test(value) && URL.canParse(value)) return undefined;
+  if (/^unix:\/{0,2}\/[^:]+/i.test(value)) return undefined;
+  if (/^https?:\/\//i.test(value) && URL.canParse(value)) return undefined;
   return `must be an http:, https: or unix: URL, got ${quote(maskUrl(value))}`;
 }
 

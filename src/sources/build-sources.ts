@@ -7,6 +7,7 @@ import { CheckpointStore } from "./checkpoint-store.ts";
 import { DesiredStateFeed, type FeedSource } from "./desired-state-feed.ts";
 import { FileSource } from "./file-source.ts";
 import { StdinSource } from "./stdin-source.ts";
+import { isManifestUrl } from "./url-fetch.ts";
 import { UrlSource } from "./url-source.ts";
 
 export type SourceOptions = Pick<
@@ -39,8 +40,6 @@ export interface BuildFeedDeps {
   proxyFor?: (url: URL) => string | undefined;
 }
 
-const isUrl = (name: string): boolean => /^(https?:\/\/|unix:)/.test(name);
-
 /** The feed of everything that was asked for: arguments, then paths, then URLs; each place once. */
 export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
   const { options, manifests, nodeName, clock, logger } = deps;
@@ -50,7 +49,7 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
   const places = [...new Set([...manifests, ...options.podManifestPaths, ...options.manifestUrls])];
   const build = (place: string): FeedSource => {
     if (place === "-") return new StdinSource((bytes, name) => deps.read(bytes, name, "file"));
-    if (isUrl(place)) {
+    if (isManifestUrl(place)) {
       return new UrlSource({
         url: place,
         headers: options.manifestUrlHeaders,

@@ -38,9 +38,12 @@ interface Target {
   socket?: string;
 }
 
+/** Whether a place of manifests is a URL, not a path. */
+export const isManifestUrl = (place: string): boolean => /^(?:unix:|https?:\/\/)/i.test(place);
+
 /** @throws UrlFetchError when the URL is none of ours. */
 export function parseManifestUrl(text: string): Target {
-  const unix = /^unix:(?:\/\/)?(\/[^:]+)(?::(.*))?$/.exec(text);
+  const unix = /^unix:(?:\/\/)?(\/[^:]+)(?::(.*))?$/i.exec(text);
   if (unix) {
     const path = unix[2] || "/";
     return { url: new URL(path.startsWith("/") ? path : `/${path}`, "http://localhost"), socket: unix[1]! };

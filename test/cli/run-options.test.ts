@@ -37,6 +37,16 @@ test.each([
   expect((await resolveOptions(flags, "/", "show")).options.port).toBe(want);
 });
 
+test.each([
+  { place: "web.yaml", want: "/work/web.yaml" },
+  { place: "-", want: "-" },
+  { place: "https://host/pods", want: "https://host/pods" },
+  { place: "HTTP://host/pods", want: "HTTP://host/pods" },
+  { place: "unix:/run/x", want: "unix:/run/x" },
+])("the argument $place is the place $want", async ({ place, want }) => {
+  expect((await resolveOptions([place], "/work", "show")).positionals).toEqual([want]);
+});
+
 test("defaults < file < drop-ins by name < flags, with the origin of each", async () => {
   const dir = directoryWith({
     "k.yaml": `${HEAD}maxPods: 1\nsyncFrequency: 1s\nfileCheckFrequency: 1s\nhttpCheckFrequency: 1s\n`,
