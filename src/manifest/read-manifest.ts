@@ -16,8 +16,17 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
     if (document.kind === "empty") continue;
     const origin = several ? `${options.file} (document ${index + 1})` : options.file;
     const context = { options, origin, document: index + 1, lines: stream.lines, result };
-    if (document.kind === "value") readObject(document.root, document.root, FieldPath.root, context);
-    else result.results.push(failedDocument(context, document.error.offset, document.error.message));
+    if (document.kind === "error") {
+      result.results.push(failedDocument(context, document.error.offset, document.error.message));
+      continue;
+    }
+    try {
+      readObject(document.root, document.root, FieldPath.root, context);
+    } catch (error) {
+      // A fault of ours must cost this document alone: a source that threw would never look again.
+      const message = `cannot be read, by a fault of kubelet-ts: ${(error as Error).message}`;
+      result.results.push(failedDocument(context, document.offset, message));
+    }
   }
   if (result.results.length === 0)
     result.results.push(failedDocument({ options, document: 1, lines: stream.lines }, 0));
