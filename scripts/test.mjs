@@ -3,7 +3,7 @@
  * type check, lint, unit tests and integration tests against a real engine. The last line is `N passed, N failed`; a type
  * error or a finding of the linter counts as one failed.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ensureEngine, stopOwnEngine } from "./engine.mjs";
@@ -21,6 +21,8 @@ const RUN_LIMIT_MS = 30 * 60_000;
 const runId = Math.random().toString(36).slice(2, 8).padEnd(6, "0");
 // Temporary files of tests go here. The name is short: the path of a Unix socket has 108 bytes.
 const scratch = mkdtempSync(join(tmpdir(), "ktt-"));
+// Tests of what somebody without root can do have to get through to what is theirs.
+chmodSync(scratch, 0o711);
 const total = { passed: 0, failed: 0 };
 /** @type {{ name: string, ok: boolean, detail: string }[]} */
 const sections = [];
