@@ -67,13 +67,13 @@ function* changeEntry(path: string, options: FsGroupOptions): Generator<void> {
     const stats = fstatSync(descriptor);
     const self = descriptorPath(descriptor);
     if (stats.isSymbolicLink()) {
-      lchownSync(path, stats.uid, options.fsGroup);
+      if (stats.gid !== options.fsGroup) giveTo(lchownSync, path, stats.uid, options.fsGroup);
       return;
     }
     if (stats.isDirectory()) {
       for (const name of readdirSync(self)) yield* changeEntry(`${self}/${name}`, options);
     }
-    if (stats.gid !== options.fsGroup) giveTo(self, stats.uid, options.fsGroup);
+    if (stats.gid !== options.fsGroup) giveTo(chownSync, self, stats.uid, options.fsGroup);
     // The change of group has cleared setgid on files.
     const wanted = wantedMode(stats, options);
     if ((fstatSync(descriptor).mode & 0o7777) !== wanted) chmodSync(self, wanted);
@@ -83,9 +83,9 @@ function* changeEntry(path: string, options: FsGroupOptions): Generator<void> {
   }
 }
 
-function giveTo(path: string, uid: number, gid: number): void {
+function giveTo(change: typeof chownSync, path: string, uid: number, gid: number): void {
   try {
-    chownSync(path, uid, gid);
+    change(path, uid, gid);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
     const message = `cannot give the volume to fsGroup ${gid}: it takes a kubelet that runs as root, or is in that group`;

@@ -66,16 +66,21 @@ forRoot("in steps it does the same, and stops when told to", async () => {
   expect(statSync(join(root, "d/599")).gid).toBe(GROUP);
 });
 
-forRoot("who may not give files to a group says what it takes", () => {
+forRoot("who may not give files to a group says what it takes, whatever comes first", () => {
   const { base, root } = aTree();
+  const onlyLink = join(base, "only-link");
+  mkdirSync(onlyLink);
+  symlinkSync("nowhere", join(onlyLink, "link"));
   chmodSync(base, 0o755);
   const setUser = process.seteuid;
   if (!setUser) throw new Error("no seteuid here");
   setUser(65534);
   try {
-    expect(() => applyFsGroup(root, { fsGroup: GROUP, readOnly: false })).toThrow(
-      "cannot give the volume to fsGroup 3333: it takes a kubelet that runs as root",
-    );
+    for (const volume of [root, onlyLink]) {
+      expect(() => applyFsGroup(volume, { fsGroup: GROUP, readOnly: false })).toThrow(
+        "cannot give the volume to fsGroup 3333: it takes a kubelet that runs as root",
+      );
+    }
   } finally {
     setUser(0);
   }
