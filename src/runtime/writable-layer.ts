@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { unescapeMountPath } from "../model/mount-path.ts";
 
 /**
  * Where the kernel keeps what a container writes, for an engine that does not say so itself: with images in containerd
@@ -21,6 +22,5 @@ export function readWritableLayerPath(pid: number, containerId: string): string 
 export function parseUpperDir(mountinfo: string): string {
   const root = mountinfo.split("\n").findLast((line) => line.split(" ", 5)[4] === "/") ?? "";
   const [type, , options = ""] = root.slice(root.indexOf(" - ") + 3).split(" ");
-  const upperDir = type === "overlay" ? (/(?:^|,)upperdir=([^,]*)/.exec(options)?.[1] ?? "") : "";
-  return upperDir.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+  return type === "overlay" ? unescapeMountPath(/(?:^|,)upperdir=([^,]*)/.exec(options)?.[1] ?? "") : "";
 }

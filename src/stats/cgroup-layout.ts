@@ -1,3 +1,5 @@
+import { unescapeMountPath } from "../model/mount-path.ts";
+
 /** The controllers we read. On cgroup v2 `cpuacct` is part of `cpu`, and `blkio` is `io`. */
 export type CgroupController = "cpu" | "cpuacct" | "cpuset" | "memory" | "pids" | "blkio" | "hugetlb";
 
@@ -58,13 +60,6 @@ export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
     });
   }
   return mounts;
-}
-
-/** Undoes the octal escapes (`\040` for a space) of mountinfo and mounts. */
-export function unescapeMountPath(text: string): string {
-  return text.includes("\\")
-    ? text.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
-    : text;
 }
 
 /**

@@ -9,7 +9,7 @@ import type {
   NetworkDeviceInfo,
   NumaNodeInfo,
 } from "../api/machine-info.ts";
-import { unescapeMountPath } from "./cgroup-layout.ts";
+import { unescapeMountPath } from "../model/mount-path.ts";
 import { meminfoBytes } from "./cgroup-v2.ts";
 import { toCapacity } from "./disk-usage.ts";
 import { readNames, readText } from "./read-text.ts";

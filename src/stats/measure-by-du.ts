@@ -1,5 +1,5 @@
 import { realpath, statfs } from "node:fs/promises";
-import { unescapeMountPath } from "./cgroup-layout.ts";
+import { unescapeMountPath } from "../model/mount-path.ts";
 import { readText } from "./read-text.ts";
 
 /** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */

@@ -17,8 +17,8 @@ export interface EmptyDirPlace {
 
 /**
  * Makes the directory of an emptyDir volume, once per life of the pod: mode 0777, with fsGroup 2777 and the group;
- * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes and the pod's memory limit, `HugePages` a hugetlbfs. An edit of the pod may change limit,
- * medium and group: a new limit keeps the contents, a new medium begins empty.
+ * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes and the pod's memory limit, `HugePages` a hugetlbfs. An edit of the
+ * pod may change limit, medium and group: a new limit keeps the contents, a new medium begins empty.
  * @param mounter undefined where mounts are impossible.
  * @throws Error with a message for people.
  */

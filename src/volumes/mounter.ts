@@ -1,5 +1,6 @@
 import { mkdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
+import { unescapeMountPath } from "../model/mount-path.ts";
 
 /** mount(8) said no; the message has its words. */
 export class MountFailedError extends Error {
@@ -57,11 +58,7 @@ export function parseMountPoints(mountInfo: string): string[] {
   return mountInfo
     .split("\n")
     .filter((line) => line !== "")
-    .map((line) =>
-      (line.split(" ")[4] ?? "").replace(/\\([0-7]{3})/g, (_, octal: string) =>
-        String.fromCharCode(Number.parseInt(octal, 8)),
-      ),
-    );
+    .map((line) => unescapeMountPath(line.split(" ")[4] ?? ""));
 }
 
 /**

@@ -6,7 +6,6 @@ import {
   toCgroupDirectories,
   toCgroupLayout,
   toProcessDirectories,
-  unescapeMountPath,
 } from "../../src/stats/cgroup-layout.ts";
 
 const V1 = `27 1 254:0 / / rw,relatime - ext4 /dev/vda rw
@@ -80,8 +79,4 @@ test("nothing is found in a mountinfo without cgroups", () => {
   const layout = toCgroupLayout(parseCgroupMounts("27 1 254:0 / / rw - ext4 /dev/vda rw\nnonsense\n"), "");
   expect([...layout.controllers]).toEqual([]);
   expect(toCgroupDirectories(layout, "/")).toEqual({});
-});
-
-test("mount paths lose their octal escapes", () => {
-  expect(unescapeMountPath("/a\\040b\\134c\\012")).toBe("/a b\\c\n");
 });
