@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import type { CommandDef } from "citty";
 import { runCommand } from "citty";
+import { watchUnexpectedErrors } from "./app/unexpected-errors.ts";
 import { type CommandSummary, expandHelp } from "./cli/help.ts";
-import { watchUnexpectedErrors } from "./cli/unexpected-errors.ts";
 import { unknownCommand } from "./cli/unknown-command.ts";
-import { writeStderr } from "./cli/write-stderr.ts";
+import { writeStderr } from "./host/write-stderr.ts";
 import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
 
 /** A sub-command beside the kubelet itself; loaded only when it is asked for. */
@@ -16,36 +16,38 @@ interface SubCommand {
 const SUB_COMMANDS: Readonly<Record<string, SubCommand>> = {
   get: {
     description: "list pods, the node or events of the kubelet that runs",
-    load: async () => (await import("./cli/view/get-command.ts")).getCommand as unknown as CommandDef,
+    load: async () => (await import("./cli/commands/get-command.ts")).getCommand as unknown as CommandDef,
   },
   describe: {
     description: "show all about a pod, with its events, or about the node",
-    load: async () => (await import("./cli/view/describe-command.ts")).describeCommand as unknown as CommandDef,
+    load: async () => (await import("./cli/commands/describe-command.ts")).describeCommand as unknown as CommandDef,
   },
   logs: {
     description: "print what a container wrote",
-    load: async () => (await import("./cli/view/logs-command.ts")).logsCommand as unknown as CommandDef,
+    load: async () => (await import("./cli/commands/logs-command.ts")).logsCommand as unknown as CommandDef,
   },
   top: {
     description: "show the CPU and memory that pods or the node use",
-    load: async () => (await import("./cli/view/top-command.ts")).topCommand as unknown as CommandDef,
+    load: async () => (await import("./cli/commands/top-command.ts")).topCommand as unknown as CommandDef,
   },
   validate: {
     description: "check manifests without an engine; every mistake with its line",
-    load: async () => (await import("./cli/validate-command.ts")).validateCommand as unknown as CommandDef,
+    load: async () => (await import("./cli/commands/validate-command.ts")).validateCommand as unknown as CommandDef,
   },
   config: {
     description: "show the effective configuration and where each value comes from",
-    load: async () => (await import("./cli/config-command.ts")).configCommand as unknown as CommandDef,
+    load: async () => (await import("./cli/commands/config-command.ts")).configCommand as unknown as CommandDef,
   },
   completion: {
     description: "print a completion script for bash, zsh or fish",
     load: async () =>
-      (await import("./cli/completion-command.ts")).makeCompletionCommand(() => SUMMARIES) as unknown as CommandDef,
+      (await import("./cli/commands/completion-command.ts")).makeCompletionCommand(
+        () => SUMMARIES,
+      ) as unknown as CommandDef,
   },
   version: {
     description: "print the version",
-    load: async () => (await import("./cli/version-command.ts")).versionCommand as unknown as CommandDef,
+    load: async () => (await import("./cli/commands/version-command.ts")).versionCommand as unknown as CommandDef,
   },
 };
 
@@ -68,7 +70,7 @@ async function main(argv: readonly string[]): Promise<void> {
     writeStderr(`kubelet-ts: ${mistake}\nTry 'kubelet-ts --help'.\n`);
     process.exit(2);
   }
-  const { runKubelet } = await import("./cli/kubelet-command.ts");
+  const { runKubelet } = await import("./app/kubelet-command.ts");
   process.exit(await runKubelet(argv, SUMMARIES));
 }
 

@@ -4,9 +4,9 @@
  */
 import net from "node:net";
 import { SystemClock } from "../../src/host/system-clock.ts";
-import { ProbeManager } from "../../src/kubelet/probe-manager.ts";
 import type { Logger } from "../../src/model/logger.ts";
-import { HostProber } from "../../src/probes/host-prober.ts";
+import { HostProber } from "../../src/prober/host-prober.ts";
+import { ProbeManager } from "../../src/prober/probe-manager.ts";
 import { aContainer, aPod, aRunning, aSandbox, aSnapshot } from "../../test/support/builders.ts";
 
 const PODS = 200;

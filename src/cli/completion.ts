@@ -1,7 +1,7 @@
+import { takesValue } from "../config/option-row.ts";
+import { SHOWN_ROWS } from "../config/option-table.ts";
 import type { CommandSummary } from "./help.ts";
-import { takesValue } from "./option-row.ts";
-import { SHOWN_ROWS } from "./option-table.ts";
-import { bashViewCompletion, fishViewCompletion, VIEW_NAMES, zshViewCompletion } from "./view/view-completion.ts";
+import { bashViewCompletion, fishViewCompletion, VIEW_NAMES, zshViewCompletion } from "./view-completion.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

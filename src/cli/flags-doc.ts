@@ -1,15 +1,15 @@
+import type { FlagRow, OptionRow } from "../config/option-row.ts";
+import { SUBJECTS } from "../config/option-row.ts";
+import { OPTION_TABLE, SHOWN_ROWS } from "../config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
 import { defaultText } from "./help.ts";
-import type { FlagRow, OptionRow } from "./option-row.ts";
-import { SUBJECTS } from "./option-row.ts";
-import { OPTION_TABLE, SHOWN_ROWS } from "./option-table.ts";
 
 /** docs/flags.md; a test holds the file to it. */
 export function renderFlagsDoc(): string {
   return `${[
     "# Flags and configuration",
     "",
-    "<!-- Generated from src/cli/option-rows by `bun scripts/generate-flags-doc.ts`: edit there. -->",
+    "<!-- Generated from src/config/option-rows by `bun scripts/generate-flags-doc.ts`: edit there. -->",
     "",
     "Flags keep the kubelet's names and units. `--flag value` and `--flag=value` are the same; booleans are written",
     "`--flag` or `--flag=false`; a repeated list adds up, of anything else the last counts. Durations are written as Go",

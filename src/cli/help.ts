@@ -1,7 +1,7 @@
+import type { CommandRow, OptionRow } from "../config/option-row.ts";
+import { SUBJECTS } from "../config/option-row.ts";
+import { SHOWN_ROWS } from "../config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
-import type { CommandRow, OptionRow } from "./option-row.ts";
-import { SUBJECTS } from "./option-row.ts";
-import { SHOWN_ROWS } from "./option-table.ts";
 
 export interface CommandSummary {
   name: string;

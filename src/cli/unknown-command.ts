@@ -1,4 +1,4 @@
-import { nearestName } from "../model/nearest-name.ts";
+import { nearestName } from "../text/nearest-name.ts";
 
 /**
  * What to say when the first argument is neither a command nor a manifest, but a plain word: undefined when it may be a

@@ -6,9 +6,9 @@ import { findDanglingReferences } from "../manifest/references.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { podFullName } from "../model/identity.ts";
-import { maskUrl } from "../model/mask-url.ts";
 import { listManifests, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
-import { fetchManifest, isManifestUrl } from "../sources/url-fetch.ts";
+import { fetchManifest } from "../sources/url-fetch.ts";
+import { isManifestUrl, maskUrl } from "../text/url.ts";
 
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };

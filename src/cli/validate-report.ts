@@ -1,6 +1,6 @@
+import { escapeControl } from "../app/log.ts";
 import type { ObjectResult } from "../manifest/manifest-result.ts";
 import type { Finding } from "../model/finding.ts";
-import { escapeControl } from "./log.ts";
 
 /** One object of `validate -o json`; docs/validate.md says what each field means. */
 export function toJsonResult(result: ObjectResult): object {

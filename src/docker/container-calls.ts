@@ -109,7 +109,7 @@ export class ContainerCalls extends DockerConnection {
     options: CallOptions = {},
   ): Promise<boolean> {
     const seconds = Math.max(0, Math.ceil(stop.timeoutSeconds));
-    const answer = await this.transport.sendAlone({
+    const answer = await this.transport.sendUnpooled({
       timeoutMs: seconds * 1000 + STOP_MARGIN_MS,
       ...options,
       method: "POST",
@@ -151,7 +151,7 @@ export class ContainerCalls extends DockerConnection {
     options: CallOptions = {},
   ): Promise<{ exitCode: number; error: string }> {
     const path = `/containers/${segment(id)}/wait`;
-    const answer = await this.transport.sendAlone({
+    const answer = await this.transport.sendUnpooled({
       timeoutMs: 0,
       ...options,
       method: "POST",

@@ -124,7 +124,7 @@ export class DockerTransport {
   }
 
   /** Like `send`, on a connection of its own: for calls that may be pending for long in great number (wait, stop). */
-  async sendAlone(request: DockerRequest): Promise<DockerAnswer> {
+  async sendUnpooled(request: DockerRequest): Promise<DockerAnswer> {
     const operation = operationOf(request);
     const deadline = this.#deadline(request);
     try {

@@ -1,6 +1,6 @@
 import type { PodUID } from "../model/identity.ts";
 import type { CompletionStore } from "./kubelet.ts";
-import type { Completion } from "./wanted-pod.ts";
+import type { Completion } from "./pod-revision.ts";
 
 /** Where the completions are kept between two runs. */
 export interface CompletionFile {

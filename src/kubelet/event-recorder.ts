@@ -1,9 +1,9 @@
 import type { CoreEvent } from "../api/event.ts";
+import { type Rate, TokenBucket } from "../concurrency/token-bucket.ts";
 import type { Clock } from "../model/clock.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
-import { type Rate, TokenBucket } from "../model/token-bucket.ts";
 import { formatTime } from "../status/container-status.ts";
 
 export interface PodEventRecorderDeps {

@@ -6,12 +6,12 @@ import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
-import { BegunPods, type BegunPodsFile } from "./begun-pods.ts";
-import { type Eviction, Evictions, type EvictionsFile } from "./evictions.ts";
+import { type Eviction, Evictions, type EvictionsFile } from "./eviction/evictions.ts";
 import { type OomVerdictsFile, PodCache } from "./pod-cache.ts";
+import { type BegunPodsFile, PodCleanupStore } from "./pod-cleanup-store.ts";
+import type { Completion, PodRevision } from "./pod-revision.ts";
+import { type BlockedPod, PodStatusStore } from "./pod-status-store.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
-import { type Outsider, PublishedPods } from "./published-pods.ts";
-import type { Completion, WantedPod } from "./wanted-pod.ts";
 
 /** Why the node will not run a pod, in the words of its status. */
 export interface Rejection {
@@ -26,7 +26,7 @@ export interface KubeletDeps
   > {
   runtime: ObservedRuntime;
   /** Revision hashes, QoS class and the like of one pod. @throws when the pod cannot be done on this engine */
-  toWanted: (desired: DesiredPod, objects: ObjectIndex) => WantedPod;
+  toPodRevision: (desired: DesiredPod, objects: ObjectIndex) => PodRevision;
   /**
    * Which of the wanted pods the node refuses. Pure; `running` are the pods that already have their place.
    */
@@ -34,8 +34,8 @@ export interface KubeletDeps
   /** Whether two pods cannot run at the same time (a host port of both): the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
   completions: CompletionStore;
-  cutOff: CutOffFile;
-  begunPods: BegunPodsFile;
+  shutdownTerminated: CutOffFile;
+  podCleanup: BegunPodsFile;
   evictions: EvictionsFile;
   oomVerdicts: OomVerdictsFile;
   /** A pod was removed, all of it. */
@@ -77,13 +77,13 @@ export class Kubelet {
   readonly #deps: KubeletDeps;
   readonly #cache: PodCache;
   readonly #workers = new Map<PodUID, PodWorker>();
-  readonly #outsiders = new Map<PodUID, Outsider>();
-  readonly #begun: BegunPods;
+  readonly #outsiders = new Map<PodUID, BlockedPod>();
+  readonly #begun: PodCleanupStore;
   /** Refused though the node admitted them: until an edit, or until they are admitted again. */
   readonly #evictions: Evictions;
   /** Halted pods, those included that have no worker yet. */
   readonly #halts = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
-  readonly #cutOff: Set<ContainerId>;
+  readonly #shutdownTerminated: Set<ContainerId>;
   #isCutOffWritten = true;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<() => void>();
@@ -96,15 +96,15 @@ export class Kubelet {
   #cancelRelist: (() => void) | undefined;
   #relisting: Promise<void> | undefined;
   #revision = 0;
-  readonly #published: PublishedPods;
+  readonly #published: PodStatusStore;
   #podList: readonly Pod[] | undefined;
 
   constructor(deps: KubeletDeps) {
     this.#deps = deps;
-    this.#cutOff = new Set(deps.cutOff.read());
+    this.#shutdownTerminated = new Set(deps.shutdownTerminated.read());
     this.#lastListAtMs = deps.clock.monotonicMs();
-    this.#published = new PublishedPods(deps.clock);
-    this.#begun = new BegunPods(deps.begunPods);
+    this.#published = new PodStatusStore(deps.clock);
+    this.#begun = new PodCleanupStore(deps.podCleanup);
     this.#evictions = new Evictions(deps.evictions);
     this.#cache = new PodCache({
       runtime: deps.runtime,
@@ -209,7 +209,7 @@ export class Kubelet {
   stop(): void {
     this.#stop.abort(new Error("kubelet-ts is stopping"));
     this.#cancelRelist?.();
-    for (const worker of this.#workers.values()) worker.abandon();
+    for (const worker of this.#workers.values()) worker.detach();
   }
 
   /** What is wanted now, as the sources have it. */
@@ -306,12 +306,12 @@ export class Kubelet {
     } finally {
       this.#relisting = undefined;
       if (!this.#stop.signal.aborted) {
-        this.#cancelRelist = this.#deps.clock.schedule(nextInMs, () => this.#relistAsNet());
+        this.#cancelRelist = this.#deps.clock.schedule(nextInMs, () => this.#periodicRelist());
       }
     }
   }
 
-  #relistAsNet(): void {
+  #periodicRelist(): void {
     // After a failure nobody knows what was missed.
     if (!this.#isSynced || this.#engineTrouble) return this.#resync();
     this.#relist(false).then(
@@ -365,7 +365,8 @@ export class Kubelet {
     const rejections = new Map([...this.#deps.admit(admissible, running), ...evictions]);
     const before = new Map(this.#outsiders);
     this.#outsiders.clear();
-    for (const desired of this.#desired.pods) this.#place(desired, rejections.get(desired.pod.metadata.uid!), before);
+    for (const desired of this.#desired.pods)
+      this.#syncPodAdmission(desired, rejections.get(desired.pod.metadata.uid!), before);
     this.#sweepOrphans();
     this.#begun.save();
     this.#changed();
@@ -378,7 +379,11 @@ export class Kubelet {
     this.#deps.recorder.record({ uid, name, namespace }, event);
   }
 
-  #place(desired: DesiredPod, rejection: Rejection | undefined, before: ReadonlyMap<PodUID, Outsider>): void {
+  #syncPodAdmission(
+    desired: DesiredPod,
+    rejection: Rejection | undefined,
+    before: ReadonlyMap<PodUID, BlockedPod>,
+  ): void {
     const { clock, logger } = this.#deps;
     const uid = desired.pod.metadata.uid!;
     const fullName = podFullName(desired.pod.metadata);
@@ -400,13 +405,13 @@ export class Kubelet {
       this.#outsiders.set(uid, { waitsFor: podFullName(holder.ref) });
       return;
     }
-    let wanted: WantedPod;
+    let wanted: PodRevision;
     try {
-      wanted = this.#deps.toWanted(desired, this.#desired);
+      wanted = this.#deps.toPodRevision(desired, this.#desired);
     } catch (error) {
       return refuse({ reason: "Unsupported", message: (error as Error).message });
     }
-    const worker = own ?? this.#hire(uid, desired.pod);
+    const worker = own ?? this.#createWorker(uid, desired.pod);
     worker.want(wanted);
     const halt = this.#halts.get(uid);
     if (halt) void worker.halt(...halt);
@@ -422,7 +427,7 @@ export class Kubelet {
     return undefined;
   }
 
-  #hire(uid: PodUID, { metadata }: { metadata: Pod["metadata"] }): PodWorker {
+  #createWorker(uid: PodUID, { metadata }: { metadata: Pod["metadata"] }): PodWorker {
     const { completions } = this.#deps;
     const ref = { uid, name: metadata.name ?? "", namespace: metadata.namespace ?? "default" };
     const worker = new PodWorker(
@@ -430,7 +435,7 @@ export class Kubelet {
       {
         ...this.#deps,
         cache: this.#cache,
-        cutOff: this.#cutOff,
+        shutdownTerminated: this.#shutdownTerminated,
         wantedSinceMs: () => this.#published.wantedSinceMs(uid),
         onStatus: () => this.#changed(),
         onCompletion: (_, completion) => completions.set(uid, completion),
@@ -446,15 +451,16 @@ export class Kubelet {
   /** On disk before any of them can end: many pods that are halted at a time make one file. */
   #noteCutOff(uid: PodUID): void {
     for (const { id, state } of this.#workers.get(uid)?.snapshot.containers ?? []) {
-      if (state === "running") this.#cutOff.add(id);
+      if (state === "running") this.#shutdownTerminated.add(id);
     }
     if (!this.#isCutOffWritten) return;
     this.#isCutOffWritten = false;
     queueMicrotask(() => {
       this.#isCutOffWritten = true;
       // Those of earlier shutdowns that the engine no longer has: the file would grow with each.
-      if (this.#isSynced) for (const id of this.#cutOff) if (!this.#cache.has(id)) this.#cutOff.delete(id);
-      this.#deps.cutOff.write([...this.#cutOff]);
+      if (this.#isSynced)
+        for (const id of this.#shutdownTerminated) if (!this.#cache.has(id)) this.#shutdownTerminated.delete(id);
+      this.#deps.shutdownTerminated.write([...this.#shutdownTerminated]);
     });
   }
 
@@ -478,7 +484,7 @@ export class Kubelet {
       if (this.#workers.has(uid) || (wanted.has(uid) && !this.rejection(uid))) continue;
       const why = this.rejection(uid) ? "the node refuses it" : "no manifest describes it";
       this.#deps.logger.info(`Removing pod "${podFullName(ref)}": ${why}`);
-      this.#hire(uid, { metadata: ref }).remove();
+      this.#createWorker(uid, { metadata: ref }).remove();
     }
   }
 

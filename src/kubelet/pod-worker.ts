@@ -11,10 +11,10 @@ import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
 import { decideRestart, restartsOnFailure } from "../plan/restart-policy.ts";
 import { computeStopActions } from "../plan/stop-pod.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
-import { type PodStepDeps, PodSteps } from "./pod-steps.ts";
+import { PodActionRunner, type PodStepDeps } from "./pod-action-runner.ts";
+import type { Completion, PodRevision } from "./pod-revision.ts";
+import { PodSyncState } from "./pod-sync-state.ts";
 import { type PodWorkCounter, PodWorkTimer } from "./pod-work-timer.ts";
-import type { Completion, WantedPod } from "./wanted-pod.ts";
-import { WorkerMemory } from "./worker-memory.ts";
 
 /** The prober as a worker sees it. */
 export interface PodProbes {
@@ -27,7 +27,7 @@ export interface PodProbes {
 export interface PodWorkerDeps extends PodStepDeps {
   probes: PodProbes;
   /** Containers that a shutdown of the machine ended: what they ended with says nothing of their work. */
-  cutOff: ReadonlySet<ContainerId>;
+  shutdownTerminated: ReadonlySet<ContainerId>;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
   /** When the pod was first wanted as it is now. Monotonic. */
@@ -51,11 +51,11 @@ const PLAN_RETRY_MS = 10_000;
 export class PodWorker {
   readonly ref: PodRef;
   readonly #deps: PodWorkerDeps;
-  readonly #memory: WorkerMemory;
-  readonly #steps: PodSteps;
+  readonly #memory: PodSyncState;
+  readonly #steps: PodActionRunner;
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
-  #wanted: WantedPod | undefined;
+  #wanted: PodRevision | undefined;
   #isRemoving = false;
   #isTearingDown = false;
   #maxGraceSeconds = Number.POSITIVE_INFINITY;
@@ -72,10 +72,10 @@ export class PodWorker {
   constructor(ref: PodRef, deps: PodWorkerDeps, restored?: Completion) {
     this.ref = ref;
     this.#deps = deps;
-    this.#memory = new WorkerMemory(deps.cache.exitedAtMs);
+    this.#memory = new PodSyncState(deps.cache.exitedAtMs);
     this.#restored = restored;
     this.#timer = new PodWorkTimer(deps.clock, deps.work);
-    this.#steps = new PodSteps(ref, this.#memory, deps, {
+    this.#steps = new PodActionRunner(ref, this.#memory, deps, {
       wanted: () => this.#wanted,
       mayStart: () => !this.#isRemoving && !this.#currentEnd,
       wake: () => this.wake(),
@@ -88,7 +88,7 @@ export class PodWorker {
     return this.#status;
   }
 
-  get wanted(): WantedPod | undefined {
+  get wanted(): PodRevision | undefined {
     return this.#wanted;
   }
 
@@ -108,7 +108,7 @@ export class PodWorker {
   }
 
   /** Gives the pod a (new) revision to live up to. Has no effect on a pod that is being removed. */
-  want(wanted: WantedPod): void {
+  want(wanted: PodRevision): void {
     if (this.#isRemoving) return;
     const before = this.#wanted;
     this.#wanted = wanted;
@@ -213,7 +213,7 @@ export class PodWorker {
   }
 
   /** Lets go: nothing more is begun, nothing that runs is touched. */
-  abandon(): void {
+  detach(): void {
     this.#stop.abort(new Error("kubelet-ts is stopping"));
     this.#cancelRecheck?.();
   }
@@ -228,7 +228,7 @@ export class PodWorker {
     if (this.#isRemoving) return this.#passRemoval(snapshot);
     const wanted = this.#wanted;
     if (!wanted) return;
-    this.#steps.readLastWords(snapshot, wanted.pod);
+    this.#steps.readTerminationMessages(snapshot, wanted.pod);
     this.#steps.learnImages(snapshot);
 
     if (!this.#currentEnd && this.#removeMisleading(wanted, snapshot)) return;
@@ -248,7 +248,7 @@ export class PodWorker {
     this.#recheckAt(plan.recheckAtMs);
   }
 
-  #plan(wanted: WantedPod, snapshot: PodSnapshot): PodPlan {
+  #plan(wanted: PodRevision, snapshot: PodSnapshot): PodPlan {
     const deadlineSeconds = wanted.pod.spec.activeDeadlineSeconds;
     return computePodActions({
       pod: wanted.pod,
@@ -278,10 +278,10 @@ export class PodWorker {
    * A container that ended well because a shutdown told it to would count as done: without it, the pod begins anew.
    * @returns whether there is one left
    */
-  #removeMisleading({ pod: { spec } }: WantedPod, { containers }: PodSnapshot): boolean {
-    const { cutOff } = this.#deps;
+  #removeMisleading({ pod: { spec } }: PodRevision, { containers }: PodSnapshot): boolean {
+    const { shutdownTerminated } = this.#deps;
     const misleading = containers.filter(
-      (it) => cutOff.has(it.id) && isTerminated(it) && it.exitCode === 0 && countsAsDone(spec, it.name),
+      (it) => shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && countsAsDone(spec, it.name),
     );
     for (const { id, name } of misleading) {
       if (!this.#memory.removing.has(id)) this.#steps.perform({ kind: "remove-container", id, name }, this.#wanted);
@@ -315,7 +315,7 @@ export class PodWorker {
     const { services, logger } = this.#deps;
     services.tearDown(this.ref.uid, this.ref, this.#stop.signal).then(
       () => {
-        this.abandon();
+        this.detach();
         this.#deps.onGone(this);
       },
       (error: Error) => {
@@ -336,7 +336,7 @@ export class PodWorker {
     this.#deps.logger.info(`Pod "${this.#fullName}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`);
   }
 
-  #publish(wanted: WantedPod, snapshot: PodSnapshot, plan: PodPlan): void {
+  #publish(wanted: PodRevision, snapshot: PodSnapshot, plan: PodPlan): void {
     const ips = snapshot.sandboxes[0]?.ips ?? [];
     if (ips.length > 0) this.#lastPodIps = ips;
     const waiting = new Map([...this.#memory.startErrors, ...plan.waiting]);
@@ -396,7 +396,7 @@ export class PodWorker {
   }
 
   /** The first revision this worker gets: what the engine already holds of the pod is taken over as it is. */
-  #adopt(wanted: WantedPod): void {
+  #adopt(wanted: PodRevision): void {
     const { clock } = this.#deps;
     const snapshot = this.snapshot;
     // What ended before this revision is no part of its time.

@@ -1,5 +1,5 @@
+import type { SourceNode } from "../yaml/source-node.ts";
 import type { FieldPath } from "./field-path.ts";
-import type { SourceNode } from "./text/source-node.ts";
 
 /**
  * Where a field stands in the text: its value, or, when there is none, the nearest thing around it.

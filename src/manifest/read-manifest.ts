@@ -1,8 +1,8 @@
 import type { Finding } from "../model/finding.ts";
+import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { readObject } from "./read-object.ts";
-import { type ParsedStream, parseStream } from "./text/parse-stream.ts";
 
 /**
  * Reads one manifest text: every document of a YAML stream, or one JSON value; Pod, PodList, List, ConfigMap and Secret.

@@ -17,9 +17,9 @@ import { computeStopActions } from "./stop-pod.ts";
  */
 export function computePodActions(input: PodPlanInput): PodPlan {
   const draft = new PlanDraft(input);
-  if (input.end) return putToRest(draft, input.end);
+  if (input.end) return planPodTermination(draft, input.end);
   if (input.deadlineAtMs !== undefined) {
-    if (input.nowMs >= input.deadlineAtMs) return putToRest(draft, DEADLINE_EXCEEDED);
+    if (input.nowMs >= input.deadlineAtMs) return planPodTermination(draft, DEADLINE_EXCEEDED);
     draft.recheckAt(input.deadlineAtMs);
   }
   collectGarbage(draft);
@@ -30,12 +30,12 @@ export function computePodActions(input: PodPlanInput): PodPlan {
   if (!planRestartAll(draft)) return draft.finish();
 
   const initEnd = planInitContainers(draft);
-  if (initEnd === "failed") return putToRest(draft, { phase: "Failed" });
+  if (initEnd === "failed") return planPodTermination(draft, { phase: "Failed" });
   if (initEnd === "waiting") return draft.finish();
 
   for (const container of input.pod.spec.containers) planContainer(draft, container, false);
   const end = endOf(draft);
-  return end ? putToRest(draft, end) : draft.finish();
+  return end ? planPodTermination(draft, end) : draft.finish();
 }
 
 /** What upstream writes into the status of a pod that was active for too long. */
@@ -50,7 +50,7 @@ export const sidecarNames = (initContainers: readonly Container[] | undefined) =
   (initContainers ?? []).filter(isSidecar).map(({ name }) => name);
 
 /** The pod is over: stop what still runs, keep the dead for their logs. */
-function putToRest(draft: PlanDraft, end: PodEnd): PodPlan {
+function planPodTermination(draft: PlanDraft, end: PodEnd): PodPlan {
   const { snapshot, memory, nowMs, pod } = draft.input;
   draft.actions.length = 0;
   draft.actions.push(

@@ -1,7 +1,7 @@
 import type { Container, ObjectFieldSelector, Pod, ResourceFieldSelector } from "../api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
 import type { NodeInfo } from "../model/node.ts";
-import { quoteGo } from "../model/quote-go.ts";
+import { quoteGo } from "../text/quote-go.ts";
 
 /** What a limit that a container does not set is reported as: what pods may use of this node. */
 export interface NodeAllocatable {

@@ -1,6 +1,7 @@
 import { formatDuration } from "../api/duration.ts";
 import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
+import { SingleFlight } from "../concurrency/single-flight.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { DockerError, DockerUnreachableError } from "../docker/docker-error.ts";
 import type { RegistryAuth } from "../docker/image-transfer.ts";
@@ -15,7 +16,6 @@ import { applyDefaultTag, parseImageReference } from "./image-reference.ts";
 import { ImageStatusCache } from "./image-status-cache.ts";
 import { type ImageProgress, PullProgress } from "./pull-progress.ts";
 import { type PullLimits, PullQueue } from "./pull-queue.ts";
-import { SharedWork } from "./shared-work.ts";
 
 export interface ImageManagerOptions {
   client: DockerClient;
@@ -54,7 +54,7 @@ const BACK_OFF_KEPT_MS = 2 * MAX_BACK_OFF_MS;
 export class ImageManager {
   readonly #options: ImageManagerOptions;
   readonly #queue: PullQueue;
-  readonly #pulls = new SharedWork<ImageInfo>();
+  readonly #pulls = new SingleFlight<ImageInfo>();
   /** By pod uid and image. */
   readonly #backOff = new Map<string, BackOffEntry>();
   readonly #cache: ImageStatusCache;

@@ -1,6 +1,6 @@
+import { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
+import { type Rate, TokenBucket } from "../concurrency/token-bucket.ts";
 import type { Clock } from "../model/clock.ts";
-import { ConcurrencyLimit } from "../model/concurrency-limit.ts";
-import { type Rate, TokenBucket } from "../model/token-bucket.ts";
 
 /** `perSecond` and `burst` count beginnings. */
 export interface PullLimits extends Rate {

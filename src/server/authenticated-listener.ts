@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import tls, { type TLSSocket } from "node:tls";
+import type { TlsVersions } from "../config/cipher-suites.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { type Answer, parseTarget, type RouteRequest, textAnswer } from "./answer.ts";
-import type { TlsVersions } from "./cipher-suites.ts";
 import type { ShownCertificate } from "./client-identity.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
 import { acceptKey, WebSocketConnection } from "./websocket.ts";

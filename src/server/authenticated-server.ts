@@ -1,3 +1,4 @@
+import { toTlsVersions } from "../config/cipher-suites.ts";
 import type { ContainerAccess } from "../model/container-access.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { LogDirectory } from "../model/log-directory.ts";
@@ -5,8 +6,7 @@ import type { Logger } from "../model/logger.ts";
 import type { DialPod } from "../model/pod-dialer.ts";
 import { AuthenticatedListener } from "./authenticated-listener.ts";
 import { routeAuthenticated } from "./authenticated-routes.ts";
-import { toTlsVersions } from "./cipher-suites.ts";
-import { counted, type RequestCounters } from "./count-requests.ts";
+import { counted, type RequestCounters } from "./instrument-handler.ts";
 import type { ReadOnlyContext } from "./read-only-routes.ts";
 import { readTlsMaterial, type ServedNames } from "./serving-certificate.ts";
 

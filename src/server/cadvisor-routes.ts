@@ -1,4 +1,4 @@
-import type { CadvisorApi } from "../stats/cadvisor-api.ts";
+import type { CadvisorApi } from "../cadvisor/cadvisor-api.ts";
 import {
   type Answer,
   cleanPath,

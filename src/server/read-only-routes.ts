@@ -1,9 +1,9 @@
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
-import type { CadvisorApi } from "../stats/cadvisor-api.ts";
-import type { MetricsRegistry } from "../stats/metrics-registry.ts";
+import type { CadvisorApi } from "../cadvisor/cadvisor-api.ts";
+import type { MetricsRegistry } from "../metrics/metrics-registry.ts";
+import { negotiateTextFormat, renderFamilies, TEXT_CONTENT_TYPE, type TextFormat } from "../metrics/prometheus-text.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
-import { negotiateTextFormat, renderFamilies, TEXT_CONTENT_TYPE, type TextFormat } from "../stats/prometheus-text.ts";
 import {
   type Answer,
   acceptsJson,

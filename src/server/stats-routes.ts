@@ -1,4 +1,4 @@
-import type { CadvisorApi, StatsQuery } from "../stats/cadvisor-api.ts";
+import type { CadvisorApi, StatsQuery } from "../cadvisor/cadvisor-api.ts";
 import { type Answer, indentedJsonAnswer, type RouteRequest, textAnswer } from "./answer.ts";
 
 /** What can be asked of cAdvisor's version 1 resources. Source: cAdvisor's `ContainerInfoRequest`, kubelet's `StatsRequest`. */

@@ -3,11 +3,11 @@ import type { Clock } from "../model/clock.ts";
 import type { SourceKind } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import { isManifestUrl } from "../text/url.ts";
 import { CheckpointStore } from "./checkpoint-store.ts";
 import { DesiredStateFeed, type FeedSource } from "./desired-state-feed.ts";
 import { FileSource } from "./file-source.ts";
 import { StdinSource } from "./stdin-source.ts";
-import { isManifestUrl } from "./url-fetch.ts";
 import { UrlSource } from "./url-source.ts";
 
 export type SourceOptions = Pick<

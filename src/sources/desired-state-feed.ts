@@ -1,5 +1,5 @@
+import { ChangeLogger } from "../model/change-logger.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
-import { FactLog } from "../model/fact-log.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Logger } from "../model/logger.ts";
 import type { CheckpointStore, ObjectsByText } from "./checkpoint-store.ts";
@@ -42,14 +42,14 @@ export interface DesiredStateFeedDeps {
 /** All sources together, as one desired state that changes. */
 export class DesiredStateFeed {
   readonly #deps: DesiredStateFeedDeps;
-  readonly #facts: FactLog;
+  readonly #facts: ChangeLogger;
   readonly #sets: (SourceSet | undefined)[];
   readonly #listeners = new Set<(state: DesiredState, info: FeedInfo) => void>();
   #last: { state: DesiredState; info: FeedInfo } | undefined;
 
   constructor(deps: DesiredStateFeedDeps) {
     this.#deps = deps;
-    this.#facts = new FactLog(deps.logger);
+    this.#facts = new ChangeLogger(deps.logger);
     this.#sets = deps.sources.map(() => undefined);
   }
 

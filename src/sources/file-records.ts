@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
+import type { ChangeLogger } from "../model/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
-import type { FactLog } from "../model/fact-log.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
@@ -36,7 +36,7 @@ export interface FileRecordsDeps {
   read: ReadText;
   clock: Clock;
   logger: Logger;
-  facts: FactLog;
+  facts: ChangeLogger;
   /** What each file wanted when the source last spoke, before this start; undefined when that is not known. */
   lastKnownGood: () => ReadonlyMap<string, Objects> | undefined;
   /** Which of the files are being written; default: as /proc shows. */

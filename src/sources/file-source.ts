@@ -1,5 +1,5 @@
+import { ChangeLogger } from "../model/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
-import { FactLog } from "../model/fact-log.ts";
 import type { Logger } from "../model/logger.ts";
 import { FileRecords } from "./file-records.ts";
 import { listManifests } from "./manifest-files.ts";
@@ -7,7 +7,7 @@ import { PathWatch } from "./path-watch.ts";
 import type { Objects, ReadText, Source, SourceSet, SourceStatus } from "./source-set.ts";
 
 /** After an event the directory must be quiet for so long: a copy of 500 files is one look. */
-const QUIET_MS = 10;
+const DEBOUNCE_MS = 10;
 /** A directory that is never quiet is looked at all the same. */
 const LONGEST_UNQUIET_MS = 500;
 
@@ -30,7 +30,7 @@ export class FileSource implements Source {
   readonly name: string;
   readonly key: string;
   readonly #deps: FileSourceDeps;
-  readonly #facts: FactLog;
+  readonly #facts: ChangeLogger;
   readonly #watch: PathWatch;
   readonly #records: FileRecords;
   #emit: ((set: SourceSet) => void) | undefined;
@@ -51,7 +51,7 @@ export class FileSource implements Source {
     this.name = deps.path;
     this.key = deps.path;
     this.#deps = deps;
-    this.#facts = new FactLog(deps.logger);
+    this.#facts = new ChangeLogger(deps.logger);
     this.#watch = new PathWatch(deps.path, () => this.#onEvent());
     this.#records = new FileRecords({
       read: deps.read,
@@ -113,7 +113,7 @@ export class FileSource implements Source {
     const now = this.#deps.clock.monotonicMs();
     this.#unquietSinceMs ??= now;
     const patienceMs = Math.max(0, this.#unquietSinceMs + LONGEST_UNQUIET_MS - now);
-    this.#schedule(Math.min(QUIET_MS, patienceMs), true);
+    this.#schedule(Math.min(DEBOUNCE_MS, patienceMs), true);
   }
 
   /** @param postpone an earlier appointment is moved rather than kept: the directory is not quiet yet. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { SecretHeader } from "../model/kubelet-options.ts";
-import { maskUrl } from "../model/mask-url.ts";
+import { maskUrl } from "../text/url.ts";
 import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
 import { ACCEPTED_ENCODINGS, BadPacking, TooLongUnpacked, unpackBody } from "./unpack-body.ts";
 
@@ -37,9 +37,6 @@ interface Target {
   /** Path of a Unix socket. */
   socket?: string;
 }
-
-/** Whether a place of manifests is a URL, not a path. */
-export const isManifestUrl = (place: string): boolean => /^(?:unix:|https?:\/\/)/i.test(place);
 
 /** @throws UrlFetchError when the URL is none of ours. */
 export function parseManifestUrl(text: string): Target {

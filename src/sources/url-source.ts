@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
+import { ChangeLogger } from "../model/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
-import { FactLog } from "../model/fact-log.ts";
 import type { Finding } from "../model/finding.ts";
 import type { PodFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import { maskUrl } from "../model/mask-url.ts";
+import { maskUrl } from "../text/url.ts";
 import {
   describeFinding,
   EMPTY_OBJECTS,
@@ -43,7 +43,7 @@ export class UrlSource implements Source {
   readonly name: string;
   readonly key: string;
   readonly #deps: UrlSourceDeps;
-  readonly #facts: FactLog;
+  readonly #facts: ChangeLogger;
   readonly #stop = new AbortController();
   #emit: ((set: SourceSet) => void) | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -69,7 +69,7 @@ export class UrlSource implements Source {
     this.#deps = deps;
     this.name = maskUrl(deps.url);
     this.key = deps.url;
-    this.#facts = new FactLog(deps.logger);
+    this.#facts = new ChangeLogger(deps.logger);
   }
 
   start(emit: (set: SourceSet) => void): void {

@@ -1,7 +1,7 @@
 import { formatQuantity } from "../api/quantity.ts";
+import type { CadvisorFacts } from "../cadvisor/cadvisor-facts.ts";
 import type { NodeTaint } from "../model/kubelet-options.ts";
 import type { PressureState, PressureType } from "../model/node-signals.ts";
-import type { CadvisorFacts } from "./cadvisor-facts.ts";
 import { toTime } from "./summary.ts";
 
 /** An image of the engine, as the node shows it. */

@@ -1,30 +1,30 @@
 import { statfsSync } from "node:fs";
 import type { MachineInfo } from "../api/machine-info.ts";
 import type { Summary } from "../api/stats-summary.ts";
-import type { Clock } from "../model/clock.ts";
-import type { NodeSignals } from "../model/node-signals.ts";
-import type { CadvisorFacts, NodeFilesystem } from "./cadvisor-facts.ts";
-import { CadvisorPage } from "./cadvisor-metrics.ts";
-import { CgroupReader } from "./cgroup-reader.ts";
-import { meminfoBytes } from "./cgroup-v2.ts";
-import { OLDEST_BASE_MS } from "./cpu-rate.ts";
-import { diskFamilies } from "./disk-metrics.ts";
-import { type DirectoryUsage, DiskUsage, type FsCapacity, toCapacity } from "./disk-usage.ts";
-import { Foresight } from "./foresight.ts";
+import type { CadvisorFacts, NodeFilesystem } from "../cadvisor/cadvisor-facts.ts";
+import { CadvisorPage } from "../cadvisor/cadvisor-metrics.ts";
 import {
   MACHINE_ROOTS,
   type MachineRoots,
   type MountedFilesystem,
   parseFilesystems,
   readMachineInfo,
-} from "./machine-info.ts";
+} from "../cadvisor/machine-info.ts";
+import { CgroupReader } from "../cgroups/cgroup-reader.ts";
+import { meminfoBytes } from "../cgroups/cgroup-v2.ts";
+import { parseBootTimeSeconds, parseDefaultInterface, parseDiskstats, parseTaskCount } from "../cgroups/proc.ts";
+import { readText } from "../cgroups/read-text.ts";
+import type { MetricFamily } from "../metrics/metrics-registry.ts";
+import type { TextFormat } from "../metrics/prometheus-text.ts";
+import { resourceText } from "../metrics/resource-metrics.ts";
+import type { Clock } from "../model/clock.ts";
+import type { NodeSignals } from "../model/node-signals.ts";
+import { OLDEST_BASE_MS } from "./cpu-rate.ts";
+import { diskFamilies } from "./disk-metrics.ts";
+import { type DirectoryUsage, DiskUsage, type FsCapacity, toCapacity } from "./disk-usage.ts";
+import { Foresight } from "./foresight.ts";
 import type { MeasureDirectories } from "./measure-by-du.ts";
-import type { MetricFamily } from "./metrics-registry.ts";
 import type { PodFacts } from "./pod-facts.ts";
-import { parseBootTimeSeconds, parseDefaultInterface, parseDiskstats, parseTaskCount } from "./proc.ts";
-import type { TextFormat } from "./prometheus-text.ts";
-import { readText } from "./read-text.ts";
-import { resourceText } from "./resource-metrics.ts";
 import { type CgroupSample, type NodeSample, Sampler } from "./sampler.ts";
 import { type SummaryFacts, summaryDirectories, toSummary } from "./summary.ts";
 

@@ -1,8 +1,8 @@
+import type { CgroupDirectories } from "../cgroups/cgroup-layout.ts";
+import { keyedValue } from "../cgroups/cgroup-stats.ts";
+import { readText } from "../cgroups/read-text.ts";
 import type { PodEvent } from "../model/pod-event.ts";
-import type { CgroupDirectories } from "./cgroup-layout.ts";
-import { keyedValue } from "./cgroup-stats.ts";
 import type { PodFacts } from "./pod-facts.ts";
-import { readText } from "./read-text.ts";
 
 /** A process the kernel killed because memory ran out. */
 export interface OomKill {

@@ -1,12 +1,12 @@
+import { type CgroupDirectories, parentDirectories } from "../cgroups/cgroup-layout.ts";
+import type { CgroupReader } from "../cgroups/cgroup-reader.ts";
+import type { CgroupSpec, CgroupStats } from "../cgroups/cgroup-stats.ts";
+import { NetDevReader } from "../cgroups/net-dev-reader.ts";
+import { type CgroupKind, type Detail, mainDirectory, type OpenCgroup } from "../cgroups/open-cgroup.ts";
+import type { InterfaceCounters, ProcessCounts } from "../cgroups/proc.ts";
 import type { Clock } from "../model/clock.ts";
-import { type CgroupDirectories, parentDirectories } from "./cgroup-layout.ts";
-import type { CgroupReader } from "./cgroup-reader.ts";
-import type { CgroupSpec, CgroupStats } from "./cgroup-stats.ts";
 import { appendReading, type CpuReading, computeUsageNanoCores, decayLoad, OLDEST_BASE_MS } from "./cpu-rate.ts";
-import { KeptInterfaces } from "./kept-interfaces.ts";
-import { type CgroupKind, type Detail, mainDirectory, type OpenCgroup } from "./open-cgroup.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
-import type { InterfaceCounters, ProcessCounts } from "./proc.ts";
 
 /** One cgroup at one instant. */
 export interface CgroupSample {
@@ -116,7 +116,7 @@ export class Sampler {
   readonly #reader: CgroupReader;
   readonly #clock: Clock;
   readonly #facts: () => readonly PodFacts[];
-  readonly #networks: KeptInterfaces;
+  readonly #networks: NetDevReader;
   readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
   #previous: NodeSample | undefined;
@@ -129,7 +129,7 @@ export class Sampler {
     this.#reader = reader;
     this.#clock = clock;
     this.#facts = facts;
-    this.#networks = new KeptInterfaces(procRoot);
+    this.#networks = new NetDevReader(procRoot);
   }
 
   /** true when the next sample cannot tell CPU rates of a worthwhile window: nobody asked for a while, or only just. */

@@ -13,10 +13,10 @@ import type {
   SwapSummary,
   VolumeSummary,
 } from "../api/stats-summary.ts";
-import type { Pressure } from "./cgroup-stats.ts";
+import type { Pressure } from "../cgroups/cgroup-stats.ts";
+import type { InterfaceCounters } from "../cgroups/proc.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
-import type { InterfaceCounters } from "./proc.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./sampler.ts";
 
 /** What a summary is made of, beside the sample. */

@@ -1,12 +1,12 @@
-import type { ProcessLook } from "../model/process-look.ts";
+import type { ProcessSample } from "../model/process-sample.ts";
 
-export interface TimedLook extends ProcessLook {
+export interface TimedSample extends ProcessSample {
   /** Monotonic milliseconds. */
   atMs: number;
 }
 
 /** Time between two looks. Nobody who fails at once sleeps for so long before. */
-export const LOOK_PERIOD_MS = 30;
+export const SAMPLE_PERIOD_MS = 30;
 /** What never keeps still counts as up when it has lived for so long. */
 const RESTLESS_MS = 250;
 /** And has done so much by then: on a busy machine it may not have had its turn yet. CPU time. */
@@ -22,7 +22,7 @@ const PATIENCE_MS = 10_000;
  * something, as servers do; what has ended will be told by the engine.
  * @param looks of the same run of the container, oldest first
  */
-export function hasComeUp(looks: readonly TimedLook[]): boolean {
+export function hasComeUp(looks: readonly TimedSample[]): boolean {
   const [first, before, now] = [looks[0], looks.at(-2), looks.at(-1)];
   if (!first || !before || !now) return false;
   const seenForMs = now.atMs - first.atMs;

@@ -246,15 +246,15 @@ export class VolumeManager {
       const problem = prepareHostPath(volume.hostPath);
       if (problem) throw new Error(problem);
     } else if (volume.emptyDir) {
-      await setUpEmptyDir(volume.emptyDir, pod, this.#place(pod, "empty-dir", volume.name), mounter);
+      await setUpEmptyDir(volume.emptyDir, pod, this.#syncPodAdmission(pod, "empty-dir", volume.name), mounter);
     } else if (fileVolumePlugin(volume)) {
       await this.#writeFiles(volume, pod, objects);
     } else if (volume.image) {
-      await setUpImageVolume(volume.image, pod, this.#place(pod, "image", volume.name), engine, signal);
+      await setUpImageVolume(volume.image, pod, this.#syncPodAdmission(pod, "image", volume.name), engine, signal);
     } else if (volume.nfs) {
       const nfsVolume = { name: volume.name, nfs: volume.nfs };
       // First the note that says what tearDown has to remove.
-      const { stateDirectory } = this.#place(pod, "nfs", volume.name);
+      const { stateDirectory } = this.#syncPodAdmission(pod, "nfs", volume.name);
       mkdirSync(join(stateDirectory, nfsVolumeName(uid, nfsVolume)), { recursive: true, mode: 0o750 });
       await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
     } else if (volume.persistentVolumeClaim) {
@@ -269,7 +269,7 @@ export class VolumeManager {
     const plugin = fileVolumePlugin(volume);
     if (!plugin) return false;
     const { node, allocatable = toNodeAllocatable(node), clock, mounter } = this.#options;
-    const place = { plugin, ...this.#place(pod, plugin, volume.name) };
+    const place = { plugin, ...this.#syncPodAdmission(pod, plugin, volume.name) };
     return await writeFileVolume(volume, pod, place, { objects, allocatable, now: clock.now(), mounter });
   }
 
@@ -289,7 +289,7 @@ export class VolumeManager {
       const path = directories.volume(plugin, volume.name);
       return { kind: "path", path, readOnly: true, isOurs: true, isManaged: true };
     }
-    if (volume.image) return { kind: "image", place: this.#place(pod, "image", volume.name) };
+    if (volume.image) return { kind: "image", place: this.#syncPodAdmission(pod, "image", volume.name) };
     if (volume.nfs) {
       const name = nfsVolumeName(pod.metadata.uid ?? "", { name: volume.name, nfs: volume.nfs });
       return { kind: "volume", name, readOnly: volume.nfs.readOnly ?? false };
@@ -314,7 +314,7 @@ export class VolumeManager {
     return readNames(this.#directoriesOf(pod).pluginState(plugin, name)).includes("ready");
   }
 
-  #place(pod: Pod, plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
+  #syncPodAdmission(pod: Pod, plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
     const directories = this.#directoriesOf(pod);
     return { directory: directories.volume(plugin, name), stateDirectory: directories.pluginState(plugin, name) };
   }

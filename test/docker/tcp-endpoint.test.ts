@@ -2,7 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DockerClient } from "../../src/docker/docker-client.ts";
-import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
+import { TEST_CERT, TEST_KEY } from "../prober/test-certificate.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const directory = tempDirs()();

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Summary } from "../../src/api/stats-summary.ts";
-import { CgroupReader } from "../../src/stats/cgroup-reader.ts";
+import { CgroupReader } from "../../src/cgroups/cgroup-reader.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import type { TestNode } from "../support/test-node.ts";
 import { SLOWNESS } from "../support/until.ts";

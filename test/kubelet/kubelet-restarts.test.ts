@@ -209,7 +209,7 @@ describe("our own restart", () => {
     world.want(named("db"));
     await world.clock.advance(100);
     expect(world.engine.calls).toEqual(["refresh db-node1", "tear-down web-node1"]);
-    expect(world.begunPods.map(({ name }) => name)).toEqual(["db-node1"]);
+    expect(world.podCleanup.map(({ name }) => name)).toEqual(["db-node1"]);
   });
 
   test("a crash loop goes on where it was", async () => {

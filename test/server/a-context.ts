@@ -1,13 +1,13 @@
+import { CadvisorApi } from "../../src/cadvisor/cadvisor-api.ts";
+import { registerKubeletMetrics, registerProbeMetrics } from "../../src/metrics/kubelet-metrics.ts";
+import { MetricsRegistry } from "../../src/metrics/metrics-registry.ts";
+import { ProcessMetrics } from "../../src/metrics/process-metrics.ts";
 import type { RouteRequest } from "../../src/server/answer.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
 import type { ServerDependencies } from "../../src/server/servers.ts";
-import { CadvisorApi } from "../../src/stats/cadvisor-api.ts";
-import { registerKubeletMetrics, registerProbeMetrics } from "../../src/stats/kubelet-metrics.ts";
-import { MetricsRegistry } from "../../src/stats/metrics-registry.ts";
 import { type NodeObjectFacts, toNodeObject } from "../../src/stats/node-object.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
-import { ProcessMetrics } from "../../src/stats/process-metrics.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

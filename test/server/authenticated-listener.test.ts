@@ -3,13 +3,13 @@ import { writeFileSync } from "node:fs";
 import https from "node:https";
 import { connect, createServer } from "node:net";
 import tls from "node:tls";
+import { toTlsVersions } from "../../src/config/cipher-suites.ts";
 import { textAnswer } from "../../src/server/answer.ts";
 import {
   type AuthenticatedAnswer,
   AuthenticatedListener,
   type AuthenticatedRequest,
 } from "../../src/server/authenticated-listener.ts";
-import { toTlsVersions } from "../../src/server/cipher-suites.ts";
 import { readTlsMaterial } from "../../src/server/serving-certificate.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";

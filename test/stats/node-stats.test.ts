@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { CadvisorApi } from "../../src/stats/cadvisor-api.ts";
-import { readMachineInfo } from "../../src/stats/machine-info.ts";
+import { CadvisorApi } from "../../src/cadvisor/cadvisor-api.ts";
+import { readMachineInfo } from "../../src/cadvisor/machine-info.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 import recordedCadvisor from "../fixtures/oracle/stats/metrics-cadvisor.json";

@@ -1,15 +1,15 @@
 import { expect, test } from "bun:test";
-import type { ProcessLook } from "../../src/model/process-look.ts";
-import { hasComeUp, type TimedLook } from "../../src/status/run-once-settling.ts";
+import type { ProcessSample } from "../../src/model/process-sample.ts";
+import { hasComeUp, type TimedSample } from "../../src/status/run-once-settling.ts";
 
-const at = (atMs: number, state: ProcessLook["state"], switches = 0, cpuMs = 0): TimedLook => ({
+const at = (atMs: number, state: ProcessSample["state"], switches = 0, cpuMs = 0): TimedSample => ({
   atMs,
   state,
   switches,
   cpuMs,
 });
 
-test.each<[string, TimedLook[], boolean]>([
+test.each<[string, TimedSample[], boolean]>([
   ["nobody has looked yet", [], false],
   ["one look tells nothing", [at(0, "asleep")], false],
   ["a server that waits for its first client", [at(0, "asleep", 7), at(30, "asleep", 7)], true],

@@ -1,5 +1,5 @@
 import type { Container, Pod } from "../../src/api/pod.ts";
-import { WorkerMemory } from "../../src/kubelet/worker-memory.ts";
+import { PodSyncState } from "../../src/kubelet/pod-sync-state.ts";
 import type { ContainerLimits } from "../../src/model/container-limits.ts";
 import type { ContainerSnapshot, PodSnapshot, SandboxSnapshot } from "../../src/model/pod-snapshot.ts";
 import type { ContainerProbeState, PodPlanInput } from "../../src/plan/pod-plan.ts";
@@ -98,8 +98,8 @@ export function aSnapshot(containers: ContainerSnapshot[] = [], sandboxes = [aSa
 }
 
 /** Memory of a worker that has seen nothing yet but the given ends (container id → monotonic milliseconds). */
-export function aMemory(exitedAtMs: Record<string, number> = {}): WorkerMemory {
-  return new WorkerMemory(new Map(Object.entries(exitedAtMs)));
+export function aMemory(exitedAtMs: Record<string, number> = {}): PodSyncState {
+  return new PodSyncState(new Map(Object.entries(exitedAtMs)));
 }
 
 export interface PlanCase {
@@ -107,7 +107,7 @@ export interface PlanCase {
   containers?: ContainerSnapshot[];
   sandboxes?: SandboxSnapshot[];
   probes?: Record<string, Partial<ContainerProbeState> & { containerId: string }>;
-  memory?: WorkerMemory;
+  memory?: PodSyncState;
   nowMs?: number;
   deadlineAtMs?: number;
   end?: PodPlanInput["end"];

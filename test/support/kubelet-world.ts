@@ -1,7 +1,7 @@
 import type { Pod, PodStatus } from "../../src/api/pod.ts";
-import type { EvictionsFile } from "../../src/kubelet/evictions.ts";
+import type { EvictionsFile } from "../../src/kubelet/eviction/evictions.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
-import type { Completion, WantedPod } from "../../src/kubelet/wanted-pod.ts";
+import type { Completion, PodRevision } from "../../src/kubelet/pod-revision.ts";
 import type { PodRef } from "../../src/model/container-runtime.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
@@ -11,7 +11,7 @@ import { FakeEngine } from "./fake-engine.ts";
 import { RecordingLogger, RecordingRecorder } from "./recording-logger.ts";
 
 /** The image names the revision of a container; labels and the like change nothing. */
-export const toWanted = ({ pod }: Pick<DesiredPod, "pod">): WantedPod => ({
+export const toPodRevision = ({ pod }: Pick<DesiredPod, "pod">): PodRevision => ({
   pod,
   objects: { configMaps: new Map(), secrets: new Map() },
   hashes: {
@@ -42,11 +42,11 @@ export class KubeletWorld {
   /** Outlives `renew`, as the state file does. */
   readonly completions = new Map<string, Completion>();
   /** Outlives it too. */
-  begunPods: readonly PodRef[] = [];
+  podCleanup: readonly PodRef[] = [];
   /** And this. */
   evictions: NonNullable<ReturnType<EvictionsFile["read"]>> = [];
   oomVerdicts: readonly string[] = [];
-  cutOff: readonly string[] = [];
+  shutdownTerminated: readonly string[] = [];
   /** By uid, then by container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   kubelet = this.#newKubelet();
@@ -101,17 +101,17 @@ export class KubeletWorld {
       hostIp: () => "10.0.0.1",
       imageNames: new Map(),
       learnImage: async () => {},
-      toWanted,
+      toPodRevision,
       admit: () => this.rejections,
       conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
       completions: {
         get: (uid) => completions.get(uid),
         set: (uid, completion) => (completion ? completions.set(uid, completion) : completions.delete(uid)),
       },
-      begunPods: {
-        read: () => this.begunPods,
+      podCleanup: {
+        read: () => this.podCleanup,
         write: (pods) => {
-          this.begunPods = pods;
+          this.podCleanup = pods;
         },
       },
       evictions: {
@@ -120,10 +120,10 @@ export class KubeletWorld {
           this.evictions = JSON.parse(JSON.stringify(all));
         },
       },
-      cutOff: {
-        read: () => this.cutOff,
+      shutdownTerminated: {
+        read: () => this.shutdownTerminated,
         write: (all) => {
-          this.cutOff = all;
+          this.shutdownTerminated = all;
         },
       },
       oomVerdicts: {

@@ -4,7 +4,7 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/tar.ts";
 import { pauseExecutable } from "../../src/runtime/pause-program.ts";
-import { TEST_CERT, TEST_KEY } from "../probes/test-certificate.ts";
+import { TEST_CERT, TEST_KEY } from "../prober/test-certificate.ts";
 import { readEngine } from "./engine-call.ts";
 import { freePorts, RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";

@@ -1,5 +1,5 @@
 import { formatQuantity, parseQuantity } from "../../api/quantity.ts";
-import type { SourceNode } from "../text/source-node.ts";
+import type { SourceNode } from "../../yaml/source-node.ts";
 import type { ScalarShape } from "./shape.ts";
 
 /** The decoded value (undefined: the same as absent), or what should have stood there. */

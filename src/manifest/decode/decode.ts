@@ -1,6 +1,6 @@
-import { nearestName } from "../../model/nearest-name.ts";
+import { nearestName } from "../../text/nearest-name.ts";
+import type { MapEntry, MapNode, SourceNode } from "../../yaml/source-node.ts";
 import type { FieldPath } from "../field-path.ts";
-import type { MapEntry, MapNode, SourceNode } from "../text/source-node.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
 import type { Field, ObjectShape, Shape } from "./shape.ts";
 

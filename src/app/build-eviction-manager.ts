@@ -1,0 +1,60 @@
+import { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
+import type { Clock } from "../model/clock.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import { DiskUsage } from "../stats/disk-usage.ts";
+import type { NodeStats } from "../stats/node-stats.ts";
+import type { PodFacts } from "../stats/pod-facts.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { diskDirectories, toPodDiskUsages, toPodUsages } from "./pod-usage.ts";
+
+/** Disk usage decides over pods even where nobody wants to see it (`--volume-stats-agg-period=0s`). */
+const DEFAULT_DISK_PERIOD_MS = 60_000;
+
+interface EvictionInput {
+  parts: Pick<AssembledKubelet, "kubelet" | "imageGc" | "metrics">;
+  options: KubeletOptions;
+  stats: NodeStats;
+  podFacts: () => readonly PodFacts[];
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+}
+
+/** The eviction manager with the measurements of this node. */
+export function buildEvictionManager({
+  parts: { kubelet, imageGc, metrics },
+  options,
+  stats,
+  podFacts,
+  clock,
+  logger,
+  recorder,
+}: EvictionInput): EvictionManager {
+  // Of its own: only pods with limits are measured while nothing is short.
+  const disk = new DiskUsage(clock, options.volumeStatsAggPeriodMs || DEFAULT_DISK_PERIOD_MS);
+  return new EvictionManager({
+    clock,
+    logger,
+    recorder,
+    kubelet,
+    readSignals: () => stats.signals(),
+    readUsage: () => toPodUsages(stats.sample("all")),
+    askDisk: (uids) => {
+      const pods = podFacts().filter(({ uid }) => uids.has(uid));
+      return toPodDiskUsages(pods, disk.ask(diskDirectories(pods)));
+    },
+    diskSettled: () => disk.settled(),
+    reclaimImages: (signal) => imageGc.reclaim(signal),
+    settings: {
+      hard: options.evictionHard,
+      soft: options.evictionSoft,
+      softGraceMs: options.evictionSoftGracePeriodMs,
+      minimumReclaim: options.evictionMinimumReclaim,
+      transitionMs: options.evictionPressureTransitionMs,
+    },
+    maxPodGraceSeconds: options.evictionMaxPodGracePeriodSeconds,
+    onEvict: (signal) => metrics.kubelet.evictions.inc([signal]),
+  });
+}

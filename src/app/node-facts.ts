@@ -1,0 +1,75 @@
+import { statSync } from "node:fs";
+import type { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
+import type { Clock } from "../model/clock.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import { computeNodeLabels } from "../plan/node-affinity.ts";
+import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../plan/node-allocatable.ts";
+import type { ImageStore } from "../runtime/image-inventory.ts";
+import type { NodeObjectFacts } from "../stats/node-object.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { buildInfo } from "./version.ts";
+
+/** An engine that does not answer by then leaves the node without its images. */
+const IMAGES_WITHIN_MS = 1000;
+
+interface NodeFactsInput {
+  parts: Pick<AssembledKubelet, "node" | "kubelet" | "imageInventory" | "engineIfKnown">;
+  options: KubeletOptions;
+  eviction: Pick<EvictionManager, "states">;
+  /** The machine is about to go down. */
+  isLeaving: () => boolean;
+  clock: Clock;
+}
+
+/** What `/node` shows beside measurements: asked at each request, but for when the kubelet became ready, which is noted. */
+export function nodeFacts({
+  parts,
+  options,
+  eviction,
+  isLeaving,
+  clock,
+}: NodeFactsInput): () => Promise<NodeObjectFacts> {
+  const { node, kubelet, imageInventory, engineIfKnown } = parts;
+  const findTrouble = () => {
+    // Upstream's words.
+    if (isLeaving()) return "node is shutting down";
+    return kubelet.trouble ?? (engineIfKnown() ? undefined : "the Docker engine has not answered yet");
+  };
+  const ready = { trouble: findTrouble(), since: clock.now() };
+  const noteReady = () => {
+    const trouble = findTrouble();
+    if ((trouble === undefined) !== (ready.trouble === undefined)) ready.since = clock.now();
+    ready.trouble = trouble;
+  };
+  kubelet.onChange(noteReady);
+  const fixed = {
+    name: node.name,
+    ip: node.ip,
+    labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
+    taints: options.nodeTaints,
+    maxPods: computeMaxPods(options, node.cpuCount),
+    kubeletPort: options.port,
+    kubeletVersion: buildInfo.version,
+    allocatable: {
+      ...computeNodeAllocatable(node, options),
+      diskBytes: (capacityBytes: number) => computeAllocatableDisk(capacityBytes, options),
+    },
+    createdAt: createdAt(options.rootDir),
+  };
+  return async () => {
+    const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
+    const store = await Promise.race([imageInventory.look().catch((): ImageStore | undefined => undefined), none]);
+    noteReady();
+    return { ...fixed, pressures: eviction.states(), ready: { ...ready }, images: store?.images };
+  };
+}
+
+/** A node is as old as its root directory; undefined where the file system does not keep that. */
+function createdAt(directory: string): Date | undefined {
+  try {
+    const { birthtime } = statSync(directory);
+    return birthtime.getTime() > 0 ? birthtime : undefined;
+  } catch {
+    return undefined;
+  }
+}

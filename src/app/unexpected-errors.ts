@@ -1,0 +1,32 @@
+import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
+import { writeStderr } from "../host/write-stderr.ts";
+import type { Logger } from "../model/logger.ts";
+
+let survive: ((message: string) => void) | undefined;
+
+/**
+ * What becomes of an error that nobody expected: a command ends with 1, so that nobody takes what it wrote for all of it.
+ * @see {@link surviveUnexpectedErrors}
+ */
+export function watchUnexpectedErrors(): void {
+  for (const event of ["unhandledRejection", "uncaughtException"] as const) {
+    process.on(event, (error: unknown) => onUnexpectedError(event, error));
+  }
+}
+
+/** From now on supervision goes on: the error is a line of the log, and the next pass tries again. */
+export function surviveUnexpectedErrors(logger: Logger): void {
+  survive = (message) => logger.error(message);
+}
+
+/** @param event what happened, for the message */
+function onUnexpectedError(event: string, error: unknown): void {
+  const { code, stack, message } = (error ?? {}) as NodeJS.ErrnoException;
+  const isWrite = (error as NodeJS.ErrnoException | null)?.syscall === "write";
+  if (survive) return survive(`unexpected ${event}: ${stack ?? String(error)}`);
+  if (error instanceof ReaderGone || (isWrite && code === "EPIPE")) process.exit(READER_GONE_EXIT);
+  writeStderr(
+    `kubelet-ts: ${isWrite ? `cannot write: ${message}` : `unexpected ${event}: ${stack ?? String(error)}`}\n`,
+  );
+  process.exit(1);
+}

@@ -1,0 +1,54 @@
+import type { CgroupReader } from "../cgroups/cgroup-reader.ts";
+import { followKernelLog } from "../host/kmsg.ts";
+import type { Kubelet } from "../kubelet/kubelet.ts";
+import { OomNotices } from "../kubelet/oom-notices.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Logger } from "../model/logger.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../stats/oom-kill.ts";
+import type { PodFacts } from "../stats/pod-facts.ts";
+
+interface OomWatchInput {
+  podFacts: () => readonly PodFacts[];
+  kubelet: Pick<Kubelet, "workers" | "noteOom">;
+  reader: CgroupReader;
+  recorder: EventRecorder;
+  clock: Clock;
+  logger: Logger;
+}
+
+export interface OomWatch {
+  /** The engine says that a container ran out of memory: what counts where the kernel's log cannot be read. */
+  note(id: ContainerId): void;
+  end(): void;
+}
+
+/**
+ * Makes events of what the kernel kills for want of memory: of the pod whose container it was, or a log line when the
+ * machine itself ran out [S081].
+ */
+export function watchOomKills({ podFacts, kubelet, reader, recorder, clock, logger }: OomWatchInput): OomWatch {
+  const parser = new OomKillParser();
+  const end = followKernelLog(({ message }) => {
+    const kill = parser.feed(message);
+    const oom = kill && toOomEvent(kill, podFacts());
+    if (!oom) return;
+    // The engine misses kills that end a container of cgroup v2 at once.
+    const id = oom.container === undefined ? undefined : toContainerId(kill.victimCgroup);
+    if (id !== undefined) kubelet.noteOom(id);
+    if (oom.pod) recorder.record(oom.pod, oom.event);
+    else logger.warn(`${oom.event.reason}: ${oom.event.message}`);
+  }, logger);
+  if (end) return { end, note: () => {} };
+  const notices = new OomNotices({
+    clock,
+    recorder,
+    pods: () => [...kubelet.workers()].map(({ snapshot }) => snapshot),
+    readKills: (pid) => {
+      const directories = reader.ofProcess(pid);
+      return directories && readOomKills(directories);
+    },
+  });
+  return { end: () => {}, note: (id) => notices.note(id) };
+}

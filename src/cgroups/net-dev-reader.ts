@@ -1,0 +1,56 @@
+import { OpenFileReader } from "./open-file-reader.ts";
+import { type InterfaceCounters, parseNetDev } from "./proc.ts";
+
+interface KeptNetwork {
+  pid: number;
+  file: OpenFileReader;
+  text: string;
+  interfaces: readonly InterfaceCounters[];
+}
+
+/**
+ * Interface counters of the networks that processes are in, each read through a descriptor that is kept: opening
+ * `/proc/<pid>/net/dev` costs three times as much as reading it. An open one keeps the network alive in the kernel after
+ * its last process, so let go of what is no longer asked for.
+ */
+export class NetDevReader {
+  readonly #proc: string;
+  readonly #networks = new Map<string, KeptNetwork>();
+
+  constructor(procRoot: string) {
+    this.#proc = procRoot;
+  }
+
+  /**
+   * Empty when the process is gone, or was none (pid 0).
+   * @param id of the container whose process it is, or another name of the network
+   */
+  read(id: string, pid: number): readonly InterfaceCounters[] {
+    if (pid <= 0) return [];
+    let network = this.#networks.get(id);
+    if (network?.pid !== pid) {
+      network?.file.close();
+      network = { pid, file: new OpenFileReader(`${this.#proc}/${pid}/net/dev`), text: "", interfaces: [] };
+      this.#networks.set(id, network);
+    }
+    const text = network.file.read() ?? "";
+    if (text !== network.text) {
+      network.text = text;
+      network.interfaces = parseNetDev(text);
+    }
+    return network.interfaces;
+  }
+
+  /** Lets go of all others. */
+  keepOnly(ids: ReadonlySet<string>): void {
+    for (const [id, { file }] of this.#networks) {
+      if (ids.has(id)) continue;
+      file.close();
+      this.#networks.delete(id);
+    }
+  }
+
+  close(): void {
+    this.keepOnly(new Set());
+  }
+}

@@ -1,0 +1,97 @@
+import type { CoreEvent, CoreEventList } from "../../api/event.ts";
+import type { Pod } from "../../api/pod.ts";
+import type { Summary } from "../../api/stats-summary.ts";
+import type { NodeObject } from "../print/node-row.ts";
+
+/** The kubelet did not answer, or not as it should; the message is for people. */
+export class KubeletApiError extends Error {}
+
+/** An answer and the name of exactly this answer, to ask again with. */
+export interface Tagged<T> {
+  value: T;
+  etag: string | undefined;
+}
+
+/** The first answer may have to wait for two samples of every container. */
+const ANSWER_LIMIT_MS = 15_000;
+
+/** Codes of fetch and of the kernel. */
+const WHY: Readonly<Record<string, string>> = {
+  ConnectionRefused: "nobody listens there",
+  ECONNREFUSED: "nobody listens there",
+  ENOENT: "it has ended",
+  EACCES: "only the user it runs as may ask there",
+  EPERM: "only the user it runs as may ask there",
+  FailedToOpenSocket: "it cannot be reached",
+  ECONNRESET: "it closed the connection",
+  ConnectionClosed: "it closed the connection",
+  ENOTFOUND: "there is no such host",
+};
+
+/** The read-only port of one kubelet, or its socket. Every call throws KubeletApiError. */
+export class KubeletApi {
+  readonly #url: string;
+  readonly #socketPath: string | undefined;
+  /** For people. */
+  readonly #syncPodAdmission: string;
+
+  constructor({ url, socketPath }: { url: string; socketPath?: string }) {
+    this.#url = url;
+    this.#socketPath = socketPath;
+    this.#syncPodAdmission = socketPath ?? url;
+  }
+
+  /** @returns undefined when it is still what `etag` names */
+  async pods(etag?: string): Promise<Tagged<Pod[]> | undefined> {
+    const answer = await this.#get<{ items: Pod[] | null }>("/pods", etag);
+    return answer && { etag: answer.etag, value: answer.value.items ?? [] };
+  }
+
+  /** Oldest last occurrence first. @returns undefined when it is still what `etag` names */
+  async events(etag?: string): Promise<Tagged<CoreEvent[]> | undefined> {
+    const answer = await this.#get<CoreEventList>("/api/v1/events", etag);
+    return answer && { etag: answer.etag, value: answer.value.items };
+  }
+
+  async node(): Promise<NodeObject> {
+    return (await this.#get<NodeObject>("/node"))!.value;
+  }
+
+  /** CPU and memory of node, pods and containers. */
+  async usage(): Promise<Summary> {
+    return (await this.#get<Summary>("/stats/summary?only_cpu_and_memory=true"))!.value;
+  }
+
+  async #get<T>(path: string, etag?: string): Promise<Tagged<T> | undefined> {
+    const response = await this.#fetch(path, etag);
+    if (response.status === 304) return undefined;
+    const text = await response.text();
+    if (response.status !== 200) {
+      throw new KubeletApiError(
+        `${this.#syncPodAdmission}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,
+      );
+    }
+    try {
+      return { value: JSON.parse(text) as T, etag: response.headers.get("ETag") ?? undefined };
+    } catch {
+      throw new KubeletApiError(
+        `${this.#syncPodAdmission}${path} did not answer in JSON. Is it the read-only port of a kubelet-ts?`,
+      );
+    }
+  }
+
+  async #fetch(path: string, etag: string | undefined): Promise<Response> {
+    try {
+      return await fetch(`${this.#url}${path}`, {
+        headers: { Accept: "application/json", "User-Agent": "kubelet-ts", ...(etag && { "If-None-Match": etag }) },
+        signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+        ...(this.#socketPath !== undefined && { unix: this.#socketPath }),
+      });
+    } catch (error) {
+      const { name, message, code } = error as Error & { code?: string };
+      const why =
+        name === "TimeoutError" ? `no answer within ${ANSWER_LIMIT_MS / 1000} s` : (WHY[code ?? ""] ?? message);
+      throw new KubeletApiError(`no kubelet answers at ${this.#syncPodAdmission}: ${why}`);
+    }
+  }
+}

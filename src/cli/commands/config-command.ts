@@ -1,0 +1,62 @@
+import { defineCommand } from "citty";
+import { Document, isMap, isScalar, type Pair, type Scalar, type YAMLMap } from "yaml";
+import { originsByField, toKubeletConfiguration } from "../../config/effective-config.ts";
+import { resolveOptions } from "../../config/resolve-options.ts";
+import { writeAll } from "../../host/write-all.ts";
+import { writeStderr } from "../../host/write-stderr.ts";
+
+export interface CommandIo {
+  stdout: (text: string) => void;
+  stderr: (text: string) => void;
+}
+
+/**
+ * `kubelet-ts config [flags] [-o yaml|json]`: the configuration these flags and files lead to, with the origin of each
+ * value; nothing is started. Returns the exit code.
+ */
+export async function runConfig(argv: readonly string[], io: CommandIo, cwd: string = process.cwd()): Promise<number> {
+  const resolved = await resolveOptions(argv, cwd, "show");
+  if (resolved.request === "help") {
+    io.stdout(
+      "Usage: kubelet-ts config [flags] [-o yaml|json]\n\nShows the effective configuration and where each value comes from.\nTakes all flags of kubelet-ts (see kubelet-ts --help).\n",
+    );
+    return 0;
+  }
+  for (const warning of resolved.warnings) io.stderr(`kubelet-ts config: warning: ${warning}\n`);
+  for (const error of resolved.errors) io.stderr(`kubelet-ts config: ${error}\n`);
+  if (resolved.errors.length > 0) return 2;
+  const config = toKubeletConfiguration(resolved.options);
+  const origins = originsByField(resolved.origins);
+  if (resolved.options.output === "json") {
+    io.stdout(`${JSON.stringify({ config, origins: Object.fromEntries(origins) }, null, 2)}\n`);
+  } else io.stdout(toAnnotatedYaml(config, origins));
+  return 0;
+}
+
+/** A file that `--config` takes, each value with a comment that says where it comes from. */
+function toAnnotatedYaml(config: unknown, origins: ReadonlyMap<string, string>): string {
+  const document = new Document(config);
+  annotate(document.contents as YAMLMap, "", origins);
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false });
+}
+
+function annotate(map: YAMLMap, path: string, origins: ReadonlyMap<string, string>): void {
+  for (const pair of map.items as Pair<Scalar<string>, Scalar | YAMLMap>[]) {
+    const field = path === "" ? pair.key.value : `${path}.${pair.key.value}`;
+    const origin = origins.get(field);
+    if (origin === undefined) {
+      if (isMap(pair.value)) annotate(pair.value, field, origins);
+    } else if (isScalar(pair.value)) pair.value.comment = ` ${origin}`;
+    else pair.key.commentBefore = ` ${origin}:`;
+  }
+}
+
+export const configCommand = defineCommand({
+  meta: { name: "config", description: "show the effective configuration and where each value comes from" },
+  run: async ({ rawArgs }) => {
+    process.exitCode = await runConfig(rawArgs, {
+      stdout: (text) => writeAll(1, text),
+      stderr: writeStderr,
+    });
+  },
+});

@@ -1,0 +1,203 @@
+import { SystemClock } from "../../host/system-clock.ts";
+import { type KubeletApi, KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
+import { findPod } from "../client/pod-lookup.ts";
+import type { ViewIo } from "../command-io.ts";
+import { labelHeaders, toLabelColumns, withLabelCells } from "../print/label-columns.ts";
+import { ResourcePrinter } from "../print/resource-printer.ts";
+import {
+  changesBetween,
+  type ResourceFormat,
+  type ResourceItem,
+  type ResourceName,
+  toEventItem,
+  toNodeItem,
+  toPodItem,
+} from "../print/resource-view.ts";
+import { openKubelet, scopeOf, selectorOf, toCommand, UsageError, ViewError, type ViewRequest } from "../run-view.ts";
+import { GET } from "../view-commands.ts";
+import { findObject } from "../view-flags.ts";
+
+/** Between two looks of a watcher. Lists have an ETag: what is unchanged costs next to nothing; a node is measured anew. */
+const WATCH_PERIOD_MS: Readonly<Record<ResourceName, number>> = { pods: 500, events: 500, nodes: 5_000 };
+/** A kubelet that has just started knows no pods yet: that all are gone is believed when it was seen so often. */
+const LOOKS_TO_BELIEVE_NOTHING = 4;
+
+/** `kubelet-ts get`. Returns the exit code; `-w` returns only when the signal aborts. */
+export async function runGet(request: ViewRequest, io: ViewIo, signal?: AbortSignal): Promise<number> {
+  const [written, ...names] = request.positionals;
+  const { resource, named } = parseTarget(written, names);
+  const look = new Look(resource, named, request);
+  const printer = new ResourcePrinter({
+    resource,
+    format: (request.value("output") as ResourceFormat | undefined) ?? "table",
+    headers: !request.isOn("no-headers"),
+    labelHeaders: labelHeaders(labelColumnsOf(request)),
+    namespaceColumn: request.isOn("all-namespaces") ? true : request.value("namespace") ? false : undefined,
+    toYaml: request.value("output") === "yaml" ? await loadYaml() : String,
+  });
+  const { api } = await openKubelet(request);
+  const { items, problems } = (await look.at(api))!;
+  const isWatch = request.isOn("watch") || request.isOn("watch-only");
+  if (isWatch) {
+    if (problems.length > 0) throw new ViewError(problems.join("\n"));
+    if (!request.isOn("watch-only")) io.stdout(printer.lines(items, io.now()));
+    await watch(api, look, items, printer, io, signal);
+    return 0;
+  }
+  if (items.length > 0 || !isTable(request)) io.stdout(printer.print(items, named.length === 1, io.now()));
+  else if (named.length === 0) io.stderr(`${nothingFound(request)}\n`);
+  for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
+  return problems.length > 0 ? 1 : 0;
+}
+
+const isTable = ({ value }: ViewRequest) => ["table", "wide", "name", undefined].includes(value("output"));
+
+function nothingFound(request: ViewRequest): string {
+  const { namespace } = scopeOf(request);
+  return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
+}
+
+const labelColumnsOf = (request: ViewRequest) =>
+  toLabelColumns(request.value("label-columns"), request.isOn("show-labels"));
+
+/** `pods web` and `pod/web` alike. */
+function parseTarget(
+  written: string | undefined,
+  names: readonly string[],
+): { resource: ResourceName; named: string[] } {
+  const [kind, name] = written?.split("/", 2) ?? [];
+  const resource = findObject(GET, kind);
+  if (typeof resource !== "string") throw new UsageError(resource.problem);
+  const others = names.map((other) => {
+    const [otherKind, otherName] = other.split("/", 2);
+    if (otherName === undefined) return other;
+    if (findObject(GET, otherKind) !== resource) throw new UsageError(`"${other}" is none of the ${resource}`);
+    return otherName;
+  });
+  return { resource: resource as ResourceName, named: name ? [name, ...others] : others };
+}
+
+interface Seen {
+  items: ResourceItem[];
+  /** Names that nothing has. */
+  problems: string[];
+}
+
+/** What one command looks at, again and again when it watches. */
+class Look {
+  readonly #resource: ResourceName;
+  readonly #named: readonly string[];
+  readonly #request: ViewRequest;
+  #etag: string | undefined;
+
+  constructor(resource: ResourceName, named: readonly string[], request: ViewRequest) {
+    this.#resource = resource;
+    this.#named = named;
+    this.#request = request;
+    selectorOf(request, named);
+  }
+
+  get periodMs(): number {
+    return WATCH_PERIOD_MS[this.#resource];
+  }
+
+  /** undefined: as it was the last time. */
+  async at(api: KubeletApi): Promise<Seen | undefined> {
+    const seen = await this.#see(api);
+    const columns = labelColumnsOf(this.#request);
+    return seen && { ...seen, items: seen.items.map((item) => withLabelCells(item, columns)) };
+  }
+
+  async #see(api: KubeletApi): Promise<Seen | undefined> {
+    switch (this.#resource) {
+      case "pods": {
+        const answer = this.#keep(await api.pods(this.#etag));
+        return answer && this.#choosePods(answer);
+      }
+      case "events": {
+        const answer = this.#keep(await api.events(this.#etag));
+        return answer && this.#chooseOthers(answer.map(toEventItem));
+      }
+      case "nodes":
+        return this.#chooseOthers([toNodeItem(await api.node())]);
+      default:
+        return this.#resource satisfies never;
+    }
+  }
+
+  #keep<T>(answer: Tagged<T> | undefined): T | undefined {
+    this.#etag = answer?.etag ?? this.#etag;
+    return answer?.value;
+  }
+
+  #choosePods(pods: Parameters<typeof findPod>[0]): Seen {
+    const scope = scopeOf(this.#request);
+    if (this.#named.length === 0) return { items: this.#inScope(pods.map(toPodItem)), problems: [] };
+    const found = this.#named.map((name) => findPod(pods, name, scope));
+    return {
+      items: found.flatMap((pod) => ("problem" in pod ? [] : toPodItem(pod))),
+      problems: found.flatMap((pod) => ("problem" in pod ? pod.problem : [])),
+    };
+  }
+
+  #chooseOthers(all: ResourceItem[]): Seen {
+    const items = this.#inScope(all);
+    if (this.#named.length === 0) return { items, problems: [] };
+    const nameOf = ({ reference }: ResourceItem) => reference.slice(reference.indexOf("/") + 1);
+    return {
+      items: items.filter((item) => this.#named.includes(nameOf(item))),
+      problems: this.#named
+        .filter((name) => !items.some((item) => nameOf(item) === name))
+        .map((name) => `${this.#resource.slice(0, -1)} "${name}" not found; there are ${items.map(nameOf).join(", ")}`),
+    };
+  }
+
+  #inScope(items: ResourceItem[]): ResourceItem[] {
+    const { namespace } = scopeOf(this.#request);
+    const matches = selectorOf(this.#request);
+    return items.filter(
+      (item) => (namespace === undefined || (item.namespace ?? namespace) === namespace) && matches(item.labels),
+    );
+  }
+}
+
+/** Shows what changes. A kubelet that is restarted is waited for: its pods go on, and so does who watches them. */
+async function watch(
+  api: KubeletApi,
+  look: Look,
+  seen: readonly ResourceItem[],
+  printer: ResourcePrinter,
+  io: ViewIo,
+  signal?: AbortSignal,
+): Promise<void> {
+  const clock = new SystemClock();
+  let before = seen;
+  let latest = seen;
+  let emptyLooks = 0;
+  for (let isLost = false; !signal?.aborted; ) {
+    await clock.sleep(look.periodMs, signal).catch(() => {});
+    try {
+      latest = (await look.at(api))?.items ?? latest;
+      if (isLost) io.stderr("kubelet-ts get: the kubelet answers again\n");
+      isLost = false;
+    } catch (error) {
+      if (!(error instanceof KubeletApiError)) throw error;
+      if (!isLost) io.stderr(`kubelet-ts get: ${error.message}; waiting for it\n`);
+      isLost = true;
+      continue;
+    }
+    emptyLooks = latest.length === 0 ? emptyLooks + 1 : 0;
+    if (emptyLooks > 0 && emptyLooks < LOOKS_TO_BELIEVE_NOTHING) continue;
+    const { changed, gone } = changesBetween(before, latest, printer.format);
+    before = latest;
+    io.stdout(printer.lines(changed, io.now()) + printer.lines(gone, io.now(), true));
+  }
+}
+
+/** In the dialect the kubelet reads: what would be a time or a flag there is quoted. */
+async function loadYaml(): Promise<(value: unknown) => string> {
+  const { stringify } = await import("yaml");
+  return (value) => stringify(value, { version: "1.1", lineWidth: 0, indentSeq: false });
+}
+
+export const getCommand = toCommand(GET, runGet);

@@ -1,0 +1,209 @@
+import { resolve } from "node:path";
+import { parseDuration } from "../../api/duration.ts";
+import type { Pod } from "../../api/pod.ts";
+import type { LogsOptions } from "../../docker/container-calls.ts";
+import { DockerClient } from "../../docker/docker-client.ts";
+import { DockerError, DockerUnreachableError, isNotFound } from "../../docker/docker-error.ts";
+import type { InstanceIntroduction } from "../../host/root-lock.ts";
+import { ReaderGone } from "../../host/write-all.ts";
+import { computeRootHash, LABEL } from "../../runtime/labels.ts";
+import { findKubelet } from "../client/find-kubelet.ts";
+import { KubeletApi, KubeletApiError } from "../client/kubelet-api.ts";
+import { LinePrefixer } from "../client/log-lines.ts";
+import { chooseContainers, findListedTargets, findLogTarget, type LogTarget } from "../client/log-target.ts";
+import { findPod } from "../client/pod-lookup.ts";
+import type { ViewIo } from "../command-io.ts";
+import { findingOptions, scopeOf, toCommand, UsageError, ViewError, type ViewRequest } from "../run-view.ts";
+import { LOGS } from "../view-commands.ts";
+
+/** `kubelet-ts logs`. Returns the exit code. */
+export async function runLogs(request: ViewRequest, io: ViewIo): Promise<number> {
+  const wanted = parseWanted(request, io.now());
+  const pods = await lookForPods(request);
+  const client = new DockerClient(engineEndpoint(request, pods.introduction));
+  try {
+    const { targets, problems } = await chooseTargets(wanted, pods, client, request, io);
+    for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
+    await printLogs(client, targets, wanted, io);
+    return problems.length > 0 ? 1 : 0;
+  } catch (error) {
+    if (error instanceof DockerUnreachableError) throw new ViewError(error.message);
+    throw error;
+  }
+}
+
+interface WantedLogs {
+  pod: string;
+  namespace: string | undefined;
+  container: string | undefined;
+  all: boolean;
+  previous: boolean;
+  follow: boolean;
+  prefix: boolean;
+  limitBytes: number | undefined;
+  engine: Pick<LogsOptions, "stdout" | "stderr" | "tail" | "since" | "timestamps" | "follow">;
+}
+
+/** @throws UsageError */
+function parseWanted(request: ViewRequest, now: Date): WantedLogs {
+  const [pod, container, ...others] = request.positionals;
+  const { value, isOn } = request;
+  if (pod === undefined) throw new UsageError("name a pod");
+  if (others.length > 0) throw new UsageError(`logs takes a pod and a container (found also "${others.join('", "')}")`);
+  if (container !== undefined && value("container") !== undefined) {
+    throw new UsageError("the container is named twice, as an argument and with -c");
+  }
+  const stream = value("stream") ?? "All";
+  const tail = wholeNumber("tail", value("tail"));
+  // The engine counts before it parts the streams. Upstream refuses it, too.
+  if (tail !== undefined && stream !== "All")
+    throw new UsageError("--tail counts lines of both streams: leave out --stream");
+  const all = isOn("all-containers");
+  if (all && (container ?? value("container")) !== undefined) {
+    throw new UsageError("--all-containers and the name of one exclude each other");
+  }
+  return {
+    pod: pod.replace(/^(pods?|po)\//, ""),
+    namespace: scopeOf(request).namespace,
+    container: container ?? value("container"),
+    all,
+    previous: isOn("previous"),
+    follow: isOn("follow"),
+    prefix: isOn("prefix"),
+    limitBytes: wholeNumber("limit-bytes", value("limit-bytes")),
+    engine: {
+      stdout: stream !== "Stderr",
+      stderr: stream !== "Stdout",
+      tail,
+      since: sinceOf(value("since"), value("since-time"), now),
+      timestamps: isOn("timestamps"),
+      follow: isOn("follow"),
+    },
+  };
+}
+
+/** -1 is none, as with kubectl. */
+function wholeNumber(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined || text === "-1") return undefined;
+  if (!/^\d+$/.test(text)) throw new UsageError(`--${flag} must be a whole number (found "${text}")`);
+  return Number(text);
+}
+
+/** Unix seconds with a fraction. */
+function sinceOf(since: string | undefined, sinceTime: string | undefined, now: Date): string | undefined {
+  if (since !== undefined && sinceTime !== undefined) throw new UsageError("give --since or --since-time, not both");
+  if (since !== undefined) {
+    const ms = parseDuration(since);
+    if (ms === undefined || ms < 0)
+      throw new UsageError(`--since must be a duration as in 30s, 5m, 2h (found "${since}")`);
+    return ((now.getTime() - ms) / 1000).toFixed(3);
+  }
+  if (sinceTime === undefined) return undefined;
+  const ms = Date.parse(sinceTime);
+  if (Number.isNaN(ms)) {
+    throw new UsageError(`--since-time must be a time as in 2026-11-21T08:26:23Z (found "${sinceTime}")`);
+  }
+  return (ms / 1000).toFixed(3);
+}
+
+interface KnownPods {
+  /** undefined: no kubelet could be asked. */
+  pods: Pod[] | undefined;
+  introduction: InstanceIntroduction | undefined;
+}
+
+/** From the kubelet if one answers; an address that was given must answer. */
+async function lookForPods(request: ViewRequest): Promise<KnownPods> {
+  const options = findingOptions(request);
+  const kubelet = await findKubelet(options);
+  if ("problem" in kubelet) {
+    if (options.server !== undefined) throw new UsageError(kubelet.problem);
+    return { pods: undefined, introduction: kubelet.introduction };
+  }
+  try {
+    return { pods: (await new KubeletApi(kubelet).pods())!.value, introduction: kubelet.introduction };
+  } catch (error) {
+    if (options.server !== undefined || !(error instanceof KubeletApiError)) throw error;
+    return { pods: undefined, introduction: kubelet.introduction };
+  }
+}
+
+function engineEndpoint({ value }: ViewRequest, introduction: InstanceIntroduction | undefined) {
+  try {
+    return DockerClient.endpointFrom(value("docker-endpoint") ?? introduction?.dockerEndpoint);
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+async function chooseTargets(
+  wanted: WantedLogs,
+  { pods, introduction }: KnownPods,
+  client: DockerClient,
+  request: ViewRequest,
+  io: ViewIo,
+): Promise<{ targets: LogTarget[]; problems: string[] }> {
+  if (pods === undefined) {
+    const rootDir = introduction?.rootDir ?? request.value("root-dir");
+    // Of all root directories when none is given: there may be just one such pod.
+    const label = [rootDir === undefined ? LABEL.root : `${LABEL.root}=${computeRootHash(resolve(rootDir))}`];
+    const found = findListedTargets(await client.listContainers({ all: true, filters: { label } }), wanted);
+    if ("problem" in found) throw new ViewError(`${found.problem} (no kubelet could be asked, only the engine)`);
+    return { targets: found, problems: [] };
+  }
+  const pod = findPod(pods, wanted.pod, { namespace: wanted.namespace });
+  if ("problem" in pod) throw new ViewError(pod.problem);
+  const chosen = chooseContainers(pod, wanted.container, wanted.all);
+  if ("problem" in chosen) throw new ViewError(chosen.problem);
+  if (chosen.note) io.stderr(`${chosen.note}\n`);
+  const found = chosen.names.map((name) => findLogTarget(pod, name, wanted.previous));
+  const problems = found.flatMap((it) => ("problem" in it ? it.problem : []));
+  if (problems.length > 0 && !wanted.all) throw new ViewError(problems.join("\n"));
+  return { targets: found.flatMap((it) => ("problem" in it ? [] : it)), problems };
+}
+
+/** One after the other; side by side, line by line, when followed. */
+async function printLogs(
+  client: DockerClient,
+  targets: readonly LogTarget[],
+  wanted: WantedLogs,
+  io: ViewIo,
+): Promise<void> {
+  if (wanted.follow)
+    await Promise.all(targets.map((target) => printLog(client, target, wanted, targets.length > 1, io)));
+  else for (const target of targets) await printLog(client, target, wanted, false, io);
+}
+
+async function printLog(
+  client: DockerClient,
+  { containerId, podName, containerName }: LogTarget,
+  wanted: WantedLogs,
+  isShared: boolean,
+  io: ViewIo,
+): Promise<void> {
+  // Lines of two containers must not run into each other.
+  const byLine = wanted.prefix || isShared;
+  const prefix = wanted.prefix ? `[pod/${podName}/${containerName}] ` : "";
+  // A TTY has one stream; of two, each has lines of its own.
+  const prefixers = { stdout: new LinePrefixer(prefix), stderr: new LinePrefixer(prefix) };
+  let left = wanted.limitBytes ?? Number.POSITIVE_INFINITY;
+  try {
+    for await (const { stream, data } of client.containerLogs(containerId, wanted.engine)) {
+      const taken = data.length > left ? data.subarray(0, left) : data;
+      left -= taken.length;
+      io.stdout(byLine ? prefixers[stream].push(taken) : taken);
+      if (left <= 0) break;
+    }
+  } catch (error) {
+    if (error instanceof ReaderGone || !(error instanceof DockerError)) throw error;
+    const { message } = error;
+    throw new ViewError(
+      isNotFound(error)
+        ? `the container "${containerName}" of pod "${podName}" was removed meanwhile; try again`
+        : `the log of container "${containerName}" cannot be read: ${message}`,
+    );
+  }
+  for (const prefixer of Object.values(prefixers)) io.stdout(prefixer.end());
+}
+
+export const logsCommand = toCommand(LOGS, runLogs);

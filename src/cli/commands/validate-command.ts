@@ -1,0 +1,157 @@
+import { defineCommand } from "citty";
+import { readNodeName } from "../../host/node-info.ts";
+import { READER_GONE_EXIT, ReaderGone, writeAll } from "../../host/write-all.ts";
+import { writeStderr } from "../../host/write-stderr.ts";
+import type { Strictness } from "../../manifest/manifest-result.ts";
+import { readManifest } from "../../manifest/read-manifest.ts";
+import { checkInputs, readInputs } from "../validate-inputs.ts";
+import { renderText, toJsonResult } from "../validate-report.ts";
+import { parseViewArguments, renderViewHelp, type ViewCommand } from "../view-flags.ts";
+
+const VALIDATE: ViewCommand = {
+  name: "validate",
+  usage: ["validate [flags] FILE|DIR|URL|-…"],
+  about: `Checks manifests as Kubernetes would, and whether they can run here; needs no Docker engine.
+Exit codes: 0 all are fine, 2 some are not (or bad usage).`,
+  flags: [
+    {
+      name: "output",
+      short: "o",
+      value: "text|json",
+      choices: ["text", "json"],
+      description: "What to print. Default: text.",
+    },
+    {
+      name: "validate",
+      value: "strict|warn|ignore",
+      choices: ["strict", "warn", "ignore"],
+      description: "What unknown fields are. Default: strict, an error.",
+    },
+    { name: "node-name", value: "name", description: "Suffix of the pods' names. Default: this host's name." },
+    { name: "allow-privileged", description: "Whether containers may be privileged. Default: true." },
+    {
+      name: "batch",
+      description: `Read JSON lines {"id", "manifest"} or {"id", "manifest_b64"} from standard input and answer each
+with one line {"id", "results"}.`,
+    },
+  ],
+};
+
+export interface ValidateIo {
+  stdout: (text: string) => void;
+  stderr: (text: string) => void;
+  isTerminal: boolean;
+  /** Standard input, for `--batch` and `-`. */
+  input: () => AsyncIterable<Uint8Array>;
+}
+
+interface ValidateOptions {
+  strictness: Strictness;
+  nodeName: string;
+  allowPrivileged: boolean;
+}
+
+/** `kubelet-ts validate`. Returns the exit code. */
+export async function runValidate(argv: readonly string[], io: ValidateIo): Promise<number> {
+  const parsed = parse(argv);
+  if ("problem" in parsed) {
+    io.stderr(`kubelet-ts validate: ${parsed.problem}\nTry 'kubelet-ts validate --help'.\n`);
+    return 2;
+  }
+  if (parsed.help) {
+    io.stdout(renderViewHelp(VALIDATE));
+    return 0;
+  }
+  if (parsed.batch) return runBatch(parsed.options, io);
+  const inputs = await readInputs(parsed.files, io.input);
+  const results = checkInputs(inputs, { ...parsed.options, source: "file" });
+  if (parsed.output === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
+  else io.stdout(renderText(results, io.isTerminal));
+  return results.every((result) => result.ok) ? 0 : 2;
+}
+
+type Parsed =
+  | { problem: string }
+  | { help: true }
+  | { help: false; batch: boolean; output: string; files: string[]; options: ValidateOptions };
+
+function parse(argv: readonly string[]): Parsed {
+  const parsed = parseViewArguments(VALIDATE, argv);
+  if ("problem" in parsed || parsed.help) return parsed;
+  const { values, positionals: files } = parsed;
+  const batch = values.get("batch") === "true";
+  if (!batch && files.length === 0) {
+    return { problem: "name at least one file, directory or URL, or - for standard input" };
+  }
+  if (batch && files.length > 0) return { problem: "--batch takes its manifests from standard input only" };
+  const options: ValidateOptions = {
+    strictness: (values.get("validate") ?? "strict") as Strictness,
+    nodeName: readNodeName(values.get("node-name") ?? ""),
+    allowPrivileged: values.get("allow-privileged") !== "false",
+  };
+  return { help: false, batch, output: values.get("output") ?? "text", files, options };
+}
+
+/** Thousands of manifests in one process: one JSON line in, one out. */
+async function runBatch(options: ValidateOptions, io: ValidateIo): Promise<number> {
+  let allOk = true;
+  for await (const line of linesOf(io.input())) {
+    if (line.trim() === "") continue;
+    const { id, results, ok } = checkLine(line, options);
+    allOk &&= ok;
+    io.stdout(`${JSON.stringify({ id, results })}\n`);
+  }
+  return allOk ? 0 : 2;
+}
+
+function checkLine(line: string, options: ValidateOptions): { id: unknown; results: object[]; ok: boolean } {
+  let request: { id?: unknown; manifest?: unknown; manifest_b64?: unknown };
+  try {
+    request = JSON.parse(line) as typeof request;
+  } catch {
+    return failedLine(null, "the line is not JSON");
+  }
+  const { id = null, manifest, manifest_b64: base64 } = request ?? {};
+  if (typeof manifest !== "string" && typeof base64 !== "string") return failedLine(id, "the line has no manifest");
+  const bytes = typeof manifest === "string" ? Buffer.from(manifest, "utf8") : Buffer.from(base64 as string, "base64");
+  const { results } = readManifest(bytes, { ...options, file: "-", source: "file" });
+  return { id, results: results.map(toJsonResult), ok: results.every((result) => result.ok) };
+}
+
+function failedLine(id: unknown, message: string): { id: unknown; results: object[]; ok: boolean } {
+  const error = { code: "syntax", field: "", message, line: 1, column: 1 };
+  const result = { file: "-", document: 1, kind: "", name: "", namespace: "", valid: false, ok: false };
+  return { id, results: [{ ...result, errors: [error], warnings: [] }], ok: false };
+}
+
+/** Lines end with `\n` only: manifests may hold other line separators. */
+async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of chunks) {
+    const [first = "", ...others] = decoder.decode(chunk, { stream: true }).split("\n");
+    rest += first;
+    for (const line of others) {
+      yield rest;
+      rest = line;
+    }
+  }
+  if (rest !== "") yield rest;
+}
+
+export const validateCommand = defineCommand({
+  meta: { name: "validate", description: "check manifests, with the line and column of each mistake" },
+  run: async ({ rawArgs }) => {
+    try {
+      process.exitCode = await runValidate(rawArgs, {
+        stdout: (text) => writeAll(1, text),
+        stderr: writeStderr,
+        isTerminal: process.stdout.isTTY,
+        input: () => Bun.stdin.stream(),
+      });
+    } catch (error) {
+      if (!(error instanceof ReaderGone)) throw error;
+      process.exitCode = READER_GONE_EXIT;
+    }
+  },
+});

@@ -1,0 +1,39 @@
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import { CONFIG_API_VERSION, CONFIG_KIND } from "./config-kind.ts";
+import type { OptionRow } from "./option-row.ts";
+import { OPTION_TABLE } from "./option-table.ts";
+import type { Origins } from "./resolve-options.ts";
+
+type Tree = { [key: string]: unknown };
+
+/**
+ * The options as a KubeletConfiguration, secrets masked: what `/configz` and `kubelet-ts config` show. What upstream has
+ * no field for stands below `kubeletTs`. Source: kubelet's `/configz`.
+ */
+export function toKubeletConfiguration(options: KubeletOptions): Tree {
+  const config: Tree = { kind: CONFIG_KIND, apiVersion: CONFIG_API_VERSION };
+  for (const row of fieldRows()) place(config, row.field, row.kind.toField(options[row.option]));
+  const { kubeletTs, ...upstream } = config;
+  return { ...upstream, kubeletTs };
+}
+
+/** Where each field of {@link toKubeletConfiguration} comes from, by dotted path. */
+export function originsByField(origins: Origins): Map<string, string> {
+  return new Map(fieldRows().map((row) => [row.field, origins[row.option]]));
+}
+
+function fieldRows(): (OptionRow & { field: string })[] {
+  return OPTION_TABLE.filter(
+    (row): row is OptionRow & { field: string } => row.is === "option" && row.field !== undefined,
+  );
+}
+
+function place(tree: Tree, field: string, value: unknown): void {
+  const parts = field.split(".");
+  let node = tree;
+  for (const part of parts.slice(0, -1)) {
+    node[part] ??= {};
+    node = node[part] as Tree;
+  }
+  node[parts.at(-1)!] = value;
+}

@@ -1,0 +1,170 @@
+import { nearestName } from "../text/nearest-name.ts";
+import type { FlagRow, OptionRow } from "./option-row.ts";
+import { asksForNothing, takesValue } from "./option-row.ts";
+import { ROW_BY_FLAG } from "./option-table.ts";
+
+/** An option some layer (flags, a file) sets, with where it was set for people. */
+export interface Setting {
+  row: OptionRow;
+  value: unknown;
+  /** e.g. `--max-pods` or `/etc/kubelet.yaml:12`. */
+  origin: string;
+}
+
+/** A command line taken apart; no file was read yet. Nothing is thrown: `errors` non-empty means exit code 2. */
+export interface CommandLine {
+  /** One per option, repeated flags already combined. */
+  settings: Setting[];
+  /** Values of `--config`, in order. */
+  configPaths: string[];
+  configDir?: string;
+  /** Manifests given as arguments: files, directories, URLs, `-`. */
+  positionals: string[];
+  request?: "help" | "version";
+  warnings: string[];
+  errors: string[];
+}
+
+/**
+ * Takes the flags of the kubelet apart as upstream does: `--flag value`, `--flag=value`, `--bool`, `--bool=false`,
+ * `-v 4`, `-v=4`, `-v4`; `_` counts as `-` in names; `--` ends the flags; the last of a repeated flag wins unless it is a
+ * list. Source: pflag, kubelet's WordSepNormalizeFunc, features.md S020–S057.
+ */
+export function parseCommandLine(argv: readonly string[]): CommandLine {
+  const line: CommandLine = { settings: [], configPaths: [], positionals: [], warnings: [], errors: [] };
+  const settings = new Map<OptionRow["option"], Setting>();
+  const warned = new Set<string>();
+  const warn = (message: string) => {
+    if (!warned.has(message)) line.warnings.push(message);
+    warned.add(message);
+  };
+  let previous: string | undefined;
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index]!;
+    if (word === "--") {
+      line.positionals.push(...argv.slice(index + 1));
+      break;
+    }
+    if (word === "-" || !word.startsWith("-")) {
+      // `--runonce true` would silently make "true" a manifest.
+      if (previous !== undefined && /^(true|false)$/i.test(word)) {
+        line.errors.push(`--${previous} ${word}: write --${previous}=${word}`);
+      } else {
+        line.positionals.push(word);
+      }
+      previous = undefined;
+      continue;
+    }
+    const { name, dashes, attached } = takeApart(word);
+    const row = findRow(name, dashes, warn);
+    if (!row) {
+      line.errors.push(unknownFlag(dashes + name));
+      previous = undefined;
+      continue;
+    }
+    const flag = row.flag ?? name;
+    let value = attached;
+    if (value === undefined && takesValue(row)) {
+      const next = argv[index + 1];
+      if (next === undefined || isKnownFlag(next)) {
+        line.errors.push(`--${flag}: needs a value`);
+        continue;
+      }
+      value = next;
+      index++;
+    }
+    previous = value === undefined ? flag : undefined;
+    applyFlag(row, flag, value ?? "true", line, settings, warn);
+  }
+  line.settings = [...settings.values()];
+  return line;
+}
+
+function takeApart(word: string): { name: string; dashes: string; attached?: string } {
+  const dashes = word.startsWith("--") ? "--" : "-";
+  const body = word.slice(dashes.length);
+  const at = body.indexOf("=");
+  const name = at < 0 ? body : body.slice(0, at);
+  if (dashes === "-" && name.length > 1) {
+    // `-v4`; but `-version` is a slip for `--version`.
+    const row = ROW_BY_FLAG.get(name.charAt(0));
+    if (row?.short === name.charAt(0) && takesValue(row) && !ROW_BY_FLAG.has(name)) {
+      return { name: name.charAt(0), dashes, attached: body.slice(1) };
+    }
+  }
+  return at < 0 ? { name, dashes } : { name, dashes, attached: body.slice(at + 1) };
+}
+
+function findRow(name: string, dashes: string, warn: (message: string) => void): FlagRow | undefined {
+  if (dashes === "-") {
+    const row = ROW_BY_FLAG.get(name);
+    return row?.short === name ? row : undefined;
+  }
+  const row = ROW_BY_FLAG.get(name);
+  if (row?.flag === name) return row;
+  if (!name.includes("_")) return undefined;
+  const dashed = name.replaceAll("_", "-");
+  const normalized = ROW_BY_FLAG.get(dashed);
+  if (normalized?.flag !== dashed) return undefined;
+  warn(`--${name}: write --${dashed}`);
+  return normalized;
+}
+
+function isKnownFlag(word: string): boolean {
+  if (!word.startsWith("--")) return false;
+  return ROW_BY_FLAG.has(word.slice(2).split("=", 1)[0]!);
+}
+
+function unknownFlag(written: string): string {
+  const name = written.replace(/^-+/, "");
+  const longNames = [...ROW_BY_FLAG]
+    .filter(([key, row]) => row.flag === key && row.is !== "refused")
+    .map(([key]) => key);
+  // The classic slip of people who come from Go programs: one dash before a long name.
+  if (written.startsWith("-") && !written.startsWith("--") && longNames.includes(name)) {
+    return `${written}: no such flag; did you mean --${name}?`;
+  }
+  const nearest = nearestName(name.replaceAll("_", "-"), longNames);
+  return `${written}: no such flag${nearest ? `; did you mean --${nearest}?` : " (see kubelet-ts --help)"}`;
+}
+
+function applyFlag(
+  row: FlagRow,
+  flag: string,
+  text: string,
+  line: CommandLine,
+  settings: Map<OptionRow["option"], Setting>,
+  warn: (message: string) => void,
+): void {
+  switch (row.is) {
+    case "inapplicable":
+      if (!row.silent?.includes(text)) warn(`--${flag} has no effect: ${row.why}`);
+      return;
+    case "refused":
+      if (!row.allowed.includes(text)) line.errors.push(`--${flag}: ${row.why}`);
+      return;
+    case "command": {
+      const parsed = row.kind.fromText(text);
+      if ("problem" in parsed) line.errors.push(`--${flag}: ${parsed.problem}`);
+      else if (flag === "config") line.configPaths = text === "" ? [] : [...line.configPaths, text];
+      else if (flag === "config-dir") line.configDir = text;
+      else if (parsed.value === true) line.request ??= flag === "help" ? "help" : "version";
+      return;
+    }
+    case "option": {
+      const parsed = row.kind.fromText(text);
+      if ("problem" in parsed) {
+        line.errors.push(`--${flag}: ${parsed.problem}`);
+        return;
+      }
+      if (row.notYet && !asksForNothing(parsed.value)) warn(`--${flag} has no effect yet: ${row.notYet}`);
+      if (row.deprecated) warn(`--${flag} is deprecated: ${row.deprecated}`);
+      const earlier = settings.get(row.option);
+      const value = earlier && row.kind.combine ? row.kind.combine(earlier.value, parsed.value) : parsed.value;
+      settings.set(row.option, { row, value, origin: `--${flag}` });
+      return;
+    }
+    default:
+      row satisfies never;
+  }
+}

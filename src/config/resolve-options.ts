@@ -1,0 +1,222 @@
+import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { DEFAULT_KUBELET_OPTIONS, type EvictionThreshold, type KubeletOptions } from "../model/kubelet-options.ts";
+import { isManifestUrl } from "../text/url.ts";
+import { featureGateWarnings } from "./feature-gates.ts";
+import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
+import type { OptionRow } from "./option-row.ts";
+import { ROW_BY_FIELD } from "./option-table.ts";
+import { checkOptions, type Purpose } from "./validate-options.ts";
+
+/** `default`, `--flag`, or `file:line`. */
+export type Origins = Readonly<Record<keyof KubeletOptions, string>>;
+
+/** Nothing is thrown: `errors` non-empty means exit code 2, and `options` must not be used. */
+export interface ResolvedOptions {
+  options: KubeletOptions;
+  origins: Origins;
+  /** Manifests given as arguments: absolute paths, URLs, `-`. */
+  positionals: string[];
+  /** `--help` or `--version` was asked for: nothing else matters. */
+  request?: "help" | "version";
+  warnings: string[];
+  errors: string[];
+}
+
+const UNSET = "default";
+
+/**
+ * Defaults < configuration file < drop-ins (by name) < flags (S195, M18). Reads the files `--config` and `--config-dir`
+ * name; `--config` that names a directory or a manifest adds a manifest path instead (S190).
+ * @param purpose `show`: the options are only looked at, so what makes sense with --runonce alone is no mistake.
+ * @param cwd relative paths of flags start here; those in a file start beside the file, as upstream.
+ */
+export async function resolveOptions(
+  argv: readonly string[],
+  cwd: string = process.cwd(),
+  purpose: Purpose = "run",
+): Promise<ResolvedOptions> {
+  const line = parseCommandLine(argv);
+  const warnings = [...line.warnings];
+  const errors = [...line.errors];
+  const files = await readConfiguration(line, cwd, warnings, errors);
+  const flags = line.settings.map((setting) => absolutePaths(setting, cwd));
+  if (files.manifestPaths.length > 0) addManifestPaths(flags, files.manifestPaths);
+
+  const { options, origins } = layOver(files.settings, flags, files.found);
+  warnings.push(...featureGateWarnings(options.featureGates));
+  const positionals = line.positionals.map((name) => (isManifestUrl(name) || name === "-" ? name : resolve(cwd, name)));
+  const checked = checkOptions(options, origins, positionals, purpose);
+  return {
+    options,
+    origins,
+    positionals,
+    ...(line.request ? { request: line.request } : {}),
+    warnings: [...warnings, ...checked.warnings],
+    errors: [...errors, ...checked.errors],
+  };
+}
+
+/** As for manifests: `--config` may point at one. */
+const MAX_CONFIG_BYTES = 10 * 1024 * 1024;
+
+const MANIFEST_PATH_ROW = ROW_BY_FIELD.get("staticPodPath") as OptionRow;
+
+interface Configuration {
+  /** In the order of the files; not yet combined. */
+  settings: Setting[];
+  /** `--config` in its meaning of Kubernetes 1.4. */
+  manifestPaths: Setting[];
+  /** A KubeletConfiguration was read: upstream's other defaults apply. */
+  found: boolean;
+}
+
+async function readConfiguration(
+  line: CommandLine,
+  cwd: string,
+  warnings: string[],
+  errors: string[],
+): Promise<Configuration> {
+  const result: Configuration = { settings: [], manifestPaths: [], found: false };
+  const configFiles: { path: string; text: string }[] = [];
+  // The parser of YAML is only loaded when there is a file to read: most starts have flags alone.
+  if (line.configPaths.length === 0 && !line.configDir) return result;
+  const { detectKind, parseConfigFile } = await import("./config-file.ts");
+
+  for (const given of line.configPaths) {
+    const path = resolve(cwd, given);
+    try {
+      const isDirectory = statSync(path).isDirectory();
+      const text = isDirectory ? "" : readText(path);
+      const nature = isDirectory ? "manifest" : detectKind(text);
+      if (nature === "configuration") configFiles.push({ path, text });
+      else if (nature === "unknown") {
+        errors.push(`--config: "${path}" has no kind: neither a KubeletConfiguration nor a manifest`);
+      } else {
+        warnings.push(
+          `--config ${given} holds manifests, not a KubeletConfiguration: write --pod-manifest-path=${given}`,
+        );
+        result.manifestPaths.push({ row: MANIFEST_PATH_ROW, value: [path], origin: "--config" });
+      }
+    } catch (error) {
+      errors.push(`--config: ${readProblem(path, error)}`);
+    }
+  }
+  if (configFiles.length > 1) errors.push("--config: only one KubeletConfiguration can be given; use --config-dir");
+  if (line.configDir) {
+    const directory = resolve(cwd, line.configDir);
+    try {
+      for (const path of listDropIns(directory)) configFiles.push({ path, text: readText(path) });
+    } catch (error) {
+      errors.push(`--config-dir: ${readProblem(directory, error)}`);
+    }
+  }
+  for (const { path, text } of configFiles) {
+    const parsed = parseConfigFile(text, path);
+    warnings.push(...parsed.warnings);
+    errors.push(...parsed.errors);
+    result.settings.push(...parsed.settings.map((setting) => absolutePaths(setting, dirname(path))));
+    result.found = true;
+  }
+  return result;
+}
+
+/**
+ * A file, or what a shell makes of `<(generate)`.
+ * @throws Error also when it has no end
+ */
+function readText(path: string): string {
+  const fd = openSync(path, "r");
+  try {
+    const chunks: Uint8Array[] = [];
+    for (let length = 0; length < MAX_CONFIG_BYTES; ) {
+      const chunk = new Uint8Array(65_536);
+      const read = readSync(fd, chunk);
+      if (read === 0) return Buffer.concat(chunks).toString("utf8");
+      chunks.push(chunk.subarray(0, read));
+      length += read;
+    }
+    throw new Error(`it has ${MAX_CONFIG_BYTES} bytes or more`);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** `*.conf` in the directory and below, in the order of their paths. Source: KEP-3983. */
+function listDropIns(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.name.endsWith(".conf") && !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+function readProblem(path: string, error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === "ENOENT") return `"${path}" does not exist`;
+  if (code === "EACCES") return `"${path}" may not be read (permission denied)`;
+  return `"${path}" cannot be read: ${(error as Error).message}`;
+}
+
+function absolutePaths(setting: Setting, base: string): Setting {
+  if (!setting.row.kind.completes) return setting;
+  const absolute = (path: unknown) => (typeof path === "string" && path !== "" ? resolve(base, path) : path);
+  return { ...setting, value: Array.isArray(setting.value) ? setting.value.map(absolute) : absolute(setting.value) };
+}
+
+function addManifestPaths(flags: Setting[], added: readonly Setting[]): void {
+  const paths = added.flatMap((setting) => setting.value as string[]);
+  const given = flags.find((setting) => setting.row.option === "podManifestPaths");
+  if (given) given.value = [...(given.value as string[]), ...paths];
+  else flags.push({ ...added[0]!, value: paths });
+}
+
+function layOver(
+  fromFiles: readonly Setting[],
+  fromFlags: readonly Setting[],
+  hasFile: boolean,
+): { options: KubeletOptions; origins: Origins } {
+  const options: Record<string, unknown> = { ...DEFAULT_KUBELET_OPTIONS };
+  const origins: Record<string, string> = Object.fromEntries(
+    Object.keys(DEFAULT_KUBELET_OPTIONS).map((name) => [name, UNSET]),
+  );
+  // Upstream's file turns the port without authentication off unless it names it (S022).
+  if (hasFile) options.readOnlyPort = 0;
+  for (const { row, value, origin } of fromFiles) {
+    const merges = row.kind.isMap && origins[row.option] !== UNSET;
+    options[row.option] = merges ? row.kind.combine!(options[row.option], value) : value;
+    origins[row.option] = origin;
+  }
+  for (const { row, value, origin } of fromFlags) {
+    // Gates are the one map that flags add to; thresholds and reservations are replaced as a whole.
+    const merges = row.option === "featureGates";
+    options[row.option] = merges ? row.kind.combine!(options[row.option], value) : value;
+    origins[row.option] = origin;
+  }
+  derive(options as unknown as KubeletOptions, origins);
+  return { options: options as unknown as KubeletOptions, origins: origins as Origins };
+}
+
+/** Defaults that follow from what was set. */
+function derive(options: KubeletOptions, origins: Record<string, string>): void {
+  if (origins.readOnlyAddress === UNSET && origins.address !== UNSET) {
+    options.readOnlyAddress = options.address;
+    origins.readOnlyAddress = origins.address!;
+  }
+  // A port that lets nobody in is no use, and one more thing to watch.
+  if (origins.port === UNSET && options.clientCaFile === "" && !options.anonymousAuth) options.port = 0;
+  if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });
+  if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
+  options.hostnameOverride = options.hostnameOverride.trim().toLowerCase();
+  if (options.mergeDefaultEvictionSettings && origins.evictionHard !== UNSET) {
+    const given = new Set(options.evictionHard.map((threshold) => threshold.signal));
+    const kept = DEFAULT_KUBELET_OPTIONS.evictionHard.filter((threshold) => !given.has(threshold.signal));
+    options.evictionHard = [...options.evictionHard, ...kept];
+  }
+  options.evictionHard = options.evictionHard.filter(isOn);
+  options.evictionSoft = options.evictionSoft.filter(isOn);
+}
+
+/** Source: upstream's way to switch one signal off is 0% or 100%. */
+function isOn(threshold: EvictionThreshold): boolean {
+  return !("percentage" in threshold) || (threshold.percentage > 0 && threshold.percentage < 100);
+}

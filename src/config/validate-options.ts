@@ -1,0 +1,128 @@
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Origins } from "./resolve-options.ts";
+
+export type Purpose = "run" | "show";
+
+/** Rules between options, and of one option that its kind cannot tell. Source: kubelet's ValidateKubeletConfiguration. */
+export function checkOptions(
+  options: KubeletOptions,
+  origins: Origins,
+  positionals: readonly string[],
+  purpose: Purpose,
+): { warnings: string[]; errors: string[] } {
+  const warnings: string[] = [];
+  const errors: string[] = [];
+  const at = (option: keyof KubeletOptions) => (origins[option] === "default" ? "" : ` (${origins[option]})`);
+
+  if (options.imageGcLowThresholdPercent >= options.imageGcHighThresholdPercent) {
+    errors.push(
+      `the low image GC threshold ${options.imageGcLowThresholdPercent}${at("imageGcLowThresholdPercent")} must be below the high one ${options.imageGcHighThresholdPercent}${at("imageGcHighThresholdPercent")}`,
+    );
+  }
+  if (options.imageMaximumGcAgeMs > 0 && options.imageMaximumGcAgeMs <= options.minimumImageTtlMs) {
+    errors.push(
+      `the maximum age of images${at("imageMaximumGcAgeMs")} must be above the minimum${at("minimumImageTtlMs")}`,
+    );
+  }
+  if (options.serializeImagePulls && options.maxParallelImagePulls > 1) {
+    errors.push(
+      `${options.maxParallelImagePulls} parallel pulls${at("maxParallelImagePulls")} need --serialize-image-pulls=false`,
+    );
+  }
+  for (const { signal } of options.evictionSoft) {
+    if (options.evictionSoftGracePeriodMs[signal] === undefined) {
+      errors.push(
+        `the soft eviction threshold of ${signal}${at("evictionSoft")} needs --eviction-soft-grace-period=${signal}=…`,
+      );
+    }
+  }
+  if (options.shutdownGracePeriodCriticalPodsMs > options.shutdownGracePeriodMs) {
+    errors.push(
+      `shutdownGracePeriodCriticalPods${at("shutdownGracePeriodCriticalPodsMs")} must not be longer than shutdownGracePeriod`,
+    );
+  }
+  if (
+    options.shutdownGracePeriodByPodPriority.length > 0 &&
+    options.shutdownGracePeriodMs + options.shutdownGracePeriodCriticalPodsMs > 0
+  ) {
+    errors.push(
+      `shutdownGracePeriodByPodPriority${at("shutdownGracePeriodByPodPriority")} stands in place of shutdownGracePeriod${at("shutdownGracePeriodMs")}: leave one away`,
+    );
+  }
+  for (const option of ["shutdownGracePeriodMs", "shutdownGracePeriodCriticalPodsMs"] as const) {
+    if (options[option] > 0 && options[option] < 1000) {
+      errors.push(`${option.replace(/Ms$/, "")}${at(option)} must be 0s or at least 1s`);
+    }
+  }
+  pair("tlsCertFile", "tlsPrivateKeyFile", "--tls-cert-file", "--tls-private-key-file");
+  pair(
+    "manifestUrlClientCertFile",
+    "manifestUrlClientKeyFile",
+    "--manifest-url-client-cert-file",
+    "--manifest-url-client-key-file",
+  );
+  pair(
+    "imageCredentialProviderConfig",
+    "imageCredentialProviderBinDir",
+    "--image-credential-provider-config",
+    "--image-credential-provider-bin-dir",
+  );
+
+  for (const option of ["hostnameOverride", "clusterDomain"] as const) {
+    if (options[option] !== "" && !isDnsName(options[option])) {
+      errors.push(
+        `${JSON.stringify(options[option])}${at(option)} is not a DNS name: lower-case letters, digits, - and .`,
+      );
+    }
+  }
+  if (options.runOnce && options.enableServer && origins.enableServer !== "default") {
+    errors.push(`--runonce serves no ports: leave enableServer${at("enableServer")} away`);
+  }
+  if (!options.runOnce && positionals.includes("-")) errors.push("standard input (-) is read once: add --runonce");
+  if (purpose === "run" && !options.runOnce && origins.output.startsWith("--"))
+    warnings.push("--output has no effect without --runonce");
+  if (!options.runOnce && origins.runOnceTimeoutMs.startsWith("--")) {
+    warnings.push("--timeout has no effect without --runonce");
+  }
+  if (!options.logToStderr && options.logDir === "") {
+    warnings.push(`logging to the terminal${at("logToStderr")} stays on: there is no --log-dir`);
+  }
+  if (options.manifestUrlHeaders.length > 0 && options.manifestUrls.length === 0 && !positionals.some(isHttp)) {
+    warnings.push(`--manifest-url-header has no effect without --manifest-url`);
+  }
+  checkPorts();
+  return { warnings, errors };
+
+  function pair(
+    first: keyof KubeletOptions,
+    second: keyof KubeletOptions,
+    firstFlag: string,
+    secondFlag: string,
+  ): void {
+    if ((options[first] === "") === (options[second] === "")) return;
+    const [given, missing] = options[first] === "" ? [secondFlag, firstFlag] : [firstFlag, secondFlag];
+    errors.push(`${given} needs ${missing} beside it`);
+  }
+
+  function checkPorts(): void {
+    if (options.runOnce) return;
+    const servers = [
+      ["--healthz-port", options.healthzPort],
+      ["--read-only-port", options.enableServer ? options.readOnlyPort : 0],
+      ["--cadvisor-port", options.enableServer ? options.cadvisorPort : 0],
+      ["--port", options.enableServer ? options.port : 0],
+    ] as const;
+    const taken = new Map<number, string>();
+    for (const [flag, port] of servers) {
+      const other = port === 0 ? undefined : taken.get(port);
+      if (other) errors.push(`${flag} and ${other} are both ${port}`);
+      taken.set(port, flag);
+    }
+  }
+}
+
+const isHttp = (name: string): boolean => /^https?:\/\//.test(name);
+
+function isDnsName(name: string): boolean {
+  return name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\.?$/.test(name);
+}

@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import type { Clock } from "../model/clock.ts";
+
+/** What is known when memory is looked at. Bytes are the process' anonymous ones: the others are the kernel's to take. */
+export interface MemoryLook {
+  /** Since the process began. */
+  minute: number;
+  anonymousBytes: number;
+  /** As it was a minute after memory was last given back; undefined before that. */
+  floorBytes: number | undefined;
+  /** Since memory was last given back. */
+  elapsedMs: number;
+}
+
+const LOOK_MS = 60_000;
+/** Starting up is over by then: for most, and for those with a hundred pods on a slow machine. */
+const STARTED_MINUTES = [1, 5];
+/** Not oftener than this: afterwards functions have to be compiled anew. */
+const REST_MS = 600_000;
+/** Less than this is not worth it. */
+const GROWTH_BYTES = 8 * 2 ** 20;
+
+/** Whether memory should be given back now: after the start, later when there is enough of it. */
+export function shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs }: MemoryLook): boolean {
+  if (STARTED_MINUTES.includes(minute)) return true;
+  return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
+}
+
+export interface MemoryKeeperOptions {
+  clock: Clock;
+  /** For tests. */
+  readAnonymousBytes?: () => number | undefined;
+  shrink?: () => void;
+}
+
+/**
+ * Gives memory back to the machine that a burst of work needed (the start of a hundred pods, megabytes of metrics). The
+ * runtime keeps such memory for later; left to itself it never lets go of a third of it.
+ */
+export class MemoryReclaimer {
+  readonly #clock: Clock;
+  readonly #readAnonymousBytes: () => number | undefined;
+  readonly #shrink: () => void;
+
+  constructor({ clock, readAnonymousBytes = readOwnAnonymousBytes, shrink = Bun.shrink }: MemoryKeeperOptions) {
+    this.#clock = clock;
+    this.#readAnonymousBytes = readAnonymousBytes;
+    this.#shrink = shrink;
+  }
+
+  /** Looks once a minute until `signal` aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    let floorBytes: number | undefined;
+    let isSettling = false;
+    let givenBackMs = this.#clock.monotonicMs();
+    for (let minute = 1; !signal.aborted; minute++) {
+      try {
+        await this.#clock.sleep(LOOK_MS, signal);
+      } catch {
+        return;
+      }
+      const anonymousBytes = this.#readAnonymousBytes();
+      if (anonymousBytes === undefined) return; // Nobody tells: nothing to go by.
+      if (isSettling) floorBytes = anonymousBytes;
+      const nowMs = this.#clock.monotonicMs();
+      isSettling = shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs: nowMs - givenBackMs });
+      if (!isSettling) continue;
+      this.#shrink();
+      givenBackMs = nowMs;
+    }
+  }
+}
+
+/** `RssAnon` of our process; undefined on kernels before 4.5. */
+function readOwnAnonymousBytes(): number | undefined {
+  const kilobytes = parseAnonymousKilobytes(readFileSync("/proc/self/status", "utf8"));
+  return kilobytes === undefined ? undefined : kilobytes * 1024;
+}
+
+/** Of `/proc/<pid>/status`. */
+export function parseAnonymousKilobytes(status: string): number | undefined {
+  const kilobytes = /^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1];
+  return kilobytes === undefined ? undefined : Number(kilobytes);
+}

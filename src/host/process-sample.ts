@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { ProcessSample } from "../model/process-sample.ts";
+
+/** The name runc gives its own process inside a container until that becomes the program. */
+const RUNTIME_NAME = "runc:[";
+/** Linux tells times to programs in hundredths of a second, whatever it counts in itself. */
+const MS_PER_TICK = 10;
+
+interface Process {
+  name: string;
+  state: string;
+  cpuMs: number;
+  children: number[];
+}
+
+/** Looks at each main process with everything it has started. @param proc for tests */
+export function sampleProcesses(mainPids: readonly number[], proc = "/proc"): ProcessSample[] {
+  const table = readTable(proc);
+  return mainPids.map((pid) => lookAt(pid, table, proc));
+}
+
+/**
+ * Whether a pid the engine gave is that of a process here: not so when the engine lives on another machine or in another
+ * pid namespace.
+ * @param containerId all 64 digits
+ */
+export function isOfContainer(pid: number, containerId: string, proc = "/proc"): boolean {
+  return (readIfThere(`${proc}/${pid}/cgroup`) ?? "").includes(containerId);
+}
+
+function lookAt(mainPid: number, table: ReadonlyMap<number, Process>, proc: string): ProcessSample {
+  const look: ProcessSample = { state: "asleep", switches: 0, cpuMs: 0 };
+  const main = table.get(mainPid);
+  if (!main || main.state === "Z" || main.state === "X") return { ...look, state: "gone" };
+  const queue = [mainPid];
+  for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
+    const { cpuMs = 0, children = [] } = table.get(pid) ?? {};
+    queue.push(...children);
+    look.cpuMs += cpuMs;
+    for (const status of threadStatuses(pid, proc)) {
+      if (/^State:\s+[RD]/m.test(status)) look.state = "busy";
+      for (const [, count] of status.matchAll(/^(?:non)?voluntary_ctxt_switches:\s+(\d+)/gm))
+        look.switches += Number(count);
+    }
+  }
+  return main.name.startsWith(RUNTIME_NAME) ? { ...look, state: "starting" } : look;
+}
+
+/** Every process by pid. */
+function readTable(proc: string): Map<number, Process> {
+  const table = new Map<number, Process>();
+  const parents = new Map<number, number>();
+  for (const entry of readdirSync(proc)) {
+    if (!/^\d+$/.test(entry)) continue;
+    const stat = readIfThere(`${proc}/${entry}/stat`);
+    if (stat === undefined) continue; // It ended meanwhile.
+    // The name in parentheses may hold anything, parentheses and blanks too: what counts stands after the last one.
+    const nameEnd = stat.lastIndexOf(")");
+    const fields = stat.slice(nameEnd + 2).split(" ");
+    table.set(Number(entry), {
+      name: stat.slice(stat.indexOf("(") + 1, nameEnd),
+      state: fields[0] ?? "",
+      cpuMs: (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK,
+      children: [],
+    });
+    parents.set(Number(entry), Number(fields[1]));
+  }
+  for (const [pid, parent] of parents) table.get(parent)?.children.push(pid);
+  return table;
+}
+
+function threadStatuses(pid: number, proc: string): string[] {
+  try {
+    return readdirSync(`${proc}/${pid}/task`)
+      .map((thread) => readIfThere(`${proc}/${pid}/task/${thread}/status`))
+      .filter((status) => status !== undefined);
+  } catch {
+    return []; // It ended meanwhile: the next look finds its parent changed.
+  }
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

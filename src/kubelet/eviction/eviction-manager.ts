@@ -1,0 +1,253 @@
+import type { Pod } from "../../api/pod.ts";
+import type { Clock } from "../../model/clock.ts";
+import { type PodUID, podFullName } from "../../model/identity.ts";
+import type { Logger } from "../../model/logger.ts";
+import type { NodeSignals, PressureState, PressureType } from "../../model/node-signals.ts";
+import type { EventRecorder } from "../../model/pod-event.ts";
+import type { DeadContainerPolicy } from "../../plan/dead-container-limit.ts";
+import {
+  computeNodePressure,
+  type DueThreshold,
+  type EvictionCandidate,
+  type EvictionSettings,
+  findExceededLimit,
+  findPressureRefusal,
+  hasDiskLimit,
+  isDiskSignal,
+  NO_HISTORY,
+  type NodePressure,
+  type PodDiskUsage,
+  type PodUsage,
+  rankForEviction,
+  resourceOf,
+  toEvictionMessage,
+} from "../../plan/eviction.ts";
+import { computeQosClass } from "../../plan/qos-class.ts";
+import type { Rejection } from "../kubelet.ts";
+
+/** The kubelet as this manager sees it. */
+export interface EvictingKubelet {
+  /** Every wanted pod with its status. */
+  pods(): readonly Pod[];
+  /** undefined for a pod that is gone, all of it. */
+  worker(uid: PodUID): { readonly isRemoving: boolean } | undefined;
+  evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void;
+  readmit(uids: Iterable<PodUID>): void;
+  readonly evicted: ReadonlyMap<PodUID, Rejection>;
+  removeSurplusDead(policy: DeadContainerPolicy): number;
+  /** Calls back after every change. */
+  onChange(listener: () => void): () => void;
+}
+
+export interface EvictionDeps {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+  kubelet: EvictingKubelet;
+  readSignals: () => NodeSignals;
+  /** Memory and processes of every pod that runs. */
+  readUsage: () => ReadonlyMap<PodUID, PodUsage>;
+  /** What these pods keep on the disk, as far as it was measured; measures again when that is due. */
+  askDisk: (uids: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, PodDiskUsage>;
+  /** Resolves when no measurement is under way. */
+  diskSettled: () => Promise<void>;
+  /** Removes unused images. @returns how many */
+  reclaimImages: (signal: AbortSignal) => Promise<number>;
+  settings: EvictionSettings;
+  /** Of a pod evicted by a soft threshold; -1 = its own. */
+  maxPodGraceSeconds: number;
+  /** A pod is evicted; of what there was too little, or which limit it passed. */
+  onEvict?: (signal: string) => void;
+}
+
+/** Source: upstream's evictionMonitoringPeriod. */
+const PERIOD_MS = 10_000;
+
+/**
+ * Keeps the node from running out of memory, disk and processes: looks every ten seconds while there are pods, and stops
+ * one pod at a time until there is enough again. Pods that use more of the disk than they may go too. All come back when
+ * the pressure has been gone for the transition period, the most important first [S055 S086 U14 M47].
+ */
+export class EvictionManager {
+  readonly #deps: EvictionDeps;
+  #seen: NodePressure = { history: NO_HISTORY, pressures: new Set(), due: [] };
+  #seenAtMs = Number.NEGATIVE_INFINITY;
+  readonly #startedAt: Date;
+  /** When each pressure last came or went. */
+  readonly #changedAt = new Map<PressureType, Date>();
+  /** When each pod was evicted, in that order: who came first matters least. Monotonic. */
+  readonly #evictedAtMs = new Map<PodUID, number>();
+
+  constructor(deps: EvictionDeps) {
+    this.#deps = deps;
+    this.#startedAt = deps.clock.now();
+    // Of a process before us: nobody knows how long it was gone, so they wait as if they had been evicted now.
+    for (const uid of deps.kubelet.evicted.keys()) this.#evictedAtMs.set(uid, deps.clock.monotonicMs());
+  }
+
+  /** Pressures that are there, or were until a short while ago. */
+  get pressures(): ReadonlySet<PressureType> {
+    return this.#seen.pressures;
+  }
+
+  /** The same, with what is not there, and since when. Looks first where nobody else did for long: without pods nobody does. */
+  states(): ReadonlyMap<PressureType, PressureState> {
+    if (this.#deps.clock.monotonicMs() - this.#seenAtMs >= PERIOD_MS) this.#observe();
+    const state = (type: PressureType): [PressureType, PressureState] => [
+      type,
+      { is: this.pressures.has(type), since: this.#changedAt.get(type) ?? this.#startedAt },
+    ];
+    return new Map([state("MemoryPressure"), state("DiskPressure"), state("PIDPressure")]);
+  }
+
+  /** Why the node takes no such pod now; undefined when it does. */
+  refusalOf(pod: Pod): Rejection | undefined {
+    // The first pods of a start must not bring a shortage back that nobody has looked for yet.
+    if (this.#seenAtMs === Number.NEGATIVE_INFINITY) this.#observe();
+    const message = findPressureRefusal(pod, computeQosClass(pod) === "BestEffort", this.pressures);
+    return message === undefined ? undefined : { reason: "Evicted", message };
+  }
+
+  /** Resolves when the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#untilNeeded(signal);
+      await this.#deps.clock.sleep(PERIOD_MS, signal).catch(() => {});
+      if (signal.aborted) return;
+      await this.look(signal).catch((error: Error) => {
+        if (!signal.aborted) this.#deps.logger.warn(`Cannot see to memory and disk: ${error.message}`);
+      });
+    }
+  }
+
+  /** One look. */
+  async look(signal: AbortSignal): Promise<void> {
+    this.#forgetUnwanted();
+    this.#observe();
+    this.#evictOverLimit();
+    const [due] = this.#seen.due;
+    if (due) await this.#relieve(due, signal);
+    else this.#readmit();
+  }
+
+  get #isNeeded(): boolean {
+    return this.#evictedAtMs.size > 0 || this.pressures.size > 0 || this.#candidates().length > 0;
+  }
+
+  async #untilNeeded(signal: AbortSignal): Promise<void> {
+    if (this.#isNeeded || signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stopListening = this.#deps.kubelet.onChange(() => {
+      if (this.#isNeeded) resolve();
+    });
+    const stop = () => resolve();
+    signal.addEventListener("abort", stop, { once: true });
+    await promise;
+    signal.removeEventListener("abort", stop);
+    stopListening();
+  }
+
+  /** Pods that could be evicted now. */
+  #candidates(): Pod[] {
+    const { kubelet } = this.#deps;
+    return kubelet.pods().filter(({ metadata, status }) => {
+      const worker = kubelet.worker(metadata.uid ?? "");
+      return worker && !worker.isRemoving && status?.phase !== "Succeeded" && status?.phase !== "Failed";
+    });
+  }
+
+  #forgetUnwanted(): void {
+    for (const uid of this.#evictedAtMs.keys()) if (!this.#deps.kubelet.evicted.has(uid)) this.#evictedAtMs.delete(uid);
+  }
+
+  #observe(): void {
+    const { readSignals, settings, clock, logger, kubelet } = this.#deps;
+    const before = this.pressures;
+    this.#seenAtMs = clock.monotonicMs();
+    this.#seen = computeNodePressure(this.#seen.history, readSignals(), settings, this.#seenAtMs);
+    const come = [...this.pressures].filter((type) => !before.has(type));
+    const gone = [...before].filter((type) => !this.pressures.has(type));
+    for (const type of come) logger.warn(`The node is under ${type}`);
+    for (const type of gone) logger.info(`The node is no longer under ${type}`);
+    for (const type of [...come, ...gone]) this.#changedAt.set(type, clock.now());
+    // Pods that were refused meanwhile may come now.
+    if (gone.length > 0) kubelet.readmit([]);
+  }
+
+  #evictOverLimit(): void {
+    const limited = this.#candidates().filter(hasDiskLimit);
+    if (limited.length === 0) return;
+    const measured = this.#deps.askDisk(new Set(limited.map(uidOf)));
+    for (const pod of limited) {
+      const disk = measured.get(uidOf(pod));
+      const exceeded = disk && findExceededLimit(pod, disk);
+      if (exceeded) this.#evict(pod, exceeded, 0);
+    }
+  }
+
+  async #relieve(due: DueThreshold, signal: AbortSignal): Promise<void> {
+    const { kubelet, logger, reclaimImages } = this.#deps;
+    if (isDiskSignal(due.signal)) {
+      const removed = kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 }) + (await reclaimImages(signal));
+      // Their room may be enough: looked at the next time, when the engine is done.
+      if (removed > 0) return;
+    }
+    // What the last one leaves is not free before it is gone.
+    if ([...this.#evictedAtMs.keys()].some((uid) => kubelet.worker(uid))) return;
+    const victim = await this.#choose(due);
+    if (!victim) return logger.debug(`There is no pod to evict for want of ${resourceOf(due.signal)}`);
+    const grace = due.kind === "soft" && this.#deps.maxPodGraceSeconds >= 0 ? this.#deps.maxPodGraceSeconds : undefined;
+    const message = toEvictionMessage(resourceOf(due.signal), victim);
+    this.#evict(
+      victim.pod,
+      { signal: due.signal, message },
+      due.kind === "hard" ? 0 : (grace ?? Number.POSITIVE_INFINITY),
+    );
+  }
+
+  async #choose(due: DueThreshold): Promise<EvictionCandidate | undefined> {
+    const { readUsage, askDisk, diskSettled } = this.#deps;
+    const pods = this.#candidates();
+    let disks: ReadonlyMap<PodUID, PodDiskUsage> = new Map();
+    if (isDiskSignal(due.signal)) {
+      const uids = new Set(pods.map(uidOf));
+      askDisk(uids);
+      await diskSettled();
+      disks = askDisk(uids);
+    }
+    const usages = readUsage();
+    const candidates = pods.map((pod): EvictionCandidate => {
+      const uid = uidOf(pod);
+      const disk = disks.get(uid);
+      const usage = usages.get(uid) ?? { memoryBytes: new Map(), processes: 0 };
+      return { pod, usage: { ...usage, ...(disk && { disk }) } };
+    });
+    const [first] = rankForEviction(candidates, resourceOf(due.signal));
+    return first;
+  }
+
+  #evict(pod: Pod, { signal, message }: { signal: string; message: string }, maxGraceSeconds: number): void {
+    const { kubelet, recorder, clock, onEvict } = this.#deps;
+    const { name = "", namespace = "default" } = pod.metadata;
+    recorder.record({ uid: uidOf(pod), name, namespace }, { type: "Warning", reason: "Evicted", message });
+    this.#evictedAtMs.set(uidOf(pod), clock.monotonicMs());
+    kubelet.evict(uidOf(pod), { reason: "Evicted", message }, maxGraceSeconds);
+    onEvict?.(signal);
+  }
+
+  /** One at a time: if it brings the pressure back, the others were right to wait. */
+  #readmit(): void {
+    const { clock, settings, kubelet, logger } = this.#deps;
+    if (this.pressures.size > 0) return;
+    const nowMs = clock.monotonicMs();
+    const last = [...this.#evictedAtMs].findLast(([, atMs]) => nowMs - atMs >= settings.transitionMs);
+    if (!last) return;
+    const [uid] = last;
+    this.#evictedAtMs.delete(uid);
+    const pod = kubelet.pods().find(({ metadata }) => metadata.uid === uid);
+    if (pod) logger.info(`Pod "${podFullName(pod.metadata)}" was evicted and may run again`);
+    kubelet.readmit([uid]);
+  }
+}
+
+const uidOf = ({ metadata }: Pod): PodUID => metadata.uid ?? "";

@@ -1,0 +1,204 @@
+import { ChangeLogger } from "../../model/change-logger.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { Logger } from "../../model/logger.ts";
+import {
+  computeImageGc,
+  type ImageDisk,
+  type ImageGcPolicy,
+  type ImageRemoval,
+  type UnusedImage,
+} from "../../plan/image-gc.ts";
+import type { EngineImage } from "../../runtime/engine-images.ts";
+
+/** What is kept of one image that pods of ours used, or that we loaded. By id on disk. */
+export interface KnownImage {
+  /** Names by which it came to us, as `toImageKey` writes them. */
+  names: readonly string[];
+  /** For how long we have seen nobody use it: wall clocks jump, so no time of day is kept. */
+  unusedMs: number;
+}
+
+export interface ImageGcDeps {
+  clock: Clock;
+  logger: Logger;
+  images: {
+    list(signal: AbortSignal): Promise<EngineImage[]>;
+    /** @returns false when it is used after all */
+    remove(image: EngineImage, signal: AbortSignal): Promise<boolean>;
+  };
+  /** The disk the engine keeps images on; undefined when it cannot be asked. */
+  readDisk: () => Promise<ImageDisk | undefined>;
+  /** Names that wanted pods mention, as `toImageKey` writes them: these are in use, whether the pods run or not. */
+  wantedNames: () => ReadonlySet<string>;
+  /** false while not every wanted pod is known: then nothing is removed. */
+  isReady: () => boolean;
+  file: { read(): Record<string, KnownImage> | undefined; write(images: Record<string, KnownImage>): void };
+  policy: ImageGcPolicy;
+}
+
+/** Source: upstream's ImageGCPeriod. */
+const PERIOD_MS = 5 * 60_000;
+/** Long enough for sources to speak and pods to be created. */
+const FIRST_MS = 10_000;
+
+interface Tracked {
+  names: Set<string>;
+  lastUsedMs: number;
+}
+
+/**
+ * Removes images nobody uses, when the image disk is too full or they are too old [S088 M19]. Only those that pods of
+ * ours used or that we loaded, and only while they have no name that did not come to us: an image of anybody else, the
+ * pause image, and one that any container on the engine was made from are never touched [U19].
+ */
+export class ImageGcManager {
+  readonly #deps: ImageGcDeps;
+  readonly #facts: ChangeLogger;
+  readonly #tracked = new Map<string, Tracked>();
+  #running: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: ImageGcDeps) {
+    this.#deps = deps;
+    this.#facts = new ChangeLogger(deps.logger);
+    const nowMs = deps.clock.monotonicMs();
+    for (const [id, { names, unusedMs }] of Object.entries(deps.file.read() ?? {})) {
+      this.#tracked.set(id, { names: new Set(names), lastUsedMs: nowMs - unusedMs });
+    }
+  }
+
+  /** A pod of ours uses this image now, or we loaded it: from here on it may be removed one day. */
+  noteUsed(id: string, name: string): void {
+    const known = this.#tracked.get(id);
+    const isNews = !known?.names.has(name);
+    this.#track(id, [name]);
+    if (isNews) this.#save();
+  }
+
+  /** Looks every five minutes. Resolves when the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    for (let waitMs = FIRST_MS; !signal.aborted; waitMs = PERIOD_MS) {
+      await this.#deps.clock.sleep(waitMs, signal).catch(() => {});
+      if (signal.aborted) return;
+      await this.collect(signal).catch((error: Error) => {
+        if (!signal.aborted) this.#deps.logger.warn(`Cannot look for unused images: ${error.message}`);
+      });
+    }
+  }
+
+  /** One look, as the thresholds say. @throws what the engine throws */
+  collect(signal: AbortSignal): Promise<void> {
+    return this.#alone(async () => {
+      const { readDisk, policy, clock } = this.#deps;
+      const unused = await this.#look(signal);
+      if (!unused) return;
+      const plan = computeImageGc([...unused.keys()], await readDisk(), policy, clock.monotonicMs());
+      const inUse = await this.#remove(
+        plan.removals,
+        new Map([...unused].map(([{ id }, image]) => [id, image])),
+        signal,
+        {
+          disk: `the image disk is ${plan.usedPercent} % full, the threshold is ${policy.highThresholdPercent} %`,
+          age: "it was not used for too long",
+        },
+      );
+      const isShort = plan.missingBytes > 0 || inUse > 0;
+      if (plan.usedPercent !== undefined && plan.usedPercent >= policy.highThresholdPercent && isShort) {
+        const message = `The image disk is ${plan.usedPercent} % full and there are no more unused images of ours to remove`;
+        this.#facts.say("full", "warn", message);
+      } else this.#facts.over("full", "The image disk has room again");
+    });
+  }
+
+  /** Everything unused for the minimum time, whatever the thresholds: the node is short of disk. @returns how many went */
+  reclaim(signal: AbortSignal): Promise<number> {
+    return this.#alone(async () => {
+      const unused = await this.#look(signal);
+      if (!unused) return 0;
+      const everything = { ...this.#deps.policy, highThresholdPercent: 0, lowThresholdPercent: 0 };
+      const { removals } = computeImageGc(
+        [...unused.keys()],
+        { capacityBytes: Number.MAX_SAFE_INTEGER, availableBytes: 0 },
+        everything,
+        this.#deps.clock.monotonicMs(),
+      );
+      const byId = new Map([...unused].map(([{ id }, image]) => [id, image]));
+      const why = "the node is short of disk";
+      return removals.length - (await this.#remove(removals, byId, signal, { disk: why, age: why }));
+    });
+  }
+
+  /** Brings the record up to date. @returns what may go, with the image itself; undefined while it is too early */
+  async #look(signal: AbortSignal): Promise<Map<UnusedImage, EngineImage> | undefined> {
+    const { images, isReady } = this.#deps;
+    const found = await images.list(signal);
+    const unused = new Map<UnusedImage, EngineImage>();
+    const ids = new Set(found.map(({ id }) => id));
+    for (const id of this.#tracked.keys()) if (!ids.has(id)) this.#tracked.delete(id);
+    for (const image of found) {
+      if (image.usedByUsAs) this.#track(image.id, image.usedByUsAs);
+      const known = this.#tracked.get(image.id);
+      if (!known) continue;
+      if (image.isInUse || this.#isWanted(image)) known.lastUsedMs = this.#deps.clock.monotonicMs();
+      else if (!image.isPause && image.keys.every((key) => known.names.has(key))) {
+        unused.set({ id: image.id, sizeBytes: image.sizeBytes, lastUsedMs: known.lastUsedMs }, image);
+      }
+    }
+    this.#save();
+    return isReady() ? unused : undefined;
+  }
+
+  #isWanted({ id, keys }: EngineImage): boolean {
+    const wanted = this.#deps.wantedNames();
+    return [id, ...keys, ...(this.#tracked.get(id)?.names ?? [])].some((name) => wanted.has(name));
+  }
+
+  /** @returns how many of them turned out to be in use */
+  async #remove(
+    removals: readonly ImageRemoval[],
+    images: ReadonlyMap<string, EngineImage>,
+    signal: AbortSignal,
+    reasons: Record<ImageRemoval["why"], string>,
+  ): Promise<number> {
+    let inUse = 0;
+    for (const { id, why } of removals) {
+      const image = images.get(id);
+      if (!image) continue;
+      signal.throwIfAborted();
+      const name = image.tags[0] ?? id;
+      // The wish may have changed while others were removed.
+      if (this.#isWanted(image) || !(await this.#deps.images.remove(image, signal))) {
+        inUse++;
+        this.#deps.logger.debug(`Image "${name}" is used after all`);
+        continue;
+      }
+      this.#tracked.delete(id);
+      const megabytes = (image.sizeBytes / 1e6).toFixed(1);
+      this.#deps.logger.info(`Removed unused image "${name}" (${megabytes} MB): ${reasons[why]}`);
+    }
+    if (removals.length > 0) this.#save();
+    return inUse;
+  }
+
+  #track(id: string, names: readonly string[]): void {
+    const known = this.#tracked.get(id) ?? { names: new Set<string>(), lastUsedMs: 0 };
+    for (const name of names) known.names.add(name);
+    known.lastUsedMs = this.#deps.clock.monotonicMs();
+    this.#tracked.set(id, known);
+  }
+
+  #save(): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const entries = [...this.#tracked].map(([id, { names, lastUsedMs }]): [string, KnownImage] => [
+      id,
+      { names: [...names], unusedMs: nowMs - lastUsedMs },
+    ]);
+    this.#deps.file.write(Object.fromEntries(entries));
+  }
+
+  /** The timer and a node short of disk do not remove side by side. */
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#running.then(work);
+    this.#running = result.catch(() => {});
+    return result;
+  }
+}

@@ -1,0 +1,441 @@
+import type { Pod } from "../api/pod.ts";
+import type { Clock } from "../model/clock.ts";
+import type { PodRef } from "../model/container-runtime.ts";
+import type { Logger } from "../model/logger.ts";
+import { findContainer } from "../model/pod-containers.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
+import { backOffKey } from "../plan/pod-memory.ts";
+import type { PodAction } from "../plan/pod-plan.ts";
+import type { ImageNames } from "../status/container-status.ts";
+import type { PodCache } from "./pod-cache.ts";
+import type { PodRevision } from "./pod-revision.ts";
+import type { PodSyncState } from "./pod-sync-state.ts";
+
+const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
+const START_RETRY_MS = 10_000;
+const SWEEP_RETRY_MS = 10_000;
+/** A failed pull is shown for so long; then the image manager is asked again, and says ImagePullBackOff [oracle B 33]. */
+const PULL_ERROR_SHOWN_MS = 2_000;
+
+/** What the steps of a pod need of the world. */
+export interface PodStepDeps {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+  cache: PodCache;
+  services: PodServices;
+  /** What the engine calls an image, by id; asked for when it is missing. */
+  imageNames: ReadonlyMap<string, ImageNames>;
+  /** Fills `imageNames`. */
+  learnImage: (imageId: string) => Promise<void>;
+}
+
+/** What the steps ask of their worker. */
+export interface PodStepHooks {
+  /** What is wanted now; it may have changed since a step began. */
+  wanted: () => PodRevision | undefined;
+  /** false once the pod has ended or is being removed. */
+  mayStart: () => boolean;
+  /** Something ended: plan again. */
+  wake: () => void;
+  /** Aborts when the worker is let go. */
+  signal: AbortSignal;
+}
+
+/**
+ * Lets the actions of a plan happen, beside the passes of their worker: what is under way, what failed and when to try
+ * again is written into the worker's memory, and each end of an action, good or bad, brings the next pass.
+ */
+export class PodActionRunner {
+  readonly #ref: PodRef;
+  readonly #memory: PodSyncState;
+  readonly #deps: PodStepDeps;
+  readonly #hooks: PodStepHooks;
+  #objectsRevision: string | undefined;
+  #isRefreshing = false;
+  #volumesRevision: string | undefined;
+  /** How many times another revision was wanted: each may have made volumes of its own. */
+  #volumesAge = 0;
+  /** The one whose dropped volumes are gone. */
+  #sweptAge = 0;
+  /** The volumes went with the end of the pod. */
+  #isReleased = false;
+  #isSweeping = false;
+  /** Creates and starts of one pod happen in the order of its spec. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(ref: PodRef, memory: PodSyncState, deps: PodStepDeps, hooks: PodStepHooks) {
+    this.#ref = ref;
+    this.#memory = memory;
+    this.#deps = deps;
+    this.#hooks = hooks;
+  }
+
+  /** Lets one action begin; returns at once. */
+  perform(action: PodAction, wanted: PodRevision | undefined): void {
+    switch (action.kind) {
+      case "create-sandbox":
+        return this.#createSandbox(action.attempt, wanted!);
+      case "stop-sandbox":
+        return this.#stopSandbox(action.id, action.graceSeconds);
+      case "kill-container":
+        return this.#kill(action, wanted?.pod);
+      case "start-container":
+        return this.#start(action, wanted!);
+      case "resize-container":
+        return this.#resize(action, wanted!);
+      case "remove-container": {
+        const container = this.#snapshot.containers.find(({ id }) => id === action.id);
+        if (container) this.#removeOne(action.id, (signal) => this.#deps.services.removeContainer(container, signal));
+        return;
+      }
+      case "remove-sandbox":
+        return this.#removeOne(action.id, (signal) => this.#deps.services.removeSandbox(action.id, signal));
+      default:
+        return action satisfies never;
+    }
+  }
+
+  #createSandbox(attempt: number, wanted: PodRevision): void {
+    const { services, cache } = this.#deps;
+    const memory = this.#memory;
+    if (attempt > 0) this.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+    memory.sandboxBusy = true;
+    this.#isReleased = false;
+    // In the new sandbox everything is new: no container of it has failed yet.
+    memory.retryAtMs.clear();
+    memory.startErrors.clear();
+    this.#background(
+      async (signal) => {
+        const id = await services.createSandbox(this.#request(wanted), attempt, signal);
+        await cache.observe(id, signal);
+        memory.sandboxError = undefined;
+        memory.failures.delete("sandbox");
+        delete memory.sandboxRetryAtMs;
+        this.#objectsRevision = wanted.objectsRevision;
+      },
+      (error) => {
+        const failures = (memory.failures.get("sandbox") ?? 0) + 1;
+        memory.failures.set("sandbox", failures);
+        const backOffMs = Math.min(SANDBOX_RETRY_MS.first * 2 ** (failures - 1), SANDBOX_RETRY_MS.longest);
+        const step = toStepError(error, "FailedCreatePodSandBox");
+        memory.sandboxRetryAtMs = this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs);
+        memory.sandboxError = { reason: "ContainerCreating", message: step.message };
+        this.record("Warning", step.reason, step.message);
+      },
+      () => {
+        memory.sandboxBusy = false;
+      },
+    );
+  }
+
+  #stopSandbox(id: string, graceSeconds: number): void {
+    this.#memory.sandboxBusy = true;
+    this.#background(
+      async (signal) => {
+        await this.#deps.services.stopSandbox(id, graceSeconds, signal);
+        await this.#deps.cache.observe(id, signal);
+      },
+      (error) => this.#complain("Cannot stop the sandbox", error),
+      () => {
+        this.#memory.sandboxBusy = false;
+      },
+    );
+  }
+
+  #kill(action: Extract<PodAction, { kind: "kill-container" }>, pod: Pod | undefined): void {
+    const { services, cache } = this.#deps;
+    const snapshot = this.#snapshot;
+    const container = snapshot.containers.find(({ id }) => id === action.id);
+    if (!container) return;
+    this.#memory.killing.add(action.id);
+    if (["LivenessFailed", "StartupFailed", "SpecChanged", "RestartAllContainers"].includes(action.reason)) {
+      const [, beforeIt] = attemptsOf(snapshot, action.name);
+      this.#memory.killedToRestart.set(action.id, beforeIt && this.#memory.exitedAtMs.get(beforeIt.id));
+    }
+    this.record("Normal", "Killing", action.message, action.name);
+    const podIps = snapshot.sandboxes[0]?.ips ?? [];
+    this.#background(
+      async (signal) => {
+        const { graceSeconds } = action;
+        await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
+        await cache.observe(action.id, signal);
+      },
+      (error) => this.#complain(`Cannot stop container "${action.name}"`, error),
+      () => this.#memory.killing.delete(action.id),
+    );
+  }
+
+  #start(action: Extract<PodAction, { kind: "start-container" }>, wanted: PodRevision): void {
+    const { services, cache } = this.#deps;
+    const memory = this.#memory;
+    const { name } = action;
+    const container = findContainer(wanted.pod.spec, name);
+    const sandbox = this.#snapshot.sandboxes[0];
+    if (!container || !sandbox) return;
+    const backOff = action.backOff?.entry ?? memory.backOff.get(backOffKey(name, action.hash));
+    const request: StartContainerRequest = {
+      ...this.#request(wanted),
+      container,
+      isInit: action.isInit,
+      restartCount: action.restartCount,
+      hash: action.hash,
+      ...(backOff && { backOffMs: backOff.delayMs }),
+      sandboxId: sandbox.id,
+      podIps: sandbox.ips,
+    };
+    memory.starting.add(name);
+    let createdId: string | undefined;
+    this.#background(
+      async (signal) => {
+        await services.pullImage(request, signal);
+        const id = await this.#inTurn(async () => {
+          // While it waited (for an image, for its turn) the world may have moved on: then the next plan decides anew.
+          if (!this.#hooks.mayStart() || this.#hooks.wanted()?.hashes.containers.get(name) !== action.hash) return;
+          if (this.#snapshot.sandboxes[0]?.id !== sandbox.id || this.#snapshot.sandboxes[0].state !== "ready") return;
+          const onCreated = (created: string) => {
+            createdId = created;
+            if (container.lifecycle?.postStart) memory.postStartPending.add(created);
+          };
+          const started = await services.startContainer(request, onCreated, signal);
+          await cache.observe(started, signal);
+          return started;
+        });
+        memory.startErrors.delete(name);
+        memory.failures.delete(name);
+        memory.retryAtMs.delete(name);
+        if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
+        if (id !== undefined && container.lifecycle?.postStart) this.#postStart(request, id);
+      },
+      async (error) => {
+        // A container that was created but could not run is there: it counts as crashed, and so does its back-off.
+        if (createdId !== undefined) await cache.observe(createdId).catch(() => {});
+        const step = toStepError(error, "CreateContainerError");
+        memory.startErrors.set(name, { reason: step.reason, message: step.message });
+        if (step.reason === "RunContainerError") {
+          if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
+          memory.startErrors.delete(name);
+        } else {
+          memory.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
+        }
+        // Images have their own events.
+        if (!step.reason.includes("Image")) {
+          // People know containers by name. Source: the kubelet's recordContainerEvent.
+          const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
+          this.record("Warning", "Failed", `Error: ${message}`, name);
+        }
+        memory.failures.set(name, (memory.failures.get(name) ?? 0) + 1);
+      },
+      () => memory.starting.delete(name),
+    );
+  }
+
+  #postStart(request: StartContainerRequest, id: string): void {
+    this.#background(
+      (signal) => this.#deps.services.runPostStart(request, id, signal),
+      () => this.#memory.postStartFailed.add(id),
+      () => this.#memory.postStartPending.delete(id),
+    );
+  }
+
+  #resize(action: Extract<PodAction, { kind: "resize-container" }>, wanted: PodRevision): void {
+    const { id, name, update } = action;
+    const container = this.#snapshot.containers.find((one) => one.id === id);
+    if (!container) return;
+    const { resizing, resizedBy } = this.#memory;
+    // An engine that takes a limit but shows another (no swap accounting) is not told the same thing for ever.
+    const told = JSON.stringify(update);
+    if (resizedBy.get(id) === told) return;
+    resizedBy.set(id, told);
+    resizing.add(id);
+    this.#background(
+      async (signal) => {
+        await this.#deps.services.resizeContainer({ pod: wanted.pod, container, update }, signal);
+        await this.#deps.cache.observe(id, signal);
+        this.record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
+      },
+      async (error) => {
+        const message = error instanceof Error ? error.message : String(error);
+        resizedBy.delete(id);
+        this.record("Warning", "ResizeFailed", `Cannot change the resources of container ${name}: ${message}`, name);
+        await this.#deps.clock.sleep(START_RETRY_MS, this.#hooks.signal).catch(() => {});
+      },
+      () => resizing.delete(id),
+    );
+  }
+
+  #removeOne(id: string, remove: (signal: AbortSignal) => Promise<void>): void {
+    this.#memory.removing.add(id);
+    this.#background(
+      async (signal) => {
+        await remove(signal);
+        await this.#deps.cache.observe(id, signal);
+      },
+      (error) => this.#complain("Cannot remove a container", error),
+      () => this.#memory.removing.delete(id),
+    );
+  }
+
+  /** Files made from ConfigMaps, Secrets and metadata, when what they are made from may have changed. */
+  refreshVolumes(wanted: PodRevision, snapshot: PodSnapshot): void {
+    const isUp = snapshot.sandboxes[0]?.state === "ready" && !this.#memory.sandboxBusy;
+    if (!isUp || this.#isRefreshing || this.#objectsRevision === wanted.objectsRevision) return;
+    this.#isRefreshing = true;
+    this.#background(
+      async (signal) => {
+        await this.#deps.services.refreshVolumes(this.#request(wanted), signal);
+        this.#objectsRevision = wanted.objectsRevision;
+      },
+      (error) => {
+        const step = toStepError(error, "FailedMount");
+        this.record("Warning", step.reason, step.message);
+        this.#objectsRevision = wanted.objectsRevision;
+      },
+      () => {
+        this.#isRefreshing = false;
+      },
+    );
+  }
+
+  /** Volumes that an edit took out of the pod, once no container of an earlier revision runs any more. */
+  removeUnusedVolumes(wanted: PodRevision, { containers, sandboxes }: PodSnapshot): void {
+    const memory = this.#memory;
+    // An edit that is taken back had its volumes for a while: the same revision is not the same time.
+    if (this.#volumesRevision !== wanted.objectsRevision) this.#volumesAge++;
+    this.#volumesRevision = wanted.objectsRevision;
+    const age = this.#volumesAge;
+    if (this.#isSweeping || this.#sweptAge === age) return;
+    if (!memory.isIdle || sandboxes[0]?.state !== "ready") return;
+    const isOld = ({ name, hash }: ContainerSnapshot) => wanted.hashes.containers.get(name) !== hash;
+    if (containers.filter(isRunning).some(isOld)) return;
+    this.#sweep(async (signal) => {
+      await this.#deps.services.removeUnusedVolumes(this.#request(wanted), signal);
+      this.#sweptAge = age;
+    });
+  }
+
+  /** All volumes of a pod that has come to its end, once nothing of it runs any more. */
+  releaseVolumes(wanted: PodRevision, { containers, sandboxes }: PodSnapshot): void {
+    if (this.#isSweeping || this.#isReleased || !this.#memory.isIdle) return;
+    if (containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready")) return;
+    this.#sweep(async (signal) => {
+      await this.#deps.services.releaseVolumes(this.#request(wanted), signal);
+      this.#isReleased = true;
+    });
+  }
+
+  #sweep(work: (signal: AbortSignal) => Promise<void>): void {
+    this.#isSweeping = true;
+    this.#background(
+      work,
+      async (error) => {
+        const who = `${this.#ref.namespace}/${this.#ref.name}`;
+        this.#deps.logger.warn(
+          `Cannot remove volumes of pod "${who}" that are no longer used: ${(error as Error).message}`,
+        );
+        await this.#deps.clock.sleep(SWEEP_RETRY_MS, this.#hooks.signal).catch(() => {});
+      },
+      () => {
+        this.#isSweeping = false;
+      },
+    );
+  }
+
+  /** What a dead container left as its termination message is read once, when it is first seen dead. */
+  readTerminationMessages(snapshot: PodSnapshot, pod: Pod): void {
+    const { terminationMessages, reading } = this.#memory;
+    for (const container of snapshot.containers) {
+      if (!isTerminated(container) || !container.startedAt) continue;
+      if (terminationMessages.has(container.id) || reading.has(container.id)) continue;
+      reading.add(container.id);
+      this.#background(
+        async (signal) => {
+          terminationMessages.set(
+            container.id,
+            await this.#deps.services.readTerminationMessage(container, pod, signal),
+          );
+        },
+        () => terminationMessages.set(container.id, ""),
+        () => reading.delete(container.id),
+      );
+    }
+  }
+
+  /** Asks for the names of images that the status has none for. */
+  learnImages(snapshot: PodSnapshot): void {
+    const { imageNames, learnImage } = this.#deps;
+    for (const { imageId } of snapshot.containers) {
+      if (imageNames.has(imageId) || this.#memory.learning.has(imageId)) continue;
+      this.#memory.learning.add(imageId);
+      // Asked once: a name that cannot be learnt is left out of the status.
+      this.#background(
+        () => learnImage(imageId),
+        () => {},
+        () => {},
+      );
+    }
+  }
+
+  #request(wanted: PodRevision): PodRequest {
+    return { pod: wanted.pod, objects: wanted.objects, sandboxHash: wanted.hashes.sandbox };
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  /** Lets something happen beside the passes; its end, good or bad, brings the next pass. */
+  #background(
+    work: (signal: AbortSignal) => Promise<unknown>,
+    onError: (error: unknown) => unknown,
+    onEnd: () => void,
+  ): void {
+    work(this.#hooks.signal)
+      .catch((error) => (this.#hooks.signal.aborted ? undefined : onError(error)))
+      .finally(() => {
+        onEnd();
+        this.#hooks.wake();
+      });
+  }
+
+  /** Something that the next pass tries again: it counts as under way for one more second. */
+  async #complain(attempt: string, error: unknown): Promise<void> {
+    const message = error instanceof Error ? error.message : String(error);
+    this.#deps.logger.warn(`${attempt} of pod "${this.#fullName}": ${message}`);
+    await this.#deps.clock.sleep(1000, this.#hooks.signal).catch(() => {});
+  }
+
+  /** @param container whose event it is; the whole pod's without */
+  record(type: "Normal" | "Warning", reason: string, message: string, container?: string): void {
+    const fieldPath = container === undefined ? {} : { fieldPath: this.#fieldPath(container) };
+    this.#deps.recorder.record(this.#ref, { type, reason, message, ...fieldPath });
+  }
+
+  #fieldPath(container: string): string {
+    const isInit = this.#hooks.wanted()?.pod.spec.initContainers?.some(({ name }) => name === container);
+    return `spec.${isInit ? "initContainers" : "containers"}{${container}}`;
+  }
+
+  get #snapshot(): PodSnapshot {
+    return this.#deps.cache.get(this.#ref);
+  }
+
+  get #fullName(): string {
+    return `${this.#ref.namespace}/${this.#ref.name}`;
+  }
+}
+
+function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): number {
+  const isPullError = reason === "ErrImagePull" || reason === "RegistryUnavailable";
+  return isPullError ? Math.min(retryAfterMs, PULL_ERROR_SHOWN_MS) : retryAfterMs;
+}
+
+const toStepError = (error: unknown, reason: string): PodStepError =>
+  error instanceof PodStepError
+    ? error
+    : new PodStepError(reason, error instanceof Error ? error.message : String(error), { cause: error });

@@ -1,0 +1,274 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Pod } from "../api/pod.ts";
+import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
+import type { Clock } from "../model/clock.ts";
+import type { ContainerLimits } from "../model/container-limits.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import { findContainer } from "../model/pod-containers.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
+import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { NodeAllocatable } from "../plan/downward-api.ts";
+import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
+import { remainingGraceSeconds } from "../plan/grace-period.ts";
+import type { HostsFileNames } from "../plan/hosts-file.ts";
+import { computeUserNetwork } from "../plan/pod-network.ts";
+import type { ContainerRequest } from "../runtime/container-create-body.ts";
+import type { DockerPods } from "../runtime/docker-pods.ts";
+import type { ImageInfo } from "../runtime/image-info.ts";
+import type { Owner } from "../runtime/labels.ts";
+import type { ContainerLogLinks, PodCgroups, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
+import { PodFiles } from "./pod-files.ts";
+import { PodHookRunner } from "./pod-hook-runner.ts";
+import { identityOf, identityOfLabels } from "./pod-identity.ts";
+import { PodVolumeQueue } from "./pod-volume-queue.ts";
+
+export interface PodLifecycleDeps {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+  options: KubeletOptions;
+  owner: Owner;
+  node: () => NodeInfo;
+  /** What `resourceFieldRef` says where a container has no limit. */
+  allocatable: NodeAllocatable;
+  engine: () => EngineInfo;
+  /** Files that the engine has made are those of root. */
+  mayWriteEngineFiles: boolean;
+  pods: DockerPods;
+  images: PodImages;
+  volumes: PodVolumes;
+  hooks: PodHooks;
+  cgroups: PodCgroups;
+  logLinks: ContainerLogLinks;
+  /** More at a time would only queue up inside the engine. */
+  gate: ConcurrencyLimit;
+  /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
+  ensurePauseImage: (signal: AbortSignal) => Promise<string>;
+  /** Writes the pod's /etc/hosts and says where it is. */
+  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => string;
+  /** The last bytes of a container's log, for its termination message. */
+  readLogTail: (id: ContainerId, signal: AbortSignal) => Promise<string>;
+  /** What of file and log becomes the message. */
+  toTerminationMessage: (input: {
+    policy: "File" | "FallbackToLogsOnError";
+    exitCode: number;
+    file: string | undefined;
+    readLog: () => Promise<string>;
+    containerCount: number;
+  }) => Promise<string>;
+}
+
+/** What becomes of each step of a pod's life, put together from engine, images, volumes, hooks and cgroups. */
+export class PodRuntimeManager implements PodServices {
+  readonly #deps: PodLifecycleDeps;
+  readonly #volumes: PodVolumeQueue;
+  readonly #files: PodFiles;
+  readonly #hooks: PodHookRunner;
+  /** Between pullImage and startContainer of the same request. */
+  readonly #pulled = new WeakMap<StartContainerRequest, ImageInfo>();
+
+  constructor(deps: PodLifecycleDeps) {
+    this.#deps = deps;
+    this.#volumes = new PodVolumeQueue(deps);
+    this.#files = new PodFiles(deps);
+    this.#hooks = new PodHookRunner(deps);
+  }
+
+  async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
+    const { pods, cgroups, gate, engine, owner, options, recorder } = this.#deps;
+    const { pod, objects, sandboxHash } = request;
+    await this.#volumes.setUp(pod, objects, signal);
+    await cgroups.ensure(pod);
+    const image = await this.#deps.ensurePauseImage(signal);
+    const { dns, warnings } = this.#files.computeDns(pod);
+    for (const warning of warnings) recorder.record(identityOf(pod), warning);
+    // In a network of the user's own the engine answers the names of other pods, and asks these servers for the rest.
+    const hasEngineDns = computeUserNetwork(pod) !== undefined || !this.#deps.mayWriteEngineFiles;
+    const sandboxRequest = {
+      pod,
+      attempt,
+      image,
+      hash: sandboxHash,
+      engine: engine(),
+      owner,
+      settings: options,
+      ...(hasEngineDns && { dns }),
+    };
+    const sandbox = await gate.run(signal, () => pods.startSandbox(sandboxRequest, signal));
+    if (!hasEngineDns) this.#files.writeResolvConf(pod, sandbox.resolvConfPath, dns);
+    return sandbox.id;
+  }
+
+  async stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
+    await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
+  }
+
+  async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
+    const { pod, container, objects } = request;
+    const names = (pod.spec.imagePullSecrets ?? []).map(({ name }) => `${pod.metadata.namespace}/${name}`);
+    const pullSecrets = names.map((name) => objects.secrets.get(name)).filter((secret) => secret !== undefined);
+    this.#pulled.set(request, await this.#deps.images.ensureImage(pod, container, { pullSecrets }, signal));
+  }
+
+  async startContainer(
+    request: StartContainerRequest,
+    onCreated: (id: ContainerId) => void,
+    signal: AbortSignal,
+  ): Promise<ContainerId> {
+    const { pods, gate, recorder, logLinks } = this.#deps;
+    const { pod, container, restartCount } = request;
+    const fieldPath = `spec.${request.isInit ? "initContainers" : "containers"}{${container.name}}`;
+    const image = this.#pulled.get(request);
+    if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not looked for`);
+    await this.#volumes.setUp(pod, request.objects, signal);
+    const body = await this.#toContainerRequest(request, image, signal);
+    return gate.run(signal, async () => {
+      const id = await pods.createContainer(body, signal).catch((error: unknown) => {
+        // Whatever the reason: an image that was removed meanwhile must be looked for again.
+        this.#deps.images.forget(container.image ?? "");
+        throw error;
+      });
+      onCreated(id);
+      const tell = (reason: string, message: string) =>
+        recorder.record(identityOf(pod), { type: "Normal", reason, message, fieldPath });
+      tell("Created", `Created container ${container.name}`);
+      await pods.startContainer(id, signal);
+      tell("Started", `Started container ${container.name}`);
+      logLinks.create(pod, container.name, restartCount, id);
+      return id;
+    });
+  }
+
+  async runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void> {
+    await this.#hooks.runPostStart(request, id, signal);
+  }
+
+  async killContainer(
+    {
+      container,
+      pod,
+      podIps,
+      graceSeconds,
+    }: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const spec = pod && findContainer(pod.spec, container.name);
+    await this.#hooks.runPreStopThen({ container, spec, pod, podIps, graceSeconds }, signal, async (spentMs) => {
+      const { stopSignal } = spec?.lifecycle ?? {};
+      await this.#deps.pods.stop(container.id, remainingGraceSeconds(graceSeconds, spentMs), stopSignal, signal);
+    });
+  }
+
+  async resizeContainer(
+    { pod, container, update }: { pod: Pod; container: ContainerSnapshot; update: Partial<ContainerLimits> },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { cgroups, pods } = this.#deps;
+    // The pod's bound must never be below that of its containers: raised before, lowered after.
+    const grows = (update.Memory ?? 0) > container.limits.Memory || (update.CpuQuota ?? 0) > container.limits.CpuQuota;
+    if (grows) await cgroups.ensure(pod);
+    await pods.resize(container.id, update, signal);
+    if (!grows) await cgroups.ensure(pod);
+  }
+
+  async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {
+    await this.#deps.pods.remove(container.id, signal);
+    this.#deps.logLinks.removeContainer(container, identityOfLabels(container));
+  }
+
+  async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
+    await this.#deps.pods.remove(id, signal);
+  }
+
+  async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {
+    // Resources of the pod itself stand in its cgroup alone: no container changes when they are edited (M14).
+    if (pod.spec.resources) await this.#deps.cgroups.ensure(pod);
+    await this.#volumes.refresh(pod, objects, signal);
+  }
+
+  async releaseVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
+    const { keepTerminatedPodVolumes, runOnce } = this.#deps.options;
+    // Who runs pods once wants to see what they left.
+    if (!keepTerminatedPodVolumes && !runOnce) await this.#volumes.release(pod, signal);
+  }
+
+  async removeUnusedVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
+    await this.#volumes.removeUnused(pod, signal);
+  }
+
+  async readTerminationMessage(
+    container: ContainerSnapshot,
+    pod: Pod | undefined,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const spec = pod && findContainer(pod.spec, container.name);
+    const policy = container.labels["annotation.io.kubernetes.container.terminationMessagePolicy"];
+    const uid = container.labels["io.kubernetes.pod.uid"] ?? "";
+    return this.#deps.toTerminationMessage({
+      policy: (spec?.terminationMessagePolicy ?? policy) === "FallbackToLogsOnError" ? "FallbackToLogsOnError" : "File",
+      exitCode: container.exitCode,
+      file: this.#files.readTerminationLog(uid, container.name, container.restartCount),
+      readLog: () => this.#deps.readLogTail(container.id, signal),
+      containerCount: pod ? pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0) : 1,
+    });
+  }
+
+  async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
+    await this.#volumes.tearDown(uid, signal);
+    await this.#deps.cgroups.remove(uid, signal);
+    this.#deps.logLinks.removePod({ uid, ...ref });
+  }
+
+  async #toContainerRequest(
+    request: StartContainerRequest,
+    image: ImageInfo,
+    signal: AbortSignal,
+  ): Promise<ContainerRequest> {
+    const { options, volumes, owner } = this.#deps;
+    const { pod, container, objects } = request;
+    const node = this.#deps.node();
+    const podIps = pod.spec.hostNetwork ? [node.ip] : request.podIps;
+    const resolved = resolveEnvironment(pod, container, {
+      objects,
+      podIps,
+      hostIp: node.ip,
+      node,
+      allocatable: this.#deps.allocatable,
+      readEnvFile: (volumeName, path) => volumes.readEnvFile(pod, volumeName, path),
+    });
+    if (resolved.missing) throw new PodStepError(resolved.missing.reason, resolved.missing.message);
+    for (const warning of resolved.warnings) this.#deps.recorder.record(identityOf(pod), warning);
+    const { command, args } = expandCommand(container, resolved.env);
+    const mounts = await this.#volumes.mountsFor(pod, container, resolved.env, signal);
+    const hostsFile = this.#files.writeHostsFile(pod, request.podIps);
+    const terminationLogFile = this.#files.makeTerminationLog(pod, container, request.restartCount);
+    return {
+      pod,
+      container,
+      restartCount: request.restartCount,
+      sandboxId: request.sandboxId,
+      hash: request.hash,
+      backOffMs: request.backOffMs,
+      image,
+      env: resolved.env,
+      command,
+      args,
+      mounts,
+      node,
+      engine: this.#deps.engine(),
+      owner,
+      paths: {
+        ...(hostsFile && { hostsFile }),
+        ...(terminationLogFile && { terminationLogFile }),
+        seccompRoot: join(options.rootDir, "seccomp"),
+        podLogsDir: options.podLogsDir,
+      },
+      settings: options,
+      readFile: (path) => readFileSync(path, "utf8"),
+    };
+  }
+}

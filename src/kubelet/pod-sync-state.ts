@@ -1,0 +1,61 @@
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { BackOffEntry } from "../plan/back-off.ts";
+import type { PodMemory } from "../plan/pod-memory.ts";
+import type { WaitingReason } from "../plan/pod-plan.ts";
+
+/** The writable side of {@link PodMemory}: one for each worker, forgotten with it. */
+export class PodSyncState implements PodMemory {
+  readonly starting = new Set<string>();
+  readonly killing = new Set<ContainerId>();
+  readonly removing = new Set<ContainerId>();
+  readonly resizing = new Set<ContainerId>();
+  /** The last change of limits each container was told. */
+  readonly resizedBy = new Map<ContainerId, string>();
+  sandboxBusy = false;
+  readonly backOff = new Map<string, BackOffEntry>();
+  readonly retryAtMs = new Map<string, number>();
+  sandboxRetryAtMs?: number;
+  readonly postStartPending = new Set<ContainerId>();
+  readonly postStartFailed = new Set<ContainerId>();
+  readonly killedToRestart = new Map<ContainerId, number | undefined>();
+  stoppingSinceMs?: number;
+  readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
+
+  /** By container name: why its last start did not come to anything. */
+  readonly startErrors = new Map<string, WaitingReason>();
+  /** Why there is no sandbox: every container waits for that. */
+  sandboxError: WaitingReason | undefined;
+  /** Failed tries of the same step in a row, by container name or `sandbox`. */
+  readonly failures = new Map<string, number>();
+  readonly terminationMessages = new Map<ContainerId, string>();
+  /** Images whose names were asked for. */
+  readonly learning = new Set<string>();
+  /** Dead containers whose last words are being read. */
+  readonly reading = new Set<ContainerId>();
+
+  constructor(exitedAtMs: ReadonlyMap<ContainerId, number>) {
+    this.exitedAtMs = exitedAtMs;
+  }
+
+  /** Nothing is under way. */
+  get isIdle(): boolean {
+    return !this.sandboxBusy && this.starting.size + this.killing.size + this.removing.size === 0;
+  }
+
+  /** Forgets what was kept for containers that are gone. */
+  keepOnly(ids: ReadonlySet<ContainerId>): void {
+    for (const set of [this.postStartPending, this.postStartFailed]) {
+      for (const id of set) if (!ids.has(id)) set.delete(id);
+    }
+    for (const map of [this.terminationMessages, this.resizedBy, this.killedToRestart]) {
+      for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
+    }
+  }
+
+  /** Another try of everything that failed for want of something that may be there now. */
+  forgetFailures(): void {
+    this.retryAtMs.clear();
+    this.failures.clear();
+    delete this.sandboxRetryAtMs;
+  }
+}

@@ -1,0 +1,170 @@
+import type { Pod } from "../../api/pod.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { ShutdownPeriod } from "../../model/kubelet-options.ts";
+import type { Logger } from "../../model/logger.ts";
+import {
+  computeShutdownGroups,
+  ENDED_BY_SHUTDOWN,
+  REFUSED_BY_SHUTDOWN,
+  totalShutdownSeconds,
+} from "../../plan/node-shutdown.ts";
+import type { PodEnd } from "../../plan/pod-plan.ts";
+import type { Rejection } from "../kubelet.ts";
+
+/** The machine as far as its end is concerned. */
+export interface ShutdownHost {
+  /**
+   * Holds up every shutdown of the machine from now on, for so long at most; the end of our process lets go of it too.
+   * @throws Error when the machine cannot be held up
+   */
+  hold(maxSeconds: number, signal: AbortSignal): Promise<ShutdownHold>;
+  /**
+   * Tells when the machine is about to go down (true), and when that was called off (false).
+   * @returns a promise that rejects when nothing more can be learnt, or when the signal aborts
+   */
+  watch(onChange: (isGoingDown: boolean) => void, signal: AbortSignal): Promise<never>;
+  /** Whether all services are being stopped because the machine goes down. */
+  isStopping(): Promise<boolean>;
+}
+
+export interface ShutdownHold {
+  /** Lets the machine go down. */
+  release(): void;
+  /** Rejects when the hold was lost without {@link release}. */
+  readonly lost: Promise<never>;
+}
+
+/** The kubelet as this manager sees it. */
+export interface HaltingKubelet {
+  /** Every wanted pod with its status. */
+  pods(): readonly Pod[];
+  /** Resolves when nothing of the pod runs any more. */
+  halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void>;
+  resume(): void;
+}
+
+export interface ShutdownDeps {
+  clock: Clock;
+  logger: Logger;
+  kubelet: HaltingKubelet;
+  host: ShutdownHost;
+  /** Lowest priority first, not empty. */
+  periods: readonly ShutdownPeriod[];
+}
+
+const RETRY_MS = 60_000;
+const SETTLE_MS = 1_000;
+
+/**
+ * Gives pods time to end when the machine goes down: holds up the shutdown, stops the least important pods first, and
+ * lets go. Nothing is removed: the next start of the machine runs them again [M16].
+ */
+export class ShutdownManager {
+  readonly #deps: ShutdownDeps;
+  #ending: { over: AbortController; done: Promise<void> } | undefined;
+
+  constructor(deps: ShutdownDeps) {
+    this.#deps = deps;
+  }
+
+  /** Why the node takes no new pod now; undefined when it does. */
+  refusal(): Rejection | undefined {
+    return this.#ending ? REFUSED_BY_SHUTDOWN : undefined;
+  }
+
+  /** Resolves when the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#deps;
+    for (let said = ""; !signal.aborted; ) {
+      const why = await this.#attend(signal).catch((error: Error) => error.message);
+      // Who stops us and our children together stops them first, perhaps.
+      await clock.sleep(SETTLE_MS, signal).catch(() => {});
+      // When services are stopped so is the bus, and that is no news.
+      if (signal.aborted || this.#ending) return;
+      const message = `A shutdown of the machine does not wait for pods: ${why}`;
+      if (message !== said) logger.warn(message);
+      said = message;
+      await clock.sleep(RETRY_MS, signal).catch(() => {});
+    }
+  }
+
+  /**
+   * We are being stopped: if that is because the machine goes down, and nobody held that up for us, the pods end now,
+   * while our service manager waits for us.
+   */
+  async beforeExit(): Promise<void> {
+    if (this.#ending) return await this.#ending.done;
+    if (await this.#deps.host.isStopping()) await this.endPods();
+  }
+
+  /** Resolves when the pods have ended, or their time is over, or the shutdown was called off. */
+  endPods(): Promise<void> {
+    if (!this.#ending) {
+      const over = new AbortController();
+      this.#ending = { over, done: Promise.resolve() };
+      this.#ending.done = this.#endInOrder(over.signal);
+    }
+    return this.#ending.done;
+  }
+
+  /** Until something breaks. */
+  async #attend(signal: AbortSignal): Promise<never> {
+    const { host, periods, logger } = this.#deps;
+    const maxSeconds = totalShutdownSeconds(periods);
+    const broken = Promise.withResolvers<never>();
+    let hold: ShutdownHold | undefined;
+    const take = async () => {
+      hold = await host.hold(maxSeconds, signal);
+      hold.lost.catch(broken.reject);
+    };
+    const onChange = (isGoingDown: boolean) => {
+      const step = isGoingDown ? this.endPods().then(() => hold?.release()) : this.#callOff().then(take);
+      step.catch(broken.reject);
+    };
+    try {
+      await take();
+      logger.debug(`A shutdown of the machine waits up to ${maxSeconds} s for pods`);
+      return await Promise.race([host.watch(onChange, signal), broken.promise]);
+    } finally {
+      hold?.release();
+    }
+  }
+
+  async #endInOrder(over: AbortSignal): Promise<void> {
+    const { clock, logger, kubelet, periods } = this.#deps;
+    const isOver = ({ status }: Pod) => status?.phase === "Succeeded" || status?.phase === "Failed";
+    const groups = computeShutdownGroups(
+      periods,
+      kubelet.pods().filter((pod) => !isOver(pod)),
+    );
+    const count = groups.reduce((total, { pods }) => total + pods.length, 0);
+    logger.info(`The machine is going down: ${count} ${count === 1 ? "pod is" : "pods are"} being stopped`);
+    for (const { pods, waitSeconds } of groups) {
+      const left = new Set(pods);
+      const ends = pods.map(async (pod) => {
+        await kubelet.halt(pod.uid, ENDED_BY_SHUTDOWN, pod.graceSeconds);
+        left.delete(pod);
+      });
+      const enough = Promise.withResolvers<void>();
+      const cancel = clock.schedule(waitSeconds * 1000, enough.resolve);
+      over.addEventListener("abort", () => enough.resolve(), { once: true });
+      await Promise.race([Promise.all(ends), enough.promise]);
+      cancel();
+      if (over.aborted) return;
+      if (left.size > 0) logger.warn(`${left.size} of ${pods.length} pods did not stop within ${waitSeconds} s`);
+    }
+    logger.info("The machine may go down: pods were stopped");
+  }
+
+  async #callOff(): Promise<void> {
+    const { logger, kubelet } = this.#deps;
+    const ending = this.#ending;
+    if (!ending) return;
+    ending.over.abort();
+    await ending.done;
+    this.#ending = undefined;
+    logger.info("The shutdown of the machine was called off: pods run again");
+    kubelet.resume();
+  }
+}

@@ -1,0 +1,197 @@
+import type { Probe } from "../api/probe.ts";
+import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
+import type { Clock } from "../model/clock.ts";
+import type { ProbeKind, ProbeOutcome, ProbeResult, Prober, ProbeTarget } from "../model/prober.ts";
+import {
+  earlyAttemptsMs,
+  firstRegularMs,
+  initialDelayEndMs,
+  MAX_PROBE_TRIES,
+  nextRegularMs,
+  type ProbeRhythm,
+  probeRhythm,
+} from "../plan/probe-schedule.ts";
+import { countAttempt, initialProbeState, isProbeHeldBack, type ProbeState } from "../plan/probe-thresholds.ts";
+import type { TimerWheel } from "./timer-wheel.ts";
+
+/** What all probe workers share. */
+export interface ProbeWorkerDeps {
+  clock: Clock;
+  wheel: TimerWheel;
+  prober: Prober;
+  /** In [0, 1). */
+  random: () => number;
+  execLimit: ConcurrencyLimit;
+  networkLimit: ConcurrencyLimit;
+}
+
+/** What a worker tells its manager. */
+export interface ProbeWorkerListener {
+  /** Of a startup probe beside it, to wait for. */
+  startup: () => { exists: boolean; result: ProbeResult | undefined };
+  /** After every attempt but the early ones that failed. */
+  onAttempt: (kind: ProbeKind, outcome: ProbeOutcome, durationMs: number) => void;
+  onResult: (kind: ProbeKind, result: ProbeResult) => void;
+}
+
+/** One running container, as a probe sees it. */
+export interface ProbedInstance extends ProbeTarget {
+  /** Changes with every new container and with every start of the same one. */
+  key: string;
+  /** How long it has been running. */
+  ageMs: number;
+}
+
+/** One probe of one container name: goes from attempt to attempt while an instance runs, rests otherwise. */
+export class ProbeWorker {
+  readonly kind: ProbeKind;
+  readonly probe: Probe;
+  readonly #deps: ProbeWorkerDeps;
+  readonly #listener: ProbeWorkerListener;
+  readonly #rhythm: ProbeRhythm;
+  readonly #execCommand: readonly string[] | undefined;
+  #state: ProbeState;
+  #instance: ProbedInstance | undefined;
+  #isResting = true;
+  /** No attempt before this. */
+  #earliestMs = 0;
+  #regularMs = 0;
+  /** Times of the early attempts still to come. */
+  #early: number[] = [];
+  #cancelTimer: (() => void) | undefined;
+  #attempt: AbortController | undefined;
+
+  /** @param execCommand the command of an exec probe with its variables replaced. */
+  constructor(
+    kind: ProbeKind,
+    probe: Probe,
+    execCommand: readonly string[] | undefined,
+    deps: ProbeWorkerDeps,
+    listener: ProbeWorkerListener,
+  ) {
+    this.kind = kind;
+    this.probe = probe;
+    this.#execCommand = execCommand;
+    this.#deps = deps;
+    this.#listener = listener;
+    this.#rhythm = probeRhythm(probe, deps.clock.monotonicMs(), deps.random());
+    this.#state = initialProbeState(kind);
+  }
+
+  get result(): ProbeResult | undefined {
+    return this.#state.result;
+  }
+
+  /**
+   * The container that runs now. A new instance begins anew, the one known goes on.
+   * @param stored what this probe said of it before we were restarted.
+   */
+  observe(instance: ProbedInstance, stored?: ProbeResult): void {
+    const isSame = instance.key === this.#instance?.key;
+    const wasResting = this.#isResting;
+    this.#instance = instance;
+    this.#isResting = false;
+    if (isSame) {
+      if (wasResting) this.#resume();
+      return;
+    }
+    this.#attempt?.abort(new Error("another container took its place"));
+    this.#attempt = undefined;
+    this.#state = initialProbeState(this.kind, stored);
+    const now = this.#deps.clock.monotonicMs();
+    this.#earliestMs = initialDelayEndMs(this.probe, now, instance.ageMs);
+    this.#regularMs = firstRegularMs(this.#rhythm, this.#earliestMs);
+    const isFresh = instance.ageMs < (this.probe.initialDelaySeconds ?? 0) * 1000 + this.#rhythm.periodMs;
+    this.#early = isFresh && stored === undefined ? this.#earlyFrom(this.#earliestMs) : [];
+    this.reschedule();
+  }
+
+  /** The startup probe succeeded: what waited for it asks at once and then in its rhythm. */
+  release(): void {
+    if (this.#isResting) return;
+    const from = Math.max(this.#earliestMs, this.#deps.clock.monotonicMs());
+    this.#regularMs = firstRegularMs(this.#rhythm, from);
+    if (this.kind === "readiness" && this.#state.result !== "success") this.#early = [from, ...this.#earlyFrom(from)];
+    this.reschedule();
+  }
+
+  /** No container runs, or this probe is not wanted any more. The result stands, should the same instance be seen again. */
+  rest(): void {
+    this.#attempt?.abort(new Error("the container is no longer probed"));
+    this.#attempt = undefined;
+    this.#isResting = true;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+  }
+
+  /** Arms the timer of the next attempt, if there is to be one. */
+  reschedule(): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    if (this.#isResting || this.#attempt || isProbeHeldBack(this.kind, this.#state, this.#listener.startup())) return;
+    if (this.#state.result === "success") this.#early = [];
+    const early = this.#early[0];
+    const isEarly = early !== undefined && early < this.#regularMs;
+    this.#cancelTimer = this.#deps.wheel.schedule(isEarly ? early : this.#regularMs, () => {
+      this.#cancelTimer = undefined;
+      void this.#run(isEarly);
+    });
+  }
+
+  #resume(): void {
+    this.#regularMs = firstRegularMs(this.#rhythm, Math.max(this.#earliestMs, this.#deps.clock.monotonicMs()));
+    this.reschedule();
+  }
+
+  async #run(isEarly: boolean): Promise<void> {
+    const instance = this.#instance;
+    if (!instance || this.#isResting) return;
+    const attempt = new AbortController();
+    this.#attempt = attempt;
+    const { clock } = this.#deps;
+    const startMs = clock.monotonicMs();
+    const limit = this.probe.exec ? this.#deps.execLimit : this.#deps.networkLimit;
+    let outcome: ProbeOutcome | undefined;
+    try {
+      outcome = await limit.run(attempt.signal, () =>
+        this.#ask(instance, isEarly ? 1 : MAX_PROBE_TRIES, attempt.signal),
+      );
+    } catch {
+      // It was stopped before its turn came.
+    }
+    // The container is gone or has a successor: what it said no longer matters.
+    if (!outcome || this.#attempt !== attempt) return;
+    this.#attempt = undefined;
+    const now = clock.monotonicMs();
+    if (isEarly) this.#early = this.#early.filter((dueMs) => dueMs > now);
+    else this.#regularMs = nextRegularMs(this.#rhythm, this.#regularMs, now);
+    this.#take(outcome, isEarly, now - startMs);
+    this.reschedule();
+  }
+
+  async #ask(instance: ProbedInstance, tries: number, signal: AbortSignal): Promise<ProbeOutcome> {
+    const target = this.#execCommand ? { ...instance, execCommand: this.#execCommand } : instance;
+    let outcome = await this.#deps.prober.attempt(this.probe, target, signal);
+    for (let tried = 1; outcome.result === "unknown" && tried < tries && !signal.aborted; tried++) {
+      outcome = await this.#deps.prober.attempt(this.probe, target, signal);
+    }
+    return outcome;
+  }
+
+  #take(outcome: ProbeOutcome, isEarly: boolean, durationMs: number): void {
+    const isSuccess = outcome.result === "success" || outcome.result === "warning";
+    if (isEarly && !isSuccess) return;
+    this.#listener.onAttempt(this.kind, outcome, durationMs);
+    if (outcome.result === "unknown") return;
+    const before = this.#state.result;
+    const result = isSuccess ? "success" : "failure";
+    this.#state = countAttempt(this.kind, this.probe, this.#state, result);
+    if (this.#state.result !== undefined && this.#state.result !== before) {
+      this.#listener.onResult(this.kind, this.#state.result);
+    }
+  }
+
+  #earlyFrom(fromMs: number): number[] {
+    return earlyAttemptsMs(this.kind, this.probe).map((delayMs) => fromMs + delayMs);
+  }
+}

@@ -1,0 +1,62 @@
+import type { KubeletMetrics } from "../metrics/kubelet-metrics.ts";
+import type { Clock } from "../model/clock.ts";
+
+export interface RequestCounters {
+  clock: Clock;
+  /** Where requests are counted. */
+  kubeletMetrics: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
+}
+
+/**
+ * The route, with every request counted in `kubelet_http_requests_*`.
+ * @param server as upstream names it: `readonly`, `readwrite`
+ */
+export function counted<R extends { method: string; path: string }, A>(
+  route: (request: R) => A | Promise<A>,
+  server: "readonly" | "readwrite",
+  { clock, kubeletMetrics }: RequestCounters,
+): (request: R) => Promise<A> {
+  const { httpRequests, httpRequestsDuration, httpInflightRequests } = kubeletMetrics;
+  return async (request) => {
+    const path = metricPath(request.path);
+    const labels = [LONG_RUNNING.has(path) ? "true" : "false", request.method, path, server];
+    const startedMs = clock.monotonicMs();
+    httpRequests.inc(labels);
+    httpInflightRequests.add(1, labels);
+    try {
+      return await route(request);
+    } finally {
+      httpInflightRequests.add(-1, labels);
+      httpRequestsDuration.observe((clock.monotonicMs() - startedMs) / 1000, labels);
+    }
+  };
+}
+
+const LONG_RUNNING = new Set(["attach", "exec", "portForward"]);
+
+const METRIC_PATHS = new Set([
+  "api",
+  "attach",
+  "configz",
+  "containerLogs",
+  "exec",
+  "healthz",
+  "metrics",
+  "metrics/cadvisor",
+  "metrics/probes",
+  "metrics/resource",
+  "node",
+  "pods",
+  "portForward",
+  "run",
+  "runningpods",
+  "spec",
+  "stats",
+]);
+
+/** First part of the path, two for metrics, as upstream; unlike there, unknown ones share a name, so that nobody can fill our memory with labels. */
+function metricPath(path: string): string {
+  const [first = "", second] = path.slice(1).split("/", 2);
+  const label = first === "metrics" && second ? `${first}/${second}` : first;
+  return METRIC_PATHS.has(label) ? label : "other";
+}

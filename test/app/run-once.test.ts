@@ -1,0 +1,81 @@
+import { beforeEach, expect, test } from "bun:test";
+import { type RunOnceResult, waitForPods } from "../../src/app/run-once.ts";
+import type { ProcessSample } from "../../src/model/process-sample.ts";
+import { KubeletWorld, named } from "../support/kubelet-world.ts";
+
+let world: KubeletWorld;
+/** What every process does, whichever is looked at. */
+let look: ProcessSample;
+let isHere: boolean;
+let results: readonly RunOnceResult[] | undefined;
+
+beforeEach(() => {
+  world = new KubeletWorld();
+  look = { state: "asleep", switches: 1, cpuMs: 10 };
+  isHere = true;
+  results = undefined;
+});
+
+/** Runs pod "job" for so long; `results` when that was enough. */
+async function runFor(ms: number, restartPolicy: "Never" | "Always" = "Never"): Promise<void> {
+  world.kubelet.start();
+  world.want(named("job", { restartPolicy }));
+  void waitForPods({
+    kubelet: world.kubelet,
+    clock: world.clock,
+    processes: { look: (pids) => pids.map(() => ({ ...look })), isOfContainer: () => isHere },
+    timeoutMs: 0,
+    onProgress: () => {},
+    signal: new AbortController().signal,
+  }).then((found) => {
+    results = found;
+  });
+  await world.clock.advance(ms);
+}
+
+const verdicts = () => results?.map(({ verdict }) => `${verdict.state}: ${verdict.message}`);
+const end = (exitCode: number) => world.engine.exit(world.engine.idOf("job-node1", "app"), exitCode);
+
+test("a program that waits for something is up at the second look", async () => {
+  await runFor(20);
+  expect(results).toBeUndefined();
+  await world.clock.advance(20);
+  expect(verdicts()).toEqual(["up: Running"]);
+});
+
+test("one that has ended before the engine knows is waited for, and has failed", async () => {
+  look.state = "gone";
+  await runFor(2_000);
+  expect(results).toBeUndefined();
+  end(1);
+  await world.clock.advance(40);
+  expect(verdicts()).toEqual(["failed: container app exited with code 1"]);
+});
+
+test("one that works for a while before it fails has failed", async () => {
+  look.state = "busy";
+  await runFor(200);
+  end(3);
+  await world.clock.advance(40);
+  expect(verdicts()).toEqual(["failed: container app exited with code 3"]);
+});
+
+test("one that fails whenever it is started is no pod that runs", async () => {
+  look.state = "busy";
+  await runFor(20, "Always");
+  end(1);
+  await world.clock.advance(40);
+  expect(results).toBeUndefined();
+  end(1);
+  await world.clock.advance(40);
+  expect(verdicts()).toEqual(["failed: container app exited with code 1"]);
+});
+
+test("where the engine's processes are not to be seen, what came up has to stay up for a quarter of a second", async () => {
+  isHere = false;
+  look.state = "gone";
+  await runFor(240);
+  expect(results).toBeUndefined();
+  await world.clock.advance(20);
+  expect(verdicts()).toEqual(["up: Running"]);
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from "bun:test";
+import { findKubelet, type InstanceFinder, toServerUrl } from "../../../src/cli/client/find-kubelet.ts";
+import type { InstanceIntroduction } from "../../../src/host/root-lock.ts";
+import { computeRootHash } from "../../../src/runtime/labels.ts";
+
+const anInstance = (over: Partial<InstanceIntroduction> = {}): InstanceIntroduction => ({
+  pid: 42,
+  version: "0.1.0",
+  nodeName: "node1",
+  rootDir: "/var/lib/kubelet",
+  mode: "supervise",
+  readOnlyUrl: "http://127.0.0.1:10255",
+  readOnlyPort: 10255,
+  socketPath: undefined,
+  dockerEndpoint: "unix:///var/run/docker.sock",
+  ...over,
+});
+
+/** Those that run; "silent" ones are given by their root directory. */
+function running(...instances: readonly (InstanceIntroduction | string)[]): InstanceFinder {
+  const known = new Map<string, InstanceIntroduction | "silent">(
+    instances.map((it) =>
+      typeof it === "string" ? [computeRootHash(it), "silent"] : [computeRootHash(it.rootDir), it],
+    ),
+  );
+  return {
+    ask: async (hash) => known.get(hash),
+    list: () => [...known.keys()],
+    mayUse: (path) => !path.startsWith("/root"),
+  };
+}
+
+const DEFAULT = anInstance();
+const OTHER = anInstance({ rootDir: "/srv/a", nodeName: "a", readOnlyUrl: "http://127.0.0.1:12345" });
+const THIRD = anInstance({ rootDir: "/srv/b", nodeName: "b", readOnlyUrl: "http://127.0.0.1:12346" });
+const NOTHING = { rootDir: undefined, server: undefined };
+
+describe("which kubelet is asked", () => {
+  test.each([
+    ["the one of the default root directory", NOTHING, [DEFAULT, OTHER], DEFAULT.readOnlyUrl],
+    ["the only one there is", NOTHING, [OTHER], OTHER.readOnlyUrl],
+    ["the one of --root-dir", { ...NOTHING, rootDir: "/srv/b/" }, [DEFAULT, OTHER, THIRD], THIRD.readOnlyUrl],
+    ["the one at --server", { ...NOTHING, server: "10.0.0.7:10255" }, [DEFAULT], "http://10.0.0.7:10255"],
+    [
+      "by its port where its socket is another user's",
+      NOTHING,
+      [anInstance({ socketPath: "/root/kubelet-ts.sock" })],
+      DEFAULT.readOnlyUrl,
+    ],
+  ] as const)("%s", async (_, options, instances, want) => {
+    expect(await findKubelet(options, running(...instances))).toMatchObject({ url: want as string });
+  });
+});
+
+test("its socket goes before its port", async () => {
+  const socketPath = "/var/lib/kubelet/kubelet-ts.sock";
+  expect(await findKubelet(NOTHING, running(anInstance({ socketPath })))).toMatchObject({ socketPath });
+  const found = await findKubelet(
+    NOTHING,
+    running(anInstance({ socketPath, readOnlyUrl: undefined, readOnlyPort: 0 })),
+  );
+  expect(found).toMatchObject({ socketPath });
+});
+
+describe("why none can be asked", () => {
+  test.each([
+    ["none runs", NOTHING, [], ['"/var/lib/kubelet"', "nor on any other", "--pod-manifest-path"]],
+    ["one of several must be chosen", NOTHING, [OTHER, THIRD], ["--root-dir=/srv/a", "--root-dir=/srv/b", '"a"']],
+    ["another one runs", { ...NOTHING, rootDir: "/srv/b" }, [OTHER], ['"/srv/b"', "--root-dir=/srv/a"]],
+    ["its port is off", NOTHING, [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 })], ["--read-only-port=10255"]],
+    [
+      "its socket is another user's",
+      NOTHING,
+      [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0, socketPath: "/root/kubelet-ts.sock" })],
+      ["its read-only port off", "usually root"],
+    ],
+    ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
+    ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
+    ["it says nothing", NOTHING, ["/var/lib/kubelet"], ["--server"]],
+    ["the address is none", { ...NOTHING, server: "ftp://x" }, [DEFAULT], ["--server", "ftp://x"]],
+  ] as const)("%s", async (_, options, instances, told) => {
+    const found = await findKubelet(options, running(...instances));
+    for (const part of told) expect((found as { problem: string }).problem).toContain(part);
+  });
+});
+
+test.each([
+  ["10255", "http://127.0.0.1:10255"],
+  ["host:1", "http://host:1"],
+  ["http://[::1]:10255/", "http://[::1]:10255"],
+  ["https://proxy/node1/", "https://proxy/node1"],
+  ["ftp://x", undefined],
+  ["a b", undefined],
+])("--server %s", (text, want) => {
+  expect(toServerUrl(text)).toBe(want as string);
+});

@@ -1,0 +1,211 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runValidate } from "../../../src/cli/commands/validate-command.ts";
+import { readInputs } from "../../../src/cli/validate-inputs.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+
+const dir = tempDirs()();
+const POD = 'apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: "b:1"}]\n';
+
+beforeAll(() => {
+  writeFileSync(join(dir, "good.yaml"), POD);
+  writeFileSync(join(dir, "bad.yaml"), POD.replace("image", "\n    imag").replace("{name: a, ", "{name: a,\n    "));
+  writeFileSync(join(dir, ".hidden.yaml"), "not read");
+});
+
+async function run(argv: string[], input = "", isTerminal = false) {
+  let stdout = "";
+  let stderr = "";
+  const code = await runValidate(argv, {
+    stdout: (text) => {
+      stdout += text;
+    },
+    stderr: (text) => {
+      stderr += text;
+    },
+    isTerminal,
+    async *input() {
+      // In small pieces, so that lines are cut.
+      for (const byte of Buffer.from(input)
+        .toString("latin1")
+        .match(/.{1,7}/gs) ?? [])
+        yield Buffer.from(byte, "latin1");
+    },
+  });
+  return { code, stdout, stderr };
+}
+
+describe("text", () => {
+  test("nothing to say about a good manifest", async () => {
+    expect(await run([join(dir, "good.yaml")])).toEqual({
+      code: 0,
+      stdout: "1 object: 1 ok, 0 with errors\n",
+      stderr: "",
+    });
+  });
+  test("file:line:col: field: message, and exit code 2", async () => {
+    const { code, stdout } = await run([dir]);
+    expect(code).toBe(2);
+    expect(stdout).toContain(
+      `${join(dir, "bad.yaml")}:7:5: spec.containers[0].imag: there is no field "imag" here; did you mean "image"?`,
+    );
+    expect(stdout).toEndWith("2 objects: 1 ok, 1 with errors\n");
+  });
+  test("on a terminal with the line and a caret", async () => {
+    const { stdout } = await run([join(dir, "bad.yaml")], "", true);
+    expect(stdout).toContain('        imag: "b:1"}]\n        ^\n');
+  });
+  test("a file that is not there", async () => {
+    const { code, stdout } = await run([join(dir, "none.yaml")]);
+    expect(code).toBe(2);
+    expect(stdout).toContain("there is no such file");
+  });
+  test.each([
+    ["a link to itself", ".loop", ".loop:1:1: cannot be read: a symbolic link that leads to itself"],
+    ["what is no file", "/dev/null", "/dev/null:1:1: is not a regular file"],
+    ["nobody behind a URL", "http://127.0.0.1:1/", "http://127.0.0.1:1/:1:1: cannot be fetched: nobody listens there"],
+    ["a URL in capitals", "HTTP://127.0.0.1:1/", "HTTP://127.0.0.1:1/:1:1: cannot be fetched: nobody listens there"],
+    ["no socket behind a URL", "unix:/nothing", "unix:/nothing:1:1: cannot be fetched: the socket does not exist"],
+  ])("%s", async (_, path, says) => {
+    if (path === ".loop") symlinkSync(path, join(dir, path));
+    const { code, stdout } = await run([path.startsWith(".") ? join(dir, path) : path]);
+    expect(code).toBe(2);
+    expect(stdout).toContain(says);
+  });
+  test("a pipe is read once, as <(generate) of a shell", async () => {
+    const pipe = join(dir, ".pipe");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const writer = Bun.spawn(["sh", "-c", 'cat "$1" > "$2"', "sh", join(dir, "good.yaml"), pipe]);
+    expect((await run([pipe])).stdout).toBe("1 object: 1 ok, 0 with errors\n");
+    await writer.exited;
+  });
+  test("standard input, once, and not without end", async () => {
+    expect((await run(["-", "-"], POD)).stdout).toBe("1 object: 1 ok, 0 with errors\n");
+    let given = 0;
+    async function* endless() {
+      for (; ; given++) yield new Uint8Array(1024 * 1024);
+    }
+    const [read] = await readInputs(["-"], endless);
+    expect(read).toEqual({ file: "-", problem: "is 10 MiB or longer" });
+    expect(given).toBeLessThan(11);
+  });
+  test("keys and values cannot move the cursor", async () => {
+    const file = join(dir, ".escape.yaml");
+    writeFileSync(file, POD.replace("{name: web}", '{name: web, labels: {"\\e]0;x\\a": 1}}'));
+    const { stdout } = await run([file]);
+    expect(stdout).toContain("metadata.labels[\\x1b]0;x\\x07]");
+    expect(stdout).not.toMatch(/[\u001b\u0007]/);
+  });
+  test("a line of a Secret is never shown", async () => {
+    const file = join(dir, ".secret.yaml");
+    writeFileSync(file, "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: 123456}\n");
+    const { stdout } = await run([file], "", true);
+    expect(stdout).toContain("stringData[a]");
+    expect(stdout).not.toContain("123456");
+  });
+});
+
+describe("json", () => {
+  test("one result for each object, the pod as it would stand on /pods", async () => {
+    const { code, stdout } = await run(["-o", "json", "--node-name", "Box", join(dir, "good.yaml")]);
+    expect(code).toBe(0);
+    const { results } = JSON.parse(stdout);
+    expect(results).toHaveLength(1);
+    expect(results[0]).toMatchObject({
+      document: 1,
+      kind: "Pod",
+      name: "web",
+      valid: true,
+      ok: true,
+      errors: [],
+      warnings: [],
+    });
+    expect(results[0].object).toMatchObject({ metadata: { name: "web-box" }, spec: { nodeName: "box" } });
+  });
+  test("-o=json is taken as by the kubelet's own flags", async () => {
+    expect(JSON.parse((await run(["-o=json", join(dir, "good.yaml")])).stdout).results).toHaveLength(1);
+  });
+  test("a whole number beyond 2^53 is rounded", async () => {
+    const file = join(dir, ".large.yaml");
+    writeFileSync(
+      file,
+      `${POD}  tolerations:\n  - {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 9007199254740993}\n`,
+    );
+    const { stdout } = await run(["-o", "json", file]);
+    expect(stdout).toContain('"tolerationSeconds":9007199254740992');
+  });
+  test("errors have code, field, message and place", async () => {
+    const { stdout } = await run(["-o", "json", join(dir, "bad.yaml")]);
+    const [first, second] = JSON.parse(stdout).results[0].errors;
+    expect(first).toEqual({
+      code: "invalid",
+      type: "FieldValueRequired",
+      field: "spec.containers[0].image",
+      message: "is required",
+      line: 5,
+      column: 16,
+    });
+    expect(second).toMatchObject({ code: "unknown", field: "spec.containers[0].imag", line: 7, column: 5 });
+  });
+});
+
+describe("what concerns several documents", () => {
+  test("the same pod twice, and references to what is not there, are warnings", async () => {
+    const file = join(dir, ".twice.yaml");
+    const uses = POD.replace("containers: [{", "containers: [{envFrom: [{configMapRef: {name: cfg}}], ");
+    writeFileSync(file, `${POD}---\n${uses}`);
+    const { code, stdout } = await run([file]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("warning: metadata.name: Pod default/web stands in");
+    expect(stdout).toContain('there is no ConfigMap "default/cfg"');
+  });
+});
+
+describe("batch", () => {
+  test("a line in, a line out, in order", async () => {
+    const lines = [
+      { id: 1, manifest: POD },
+      { id: "two", manifest_b64: Buffer.from("a: \u00e9\u2028").toString("base64") },
+      { id: 3 },
+    ];
+    const { code, stdout } = await run(
+      ["--batch"],
+      `${lines.map((line) => JSON.stringify(line)).join("\n")}\nnonsense\n`,
+    );
+    expect(code).toBe(2);
+    const answers = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(answers.map(({ id, results }) => [id, results[0].ok])).toEqual([
+      [1, true],
+      ["two", false],
+      [3, false],
+      [null, false],
+    ]);
+  });
+});
+
+test.each([
+  [[], "name at least one file"],
+  [["--nope", "x"], "kubelet-ts validate: --nope: no such flag of validate\nTry 'kubelet-ts validate --help'.\n"],
+  [["--ouput=json", "x"], "did you mean --output?"],
+  [["--batch=maybe"], "--batch must be true or false"],
+  [["-o", "xml", "x"], "--output must be text or json"],
+  [["--validate=maybe", "x"], "--validate must be"],
+  [["--batch", "x"], "--batch takes"],
+])("bad usage: %j", async (argv, says) => {
+  const { code, stderr } = await run(argv);
+  expect(code).toBe(2);
+  expect(stderr).toContain(says);
+});
+
+test.each([
+  ["--allow-privileged=false", 2],
+  ["--allow-privileged", 0],
+])("%s", async (flag, want) => {
+  const file = join(dir, ".privileged.yaml");
+  writeFileSync(file, POD.replace("{name: a,", "{name: a, securityContext: {privileged: true},"));
+  expect((await run([flag, file])).code).toBe(want);
+});

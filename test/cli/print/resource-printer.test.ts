@@ -1,0 +1,143 @@
+import { describe, expect, test } from "bun:test";
+import { type PrinterOptions, ResourcePrinter } from "../../../src/cli/print/resource-printer.ts";
+import { changesBetween, toNodeItem, toPodItem } from "../../../src/cli/print/resource-view.ts";
+import { ago, ended, has, NOW, running, shown, waiting } from "./pods.ts";
+
+const WEB = toPodItem(shown({ ready: true }));
+const DB = toPodItem(shown({ name: "db-node1", namespace: "prod", ready: true }));
+
+const printer = (over: Partial<PrinterOptions> = {}) =>
+  new ResourcePrinter({
+    resource: "pods",
+    format: "table",
+    headers: true,
+    namespaceColumn: undefined,
+    toYaml: (value) => `yaml of ${(value as { kind: string }).kind}\n`,
+    ...over,
+  });
+
+describe("tables", () => {
+  test("pods of default alone need no namespace", () => {
+    expect(printer().print([WEB], false, NOW)).toBe(
+      "NAME        READY   STATUS    RESTARTS   AGE\nweb-node1   1/1     Running   0          5m32s\n",
+    );
+  });
+
+  test("a column tells the namespace once there is another one, with the header again", () => {
+    const it = printer();
+    it.print([WEB], false, NOW);
+    expect(it.lines([DB], NOW)).toBe(
+      "NAMESPACE   NAME       READY   STATUS    RESTARTS   AGE\nprod        db-node1   1/1     Running   0          5m32s\n",
+    );
+    expect(it.lines([WEB], NOW)).toStartWith("default     web-node1");
+  });
+
+  test.each([
+    ["-A", true, [WEB], "NAMESPACE"],
+    ["-n", false, [DB], "NAME "],
+  ])("%s decides", (_, namespaceColumn, items, start) => {
+    expect(printer({ namespaceColumn }).print(items, false, NOW)).toStartWith(start);
+  });
+
+  test("without headers", () => {
+    expect(printer({ headers: false }).print([WEB], false, NOW)).toStartWith("web-node1");
+  });
+
+  test("what is gone is said to be", () => {
+    const it = printer();
+    it.print([WEB], false, NOW);
+    expect(it.lines([WEB], NOW, true)).toContain("Deleted");
+  });
+
+  test("wide rows have as many cells as there are columns", () => {
+    const [header = "", row = ""] = printer({ format: "wide" }).print([WEB], false, NOW).split("\n");
+    expect(header.split(/ {2,}/)).toHaveLength(9);
+    expect(row.split(/ {2,}/)).toHaveLength(9);
+  });
+
+  test("a node under pressure", () => {
+    const node = toNodeItem({
+      kind: "Node",
+      apiVersion: "v1",
+      metadata: { name: "node1", creationTimestamp: null, labels: { "node-role.kubernetes.io/edge": "" } },
+      spec: { unschedulable: true },
+      status: {
+        conditions: [
+          { type: "DiskPressure", status: "True" },
+          { type: "MemoryPressure", status: "False" },
+          { type: "Ready", status: "True" },
+        ],
+        nodeInfo: {
+          kubeletVersion: "v0.1.0",
+          osImage: "Debian",
+          kernelVersion: "6.1",
+          containerRuntimeVersion: "docker://20",
+        },
+      },
+    });
+    expect(node.row(NOW, true)).toEqual([
+      "node1",
+      "Ready,DiskPressure,SchedulingDisabled",
+      "edge",
+      "<unknown>",
+      "v0.1.0",
+      "<none>",
+      "<none>",
+      "Debian",
+      "6.1",
+      "docker://20",
+    ]);
+  });
+});
+
+describe("other formats", () => {
+  test("names", () => {
+    expect(printer({ format: "name" }).print([WEB, DB], false, NOW)).toBe("pod/web-node1\npod/db-node1\n");
+  });
+
+  test("one that is named is no list", () => {
+    expect(JSON.parse(printer({ format: "json" }).print([WEB], true, NOW))).toMatchObject({
+      apiVersion: "v1",
+      kind: "Pod",
+    });
+    const list = JSON.parse(printer({ format: "json" }).print([WEB], false, NOW)) as { items: object[] };
+    expect(list).toMatchObject({ apiVersion: "v1", kind: "List" });
+    expect(list.items).toMatchObject([{ kind: "Pod", metadata: { name: "web-node1" } }]);
+    expect(JSON.parse(printer({ format: "json" }).print([], false, NOW))).toMatchObject({ kind: "List", items: [] });
+  });
+
+  test("what changes is a document of its own", () => {
+    expect(printer({ format: "yaml" }).lines([WEB, DB], NOW)).toBe("---\nyaml of Pod\n---\nyaml of Pod\n");
+  });
+});
+
+describe("what a watcher is shown", () => {
+  const seen = (...args: Parameters<typeof shown>) => toPodItem(shown(...args));
+  const crashed = (restartCount: number, finishedAt: string) =>
+    seen({
+      mains: [has("app", waiting("CrashLoopBackOff"), { restartCount, lastState: ended("Error", 1, { finishedAt }) })],
+    });
+
+  test.each([
+    ["nothing", "table", seen(), seen(), 0],
+    ["a status", "table", seen(), seen({ mains: [has("app", ended("Error", 1))] }), 1],
+    ["a restart", "table", crashed(1, ago(5)), crashed(2, ago(5)), 1],
+    ["only the time since the last restart", "table", crashed(1, ago(50)), crashed(1, ago(5)), 0],
+    ["an address, which the table does not show", "table", seen({ status: { podIP: "" } }), seen(), 0],
+    ["an address, which the wide one shows", "wide", seen({ status: { podIP: "" } }), seen(), 1],
+    ["an address, in JSON", "json", seen({ status: { podIP: "" } }), seen(), 1],
+    ["a status, where only names are shown", "name", seen(), seen({ mains: [has("app", ended("Error", 1))] }), 0],
+  ] as const)("%s changes in %s", (_, format, before, after, count) => {
+    expect(changesBetween([before], [after], format).changed).toHaveLength(count);
+  });
+
+  test("new ones and those that are gone", () => {
+    expect(changesBetween([WEB], [DB], "table")).toEqual({ changed: [DB], gone: [WEB] });
+    expect(changesBetween([WEB], [WEB, DB], "name")).toEqual({ changed: [DB], gone: [] });
+  });
+
+  test("a pod of the same name is another one", () => {
+    const next = toPodItem(shown({ ready: true, metadata: { uid: "another" }, mains: [has("app", running)] }));
+    expect(changesBetween([WEB], [next], "table")).toEqual({ changed: [next], gone: [WEB] });
+  });
+});

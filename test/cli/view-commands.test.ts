@@ -1,0 +1,287 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import type { ViewIo } from "../../src/cli/command-io.ts";
+import { runDescribe } from "../../src/cli/commands/describe-command.ts";
+import { runGet } from "../../src/cli/commands/get-command.ts";
+import { runLogs } from "../../src/cli/commands/logs-command.ts";
+import { runTop } from "../../src/cli/commands/top-command.ts";
+import { runView, type ViewRequest } from "../../src/cli/run-view.ts";
+import { VIEW_COMMANDS } from "../../src/cli/view-commands.ts";
+import { ReaderGone } from "../../src/host/write-all.ts";
+import { ago, has, NOW, running, shown } from "./print/pods.ts";
+
+const RUN: Readonly<Record<string, (request: ViewRequest, io: ViewIo) => Promise<number>>> = {
+  get: runGet,
+  describe: runDescribe,
+  logs: runLogs,
+  top: runTop,
+};
+
+const PODS = [
+  shown({ ready: true, metadata: { labels: { app: "web" } } }),
+  shown({ name: "db-node1", namespace: "prod" }),
+];
+const uses = (milli: number) => ({
+  cpu: { time: ago(1), usageNanoCores: milli * 1e6 },
+  memory: { time: ago(1), workingSetBytes: milli * 2 ** 20 },
+});
+
+/** What a kubelet would answer; another path is 404. */
+const ANSWERS: Readonly<Record<string, unknown>> = {
+  "/pods": { kind: "PodList", apiVersion: "v1", metadata: {}, items: PODS },
+  "/api/v1/events": {
+    kind: "EventList",
+    items: [
+      {
+        metadata: { name: "e1", namespace: "default", uid: "e1", resourceVersion: "1" },
+        involvedObject: { kind: "Pod", name: "web-node1", namespace: "default", uid: PODS[0]!.metadata.uid },
+        reason: "Started",
+        message: "Started container app",
+        source: { component: "kubelet", host: "node1" },
+        firstTimestamp: ago(9),
+        lastTimestamp: ago(9),
+        count: 1,
+        type: "Normal",
+      },
+    ],
+  },
+  "/node": {
+    kind: "Node",
+    metadata: { name: "node1" },
+    spec: {},
+    status: {
+      allocatable: { cpu: "2", memory: "1Gi" },
+      conditions: [{ type: "Ready", status: "True" }],
+      nodeInfo: { kubeletVersion: "v0.1.0" },
+    },
+  },
+  "/stats/summary": {
+    node: { nodeName: "node1", ...uses(500) },
+    pods: PODS.map(({ metadata: { name, namespace, uid } }, i) => ({
+      podRef: { name, namespace, uid },
+      ...uses(i + 1),
+      containers: [{ name: "app", ...uses(i + 1) }],
+    })),
+  },
+};
+
+const server = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  fetch: ({ url }) => {
+    const answer = ANSWERS[new URL(url).pathname];
+    return answer ? Response.json(answer) : new Response("404: Page Not Found", { status: 404 });
+  },
+});
+afterAll(() => server.stop(true));
+
+async function run(line: string, port: number | undefined = server.port) {
+  const [name = "", ...argv] = line.split(" ");
+  const command = VIEW_COMMANDS.find((known) => known.name === name)!;
+  let out = "";
+  let err = "";
+  const io: ViewIo = {
+    stdout: (data) => {
+      out += typeof data === "string" ? data : new TextDecoder().decode(data);
+    },
+    stderr: (text) => {
+      err += text;
+    },
+    now: () => NOW,
+    offsetMinutes: () => 0,
+  };
+  const code = await runView(command, [...argv, `--server=${port}`], RUN[name]!, io);
+  return { code, out, err };
+}
+
+describe("what is printed", () => {
+  test.each([
+    [
+      "get pods",
+      "NAMESPACE   NAME        READY   STATUS    RESTARTS   AGE\n" +
+        "default     web-node1   1/1     Running   0          5m32s\n" +
+        "prod        db-node1    1/1     Running   0          5m32s\n",
+    ],
+    [
+      "get pods -n default",
+      "NAME        READY   STATUS    RESTARTS   AGE\nweb-node1   1/1     Running   0          5m32s\n",
+    ],
+    ["get po -n default -A --no-headers -o name", "pod/web-node1\npod/db-node1\n"],
+    ["get pods db web --no-headers -o name", "pod/db-node1\npod/web-node1\n"],
+    ["get pod/db -o name", "pod/db-node1\n"],
+    ["get pods -l app=web -o name", "pod/web-node1\n"],
+    ["get node --no-headers", "node1   Ready   <none>   <unknown>   v0.1.0\n"],
+    [
+      "get events",
+      "LAST SEEN   TYPE     REASON    OBJECT          MESSAGE\n" +
+        "9s          Normal   Started   pod/web-node1   Started container app\n",
+    ],
+    [
+      "top pods",
+      "NAMESPACE   NAME        CPU(cores)   MEMORY(bytes)\n" +
+        "default     web-node1   1m           1Mi\n" +
+        "prod        db-node1    2m           2Mi\n",
+    ],
+    ["top pod db --containers --no-headers -n prod", "db-node1   app   2m    2Mi\n"],
+    [
+      "top pods --sort-by=cpu --sum --no-headers",
+      "prod      db-node1    2m    2Mi\ndefault   web-node1   1m    1Mi\n                      3m    3Mi\n",
+    ],
+    ["top node --no-headers", "node1   500m   25%   500Mi   48%\n"],
+  ])("%s", async (line, want) => {
+    expect(await run(line)).toEqual({ code: 0, out: want, err: "" });
+  });
+
+  test("describe has the events of its pod alone", async () => {
+    const { out } = await run("describe pod web");
+    expect(out).toContain("Started  9s    kubelet  Started container app");
+    expect((await run("describe pod db")).out).toMatch(/^Events: +<none>$/m);
+    expect((await run("describe pods")).out.match(/^Name: /gm)).toHaveLength(2);
+  });
+
+  test("describe node", async () => {
+    const { code, out } = await run("describe node");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^Name: +node1$/m);
+    expect(out).toMatch(/^Events: +<none>$/m);
+  });
+
+  test("each one's help", async () => {
+    for (const { name } of VIEW_COMMANDS) {
+      expect(await run(`${name} --help`)).toMatchObject({
+        code: 0,
+        out: expect.stringContaining(`kubelet-ts ${name}`),
+      });
+    }
+  });
+});
+
+describe("exit codes", () => {
+  test.each([
+    ["get pods nobody", 1, 'pod "nobody" not found'],
+    ["get node other", 1, 'node "other" not found; there are node1'],
+    ["describe pod nobody", 1, 'pod "nobody" not found'],
+    ["logs nobody", 1, 'pod "nobody" not found'],
+    ["logs web -c x", 1, 'container "x" is not in pod "web-node1"'],
+    ["logs web -p", 1, "no previous one"],
+    ["top pods nobody", 1, 'pod "nobody" not found'],
+    ["get", 2, "pods, nodes, events"],
+    ["get pods node/x", 2, "none of the pods"],
+    ["get pods -o jsno", 2, "did you mean json?"],
+    ["get pods -l ==", 2, "--selector"],
+    ["describe node other", 1, 'this one is "node1"'],
+    ["top node other", 1, 'this one is "node1"'],
+    ["get pods web -l app=web", 2, "names or --selector"],
+    ["describe pods web -l app=web", 2, "names or --selector"],
+    ["top pods web -l app=web", 2, "names or --selector"],
+    ["describe events", 2, "pods, nodes"],
+    ["logs", 2, "name a pod"],
+    ["logs a b c", 2, '"c"'],
+    ["logs web --tail=few", 2, "--tail"],
+    ["logs web --tail=1 --stream=Stderr", 2, "--stream"],
+    ["logs web --since=soon", 2, "--since"],
+    ["logs web --since-time=noon", 2, "--since-time"],
+    ["logs web app -c app", 2, "twice"],
+    ["logs web app --all-containers", 2, "--all-containers"],
+    ["logs web --docker-endpoint=ftp://x", 2, "ftp"],
+    ["top pods --sort-by=disk", 2, "--sort-by"],
+  ])("%s: %d", async (line, code, told) => {
+    expect(await run(line)).toMatchObject({ code, err: expect.stringContaining(told) });
+  });
+
+  test("some names are known, some not", async () => {
+    const { code, out, err } = await run("get pods web nobody -o name");
+    expect([code, out]).toEqual([1, "pod/web-node1\n"]);
+    expect(err).toContain("nobody");
+  });
+
+  test("nothing found is no failure", async () => {
+    expect(await run("get pods -n empty")).toEqual({
+      code: 0,
+      out: "",
+      err: "No resources found in empty namespace.\n",
+    });
+    expect(await run("get pods -l app=none")).toEqual({ code: 0, out: "", err: "No resources found\n" });
+    expect(JSON.parse((await run("get pods -n empty -o json")).out)).toMatchObject({ kind: "List", items: [] });
+  });
+
+  test("nobody answers", async () => {
+    const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
+    const { port } = closed;
+    await closed.stop(true);
+    expect(await run("get pods", port)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`127.0.0.1:${port}: nobody listens there`),
+    });
+  });
+
+  test("what answers is no kubelet", async () => {
+    const other = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("<html>") });
+    expect(await run("get pods", other.port)).toMatchObject({ code: 1, err: expect.stringContaining("JSON") });
+    await other.stop(true);
+  });
+
+  test("who reads went away", async () => {
+    const io: ViewIo = {
+      stdout: () => {
+        throw new ReaderGone();
+      },
+      stderr: () => {},
+      now: () => NOW,
+      offsetMinutes: () => 0,
+    };
+    const get = VIEW_COMMANDS.find(({ name }) => name === "get")!;
+    expect(await runView(get, ["pods", `-s${server.port}`], runGet, io)).toBe(141);
+  });
+});
+
+/** Answers `/pods` by turns with each list, the last one over and over; ends the watch when it has been asked often enough. */
+async function watched(lists: readonly object[][], argv: readonly string[] = []): Promise<string> {
+  const stop = new AbortController();
+  let asked = 0;
+  const turns = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: () => Response.json({ items: lists[Math.min(asked++, lists.length - 1)] }),
+  });
+  let out = "";
+  const io: ViewIo = {
+    stdout: (data) => {
+      out += String(data);
+      if (asked >= lists.length) stop.abort();
+    },
+    stderr: () => {},
+    now: () => NOW,
+    offsetMinutes: () => 0,
+  };
+  const request: ViewRequest = {
+    positionals: ["pods"],
+    value: (flag) => (flag === "server" ? String(turns.port) : undefined),
+    isOn: (flag) => flag === "watch" || argv.includes(flag),
+  };
+  await runGet(request, io, stop.signal);
+  await turns.stop(true);
+  return out;
+}
+
+test("a watcher sees what is new, changed and gone", async () => {
+  const starting = shown({ mains: [has("app", { waiting: { reason: "ContainerCreating" } })] });
+  const up = shown({ mains: [has("app", running)] });
+  const other = shown({ name: "other-node1" });
+  const out = await watched([[starting], [up, other], [other]]);
+  expect(out.split("\n").map((line) => line.split(/ +/).slice(0, 3).join(" "))).toEqual([
+    "NAME READY STATUS",
+    "web-node1 0/1 ContainerCreating",
+    "web-node1 1/1 Running",
+    "other-node1 1/1 Running",
+    "web-node1 1/1 Deleted",
+    "",
+  ]);
+});
+
+test("a kubelet that has just started and knows no pods yet has lost none", async () => {
+  const up = shown({ mains: [has("app", running)] });
+  const later = shown({ mains: [has("app", { waiting: { reason: "CrashLoopBackOff" } })] });
+  const out = await watched([[up], [], [], [later]]);
+  expect(out).not.toContain("Deleted");
+  expect(out).toContain("CrashLoopBackOff");
+});

@@ -1,0 +1,176 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { detectKind, parseConfigFile } from "../../src/config/config-file.ts";
+import { resolveOptions } from "../../src/config/resolve-options.ts";
+
+const fixture = (name: string) =>
+  readFileSync(join(import.meta.dir, "../fixtures/kubelet-configuration", name), "utf8");
+const HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+const parse = (body: string) => parseConfigFile(HEAD + body, "k.yaml");
+/** Without what is only true until somebody builds it (see option-table.test.ts). */
+const lasting = (warnings: readonly string[]) => warnings.filter((line) => !line.includes("has no effect yet"));
+const set = (text: string) =>
+  Object.fromEntries(parseConfigFile(text, "k.yaml").settings.map(({ row, value }) => [row.option, value]));
+
+describe("real files parse", () => {
+  test("kubeadm's: only what is set counts, zeros are defaults", () => {
+    const { errors, warnings } = parseConfigFile(fixture("kubeadm.yaml"), "k.yaml");
+    expect(errors).toEqual([]);
+    expect(lasting(warnings)).toEqual([
+      "k.yaml:7:5: authentication.webhook.enabled has no effect: token webhooks need an API server",
+      "k.yaml:11:9: authorization.mode: Webhook needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny; every request is denied",
+      "k.yaml:42:1: rotateCertificates has no effect: there is no API server to talk to",
+    ]);
+    expect(set(fixture("kubeadm.yaml"))).toEqual({
+      anonymousAuth: false,
+      clientCaFile: "/etc/kubernetes/pki/ca.crt",
+      authorizationMode: "AlwaysDeny",
+      cgroupDriver: "systemd",
+      clusterDns: ["10.96.0.10"],
+      clusterDomain: "cluster.local",
+      healthzBindAddress: "127.0.0.1",
+      healthzPort: 10248,
+      resolvConf: "/run/systemd/resolve/resolv.conf",
+      podManifestPaths: ["/etc/kubernetes/manifests"],
+    });
+  });
+
+  test("kind's", () => {
+    const { errors, warnings } = parseConfigFile(fixture("kind.yaml"), "k.yaml");
+    expect(errors).toEqual([]);
+    expect(lasting(warnings).filter((line) => !/webhook|Webhook|rotateCert/.test(line))).toEqual([
+      "k.yaml:20:1: containerRuntimeEndpoint has no effect: kubelet-ts runs pods on Docker only: use --docker-endpoint",
+    ]);
+    expect(set(fixture("kind.yaml"))).toMatchObject({
+      cgroupRoot: "/kubelet",
+      failSwapOn: false,
+      imageGcHighThresholdPercent: 100,
+    });
+  });
+
+  test("the documentation's", () => {
+    const { errors, warnings } = parseConfigFile(fixture("documentation.yaml"), "k.yaml");
+    expect(errors).toEqual([]);
+    expect(lasting(warnings)).toEqual([
+      "k.yaml:25:1: enforceNodeAllocatable has no effect: kubelet-ts leaves its own cgroup and those of the system alone",
+      "k.yaml:41:1: cpuManagerPolicy has no effect: kubelet-ts has no such manager; containers run on all CPUs",
+    ]);
+    expect(set(fixture("documentation.yaml"))).toMatchObject({
+      address: "192.168.0.8",
+      port: 20250,
+      evictionSoft: [{ signal: "memory.available", quantity: 1.5 * 1024 ** 3 }],
+      evictionSoftGracePeriodMs: { "memory.available": 90_000 },
+      systemReserved: { cpu: "500m", memory: "1Gi", "ephemeral-storage": "1Gi" },
+      kubeReserved: { cpu: "1", memory: "2Gi", "ephemeral-storage": "1Gi" },
+      shutdownGracePeriodMs: 30_000,
+      nodeTaints: [{ key: "dedicated", value: "edge", effect: "NoSchedule" }],
+      manifestUrlHeaders: [{ name: "Metadata-Flavor", value: "Google" }],
+      memorySwap: "LimitedSwap",
+      crashLoopBackOffMaxMs: 100_000,
+      allowedUnsafeSysctls: ["kernel.msg*", "net.core.somaxconn"],
+      logFormat: "json",
+      verbosity: 3,
+    });
+  });
+
+  test("JSON, and a document of kubeadm before it", () => {
+    expect(set(`{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","maxPods":7}`)).toEqual({
+      maxPods: 7,
+    });
+    expect(set(`apiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\n---\n${HEAD}maxPods: 7\n`)).toEqual({
+      maxPods: 7,
+    });
+  });
+});
+
+describe("anchors", () => {
+  test.each([
+    { body: "maxPods: &few 3\nregistryBurst: *few\n", want: { maxPods: 3, registryBurst: 3 } },
+    { body: "clusterDNS: &dns [10.0.0.1]\nallowedUnsafeSysctls: *dns\n", want: { clusterDns: ["10.0.0.1"] } },
+    { body: "x: &x {infoBufferSize: 1}\nlogging: &l\n  verbosity: 3\nkubeletTs:\n  <<: *l\n", want: { verbosity: 3 } },
+    { body: "maxPods: 3\n<<: {podsPerCore: 2, maxPods: 9}\n", want: { maxPods: 3, podsPerCore: 2 } },
+    { body: "<<: [{maxPods: 4}, {maxPods: 5, registryBurst: 6}]\n", want: { maxPods: 4, registryBurst: 6 } },
+    { body: "<<: *nothing\n", want: {} },
+  ])("$body", ({ body, want }) => {
+    const { settings } = parse(body);
+    expect(Object.fromEntries(settings.map(({ row, value }) => [row.option, value]))).toMatchObject(want);
+  });
+
+  test("one that unfolds without end is an error", () => {
+    const levels = Array.from({ length: 12 }, (_, n) => `l${n + 1}: &l${n + 1} [${`*l${n}, `.repeat(10)}]\n`).join("");
+    const { errors } = parse(`l0: &l0 [a]\n${levels}`);
+    expect(errors[0]).toMatch(/^k\.yaml:\d+:1: Excessive alias count/);
+  });
+});
+
+describe("what is wrong has its place", () => {
+  test.each([
+    { body: "maxPodz: 3\n", warning: "k.yaml:3:1: maxPodz: no such field; did you mean maxPods?" },
+    {
+      body: "podManifestPath: /x\n",
+      warning: "k.yaml:3:1: podManifestPath: no such field; did you mean staticPodPath?",
+    },
+    {
+      body: "pod-manifest-path: /x\n",
+      warning: "k.yaml:3:1: pod-manifest-path: no such field; did you mean staticPodPath?",
+    },
+    {
+      body: "authentication:\n  x509:\n    clientCaFile: /x\n",
+      warning:
+        "k.yaml:5:5: authentication.x509.clientCaFile: no such field; did you mean authentication.x509.clientCAFile?",
+    },
+    { body: "xyzzy: 1\n", warning: "k.yaml:3:1: xyzzy: no such field" },
+    { body: "maxPods: many\n", error: 'k.yaml:3:10: maxPods: must be a whole number from 0 to 2147483647, got "many"' },
+    { body: "maxPods: '5'\n", error: 'k.yaml:3:10: maxPods: must be a whole number from 0 to 2147483647, got "5"' },
+    { body: "syncFrequency: 60\n", error: "k.yaml:3:16: syncFrequency: must be a string, got 60" },
+    { body: "a: [\n", error: expect.stringMatching(/^k\.yaml:4:1: Flow sequence/) },
+    { body: "maxPods: 1\nmaxPods: 2\n", error: "k.yaml:4:1: Map keys must be unique" },
+    { body: "authentication: yes\n", error: "k.yaml:3:17: authentication: must be a map" },
+    {
+      body: "evictionHard:\n  memory.free: 1Gi\n",
+      error:
+        "k.yaml:4:3: evictionHard: memory.free: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available",
+    },
+    {
+      body: "kubeletTs:\n  imageDir: /x\n",
+      warning: "k.yaml:4:3: kubeletTs.imageDir: no such field; did you mean kubeletTs.imagesDir?",
+    },
+  ])("$body", ({ body, warning, error }) => {
+    const { warnings, errors } = parse(body);
+    expect({ warnings, errors }).toEqual({ warnings: warning ? [warning] : [], errors: error ? [error] : [] });
+  }); // prettier-ignore
+
+  test.each([
+    { text: "", error: "k.yaml: holds no KubeletConfiguration" },
+    { text: "kind: Pod\n", error: 'k.yaml:1:1: kind must be KubeletConfiguration, found "Pod"' },
+    { text: "- a\n", error: "k.yaml:1:1: must be a map with kind: KubeletConfiguration" },
+    {
+      text: "kind: KubeletConfiguration\n",
+      error: "k.yaml:1:1: apiVersion must be kubelet.config.k8s.io/v1beta1, found null",
+    },
+    { text: `${HEAD}---\n${HEAD}`, error: "k.yaml:4:1: a second KubeletConfiguration in one file" },
+  ])("$text", ({ text, error }) => {
+    expect(parseConfigFile(text, "k.yaml").errors).toEqual([error]);
+  });
+});
+
+test.each([
+  [`${HEAD}maxPods: 1`, "configuration"],
+  ['{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}', "configuration"],
+  ["apiVersion: v1\nkind: Pod\n", "manifest"],
+  ['{"apiVersion":"v1","kind":"PodList"}', "manifest"],
+  [`${HEAD}broken: [`, "configuration"],
+  ["hello", "unknown"],
+  ["", "unknown"],
+] as const)("%p is a %s", (text, want) => {
+  expect(detectKind(text)).toBe(want);
+});
+
+test("a file without end is given up", async () => {
+  const { errors } = await resolveOptions(["--config=/dev/zero", "--config-dir=/nothing"], "/");
+  expect(errors).toEqual([
+    '--config: "/dev/zero" cannot be read: it has 10485760 bytes or more',
+    '--config-dir: "/nothing" does not exist',
+  ]);
+});

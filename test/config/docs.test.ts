@@ -1,0 +1,63 @@
+import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { ROW_BY_FLAG } from "../../src/config/option-table.ts";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+
+const read = (name: string) => readFileSync(join(import.meta.dir, "../../docs", name), "utf8");
+
+describe.each(["sources.md", "migrating.md", "shutdown.md"])("docs/%s", (name) => {
+  const text = read(name);
+
+  test("every flag it gives kubelet-ts is one", () => {
+    const ours = text.split("\n").filter((line) => !/podman|docker (compose|run|ps)|gcloud|systemd-inhibit/.test(line));
+    const flags = [...ours.join("\n").matchAll(/(?<![\w-])--([a-z][a-z-]+)/g)].map(([, flag]) => flag!);
+    expect(flags.length).toBeGreaterThan(2);
+    expect(flags.filter((flag) => !ROW_BY_FLAG.has(flag))).toEqual([]);
+  });
+
+  test("every pod it shows is good", () => {
+    const blocks = [...text.matchAll(/```yaml\n(.*?)```/gs)]
+      .map(([, block]) => block!)
+      .filter((block) => /^kind: Pod/m.test(block));
+    for (const block of blocks) {
+      const { findings, pods } = readManifest(Buffer.from(block), { file: name, nodeName: "node1", source: "file" });
+      expect(findings).toEqual([]);
+      expect(pods).toHaveLength(1);
+    }
+  });
+});
+
+test("konlet's declaration is a pod with three lines before it", () => {
+  const declaration = `# DISCLAIMER:
+# This container declaration format is not a public API.
+
+spec:
+  containers:
+  - name: instance-1
+    image: busybox:test
+    command: [sleep]
+    args: ["3600"]
+    env:
+    - name: KEY
+      value: VALUE
+    securityContext:
+      privileged: false
+    stdin: false
+    tty: false
+    volumeMounts:
+    - name: host-path-0
+      mountPath: /data
+      readOnly: false
+  restartPolicy: Always
+  volumes:
+  - name: host-path-0
+    hostPath:
+      path: /tmp
+`;
+  const [, prefix] = /printf '([^']*)'/.exec(read("migrating.md"))!;
+  const text = prefix!.replaceAll("\\n", "\n") + declaration;
+  const { findings, pods } = readManifest(Buffer.from(text), { file: "pod.yaml", nodeName: "node1", source: "file" });
+  expect(findings).toEqual([]);
+  expect(pods[0]?.pod.metadata.name).toBe("app-node1");
+});

@@ -1,0 +1,162 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { OPTION_TABLE } from "../../src/config/option-table.ts";
+
+type Place = readonly [file: string, title: string];
+
+const CONTAINERS = "integration/flags.test.ts";
+const PROGRAM = "integration/flags.test.ts";
+const AT_WORK = "integration/flags-at-work.test.ts";
+const AUTHENTICATED = "integration/authenticated-port.test.ts";
+const IMAGES = "integration/flags-of-images.test.ts";
+const MANIFEST_URL = "--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout";
+const BACK_OFF = "--crash-loop-back-off-max (M21), and the dead that pile up, or do not (S056)";
+const SHUTDOWN = "waits for pods, critical ones last; afterwards they run again";
+const NODE = "tells what the machine has, what is set aside, and what it is short of";
+
+/** Where each flag is seen to have its effect, not only to be read. Fields without a flag stand under their own name. */
+const EFFECTS: Readonly<Record<string, Place>> = {
+  "pod-manifest-path": ["integration/lifecycle.test.ts", "a killed container comes back, a removed one too"],
+  "manifest-url": [AT_WORK, MANIFEST_URL],
+  "manifest-url-header": [AT_WORK, MANIFEST_URL],
+  "manifest-url-ca-file": [AT_WORK, MANIFEST_URL],
+  "manifest-url-client-cert-file": [AT_WORK, MANIFEST_URL],
+  "manifest-url-client-key-file": [AT_WORK, MANIFEST_URL],
+  "manifest-url-timeout": [AT_WORK, MANIFEST_URL],
+  "http-check-frequency": [AT_WORK, MANIFEST_URL],
+  "file-check-frequency": [PROGRAM, "--file-check-frequency finds what no event tells (S027)"],
+  "sync-frequency": [AT_WORK, "--sync-frequency, --event-qps, --event-burst"],
+  validate: [CONTAINERS, "--validate: an unknown field is refused, warned of, ignored"],
+  runonce: [CONTAINERS, "--output, --timeout (S003)"],
+  timeout: [CONTAINERS, "--output, --timeout (S003)"],
+  output: [CONTAINERS, "--output, --timeout (S003)"],
+  config: [PROGRAM, "--config: its values are in /configz, with secrets masked (S045 S143 U27)"],
+  "config-dir": [AT_WORK, "--oom-score-adj, --feature-gates, --config-dir"],
+  help: ["config/option-table.test.ts", "no line of the help is longer than 80 columns"],
+  version: ["integration/binary.test.ts", "tells its version and the commit it was built from"],
+
+  "hostname-override": [CONTAINERS, "--hostname-override and --node-ip (S032 S052) reach the pod"],
+  "node-ip": [CONTAINERS, "--hostname-override and --node-ip (S032 S052) reach the pod"],
+  "node-labels": [CONTAINERS, "--node-labels (S054): a nodeSelector that asks for one is met"],
+  "register-with-taints": ["integration/node-object.test.ts", NODE],
+  "root-dir": [PROGRAM, "--root-dir: a second kubelet-ts on it is refused, beside it is not (S038)"],
+  "max-pods": ["integration/sources.test.ts", "refused pods say why and come in when there is room"],
+  "pods-per-core": ["integration/node-object.test.ts", NODE],
+  "system-reserved": [CONTAINERS, "--system-reserved, --kube-reserved, --eviction-hard are kept from pods"],
+  "kube-reserved": [CONTAINERS, "--system-reserved, --kube-reserved, --eviction-hard are kept from pods"],
+  "fail-swap-on": ["app/process-settings.test.ts", "swap: said, or the end of it with --fail-swap-on"],
+  "max-open-files": ["app/process-settings.test.ts", "the OOM score is set and the limit of open files raised"],
+  "oom-score-adj": [AT_WORK, "--oom-score-adj, --feature-gates, --config-dir"],
+  "feature-gates": [AT_WORK, "--oom-score-adj, --feature-gates, --config-dir"],
+  "shutdown-grace-period": ["integration/shutdown.test.ts", SHUTDOWN],
+  "shutdown-grace-period-critical-pods": ["integration/shutdown.test.ts", SHUTDOWN],
+  shutdownGracePeriodByPodPriority: ["plan/node-shutdown.test.ts", "by priority, in whatever order they stand"],
+
+  "docker-endpoint": [IMAGES, "--docker-endpoint, --runtime-request-timeout: who does not answer is not waited for"],
+  "runtime-request-timeout": [IMAGES, "--docker-endpoint, --runtime-request-timeout"],
+  "pod-infra-container-image": [CONTAINERS, "--pod-infra-container-image (S037) is pulled for the sandbox"],
+  "image-pull-progress-deadline": [IMAGES, "--image-pull-progress-deadline: a pull that stands still is given up"],
+  "serialize-image-pulls": [IMAGES, "--serialize-image-pulls: one at a time, unless it is off"],
+  "max-parallel-image-pulls": [IMAGES, "--max-parallel-image-pulls: that many at a time (M20)"],
+  "registry-qps": [IMAGES, "--registry-qps, --registry-burst: no more often than that"],
+  "registry-burst": [IMAGES, "--registry-qps, --registry-burst: no more often than that"],
+  "images-dir": ["integration/private-images.test.ts", "images of a directory are there before the first pod"],
+  "image-credential-provider-config": [IMAGES, "--image-credential-provider-config"],
+  "image-credential-provider-bin-dir": [IMAGES, "--image-credential-provider-bin-dir (M34)"],
+
+  "allow-privileged": [CONTAINERS, "--allow-privileged (S023): without it such a pod is refused"],
+  "allowed-unsafe-sysctls": [CONTAINERS, "--allowed-unsafe-sysctls (S051)"],
+  "seccomp-default": [CONTAINERS, "--seccomp-default=false gives upstream's way"],
+  "pod-max-pids": [CONTAINERS, "--pod-max-pids (M15)"],
+  "memory-swap-behavior": ["runtime/resources.test.ts", "LimitedSwap: an eighth of the memory, an eighth of the swap"],
+  singleProcessOOMKill: ["host/oom-group.test.ts", "the container's cgroup is told"],
+  "crash-loop-back-off-max": [AT_WORK, BACK_OFF],
+  "keep-terminated-pod-volumes": [AT_WORK, "--keep-terminated-pod-volumes"],
+  "cgroup-root": [CONTAINERS, "--cgroup-root and --cgroups-per-qos"],
+  "cgroups-per-qos": [CONTAINERS, "--cgroup-root and --cgroups-per-qos"],
+  "cgroup-driver": [IMAGES, "--cgroup-driver: another one than the engine's ends the start"],
+  "cpu-cfs-quota": [CONTAINERS, "--cpu-cfs-quota, --cpu-cfs-quota-period"],
+  "cpu-cfs-quota-period": [CONTAINERS, "--cpu-cfs-quota, --cpu-cfs-quota-period"],
+  "cluster-dns": [CONTAINERS, "--cluster-dns, --cluster-domain, --resolv-conf"],
+  "cluster-domain": [CONTAINERS, "--cluster-dns, --cluster-domain, --resolv-conf"],
+  "resolv-conf": [CONTAINERS, "--cluster-dns, --cluster-domain, --resolv-conf"],
+  "container-log-max-size": [CONTAINERS, "--container-log-max-size, --container-log-max-files (M23)"],
+  "container-log-max-files": [CONTAINERS, "--container-log-max-size, --container-log-max-files (M23)"],
+  "pod-logs-dir": [CONTAINERS, "--pod-logs-dir, --containers-logs-dir"],
+  "containers-logs-dir": [CONTAINERS, "--pod-logs-dir, --containers-logs-dir"],
+
+  "enable-server": [PROGRAM, "--enable-server=false leaves /healthz (S022 S025 S029)"],
+  "read-only-port": [PROGRAM, "--read-only-port=0, --cadvisor-port=0 are off"],
+  "cadvisor-port": [PROGRAM, "--read-only-port=0, --cadvisor-port=0 are off"],
+  "cadvisor-bind-address": [AT_WORK, "--cadvisor-bind-address"],
+  "read-only-bind-address": [PROGRAM, "--healthz-bind-address, --read-only-bind-address, --address (S020 S030)"],
+  "healthz-bind-address": [PROGRAM, "--healthz-bind-address, --read-only-bind-address, --address (S020 S030)"],
+  // It is the read-only port's as well.
+  address: [PROGRAM, "--healthz-bind-address, --read-only-bind-address, --address (S020 S030)"],
+  "read-only-full": [PROGRAM, "--read-only-full (U26): environment values are hidden unless it is set"],
+  "healthz-port": ["server/servers.test.ts", "a port of 0 is off [U28]"],
+
+  port: [AUTHENTICATED, "--port: without a way in it stays closed unless it is named; 0 is off"],
+  "cert-dir": [AUTHENTICATED, "over a certificate of our own that is kept"],
+  "tls-cert-file": [AUTHENTICATED, "--tls-cert-file, --tls-private-key-file"],
+  "tls-private-key-file": [AUTHENTICATED, "--tls-cert-file, --tls-private-key-file"],
+  "tls-min-version": ["server/authenticated-listener.test.ts", "--tls-min-version"],
+  "tls-cipher-suites": ["server/authenticated-listener.test.ts", "--tls-cipher-suites"],
+  "client-ca-file": [AUTHENTICATED, "who has a certificate gets in"],
+  "anonymous-auth": [AUTHENTICATED, "--anonymous-auth, --enable-debugging-handlers=false"],
+  "authorization-mode": [AUTHENTICATED, "--authorization-mode=AlwaysDeny"],
+  "enable-debugging-handlers": [AUTHENTICATED, "--anonymous-auth, --enable-debugging-handlers=false"],
+  enableSystemLogHandler: ["server/log-directory-routes.test.ts", "a directory is a list (oracle 97)"],
+  "streaming-connection-idle-timeout": [
+    "server/remote-command.test.ts",
+    "a session in which nothing happens ends after --streaming-connection-idle-timeout",
+  ],
+
+  "image-gc-high-threshold": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
+  "image-gc-low-threshold": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
+  "minimum-image-ttl-duration": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
+  "image-maximum-gc-age": ["plan/image-gc.test.ts", "too old goes whatever the disk"],
+  "minimum-container-ttl-duration": [AT_WORK, BACK_OFF],
+  "maximum-dead-containers-per-container": [AT_WORK, BACK_OFF],
+  "maximum-dead-containers": [AT_WORK, BACK_OFF],
+  "eviction-hard": ["integration/eviction.test.ts", "short of memory: who uses most goes"],
+  "eviction-pressure-transition-period": ["integration/eviction.test.ts", "short of memory: who uses most goes"],
+  "eviction-soft": ["integration/node-object.test.ts", NODE],
+  "eviction-soft-grace-period": [
+    "kubelet/eviction/eviction-manager.test.ts",
+    "below a soft threshold a pod goes after the grace period",
+  ],
+  "eviction-max-pod-grace-period": [
+    "kubelet/eviction/eviction-manager.test.ts",
+    "a pod goes after the grace period, with time to end",
+  ],
+  "eviction-minimum-reclaim": ["plan/eviction.test.ts", "met until the minimum reclaim is free too"],
+  mergeDefaultEvictionSettings: ["config/resolve-options.test.ts", "thresholds: given ones replace all, unless merged"],
+  "volume-stats-agg-period": ["integration/stats.test.ts", "agree with the kernel's files and with what was written"],
+
+  "event-qps": [AT_WORK, "--sync-frequency, --event-qps, --event-burst"],
+  "event-burst": [AT_WORK, "--sync-frequency, --event-qps, --event-burst"],
+  v: [PROGRAM, "--v, --log-format, --log-dir, --logtostderr (S033 S034 S040)"],
+  "log-format": [PROGRAM, "--v, --log-format, --log-dir, --logtostderr (S033 S034 S040)"],
+  "log-dir": [PROGRAM, "--v, --log-format, --log-dir, --logtostderr (S033 S034 S040)"],
+  logtostderr: [PROGRAM, "--v, --log-format, --log-dir, --logtostderr (S033 S034 S040)"],
+};
+
+/** Flags that do something under a name that is not just an old one. */
+const working = OPTION_TABLE.flatMap((row) => {
+  if (row.is === "command") return [row.flag];
+  if (row.is !== "option" || row.notYet || row.deprecated) return [];
+  return [row.flag ?? row.field ?? ""];
+});
+
+test("every flag has a test that shows its effect", () => {
+  // A name here: write the test, on a real engine where people would see the effect, and say above where it is.
+  expect(working.filter((name) => !(name in EFFECTS))).toEqual([]);
+  const known = new Set(OPTION_TABLE.map((row) => row.flag ?? row.field));
+  expect(Object.keys(EFFECTS).filter((name) => !known.has(name))).toEqual([]);
+});
+
+test.each(Object.entries(EFFECTS))("--%s: the test is there", (_, [file, title]) => {
+  expect(readFileSync(join(import.meta.dir, "..", file), "utf8").includes(title)).toBe(true);
+});

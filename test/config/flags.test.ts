@@ -1,0 +1,185 @@
+import { describe, expect, test } from "bun:test";
+import { parseCommandLine } from "../../src/config/flags.ts";
+
+const read = (argv: readonly string[], option: string): unknown =>
+  parseCommandLine(argv).settings.find(({ row }) => row.option === option)?.value;
+
+describe("how flags are written", () => {
+  test.each([
+    { argv: ["--max-pods", "5"], option: "maxPods", want: 5 },
+    { argv: ["--max-pods=5"], option: "maxPods", want: 5 },
+    { argv: ["--max_pods=5"], option: "maxPods", want: 5 },
+    { argv: ["--pod-max-pids", "-1"], option: "podPidsLimit", want: -1 },
+    { argv: ["--oom-score-adj=-998"], option: "oomScoreAdj", want: -998 },
+    { argv: ["--v=4"], option: "verbosity", want: 4 },
+    { argv: ["--v", "4"], option: "verbosity", want: 4 },
+    { argv: ["-v", "4"], option: "verbosity", want: 4 },
+    { argv: ["-v=4"], option: "verbosity", want: 4 },
+    { argv: ["-v4"], option: "verbosity", want: 4 },
+    { argv: ["-ojson"], option: "output", want: "json" },
+    { argv: ["-o", "json"], option: "output", want: "json" },
+    { argv: ["--runonce"], option: "runOnce", want: true },
+    { argv: ["--runonce=false"], option: "runOnce", want: false },
+    { argv: ["--runonce=T"], option: "runOnce", want: true },
+    { argv: ["--runonce", "--v=2"], option: "runOnce", want: true },
+    { argv: ["--sync-frequency=1m30s"], option: "syncFrequencyMs", want: 90_000 },
+    { argv: ["--v=1", "--v=2"], option: "verbosity", want: 2 },
+    { argv: ["--pod-manifest-path=a,b", "--pod-manifest-path=c"], option: "podManifestPaths", want: ["a,b", "c"] },
+    {
+      argv: ["--cluster-dns=10.0.0.1,10.0.0.2", "--cluster-dns=::1"],
+      option: "clusterDns",
+      want: ["10.0.0.1", "10.0.0.2", "::1"],
+    },
+    {
+      argv: ["--feature-gates=A=true", "--feature-gates=A=false,B=true"],
+      option: "featureGates",
+      want: { A: false, B: true },
+    },
+    { argv: ["--container-log-max-size=1Mi"], option: "containerLogMaxSizeBytes", want: 1_048_576 },
+    {
+      argv: ["--eviction-hard=memory.available<1Gi,nodefs.available<7.5%"],
+      option: "evictionHard",
+      want: [
+        { signal: "memory.available", quantity: 1_073_741_824 },
+        { signal: "nodefs.available", percentage: 7.5 },
+      ],
+    },
+    {
+      argv: ["--register-with-taints=a=b:NoSchedule,c:NoExecute"],
+      option: "nodeTaints",
+      want: [
+        { key: "a", value: "b", effect: "NoSchedule" },
+        { key: "c", value: "", effect: "NoExecute" },
+      ],
+    },
+    {
+      argv: ["--manifest-url-header=a:hello,b:again,c:world", "--manifest-url-header", "b: beautiful, day"],
+      option: "manifestUrlHeaders",
+      want: [
+        { name: "a", value: "hello" },
+        { name: "b", value: "again" },
+        { name: "c", value: "world" },
+        { name: "b", value: "beautiful, day" },
+      ],
+    },
+  ])("$argv", ({ argv, option, want }) => {
+    expect(parseCommandLine(argv).errors).toEqual([]);
+    expect(read(argv, option)).toEqual(want);
+  }); // prettier-ignore
+
+  test("manifests, - and everything after -- are arguments", () => {
+    const { positionals, errors } = parseCommandLine([
+      "a.yaml",
+      "--runonce",
+      "-",
+      "--v=1",
+      "http://h/",
+      "--",
+      "--max-pods",
+    ]);
+    expect({ positionals, errors }).toEqual({ positionals: ["a.yaml", "-", "http://h/", "--max-pods"], errors: [] });
+  });
+
+  test("--help and --version are requests, unless they are false", () => {
+    expect(parseCommandLine(["--help"]).request).toBe("help");
+    expect(parseCommandLine(["-h"]).request).toBe("help");
+    expect(parseCommandLine(["--version"]).request).toBe("version");
+    expect(parseCommandLine(["--version=false"]).request).toBeUndefined();
+  });
+});
+
+describe("what is wrong is said with the way out", () => {
+  test.each([
+    { argv: ["--manfest-url=x"], want: "--manfest-url: no such flag; did you mean --manifest-url?" },
+    {
+      argv: ["--pod-manifests-path", "x"],
+      want: "--pod-manifests-path: no such flag; did you mean --pod-manifest-path?",
+    },
+    {
+      argv: ["--file-check-freqency=1s"],
+      want: "--file-check-freqency: no such flag; did you mean --file-check-frequency?",
+    },
+    { argv: ["-max-pods=1"], want: "-max-pods: no such flag; did you mean --max-pods?" },
+    { argv: ["--xyzzy"], want: "--xyzzy: no such flag (see kubelet-ts --help)" },
+    { argv: ["--max-pods"], want: "--max-pods: needs a value" },
+    { argv: ["--max-pods", "--v=2"], want: "--max-pods: needs a value" },
+    { argv: ["--max-pods=many"], want: '--max-pods: must be a whole number from 0 to 2147483647, got "many"' },
+    { argv: ["--max-pods=1.5"], want: '--max-pods: must be a whole number from 0 to 2147483647, got "1.5"' },
+    {
+      argv: ["--read-only-port=65536"],
+      want: '--read-only-port: must be a whole number from 0 to 65535 (0 = off), got "65536"',
+    },
+    { argv: ["--runonce=maybe"], want: '--runonce: must be true or false, got "maybe"' },
+    { argv: ["--runonce", "true"], want: "--runonce true: write --runonce=true" },
+    { argv: ["--sync-frequency=20"], want: '--sync-frequency: must be a duration such as "20s" or "1m30s", got "20"' },
+    { argv: ["--sync-frequency=0s"], want: '--sync-frequency: must be at least 1ms, got "0s"' },
+    { argv: ["--crash-loop-back-off-max=10m"], want: '--crash-loop-back-off-max: must be from 1s to 5m0s, got "10m"' },
+    { argv: ["--log-format=xml"], want: '--log-format: must be one of text, json, got "xml"' },
+    { argv: ["--node-ip=here"], want: '--node-ip: must be an IP address, got "here"' },
+    {
+      argv: ["--eviction-hard=memory<1Gi"],
+      want: "--eviction-hard: memory: not one of memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available",
+    },
+    {
+      argv: ["--eviction-hard=memory.available=1Gi"],
+      want: '--eviction-hard: must be signal<amount,…, got "memory.available=1Gi"',
+    },
+    {
+      argv: ["--system-reserved=gpu=1"],
+      want: "--system-reserved: gpu: not one of cpu, memory, ephemeral-storage, pid",
+    },
+    {
+      argv: ["--manifest-url=ftp://h/"],
+      want: '--manifest-url: must be an http:, https: or unix: URL, got "ftp://h/"',
+    },
+    {
+      argv: ["--api-servers=http://m:8080"],
+      want: "--api-servers: an API server cannot be used: kubelet-ts runs without a cluster. Pods come from --pod-manifest-path and --manifest-url",
+    },
+    {
+      argv: ["--kubeconfig", "/etc/k"],
+      want: "--kubeconfig: an API server cannot be used: kubelet-ts runs without a cluster. Pods come from --pod-manifest-path and --manifest-url",
+    },
+    {
+      argv: ["--container-runtime=rkt"],
+      want: "--container-runtime: kubelet-ts runs pods on Docker only; rkt no longer exists",
+    },
+    {
+      argv: ["--network-plugin=cni"],
+      want: "--network-plugin: the network of pods is Docker's; network plug-ins cannot be used",
+    },
+    {
+      argv: ["--cloud-provider=openstack"],
+      want: "--cloud-provider: cloud providers are not part of kubelet-ts; leave the flag away",
+    },
+    {
+      argv: ["--authorization-mode=Webhook"],
+      want: "--authorization-mode: Webhook needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny",
+    },
+  ])("$argv", ({ argv, want }) => {
+    expect(parseCommandLine(argv).errors).toEqual([want]);
+  }); // prettier-ignore
+
+  test("every mistake is said, not only the first", () => {
+    expect(parseCommandLine(["--max-pods=x", "--nonsense", "--v=99"]).errors).toHaveLength(3);
+  });
+
+  test("a bad header value is not shown", () => {
+    const { errors } = parseCommandLine(["--manifest-url-header=Authorization: s3c\u0000ret"]);
+    expect(errors).toEqual(["--manifest-url-header: the value of Authorization holds a control character"]);
+  });
+});
+
+describe("what is taken with a warning, once", () => {
+  test.each([
+    { argv: ["--cni-bin-dir=/opt"], want: ["--cni-bin-dir has no effect: the network of pods is Docker's"] },
+    { argv: ["--register-node"], want: ["--register-node has no effect: there is no API server to talk to"] },
+    { argv: ["--register-node=false"], want: [] },
+    { argv: ["--cpu-manager-policy=none"], want: [] },
+    { argv: ["--api-servers=", "--container-runtime=docker", "--network-plugin=bridge", "--kubeconfig="], want: [] },
+    { argv: ["--logging-format=json"], want: ["--logging-format is deprecated: use --log-format"] },
+    { argv: ["--max_pods=1", "--max_pods=2"], want: ["--max_pods: write --max-pods"] },
+  ])("$argv", ({ argv, want }) => {
+    expect(parseCommandLine(argv)).toMatchObject({ warnings: want, errors: [] });
+  }); // prettier-ignore
+});

@@ -1,0 +1,230 @@
+import { beforeEach, expect, test } from "bun:test";
+import type { Pod } from "../../../src/api/pod.ts";
+import { EvictionManager } from "../../../src/kubelet/eviction/eviction-manager.ts";
+import type { Rejection } from "../../../src/kubelet/kubelet.ts";
+import type { PodDiskUsage, PodUsage } from "../../../src/plan/eviction.ts";
+import { aContainer, aPod } from "../../support/builders.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { RecordingLogger, RecordingRecorder } from "../../support/recording-logger.ts";
+
+const MI = 2 ** 20;
+let clock: FakeClock;
+let recorder: RecordingRecorder;
+let manager: EvictionManager;
+let stop: AbortController;
+/** What is free, and what each running pod uses. Mi. */
+let free: { memory: number; disk: number };
+let memory: Map<string, number>;
+let disk: Map<string, PodDiskUsage>;
+let unusedImages: number;
+let pods: Pod[];
+let running: Set<string>;
+let evicted: Map<string, Rejection>;
+let graces: number[];
+let counted: string[];
+let listeners: Set<() => void>;
+
+const aNamed = (name: string, spec: Partial<Pod["spec"]> = {}): Pod => ({
+  ...aPod({ containers: [aContainer()], ...spec }, { name, uid: name }),
+  status: { phase: "Running" } as Pod["status"],
+});
+
+beforeEach(() => {
+  clock = new FakeClock();
+  recorder = new RecordingRecorder();
+  stop = new AbortController();
+  free = { memory: 1000, disk: 1000 };
+  memory = new Map();
+  disk = new Map();
+  unusedImages = 0;
+  pods = [];
+  running = new Set();
+  evicted = new Map();
+  graces = [];
+  counted = [];
+  listeners = new Set();
+  manager = newManager();
+});
+
+const newManager = () =>
+  new EvictionManager({
+    clock,
+    logger: new RecordingLogger(),
+    recorder,
+    kubelet: {
+      pods: () => pods,
+      worker: (uid) => (running.has(uid) ? { isRemoving: false } : undefined),
+      evict: (uid, why, grace) => {
+        evicted.set(uid, why);
+        graces.push(grace);
+        running.delete(uid);
+      },
+      readmit: (uids) => {
+        for (const uid of uids) {
+          evicted.delete(uid);
+          running.add(uid);
+        }
+      },
+      evicted: new Proxy({} as ReadonlyMap<string, Rejection>, {
+        get: (_, name) => Reflect.get(evicted, name).bind(evicted),
+      }),
+      removeSurplusDead: () => 0,
+      onChange: (listener) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    readSignals: () => ({
+      "memory.available": { capacity: 1000 * MI, available: free.memory * MI },
+      "imagefs.available": { capacity: 1000 * MI, available: free.disk * MI },
+    }),
+    readUsage: () =>
+      new Map(
+        [...memory].map(([uid, mi]): [string, PodUsage] => [
+          uid,
+          { memoryBytes: new Map([["app", mi * MI]]), processes: 1 },
+        ]),
+      ),
+    askDisk: () => disk,
+    diskSettled: async () => {},
+    reclaimImages: async () => {
+      const removed = unusedImages;
+      unusedImages = 0;
+      return removed;
+    },
+    settings: {
+      hard: [
+        { signal: "memory.available", quantity: 100 * MI },
+        { signal: "imagefs.available", quantity: 100 * MI },
+      ],
+      soft: [{ signal: "memory.available", quantity: 200 * MI }],
+      softGraceMs: { "memory.available": 20_000 },
+      minimumReclaim: [],
+      transitionMs: 60_000,
+    },
+    maxPodGraceSeconds: 5,
+    onEvict: (signal) => counted.push(signal),
+  });
+
+function run(...wanted: Pod[]): void {
+  pods = wanted;
+  for (const { metadata } of wanted) running.add(metadata.uid!);
+  void manager.run(stop.signal);
+}
+const change = () => listeners.forEach((listener) => void listener());
+
+test("without pods nothing wakes up", async () => {
+  run();
+  await clock.advance(60_000);
+  expect(clock.pendingTimers).toBe(0);
+  pods = [aNamed("a")];
+  running.add("a");
+  change();
+  await clock.advance(1);
+  expect(clock.pendingTimers).toBe(1);
+});
+
+test("short of memory: one pod at a time goes, with upstream's words, and no time to say goodbye", async () => {
+  memory = new Map([["a", 10], ["b", 300], ["c", 20]]); // biome-ignore format: short
+  run(aNamed("a"), aNamed("b"), aNamed("c"));
+  free.memory = 50;
+  await clock.advance(10_000);
+  const message =
+    "The node was low on resource: memory. Container app was using 300Mi, which exceeds its request of 0. ";
+  expect([...evicted]).toEqual([["b", { reason: "Evicted", message }]]);
+  expect(graces).toEqual([0]);
+  expect(recorder.events).toEqual([`b Evicted ${message}`]);
+  expect(counted).toEqual(["memory.available"]);
+  await clock.advance(10_000);
+  expect([...evicted.keys()]).toEqual(["b", "c"]);
+  expect(manager.refusalOf(aNamed("new"))?.reason).toBe("Evicted");
+});
+
+test("evicted by a process before us: they wait for the transition period of ours", async () => {
+  const why = { reason: "Evicted", message: "The node was low on resource: memory. " };
+  evicted.set("a", why);
+  evicted.set("b", why);
+  manager = newManager();
+  pods = [aNamed("a"), aNamed("b")];
+  void manager.run(stop.signal);
+  await clock.advance(50_000);
+  expect([...running]).toEqual([]);
+  await clock.advance(20_000);
+  expect([...running]).toEqual(["b", "a"]);
+});
+
+test("the first pods of a start are refused when the node is short already", () => {
+  free.memory = 50;
+  expect(manager.refusalOf(aNamed("new"))?.message).toBe("The node had condition: [MemoryPressure]. ");
+});
+
+test("pressures are told with since when, also where there are no pods to look for", async () => {
+  const since = () => manager.states().get("MemoryPressure");
+  expect(since()).toEqual({ is: false, since: new Date(clock.now()) });
+  const startedAt = clock.now();
+  await clock.advance(25_000);
+  free.memory = 150;
+  expect(since()).toEqual({ is: true, since: clock.now() });
+  const shortAt = clock.now();
+  free.memory = 900;
+  await clock.advance(30_000);
+  expect(since()).toEqual({ is: true, since: shortAt });
+  await clock.advance(40_000);
+  expect(since()).toEqual({ is: false, since: clock.now() });
+  expect(manager.states().get("PIDPressure")).toEqual({ is: false, since: startedAt });
+});
+
+test("they come back when the pressure has been gone for long enough, who went last first", async () => {
+  memory = new Map([["a", 10], ["b", 300]]); // biome-ignore format: short
+  run(aNamed("a"), aNamed("b"));
+  free.memory = 50;
+  await clock.advance(20_000);
+  expect([...running]).toEqual([]);
+  free.memory = 900;
+  await clock.advance(50_000);
+  expect([...running]).toEqual([]);
+  await clock.advance(10_000);
+  expect([...running]).toEqual(["a"]);
+  await clock.advance(10_000);
+  expect([...running]).toEqual(["a", "b"]);
+});
+
+test("below a soft threshold a pod goes after the grace period, with time to end", async () => {
+  run(aNamed("a"));
+  free.memory = 150;
+  await clock.advance(20_000);
+  expect([...evicted]).toEqual([]);
+  await clock.advance(10_000);
+  expect(graces).toEqual([5]);
+});
+
+test("critical pods stay, whatever the pressure", async () => {
+  run(aNamed("a", { priorityClassName: "system-node-critical" }));
+  free = { memory: 1, disk: 1 };
+  await clock.advance(60_000);
+  expect([...evicted]).toEqual([]);
+});
+
+test("short of disk: unused images go before any pod does", async () => {
+  run(aNamed("a"));
+  free.disk = 50;
+  unusedImages = 2;
+  await clock.advance(10_000);
+  expect([...evicted]).toEqual([]);
+  await clock.advance(10_000);
+  expect([...evicted.keys()]).toEqual(["a"]);
+});
+
+test("a pod over the limit of its emptyDir goes without any pressure, and comes back after the transition period", async () => {
+  const cache = { usedBytes: 5 * MI, inodes: 1, ephemeral: true };
+  disk = new Map([["a", { containers: new Map(), volumes: new Map([["cache", cache]]) }]]);
+  const volumes = [{ name: "cache", emptyDir: { sizeLimit: "4Mi" } }] as Pod["spec"]["volumes"];
+  run(aNamed("a", { volumes }), aNamed("b"));
+  await clock.advance(10_000);
+  expect([...evicted.values()]).toEqual([
+    { reason: "Evicted", message: 'Usage of EmptyDir volume "cache" exceeds the limit "4Mi". ' },
+  ]);
+  disk = new Map();
+  await clock.advance(70_000);
+  expect([...running].sort()).toEqual(["a", "b"]);
+});

@@ -1,0 +1,152 @@
+import { beforeEach, expect, test } from "bun:test";
+import { ImageGcManager, type KnownImage } from "../../../src/kubelet/images/image-gc-manager.ts";
+import type { EngineImage } from "../../../src/runtime/engine-images.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
+
+let clock: FakeClock;
+let there: Map<string, EngineImage>;
+let wanted: Set<string>;
+let saved: Record<string, KnownImage> | undefined;
+let isReady: boolean;
+let logger: RecordingLogger;
+const stop = new AbortController();
+
+const anImage = (id: string, given: Partial<EngineImage> = {}): EngineImage => ({
+  id,
+  tags: [`${id}:1`],
+  keys: [`${id}:1`],
+  sizeBytes: 10_000_000,
+  isInUse: false,
+  usedByUsAs: undefined,
+  isPause: false,
+  ...given,
+});
+
+const manager = () =>
+  new ImageGcManager({
+    clock,
+    logger,
+    images: {
+      list: async () => [...there.values()],
+      remove: async ({ id }) => there.delete(id),
+    },
+    readDisk: async () => ({ capacityBytes: 1e9, availableBytes: 1e7 }),
+    wantedNames: () => wanted,
+    isReady: () => isReady,
+    file: {
+      read: () => saved,
+      write: (images) => {
+        saved = structuredClone(images);
+      },
+    },
+    policy: { highThresholdPercent: 85, lowThresholdPercent: 80, minimumTtlMs: 120_000, maximumAgeMs: 0 },
+  });
+
+const put = (...images: EngineImage[]) => images.forEach((image) => void there.set(image.id, image));
+const left = () => [...there.keys()].sort();
+
+beforeEach(() => {
+  clock = new FakeClock();
+  there = new Map();
+  wanted = new Set();
+  saved = undefined;
+  isReady = true;
+  logger = new RecordingLogger();
+});
+
+test("what nobody of us used stays, on the fullest disk", async () => {
+  put(anImage("stranger"), anImage("ours"));
+  const gc = manager();
+  gc.noteUsed("ours", "ours:1");
+  await clock.advance(600_000);
+  await gc.collect(stop.signal);
+  expect(left()).toEqual(["stranger"]);
+  expect(logger.lines).toEqual([
+    'info Removed unused image "ours:1" (10.0 MB): the image disk is 99 % full, the threshold is 85 %',
+    "warn The image disk is 99 % full and there are no more unused images of ours to remove",
+  ]);
+});
+
+test.each([
+  { what: "used by a container, also a stranger's", image: anImage("ours", { isInUse: true }) },
+  { what: "the pause image", image: anImage("ours", { isPause: true }) },
+  {
+    what: "given a name by somebody else",
+    image: anImage("ours", { tags: ["ours:1", "mine:1"], keys: ["ours:1", "mine:1"] }),
+  },
+])("stays: $what", async ({ image }) => {
+  put(image);
+  const gc = manager();
+  gc.noteUsed("ours", "ours:1");
+  await clock.advance(600_000);
+  await gc.collect(stop.signal);
+  await gc.reclaim(stop.signal);
+  expect(left()).toEqual(["ours"]);
+});
+
+test("a wanted pod keeps its image although no container is there", async () => {
+  put(anImage("ours"));
+  const gc = manager();
+  gc.noteUsed("ours", "ours:1");
+  wanted.add("ours:1");
+  await clock.advance(600_000);
+  await gc.collect(stop.signal);
+  expect(left()).toEqual(["ours"]);
+  wanted.clear();
+  await clock.advance(119_000);
+  await gc.collect(stop.signal);
+  expect(left()).toEqual(["ours"]);
+  await clock.advance(2_000);
+  await gc.collect(stop.signal);
+  expect(left()).toEqual([]);
+});
+
+test("nothing goes before every wanted pod is known", async () => {
+  put(anImage("ours"));
+  const gc = manager();
+  gc.noteUsed("ours", "ours:1");
+  isReady = false;
+  await clock.advance(600_000);
+  await gc.collect(stop.signal);
+  expect(left()).toEqual(["ours"]);
+});
+
+test("what was ours before a restart is ours after it, and as old", async () => {
+  put(anImage("ours"));
+  const before = manager();
+  before.noteUsed("ours", "ours:1");
+  await clock.advance(60_000);
+  isReady = false;
+  await before.collect(stop.signal);
+  isReady = true;
+  clock = new FakeClock();
+  const after = manager();
+  await clock.advance(61_000);
+  await after.collect(stop.signal);
+  expect(left()).toEqual([]);
+});
+
+test("an image of a container of ours is known without anybody telling", async () => {
+  put(anImage("ours", { isInUse: true, usedByUsAs: ["ours:1"] }));
+  const gc = manager();
+  await gc.collect(stop.signal);
+  put(anImage("ours"));
+  await clock.advance(120_000);
+  await gc.collect(stop.signal);
+  expect(left()).toEqual([]);
+});
+
+test("it looks after ten seconds, then every five minutes", async () => {
+  put(anImage("ours"));
+  const gc = manager();
+  gc.noteUsed("ours", "ours:1");
+  const ended = gc.run(stop.signal);
+  await clock.advance(10_000 + 299_000);
+  expect(left()).toEqual(["ours"]);
+  await clock.advance(1_000);
+  expect(left()).toEqual([]);
+  stop.abort();
+  await ended;
+  expect(clock.pendingTimers).toBe(0);
+});

@@ -1,0 +1,290 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { type ShutdownHost, ShutdownManager } from "../../../src/kubelet/shutdown/shutdown-manager.ts";
+import type { ShutdownPeriod } from "../../../src/model/kubelet-options.ts";
+import { aContainer } from "../../support/builders.ts";
+import { KubeletWorld, named } from "../../support/kubelet-world.ts";
+
+/** A machine that goes down when told to. */
+class FakeHost implements ShutdownHost {
+  readonly calls: string[] = [];
+  isStoppingAll = false;
+  refuses: string | undefined;
+  #onChange: (isGoingDown: boolean) => void = () => {};
+  #broken = Promise.withResolvers<never>();
+
+  async hold(maxSeconds: number) {
+    if (this.refuses) throw new Error(this.refuses);
+    this.calls.push(`hold ${maxSeconds}`);
+    return { release: () => void this.calls.push("release"), lost: new Promise<never>(() => {}) };
+  }
+
+  watch(onChange: (isGoingDown: boolean) => void, signal: AbortSignal): Promise<never> {
+    this.#onChange = onChange;
+    this.#broken = Promise.withResolvers<never>();
+    signal.addEventListener("abort", () => this.#broken.reject(new Error("stopped")));
+    return this.#broken.promise;
+  }
+
+  async isStopping() {
+    return this.isStoppingAll;
+  }
+
+  goDown(isGoingDown = true) {
+    this.#onChange(isGoingDown);
+  }
+
+  breakBus() {
+    this.#broken.reject(new Error("the bus is gone"));
+  }
+}
+
+const PERIODS = [
+  { priority: 0, shutdownGracePeriodSeconds: 20 },
+  { priority: 2_000_000_000, shutdownGracePeriodSeconds: 10 },
+];
+const critical = { priorityClassName: "system-node-critical" };
+const END = { phase: "Failed", reason: "Terminated" } as const;
+
+let world: KubeletWorld;
+let host: FakeHost;
+let stop: AbortController;
+
+beforeEach(() => {
+  world = new KubeletWorld();
+  host = new FakeHost();
+  stop = new AbortController();
+});
+
+async function attended(periods: readonly ShutdownPeriod[] = PERIODS): Promise<ShutdownManager> {
+  const { clock, logger, kubelet } = world;
+  const manager = new ShutdownManager({ clock, logger, kubelet, host, periods });
+  void manager.run(stop.signal);
+  await clock.advance(1);
+  return manager;
+}
+
+const kills = () => world.engine.calls.filter((call) => call.startsWith("kill"));
+
+describe("a shutdown of the machine [M16]", () => {
+  test("stops critical pods after all others, removes nothing, and then lets the machine go down", async () => {
+    world.engine.stopTakesMs = 3_000;
+    await world.started(named("web"), named("dns", critical));
+    await attended();
+    expect(host.calls).toEqual(["hold 30"]);
+    host.goDown();
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual(["dns-node1/POD", "dns-node1/app", "web-node1/POD", "web-node1/app"]);
+    expect(kills()).toHaveLength(1);
+    expect(world.statusOf("web")).toMatchObject({
+      ...END,
+      message: "Pod was terminated in response to imminent node shutdown.",
+    });
+    const disruption = world.statusOf("web")?.conditions?.find(({ type }) => type === "DisruptionTarget");
+    expect(disruption).toMatchObject({ status: "True", reason: "TerminationByKubelet" });
+    expect(world.statusOf("dns")).toMatchObject({ phase: "Running" });
+    await world.clock.advance(10_000);
+    expect(world.engine.running()).toEqual([]);
+    expect(world.statusOf("dns")).toMatchObject(END);
+    expect(host.calls).toEqual(["hold 30", "release"]);
+    expect(world.engine.calls.filter((call) => /remove|tear-down/.test(call))).toEqual([]);
+    // Nothing starts again while the machine still runs.
+    await world.clock.advance(600_000);
+    expect(world.engine.running()).toEqual([]);
+  });
+
+  test("the grace period is the shorter one of pod and group", async () => {
+    await world.started(
+      named("a", { terminationGracePeriodSeconds: 7 }),
+      named("b", { terminationGracePeriodSeconds: 99 }),
+    );
+    await attended();
+    host.goDown();
+    await world.clock.advance(1_000);
+    expect(kills()).toEqual(["kill app 7s", "kill app 20s"]);
+  });
+
+  test("a pod that does not stop holds the others up for no longer than its group's time", async () => {
+    await world.started(named("web"), named("dns", critical));
+    world.engine.failures.set("kill", { error: new Error("no answer"), times: 1_000 });
+    await attended();
+    host.goDown();
+    await world.clock.advance(19_000);
+    expect(world.statusOf("dns")).toMatchObject({ phase: "Running" });
+    await world.clock.advance(2_000);
+    expect(world.statusOf("dns")).toMatchObject(END);
+    expect(host.calls).toEqual(["hold 30"]);
+    await world.clock.advance(10_000);
+    expect(host.calls).toEqual(["hold 30", "release"]);
+    expect(world.logger.lines).toContain("warn 1 of 1 pods did not stop within 20 s");
+  });
+
+  test("pods that nobody has looked after yet are stopped too", async () => {
+    await world.started(named("web"));
+    world.renew();
+    await attended();
+    world.want(...world.desired);
+    host.goDown();
+    world.kubelet.start();
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual([]);
+  });
+
+  test("which containers it cut off is remembered, as long as they are there", async () => {
+    world.shutdownTerminated = ["gone-since-the-last-shutdown"];
+    world.renew();
+    await world.started(named("web"));
+    const ids = world.kubelet.worker("uid-web")!.snapshot.containers.map(({ id }) => id);
+    await attended();
+    host.goDown();
+    await world.clock.advance(1_000);
+    expect(ids).toHaveLength(1);
+    expect(world.shutdownTerminated).toEqual(ids);
+  });
+
+  test("new pods are refused meanwhile", async () => {
+    const manager = await attended();
+    await world.started(named("web"));
+    expect(manager.refusal()).toBeUndefined();
+    host.goDown();
+    expect(manager.refusal()).toEqual({
+      reason: "NodeShutdown",
+      message: "Pod was rejected as the node is shutting down.",
+    });
+  });
+
+  test("called off: what was stopped runs again, and the next shutdown is held up too", async () => {
+    await world.started(named("web"));
+    const manager = await attended();
+    host.goDown();
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual([]);
+    host.goDown(false);
+    await world.clock.advance(1_000);
+    expect(manager.refusal()).toBeUndefined();
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
+    expect(host.calls).toEqual(["hold 30", "release", "hold 30"]);
+  });
+
+  test("called off in the middle: those that were not stopped yet go on", async () => {
+    world.engine.stopTakesMs = 5_000;
+    await world.started(named("web"), named("dns", critical));
+    await attended();
+    const dns = world.engine.idOf("dns-node1", "app");
+    host.goDown();
+    await world.clock.advance(1_000);
+    host.goDown(false);
+    await world.clock.advance(20_000);
+    expect(world.engine.idOf("dns-node1", "app")).toBe(dns);
+    expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
+  });
+});
+
+describe("after the machine has started again", () => {
+  async function restarted(): Promise<void> {
+    host.goDown();
+    await world.clock.advance(60_000);
+    stop.abort();
+    world.renew();
+    await world.started(...world.desired);
+  }
+
+  test("pods run again", async () => {
+    await world.started(named("web"));
+    await attended();
+    await restarted();
+    expect(world.statusOf("web")).toMatchObject({ phase: "Running" });
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+  });
+
+  test("an OnFailure pod that obeyed with exit code 0 is not done", async () => {
+    world.engine.stopExitCode = 0;
+    await world.started(named("job", { restartPolicy: "OnFailure" }));
+    await attended();
+    await restarted();
+    expect(world.statusOf("job")).toMatchObject({ phase: "Running" });
+  });
+
+  test("nor is one that obeyed when nobody had the time to look", async () => {
+    await world.started(named("job", { restartPolicy: "OnFailure" }));
+    await attended();
+    world.engine.failures.set("kill", { error: new Error("no answer"), times: 1_000 });
+    host.goDown();
+    await world.clock.advance(1);
+    const id = world.engine.idOf("job-node1", "app");
+    stop.abort();
+    world.renew();
+    world.engine.failures.clear();
+    for (const container of ["app", "POD"]) world.engine.exit(world.engine.idOf("job-node1", container), 0);
+    await world.started(...world.desired);
+    expect(world.engine.idOf("job-node1", "app")).not.toBe(id);
+    expect(world.statusOf("job")).toMatchObject({ phase: "Running" });
+  });
+
+  test("of an OnFailure pod what was done before stays done", async () => {
+    const spec = {
+      restartPolicy: "OnFailure" as const,
+      containers: [aContainer({ name: "a" }), aContainer({ name: "b" })],
+    };
+    await world.started(named("job", spec));
+    world.engine.exit(world.engine.idOf("job-node1", "a"), 0);
+    await world.clock.advance(1_000);
+    const id = world.engine.idOf("job-node1", "a");
+    await attended();
+    host.goDown();
+    await world.clock.advance(60_000);
+    expect(world.engine.idOf("job-node1", "a")).toBe(id);
+  });
+
+  test("a Never pod is not started twice and says why it ended", async () => {
+    await world.started(named("once", { restartPolicy: "Never" }));
+    await attended();
+    await restarted();
+    expect(world.engine.running()).toEqual([]);
+    expect(world.statusOf("once")).toMatchObject(END);
+  });
+
+  test("a Never pod that was done is done [U15]", async () => {
+    await world.started(named("once", { restartPolicy: "Never" }));
+    world.engine.exit(world.engine.idOf("once-node1", "app"), 0);
+    await world.clock.advance(1_000);
+    await attended();
+    await restarted();
+    expect(world.engine.running()).toEqual([]);
+    expect(world.statusOf("once")).toMatchObject({ phase: "Succeeded" });
+  });
+});
+
+describe("where there is no help", () => {
+  test("that is told once, and tried again", async () => {
+    host.refuses = "systemd-inhibit is not there";
+    await attended();
+    await world.clock.advance(200_000);
+    expect(world.logger.lines.filter((line) => line.includes("does not wait"))).toEqual([
+      "warn A shutdown of the machine does not wait for pods: systemd-inhibit is not there",
+    ]);
+    host.refuses = undefined;
+    await world.clock.advance(60_000);
+    expect(host.calls).toEqual(["hold 30"]);
+  });
+
+  test("a lost bus is looked for again", async () => {
+    await attended();
+    host.breakBus();
+    await world.clock.advance(61_000);
+    expect(host.calls).toEqual(["hold 30", "release", "hold 30"]);
+  });
+
+  test.each([
+    { when: "because the machine goes down: pods end first", isStoppingAll: true, running: [] as string[] },
+    { when: "for another reason: pods go on", isStoppingAll: false, running: ["web-node1/POD", "web-node1/app"] },
+  ])("we are stopped $when", async ({ isStoppingAll, running }) => {
+    await world.started(named("web"));
+    const manager = await attended();
+    host.isStoppingAll = isStoppingAll;
+    const done = manager.beforeExit();
+    await world.clock.advance(5_000);
+    await done;
+    expect(world.engine.running()).toEqual([...running]);
+  });
+});
