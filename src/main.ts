@@ -2,8 +2,9 @@ import { existsSync } from "node:fs";
 import type { CommandDef } from "citty";
 import { runCommand } from "citty";
 import { watchUnexpectedErrors } from "./app/unexpected-errors.ts";
-import { type CommandSummary, expandHelp } from "./cli/help.ts";
-import { unknownCommand } from "./cli/unknown-command.ts";
+import { readCommandLine } from "./cli/command-line.ts";
+import type { CommandSummary } from "./cli/help.ts";
+import { flagTakesValue } from "./cli/root-flags.ts";
 import { writeStderr } from "./host/write-stderr.ts";
 import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
 
@@ -57,23 +58,33 @@ const SUMMARIES: readonly CommandSummary[] = Object.entries(SUB_COMMANDS).map(([
 }));
 
 async function main(argv: readonly string[]): Promise<void> {
-  const [first = "", ...rest] = argv;
-  const command = Object.hasOwn(SUB_COMMANDS, first) ? SUB_COMMANDS[first] : undefined;
-  // A sub-command ends by itself, so that all it wrote gets through a slow pipe.
-  if (command) return void (await runCommand(await command.load(), { rawArgs: rest }));
+  const [first, ...rest] = argv;
   if (first === RELAY_ARGUMENT) {
     const { relayLoopback } = await import("./host/pod-dialer.ts");
     process.exit(await relayLoopback(Number(rest[0]), process.stdin, process.stdout));
   }
-  const mistake = unknownCommand(first, Object.keys(SUB_COMMANDS), existsSync);
-  if (mistake !== undefined) {
-    writeStderr(`kubelet-ts: ${mistake}\nTry 'kubelet-ts --help'.\n`);
-    process.exit(2);
+  const invocation = readCommandLine(argv, {
+    commands: Object.keys(SUB_COMMANDS),
+    takesValue: flagTakesValue,
+    exists: existsSync,
+  });
+  switch (invocation.kind) {
+    case "refused":
+      writeStderr(`kubelet-ts: ${invocation.message}\nTry 'kubelet-ts --help'.\n`);
+      return process.exit(2);
+    case "command":
+      // The process ends when the command has: everything it wrote gets through a slow pipe.
+      await runCommand(await SUB_COMMANDS[invocation.name]!.load(), { rawArgs: invocation.argv });
+      return;
+    case "kubelet": {
+      const { runKubelet } = await import("./app/kubelet-command.ts");
+      return process.exit(await runKubelet(invocation.argv, SUMMARIES));
+    }
+    default:
+      invocation satisfies never;
   }
-  const { runKubelet } = await import("./app/kubelet-command.ts");
-  process.exit(await runKubelet(argv, SUMMARIES));
 }
 
 watchUnexpectedErrors();
 
-await main(expandHelp(process.argv.slice(2)));
+await main(process.argv.slice(2));

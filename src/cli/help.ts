@@ -11,11 +11,6 @@ export interface CommandSummary {
 
 const WIDTH = 80;
 
-/** `help get` means `get --help`, and `help` alone `--help`; any other command line stays as it is. */
-export function expandHelp(argv: readonly string[]): readonly string[] {
-  return argv[0] === "help" ? [...argv.slice(1, 2), "--help"] : argv;
-}
-
 /** `kubelet-ts --help`: what there is to do, then the flags by subject; no line is longer than 80 columns. */
 export function renderHelp(commands: readonly CommandSummary[]): string {
   const widest = Math.max(...commands.map(({ name }) => name.length), 0);

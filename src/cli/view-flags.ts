@@ -61,6 +61,12 @@ export const SELECTOR_FLAG: ViewFlag = {
   description: "Only those with these labels; also !=, in (a,b), notin (a,b), key, !key.",
 };
 
+/** Taken by every command, also where it has no use for them: a shell alias may hold them. */
+const GLOBAL_FLAGS: readonly ViewFlag[] = [
+  { name: "root-dir", value: "directory", description: "Root directory of the kubelet." },
+  { name: "docker-endpoint", value: "URL", description: "Where the engine listens." },
+];
+
 export const flagsOf = ({ flags }: ViewCommand): readonly ViewFlag[] => [...flags, HELP];
 
 /**
@@ -84,7 +90,7 @@ export function parseViewArguments(command: ViewCommand, argv: readonly string[]
     const at = word.indexOf("=");
     const isLong = word.startsWith("--");
     const written = isLong ? word.slice(2, at < 0 ? undefined : at) : word.charAt(1);
-    const flag = flags.find((known) => (isLong ? known.name : known.short) === written);
+    const flag = [...flags, ...GLOBAL_FLAGS].find((known) => (isLong ? known.name : known.short) === written);
     if (!flag) return { problem: unknownFlag(isLong ? `--${written}` : `-${written}`, command) };
     let attached = isLong ? (at < 0 ? undefined : word.slice(at + 1)) : word.slice(2).replace(/^=/, "") || undefined;
     if (flag.value === undefined && !isLong && attached !== undefined && !word.includes("=")) {

@@ -84,6 +84,17 @@ describeWithEngine("commands that look at a running kubelet", () => {
     expect(await look(node, line.replace("web", "wbe"))).toMatchObject({ exitCode: 1 });
   });
 
+  test("a command behind flags and a misspelt command start no kubelet", async () => {
+    const node = testNode();
+    await node.runOnce([node.writeManifest("web.json", sleeper("web"))]);
+    const before = await node.runningContainer("app");
+    for (const words of [["get", "pods"], ["gte", "pods"], ["logs", "web"], ["missing.yaml"]]) {
+      const { exitCode } = await node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
+      expect([words, exitCode]).not.toEqual([words, undefined]);
+    }
+    expect((await node.runningContainer("app")).Id).toBe(before.Id);
+  });
+
   test("a kubelet without ports is asked by its socket; one without servers cannot be asked", async () => {
     const node = testNode();
     const kubelet = await node.start(["--read-only-port=0"]);

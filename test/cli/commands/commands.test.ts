@@ -6,7 +6,6 @@ import { runCompletion } from "../../../src/cli/commands/completion-command.ts";
 import { runConfig } from "../../../src/cli/commands/config-command.ts";
 import { runVersion } from "../../../src/cli/commands/version-command.ts";
 import { renderCompletion, SHELLS } from "../../../src/cli/completion.ts";
-import { expandHelp } from "../../../src/cli/help.ts";
 import { resolveOptions } from "../../../src/config/resolve-options.ts";
 import { tempDirs } from "../../support/temp-dir.ts";
 
@@ -109,25 +108,6 @@ describe("kubelet-ts version", () => {
       });
     }
   });
-});
-
-test.each([
-  [["help"], ["--help"]],
-  [
-    ["help", "get"],
-    ["get", "--help"],
-  ],
-  [
-    ["help", "get", "pods"],
-    ["get", "--help"],
-  ],
-  [
-    ["get", "help"],
-    ["get", "help"],
-  ],
-  [[], []],
-])("%p means %p", (argv, meant) => {
-  expect([...expandHelp(argv)]).toEqual(meant);
 });
 
 describe("kubelet-ts completion", () => {

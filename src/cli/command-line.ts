@@ -1,0 +1,110 @@
+import { nearestName } from "../text/nearest-name.ts";
+import { isManifestUrl } from "../text/url.ts";
+
+/** What one command line starts. */
+export type Invocation =
+  | { kind: "command"; name: string; argv: string[] }
+  /** The kubelet itself: flags and manifests. */
+  | { kind: "kubelet"; argv: readonly string[] }
+  /** Nothing is started; the message names the word and the way out. */
+  | { kind: "refused"; message: string };
+
+export interface CommandLineContext {
+  /** Names of the sub-commands. */
+  commands: readonly string[];
+  /** Whether a flag, written with its dashes and without `=`, takes the next word as its value. */
+  takesValue: (flag: string) => boolean;
+  /** Whether a file or directory of that name exists. */
+  exists: (path: string) => boolean;
+}
+
+/** Words of kubectl, docker and podman that are no commands here, and what does the job. */
+const WAYS_OUT: Readonly<Record<string, string>> = {
+  ps: "write: kubelet-ts get pods",
+  status: "write: kubelet-ts get pods",
+  list: "write: kubelet-ts get pods",
+  ls: "write: kubelet-ts get pods",
+  stats: "write: kubelet-ts top pods",
+  inspect: "write: kubelet-ts describe pod <name>",
+  log: "write: kubelet-ts logs <pod>",
+  run: "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
+  start:
+    "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
+  up: "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
+  serve: "write: kubelet-ts --pod-manifest-path=<directory>",
+  play: "write: kubelet-ts --runonce <manifest>",
+  apply:
+    "a kubelet applies the manifests of its directory when they change: put the file there, or start it with kubelet-ts --runonce <manifest>",
+  create: "put the manifest into the directory of the kubelet, or write: kubelet-ts --runonce <manifest>",
+  delete: "remove the manifest from the directory of the kubelet",
+  rm: "remove the manifest from the directory of the kubelet",
+  stop: "remove the manifest from the directory of the kubelet",
+  down: "remove the manifest from the directory of the kubelet",
+  exec: "write: docker exec <container>; docker ps has the names",
+  wait: "write: kubelet-ts --runonce <manifest>, which waits for its pods, or kubelet-ts get pods -w",
+  lint: "write: kubelet-ts validate <manifest>",
+  check: "write: kubelet-ts validate <manifest>",
+};
+
+const FILENAME_FLAG =
+  "a manifest is given without -f: kubelet-ts <manifest> supervises its pods, kubelet-ts --runonce <manifest> starts them and exits";
+
+/**
+ * Finds the sub-command of a command line, which may stand behind flags. Without one, every bare word must be a manifest
+ * that exists: a misspelt command must never start a kubelet, which removes the pods it is not told to run.
+ */
+export function readCommandLine(argv: readonly string[], context: CommandLineContext): Invocation {
+  const bare = bareWords(argv, context.takesValue);
+  const [first] = bare.indexes;
+  const word = first === undefined ? undefined : argv[first];
+  if (first !== undefined && word !== undefined && context.commands.includes(word)) {
+    return { kind: "command", name: word, argv: argv.toSpliced(first, 1) };
+  }
+  if (word === "help" && first !== undefined) {
+    const [topic] = bare.indexes.slice(1).map((index) => argv[index]);
+    if (topic === undefined) return { kind: "kubelet", argv: ["--help"] };
+    if (context.commands.includes(topic)) return { kind: "command", name: topic, argv: ["--help"] };
+    return { kind: "refused", message: unknownWord(topic, context.commands) };
+  }
+  if (argv.some((flag) => /^(-f|--filename(=|$))/.test(flag))) {
+    return { kind: "refused", message: FILENAME_FLAG };
+  }
+  const missing = [...bare.indexes.map((index) => argv[index] ?? ""), ...bare.afterDashes].find(
+    (name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, context.exists),
+  );
+  if (missing === undefined) return { kind: "kubelet", argv };
+  return {
+    kind: "refused",
+    message: isPlainWord(missing)
+      ? unknownWord(missing, context.commands)
+      : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`,
+  };
+}
+
+/** Where the words stand that are neither flags nor values of flags. */
+function bareWords(
+  argv: readonly string[],
+  takesValue: (flag: string) => boolean,
+): { indexes: number[]; afterDashes: readonly string[] } {
+  const indexes: number[] = [];
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index] ?? "";
+    if (word === "--") return { indexes, afterDashes: argv.slice(index + 1) };
+    if (!word.startsWith("-") || word === "-") indexes.push(index);
+    else if (!word.includes("=") && takesValue(word) && !argv[index + 1]?.startsWith("--")) index++;
+  }
+  return { indexes, afterDashes: [] };
+}
+
+const isPlainWord = (word: string): boolean => /^[A-Za-z][\w-]*$/.test(word);
+
+/** A directory may come later; a plain word or the name of a manifest file must exist. */
+const isMissing = (name: string, exists: (path: string) => boolean): boolean =>
+  (isPlainWord(name) || /\.(ya?ml|json)$/i.test(name)) && !exists(name);
+
+function unknownWord(word: string, commands: readonly string[]): string {
+  const nearest = nearestName(word, [...commands, "help"]);
+  const hint =
+    WAYS_OUT[word] ?? (nearest === undefined ? `commands are ${commands.join(", ")}` : `did you mean ${nearest}?`);
+  return `there is no command "${word}", and no file or directory of that name; ${hint} (write ./${word} for a directory that comes later)`;
+}

@@ -1,0 +1,66 @@
+import { describe, expect, test } from "bun:test";
+import { type CommandLineContext, readCommandLine } from "../../src/cli/command-line.ts";
+
+const context: CommandLineContext = {
+  commands: ["get", "logs", "validate", "version"],
+  takesValue: (flag) => ["--root-dir", "--docker-endpoint", "-n", "-v"].includes(flag),
+  exists: (path) => ["pods", "web.yaml"].includes(path),
+};
+const read = (line: string) => readCommandLine(line.split(" ").filter(Boolean), context);
+
+describe("a command is found behind flags", () => {
+  test.each([
+    ["get pods", "get", "pods"],
+    ["--root-dir R get pods", "get", "--root-dir R pods"],
+    ["--root-dir=R get pods", "get", "--root-dir=R pods"],
+    ["--docker-endpoint=unix:///x logs web", "logs", "--docker-endpoint=unix:///x web"],
+    ["-n prod get pods", "get", "-n prod pods"],
+    ["--watch get pods", "get", "--watch pods"],
+    ["--root-dir R validate x.yaml", "validate", "--root-dir R x.yaml"],
+    ["help get", "get", "--help"],
+    ["--root-dir R help get", "get", "--help"],
+  ])("%s", (line, name, argv) => {
+    expect(read(line)).toEqual({ kind: "command", name, argv: argv.split(" ") });
+  });
+});
+
+describe("a kubelet is started only by flags and manifests", () => {
+  test.each([
+    "",
+    "pods",
+    "./later",
+    "later/",
+    "/srv/pods",
+    "web.yaml",
+    "-",
+    "--runonce web.yaml",
+    "--root-dir get web.yaml",
+    "https://host/pods",
+    "unix:/run/x",
+    "-- pods",
+  ])("%p", (line) => {
+    expect(read(line)).toMatchObject({ kind: "kubelet", argv: line.split(" ").filter(Boolean) });
+  });
+
+  test("help", () => expect(read("help")).toEqual({ kind: "kubelet", argv: ["--help"] }));
+});
+
+describe("anything else is refused with the way out", () => {
+  test.each([
+    ["validte x.yaml", "did you mean validate?"],
+    ["--root-dir R gte pods", "did you mean get?"],
+    ["frobnicate", "commands are get, logs, validate, version"],
+    ["help gte", "did you mean get?"],
+    ["ps", "kubelet-ts get pods"],
+    ["--root-dir R ps", "kubelet-ts get pods"],
+    ["web.yaml get pods", 'no command "get"'],
+    ["missing.yaml", 'manifest "missing.yaml" does not exist'],
+    ["/etc/missing.json", 'manifest "/etc/missing.json" does not exist'],
+    ["-- missing.yml", 'manifest "missing.yml" does not exist'],
+    ["--runonce missing.yaml", "does not exist"],
+    ["-f web.yaml", "kubelet-ts --runonce <manifest>"],
+    ["--filename=web.yaml", "kubelet-ts --runonce <manifest>"],
+  ])("%s: %s", (line, told) => {
+    expect(read(line)).toMatchObject({ kind: "refused", message: expect.stringContaining(told) });
+  });
+});
