@@ -181,7 +181,7 @@ const viewOf = (parts: AssembledKubelet, recorder: PodEventRecorder, options: Ku
     recorder,
     config: toKubeletConfiguration(options),
     sources: () => parts.feed.status(),
-    usagePaths: ({ wanted }) => (wanted ? parts.volumes.usagePaths(wanted.pod) : []),
+    usagePaths: ({ revision }) => (revision ? parts.volumes.usagePaths(revision.pod) : []),
   });
 
 const statsOf = (view: KubeletView, parts: AssembledKubelet, options: KubeletOptions, clock: SystemClock): NodeStats =>
@@ -287,7 +287,7 @@ async function startAndWait(
   kubelet.start();
   try {
     const onProgress = report.progress.bind(report);
-    const processes = { look: sampleProcesses, isOfContainer };
+    const processes = { sample: sampleProcesses, isOfContainer };
     const timeoutMs = options.runOnceTimeoutMs;
     return await waitForPods({ kubelet, clock, processes, timeoutMs, onProgress, signal });
   } finally {

@@ -35,7 +35,7 @@ export function toKubeletView({
     healthChecks: () => [
       ok("ping"),
       ok("log"),
-      { name: "syncloop", ok: kubelet.trouble === undefined, message: kubelet.trouble ?? "" },
+      { name: "syncloop", ok: kubelet.runtimeError === undefined, message: kubelet.runtimeError ?? "" },
       ...sources().map(toSourceCheck),
     ],
     config: () => config,
@@ -52,7 +52,7 @@ function toSourceCheck({ kind, name, state, message }: SourceStatus): HealthChec
 
 /** undefined for a pod without a running sandbox: there is nothing to measure. */
 function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): PodFacts | undefined {
-  const { snapshot, ref, wanted } = worker;
+  const { snapshot, ref, revision } = worker;
   const sandbox = snapshot.sandboxes[0];
   if (sandbox?.state !== "ready") return undefined;
   const startTime = worker.status?.startTime;
@@ -67,7 +67,7 @@ function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): Pod
     containers: snapshot.containers
       .filter(({ state }) => state === "running")
       .map((container) => toContainerFacts(container.name, container)),
-    volumes: volumes.map((volume) => toVolumeFacts(volume, wanted?.pod.spec.volumes ?? [])),
+    volumes: volumes.map((volume) => toVolumeFacts(volume, revision?.pod.spec.volumes ?? [])),
   };
 }
 

@@ -33,13 +33,13 @@ export function nodeFacts({
   const findTrouble = () => {
     // Upstream's words.
     if (isLeaving()) return "node is shutting down";
-    return kubelet.trouble ?? (engineIfKnown() ? undefined : "the Docker engine has not answered yet");
+    return kubelet.runtimeError ?? (engineIfKnown() ? undefined : "the Docker engine has not answered yet");
   };
-  const ready = { trouble: findTrouble(), since: clock.now() };
+  const ready = { runtimeError: findTrouble(), since: clock.now() };
   const noteReady = () => {
-    const trouble = findTrouble();
-    if ((trouble === undefined) !== (ready.trouble === undefined)) ready.since = clock.now();
-    ready.trouble = trouble;
+    const runtimeError = findTrouble();
+    if ((runtimeError === undefined) !== (ready.runtimeError === undefined)) ready.since = clock.now();
+    ready.runtimeError = runtimeError;
   };
   kubelet.onChange(noteReady);
   const fixed = {

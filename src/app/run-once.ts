@@ -27,7 +27,7 @@ export interface RunOnceInput {
 
 /** The processes of this machine, as src/host/process-sample.ts sees them. */
 export interface Processes {
-  look(mainPids: readonly number[]): ProcessSample[];
+  sample(mainPids: readonly number[]): ProcessSample[];
   /** Whether a pid the engine gave means a process here. */
   isOfContainer(pid: number, containerId: string): boolean;
 }
@@ -76,9 +76,9 @@ const isDecided = (results: readonly RunOnceResult[]) => results.every(({ verdic
 
 function judge(kubelet: Kubelet): RunOnceResult[] {
   return kubelet.pods().map((pod) => {
-    const trouble = kubelet.worker(pod.metadata.uid ?? "")?.startErrors.get("");
+    const sandboxError = kubelet.worker(pod.metadata.uid ?? "")?.startErrors.get("");
     const verdict = kubelet.isSynced
-      ? judgeRunOnce(pod, trouble && `${trouble.message}`)
+      ? judgeRunOnce(pod, sandboxError && `${sandboxError.message}`)
       : { state: "waiting" as const, message: "looking at the engine" };
     return { pod, name: podFullName(pod.metadata), verdict };
   });
@@ -107,15 +107,15 @@ async function settle(
     const results = judge(kubelet);
     return isDecided(results) ? results : undefined;
   }
-  for (const looks = new Map<string, TimedSample[]>(); ; await clock.sleep(SAMPLE_PERIOD_MS, signal)) {
+  for (const samples = new Map<string, TimedSample[]>(); ; await clock.sleep(SAMPLE_PERIOD_MS, signal)) {
     const results = judge(kubelet);
     if (!isDecided(results)) return undefined;
     const running = results.flatMap(runningContainers(kubelet));
-    for (const [index, look] of processes.look(running.map(({ pid }) => pid)).entries()) {
+    for (const [index, sample] of processes.sample(running.map(({ pid }) => pid)).entries()) {
       const { id } = running[index]!;
-      looks.set(id, [...(looks.get(id) ?? []), { ...look, atMs: clock.monotonicMs() }]);
+      samples.set(id, [...(samples.get(id) ?? []), { ...sample, atMs: clock.monotonicMs() }]);
     }
-    if (running.every(({ id }) => hasComeUp(looks.get(id) ?? []))) return results;
+    if (running.every(({ id }) => hasComeUp(samples.get(id) ?? []))) return results;
   }
 }
 

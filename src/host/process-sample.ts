@@ -16,7 +16,7 @@ interface Process {
 /** Looks at each main process with everything it has started. @param proc for tests */
 export function sampleProcesses(mainPids: readonly number[], proc = "/proc"): ProcessSample[] {
   const table = readTable(proc);
-  return mainPids.map((pid) => lookAt(pid, table, proc));
+  return mainPids.map((pid) => sampleOne(pid, table, proc));
 }
 
 /**
@@ -28,22 +28,22 @@ export function isOfContainer(pid: number, containerId: string, proc = "/proc"):
   return (readIfThere(`${proc}/${pid}/cgroup`) ?? "").includes(containerId);
 }
 
-function lookAt(mainPid: number, table: ReadonlyMap<number, Process>, proc: string): ProcessSample {
-  const look: ProcessSample = { state: "asleep", switches: 0, cpuMs: 0 };
+function sampleOne(mainPid: number, table: ReadonlyMap<number, Process>, proc: string): ProcessSample {
+  const sample: ProcessSample = { state: "asleep", switches: 0, cpuMs: 0 };
   const main = table.get(mainPid);
-  if (!main || main.state === "Z" || main.state === "X") return { ...look, state: "gone" };
+  if (!main || main.state === "Z" || main.state === "X") return { ...sample, state: "gone" };
   const queue = [mainPid];
   for (let pid = queue.shift(); pid !== undefined; pid = queue.shift()) {
     const { cpuMs = 0, children = [] } = table.get(pid) ?? {};
     queue.push(...children);
-    look.cpuMs += cpuMs;
+    sample.cpuMs += cpuMs;
     for (const status of threadStatuses(pid, proc)) {
-      if (/^State:\s+[RD]/m.test(status)) look.state = "busy";
+      if (/^State:\s+[RD]/m.test(status)) sample.state = "busy";
       for (const [, count] of status.matchAll(/^(?:non)?voluntary_ctxt_switches:\s+(\d+)/gm))
-        look.switches += Number(count);
+        sample.switches += Number(count);
     }
   }
-  return main.name.startsWith(RUNTIME_NAME) ? { ...look, state: "starting" } : look;
+  return main.name.startsWith(RUNTIME_NAME) ? { ...sample, state: "starting" } : sample;
 }
 
 /** Every process by pid. */
@@ -75,7 +75,7 @@ function threadStatuses(pid: number, proc: string): string[] {
       .map((thread) => readIfThere(`${proc}/${pid}/task/${thread}/status`))
       .filter((status) => status !== undefined);
   } catch {
-    return []; // It ended meanwhile: the next look finds its parent changed.
+    return []; // It ended meanwhile: the next sample finds its parent changed.
   }
 }
 

@@ -137,7 +137,7 @@ export class PodEventRecorder implements EventRecorder {
   #newEvent(podName: string, event: PodEvent): KeptEvent {
     const now = this.#deps.clock.now();
     // Upstream's names: the pod and nanoseconds in hex. Ours have no nanoseconds, but a number of their own.
-    const stamp = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#version % 1_000_000);
+    const timestamp = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#version % 1_000_000);
     return {
       event: { ...event },
       version: 0,
@@ -145,7 +145,7 @@ export class PodEventRecorder implements EventRecorder {
       last: now,
       count: 0,
       lastLoggedMs: Number.NEGATIVE_INFINITY,
-      name: `${podName}.${stamp.toString(16)}`,
+      name: `${podName}.${timestamp.toString(16)}`,
     };
   }
 

@@ -8,7 +8,7 @@ import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-conta
 import type { PodEnd } from "../plan/pod-plan.ts";
 import { type Eviction, Evictions, type EvictionsFile } from "./eviction/evictions.ts";
 import { type OomVerdictsFile, PodCache } from "./pod-cache.ts";
-import { type BegunPodsFile, PodCleanupStore } from "./pod-cleanup-store.ts";
+import { type PodCleanupFile, PodCleanupStore } from "./pod-cleanup-store.ts";
 import type { Completion, PodRevision } from "./pod-revision.ts";
 import { type BlockedPod, PodStatusStore } from "./pod-status-store.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
@@ -34,8 +34,8 @@ export interface KubeletDeps
   /** Whether two pods cannot run at the same time (a host port of both): the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
   completions: CompletionStore;
-  shutdownTerminated: CutOffFile;
-  podCleanup: BegunPodsFile;
+  shutdownTerminated: ShutdownTerminatedFile;
+  podCleanup: PodCleanupFile;
   evictions: EvictionsFile;
   oomVerdicts: OomVerdictsFile;
   /** A pod was removed, all of it. */
@@ -58,7 +58,7 @@ export interface CompletionStore {
 }
 
 /** Containers that ran when a shutdown of the machine ended them: kept from one process to the next. */
-export interface CutOffFile {
+export interface ShutdownTerminatedFile {
   read(): readonly ContainerId[] | undefined;
   write(all: ContainerId[]): void;
 }
@@ -77,34 +77,34 @@ export class Kubelet {
   readonly #deps: KubeletDeps;
   readonly #cache: PodCache;
   readonly #workers = new Map<PodUID, PodWorker>();
-  readonly #outsiders = new Map<PodUID, BlockedPod>();
-  readonly #begun: PodCleanupStore;
+  readonly #blocked = new Map<PodUID, BlockedPod>();
+  readonly #cleanup: PodCleanupStore;
   /** Refused though the node admitted them: until an edit, or until they are admitted again. */
   readonly #evictions: Evictions;
   /** Halted pods, those included that have no worker yet. */
   readonly #halts = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
   readonly #shutdownTerminated: Set<ContainerId>;
-  #isCutOffWritten = true;
+  #isShutdownTerminatedWritten = true;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<() => void>();
   #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #mayRemoveOrphans = false;
   #isSynced = false;
-  #engineTrouble: Error | undefined;
+  #runtimeError: Error | undefined;
   #isEngineSlow = false;
   #lastListAtMs: number;
   #cancelRelist: (() => void) | undefined;
   #relisting: Promise<void> | undefined;
   #revision = 0;
-  readonly #published: PodStatusStore;
+  readonly #statusStore: PodStatusStore;
   #podList: readonly Pod[] | undefined;
 
   constructor(deps: KubeletDeps) {
     this.#deps = deps;
     this.#shutdownTerminated = new Set(deps.shutdownTerminated.read());
     this.#lastListAtMs = deps.clock.monotonicMs();
-    this.#published = new PodStatusStore(deps.clock);
-    this.#begun = new PodCleanupStore(deps.podCleanup);
+    this.#statusStore = new PodStatusStore(deps.clock);
+    this.#cleanup = new PodCleanupStore(deps.podCleanup);
     this.#evictions = new Evictions(deps.evictions);
     this.#cache = new PodCache({
       runtime: deps.runtime,
@@ -123,7 +123,7 @@ export class Kubelet {
         // A look that fails means a lost engine: the resync after that looks at everything.
         this.#cache.handleEvent(event).catch(() => {});
       },
-      onLost: (error) => this.#noteTrouble(error),
+      onLost: (error) => this.#onRuntimeError(error),
       signal: this.#stop.signal,
     });
   }
@@ -134,7 +134,7 @@ export class Kubelet {
    */
   setDesired(desired: DesiredState, isComplete: boolean): void {
     this.#desired = desired;
-    this.#published.noteSeen(desired.pods);
+    this.#statusStore.noteSeen(desired.pods);
     this.#mayRemoveOrphans = isComplete;
     const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
       const wanted = this.#desiredOf(uid);
@@ -154,7 +154,7 @@ export class Kubelet {
     if (!desired) return;
     const since = this.#deps.clock.now();
     this.#evictions.add(uid, { ...why, revision: desired.revision, since });
-    this.#outsiders.set(uid, { rejection: why, since });
+    this.#blocked.set(uid, { rejection: why, since });
     this.#workers.get(uid)?.limitGrace(maxGraceSeconds);
     this.#reconcile();
   }
@@ -171,7 +171,7 @@ export class Kubelet {
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
     this.#halts.set(uid, [end, maxGraceSeconds]);
-    this.#noteCutOff(uid);
+    this.#noteShutdownTerminated(uid);
     await this.#workers.get(uid)?.halt(end, maxGraceSeconds);
   }
 
@@ -226,8 +226,8 @@ export class Kubelet {
   pods(): readonly Pod[] {
     this.#podList ??= this.#desired.pods.map(({ pod }) => {
       const uid = pod.metadata.uid!;
-      const standing = { outsider: this.#outsiders.get(uid), workerStatus: this.#workers.get(uid)?.status };
-      return this.#published.publish(pod, standing);
+      const standing = { blocked: this.#blocked.get(uid), workerStatus: this.#workers.get(uid)?.status };
+      return this.#statusStore.publish(pod, standing);
     });
     return this.#podList;
   }
@@ -247,13 +247,13 @@ export class Kubelet {
   }
 
   rejection(uid: PodUID): Rejection | undefined {
-    const outsider = this.#outsiders.get(uid);
-    return outsider && "rejection" in outsider ? outsider.rejection : undefined;
+    const blocked = this.#blocked.get(uid);
+    return blocked && "rejection" in blocked ? blocked.rejection : undefined;
   }
 
   /** undefined while all is well; else why the engine cannot be followed. */
-  get trouble(): string | undefined {
-    if (this.#engineTrouble) return this.#engineTrouble.message;
+  get runtimeError(): string | undefined {
+    if (this.#runtimeError) return this.#runtimeError.message;
     const silentMs = this.#deps.clock.monotonicMs() - this.#lastListAtMs;
     if (silentMs <= 3 * this.#deps.relistPeriodMs) return undefined;
     return `containers were last listed ${Math.round(silentMs / 1000)} s ago`;
@@ -286,7 +286,7 @@ export class Kubelet {
       for (const worker of this.#workers.values()) worker.retryNow();
       this.#reconcile();
     };
-    attempt().catch((error: Error) => this.#noteTrouble(error));
+    attempt().catch((error: Error) => this.#onRuntimeError(error));
   }
 
   async #relist(full: boolean): Promise<void> {
@@ -313,20 +313,20 @@ export class Kubelet {
 
   #periodicRelist(): void {
     // After a failure nobody knows what was missed.
-    if (!this.#isSynced || this.#engineTrouble) return this.#resync();
+    if (!this.#isSynced || this.#runtimeError) return this.#resync();
     this.#relist(false).then(
       () => {
         this.#sweepOrphans();
         if (this.#deps.deadContainers) this.removeSurplusDead(this.#deps.deadContainers);
       },
-      (error: Error) => this.#noteTrouble(error),
+      (error: Error) => this.#onRuntimeError(error),
     );
   }
 
-  #noteTrouble(error: Error): void {
+  #onRuntimeError(error: Error): void {
     if (this.#stop.signal.aborted) return;
-    if (this.#engineTrouble?.message !== error.message) this.#deps.logger.error(error.message);
-    this.#engineTrouble = error;
+    if (this.#runtimeError?.message !== error.message) this.#deps.logger.error(error.message);
+    this.#runtimeError = error;
     this.#changed();
   }
 
@@ -341,8 +341,8 @@ export class Kubelet {
   }
 
   #noteRecovery(): void {
-    if (!this.#engineTrouble) return;
-    this.#engineTrouble = undefined;
+    if (!this.#runtimeError) return;
+    this.#runtimeError = undefined;
     this.#deps.logger.info("The Docker engine answers again");
     this.#changed();
   }
@@ -354,21 +354,21 @@ export class Kubelet {
   /** Brings the set of workers in line with what is wanted. */
   #reconcile(): void {
     if (!this.#isSynced || this.#stop.signal.aborted) return;
-    const wantedUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
-    for (const [uid, worker] of this.#workers) if (!wantedUids.has(uid)) worker.remove();
+    const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
+    for (const [uid, worker] of this.#workers) if (!desiredUids.has(uid)) worker.remove();
 
     const running = new Set([...this.#workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
-    for (const uid of this.#cache.uids()) if (wantedUids.has(uid)) running.add(uid);
+    for (const uid of this.#cache.uids()) if (desiredUids.has(uid)) running.add(uid);
     const evictions = this.#evictions.all;
     for (const uid of evictions.keys()) running.delete(uid);
     const admissible = this.#desired.pods.filter(({ pod }) => !evictions.has(pod.metadata.uid!));
     const rejections = new Map([...this.#deps.admit(admissible, running), ...evictions]);
-    const before = new Map(this.#outsiders);
-    this.#outsiders.clear();
+    const before = new Map(this.#blocked);
+    this.#blocked.clear();
     for (const desired of this.#desired.pods)
       this.#syncPodAdmission(desired, rejections.get(desired.pod.metadata.uid!), before);
     this.#sweepOrphans();
-    this.#begun.save();
+    this.#cleanup.save();
     this.#changed();
   }
 
@@ -395,24 +395,24 @@ export class Kubelet {
         this.#recordRefusal(desired, why);
       }
       const since = this.#evictions.all.get(uid)?.since ?? clock.now();
-      this.#outsiders.set(uid, { rejection: why, since: isNews ? since : (known as { since: Date }).since });
+      this.#blocked.set(uid, { rejection: why, since: isNews ? since : (known as { since: Date }).since });
       this.#workers.get(uid)?.remove();
     };
     if (rejection) return refuse(rejection);
     const own = this.#workers.get(uid);
     const holder = own?.isRemoving ? own : this.#findHolder(desired.pod, uid, fullName);
     if (holder) {
-      this.#outsiders.set(uid, { waitsFor: podFullName(holder.ref) });
+      this.#blocked.set(uid, { waitsFor: podFullName(holder.ref) });
       return;
     }
-    let wanted: PodRevision;
+    let revision: PodRevision;
     try {
-      wanted = this.#deps.toPodRevision(desired, this.#desired);
+      revision = this.#deps.toPodRevision(desired, this.#desired);
     } catch (error) {
       return refuse({ reason: "Unsupported", message: (error as Error).message });
     }
     const worker = own ?? this.#createWorker(uid, desired.pod);
-    worker.want(wanted);
+    worker.setRevision(revision);
     const halt = this.#halts.get(uid);
     if (halt) void worker.halt(...halt);
   }
@@ -422,7 +422,7 @@ export class Kubelet {
     for (const [otherUid, worker] of this.#workers) {
       if (otherUid === uid || !worker.isRemoving) continue;
       if (podFullName(worker.ref) === fullName) return worker;
-      if (worker.wanted && this.#deps.conflict(pod, worker.wanted.pod)) return worker;
+      if (worker.revision && this.#deps.conflict(pod, worker.revision.pod)) return worker;
     }
     return undefined;
   }
@@ -436,7 +436,7 @@ export class Kubelet {
         ...this.#deps,
         cache: this.#cache,
         shutdownTerminated: this.#shutdownTerminated,
-        wantedSinceMs: () => this.#published.wantedSinceMs(uid),
+        desiredSinceMs: () => this.#statusStore.desiredSinceMs(uid),
         onStatus: () => this.#changed(),
         onCompletion: (_, completion) => completions.set(uid, completion),
         onGone: () => this.#onGone(uid),
@@ -444,19 +444,19 @@ export class Kubelet {
       completions.get(uid),
     );
     this.#workers.set(uid, worker);
-    this.#begun.add(ref);
+    this.#cleanup.add(ref);
     return worker;
   }
 
   /** On disk before any of them can end: many pods that are halted at a time make one file. */
-  #noteCutOff(uid: PodUID): void {
+  #noteShutdownTerminated(uid: PodUID): void {
     for (const { id, state } of this.#workers.get(uid)?.snapshot.containers ?? []) {
       if (state === "running") this.#shutdownTerminated.add(id);
     }
-    if (!this.#isCutOffWritten) return;
-    this.#isCutOffWritten = false;
+    if (!this.#isShutdownTerminatedWritten) return;
+    this.#isShutdownTerminatedWritten = false;
     queueMicrotask(() => {
-      this.#isCutOffWritten = true;
+      this.#isShutdownTerminatedWritten = true;
       // Those of earlier shutdowns that the engine no longer has: the file would grow with each.
       if (this.#isSynced)
         for (const id of this.#shutdownTerminated) if (!this.#cache.has(id)) this.#shutdownTerminated.delete(id);
@@ -466,8 +466,8 @@ export class Kubelet {
 
   #onGone(uid: PodUID): void {
     this.#workers.delete(uid);
-    this.#begun.delete(uid);
-    this.#published.forget(uid);
+    this.#cleanup.delete(uid);
+    this.#statusStore.forget(uid);
     this.#deps.completions.set(uid, undefined);
     this.#deps.onPodGone?.(uid);
     // Its successor, or one that waited for its port, may start now.
@@ -479,7 +479,7 @@ export class Kubelet {
     if (!this.#mayRemoveOrphans || !this.#isSynced) return;
     const wanted = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid));
     const seen = [...this.#cache.uids()].flatMap((uid) => this.#cache.refOf(uid) ?? []);
-    for (const ref of [...seen, ...this.#begun.refs()]) {
+    for (const ref of [...seen, ...this.#cleanup.refs()]) {
       const { uid } = ref;
       if (this.#workers.has(uid) || (wanted.has(uid) && !this.rejection(uid))) continue;
       const why = this.rejection(uid) ? "the node refuses it" : "no manifest describes it";

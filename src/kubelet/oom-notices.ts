@@ -47,10 +47,10 @@ export class OomNotices {
       return;
     }
     this.#due.set(pod.uid, new Set([id]));
-    this.#deps.clock.schedule(SETTLE_MS, () => this.#look(pod.uid));
+    this.#deps.clock.schedule(SETTLE_MS, () => this.#reportKills(pod.uid));
   }
 
-  #look(uid: PodUID): void {
+  #reportKills(uid: PodUID): void {
     const named = this.#due.get(uid) ?? new Set();
     this.#due.delete(uid);
     const pods = [...this.#deps.pods()];

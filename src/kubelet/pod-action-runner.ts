@@ -7,8 +7,8 @@ import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
-import { backOffKey } from "../plan/pod-memory.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
+import { backOffKey } from "../plan/sync-state.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import type { PodCache } from "./pod-cache.ts";
 import type { PodRevision } from "./pod-revision.ts";
@@ -21,7 +21,7 @@ const SWEEP_RETRY_MS = 10_000;
 const PULL_ERROR_SHOWN_MS = 2_000;
 
 /** What the steps of a pod need of the world. */
-export interface PodStepDeps {
+export interface PodActionRunnerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
@@ -34,9 +34,9 @@ export interface PodStepDeps {
 }
 
 /** What the steps ask of their worker. */
-export interface PodStepHooks {
+export interface PodActionRunnerHost {
   /** What is wanted now; it may have changed since a step began. */
-  wanted: () => PodRevision | undefined;
+  revision: () => PodRevision | undefined;
   /** false once the pod has ended or is being removed. */
   mayStart: () => boolean;
   /** Something ended: plan again. */
@@ -51,9 +51,9 @@ export interface PodStepHooks {
  */
 export class PodActionRunner {
   readonly #ref: PodRef;
-  readonly #memory: PodSyncState;
-  readonly #deps: PodStepDeps;
-  readonly #hooks: PodStepHooks;
+  readonly #state: PodSyncState;
+  readonly #deps: PodActionRunnerDeps;
+  readonly #hooks: PodActionRunnerHost;
   #objectsRevision: string | undefined;
   #isRefreshing = false;
   #volumesRevision: string | undefined;
@@ -67,26 +67,26 @@ export class PodActionRunner {
   /** Creates and starts of one pod happen in the order of its spec. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(ref: PodRef, memory: PodSyncState, deps: PodStepDeps, hooks: PodStepHooks) {
+  constructor(ref: PodRef, state: PodSyncState, deps: PodActionRunnerDeps, hooks: PodActionRunnerHost) {
     this.#ref = ref;
-    this.#memory = memory;
+    this.#state = state;
     this.#deps = deps;
     this.#hooks = hooks;
   }
 
   /** Lets one action begin; returns at once. */
-  perform(action: PodAction, wanted: PodRevision | undefined): void {
+  perform(action: PodAction, revision: PodRevision | undefined): void {
     switch (action.kind) {
       case "create-sandbox":
-        return this.#createSandbox(action.attempt, wanted!);
+        return this.#createSandbox(action.attempt, revision!);
       case "stop-sandbox":
         return this.#stopSandbox(action.id, action.graceSeconds);
       case "kill-container":
-        return this.#kill(action, wanted?.pod);
+        return this.#kill(action, revision?.pod);
       case "start-container":
-        return this.#start(action, wanted!);
+        return this.#start(action, revision!);
       case "resize-container":
-        return this.#resize(action, wanted!);
+        return this.#resize(action, revision!);
       case "remove-container": {
         const container = this.#snapshot.containers.find(({ id }) => id === action.id);
         if (container) this.#removeOne(action.id, (signal) => this.#deps.services.removeContainer(container, signal));
@@ -99,49 +99,49 @@ export class PodActionRunner {
     }
   }
 
-  #createSandbox(attempt: number, wanted: PodRevision): void {
+  #createSandbox(attempt: number, revision: PodRevision): void {
     const { services, cache } = this.#deps;
-    const memory = this.#memory;
+    const state = this.#state;
     if (attempt > 0) this.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
-    memory.sandboxBusy = true;
+    state.sandboxBusy = true;
     this.#isReleased = false;
     // In the new sandbox everything is new: no container of it has failed yet.
-    memory.retryAtMs.clear();
-    memory.startErrors.clear();
+    state.retryAtMs.clear();
+    state.startErrors.clear();
     this.#background(
       async (signal) => {
-        const id = await services.createSandbox(this.#request(wanted), attempt, signal);
+        const id = await services.createSandbox(this.#request(revision), attempt, signal);
         await cache.observe(id, signal);
-        memory.sandboxError = undefined;
-        memory.failures.delete("sandbox");
-        delete memory.sandboxRetryAtMs;
-        this.#objectsRevision = wanted.objectsRevision;
+        state.sandboxError = undefined;
+        state.failures.delete("sandbox");
+        delete state.sandboxRetryAtMs;
+        this.#objectsRevision = revision.objectsRevision;
       },
       (error) => {
-        const failures = (memory.failures.get("sandbox") ?? 0) + 1;
-        memory.failures.set("sandbox", failures);
+        const failures = (state.failures.get("sandbox") ?? 0) + 1;
+        state.failures.set("sandbox", failures);
         const backOffMs = Math.min(SANDBOX_RETRY_MS.first * 2 ** (failures - 1), SANDBOX_RETRY_MS.longest);
         const step = toStepError(error, "FailedCreatePodSandBox");
-        memory.sandboxRetryAtMs = this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs);
-        memory.sandboxError = { reason: "ContainerCreating", message: step.message };
+        state.sandboxRetryAtMs = this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs);
+        state.sandboxError = { reason: "ContainerCreating", message: step.message };
         this.record("Warning", step.reason, step.message);
       },
       () => {
-        memory.sandboxBusy = false;
+        state.sandboxBusy = false;
       },
     );
   }
 
   #stopSandbox(id: string, graceSeconds: number): void {
-    this.#memory.sandboxBusy = true;
+    this.#state.sandboxBusy = true;
     this.#background(
       async (signal) => {
         await this.#deps.services.stopSandbox(id, graceSeconds, signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#complain("Cannot stop the sandbox", error),
+      (error) => this.#warnAndDelay("Cannot stop the sandbox", error),
       () => {
-        this.#memory.sandboxBusy = false;
+        this.#state.sandboxBusy = false;
       },
     );
   }
@@ -151,10 +151,10 @@ export class PodActionRunner {
     const snapshot = this.#snapshot;
     const container = snapshot.containers.find(({ id }) => id === action.id);
     if (!container) return;
-    this.#memory.killing.add(action.id);
+    this.#state.killing.add(action.id);
     if (["LivenessFailed", "StartupFailed", "SpecChanged", "RestartAllContainers"].includes(action.reason)) {
       const [, beforeIt] = attemptsOf(snapshot, action.name);
-      this.#memory.killedToRestart.set(action.id, beforeIt && this.#memory.exitedAtMs.get(beforeIt.id));
+      this.#state.killedToRestart.set(action.id, beforeIt && this.#state.exitedAtMs.get(beforeIt.id));
     }
     this.record("Normal", "Killing", action.message, action.name);
     const podIps = snapshot.sandboxes[0]?.ips ?? [];
@@ -164,21 +164,21 @@ export class PodActionRunner {
         await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
         await cache.observe(action.id, signal);
       },
-      (error) => this.#complain(`Cannot stop container "${action.name}"`, error),
-      () => this.#memory.killing.delete(action.id),
+      (error) => this.#warnAndDelay(`Cannot stop container "${action.name}"`, error),
+      () => this.#state.killing.delete(action.id),
     );
   }
 
-  #start(action: Extract<PodAction, { kind: "start-container" }>, wanted: PodRevision): void {
+  #start(action: Extract<PodAction, { kind: "start-container" }>, revision: PodRevision): void {
     const { services, cache } = this.#deps;
-    const memory = this.#memory;
+    const state = this.#state;
     const { name } = action;
-    const container = findContainer(wanted.pod.spec, name);
+    const container = findContainer(revision.pod.spec, name);
     const sandbox = this.#snapshot.sandboxes[0];
     if (!container || !sandbox) return;
-    const backOff = action.backOff?.entry ?? memory.backOff.get(backOffKey(name, action.hash));
+    const backOff = action.backOff?.entry ?? state.backOff.get(backOffKey(name, action.hash));
     const request: StartContainerRequest = {
-      ...this.#request(wanted),
+      ...this.#request(revision),
       container,
       isInit: action.isInit,
       restartCount: action.restartCount,
@@ -187,39 +187,39 @@ export class PodActionRunner {
       sandboxId: sandbox.id,
       podIps: sandbox.ips,
     };
-    memory.starting.add(name);
+    state.starting.add(name);
     let createdId: string | undefined;
     this.#background(
       async (signal) => {
         await services.pullImage(request, signal);
         const id = await this.#inTurn(async () => {
           // While it waited (for an image, for its turn) the world may have moved on: then the next plan decides anew.
-          if (!this.#hooks.mayStart() || this.#hooks.wanted()?.hashes.containers.get(name) !== action.hash) return;
+          if (!this.#hooks.mayStart() || this.#hooks.revision()?.hashes.containers.get(name) !== action.hash) return;
           if (this.#snapshot.sandboxes[0]?.id !== sandbox.id || this.#snapshot.sandboxes[0].state !== "ready") return;
           const onCreated = (created: string) => {
             createdId = created;
-            if (container.lifecycle?.postStart) memory.postStartPending.add(created);
+            if (container.lifecycle?.postStart) state.postStartPending.add(created);
           };
           const started = await services.startContainer(request, onCreated, signal);
           await cache.observe(started, signal);
           return started;
         });
-        memory.startErrors.delete(name);
-        memory.failures.delete(name);
-        memory.retryAtMs.delete(name);
-        if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
+        state.startErrors.delete(name);
+        state.failures.delete(name);
+        state.retryAtMs.delete(name);
+        if (action.backOff) state.backOff.set(action.backOff.key, action.backOff.entry);
         if (id !== undefined && container.lifecycle?.postStart) this.#postStart(request, id);
       },
       async (error) => {
         // A container that was created but could not run is there: it counts as crashed, and so does its back-off.
         if (createdId !== undefined) await cache.observe(createdId).catch(() => {});
         const step = toStepError(error, "CreateContainerError");
-        memory.startErrors.set(name, { reason: step.reason, message: step.message });
+        state.startErrors.set(name, { reason: step.reason, message: step.message });
         if (step.reason === "RunContainerError") {
-          if (action.backOff) memory.backOff.set(action.backOff.key, action.backOff.entry);
-          memory.startErrors.delete(name);
+          if (action.backOff) state.backOff.set(action.backOff.key, action.backOff.entry);
+          state.startErrors.delete(name);
         } else {
-          memory.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
+          state.retryAtMs.set(name, this.#deps.clock.monotonicMs() + retryDelayMs(step));
         }
         // Images have their own events.
         if (!step.reason.includes("Image")) {
@@ -227,25 +227,25 @@ export class PodActionRunner {
           const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
           this.record("Warning", "Failed", `Error: ${message}`, name);
         }
-        memory.failures.set(name, (memory.failures.get(name) ?? 0) + 1);
+        state.failures.set(name, (state.failures.get(name) ?? 0) + 1);
       },
-      () => memory.starting.delete(name),
+      () => state.starting.delete(name),
     );
   }
 
   #postStart(request: StartContainerRequest, id: string): void {
     this.#background(
       (signal) => this.#deps.services.runPostStart(request, id, signal),
-      () => this.#memory.postStartFailed.add(id),
-      () => this.#memory.postStartPending.delete(id),
+      () => this.#state.postStartFailed.add(id),
+      () => this.#state.postStartPending.delete(id),
     );
   }
 
-  #resize(action: Extract<PodAction, { kind: "resize-container" }>, wanted: PodRevision): void {
+  #resize(action: Extract<PodAction, { kind: "resize-container" }>, revision: PodRevision): void {
     const { id, name, update } = action;
     const container = this.#snapshot.containers.find((one) => one.id === id);
     if (!container) return;
-    const { resizing, resizedBy } = this.#memory;
+    const { resizing, resizedBy } = this.#state;
     // An engine that takes a limit but shows another (no swap accounting) is not told the same thing for ever.
     const told = JSON.stringify(update);
     if (resizedBy.get(id) === told) return;
@@ -253,7 +253,7 @@ export class PodActionRunner {
     resizing.add(id);
     this.#background(
       async (signal) => {
-        await this.#deps.services.resizeContainer({ pod: wanted.pod, container, update }, signal);
+        await this.#deps.services.resizeContainer({ pod: revision.pod, container, update }, signal);
         await this.#deps.cache.observe(id, signal);
         this.record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
       },
@@ -268,31 +268,31 @@ export class PodActionRunner {
   }
 
   #removeOne(id: string, remove: (signal: AbortSignal) => Promise<void>): void {
-    this.#memory.removing.add(id);
+    this.#state.removing.add(id);
     this.#background(
       async (signal) => {
         await remove(signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#complain("Cannot remove a container", error),
-      () => this.#memory.removing.delete(id),
+      (error) => this.#warnAndDelay("Cannot remove a container", error),
+      () => this.#state.removing.delete(id),
     );
   }
 
   /** Files made from ConfigMaps, Secrets and metadata, when what they are made from may have changed. */
-  refreshVolumes(wanted: PodRevision, snapshot: PodSnapshot): void {
-    const isUp = snapshot.sandboxes[0]?.state === "ready" && !this.#memory.sandboxBusy;
-    if (!isUp || this.#isRefreshing || this.#objectsRevision === wanted.objectsRevision) return;
+  refreshVolumes(revision: PodRevision, snapshot: PodSnapshot): void {
+    const isUp = snapshot.sandboxes[0]?.state === "ready" && !this.#state.sandboxBusy;
+    if (!isUp || this.#isRefreshing || this.#objectsRevision === revision.objectsRevision) return;
     this.#isRefreshing = true;
     this.#background(
       async (signal) => {
-        await this.#deps.services.refreshVolumes(this.#request(wanted), signal);
-        this.#objectsRevision = wanted.objectsRevision;
+        await this.#deps.services.refreshVolumes(this.#request(revision), signal);
+        this.#objectsRevision = revision.objectsRevision;
       },
       (error) => {
         const step = toStepError(error, "FailedMount");
         this.record("Warning", step.reason, step.message);
-        this.#objectsRevision = wanted.objectsRevision;
+        this.#objectsRevision = revision.objectsRevision;
       },
       () => {
         this.#isRefreshing = false;
@@ -301,28 +301,28 @@ export class PodActionRunner {
   }
 
   /** Volumes that an edit took out of the pod, once no container of an earlier revision runs any more. */
-  removeUnusedVolumes(wanted: PodRevision, { containers, sandboxes }: PodSnapshot): void {
-    const memory = this.#memory;
+  removeUnusedVolumes(revision: PodRevision, { containers, sandboxes }: PodSnapshot): void {
+    const state = this.#state;
     // An edit that is taken back had its volumes for a while: the same revision is not the same time.
-    if (this.#volumesRevision !== wanted.objectsRevision) this.#volumesAge++;
-    this.#volumesRevision = wanted.objectsRevision;
+    if (this.#volumesRevision !== revision.objectsRevision) this.#volumesAge++;
+    this.#volumesRevision = revision.objectsRevision;
     const age = this.#volumesAge;
     if (this.#isSweeping || this.#sweptAge === age) return;
-    if (!memory.isIdle || sandboxes[0]?.state !== "ready") return;
-    const isOld = ({ name, hash }: ContainerSnapshot) => wanted.hashes.containers.get(name) !== hash;
+    if (!state.isIdle || sandboxes[0]?.state !== "ready") return;
+    const isOld = ({ name, hash }: ContainerSnapshot) => revision.hashes.containers.get(name) !== hash;
     if (containers.filter(isRunning).some(isOld)) return;
     this.#sweep(async (signal) => {
-      await this.#deps.services.removeUnusedVolumes(this.#request(wanted), signal);
+      await this.#deps.services.removeUnusedVolumes(this.#request(revision), signal);
       this.#sweptAge = age;
     });
   }
 
   /** All volumes of a pod that has come to its end, once nothing of it runs any more. */
-  releaseVolumes(wanted: PodRevision, { containers, sandboxes }: PodSnapshot): void {
-    if (this.#isSweeping || this.#isReleased || !this.#memory.isIdle) return;
+  releaseVolumes(revision: PodRevision, { containers, sandboxes }: PodSnapshot): void {
+    if (this.#isSweeping || this.#isReleased || !this.#state.isIdle) return;
     if (containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready")) return;
     this.#sweep(async (signal) => {
-      await this.#deps.services.releaseVolumes(this.#request(wanted), signal);
+      await this.#deps.services.releaseVolumes(this.#request(revision), signal);
       this.#isReleased = true;
     });
   }
@@ -346,7 +346,7 @@ export class PodActionRunner {
 
   /** What a dead container left as its termination message is read once, when it is first seen dead. */
   readTerminationMessages(snapshot: PodSnapshot, pod: Pod): void {
-    const { terminationMessages, reading } = this.#memory;
+    const { terminationMessages, reading } = this.#state;
     for (const container of snapshot.containers) {
       if (!isTerminated(container) || !container.startedAt) continue;
       if (terminationMessages.has(container.id) || reading.has(container.id)) continue;
@@ -368,8 +368,8 @@ export class PodActionRunner {
   learnImages(snapshot: PodSnapshot): void {
     const { imageNames, learnImage } = this.#deps;
     for (const { imageId } of snapshot.containers) {
-      if (imageNames.has(imageId) || this.#memory.learning.has(imageId)) continue;
-      this.#memory.learning.add(imageId);
+      if (imageNames.has(imageId) || this.#state.learning.has(imageId)) continue;
+      this.#state.learning.add(imageId);
       // Asked once: a name that cannot be learnt is left out of the status.
       this.#background(
         () => learnImage(imageId),
@@ -379,8 +379,8 @@ export class PodActionRunner {
     }
   }
 
-  #request(wanted: PodRevision): PodRequest {
-    return { pod: wanted.pod, objects: wanted.objects, sandboxHash: wanted.hashes.sandbox };
+  #request(revision: PodRevision): PodRequest {
+    return { pod: revision.pod, objects: revision.objects, sandboxHash: revision.hashes.sandbox };
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -404,7 +404,7 @@ export class PodActionRunner {
   }
 
   /** Something that the next pass tries again: it counts as under way for one more second. */
-  async #complain(attempt: string, error: unknown): Promise<void> {
+  async #warnAndDelay(attempt: string, error: unknown): Promise<void> {
     const message = error instanceof Error ? error.message : String(error);
     this.#deps.logger.warn(`${attempt} of pod "${this.#fullName}": ${message}`);
     await this.#deps.clock.sleep(1000, this.#hooks.signal).catch(() => {});
@@ -417,7 +417,7 @@ export class PodActionRunner {
   }
 
   #fieldPath(container: string): string {
-    const isInit = this.#hooks.wanted()?.pod.spec.initContainers?.some(({ name }) => name === container);
+    const isInit = this.#hooks.revision()?.pod.spec.initContainers?.some(({ name }) => name === container);
     return `spec.${isInit ? "initContainers" : "containers"}{${container}}`;
   }
 

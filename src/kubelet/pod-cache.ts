@@ -16,7 +16,7 @@ const SIGKILLED = 137;
 
 /**
  * Whoever asks a container to end may be about to start it again himself (`docker restart`): then it was never gone
- * [oracle C 47]. A SIGKILL leaves nothing to wait for. What we end ourselves is looked at when that call returns.
+ * [oracle C 47]. A SIGKILL leaves nothing to wait for. What we end ourselves is inspected when that call returns.
  */
 const RESTART_BY_HAND_MS = 500;
 const SIGKILL = "9";
@@ -34,7 +34,7 @@ export interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
   oomVerdicts: OomVerdictsFile;
-  /** Something about this pod changed: its worker should look. */
+  /** Something about this pod changed: its worker plans again. */
   onChange: (uid: PodUID) => void;
 }
 
@@ -46,7 +46,7 @@ interface Entry {
 
 /**
  * What the engine was last seen to hold, by pod. Every entry comes from an inspect, one at a time per container, so a
- * late answer never overwrites a newer one; events and lists only say which containers to look at again.
+ * late answer never overwrites a newer one; events and lists only say which containers to inspect again.
  */
 export class PodCache {
   readonly #deps: PodCacheDeps;
@@ -54,7 +54,7 @@ export class PodCache {
   readonly #byPod = new Map<PodUID, Set<ContainerId>>();
   readonly #snapshots = new Map<PodUID, PodSnapshot>();
   /** Looks under way; `again` = something happened meanwhile. */
-  readonly #looking = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
+  readonly #inspecting = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
   readonly #exitedAtMs = new Map<ContainerId, number>();
   /** Last time the engine told that a container, or a sandbox, had no memory left. */
   readonly #oomNotices = new Map<ContainerId, { monotonicMs: number; wallMs: number }>();
@@ -94,8 +94,8 @@ export class PodCache {
   }
 
   /**
-   * Lists everything and looks at what changed unseen: the net below the events.
-   * @param full look at every container again, after a time without events.
+   * Lists everything and inspects what changed without an event.
+   * @param full inspect every container again, after a time without events.
    * @throws what the engine throws; the cache then stays as it was.
    */
   async relist(full: boolean, signal?: AbortSignal): Promise<void> {
@@ -124,34 +124,34 @@ export class PodCache {
       return;
     }
     if (!TELLING_ACTIONS.has(event.action)) return;
-    // Our own start was already looked at; its event says nothing new. A `die` in between has its own event.
-    if (event.action === "start" && this.#entries.get(event.id)?.running && !this.#looking.has(event.id)) return;
+    // Our own start was already inspected; its event adds nothing. A `die` in between has its own event.
+    if (event.action === "start" && this.#entries.get(event.id)?.running && !this.#inspecting.has(event.id)) return;
     if (event.action === "oom") return this.#noteOom(event.id);
     await this.observe(event.id);
   }
 
-  /** Looks at one container now (or once more, when a look is under way). */
+  /** Inspects one container now, or once more when an inspection is under way. */
   async observe(id: ContainerId, signal?: AbortSignal): Promise<void> {
-    const current = this.#looking.get(id);
+    const current = this.#inspecting.get(id);
     if (current) {
       current.again = true;
       return current.done;
     }
-    const look = { again: true, done: Promise.resolve() };
-    this.#looking.set(id, look);
-    look.done = (async () => {
+    const inspection = { again: true, done: Promise.resolve() };
+    this.#inspecting.set(id, inspection);
+    inspection.done = (async () => {
       try {
-        while (look.again) {
-          look.again = false;
+        while (inspection.again) {
+          inspection.again = false;
           const found = await this.#deps.runtime.inspect(id, signal);
           if (found?.isBeingRemoved && this.#entries.has(id)) this.#awaitRemoval(id);
           else this.#put(id, found);
         }
       } finally {
-        this.#looking.delete(id);
+        this.#inspecting.delete(id);
       }
     })();
-    return look.done;
+    return inspection.done;
   }
 
   async #noteOom(id: ContainerId): Promise<void> {

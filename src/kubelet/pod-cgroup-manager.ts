@@ -1,4 +1,4 @@
-import type { Pod } from "../api/pod.ts";
+import type { Pod, QOSClass } from "../api/pod.ts";
 import type { CgroupPlan } from "../model/cgroup-plan.ts";
 import type { Clock } from "../model/clock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -15,7 +15,7 @@ import {
   toPodCgroupName,
 } from "../plan/pod-cgroup.ts";
 import { hugePageNamesOf } from "../plan/pod-resources.ts";
-import { computeQosClass, type QosClass } from "../plan/qos-class.ts";
+import { computeQosClass } from "../plan/qos-class.ts";
 
 /** Cgroups of the host, as src/host/pod-cgroups.ts has them. */
 export interface CgroupWriter {
@@ -44,7 +44,7 @@ const REMOVAL_PAUSES_MS = [50, 200, 750] as const;
 /** Something a container left behind may live on for as long as it likes. */
 const SWEEP_PERIOD_MS = 60_000;
 
-const QOS_CLASSES: readonly QosClass[] = ["Guaranteed", "Burstable", "BestEffort"];
+const QOS_CLASSES: readonly QOSClass[] = ["Guaranteed", "Burstable", "BestEffort"];
 
 /** Keeps the cgroups above the containers: one per pod, and those of the QoS classes. */
 export class PodCgroupManager {

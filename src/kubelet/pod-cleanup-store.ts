@@ -2,7 +2,7 @@ import type { PodRef } from "../model/container-runtime.ts";
 import type { PodUID } from "../model/identity.ts";
 
 /** Where they are kept from one process to the next. */
-export interface BegunPodsFile {
+export interface PodCleanupFile {
   read(): readonly PodRef[] | undefined;
   write(pods: readonly PodRef[]): void;
 }
@@ -12,11 +12,11 @@ export interface BegunPodsFile {
  * and the rest of it leaves that rest to a process no container tells of it, hence the file.
  */
 export class PodCleanupStore {
-  readonly #file: BegunPodsFile;
+  readonly #file: PodCleanupFile;
   readonly #pods: Map<PodUID, PodRef>;
   #isSaved = true;
 
-  constructor(file: BegunPodsFile) {
+  constructor(file: PodCleanupFile) {
     this.#file = file;
     this.#pods = new Map((file.read() ?? []).map((ref) => [ref.uid, ref]));
   }

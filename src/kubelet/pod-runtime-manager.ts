@@ -26,7 +26,7 @@ import { PodHookRunner } from "./pod-hook-runner.ts";
 import { identityOf, identityOfLabels } from "./pod-identity.ts";
 import { PodVolumeQueue } from "./pod-volume-queue.ts";
 
-export interface PodLifecycleDeps {
+export interface PodRuntimeManagerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
@@ -64,14 +64,14 @@ export interface PodLifecycleDeps {
 
 /** What becomes of each step of a pod's life, put together from engine, images, volumes, hooks and cgroups. */
 export class PodRuntimeManager implements PodServices {
-  readonly #deps: PodLifecycleDeps;
+  readonly #deps: PodRuntimeManagerDeps;
   readonly #volumes: PodVolumeQueue;
   readonly #files: PodFiles;
   readonly #hooks: PodHookRunner;
   /** Between pullImage and startContainer of the same request. */
   readonly #pulled = new WeakMap<StartContainerRequest, ImageInfo>();
 
-  constructor(deps: PodLifecycleDeps) {
+  constructor(deps: PodRuntimeManagerDeps) {
     this.#deps = deps;
     this.#volumes = new PodVolumeQueue(deps);
     this.#files = new PodFiles(deps);

@@ -13,7 +13,7 @@ export type BlockedPod = { rejection: Rejection; since: Date } | { waitsFor: str
 
 /** Where a wanted pod stands: with a worker, whose status it has, or outside; neither before anything was done for it. */
 export interface PodStanding {
-  outsider: BlockedPod | undefined;
+  blocked: BlockedPod | undefined;
   workerStatus: PodStatus | undefined;
 }
 
@@ -23,7 +23,7 @@ export interface PodStanding {
  */
 export class PodStatusStore {
   readonly #clock: Clock;
-  readonly #published = new Map<PodUID, { pod: Pod; status: PodStatus; full: Pod }>();
+  readonly #statusStore = new Map<PodUID, { pod: Pod; status: PodStatus; full: Pod }>();
   /** When the revision that is wanted now was first seen. */
   readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
   /** Statuses of pods nothing was done for yet. */
@@ -46,37 +46,37 @@ export class PodStatusStore {
   }
 
   /** When the revision that is wanted now was first seen, monotonic; now for a pod that nobody wants. */
-  wantedSinceMs(uid: PodUID): number {
+  desiredSinceMs(uid: PodUID): number {
     return this.#seen.get(uid)?.atMs ?? this.#clock.monotonicMs();
   }
 
   forget(uid: PodUID): void {
-    this.#published.delete(uid);
+    this.#statusStore.delete(uid);
     this.#pending.delete(uid);
   }
 
   publish(pod: Pod, standing: PodStanding): Pod {
     const uid = pod.metadata.uid!;
     const status = this.#statusOf(uid, standing);
-    const known = this.#published.get(uid);
+    const known = this.#statusStore.get(uid);
     if (known && known.pod === pod && known.status === status) return known.full;
     const seen = this.#seen.get(uid)?.at ?? "";
     const annotations = { ...pod.metadata.annotations, [SEEN_ANNOTATION]: seen };
     const full: Pod = { ...pod, metadata: { ...pod.metadata, annotations }, status };
-    this.#published.set(uid, { pod, status, full });
+    this.#statusStore.set(uid, { pod, status, full });
     return full;
   }
 
-  #statusOf(uid: PodUID, { outsider, workerStatus }: PodStanding): PodStatus {
-    if (outsider && "rejection" in outsider) {
-      const { rejection, since } = outsider;
+  #statusOf(uid: PodUID, { blocked, workerStatus }: PodStanding): PodStatus {
+    if (blocked && "rejection" in blocked) {
+      const { rejection, since } = blocked;
       return rejectedStatus(rejection.reason, rejection.message, since);
     }
-    if (workerStatus && !outsider) {
+    if (workerStatus && !blocked) {
       this.#pending.delete(uid);
       return workerStatus;
     }
-    const message = outsider ? `waits until pod "${outsider.waitsFor}" is gone` : undefined;
+    const message = blocked ? `waits until pod "${blocked.waitsFor}" is gone` : undefined;
     const known = this.#pending.get(uid);
     if (known && known.message === message) return known;
     const lastTransitionTime = formatTime(this.#clock.now());

@@ -1,10 +1,10 @@
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { BackOffEntry } from "../plan/back-off.ts";
-import type { PodMemory } from "../plan/pod-memory.ts";
 import type { WaitingReason } from "../plan/pod-plan.ts";
+import type { SyncState } from "../plan/sync-state.ts";
 
-/** The writable side of {@link PodMemory}: one for each worker, forgotten with it. */
-export class PodSyncState implements PodMemory {
+/** The writable side of {@link SyncState}: one for each worker, forgotten with it. */
+export class PodSyncState implements SyncState {
   readonly starting = new Set<string>();
   readonly killing = new Set<ContainerId>();
   readonly removing = new Set<ContainerId>();
@@ -43,7 +43,7 @@ export class PodSyncState implements PodMemory {
   }
 
   /** Forgets what was kept for containers that are gone. */
-  keepOnly(ids: ReadonlySet<ContainerId>): void {
+  prune(ids: ReadonlySet<ContainerId>): void {
     for (const set of [this.postStartPending, this.postStartFailed]) {
       for (const id of set) if (!ids.has(id)) set.delete(id);
     }

@@ -9,7 +9,7 @@ import { FailedMounts } from "./failed-mounts.ts";
 import type { PodVolumes } from "./pod-effects.ts";
 import { identityOf } from "./pod-identity.ts";
 
-export interface PodVolumeTurnsDeps {
+export interface PodVolumeQueueDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
@@ -18,13 +18,13 @@ export interface PodVolumeTurnsDeps {
 
 /** The volumes of each pod, one piece of work at a time, with what people are told of failures. */
 export class PodVolumeQueue {
-  readonly #deps: PodVolumeTurnsDeps;
+  readonly #deps: PodVolumeQueueDeps;
   readonly #failedMounts: FailedMounts;
   /** The pod object whose volumes are ready, by uid: an edit makes another object. */
   readonly #ready = new Map<string, Pod>();
   readonly #turns = new Map<string, Promise<unknown>>();
 
-  constructor(deps: PodVolumeTurnsDeps) {
+  constructor(deps: PodVolumeQueueDeps) {
     this.#deps = deps;
     this.#failedMounts = new FailedMounts(deps);
   }

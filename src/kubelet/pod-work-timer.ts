@@ -22,7 +22,7 @@ export class PodWorkTimer {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #counter: PodWorkCounter | undefined;
   #open: { kind: PodWorkKind; sinceMs: number } | undefined;
-  #wantedSinceMs = 0;
+  #desiredSinceMs = 0;
   #phase: string | undefined;
 
   constructor(clock: Pick<Clock, "monotonicMs">, counter: PodWorkCounter | undefined) {
@@ -30,12 +30,12 @@ export class PodWorkTimer {
     this.#counter = counter;
   }
 
-  /** The worker got its pod. @param wantedSinceMs monotonic */
-  added(containers: number, wantedSinceMs: number): void {
+  /** The worker got its pod. @param desiredSinceMs monotonic */
+  added(containers: number, desiredSinceMs: number): void {
     const nowMs = this.#clock.monotonicMs();
-    this.#wantedSinceMs = wantedSinceMs;
+    this.#desiredSinceMs = desiredSinceMs;
     this.#open = { kind: "create", sinceMs: nowMs };
-    this.#counter?.added(containers, nowMs - wantedSinceMs);
+    this.#counter?.added(containers, nowMs - desiredSinceMs);
   }
 
   /** The pod was edited. An edit amid the work for another wish makes that longer. */
@@ -58,7 +58,7 @@ export class PodWorkTimer {
   /** The status shows this phase now. A pod that already ran when we came has not started with us. */
   showed(phase: string | undefined): void {
     if (this.#phase === "Pending" && phase === "Running") {
-      this.#counter?.started(this.#clock.monotonicMs() - this.#wantedSinceMs);
+      this.#counter?.started(this.#clock.monotonicMs() - this.#desiredSinceMs);
     }
     this.#phase = phase;
   }

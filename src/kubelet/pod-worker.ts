@@ -6,12 +6,12 @@ import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/comp
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { DeadContainer } from "../plan/dead-container-limit.ts";
 import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
-import { backOffKey } from "../plan/pod-memory.ts";
 import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
 import { decideRestart, restartsOnFailure } from "../plan/restart-policy.ts";
 import { computeStopActions } from "../plan/stop-pod.ts";
+import { backOffKey } from "../plan/sync-state.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
-import { PodActionRunner, type PodStepDeps } from "./pod-action-runner.ts";
+import { PodActionRunner, type PodActionRunnerDeps } from "./pod-action-runner.ts";
 import type { Completion, PodRevision } from "./pod-revision.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
 import { type PodWorkCounter, PodWorkTimer } from "./pod-work-timer.ts";
@@ -24,14 +24,14 @@ export interface PodProbes {
   states(uid: string): ReadonlyMap<string, ContainerProbeState>;
 }
 
-export interface PodWorkerDeps extends PodStepDeps {
+export interface PodWorkerDeps extends PodActionRunnerDeps {
   probes: PodProbes;
   /** Containers that a shutdown of the machine ended: what they ended with says nothing of their work. */
   shutdownTerminated: ReadonlySet<ContainerId>;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
   /** When the pod was first wanted as it is now. Monotonic. */
-  wantedSinceMs: () => number;
+  desiredSinceMs: () => number;
   work?: PodWorkCounter;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
@@ -51,11 +51,11 @@ const PLAN_RETRY_MS = 10_000;
 export class PodWorker {
   readonly ref: PodRef;
   readonly #deps: PodWorkerDeps;
-  readonly #memory: PodSyncState;
-  readonly #steps: PodActionRunner;
+  readonly #state: PodSyncState;
+  readonly #actions: PodActionRunner;
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
-  #wanted: PodRevision | undefined;
+  #revision: PodRevision | undefined;
   #isRemoving = false;
   #isTearingDown = false;
   #maxGraceSeconds = Number.POSITIVE_INFINITY;
@@ -72,11 +72,11 @@ export class PodWorker {
   constructor(ref: PodRef, deps: PodWorkerDeps, restored?: Completion) {
     this.ref = ref;
     this.#deps = deps;
-    this.#memory = new PodSyncState(deps.cache.exitedAtMs);
+    this.#state = new PodSyncState(deps.cache.exitedAtMs);
     this.#restored = restored;
     this.#timer = new PodWorkTimer(deps.clock, deps.work);
-    this.#steps = new PodActionRunner(ref, this.#memory, deps, {
-      wanted: () => this.#wanted,
+    this.#actions = new PodActionRunner(ref, this.#state, deps, {
+      revision: () => this.#revision,
       mayStart: () => !this.#isRemoving && !this.#currentEnd,
       wake: () => this.wake(),
       signal: this.#stop.signal,
@@ -88,8 +88,8 @@ export class PodWorker {
     return this.#status;
   }
 
-  get wanted(): PodRevision | undefined {
-    return this.#wanted;
+  get revision(): PodRevision | undefined {
+    return this.#revision;
   }
 
   /** On its way out, for good. */
@@ -103,28 +103,28 @@ export class PodWorker {
 
   /** Names of containers whose start cannot succeed without somebody's help, with why. For --runonce. */
   get startErrors(): ReadonlyMap<string, { reason: string; message: string }> {
-    const { sandboxError, startErrors } = this.#memory;
+    const { sandboxError, startErrors } = this.#state;
     return sandboxError ? new Map([["", sandboxError]]) : startErrors;
   }
 
   /** Gives the pod a (new) revision to live up to. Has no effect on a pod that is being removed. */
-  want(wanted: PodRevision): void {
+  setRevision(revision: PodRevision): void {
     if (this.#isRemoving) return;
-    const before = this.#wanted;
-    this.#wanted = wanted;
+    const before = this.#revision;
+    this.#revision = revision;
     if (before === undefined) {
-      this.#timer.added(wanted.pod.spec.containers.length, this.#deps.wantedSinceMs());
-      this.#adopt(wanted);
-    } else if (before.runRevision !== wanted.runRevision && this.#end) {
+      this.#timer.added(revision.pod.spec.containers.length, this.#deps.desiredSinceMs());
+      this.#adopt(revision);
+    } else if (before.runRevision !== revision.runRevision && this.#end) {
       this.#end = undefined;
       this.#restored = undefined;
       this.#beginAt(this.#deps.clock.now());
-      delete this.#memory.stoppingSinceMs;
+      delete this.#state.stoppingSinceMs;
       this.#deps.onCompletion(this, undefined);
     }
-    if (before?.objectsRevision !== wanted.objectsRevision || before.runRevision !== wanted.runRevision) {
+    if (before?.objectsRevision !== revision.objectsRevision || before.runRevision !== revision.runRevision) {
       if (before) this.#timer.edited();
-      this.#memory.forgetFailures();
+      this.#state.forgetFailures();
     }
     this.wake();
   }
@@ -133,7 +133,7 @@ export class PodWorker {
   remove(): void {
     if (this.#isRemoving) return;
     this.#isRemoving = true;
-    this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
+    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.wake();
   }
 
@@ -151,10 +151,10 @@ export class PodWorker {
     this.#halt ??= { end, atRest: Promise.withResolvers() };
     this.#maxGraceSeconds = maxGraceSeconds;
     if (!this.#end) {
-      this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
+      this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
       this.#deps.probes.remove(this.ref.uid);
       const hasBegun = this.snapshot.containers.some(({ startedAt }) => startedAt);
-      if (this.#wanted && hasBegun && runsOnce(this.#wanted.pod.spec)) this.#noteEnd(end);
+      if (this.#revision && hasBegun && runsOnce(this.#revision.pod.spec)) this.#noteEnd(end);
     }
     this.wake();
     return this.#halt.atRest.promise;
@@ -165,7 +165,7 @@ export class PodWorker {
     if (!this.#halt) return;
     this.#halt = undefined;
     this.#maxGraceSeconds = Number.POSITIVE_INFINITY;
-    if (!this.#end) delete this.#memory.stoppingSinceMs;
+    if (!this.#end) delete this.#state.stoppingSinceMs;
     this.wake();
   }
 
@@ -174,20 +174,20 @@ export class PodWorker {
     const { containers } = this.snapshot;
     const isOver = this.#end !== undefined || this.#isRemoving;
     return containers
-      .filter(({ id, state }) => state === "exited" && !this.#memory.removing.has(id))
+      .filter(({ id, state }) => state === "exited" && !this.#state.removing.has(id))
       .map(({ id, name, createdAt }) => ({
         podUid: this.ref.uid,
         name,
         id,
         createdAt,
-        exitedAtMs: this.#memory.exitedAtMs.get(id) ?? Number.NEGATIVE_INFINITY,
+        exitedAtMs: this.#state.exitedAtMs.get(id) ?? Number.NEGATIVE_INFINITY,
         isNeeded: !isOver && containers.find((one) => one.name === name)?.id === id,
       }));
   }
 
   /** Removes one of them. */
   removeDead({ id, name }: DeadContainer): void {
-    this.#steps.perform({ kind: "remove-container", id, name }, this.#wanted);
+    this.#actions.perform({ kind: "remove-container", id, name }, this.#revision);
   }
 
   /** Looks again soon. Many calls in a row make one pass. */
@@ -208,7 +208,7 @@ export class PodWorker {
 
   /** What failed for want of something may be tried again at once: the engine is back, an image appeared. */
   retryNow(): void {
-    this.#memory.forgetFailures();
+    this.#state.forgetFailures();
     this.wake();
   }
 
@@ -224,40 +224,40 @@ export class PodWorker {
 
   #pass(): void {
     const snapshot = this.snapshot;
-    this.#memory.keepOnly(new Set(snapshot.containers.map(({ id }) => id)));
+    this.#state.prune(new Set(snapshot.containers.map(({ id }) => id)));
     if (this.#isRemoving) return this.#passRemoval(snapshot);
-    const wanted = this.#wanted;
-    if (!wanted) return;
-    this.#steps.readTerminationMessages(snapshot, wanted.pod);
-    this.#steps.learnImages(snapshot);
+    const revision = this.#revision;
+    if (!revision) return;
+    this.#actions.readTerminationMessages(snapshot, revision.pod);
+    this.#actions.learnImages(snapshot);
 
-    if (!this.#currentEnd && this.#removeMisleading(wanted, snapshot)) return;
-    const plan = this.#plan(wanted, snapshot);
+    if (!this.#currentEnd && this.#removeMisleading(revision, snapshot)) return;
+    const plan = this.#plan(revision, snapshot);
     if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
     // The status of a pod that ended is written once more when the last container is at rest; then it is remembered.
-    for (const action of plan.actions) this.#steps.perform(action, wanted);
+    for (const action of plan.actions) this.#actions.perform(action, revision);
     if (!this.#currentEnd) {
-      this.#deps.probes.update(wanted.pod, snapshot, this.#memory.postStartPending);
-      this.#steps.refreshVolumes(wanted, snapshot);
-      this.#steps.removeUnusedVolumes(wanted, snapshot);
+      this.#deps.probes.update(revision.pod, snapshot, this.#state.postStartPending);
+      this.#actions.refreshVolumes(revision, snapshot);
+      this.#actions.removeUnusedVolumes(revision, snapshot);
     }
-    if (this.#end) this.#steps.releaseVolumes(wanted, snapshot);
-    this.#publish(wanted, snapshot, plan);
-    this.#timer.passed(this.#memory.isIdle);
+    if (this.#end) this.#actions.releaseVolumes(revision, snapshot);
+    this.#publish(revision, snapshot, plan);
+    this.#timer.passed(this.#state.isIdle);
     this.#noteHalted(snapshot);
     this.#recheckAt(plan.recheckAtMs);
   }
 
-  #plan(wanted: PodRevision, snapshot: PodSnapshot): PodPlan {
-    const deadlineSeconds = wanted.pod.spec.activeDeadlineSeconds;
+  #plan(revision: PodRevision, snapshot: PodSnapshot): PodPlan {
+    const deadlineSeconds = revision.pod.spec.activeDeadlineSeconds;
     return computePodActions({
-      pod: wanted.pod,
-      hashes: wanted.hashes,
+      pod: revision.pod,
+      hashes: revision.hashes,
       snapshot,
       probes: this.#deps.probes.states(this.ref.uid),
-      memory: this.#memory,
+      state: this.#state,
       nowMs: this.#deps.clock.monotonicMs(),
-      options: wanted.options,
+      options: revision.options,
       ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#startedAtMs + deadlineSeconds * 1000 }),
       maxGraceSeconds: this.#maxGraceSeconds,
       ...(this.#currentEnd && { end: this.#currentEnd }),
@@ -270,7 +270,7 @@ export class PodWorker {
   }
 
   #noteHalted({ containers, sandboxes }: PodSnapshot): void {
-    if (!this.#memory.isIdle || containers.some(isRunning)) return;
+    if (!this.#state.isIdle || containers.some(isRunning)) return;
     if (sandboxes.every(({ state }) => state !== "ready")) this.#halt?.atRest.resolve();
   }
 
@@ -284,17 +284,17 @@ export class PodWorker {
       (it) => shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && countsAsDone(spec, it.name),
     );
     for (const { id, name } of misleading) {
-      if (!this.#memory.removing.has(id)) this.#steps.perform({ kind: "remove-container", id, name }, this.#wanted);
+      if (!this.#state.removing.has(id)) this.#actions.perform({ kind: "remove-container", id, name }, this.#revision);
     }
     return misleading.length > 0;
   }
 
   #passRemoval(snapshot: PodSnapshot): void {
     this.#deps.probes.remove(this.ref.uid);
-    const pod = this.#wanted?.pod;
+    const pod = this.#revision?.pod;
     const actions = computeStopActions({
       snapshot,
-      memory: this.#memory,
+      state: this.#state,
       nowMs: this.#deps.clock.monotonicMs(),
       reason: "PodRemoved",
       graceSeconds: Math.min(
@@ -304,10 +304,10 @@ export class PodWorker {
       sidecars: sidecarNames(pod?.spec.initContainers),
       remove: true,
     });
-    for (const action of actions) this.#steps.perform(action, this.#wanted);
+    for (const action of actions) this.#actions.perform(action, this.#revision);
     const isEmpty = snapshot.containers.length + snapshot.sandboxes.length === 0;
     if (isEmpty) this.#halt?.atRest.resolve();
-    if (isEmpty && this.#memory.isIdle && !this.#isTearingDown) this.#tearDown();
+    if (isEmpty && this.#state.isIdle && !this.#isTearingDown) this.#tearDown();
   }
 
   #tearDown(): void {
@@ -329,47 +329,47 @@ export class PodWorker {
 
   #noteEnd(end: PodEnd): void {
     this.#end = end;
-    this.#memory.stoppingSinceMs = this.#deps.clock.monotonicMs();
+    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.#deps.probes.remove(this.ref.uid);
     if (end.reason && end.reason === DEADLINE_EXCEEDED.reason)
-      this.#steps.record("Normal", end.reason, end.message ?? "");
+      this.#actions.record("Normal", end.reason, end.message ?? "");
     this.#deps.logger.info(`Pod "${this.#fullName}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`);
   }
 
-  #publish(wanted: PodRevision, snapshot: PodSnapshot, plan: PodPlan): void {
+  #publish(revision: PodRevision, snapshot: PodSnapshot, plan: PodPlan): void {
     const ips = snapshot.sandboxes[0]?.ips ?? [];
     if (ips.length > 0) this.#lastPodIps = ips;
-    const waiting = new Map([...this.#memory.startErrors, ...plan.waiting]);
-    if (this.#memory.sandboxError) {
-      for (const { name } of containersOf(wanted.pod.spec)) {
-        waiting.set(name, { reason: "ContainerCreating", message: this.#memory.sandboxError.message });
+    const waiting = new Map([...this.#state.startErrors, ...plan.waiting]);
+    if (this.#state.sandboxError) {
+      for (const { name } of containersOf(revision.pod.spec)) {
+        waiting.set(name, { reason: "ContainerCreating", message: this.#state.sandboxError.message });
       }
     }
-    const { postStartPending, postStartFailed } = this.#memory;
+    const { postStartPending, postStartFailed } = this.#state;
     const pending = snapshot.containers.filter(({ id }) => postStartPending.has(id) || postStartFailed.has(id));
     const remembered = this.#rememberedStatus(snapshot);
     const previous = this.#status ?? this.#restored?.status;
     const status =
       remembered ??
       computePodStatus({
-        pod: wanted.pod,
+        pod: revision.pod,
         snapshot,
-        qosClass: wanted.qosClass,
+        qosClass: revision.qosClass,
         probes: this.#deps.probes.states(this.ref.uid),
         waiting,
         postStartPending: new Set(pending.map(({ name }) => name)),
-        terminationMessages: this.#memory.terminationMessages,
+        terminationMessages: this.#state.terminationMessages,
         imageNames: this.#deps.imageNames,
         lastPodIps: this.#lastPodIps,
         hostIp: this.#deps.hostIp(),
         startTime: this.#startTime!,
         ...(this.#currentEnd && { end: this.#currentEnd }),
         ...(previous && { previous }),
-        extraConditions: [...(wanted.extraConditions ?? []), ...disruptionOf(this.#currentEnd)],
+        extraConditions: [...(revision.extraConditions ?? []), ...disruptionOf(this.#currentEnd)],
         now: this.#deps.clock.now(),
       });
     if (this.#end && !remembered && this.#isAtRest(snapshot) && !Bun.deepEquals(status, this.#restored?.status)) {
-      this.#restored = { runRevision: wanted.runRevision, end: this.#end, status };
+      this.#restored = { runRevision: revision.runRevision, end: this.#end, status };
       this.#deps.onCompletion(this, this.#restored);
     }
     if (this.#status && Bun.deepEquals(status, this.#status)) return;
@@ -377,7 +377,7 @@ export class PodWorker {
     this.#timer.showed(status.phase);
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff")
-        this.#steps.record("Warning", "BackOff", "Back-off restarting failed container", name);
+        this.#actions.record("Warning", "BackOff", "Back-off restarting failed container", name);
     }
     this.#deps.onStatus(this);
   }
@@ -392,28 +392,28 @@ export class PodWorker {
   }
 
   #isAtRest(snapshot: PodSnapshot): boolean {
-    return !snapshot.containers.some(isRunning) && this.#memory.killing.size === 0 && this.#memory.reading.size === 0;
+    return !snapshot.containers.some(isRunning) && this.#state.killing.size === 0 && this.#state.reading.size === 0;
   }
 
   /** The first revision this worker gets: what the engine already holds of the pod is taken over as it is. */
-  #adopt(wanted: PodRevision): void {
+  #adopt(revision: PodRevision): void {
     const { clock } = this.#deps;
     const snapshot = this.snapshot;
     // What ended before this revision is no part of its time.
-    const isOver = this.#restored && this.#restored.runRevision !== wanted.runRevision;
+    const isOver = this.#restored && this.#restored.runRevision !== revision.runRevision;
     this.#beginAt((!isOver && snapshot.sandboxes.at(-1)?.createdAt) || clock.now());
-    if (this.#restored?.runRevision === wanted.runRevision) {
+    if (this.#restored?.runRevision === revision.runRevision) {
       this.#end = this.#restored.end;
       this.#lastPodIps = (this.#restored.status.podIPs ?? []).flatMap(({ ip }) => ip ?? []);
     } else this.#restored = undefined;
-    for (const [name, hash] of wanted.hashes.containers) {
+    for (const [name, hash] of revision.hashes.containers) {
       const newest = attemptsOf(snapshot, name)[0];
       if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
       // Our own restart neither forgives a crash loop nor prolongs it.
       const ranForMs = (newest.finishedAt ?? clock.now()).getTime() - (newest.startedAt ?? newest.createdAt).getTime();
-      const endedAtMs = this.#memory.exitedAtMs.get(newest.id) ?? clock.monotonicMs();
-      const delayMs = Math.min(newest.backOffMs, wanted.options.maxBackOffMs);
-      this.#memory.backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
+      const endedAtMs = this.#state.exitedAtMs.get(newest.id) ?? clock.monotonicMs();
+      const delayMs = Math.min(newest.backOffMs, revision.options.maxBackOffMs);
+      this.#state.backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
     }
   }
 

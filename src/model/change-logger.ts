@@ -10,28 +10,28 @@ const MAX_FACTS = 10_000;
  * For findings in manifests, sources that do not answer, ports that are busy.
  */
 export class ChangeLogger {
-  readonly #log: Logger;
+  readonly #logger: Logger;
   readonly #known = new Map<string, string>();
 
-  constructor(log: Logger) {
-    this.#log = log;
+  constructor(logger: Logger) {
+    this.#logger = logger;
   }
 
-  say(key: string, level: LogLevel, message: string, fields?: LogFields): void {
+  log(key: string, level: LogLevel, message: string, fields?: LogFields): void {
     if (this.#known.get(key) === message) return;
     this.#known.delete(key);
     this.#known.set(key, message);
     if (this.#known.size > MAX_FACTS) this.#known.delete(this.#known.keys().next().value!);
-    this.#log[level](message, fields);
+    this.#logger[level](message, fields);
   }
 
   /** The fact is over; `message` is logged at info level if it had been said. */
-  over(key: string, message: string, fields?: LogFields): void {
-    if (this.#known.delete(key)) this.#log.info(message, fields);
+  resolve(key: string, message: string, fields?: LogFields): void {
+    if (this.#known.delete(key)) this.#logger.info(message, fields);
   }
 
   /** Forgets every key that starts with `prefix` and is not in `stillTrue`, silently. */
-  keepOnly(prefix: string, stillTrue: ReadonlySet<string>): void {
+  prune(prefix: string, stillTrue: ReadonlySet<string>): void {
     for (const key of this.#known.keys()) {
       if (key.startsWith(prefix) && !stillTrue.has(key)) this.#known.delete(key);
     }

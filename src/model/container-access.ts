@@ -31,7 +31,7 @@ export interface TerminalSize {
 }
 
 /** A process in a container, held by its streams. */
-export interface HeldProcess {
+export interface ProcessSession {
   /** What it writes, in order, until it ends or `close`. May be read once. */
   output: AsyncIterable<{ stream: "stdout" | "stderr"; data: Uint8Array }>;
   /** Resolves when more may follow. */
@@ -55,6 +55,6 @@ export interface ContainerAccess {
     argv: readonly string[],
     signal: AbortSignal,
   ): Promise<{ exitCode: number | undefined; output: string; stderr: string }>;
-  exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<HeldProcess>;
-  attach(id: ContainerId, streams: StreamSelection): Promise<HeldProcess>;
+  exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession>;
+  attach(id: ContainerId, streams: StreamSelection): Promise<ProcessSession>;
 }

@@ -51,12 +51,12 @@ export const sidecarNames = (initContainers: readonly Container[] | undefined) =
 
 /** The pod is over: stop what still runs, keep the dead for their logs. */
 function planPodTermination(draft: PlanDraft, end: PodEnd): PodPlan {
-  const { snapshot, memory, nowMs, pod } = draft.input;
+  const { snapshot, state, nowMs, pod } = draft.input;
   draft.actions.length = 0;
   draft.actions.push(
     ...computeStopActions({
       snapshot,
-      memory,
+      state,
       nowMs,
       reason: "PodEnded",
       graceSeconds: Math.min(draft.graceSeconds, draft.input.maxGraceSeconds ?? Number.POSITIVE_INFINITY),
@@ -74,27 +74,27 @@ function planPodTermination(draft: PlanDraft, end: PodEnd): PodPlan {
  * @returns whether containers may be looked at.
  */
 function planSandbox(draft: PlanDraft): boolean {
-  const { snapshot, memory, hashes, nowMs } = draft.input;
+  const { snapshot, state, hashes, nowMs } = draft.input;
   const newest = draft.sandbox;
-  if (memory.sandboxBusy) return false;
+  if (state.sandboxBusy) return false;
   if (newest?.state === "ready" && newest.hash === hashes.sandbox && !newest.isRestarted) {
     for (const old of snapshot.sandboxes.slice(1)) {
       if (old.state === "ready")
         draft.actions.push({ kind: "stop-sandbox", id: old.id, graceSeconds: SANDBOX_GRACE_SECONDS });
-      else if (!memory.removing.has(old.id)) draft.actions.push({ kind: "remove-sandbox", id: old.id });
+      else if (!state.removing.has(old.id)) draft.actions.push({ kind: "remove-sandbox", id: old.id });
     }
     return true;
   }
   const live = snapshot.containers.filter(isRunning);
   for (const container of live) draft.kill(container, "SandboxChanged", `Stopping container ${container.name}`);
-  if (live.length > 0 || memory.starting.size > 0 || memory.killing.size > 0) return false;
+  if (live.length > 0 || state.starting.size > 0 || state.killing.size > 0) return false;
   if (newest?.state === "ready") {
     draft.actions.push({ kind: "stop-sandbox", id: newest.id, graceSeconds: SANDBOX_GRACE_SECONDS });
     return false;
   }
   if (newest && newest.hash === hashes.sandbox && !deservesNewSandbox(draft)) return false;
-  if (memory.sandboxRetryAtMs !== undefined && memory.sandboxRetryAtMs > nowMs) {
-    draft.recheckAt(memory.sandboxRetryAtMs);
+  if (state.sandboxRetryAtMs !== undefined && state.sandboxRetryAtMs > nowMs) {
+    draft.recheckAt(state.sandboxRetryAtMs);
     return false;
   }
   draft.actions.push({ kind: "create-sandbox", attempt: newest ? newest.attempt + 1 : 0 });
@@ -142,7 +142,7 @@ function planInitContainers(draft: PlanDraft): "done" | "waiting" | "failed" {
   const { spec } = draft.input.pod;
   // Once a main container exists in this sandbox, initialization is over for good; only sidecars are still kept alive.
   const initialized = spec.containers.some(
-    ({ name }) => draft.current(name) !== undefined || draft.input.memory.starting.has(name),
+    ({ name }) => draft.current(name) !== undefined || draft.input.state.starting.has(name),
   );
   for (const container of spec.initContainers ?? []) {
     if (isSidecar(container)) {
@@ -181,7 +181,7 @@ function planInitContainer(draft: PlanDraft, container: Container): "done" | "wa
  * @returns whether those that come after it may start: it runs, has passed its startup probe and its postStart hook.
  */
 function planContainer(draft: PlanDraft, container: Container, isInit: boolean): boolean {
-  const { pod, memory } = draft.input;
+  const { pod, state } = draft.input;
   if (draft.isBusy(container.name)) return false;
   const current = draft.current(container.name);
   if (!current) {
@@ -200,7 +200,7 @@ function planContainer(draft: PlanDraft, container: Container, isInit: boolean):
     killForEdit(draft, current);
     return false;
   }
-  if (memory.postStartFailed.has(current.id)) {
+  if (state.postStartFailed.has(current.id)) {
     draft.kill(current, "PostStartFailed", "FailedPostStartHook");
     return false;
   }
@@ -212,14 +212,14 @@ function planContainer(draft: PlanDraft, container: Container, isInit: boolean):
   planResize(draft, current);
   return (
     (verdict?.containerId === current.id ? verdict.started : !container.startupProbe) &&
-    !memory.postStartPending.has(current.id)
+    !state.postStartPending.has(current.id)
   );
 }
 
 /** An edit of cpu or memory alone takes effect in the running container [M13]. */
 function planResize(draft: PlanDraft, { id, name, limits }: ContainerSnapshot): void {
   const wanted = draft.input.hashes.limits.get(name);
-  if (!wanted || draft.input.memory.resizing.has(id)) return;
+  if (!wanted || draft.input.state.resizing.has(id)) return;
   const update = computeLimitsUpdate(limits, wanted);
   if (update) draft.actions.push({ kind: "resize-container", id, name, update });
 }
@@ -250,7 +250,7 @@ function killForProbe(
 /** A container that is there but not running: one that was never started is in the way and goes first. */
 function startAgain(draft: PlanDraft, container: Container, current: ContainerSnapshot, isInit: boolean): void {
   if (current.state === "created" && !isTerminated(current)) {
-    if (!draft.input.memory.removing.has(current.id)) {
+    if (!draft.input.state.removing.has(current.id)) {
       draft.actions.push({ kind: "remove-container", id: current.id, name: current.name });
     }
     return;
@@ -260,7 +260,7 @@ function startAgain(draft: PlanDraft, container: Container, current: ContainerSn
 
 /** Dead containers beyond what is kept per name, and those of containers the spec no longer has [S089 S056]. */
 function collectGarbage(draft: PlanDraft): void {
-  const { pod, snapshot, memory, options, nowMs } = draft.input;
+  const { pod, snapshot, state, options, nowMs } = draft.input;
   const wanted = new Set(containersOf(pod.spec).map(({ name }) => name));
   const names = new Set(snapshot.containers.map(({ name }) => name));
   for (const name of names) {
@@ -268,9 +268,9 @@ function collectGarbage(draft: PlanDraft): void {
     // An old attempt that somebody started again by hand is one too many.
     const strays = (wanted.has(name) ? attempts.slice(1) : attempts).filter(isRunning);
     for (const stray of strays) draft.kill(stray, "SpecChanged", `Stopping container ${name}`);
-    const dead = attempts.filter((attempt) => attempt.state === "exited" && !memory.removing.has(attempt.id));
+    const dead = attempts.filter((attempt) => attempt.state === "exited" && !state.removing.has(attempt.id));
     for (const old of dead.slice(wanted.has(name) ? deadToKeep(attempts, options.maxDeadPerContainer) : 0)) {
-      const mayGoAtMs = (memory.exitedAtMs.get(old.id) ?? Number.NEGATIVE_INFINITY) + options.minDeadTtlMs;
+      const mayGoAtMs = (state.exitedAtMs.get(old.id) ?? Number.NEGATIVE_INFINITY) + options.minDeadTtlMs;
       if (nowMs < mayGoAtMs) draft.recheckAt(mayGoAtMs);
       else draft.actions.push({ kind: "remove-container", id: old.id, name });
     }
@@ -288,8 +288,8 @@ function deadToKeep(attempts: readonly ContainerSnapshot[], limit: number): numb
 
 /** Whether every main container has come to its end, and how the pod ended then. Source: the kubelet's getPhase. */
 function endOf(draft: PlanDraft): PodEnd | undefined {
-  const { pod, memory } = draft.input;
-  if (memory.sandboxBusy || memory.starting.size > 0) return undefined;
+  const { pod, state } = draft.input;
+  if (state.sandboxBusy || state.starting.size > 0) return undefined;
   let failed = false;
   for (const container of pod.spec.containers) {
     const newest = draft.attempts(container.name)[0];

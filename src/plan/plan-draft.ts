@@ -3,9 +3,9 @@ import { podFullName } from "../model/identity.ts";
 import type { ContainerSnapshot, SandboxSnapshot } from "../model/pod-snapshot.ts";
 import { backOffRemainingMs, nextBackOff } from "./back-off.ts";
 import { attemptsOf, isTerminated } from "./container-history.ts";
-import { backOffKey } from "./pod-memory.ts";
 import type { KillReason, PodAction, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
 import { decideRestart } from "./restart-policy.ts";
+import { backOffKey } from "./sync-state.ts";
 
 /** A plan being made: the questions every rule asks of the input, and the answers put down. */
 export class PlanDraft {
@@ -45,7 +45,7 @@ export class PlanDraft {
 
   /** A kill or a start of this container is under way: leave it alone until that has ended. */
   isBusy(name: string): boolean {
-    const { starting, killing, removing } = this.input.memory;
+    const { starting, killing, removing } = this.input.state;
     if (starting.has(name)) return true;
     return this.attempts(name).some(({ id, state }) => killing.has(id) || (removing.has(id) && state !== "exited"));
   }
@@ -56,7 +56,7 @@ export class PlanDraft {
 
   kill(container: ContainerSnapshot, reason: KillReason, message: string, graceSeconds?: number): void {
     const { id, name } = container;
-    if (this.input.memory.killing.has(id)) return;
+    if (this.input.state.killing.has(id)) return;
     this.actions.push({
       kind: "kill-container",
       id,
@@ -76,10 +76,10 @@ export class PlanDraft {
    * @returns whether the start is in the plan.
    */
   start(container: Container, isInit: boolean): boolean {
-    const { memory, nowMs, options } = this.input;
+    const { state, nowMs, options } = this.input;
     const name = container.name;
     const hash = this.hashOf(name);
-    const retryAtMs = memory.retryAtMs.get(name);
+    const retryAtMs = state.retryAtMs.get(name);
     if (retryAtMs !== undefined && retryAtMs > nowMs) {
       this.recheckAt(retryAtMs);
       return false;
@@ -94,13 +94,13 @@ export class PlanDraft {
     };
     if (previous && this.#isCrash(container, isInit, previous)) {
       const key = backOffKey(name, hash);
-      const entry = memory.backOff.get(key);
-      const exitedAtMs = memory.exitedAtMs.get(previous.id) ?? nowMs;
+      const entry = state.backOff.get(key);
+      const exitedAtMs = state.exitedAtMs.get(previous.id) ?? nowMs;
       // A container that we killed so that it starts again is judged by the end of the one before it, at the moment of
       // the kill. Source: the kubelet kills and starts in one sync and sees only older exits [oracle B 38].
-      const olderExitAtMs = memory.killedToRestart.get(previous.id);
+      const olderExitAtMs = state.killedToRestart.get(previous.id);
       const excused =
-        memory.killedToRestart.has(previous.id) &&
+        state.killedToRestart.has(previous.id) &&
         (olderExitAtMs === undefined || backOffRemainingMs(entry, olderExitAtMs, exitedAtMs) === 0);
       const remainingMs = excused ? 0 : backOffRemainingMs(entry, exitedAtMs, nowMs);
       if (remainingMs > 0) {

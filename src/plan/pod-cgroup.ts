@@ -1,11 +1,11 @@
-import type { Pod } from "../api/pod.ts";
+import type { Pod, QOSClass } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares, toCpuWeight } from "./cpu-shares.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
-import { computeQosClass, type QosClass } from "./qos-class.ts";
+import { computeQosClass } from "./qos-class.ts";
 
 type CgroupDriver = EngineInfo["cgroupDriver"];
 
@@ -15,11 +15,11 @@ export type CgroupName = readonly string[];
 const KUBEPODS = "kubepods";
 
 /** Cgroup of a QoS class; Guaranteed pods stand directly under `kubepods`. Source: kubelet's qosContainerManager. */
-export const toQosCgroupName = (qosClass: QosClass): CgroupName =>
+export const toQosCgroupName = (qosClass: QOSClass): CgroupName =>
   qosClass === "Guaranteed" ? [KUBEPODS] : [KUBEPODS, qosClass.toLowerCase()];
 
 /** Cgroup of a pod; its sandbox and all its containers are in it. */
-export const toPodCgroupName = (uid: string, qosClass: QosClass): CgroupName => [
+export const toPodCgroupName = (uid: string, qosClass: QOSClass): CgroupName => [
   ...toQosCgroupName(qosClass),
   `pod${uid}`,
 ];

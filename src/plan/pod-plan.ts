@@ -2,7 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
 import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
-import type { PodMemory } from "./pod-memory.ts";
+import type { SyncState } from "./sync-state.ts";
 
 /** Why a container is killed; `message` of the action is what the `Killing` event says. */
 export type KillReason =
@@ -100,7 +100,7 @@ export interface PodPlanInput {
   snapshot: PodSnapshot;
   /** By container name. */
   probes: ReadonlyMap<string, ContainerProbeState>;
-  memory: PodMemory;
+  state: SyncState;
   nowMs: number;
   options: PodPlanOptions;
   /** When activeDeadlineSeconds runs out. */

@@ -1,8 +1,6 @@
-import type { Pod, ResourceRequirements } from "../api/pod.ts";
+import type { Pod, QOSClass, ResourceRequirements } from "../api/pod.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { cpuMillisOf, memoryBytesOf } from "./pod-resources.ts";
-
-export type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
 
 const COMPUTE_RESOURCES = [cpuMillisOf, memoryBytesOf] as const;
 
@@ -10,7 +8,7 @@ const COMPUTE_RESOURCES = [cpuMillisOf, memoryBytesOf] as const;
  * QoS class by cpu and memory of all containers, init containers included; 0 counts as not set. Resources of the pod
  * itself [M14] decide alone when it names cpu or memory. Source: upstream's ComputePodQOS.
  */
-export function computeQosClass({ spec }: Pod): QosClass {
+export function computeQosClass({ spec }: Pod): QOSClass {
   const own = [spec.resources ?? {}];
   const parts: ResourceRequirements[] = own.some(namesAny) ? own : containersOf(spec).map(({ resources }) => resources);
   if (!parts.some(namesAny)) return "BestEffort";

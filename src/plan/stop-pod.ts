@@ -1,12 +1,12 @@
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning } from "./container-history.ts";
 import { remainingGraceSeconds, SANDBOX_GRACE_SECONDS } from "./grace-period.ts";
-import type { PodMemory } from "./pod-memory.ts";
 import type { KillReason, PodAction } from "./pod-plan.ts";
+import type { SyncState } from "./sync-state.ts";
 
 export interface StopPodInput {
   snapshot: PodSnapshot;
-  memory: PodMemory;
+  state: SyncState;
   nowMs: number;
   reason: Extract<KillReason, "PodEnded" | "PodRemoved" | "SandboxChanged">;
   /** `terminationGracePeriodSeconds` of the pod, or what the labels of an orphan say. */
@@ -23,9 +23,9 @@ export interface StopPodInput {
  * something is under way. Source: the kubelet's killPodWithSyncResult and KEP-753 for the order of sidecars.
  */
 export function computeStopActions(input: StopPodInput): PodAction[] {
-  const { snapshot, memory } = input;
+  const { snapshot, state } = input;
   const live = snapshot.containers.filter(isRunning);
-  const spentMs = memory.stoppingSinceMs === undefined ? 0 : input.nowMs - memory.stoppingSinceMs;
+  const spentMs = state.stoppingSinceMs === undefined ? 0 : input.nowMs - state.stoppingSinceMs;
   const kill = (container: ContainerSnapshot): PodAction => ({
     kind: "kill-container",
     id: container.id,
@@ -35,25 +35,25 @@ export function computeStopActions(input: StopPodInput): PodAction[] {
     // A pod that gives no time gives none to preStop hooks either; one that has used it up leaves them the shortest.
     graceSeconds: Math.min(input.graceSeconds, remainingGraceSeconds(input.graceSeconds, spentMs)),
   });
-  const unkilled = (containers: ContainerSnapshot[]) => containers.filter(({ id }) => !memory.killing.has(id));
+  const unkilled = (containers: ContainerSnapshot[]) => containers.filter(({ id }) => !state.killing.has(id));
 
   const mains = live.filter(({ name }) => !input.sidecars.includes(name));
-  if (mains.length > 0 || memory.starting.size > 0) return unkilled(mains).map(kill);
+  if (mains.length > 0 || state.starting.size > 0) return unkilled(mains).map(kill);
   if (live.length > 0) {
     const last = [...live].sort((a, b) => input.sidecars.indexOf(b.name) - input.sidecars.indexOf(a.name))[0]!;
     return unkilled([last]).map(kill);
   }
-  if (memory.killing.size > 0 || memory.sandboxBusy) return [];
+  if (state.killing.size > 0 || state.sandboxBusy) return [];
 
   const upright = snapshot.sandboxes.filter(({ state }) => state === "ready");
   if (upright.length > 0)
     return upright.map(({ id }) => ({ kind: "stop-sandbox", id, graceSeconds: SANDBOX_GRACE_SECONDS }));
   if (!input.remove) return [];
 
-  const containers = snapshot.containers.filter(({ id }) => !memory.removing.has(id));
+  const containers = snapshot.containers.filter(({ id }) => !state.removing.has(id));
   if (containers.length > 0) return containers.map(({ id, name }) => ({ kind: "remove-container", id, name }));
   if (snapshot.containers.length > 0) return [];
   return snapshot.sandboxes
-    .filter(({ id }) => !memory.removing.has(id))
+    .filter(({ id }) => !state.removing.has(id))
     .map(({ id }) => ({ kind: "remove-sandbox", id }));
 }

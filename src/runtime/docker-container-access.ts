@@ -1,7 +1,7 @@
 import type { DockerClient } from "../docker/docker-client.ts";
 import { openAttachSession, openExecSession } from "../docker/exec-session.ts";
 import type { Schedule } from "../docker/transport.ts";
-import type { ContainerAccess, HeldProcess, LogSelection, StreamSelection } from "../model/container-access.ts";
+import type { ContainerAccess, LogSelection, ProcessSession, StreamSelection } from "../model/container-access.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 
 /** Logs and streams of containers, from Docker. */
@@ -29,11 +29,11 @@ export class DockerContainerAccess implements ContainerAccess {
     return this.#client.exec(id, argv, { signal });
   }
 
-  exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<HeldProcess> {
+  exec(id: ContainerId, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
     return openExecSession(this.#client, id, argv, streams, this.#schedule);
   }
 
-  attach(id: ContainerId, streams: StreamSelection): Promise<HeldProcess> {
+  attach(id: ContainerId, streams: StreamSelection): Promise<ProcessSession> {
     return openAttachSession(this.#client, id, streams);
   }
 }

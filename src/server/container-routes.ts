@@ -1,6 +1,6 @@
 import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
-import type { ContainerAccess, HeldProcess } from "../model/container-access.ts";
+import type { ContainerAccess, ProcessSession } from "../model/container-access.ts";
 import type { Logger } from "../model/logger.ts";
 import { findContainer } from "../model/pod-containers.ts";
 import type { DialPod } from "../model/pod-dialer.ts";
@@ -163,7 +163,7 @@ function remoteCommand(
   if (!protocol) return unknownProtocol(REMOTE_COMMAND_PROTOCOLS);
   const argv = request.query.getAll("command");
   let streams = parsed.value;
-  let open: () => Promise<HeldProcess>;
+  let open: () => Promise<ProcessSession>;
   if (root === "exec") open = () => containers.exec(target.id, argv, streams);
   else {
     // The container has a terminal or has none; the client's wish changes nothing about it.

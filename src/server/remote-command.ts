@@ -1,5 +1,5 @@
 import type { Clock } from "../model/clock.ts";
-import type { HeldProcess, StreamSelection, TerminalSize } from "../model/container-access.ts";
+import type { ProcessSession, StreamSelection, TerminalSize } from "../model/container-access.ts";
 import {
   CHANNEL,
   type ChannelProtocol,
@@ -15,7 +15,7 @@ export interface RemoteCommandOptions {
   protocol: ChannelProtocol;
   streams: StreamSelection;
   /** @throws Error whose message the client is shown */
-  open: () => Promise<HeldProcess>;
+  open: () => Promise<ProcessSession>;
   clock: Clock;
   /** The session ends when nothing came or went for so long; 0 = never. */
   idleTimeoutMs: number;
@@ -31,7 +31,7 @@ export async function serveRemoteCommand(socket: WebSocketConnection, options: R
   const sendError = (text: string) => send(CHANNEL.error, Buffer.from(text));
   // An empty message on the lowest channel that is written tells the client that it is connected.
   await send(streams.stdout ? CHANNEL.stdout : streams.stderr ? CHANNEL.stderr : CHANNEL.error, NOTHING);
-  let held: HeldProcess;
+  let held: ProcessSession;
   try {
     held = await options.open();
   } catch (error) {
@@ -53,7 +53,7 @@ export async function serveRemoteCommand(socket: WebSocketConnection, options: R
 
 async function converse(
   socket: WebSocketConnection,
-  held: HeldProcess,
+  held: ProcessSession,
   send: (channel: number, data: Uint8Array) => Promise<void>,
   sendError: (text: string) => Promise<void>,
   { protocol }: RemoteCommandOptions,
@@ -80,7 +80,7 @@ async function converse(
 }
 
 /** What the client types, until it stops or is gone. */
-async function feed(socket: WebSocketConnection, held: HeldProcess, protocol: ChannelProtocol): Promise<void> {
+async function feed(socket: WebSocketConnection, held: ProcessSession, protocol: ChannelProtocol): Promise<void> {
   for await (const { payload } of socket.messages()) {
     const message = decodeChannel(protocol, payload);
     if (message?.channel === CHANNEL.stdin) await held.write(message.data);

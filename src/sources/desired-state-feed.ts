@@ -109,9 +109,9 @@ export class DesiredStateFeed {
     const said = new Set<string>();
     for (const { message } of duplicates) {
       said.add(`duplicate:${message}`);
-      this.#facts.say(`duplicate:${message}`, "warn", message);
+      this.#facts.log(`duplicate:${message}`, "warn", message);
     }
-    this.#facts.keepOnly("duplicate:", said);
+    this.#facts.prune("duplicate:", said);
     this.#last = { state, info: { isComplete, findings, duplicates } };
     for (const listener of this.#listeners) listener(this.#last.state, this.#last.info);
   }

@@ -289,7 +289,7 @@ export class FileRecords {
   }
 
   #skip(path: string, reason: string): void {
-    this.#deps.facts.say(`skip:${path}`, "debug", `Manifests: "${path}" is not looked at: ${reason}`);
+    this.#deps.facts.log(`skip:${path}`, "debug", `Manifests: "${path}" is not looked at: ${reason}`);
   }
 
   #report(path: string, record: FileRecord): void {
@@ -298,19 +298,19 @@ export class FileRecords {
     for (const finding of record.findings) {
       const key = `file:${path}:${finding.document}:${finding.field}:${finding.message}`;
       said.add(key);
-      facts.say(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
+      facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
     }
     const staleKey = `file:${path}:stale`;
     if (record.stale.length > 0) {
       said.add(staleKey);
       const names = record.stale.map((name) => `"${name}"`).join(", ");
-      facts.say(
+      facts.log(
         staleKey,
         "warn",
         `${path}: has errors; as it was before ${record.stale.length > 1 ? "stay" : "stays"} ${names}`,
       );
-    } else facts.over(staleKey, `${path}: is good again`);
-    facts.keepOnly(`file:${path}:`, said);
+    } else facts.resolve(staleKey, `${path}: is good again`);
+    facts.prune(`file:${path}:`, said);
   }
 
   #examineMissing(present: ReadonlySet<string>): number[] {
@@ -331,7 +331,7 @@ export class FileRecords {
       }
       this.#records.delete(path);
       this.#revision++;
-      this.#deps.facts.keepOnly(`file:${path}:`, new Set());
+      this.#deps.facts.prune(`file:${path}:`, new Set());
       this.#deps.logger.debug(`Manifests: "${path}" is gone`);
     }
     return retries;

@@ -159,7 +159,7 @@ export class FileSource implements Source {
       this.#failures++;
       this.#unreadable = listing.message;
       if (purpose === "supervise") {
-        this.#facts.say("source", "error", `Manifests: ${listing.message}; pods that came from there stay as they are`);
+        this.#facts.log("source", "error", `Manifests: ${listing.message}; pods that came from there stay as they are`);
       }
       if (this.#records.isEmpty && this.#records.restoreAll()) {
         logger.warn(`Manifests: the last good ones of "${path}", from before this start, are used`);
@@ -168,11 +168,11 @@ export class FileSource implements Source {
     }
     this.#unreadable = undefined;
     this.#lastSuccess = this.#lastAttempt;
-    this.#facts.over("source", `Manifests: "${path}" can be read again`);
+    this.#facts.resolve("source", `Manifests: "${path}" can be read again`);
     if (listing.kind === "missing") {
       // Who looks once does not wait for it, and is told by the error.
       if (purpose === "supervise") {
-        this.#facts.say(
+        this.#facts.log(
           "missing",
           "warn",
           `Manifests: "${path}" does not exist; no pods come from there until it does`,
@@ -180,9 +180,9 @@ export class FileSource implements Source {
       }
       return this.#records.examine([], false);
     }
-    this.#facts.over("missing", `Manifests: "${path}" is there now`);
+    this.#facts.resolve("missing", `Manifests: "${path}" is there now`);
     for (const skipped of listing.skipped) {
-      this.#facts.say(
+      this.#facts.log(
         `skip:${skipped.path}`,
         "debug",
         `Manifests: "${skipped.path}" is not looked at: ${skipped.reason}`,

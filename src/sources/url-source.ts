@@ -167,10 +167,10 @@ export class UrlSource implements Source {
     this.#failure = failure;
     if (failure === undefined) {
       this.#lastSuccess = this.#lastAttempt;
-      this.#facts.over("url", `Manifests: ${this.name} answers again`);
+      this.#facts.resolve("url", `Manifests: ${this.name} answers again`);
     } else {
       this.#failures++;
-      this.#facts.say("url", "warn", `Manifests: ${this.name} ${failure}; pods that came from there stay as they are`);
+      this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; pods that came from there stay as they are`);
     }
     return failure;
   }
@@ -181,9 +181,9 @@ export class UrlSource implements Source {
     for (const finding of result.findings) {
       const key = `finding:${finding.document}:${finding.field}:${finding.message}`;
       said.add(key);
-      this.#facts.say(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
+      this.#facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
     }
-    this.#facts.keepOnly("finding:", said);
+    this.#facts.prune("finding:", said);
     this.#findings = result.findings;
     const isBad = hasErrors(result.findings);
     const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);

@@ -28,8 +28,8 @@ export interface NodeObjectFacts {
   /** What is left for pods; of the disk, given its size. */
   allocatable: { cpuMillis: number; memoryBytes: number; diskBytes: (capacityBytes: number) => number };
   pressures: ReadonlyMap<PressureType, PressureState>;
-  /** `trouble` undefined: the kubelet does its work; else why not. */
-  ready: { trouble: string | undefined; since: Date };
+  /** `runtimeError` undefined: the kubelet does its work; else why not. */
+  ready: { runtimeError: string | undefined; since: Date };
   /** undefined while the engine has not told. */
   images: readonly NodeImage[] | undefined;
 }
@@ -65,9 +65,9 @@ export function toNodeConditions({ pressures, ready }: Pick<NodeObjectFacts, "pr
       const { is, since } = pressures.get(type as PressureType) ?? { is: false, since: now };
       return condition(type, is, since, texts[is ? "True" : "False"]);
     }),
-    ready.trouble === undefined
+    ready.runtimeError === undefined
       ? condition("Ready", true, ready.since, ["KubeletReady", "kubelet is posting ready status"])
-      : condition("Ready", false, ready.since, ["KubeletNotReady", ready.trouble]),
+      : condition("Ready", false, ready.since, ["KubeletNotReady", ready.runtimeError]),
   ];
 }
 

@@ -5,7 +5,7 @@ export interface TimedSample extends ProcessSample {
   atMs: number;
 }
 
-/** Time between two looks. Nobody who fails at once sleeps for so long before. */
+/** Time between two samples. Nobody who fails at once sleeps for so long before. */
 export const SAMPLE_PERIOD_MS = 30;
 /** What never keeps still counts as up when it has lived for so long. */
 const RESTLESS_MS = 250;
@@ -18,12 +18,12 @@ const PATIENCE_MS = 10_000;
  * Whether a container that the engine calls running has come up, or may yet fail at once (S003). A program that fails at
  * once works until it ends: `false`, a shell that says `exit 1` and a server with a bad configuration were gone 0 to 30
  * ms after their start was answered, and no shorter than 80 and up to 1100 ms (load 12 on 2 cores) before the engine
- * said so. So the processes themselves are looked at: what has not run at all from one look to the next waits for
+ * said so. So the processes themselves are looked at: what has not run at all from one sample to the next waits for
  * something, as servers do; what has ended will be told by the engine.
- * @param looks of the same run of the container, oldest first
+ * @param samples of the same run of the container, oldest first
  */
-export function hasComeUp(looks: readonly TimedSample[]): boolean {
-  const [first, before, now] = [looks[0], looks.at(-2), looks.at(-1)];
+export function hasComeUp(samples: readonly TimedSample[]): boolean {
+  const [first, before, now] = [samples[0], samples.at(-2), samples.at(-1)];
   if (!first || !before || !now) return false;
   const seenForMs = now.atMs - first.atMs;
   if (seenForMs >= PATIENCE_MS) return true;

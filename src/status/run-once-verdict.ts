@@ -24,9 +24,9 @@ const HOPELESS = new Set([
 /**
  * Whether a pod has come up, as `--runonce` sees it: Running with every container started, or Succeeded. A pod that
  * cannot run as its manifest stands has failed, and nobody has to wait to hear it [S003].
- * @param trouble what keeps the pod from having a sandbox, e.g. a volume
+ * @param sandboxError what keeps the pod from having a sandbox, e.g. a volume
  */
-export function judgeRunOnce(pod: Pod, trouble?: string): RunOnceVerdict {
+export function judgeRunOnce(pod: Pod, sandboxError?: string): RunOnceVerdict {
   const { status } = pod;
   const containers = status?.containerStatuses ?? [];
   const all = [...(status?.initContainerStatuses ?? []), ...containers];
@@ -37,7 +37,7 @@ export function judgeRunOnce(pod: Pod, trouble?: string): RunOnceVerdict {
     if (waiting?.reason && HOPELESS.has(waiting.reason))
       return { state: "failed", message: describeWaiting(container) };
   }
-  if (trouble) return { state: "failed", message: trouble };
+  if (sandboxError) return { state: "failed", message: sandboxError };
   const isUp = ({ state, started }: ContainerStatus) => (state.running ? started === true : isDone(pod, state));
   if (status?.phase === "Running" && containers.every(isUp)) return { state: "up", message: "Running" };
   const late = all.find((container) => !isUp(container));

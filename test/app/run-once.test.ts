@@ -5,13 +5,13 @@ import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
 let world: KubeletWorld;
 /** What every process does, whichever is looked at. */
-let look: ProcessSample;
+let sample: ProcessSample;
 let isHere: boolean;
 let results: readonly RunOnceResult[] | undefined;
 
 beforeEach(() => {
   world = new KubeletWorld();
-  look = { state: "asleep", switches: 1, cpuMs: 10 };
+  sample = { state: "asleep", switches: 1, cpuMs: 10 };
   isHere = true;
   results = undefined;
 });
@@ -23,7 +23,7 @@ async function runFor(ms: number, restartPolicy: "Never" | "Always" = "Never"): 
   void waitForPods({
     kubelet: world.kubelet,
     clock: world.clock,
-    processes: { look: (pids) => pids.map(() => ({ ...look })), isOfContainer: () => isHere },
+    processes: { sample: (pids) => pids.map(() => ({ ...sample })), isOfContainer: () => isHere },
     timeoutMs: 0,
     onProgress: () => {},
     signal: new AbortController().signal,
@@ -36,7 +36,7 @@ async function runFor(ms: number, restartPolicy: "Never" | "Always" = "Never"): 
 const verdicts = () => results?.map(({ verdict }) => `${verdict.state}: ${verdict.message}`);
 const end = (exitCode: number) => world.engine.exit(world.engine.idOf("job-node1", "app"), exitCode);
 
-test("a program that waits for something is up at the second look", async () => {
+test("a program that waits for something is up at the second sample", async () => {
   await runFor(20);
   expect(results).toBeUndefined();
   await world.clock.advance(20);
@@ -44,7 +44,7 @@ test("a program that waits for something is up at the second look", async () => 
 });
 
 test("one that has ended before the engine knows is waited for, and has failed", async () => {
-  look.state = "gone";
+  sample.state = "gone";
   await runFor(2_000);
   expect(results).toBeUndefined();
   end(1);
@@ -53,7 +53,7 @@ test("one that has ended before the engine knows is waited for, and has failed",
 });
 
 test("one that works for a while before it fails has failed", async () => {
-  look.state = "busy";
+  sample.state = "busy";
   await runFor(200);
   end(3);
   await world.clock.advance(40);
@@ -61,7 +61,7 @@ test("one that works for a while before it fails has failed", async () => {
 });
 
 test("one that fails whenever it is started is no pod that runs", async () => {
-  look.state = "busy";
+  sample.state = "busy";
   await runFor(20, "Always");
   end(1);
   await world.clock.advance(40);
@@ -73,7 +73,7 @@ test("one that fails whenever it is started is no pod that runs", async () => {
 
 test("where the engine's processes are not to be seen, what came up has to stay up for a quarter of a second", async () => {
   isHere = false;
-  look.state = "gone";
+  sample.state = "gone";
   await runFor(240);
   expect(results).toBeUndefined();
   await world.clock.advance(20);

@@ -69,7 +69,7 @@ describe("an edit", () => {
     const two = (image: string) =>
       named("web", { containers: [aContainer({ name: "a", image }), aContainer({ name: "b" })] });
     const wantRevision = (pod: Pod, objectsRevision: string) =>
-      world.kubelet.worker("uid-web")!.want({ ...toPodRevision({ pod }), objectsRevision });
+      world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision });
     await world.started(two("old"));
     // What an earlier try to start it, of another revision, has left.
     expect(world.engine.sweeps.splice(0)).toEqual(["web-node1"]);
@@ -88,14 +88,14 @@ describe("an edit", () => {
   test("volumes of an edit that was taken back before it took effect go too", async () => {
     const web = named("web");
     const wantRevision = (objectsRevision: string) =>
-      world.kubelet.worker("uid-web")!.want({ ...toPodRevision({ pod: web }), objectsRevision });
+      world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod: web }), objectsRevision });
     await world.started(web);
     wantRevision("1");
     await world.clock.advance(10);
     world.engine.sweeps.length = 0;
     // Nothing is at rest while the container of the edit is killed, so its volumes are not looked at.
     world.engine.stopTakesMs = 5_000;
-    world.kubelet.worker("uid-web")!.want({
+    world.kubelet.worker("uid-web")!.setRevision({
       ...toPodRevision({ pod: named("web", { containers: [aContainer({ image: "other" })] }) }),
       objectsRevision: "2",
     });
@@ -109,7 +109,7 @@ describe("an edit", () => {
     await world.started(named("web"));
     expect(world.engine.calls).not.toContain("refresh web-node1");
     const pod = named("web");
-    world.kubelet.worker("uid-web")!.want({ ...toPodRevision({ pod }), objectsRevision: "2" });
+    world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision: "2" });
     await world.clock.advance(10);
     expect(world.engine.calls).toContain("refresh web-node1");
   });

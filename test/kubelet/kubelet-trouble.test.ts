@@ -17,10 +17,10 @@ describe("trouble", () => {
     await world.clock.advance(300_000);
     expect(world.engine.calls).toEqual([]);
     expect(world.statusOf("web")?.phase).toBe("Running");
-    expect(world.kubelet.trouble).toContain("does not answer");
+    expect(world.kubelet.runtimeError).toContain("does not answer");
     world.engine.back();
     await world.clock.advance(100);
-    expect(world.kubelet.trouble).toBeUndefined();
+    expect(world.kubelet.runtimeError).toBeUndefined();
     expect(world.engine.calls).toEqual([]);
   });
 
@@ -39,7 +39,7 @@ describe("trouble", () => {
     takesMs = 100;
     await clock.advance(200_000);
     expect(said().slice(1)).toEqual(["info The Docker engine is no longer slow"]);
-    expect(world.kubelet.trouble).toBeUndefined();
+    expect(world.kubelet.runtimeError).toBeUndefined();
   });
 
   test("what died meanwhile is seen when the engine is back", async () => {

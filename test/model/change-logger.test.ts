@@ -5,12 +5,12 @@ import { RecordingLogger } from "../support/recording-logger.ts";
 test("a fact is said when it is news, and when it is over", () => {
   const logger = new RecordingLogger();
   const facts = new ChangeLogger(logger);
-  facts.over("port", "the port is free");
-  facts.say("port", "warn", "the port is busy");
-  facts.say("port", "warn", "the port is busy");
-  facts.say("port", "warn", "the port is forbidden");
-  facts.over("port", "the port is free");
-  facts.say("port", "warn", "the port is busy");
+  facts.resolve("port", "the port is free");
+  facts.log("port", "warn", "the port is busy");
+  facts.log("port", "warn", "the port is busy");
+  facts.log("port", "warn", "the port is forbidden");
+  facts.resolve("port", "the port is free");
+  facts.log("port", "warn", "the port is busy");
   expect(logger.lines).toEqual([
     "warn the port is busy",
     "warn the port is forbidden",
@@ -23,10 +23,10 @@ test("keepOnly forgets what is not true any more, under its prefix", () => {
   const logger = new RecordingLogger();
   const facts = new ChangeLogger(logger);
   const sayAll = () => {
-    for (const key of ["a:1", "a:2", "b:1"]) facts.say(key, "info", key);
+    for (const key of ["a:1", "a:2", "b:1"]) facts.log(key, "info", key);
   };
   sayAll();
-  facts.keepOnly("a:", new Set(["a:1"]));
+  facts.prune("a:", new Set(["a:1"]));
   sayAll();
   expect(logger.lines).toEqual(["info a:1", "info a:2", "info b:1", "info a:2"]);
 });
@@ -34,7 +34,7 @@ test("keepOnly forgets what is not true any more, under its prefix", () => {
 test("memory is bounded", () => {
   const logger = new RecordingLogger();
   const facts = new ChangeLogger(logger);
-  for (let n = 0; n < 10_001; n++) facts.say(`key ${n}`, "info", "said");
-  facts.say("key 0", "info", "said");
+  for (let n = 0; n < 10_001; n++) facts.log(`key ${n}`, "info", "said");
+  facts.log("key 0", "info", "said");
   expect(logger.lines).toHaveLength(10_002);
 });

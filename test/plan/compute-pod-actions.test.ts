@@ -3,12 +3,12 @@ import { computePodActions } from "../../src/plan/compute-pod-actions.ts";
 import type { PodAction } from "../../src/plan/pod-plan.ts";
 import {
   aContainer,
-  aMemory,
   anExited,
   aPlanInput,
   aPod,
   aRunning,
   aSandbox,
+  aSyncState,
   at,
   type PlanCase,
 } from "../support/builders.ts";
@@ -55,13 +55,13 @@ describe("sandbox", () => {
     {
       when: "one is being created: wait",
       sandboxes: [],
-      memory: Object.assign(aMemory(), { sandboxBusy: true }),
+      state: Object.assign(aSyncState(), { sandboxBusy: true }),
       want: [],
     },
     {
       when: "creation failed a moment ago: wait",
       sandboxes: [],
-      memory: Object.assign(aMemory(), { sandboxRetryAtMs: 61_000 }),
+      state: Object.assign(aSyncState(), { sandboxRetryAtMs: 61_000 }),
       want: [],
     },
     {
@@ -150,11 +150,11 @@ describe("main containers", () => {
       want: ["start z#0", "start a#0"],
     },
     { when: "running: nothing to do", containers: [aRunning()], want: [] },
-    { when: "start under way", memory: Object.assign(aMemory(), { starting: new Set(["app"]) }), want: [] },
+    { when: "start under way", state: Object.assign(aSyncState(), { starting: new Set(["app"]) }), want: [] },
     {
       when: "kill under way",
       containers: [aRunning("app", { hash: "old" })],
-      memory: Object.assign(aMemory(), { killing: new Set(["app-0"]) }),
+      state: Object.assign(aSyncState(), { killing: new Set(["app-0"]) }),
       want: [],
     },
     {
@@ -218,27 +218,27 @@ describe("main containers", () => {
       when: "0: the newest stays while its restart waits",
       options: { maxDeadPerContainer: 0 },
       containers: [anExited("app", 1)],
-      memory: Object.assign(aMemory(), { retryAtMs: new Map([["app", 65_000]]) }),
+      state: Object.assign(aSyncState(), { retryAtMs: new Map([["app", 65_000]]) }),
       want: [],
     },
     {
       when: "a dead one too many is kept as long as its minimum",
       options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 },
       containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
-      memory: aMemory({ "app-0": 30_001 }),
+      state: aSyncState({ "app-0": 30_001 }),
       want: [],
     },
     {
       when: "and goes then",
       options: { maxDeadPerContainer: 0, minDeadTtlMs: 30_000 },
       containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
-      memory: aMemory({ "app-0": 30_000 }),
+      state: aSyncState({ "app-0": 30_000 }),
       want: ["remove-container app-0"],
     },
     {
       when: "postStart failed: killed",
       containers: [aRunning()],
-      memory: Object.assign(aMemory(), { postStartFailed: new Set(["app-0"]) }),
+      state: Object.assign(aSyncState(), { postStartFailed: new Set(["app-0"]) }),
       want: ["kill app-0 (PostStartFailed)"],
     },
     {
@@ -373,8 +373,8 @@ test.each([
   { when: "one second for the hook", grace: 1, spentMs: 0, want: 1 },
 ])("grace period of a pod that is put to rest: $when", ({ grace, spentMs, want }) => {
   const pod = never({ terminationGracePeriodSeconds: grace });
-  const memory = Object.assign(aMemory(), { stoppingSinceMs: 100_000 - spentMs });
-  const plan = planOf({ pod, end: { phase: "Failed" }, containers: [aRunning()], memory, nowMs: 100_000 });
+  const state = Object.assign(aSyncState(), { stoppingSinceMs: 100_000 - spentMs });
+  const plan = planOf({ pod, end: { phase: "Failed" }, containers: [aRunning()], state, nowMs: 100_000 });
   expect(plan.actions).toMatchObject([{ kind: "kill-container", graceSeconds: want }]);
 });
 
@@ -416,7 +416,7 @@ describe("RestartAllContainers [M09]", () => {
         anExited("app", 88),
         anExited("b", 137),
       ],
-      memory: Object.assign(aMemory({ "app-0": 59_000, "b-0": 59_000 }), {
+      state: Object.assign(aSyncState({ "app-0": 59_000, "b-0": 59_000 }), {
         backOff: new Map(
           ["app", "b"].map((name) => [`${name}@hash-${name}`, { delayMs: 10_000, updatedAtMs: 50_000 }]),
         ),
@@ -497,7 +497,7 @@ describe("sidecars [M01]", () => {
       pod,
       containers: [aRunning("proxy")],
       probes: up("proxy"),
-      memory: Object.assign(aMemory(), { postStartPending: new Set(["proxy-0"]) }),
+      state: Object.assign(aSyncState(), { postStartPending: new Set(["proxy-0"]) }),
       want: [],
     },
     {
@@ -567,18 +567,18 @@ describe("sidecars [M01]", () => {
 describe("crash-loop back-off [oracle B 35]", () => {
   const crashed = (restartCount: number) => anExited("app", 1, { restartCount, createdAt: at(restartCount) });
   const entry = (delayMs: number, updatedAtMs = 0) => new Map([["app@hash-app", { delayMs, updatedAtMs }]]);
-  const memory = (exitedAtMs: number, backOff = entry(0), more = {}) =>
-    Object.assign(aMemory({ "app-0": exitedAtMs, "app-1": exitedAtMs }), { backOff, ...more });
+  const state = (exitedAtMs: number, backOff = entry(0), more = {}) =>
+    Object.assign(aSyncState({ "app-0": exitedAtMs, "app-1": exitedAtMs }), { backOff, ...more });
 
   test("the first restart does not wait; ten seconds are noted for the next", () => {
-    const [start] = planOf({ containers: [crashed(0)], memory: memory(60_000, new Map()) }).actions;
+    const [start] = planOf({ containers: [crashed(0)], state: state(60_000, new Map()) }).actions;
     expect(start).toMatchObject({
       kind: "start-container",
       backOff: { entry: { delayMs: 10_000, updatedAtMs: 60_000 } },
     });
   });
   test("the second waits ten seconds from the end of the container", () => {
-    const plan = planOf({ containers: [crashed(1)], memory: memory(59_000, entry(10_000)), nowMs: 60_000 });
+    const plan = planOf({ containers: [crashed(1)], state: state(59_000, entry(10_000)), nowMs: 60_000 });
     expect(plan.actions).toEqual([]);
     expect(plan.recheckAtMs).toBe(69_000);
     expect(plan.waiting.get("app")).toEqual({
@@ -587,17 +587,17 @@ describe("crash-loop back-off [oracle B 35]", () => {
     });
   });
   test("when it has waited it starts and the delay doubles", () => {
-    const [start] = planOf({ containers: [crashed(1)], memory: memory(50_000, entry(10_000)), nowMs: 60_000 }).actions;
+    const [start] = planOf({ containers: [crashed(1)], state: state(50_000, entry(10_000)), nowMs: 60_000 }).actions;
     expect(start).toMatchObject({ backOff: { entry: { delayMs: 20_000 } } });
   });
   test("never beyond five minutes", () => {
-    const [start] = planOf({ containers: [crashed(1)], memory: memory(0, entry(300_000)), nowMs: 300_000 }).actions;
+    const [start] = planOf({ containers: [crashed(1)], state: state(0, entry(300_000)), nowMs: 300_000 }).actions;
     expect(start).toMatchObject({ backOff: { entry: { delayMs: 300_000 } } });
   });
   test("ten minutes of good run forgive everything", () => {
     const [start] = planOf({
       containers: [crashed(1)],
-      memory: memory(700_000, entry(300_000, 0)),
+      state: state(700_000, entry(300_000, 0)),
       nowMs: 700_000,
     }).actions;
     expect(start).toMatchObject({ backOff: { entry: { delayMs: 10_000 } } });
@@ -605,7 +605,7 @@ describe("crash-loop back-off [oracle B 35]", () => {
   test("a first liveness kill starts again at once and notes nothing", () => {
     const given = {
       containers: [crashed(0)],
-      memory: memory(60_000, new Map(), { killedToRestart: new Map([["app-0", undefined]]) }),
+      state: state(60_000, new Map(), { killedToRestart: new Map([["app-0", undefined]]) }),
     };
     const [start] = planOf(given).actions;
     expect(start).toMatchObject({ kind: "start-container", restartCount: 1 });
@@ -614,7 +614,7 @@ describe("crash-loop back-off [oracle B 35]", () => {
   test("a second liveness kill starts at once too, counted from the end before it", () => {
     const given = {
       containers: [crashed(1)],
-      memory: memory(60_000, new Map(), { killedToRestart: new Map([["app-1", 10_000]]) }),
+      state: state(60_000, new Map(), { killedToRestart: new Map([["app-1", 10_000]]) }),
     };
     expect(planOf(given).actions.find(({ kind }) => kind === "start-container")).toMatchObject({
       backOff: { entry: { delayMs: 10_000 } },
@@ -624,15 +624,15 @@ describe("crash-loop back-off [oracle B 35]", () => {
     const killedToRestart = new Map([["app-1", 52_000]]);
     const plan = planOf({
       containers: [crashed(1)],
-      memory: memory(60_000, entry(10_000, 52_100), { killedToRestart }),
+      state: state(60_000, entry(10_000, 52_100), { killedToRestart }),
     });
     expect(plan.actions).toEqual([]);
     expect(plan.recheckAtMs).toBe(70_000);
   });
   test("a start that failed before anything ran is tried again when its time has come", () => {
-    const memo = Object.assign(aMemory(), { retryAtMs: new Map([["app", 65_000]]) });
-    expect(planOf({ memory: memo }).recheckAtMs).toBe(65_000);
-    expect(saysOf({ memory: memo, nowMs: 65_000 })).toEqual(["start app#0"]);
+    const memo = Object.assign(aSyncState(), { retryAtMs: new Map([["app", 65_000]]) });
+    expect(planOf({ state: memo }).recheckAtMs).toBe(65_000);
+    expect(saysOf({ state: memo, nowMs: 65_000 })).toEqual(["start app#0"]);
   });
 });
 

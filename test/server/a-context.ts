@@ -24,7 +24,7 @@ export const aNode: NodeObjectFacts = {
   kubeletVersion: "0.1.0",
   allocatable: { cpuMillis: 3500, memoryBytes: 8 * 2 ** 30, diskBytes: (capacity) => capacity / 2 },
   pressures: new Map([["DiskPressure", { is: true, since: new Date("2026-11-21T06:30:00Z") }]]),
-  ready: { trouble: undefined, since: new Date("2026-11-21T06:00:00Z") },
+  ready: { runtimeError: undefined, since: new Date("2026-11-21T06:00:00Z") },
   images: [
     { names: ["busybox:1"], sizeBytes: 4_000_000 },
     { names: ["web@sha256:d", "web:1", "web:2", "web:3", "web:4", "web:5"], sizeBytes: 70_000_000 },

@@ -1,7 +1,7 @@
 import type {
   ContainerAccess,
-  HeldProcess,
   LogSelection,
+  ProcessSession,
   StreamSelection,
   TerminalSize,
 } from "../../src/model/container-access.ts";
@@ -40,12 +40,12 @@ export class FakeContainers implements ContainerAccess {
     return { exitCode, output, stderr: "" };
   }
 
-  async exec(id: string, argv: readonly string[], streams: StreamSelection): Promise<HeldProcess> {
+  async exec(id: string, argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
     this.#note(`exec ${id} ${argv.join("|")} ${namesOf(streams)}`);
     return this.#hold();
   }
 
-  async attach(id: string, streams: StreamSelection): Promise<HeldProcess> {
+  async attach(id: string, streams: StreamSelection): Promise<ProcessSession> {
     this.#note(`attach ${id} ${namesOf(streams)}`);
     return this.#hold();
   }
@@ -68,7 +68,7 @@ const namesOf = (streams: StreamSelection) =>
     .join("+");
 
 /** Writes what it was given; with nothing to write it runs until its input ends or it is closed. */
-export class FakeProcess implements HeldProcess {
+export class FakeProcess implements ProcessSession {
   readonly output: AsyncIterable<{ stream: "stdout" | "stderr"; data: Uint8Array }>;
   readonly written: string[] = [];
   readonly sizes: TerminalSize[] = [];

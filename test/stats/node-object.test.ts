@@ -22,7 +22,7 @@ describe("conditions", () => {
       ["MemoryPressure", well],
       ["DiskPressure", well],
     ]);
-    expect(told({ pressures, ready: { trouble: undefined, since } })).toEqual([
+    expect(told({ pressures, ready: { runtimeError: undefined, since } })).toEqual([
       "MemoryPressure False KubeletHasSufficientMemory: kubelet has sufficient memory available (2026-11-21T06:30:00Z)",
       "DiskPressure False KubeletHasNoDiskPressure: kubelet has no disk pressure (2026-11-21T06:30:00Z)",
       "PIDPressure False KubeletHasSufficientPID: kubelet has sufficient PID available (2026-11-21T06:30:00Z)",
@@ -37,7 +37,7 @@ describe("conditions", () => {
       ["DiskPressure", short],
       ["PIDPressure", short],
     ]);
-    const ready = { trouble: "containers were last listed 200 s ago", since };
+    const ready = { runtimeError: "containers were last listed 200 s ago", since };
     expect(told({ pressures, ready }).map((line) => line.split(" (")[0]!)).toEqual([
       "MemoryPressure True KubeletHasInsufficientMemory: kubelet has insufficient memory available",
       "DiskPressure True KubeletHasDiskPressure: kubelet has disk pressure",

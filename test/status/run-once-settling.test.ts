@@ -10,8 +10,8 @@ const at = (atMs: number, state: ProcessSample["state"], switches = 0, cpuMs = 0
 });
 
 test.each<[string, TimedSample[], boolean]>([
-  ["nobody has looked yet", [], false],
-  ["one look tells nothing", [at(0, "asleep")], false],
+  ["no sample yet", [], false],
+  ["one sample tells nothing", [at(0, "asleep")], false],
   ["a server that waits for its first client", [at(0, "asleep", 7), at(30, "asleep", 7)], true],
   ["one that was woken in between", [at(0, "asleep", 7), at(30, "asleep", 8)], false],
   ["one that has only just begun to wait", [at(0, "busy", 7), at(30, "asleep", 7)], false],
@@ -30,6 +30,6 @@ test.each<[string, TimedSample[], boolean]>([
     false,
   ],
   ["an engine that says running for ten seconds", [at(0, "gone"), at(9_000, "gone"), at(10_000, "gone")], true],
-])("%s", (_, looks, want) => {
-  expect(hasComeUp(looks)).toBe(want);
+])("%s", (_, samples, want) => {
+  expect(hasComeUp(samples)).toBe(want);
 });

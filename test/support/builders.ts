@@ -97,8 +97,8 @@ export function aSnapshot(containers: ContainerSnapshot[] = [], sandboxes = [aSa
   return { uid: "u".repeat(32), name: "web-node1", namespace: "default", sandboxes, containers };
 }
 
-/** Memory of a worker that has seen nothing yet but the given ends (container id → monotonic milliseconds). */
-export function aMemory(exitedAtMs: Record<string, number> = {}): PodSyncState {
+/** State of a worker that has seen only the given ends (container id → monotonic milliseconds). */
+export function aSyncState(exitedAtMs: Record<string, number> = {}): PodSyncState {
   return new PodSyncState(new Map(Object.entries(exitedAtMs)));
 }
 
@@ -107,7 +107,7 @@ export interface PlanCase {
   containers?: ContainerSnapshot[];
   sandboxes?: SandboxSnapshot[];
   probes?: Record<string, Partial<ContainerProbeState> & { containerId: string }>;
-  memory?: PodSyncState;
+  state?: PodSyncState;
   nowMs?: number;
   deadlineAtMs?: number;
   end?: PodPlanInput["end"];
@@ -133,7 +133,7 @@ export function aPlanInput(given: PlanCase = {}): PodPlanInput {
     },
     snapshot: aSnapshot(given.containers ?? [], given.sandboxes ?? [aSandbox()]),
     probes: new Map(probes),
-    memory: given.memory ?? aMemory(),
+    state: given.state ?? aSyncState(),
     nowMs: given.nowMs ?? 60_000,
     options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0, ...given.options },
     ...(given.deadlineAtMs !== undefined && { deadlineAtMs: given.deadlineAtMs }),

@@ -114,14 +114,14 @@ export class EvictionManager {
       await this.#untilNeeded(signal);
       await this.#deps.clock.sleep(PERIOD_MS, signal).catch(() => {});
       if (signal.aborted) return;
-      await this.look(signal).catch((error: Error) => {
+      await this.synchronize(signal).catch((error: Error) => {
         if (!signal.aborted) this.#deps.logger.warn(`Cannot see to memory and disk: ${error.message}`);
       });
     }
   }
 
   /** One look. */
-  async look(signal: AbortSignal): Promise<void> {
+  async synchronize(signal: AbortSignal): Promise<void> {
     this.#forgetUnwanted();
     this.#observe();
     this.#evictOverLimit();

@@ -53,13 +53,13 @@ interface Tracked {
  */
 export class ImageGcManager {
   readonly #deps: ImageGcDeps;
-  readonly #facts: ChangeLogger;
+  readonly #changes: ChangeLogger;
   readonly #tracked = new Map<string, Tracked>();
   #running: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ImageGcDeps) {
     this.#deps = deps;
-    this.#facts = new ChangeLogger(deps.logger);
+    this.#changes = new ChangeLogger(deps.logger);
     const nowMs = deps.clock.monotonicMs();
     for (const [id, { names, unusedMs }] of Object.entries(deps.file.read() ?? {})) {
       this.#tracked.set(id, { names: new Set(names), lastUsedMs: nowMs - unusedMs });
@@ -87,9 +87,9 @@ export class ImageGcManager {
 
   /** One look, as the thresholds say. @throws what the engine throws */
   collect(signal: AbortSignal): Promise<void> {
-    return this.#alone(async () => {
+    return this.#serialize(async () => {
       const { readDisk, policy, clock } = this.#deps;
-      const unused = await this.#look(signal);
+      const unused = await this.#detectImages(signal);
       if (!unused) return;
       const plan = computeImageGc([...unused.keys()], await readDisk(), policy, clock.monotonicMs());
       const inUse = await this.#remove(
@@ -104,15 +104,15 @@ export class ImageGcManager {
       const isShort = plan.missingBytes > 0 || inUse > 0;
       if (plan.usedPercent !== undefined && plan.usedPercent >= policy.highThresholdPercent && isShort) {
         const message = `The image disk is ${plan.usedPercent} % full and there are no more unused images of ours to remove`;
-        this.#facts.say("full", "warn", message);
-      } else this.#facts.over("full", "The image disk has room again");
+        this.#changes.log("full", "warn", message);
+      } else this.#changes.resolve("full", "The image disk has room again");
     });
   }
 
   /** Everything unused for the minimum time, whatever the thresholds: the node is short of disk. @returns how many went */
   reclaim(signal: AbortSignal): Promise<number> {
-    return this.#alone(async () => {
-      const unused = await this.#look(signal);
+    return this.#serialize(async () => {
+      const unused = await this.#detectImages(signal);
       if (!unused) return 0;
       const everything = { ...this.#deps.policy, highThresholdPercent: 0, lowThresholdPercent: 0 };
       const { removals } = computeImageGc(
@@ -128,7 +128,7 @@ export class ImageGcManager {
   }
 
   /** Brings the record up to date. @returns what may go, with the image itself; undefined while it is too early */
-  async #look(signal: AbortSignal): Promise<Map<UnusedImage, EngineImage> | undefined> {
+  async #detectImages(signal: AbortSignal): Promise<Map<UnusedImage, EngineImage> | undefined> {
     const { images, isReady } = this.#deps;
     const found = await images.list(signal);
     const unused = new Map<UnusedImage, EngineImage>();
@@ -196,7 +196,7 @@ export class ImageGcManager {
   }
 
   /** The timer and a node short of disk do not remove side by side. */
-  #alone<T>(work: () => Promise<T>): Promise<T> {
+  #serialize<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#running.then(work);
     this.#running = result.catch(() => {});
     return result;

@@ -5,7 +5,7 @@ import type { BackOffEntry } from "./back-off.ts";
  * What the engine cannot tell about a pod: what we are doing to it right now and when we saw things happen. Lives in its
  * worker, is read by the planner and by status. All times are monotonic milliseconds.
  */
-export interface PodMemory {
+export interface SyncState {
   /** Names of containers whose start is under way (pulling, configuring, creating, starting). */
   readonly starting: ReadonlySet<string>;
   /** Containers with a kill under way (preStop, SIGTERM, grace). */
