@@ -1,5 +1,5 @@
 import type { ImageProgress } from "../runtime/pull-progress.ts";
-import type { RunOnceResult } from "./run-once.ts";
+import type { RunOnceResult } from "./wait-for-pods.ts";
 
 export interface ReportOutput {
   write: (text: string) => void;

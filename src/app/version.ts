@@ -24,6 +24,9 @@ export const buildInfo: BuildInfo = {
   buildDate: typeof KUBELET_TS_BUILD_DATE === "string" ? KUBELET_TS_BUILD_DATE : "unknown",
 };
 
+/** Major and minor version, e.g. `0.1`: what probes and hooks send as User-Agent. */
+export const probeVersion = buildInfo.version.split(".").slice(0, 2).join(".");
+
 /** One line for `--version`, e.g. `kubelet-ts 0.1.0 (3f2c1ab90d4e)`; `-dirty` behind the commit of a changed tree. */
 export function versionLine(info: BuildInfo = buildInfo): string {
   if (info.gitCommit === "unknown") return `kubelet-ts ${info.version}`;

@@ -1,4 +1,4 @@
-import { escapeControl } from "../app/log.ts";
+import { escapeControl } from "../app/logging.ts";
 import type { ObjectResult } from "../manifest/manifest-result.ts";
 import type { Finding } from "../model/finding.ts";
 

@@ -1,5 +1,4 @@
 import type { Pod } from "../api/pod.ts";
-import type { Secret } from "../api/secret.ts";
 import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
@@ -9,6 +8,7 @@ import type { PodEnd } from "../plan/pod-plan.ts";
 import { type Eviction, Evictions, type EvictionsFile } from "./eviction/evictions.ts";
 import { type OomVerdictsFile, PodCache } from "./pod-cache.ts";
 import { type PodCleanupFile, PodCleanupStore } from "./pod-cleanup-store.ts";
+import type { PodManager } from "./pod-manager.ts";
 import type { Completion, PodRevision } from "./pod-revision.ts";
 import { type BlockedPod, PodStatusStore } from "./pod-status-store.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
@@ -25,6 +25,8 @@ export interface KubeletDeps
     "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage" | "work"
   > {
   runtime: ObservedRuntime;
+  /** Holds what {@link Kubelet.setDesired} was told last. */
+  podManager: PodManager;
   /** Revision hashes, QoS class and the like of one pod. @throws when the pod cannot be done on this engine */
   toPodRevision: (desired: DesiredPod, objects: ObjectIndex) => PodRevision;
   /**
@@ -87,7 +89,6 @@ export class Kubelet {
   #isShutdownTerminatedWritten = true;
   readonly #stop = new AbortController();
   readonly #listeners = new Set<() => void>();
-  #desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #mayRemoveOrphans = false;
   #isSynced = false;
   #runtimeError: Error | undefined;
@@ -133,11 +134,11 @@ export class Kubelet {
    * @param isComplete every source has spoken: containers of ours that belong to no pod are orphans.
    */
   setDesired(desired: DesiredState, isComplete: boolean): void {
-    this.#desired = desired;
+    this.#deps.podManager.set(desired);
     this.#statusStore.noteSeen(desired.pods);
     this.#mayRemoveOrphans = isComplete;
     const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
-      const wanted = this.#desiredOf(uid);
+      const wanted = this.#deps.podManager.get(uid);
       return wanted ? wanted.revision !== revision : isComplete;
     };
     this.#evictions.delete([...this.#evictions.all].filter(isOver).map(([uid]) => uid));
@@ -150,7 +151,7 @@ export class Kubelet {
    * @param maxGraceSeconds bounds its own grace period
    */
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
-    const desired = this.#desiredOf(uid);
+    const desired = this.#deps.podManager.get(uid);
     if (!desired) return;
     const since = this.#deps.clock.now();
     this.#evictions.add(uid, { ...why, revision: desired.revision, since });
@@ -230,12 +231,6 @@ export class Kubelet {
       return this.#statusStore.publish(pod, standing);
     });
     return this.#podList;
-  }
-
-  /** The Secrets that a pod's imagePullSecrets name, those that are there. */
-  pullSecretsOf({ spec, metadata }: Pod): Secret[] {
-    const names = (spec.imagePullSecrets ?? []).map(({ name }) => `${metadata.namespace ?? "default"}/${name}`);
-    return names.map((name) => this.#desired.secrets.get(name)).filter((secret) => secret !== undefined);
   }
 
   worker(uid: PodUID): PodWorker | undefined {
@@ -347,8 +342,8 @@ export class Kubelet {
     this.#changed();
   }
 
-  #desiredOf(uid: PodUID): DesiredPod | undefined {
-    return this.#desired.pods.find(({ pod }) => pod.metadata.uid === uid);
+  get #desired(): DesiredState {
+    return this.#deps.podManager.state;
   }
 
   /** Brings the set of workers in line with what is wanted. */

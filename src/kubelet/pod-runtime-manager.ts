@@ -15,6 +15,7 @@ import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import { remainingGraceSeconds } from "../plan/grace-period.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
+import { resolvePullSecrets } from "../plan/object-references.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
 import type { ContainerRequest } from "../runtime/container-create-body.ts";
 import type { DockerPods } from "../runtime/docker-pods.ts";
@@ -109,8 +110,7 @@ export class PodRuntimeManager implements PodServices {
 
   async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
     const { pod, container, objects } = request;
-    const names = (pod.spec.imagePullSecrets ?? []).map(({ name }) => `${pod.metadata.namespace}/${name}`);
-    const pullSecrets = names.map((name) => objects.secrets.get(name)).filter((secret) => secret !== undefined);
+    const pullSecrets = resolvePullSecrets(pod, objects);
     this.#pulled.set(request, await this.#deps.images.ensureImage(pod, container, { pullSecrets }, signal));
   }
 

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Container, Pod, Volume } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import { containersOf } from "../model/pod-containers.ts";
 
@@ -26,6 +27,11 @@ export function environmentReferences(pod: Pod, container: Container): ObjectRef
     if (valueFrom?.secretKeyRef) add("Secret", valueFrom.secretKeyRef.name, [valueFrom.secretKeyRef.key]);
   }
   return references;
+}
+
+/** The Secrets named by the pod's imagePullSecrets, in their order; missing ones are left out. */
+export function resolvePullSecrets(pod: Pod, { secrets }: Pick<ObjectIndex, "secrets">): Secret[] {
+  return (pod.spec.imagePullSecrets ?? []).flatMap(({ name }) => secrets.get(fullNameOf(pod, name)) ?? []);
 }
 
 /** What the files of a volume are made from; empty for every volume but configMap, secret and projected. */

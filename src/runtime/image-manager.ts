@@ -1,6 +1,7 @@
 import { formatDuration } from "../api/duration.ts";
 import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
+import { Listeners } from "../concurrency/listeners.ts";
 import { SingleFlight } from "../concurrency/single-flight.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { DockerError, DockerUnreachableError } from "../docker/docker-error.ts";
@@ -30,8 +31,6 @@ export interface ImageManagerOptions {
   onProgress?: ((progress: ImageProgress) => void) | undefined;
   /** A pull is over; several tries with different credentials are one. */
   onPull?: (durationMs: number, failed: boolean) => void;
-  /** A pod is given this image. */
-  onUse?: (image: ImageInfo) => void;
 }
 
 /** dockershim said this before every message of the engine, and so it stands in everybody's scripts and alerts. */
@@ -58,11 +57,17 @@ export class ImageManager {
   /** By pod uid and image. */
   readonly #backOff = new Map<string, BackOffEntry>();
   readonly #cache: ImageStatusCache;
+  readonly #uses = new Listeners<ImageInfo>();
 
   constructor(options: ImageManagerOptions) {
     this.#options = options;
     this.#queue = new PullQueue(options.limits, options.clock);
     this.#cache = new ImageStatusCache(options);
+  }
+
+  /** Called with each image that a pod is about to use. @returns removes the callback */
+  onUse(listener: (image: ImageInfo) => void): () => void {
+    return this.#uses.add(listener);
   }
 
   /** Watches the engine's image events, so that answers can be remembered. Ends when the signal aborts. */
@@ -89,7 +94,7 @@ export class ImageManager {
     if (policy === "Never" || (policy === "IfNotPresent" && present)) {
       if (present) {
         record("Normal", "Pulled", `Container image ${quoted(image)} already present on machine`);
-        this.#options.onUse?.(present);
+        this.#uses.emit(present);
         return present;
       }
       const message = `Container image ${quoted(image)} is not present with pull policy of Never`;
@@ -167,7 +172,7 @@ export class ImageManager {
     const startedAtMs = clock.monotonicMs();
     try {
       const pulled = await this.#pullShared(image, ref, pullSecrets, signal);
-      this.#options.onUse?.(pulled);
+      this.#uses.emit(pulled);
       this.#backOff.delete(key);
       const took = formatDuration(clock.monotonicMs() - startedAtMs);
       record("Normal", "Pulled", `Successfully pulled image ${quoted(image)} in ${took}`);

@@ -1,6 +1,7 @@
 import type { Pod, PodStatus } from "../../src/api/pod.ts";
 import type { EvictionsFile } from "../../src/kubelet/eviction/evictions.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
+import { PodManager } from "../../src/kubelet/pod-manager.ts";
 import type { Completion, PodRevision } from "../../src/kubelet/pod-revision.ts";
 import type { PodRef } from "../../src/model/container-runtime.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
@@ -92,6 +93,7 @@ export class KubeletWorld {
       logger,
       recorder,
       runtime: engine,
+      podManager: new PodManager(),
       services: engine,
       probes: {
         update: () => {},

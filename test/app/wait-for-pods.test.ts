@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { type RunOnceResult, waitForPods } from "../../src/app/run-once.ts";
+import { type RunOnceResult, waitForPods } from "../../src/app/wait-for-pods.ts";
 import type { ProcessSample } from "../../src/model/process-sample.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 

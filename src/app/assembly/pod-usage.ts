@@ -1,9 +1,9 @@
-import type { PodUID } from "../model/identity.ts";
-import type { PodDiskUsage, PodUsage } from "../plan/eviction.ts";
-import type { DirectoryUsage } from "../stats/disk-usage.ts";
-import type { PodFacts } from "../stats/pod-facts.ts";
-import type { NodeSample } from "../stats/sampler.ts";
-import { containerDirectories } from "../stats/summary.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { PodDiskUsage, PodUsage } from "../../plan/eviction.ts";
+import type { DirectoryUsage } from "../../stats/disk-usage.ts";
+import type { PodFacts } from "../../stats/pod-facts.ts";
+import type { NodeSample } from "../../stats/sampler.ts";
+import { containerDirectories } from "../../stats/summary.ts";
 
 /** Memory and processes by pod, of one sample. Pure. */
 export function toPodUsages({ pods }: Pick<NodeSample, "pods">): Map<PodUID, PodUsage> {

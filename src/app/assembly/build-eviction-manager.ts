@@ -1,11 +1,11 @@
-import { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
-import type { Clock } from "../model/clock.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Logger } from "../model/logger.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import { DiskUsage } from "../stats/disk-usage.ts";
-import type { NodeStats } from "../stats/node-stats.ts";
-import type { PodFacts } from "../stats/pod-facts.ts";
+import { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { KubeletOptions } from "../../model/kubelet-options.ts";
+import type { Logger } from "../../model/logger.ts";
+import type { EventRecorder } from "../../model/pod-event.ts";
+import { DiskUsage } from "../../stats/disk-usage.ts";
+import type { NodeStats } from "../../stats/node-stats.ts";
+import type { PodFacts } from "../../stats/pod-facts.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { diskDirectories, toPodDiskUsages, toPodUsages } from "./pod-usage.ts";
 
@@ -13,7 +13,7 @@ import { diskDirectories, toPodDiskUsages, toPodUsages } from "./pod-usage.ts";
 const DEFAULT_DISK_PERIOD_MS = 60_000;
 
 interface EvictionInput {
-  parts: Pick<AssembledKubelet, "kubelet" | "imageGc" | "metrics">;
+  parts: Pick<AssembledKubelet, "kubelet" | "imageGc" | "context">;
   options: KubeletOptions;
   stats: NodeStats;
   podFacts: () => readonly PodFacts[];
@@ -24,7 +24,7 @@ interface EvictionInput {
 
 /** The eviction manager with the measurements of this node. */
 export function buildEvictionManager({
-  parts: { kubelet, imageGc, metrics },
+  parts: { kubelet, imageGc, context },
   options,
   stats,
   podFacts,
@@ -55,6 +55,6 @@ export function buildEvictionManager({
       transitionMs: options.evictionPressureTransitionMs,
     },
     maxPodGraceSeconds: options.evictionMaxPodGracePeriodSeconds,
-    onEvict: (signal) => metrics.kubelet.evictions.inc([signal]),
+    onEvict: (signal) => context.metrics.kubelet.evictions.inc([signal]),
   });
 }

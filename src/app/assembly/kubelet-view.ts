@@ -1,11 +1,11 @@
-import type { PodEventRecorder } from "../kubelet/event-recorder.ts";
-import type { Kubelet } from "../kubelet/kubelet.ts";
-import type { PodWorker } from "../kubelet/pod-worker.ts";
-import type { ContainerSnapshot, SandboxSnapshot } from "../model/pod-snapshot.ts";
-import type { HealthCheck, KubeletView } from "../server/view.ts";
-import type { SourceStatus } from "../sources/source-set.ts";
-import type { ContainerFacts, PodFacts, VolumeFacts } from "../stats/pod-facts.ts";
-import type { VolumeUsagePath } from "../volumes/volume-manager.ts";
+import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
+import type { PodWorker } from "../../kubelet/pod-worker.ts";
+import type { ContainerSnapshot, SandboxSnapshot } from "../../model/pod-snapshot.ts";
+import type { HealthCheck, KubeletView } from "../../server/view.ts";
+import type { SourceStatus } from "../../sources/source-set.ts";
+import type { ContainerFacts, PodFacts, VolumeFacts } from "../../stats/pod-facts.ts";
+import type { VolumeUsagePath } from "../../volumes/volume-manager.ts";
 
 export interface KubeletViewDeps {
   nodeName: string;

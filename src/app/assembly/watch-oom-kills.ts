@@ -1,13 +1,13 @@
-import type { CgroupReader } from "../cgroups/cgroup-reader.ts";
-import { followKernelLog } from "../host/kmsg.ts";
-import type { Kubelet } from "../kubelet/kubelet.ts";
-import { OomNotices } from "../kubelet/oom-notices.ts";
-import type { Clock } from "../model/clock.ts";
-import type { Logger } from "../model/logger.ts";
-import type { EventRecorder } from "../model/pod-event.ts";
-import type { ContainerId } from "../model/pod-snapshot.ts";
-import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../stats/oom-kill.ts";
-import type { PodFacts } from "../stats/pod-facts.ts";
+import type { CgroupReader } from "../../cgroups/cgroup-reader.ts";
+import { followKernelLog } from "../../host/kmsg.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
+import { OomNotices } from "../../kubelet/oom-notices.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { Logger } from "../../model/logger.ts";
+import type { EventRecorder } from "../../model/pod-event.ts";
+import type { ContainerId } from "../../model/pod-snapshot.ts";
+import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../../stats/oom-kill.ts";
+import type { PodFacts } from "../../stats/pod-facts.ts";
 
 interface OomWatchInput {
   podFacts: () => readonly PodFacts[];

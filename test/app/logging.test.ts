@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createLogger, type LoggerOptions, wantsColor } from "../../src/app/log.ts";
 import { LogFile } from "../../src/app/log-file.ts";
+import { createLogger, type LoggerOptions, wantsColor } from "../../src/app/logging.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();

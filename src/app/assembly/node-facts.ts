@@ -1,19 +1,19 @@
 import { statSync } from "node:fs";
-import type { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
-import type { Clock } from "../model/clock.ts";
-import type { KubeletOptions } from "../model/kubelet-options.ts";
-import { computeNodeLabels } from "../plan/node-affinity.ts";
-import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../plan/node-allocatable.ts";
-import type { ImageStore } from "../runtime/image-inventory.ts";
-import type { NodeObjectFacts } from "../stats/node-object.ts";
+import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { KubeletOptions } from "../../model/kubelet-options.ts";
+import { computeNodeLabels } from "../../plan/node-affinity.ts";
+import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
+import type { ImageStore } from "../../runtime/image-inventory.ts";
+import type { NodeObjectFacts } from "../../stats/node-object.ts";
+import { buildInfo } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
-import { buildInfo } from "./version.ts";
 
 /** An engine that does not answer by then leaves the node without its images. */
 const IMAGES_WITHIN_MS = 1000;
 
 interface NodeFactsInput {
-  parts: Pick<AssembledKubelet, "node" | "kubelet" | "imageInventory" | "engineIfKnown">;
+  parts: Pick<AssembledKubelet, "context" | "kubelet" | "imageInventory" | "engineIfKnown">;
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
@@ -29,7 +29,8 @@ export function nodeFacts({
   isLeaving,
   clock,
 }: NodeFactsInput): () => Promise<NodeObjectFacts> {
-  const { node, kubelet, imageInventory, engineIfKnown } = parts;
+  const { kubelet, imageInventory, engineIfKnown } = parts;
+  const { node } = parts.context;
   const findTrouble = () => {
     // Upstream's words.
     if (isLeaving()) return "node is shutting down";

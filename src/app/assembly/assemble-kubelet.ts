@@ -1,0 +1,96 @@
+import { Listeners } from "../../concurrency/listeners.ts";
+import type { DockerClient } from "../../docker/docker-client.ts";
+import { prepareRootDirectory } from "../../host/root-directory.ts";
+import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
+import { PodManager } from "../../kubelet/pod-manager.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { EngineInfo } from "../../model/node.ts";
+import type { ContainerId } from "../../model/pod-snapshot.ts";
+import type { ProbeManager } from "../../prober/probe-manager.ts";
+import { ImageInventory } from "../../runtime/image-inventory.ts";
+import type { ImageManager } from "../../runtime/image-manager.ts";
+import type { ImageProgress } from "../../runtime/pull-progress.ts";
+import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
+import type { VolumeManager } from "../../volumes/volume-manager.ts";
+import { buildCgroups } from "./build-cgroups.ts";
+import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
+import { buildKubelet } from "./build-kubelet.ts";
+import { buildManifestFeed } from "./build-manifest-feed.ts";
+import { buildProbes } from "./build-probes.ts";
+import { buildRuntimeManager } from "./build-runtime-manager.ts";
+import { buildVolumeEngine, buildVolumes } from "./build-volumes.ts";
+import { buildEngineConnection, type NodeContext, type NodeContextInput, readNodeContext } from "./node-context.ts";
+import { PodAdmission } from "./pod-admission.ts";
+
+export interface AssembleInput extends NodeContextInput {
+  /** Manifests given as arguments: absolute paths, URLs, `-`. */
+  manifests: readonly string[];
+  onPullProgress?: (progress: ImageProgress) => void;
+}
+
+/** All subsystems of a kubelet, built but not yet running. */
+export interface AssembledKubelet {
+  context: NodeContext;
+  client: DockerClient;
+  kubelet: Kubelet;
+  feed: DesiredStateFeed;
+  images: ImageManager;
+  imageGc: ImageGcManager;
+  imageInventory: ImageInventory;
+  volumes: VolumeManager;
+  probes: ProbeManager;
+  admission: PodAdmission;
+  /** Containers and sandboxes that ran out of memory, as the engine reports it. */
+  oomEvents: Listeners<ContainerId>;
+  /** Facts of the engine; undefined before {@link AssembledKubelet.connect} has resolved. */
+  engineIfKnown: () => EngineInfo | undefined;
+  /** Loads the archives of `--images-dir` before anything is pulled. Rejects only when the signal aborts. */
+  preload: (signal: AbortSignal) => Promise<void>;
+  /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
+  connect: (signal: AbortSignal) => Promise<void>;
+}
+
+/** Builds one subsystem after the other. Touches the disk (root directory, state files) but not the engine. */
+export async function assembleKubelet(input: AssembleInput): Promise<AssembledKubelet> {
+  prepareRootDirectory(input.options.rootDir);
+  const context = await readNodeContext(input);
+  const engine = buildEngineConnection(context);
+  const { client } = engine;
+  const podManager = new PodManager();
+  const images = buildImageManager(context, engine, input.onPullProgress);
+  const volumeEngine = buildVolumeEngine(context, engine, images, podManager);
+  const volumes = await buildVolumes(context, volumeEngine);
+  const cgroups = buildCgroups(context, engine, podManager);
+  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups });
+  const probeChanges = new Listeners<PodUID>();
+  const probes = buildProbes(context, client, probeChanges);
+  const admission = new PodAdmission(context, engine);
+  const oomEvents = new Listeners<ContainerId>();
+  const kubelet = buildKubelet(context, engine, { podManager, images, services, probes, admission, oomEvents });
+  probeChanges.add((uid) => kubelet.worker(uid)?.wake());
+  const imageGc = buildImageGc(context, engine, images, kubelet);
+  return {
+    context,
+    client,
+    kubelet,
+    feed: buildManifestFeed(context, input.manifests),
+    images,
+    imageGc,
+    imageInventory: new ImageInventory(client, context.clock),
+    volumes,
+    probes,
+    admission,
+    oomEvents,
+    engineIfKnown: () => engine.infoIfKnown,
+    preload: (signal) => preloadImageArchives(context, engine, imageGc, signal),
+    connect: async (signal) => {
+      await engine.connect(signal);
+      await volumeEngine.removeLeftovers(signal);
+      cgroups.oomGroup.check();
+      if (!engine.info().negativeOomScores) {
+        context.logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");
+      }
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { readFileSync } from "node:fs";
+import { parseCgroupMounts } from "../../cgroups/cgroup-layout.ts";
+import { OomGroup } from "../../host/oom-group.ts";
+import { PodCgroups, runSystemctl } from "../../host/pod-cgroups.ts";
+import { PodCgroupManager } from "../../kubelet/pod-cgroup-manager.ts";
+import type { PodManager } from "../../kubelet/pod-manager.ts";
+import type { EngineConnection } from "../../runtime/engine-connection.ts";
+import type { NodeContext } from "./node-context.ts";
+
+export interface CgroupParts {
+  podCgroups: PodCgroupManager;
+  oomGroup: OomGroup;
+}
+
+/** Cgroups above the containers, and what the kernel kills when one of them is out of memory. */
+export function buildCgroups(context: NodeContext, engine: EngineConnection, podManager: PodManager): CgroupParts {
+  const { options, node, clock, logger, metrics } = context;
+  const hierarchies = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
+  const cgroupVersion = () => engine.info().cgroupVersion;
+  const cgroups = new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl });
+  return {
+    podCgroups: new PodCgroupManager({
+      clock,
+      cgroups: metrics.timeCgroups(cgroups),
+      engine: engine.info,
+      node: () => node,
+      pods: () => podManager.pods(),
+      options,
+      logger,
+    }),
+    oomGroup: new OomGroup({
+      hierarchies,
+      cgroupVersion,
+      singleProcess: options.singleProcessOomKill,
+      log: logger,
+    }),
+  };
+}

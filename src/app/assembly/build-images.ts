@@ -1,0 +1,98 @@
+import { join } from "node:path";
+import type { Pod } from "../../api/pod.ts";
+import { ImageGcManager, type KnownImage } from "../../kubelet/images/image-gc-manager.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
+import { containersOf } from "../../model/pod-containers.ts";
+import { CredentialProviders } from "../../runtime/credential-provider.ts";
+import type { EngineConnection } from "../../runtime/engine-connection.ts";
+import { EngineImages, toImageKey } from "../../runtime/engine-images.ts";
+import { ImageCredentials } from "../../runtime/image-credentials.ts";
+import { ImageManager } from "../../runtime/image-manager.ts";
+import { preloadImages } from "../../runtime/image-preload.ts";
+import type { ImageProgress } from "../../runtime/pull-progress.ts";
+import { readCapacity } from "../../stats/disk-usage.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+
+/** Pulls images, with the credentials of pods, of the machine and of credential providers. */
+export function buildImageManager(
+  context: NodeContext,
+  { client }: EngineConnection,
+  onProgress: ((progress: ImageProgress) => void) | undefined,
+): ImageManager {
+  const { options, clock, logger, recorder, metrics } = context;
+  return new ImageManager({
+    client,
+    clock,
+    logger,
+    recorder,
+    credentials: buildImageCredentials(context),
+    limits: {
+      maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
+      perSecond: options.registryPullQps,
+      burst: options.registryBurst,
+    },
+    progressDeadlineMs: options.imagePullProgressDeadlineMs,
+    onProgress,
+    onPull: (durationMs, failed) => metrics.countOperation("pull_image", durationMs, failed),
+  });
+}
+
+function buildImageCredentials({ options, environment, clock, logger }: NodeContext): ImageCredentials {
+  const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: binDir } = options;
+  return new ImageCredentials({
+    rootDir: options.rootDir,
+    homeDir: environment.HOME ?? "",
+    logger,
+    ...(file && { providers: CredentialProviders.fromFile(file, binDir, clock, logger) }),
+  });
+}
+
+/** Removes unused images. Images that pods use are noted from now on. */
+export function buildImageGc(
+  context: NodeContext,
+  engine: EngineConnection,
+  images: ImageManager,
+  kubelet: Kubelet,
+): ImageGcManager {
+  const { options, clock, logger, owner } = context;
+  const imageGc = new ImageGcManager({
+    clock,
+    logger,
+    images: new EngineImages(engine.client, owner, options.podInfraContainerImage),
+    readDisk: () => readCapacity(engine.info().imagesDir),
+    wantedNames: () => new Set(kubelet.desiredPods.flatMap(({ pod }) => imagesOf(pod)).map(toImageKey)),
+    isReady: () => kubelet.isComplete,
+    file: openStateFile<Record<string, KnownImage>>(context, "images-used", false),
+    policy: {
+      highThresholdPercent: options.imageGcHighThresholdPercent,
+      lowThresholdPercent: options.imageGcLowThresholdPercent,
+      minimumTtlMs: options.minimumImageTtlMs,
+      maximumAgeMs: options.imageMaximumGcAgeMs,
+    },
+  });
+  images.onUse(({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)));
+  return imageGc;
+}
+
+/** Every image that a pod mentions. */
+const imagesOf = ({ spec }: Pod): string[] =>
+  [
+    ...containersOf(spec).map(({ image }) => image),
+    ...(spec.volumes ?? []).map(({ image }) => image?.reference),
+  ].filter((name) => name !== undefined);
+
+/** Loads the archives of `--images-dir` onto the engine. Rejects only when the signal aborts. */
+export async function preloadImageArchives(
+  { options, logger }: NodeContext,
+  { client }: EngineConnection,
+  imageGc: ImageGcManager,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!options.imagesDir) return;
+  const state = join(options.rootDir, "state", "images.json");
+  const archives = await preloadImages(client, options.imagesDir, state, logger, signal);
+  for (const name of archives.flatMap((archive) => archive.images)) {
+    const image = await client.inspectImage(name, { signal }).catch(() => undefined);
+    if (image) imageGc.noteUsed(image.Id, toImageKey(name));
+  }
+}

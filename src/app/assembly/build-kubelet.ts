@@ -1,0 +1,80 @@
+import type { Listeners } from "../../concurrency/listeners.ts";
+import { Completions } from "../../kubelet/completions.ts";
+import type { EvictionsFile } from "../../kubelet/eviction/evictions.ts";
+import { Kubelet } from "../../kubelet/kubelet.ts";
+import type { PodManager } from "../../kubelet/pod-manager.ts";
+import type { Completion } from "../../kubelet/pod-revision.ts";
+import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
+import { toPodRevision } from "../../kubelet/to-pod-revision.ts";
+import type { PodRef } from "../../model/container-runtime.ts";
+import type { DesiredState } from "../../model/desired-pod.ts";
+import type { ContainerId } from "../../model/pod-snapshot.ts";
+import { conflictOverPorts } from "../../plan/host-ports.ts";
+import type { ProbeManager } from "../../prober/probe-manager.ts";
+import { DockerRuntime } from "../../runtime/docker-runtime.ts";
+import type { EngineConnection } from "../../runtime/engine-connection.ts";
+import type { ImageManager } from "../../runtime/image-manager.ts";
+import type { ImageNames } from "../../status/container-status.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+import type { PodAdmission } from "./pod-admission.ts";
+
+export interface KubeletParts {
+  podManager: PodManager;
+  images: ImageManager;
+  services: PodRuntimeManager;
+  probes: ProbeManager;
+  admission: PodAdmission;
+  /** Told of each container or sandbox that ran out of memory. */
+  oomEvents: Listeners<ContainerId>;
+}
+
+/** The sync loop. */
+export function buildKubelet(context: NodeContext, engine: EngineConnection, parts: KubeletParts): Kubelet {
+  const { options, node, owner, clock, logger, recorder, metrics } = context;
+  const { podManager, images, services, probes, admission, oomEvents } = parts;
+  const imageNames = new Map<string, ImageNames>();
+  const kubelet = new Kubelet({
+    clock,
+    logger,
+    recorder,
+    podManager,
+    runtime: new DockerRuntime(engine.client, owner, clock, (signal) => engine.refresh(signal)),
+    services,
+    probes,
+    hostIp: () => node.ip,
+    imageNames,
+    learnImage: async (imageId) => void imageNames.set(imageId, await readImageNames(images, imageId)),
+    toPodRevision: (desired, objects) => toPodRevision(desired, objects as DesiredState, options, node),
+    admit: admission.admit,
+    conflict: conflictOverPorts,
+    ...stateFilesOf(context),
+    relistPeriodMs: options.syncFrequencyMs,
+    deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },
+    onOom: (id) => oomEvents.emit(id),
+    work: metrics.pods,
+    onRelist: metrics.countRelist,
+    onPodGone: (uid) => recorder.podGone(uid),
+  });
+  metrics.watch(kubelet);
+  return kubelet;
+}
+
+function stateFilesOf(context: NodeContext) {
+  const evictions = openStateFile<ReturnType<EvictionsFile["read"]>>(context, "evictions", true);
+  // --runonce is a request to run these pods: earlier evictions do not count.
+  if (context.options.runOnce && evictions.read()) evictions.write([]);
+  return {
+    evictions,
+    completions: new Completions(openStateFile<Record<string, Completion>>(context, "completions", true)),
+    podCleanup: openStateFile<PodRef[]>(context, "pods", false),
+    shutdownTerminated: openStateFile<ContainerId[]>(context, "cut-off", true),
+    oomVerdicts: openStateFile<ContainerId[]>(context, "oom-killed", false),
+  };
+}
+
+async function readImageNames(images: ImageManager, imageId: string): Promise<ImageNames> {
+  const image = await images.imageStatus(imageId);
+  const [tag] = image?.repoTags ?? [];
+  const [digest] = image?.repoDigests ?? [];
+  return { ...(tag && { tag }), ...(digest && { digest }) };
+}

@@ -1,0 +1,29 @@
+import type { Listeners } from "../../concurrency/listeners.ts";
+import type { DockerClient } from "../../docker/docker-client.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { StoredProbeResults } from "../../model/prober.ts";
+import { HostProber } from "../../prober/host-prober.ts";
+import { ProbeManager } from "../../prober/probe-manager.ts";
+import { probeVersion } from "../version.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+
+/** @param onChange told of each pod whose probe results changed */
+export function buildProbes(context: NodeContext, client: DockerClient, onChange: Listeners<PodUID>): ProbeManager {
+  const { node, clock, logger, recorder, metrics } = context;
+  // Not durable: no container outlives a power cut, and its results need not either.
+  const file = openStateFile<[string, StoredProbeResults][]>(context, "probes", false);
+  return new ProbeManager({
+    clock,
+    logger,
+    recorder,
+    prober: new HostProber({ exec: client, clock, version: probeVersion }),
+    random: Math.random,
+    hostIp: () => node.ip,
+    onChange: (uid) => onChange.emit(uid),
+    stored: new Map(file.read() ?? []),
+    store: { save: async (results) => file.write([...results]) },
+    onAttempt: ({ pod, containerName, kind, outcome }) => {
+      metrics.countProbe(pod, containerName, kind, outcome);
+    },
+  });
+}

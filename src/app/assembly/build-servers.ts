@@ -1,0 +1,82 @@
+import { toKubeletConfiguration } from "../../config/effective-config.ts";
+import { HostLogDirectory } from "../../host/log-directory.ts";
+import { dialPod } from "../../host/pod-dialer.ts";
+import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
+import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
+import { ProcessMetrics } from "../../metrics/process-metrics.ts";
+import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
+import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
+import type { KubeletView } from "../../server/view.ts";
+import { NodeStats } from "../../stats/node-stats.ts";
+import { openBeneath } from "../../volumes/beneath.ts";
+import { toCommandSocketPath } from "../instance-info.ts";
+import { sourceFamilies } from "../source-metrics.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { toKubeletView } from "./kubelet-view.ts";
+
+/** The kubelet as HTTP answers show it. */
+export const buildView = ({ context, kubelet, feed, volumes }: AssembledKubelet): KubeletView =>
+  toKubeletView({
+    nodeName: context.node.name,
+    kubelet,
+    recorder: context.recorder,
+    config: toKubeletConfiguration(context.options),
+    sources: () => feed.status(),
+    usagePaths: ({ revision }) => (revision ? volumes.usagePaths(revision.pod) : []),
+  });
+
+/** Measurements of the node and of the pods in the view. */
+export const buildStats = (parts: AssembledKubelet, view: KubeletView): NodeStats =>
+  new NodeStats({
+    clock: parts.context.clock,
+    nodeName: parts.context.node.name,
+    podFacts: () => view.podFacts(),
+    rootDir: parts.context.options.rootDir,
+    imagesDir: () => parts.engineIfKnown()?.imagesDir ?? "",
+    engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
+    volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
+    readImageBytes: async () => (await parts.imageInventory.look()).bytes,
+  });
+
+/** Opens every port that is configured, and the socket of the commands. Never throws for a port that is taken. */
+export function startNodeServers(
+  parts: AssembledKubelet,
+  view: KubeletView,
+  stats: NodeStats,
+  nodeFacts: ServerDependencies["nodeFacts"],
+): RunningServers {
+  const { options, clock, logger, recorder, metrics } = parts.context;
+  const socketPath = options.enableServer ? toCommandSocketPath(options.rootDir) : undefined;
+  return startServers(options, view, {
+    ...(socketPath !== undefined && { socketPath }),
+    clock,
+    logger,
+    stats,
+    nodeFacts,
+    kubeletMetrics: metrics.kubelet,
+    registry: {
+      collect: () => [...metrics.collect(), ...sourceFamilies(parts.feed.status()), ...eventFamilies(recorder)],
+    },
+    processMetrics: new ProcessMetrics(),
+    probeRegistry: metrics.probeRegistry,
+    ...(options.port !== 0 && { authenticated: authenticatedParts(parts) }),
+  });
+}
+
+const authenticatedParts = ({ context, client }: AssembledKubelet) => ({
+  options: context.options,
+  containers: new DockerContainerAccess(client, (ms, callback) => context.clock.schedule(ms, callback)),
+  dialPod,
+  logDirectory: context.options.enableSystemLogHandler ? new HostLogDirectory("/var/log", openBeneath) : undefined,
+  names: { nodeName: context.node.name, nodeIp: context.node.ip },
+});
+
+/** Counters of events for `/metrics`. */
+function eventFamilies({ revision, dropped }: Pick<PodEventRecorder, "revision" | "dropped">): MetricFamily[] {
+  const registry = new MetricsRegistry();
+  registry.counter("kubelet_ts_events_total", "Events of pods that were recorded.").inc([], revision);
+  registry
+    .counter("kubelet_ts_events_dropped_total", "Events that came faster than --event-qps and --event-burst allow.")
+    .inc([], dropped);
+  return registry.collect();
+}

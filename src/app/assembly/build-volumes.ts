@@ -1,0 +1,36 @@
+import type { PodManager } from "../../kubelet/pod-manager.ts";
+import { DockerVolumeEngine } from "../../runtime/docker-volume-engine.ts";
+import type { EngineConnection } from "../../runtime/engine-connection.ts";
+import type { ImageManager } from "../../runtime/image-manager.ts";
+import { LABEL } from "../../runtime/labels.ts";
+import { canMount, Mounter } from "../../volumes/mounter.ts";
+import { VolumeManager } from "../../volumes/volume-manager.ts";
+import type { NodeContext } from "./node-context.ts";
+
+export function buildVolumeEngine(
+  { owner }: NodeContext,
+  { client }: EngineConnection,
+  images: ImageManager,
+  podManager: PodManager,
+): DockerVolumeEngine {
+  return new DockerVolumeEngine({ client, images, owner, pullSecretsOf: (pod) => podManager.pullSecretsOf(pod) });
+}
+
+/** Volumes of pods below the root directory. Tests once whether this process may mount. */
+export async function buildVolumes(context: NodeContext, engine: DockerVolumeEngine): Promise<VolumeManager> {
+  const { options, node, owner, allocatable, clock, logger, metrics } = context;
+  const mounter = new Mounter();
+  const mounting = await canMount(options.rootDir, mounter);
+  if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
+  return new VolumeManager({
+    onSetUp: metrics.countVolume,
+    rootDir: options.rootDir,
+    node,
+    allocatable,
+    clock,
+    logger,
+    engine,
+    ...(mounting.ok && { mounter }),
+    ownerLabels: { [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash },
+  });
+}

@@ -1,0 +1,71 @@
+import { join } from "node:path";
+import { DockerClient } from "../../docker/docker-client.ts";
+import { readMayLowerOomScores, readNodeInfo, readNodeName } from "../../host/node-info.ts";
+import { StateFile } from "../../host/state-file.ts";
+import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { KubeletOptions } from "../../model/kubelet-options.ts";
+import type { Logger } from "../../model/logger.ts";
+import type { NodeInfo } from "../../model/node.ts";
+import type { NodeAllocatable } from "../../plan/downward-api.ts";
+import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
+import { EngineConnection } from "../../runtime/engine-connection.ts";
+import { computeRootHash, type Owner } from "../../runtime/labels.ts";
+import { readCapacity } from "../../stats/disk-usage.ts";
+import { MetricsRecorder } from "../metrics-recorder.ts";
+
+export interface NodeContextInput {
+  options: KubeletOptions;
+  /** As the process was started with it. */
+  environment: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  logger: Logger;
+  recorder: PodEventRecorder;
+}
+
+/** What every subsystem is built from. */
+export interface NodeContext extends NodeContextInput {
+  node: NodeInfo;
+  owner: Owner;
+  allocatable: NodeAllocatable;
+  metrics: MetricsRecorder;
+}
+
+/** Reads the facts of this machine; does not talk to the engine. */
+export async function readNodeContext(input: NodeContextInput): Promise<NodeContext> {
+  const { options, clock } = input;
+  const name = readNodeName(options.hostnameOverride);
+  const node = readNodeInfo(name, options.nodeIp);
+  const disk = await readCapacity(options.rootDir);
+  return {
+    ...input,
+    node,
+    owner: { nodeName: name, rootHash: computeRootHash(options.rootDir) },
+    allocatable: {
+      ...computeNodeAllocatable(node, options),
+      ephemeralStorageBytes: disk ? computeAllocatableDisk(disk.capacityBytes, options) : 0,
+    },
+    metrics: new MetricsRecorder(name, clock),
+  };
+}
+
+export function buildEngineConnection({ options, environment, clock }: NodeContext): EngineConnection {
+  const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
+  return new EngineConnection({
+    client: new DockerClient(endpoint, {
+      schedule: (ms, callback) => clock.schedule(ms, callback),
+      timeoutMs: options.runtimeRequestTimeoutMs,
+    }),
+    cgroupDriver: options.cgroupDriver,
+    mayLowerOomScores: readMayLowerOomScores,
+  });
+}
+
+/**
+ * `<root-dir>/state/<name>-<node>.json`.
+ * @param durable survives a power cut right after a write
+ */
+export function openStateFile<T>({ options, node, clock, logger }: NodeContext, name: string, durable: boolean) {
+  const path = join(options.rootDir, "state", `${name}-${node.name}.json`);
+  return new StateFile<T>(path, { version: 1, durable }, clock, (message) => logger.warn(message));
+}

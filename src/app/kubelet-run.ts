@@ -1,0 +1,22 @@
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+import type { RunningServers } from "../server/servers.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** One run of the kubelet, with everything the command line decided. */
+export interface KubeletRun {
+  options: KubeletOptions;
+  /** Manifests given as arguments: absolute paths, URLs, `-`. */
+  manifests: readonly string[];
+  /** As the process was started with it, proxies included. */
+  environment: Environment;
+  logger: Logger;
+  /** Aborts on SIGTERM and SIGINT. */
+  stop: AbortSignal;
+  /** Called when the ports are open. */
+  onServers: (servers: RunningServers) => void;
+}
+
+/** Exit codes of every command. */
+export const EXIT = { done: 0, failed: 1, badInput: 2 } as const;

@@ -1,0 +1,135 @@
+import { Logind } from "../host/logind.ts";
+import { MemoryReclaimer } from "../host/memory-reclaimer.ts";
+import { readNodeName } from "../host/node-info.ts";
+import { SystemClock } from "../host/system-clock.ts";
+import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import { ShutdownManager } from "../kubelet/shutdown/shutdown-manager.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Logger } from "../model/logger.ts";
+import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
+import { MisconfigurationError } from "../runtime/engine-connection.ts";
+import type { KubeletView } from "../server/view.ts";
+import type { NodeStats } from "../stats/node-stats.ts";
+import { type AssembledKubelet, assembleKubelet } from "./assembly/assemble-kubelet.ts";
+import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
+import { buildStats, buildView, startNodeServers } from "./assembly/build-servers.ts";
+import { nodeFacts } from "./assembly/node-facts.ts";
+import { type OomWatch, watchOomKills } from "./assembly/watch-oom-kills.ts";
+import type { KubeletRun } from "./kubelet-run.ts";
+import { applyProcessSettings } from "./process-settings.ts";
+import { versionLine } from "./version.ts";
+
+const CONNECT_RETRY_MS = 1000;
+
+/** A loop that runs beside the kubelet until the signal aborts. */
+interface BackgroundLoop {
+  run(signal: AbortSignal): Promise<unknown>;
+}
+
+/** Supervises the pods of all sources until SIGTERM or SIGINT; pods keep running after that.*/
+export async function runForever(run: KubeletRun): Promise<void> {
+  const { options, manifests, environment, logger, stop, onServers } = run;
+  await applyProcessSettings(options, logger);
+  const clock = new SystemClock();
+  const recorder = new PodEventRecorder({
+    clock,
+    logger,
+    nodeName: readNodeName(options.hostnameOverride),
+    rate: { perSecond: options.eventRecordQps, burst: options.eventBurst },
+  });
+  const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
+  logger.info(`${versionLine()} on node "${parts.context.node.name}", root directory "${options.rootDir}"`);
+  const view = buildView(parts);
+  const stats = buildStats(parts, view);
+  const shutdown = buildShutdownManager(parts);
+  const { servers, eviction } = startServing(parts, view, stats, () => shutdown?.refusal() !== undefined);
+  onServers(servers);
+  if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
+  parts.admission.addHandler((pod) => eviction.refusalOf(pod));
+  const oomWatch = startOomWatch(parts, view, stats);
+  await connectPatiently(parts, clock, logger, stop);
+  if (!stop.aborted) {
+    await parts.preload(stop);
+    // The node's own loops. An API server, workload controllers and the like join this list.
+    const loops: (BackgroundLoop | undefined)[] = [
+      parts.images,
+      parts.imageGc,
+      eviction,
+      new MemoryReclaimer({ clock }),
+      shutdown,
+    ];
+    parts.feed.onChange((state, { isComplete }) => parts.kubelet.setDesired(state, isComplete));
+    parts.feed.start();
+    parts.kubelet.start();
+    for (const loop of loops) void loop?.run(stop);
+    await aborted(stop);
+    await shutdown?.beforeExit();
+  }
+  oomWatch.end();
+  parts.kubelet.stop();
+  await parts.probes.stop();
+  await Promise.all([parts.feed.stop(), servers.stop()]);
+  logger.info("Stopped; pods keep running");
+}
+
+/** The ports answer before the engine does, so that health checks can report it. */
+function startServing(parts: AssembledKubelet, view: KubeletView, stats: NodeStats, isLeaving: () => boolean) {
+  const { options, clock, logger, recorder } = parts.context;
+  const podFacts = () => view.podFacts();
+  const eviction = buildEvictionManager({ parts, options, stats, podFacts, clock, logger, recorder });
+  const facts = nodeFacts({ parts, options, eviction, isLeaving, clock });
+  return { eviction, servers: startNodeServers(parts, view, stats, facts) };
+}
+
+/** undefined unless a grace period for shutdowns of the machine is configured. */
+function buildShutdownManager({ context, kubelet }: AssembledKubelet): ShutdownManager | undefined {
+  const { options, clock, logger, environment } = context;
+  const periods = computeShutdownPeriods(options);
+  if (periods.length === 0) return undefined;
+  return new ShutdownManager({ clock, logger, kubelet, host: new Logind({ clock, logger, environment }), periods });
+}
+
+function startOomWatch(
+  { context, kubelet, oomEvents }: AssembledKubelet,
+  view: KubeletView,
+  stats: NodeStats,
+): OomWatch {
+  const { clock, logger, recorder } = context;
+  const watch = watchOomKills({
+    podFacts: () => view.podFacts(),
+    kubelet,
+    reader: stats.reader,
+    recorder,
+    clock,
+    logger,
+  });
+  oomEvents.add((id) => watch.note(id));
+  return watch;
+}
+
+/** The engine may start later than the kubelet: each new error is logged once, attempts are made every second. */
+async function connectPatiently(
+  parts: AssembledKubelet,
+  clock: Clock,
+  logger: Logger,
+  stop: AbortSignal,
+): Promise<void> {
+  for (let lastMessage = ""; !stop.aborted; ) {
+    try {
+      return await parts.connect(stop);
+    } catch (error) {
+      if (stop.aborted) return;
+      if (error instanceof MisconfigurationError) throw error;
+      const { message } = error as Error;
+      if (message !== lastMessage) logger.error(message);
+      lastMessage = message;
+      await clock.sleep(CONNECT_RETRY_MS, stop).catch(() => {});
+    }
+  }
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });

@@ -1,0 +1,31 @@
+import type { Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
+import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
+import type { PodUID } from "../model/identity.ts";
+import { resolvePullSecrets } from "../plan/object-references.ts";
+
+/** The pods this node should run and the objects they refer to. `Kubelet.setDesired` writes it; other subsystems read it. */
+export class PodManager {
+  #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+
+  get state(): DesiredState {
+    return this.#state;
+  }
+
+  set(state: DesiredState): void {
+    this.#state = state;
+  }
+
+  get(uid: PodUID): DesiredPod | undefined {
+    return this.#state.pods.find(({ pod }) => pod.metadata.uid === uid);
+  }
+
+  pods(): Pod[] {
+    return this.#state.pods.map(({ pod }) => pod);
+  }
+
+  /** The Secrets named by the pod's imagePullSecrets; missing ones are left out. */
+  pullSecretsOf(pod: Pod): Secret[] {
+    return resolvePullSecrets(pod, this.#state);
+  }
+}
