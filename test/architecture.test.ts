@@ -8,6 +8,7 @@ const SRC = join(import.meta.dir, "..", "src");
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: ["valibot"],
   text: [],
+  files: [],
   concurrency: ["model"],
   model: ["api"],
   yaml: [],
@@ -15,16 +16,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   plan: ["api", "model", "text"],
   // A status reports restarts and back-off, which plan/ decides.
   status: ["api", "model", "plan"],
-  cgroups: ["model"],
-  stats: ["api", "model", "cgroups", "metrics", "cadvisor"],
+  cgroups: ["model", "files"],
+  stats: ["api", "model", "cgroups", "files", "metrics", "cadvisor"],
   metrics: ["api", "model", "cgroups"],
   cadvisor: ["api", "model", "cgroups", "stats", "metrics"],
   docker: ["valibot", "concurrency"],
-  runtime: ["docker", "plan", "model", "api", "concurrency", "text"],
-  sources: ["manifest", "model", "api", "concurrency", "text"],
-  volumes: ["model", "api", "plan", "text", "concurrency"],
-  prober: ["model", "api", "plan", "concurrency", "text"],
-  host: ["model"],
+  runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files"],
+  sources: ["manifest", "model", "api", "concurrency", "text", "files"],
+  volumes: ["model", "api", "plan", "text", "concurrency", "files"],
+  prober: ["model", "api", "plan", "concurrency", "text", "files"],
+  host: ["model", "files"],
   // The edit rules hash what the engine would be told: a pure mapping of runtime/.
   kubelet: [
     "api",
@@ -34,12 +35,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "status",
     "stats",
     "concurrency",
+    "files",
     "text",
     "runtime/hashes.ts",
     "runtime/resources.ts",
   ],
-  config: ["api", "model", "manifest", "plan", "text", "yaml"],
-  server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "text"],
+  config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
+  server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "text", "files"],
 };
 
 /** Allowed beyond the table, types only: folders, or single files. */

@@ -4,6 +4,7 @@ import tls, { type TLSSocket } from "node:tls";
 import type { TlsVersions } from "../config/cipher-suites.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 import { type Answer, parseTarget, type RouteRequest, textAnswer } from "./answer.ts";
 import type { ShownCertificate } from "./client-identity.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
@@ -397,5 +398,3 @@ async function readText(message: IncomingMessage): Promise<string> {
   }
   return Buffer.concat(chunks).toString();
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "n
 import { isIP } from "node:net";
 import { join } from "node:path";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
+import { messageOf } from "../text/error-message.ts";
 import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
 
 export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile">;
@@ -177,5 +178,3 @@ function readIfThere(flag: string, file: string): string | undefined {
     throw new TlsFileError(`${flag} "${file}" cannot be read: ${messageOf(cause)}`, { cause });
   }
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));

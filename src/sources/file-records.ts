@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { realpathSync } from "node:fs";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { ChangeLogger } from "../model/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
@@ -7,7 +6,6 @@ import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import { type FileIdentity, looksLikeManifest, readManifestFile } from "./manifest-files.ts";
-import { findOpenWriters } from "./open-writers.ts";
 import {
   describeFinding,
   EMPTY_OBJECTS,
@@ -19,17 +17,15 @@ import {
   staleNames,
 } from "./source-set.ts";
 
-/** A file that is gone must stay away for so long: editors and git take files away for a moment. */
+/** How long a file must be missing before its pods are removed: editors and git remove files for a moment. */
 const REMOVAL_SETTLE_MS = 100;
-/** A text with errors must stay as it is for so long before it counts as wrong rather than half written. */
+/** How long a file must not be written to before its text counts: a text that reads well may still be half of it. */
+const WRITE_SETTLE_MS = 100;
+/** How long a text with errors must stay the same before it counts as wrong rather than half written. */
 const ERROR_SETTLE_MS = 300;
-/** While somebody holds a file open for writing it is looked at again this soon… */
-const WRITER_RETRY_MS = 50;
-/** … but a text that does not change for so long is taken as finished. */
-const WRITER_PATIENCE_MS = 10_000;
-/** Files older than this are not being written: no need to ask who has them open. */
+/** A text with errors that is older than this counts at once. */
 const YOUNG_MS = 10_000;
-/** File systems count time in ticks: two writes in one tick look like one, so younger files are read at every look. */
+/** File systems count time in ticks, and two writes in one tick look like one: younger files are read at every look. */
 const RACY_MS = 2_000;
 
 export interface FileRecordsDeps {
@@ -37,10 +33,8 @@ export interface FileRecordsDeps {
   clock: Clock;
   logger: Logger;
   facts: ChangeLogger;
-  /** What each file wanted when the source last spoke, before this start; undefined when that is not known. */
+  /** The checkpoint: what each file wanted when this source was last read; undefined when that is not known. */
   lastKnownGood: () => ReadonlyMap<string, Objects> | undefined;
-  /** Which of the files are being written; default: as /proc shows. */
-  openWriters?: (files: ReadonlySet<string>) => ReadonlySet<string>;
 }
 
 interface FileRecord {
@@ -143,7 +137,8 @@ export class FileRecords {
           content satisfies never;
       }
     }
-    const retries = [...this.#acceptAll(changed), ...this.#examineMissing(present)];
+    const accepted = changed.map((file) => this.#accept(file)).filter((retryMs) => retryMs !== undefined);
+    const retries = [...accepted, ...this.#examineMissing(present)];
     return retries.length > 0 ? Math.min(...retries) : undefined;
   }
 
@@ -192,36 +187,8 @@ export class FileRecords {
     };
   }
 
-  #acceptAll(changed: readonly ChangedFile[]): number[] {
-    // A time in the future counts as young: the clock was moved. Every write sets both times of a file; where the other
-    // one is later it was renamed or chmodded since, as those do who are finished: the common case needs no search.
-    const suspects = changed.filter(({ ageMs, identity }) => ageMs < YOUNG_MS && identity.ctimeNs <= identity.mtimeNs);
-    const writing = this.#findWriters(suspects.map(({ path }) => path));
-    const retries: number[] = [];
-    for (const file of changed) {
-      const retryMs = this.#accept(file, writing.has(file.path));
-      if (retryMs !== undefined) retries.push(retryMs);
-    }
-    return retries;
-  }
-
-  /** By the names we use, though /proc knows files by their real path. */
-  #findWriters(paths: readonly string[]): ReadonlySet<string> {
-    if (paths.length === 0) return new Set();
-    const byRealPath = new Map<string, string>();
-    for (const path of paths) {
-      try {
-        byRealPath.set(realpathSync(path), path);
-      } catch {
-        // Gone: nobody's file any more.
-      }
-    }
-    const written = (this.#deps.openWriters ?? findOpenWriters)(new Set(byRealPath.keys()));
-    return new Set([...written].map((real) => byRealPath.get(real)!));
-  }
-
   /** Takes a new text, or says after how long it is to be looked at again. */
-  #accept(file: ChangedFile, isBeingWritten: boolean): number | undefined {
+  #accept(file: ChangedFile): number | undefined {
     const now = this.#deps.clock.monotonicMs();
     const known = this.#records.get(file.path);
     const sinceMs = known?.pending?.hash === file.hash ? known.pending.sinceMs : now;
@@ -231,10 +198,13 @@ export class FileRecords {
       delete record.identity;
       return delayMs;
     };
-    if (isBeingWritten && now - sinceMs < WRITER_PATIENCE_MS) return wait(WRITER_RETRY_MS);
+    // Every write sets both times of a file. A later change time means that it was renamed or chmodded since, as the
+    // last step of writing it. An age below zero means that the clock was set back, or is another machine's.
+    const isMaybeWritten = file.identity.ctimeNs <= file.identity.mtimeNs;
+    const quietMs = Math.max(file.ageMs, now - sinceMs);
+    if (isMaybeWritten && quietMs < WRITE_SETTLE_MS) return wait(WRITE_SETTLE_MS - quietMs);
     const result = isBlank(file.bytes) ? blankFile(file.path) : this.#deps.read(file.bytes, file.path);
     const isBad = hasErrors(result.findings);
-    // A bad text that stood there long before we looked is not half of something.
     if (isBad && Math.abs(file.ageMs) < YOUNG_MS && now - sinceMs < ERROR_SETTLE_MS) {
       return wait(ERROR_SETTLE_MS - (now - sinceMs));
     }

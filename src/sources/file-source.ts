@@ -18,10 +18,8 @@ export interface FileSourceDeps {
   clock: Clock;
   logger: Logger;
   checkFrequencyMs: number;
-  /** What each file wanted when the source last spoke, before this start; for texts that are bad or out of reach now. */
+  /** The checkpoint: what each file wanted when this source was last read, also by an earlier process. */
   lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
-  /** Which of the files are being written; default: as /proc shows. */
-  openWriters?: (files: ReadonlySet<string>) => ReadonlySet<string>;
 }
 
 /** Manifests in a directory (not below it), or one manifest file [S100]. A path that is missing is an empty set. */
@@ -59,7 +57,6 @@ export class FileSource implements Source {
       logger: deps.logger,
       facts: this.#facts,
       lastKnownGood: () => deps.lastKnownGood?.(),
-      ...(deps.openWriters ? { openWriters: deps.openWriters } : {}),
     });
   }
 

@@ -1,11 +1,25 @@
-import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import type { Pod } from "../api/pod.ts";
+import { readBoundedText, readDescriptor } from "../files/bounded-read.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../plan/hosts-file.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 
+/** Longest hosts file of the machine that is copied. Unit: bytes. */
+const MAX_HOSTS_BYTES = 1024 * 1024;
+
 /**
- * Writes the pod's /etc/hosts to `<pod>/etc-hosts`, to be bound into its containers once its addresses are known. In
- * place, because containers hold the file itself.
+ * Writes the pod's /etc/hosts to `<pod>/etc-hosts`, to be bound into its containers once its addresses are known.
  * @param nodeHostsPath the machine's own file, copied for pods with host networking.
  * @returns the path.
  */
@@ -20,32 +34,47 @@ export function writeHostsFile(
 ): string {
   const { hostNetwork, hostAliases } = pod.spec;
   const text = hostNetwork
-    ? formatHostNetworkHosts(readFileSync(nodeHostsPath, "utf8"), hostAliases)
+    ? formatHostNetworkHosts(readBoundedText(nodeHostsPath, MAX_HOSTS_BYTES), hostAliases)
     : formatManagedHosts(podIps, names, hostAliases);
   writeInPlace(directories.etcHosts, text);
   return directories.etcHosts;
 }
 
-/** A file that does not exist yet appears complete; one that exists keeps its inode, and is left alone if right. */
+/**
+ * A new file appears complete. An existing one keeps its inode, since containers hold it, and is left alone when it is
+ * right. Containers may write to it: anything but a short regular file, or a link, is replaced.
+ */
 function writeInPlace(path: string, text: string): void {
-  const current = readIfThere(path);
-  if (current === text) return;
-  if (current !== undefined) {
-    writeFileSync(path, text);
-    return;
+  const descriptor = openForUpdate(path);
+  try {
+    if (descriptor !== undefined && overwrite(descriptor, text)) return;
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor);
   }
   const fresh = `${path}.new`;
-  rmSync(fresh, { force: true });
-  writeFileSync(fresh, text);
+  rmSync(fresh, { recursive: true, force: true });
+  writeFileSync(fresh, text, { flag: "wx" });
   chmodSync(fresh, 0o644);
   renameSync(fresh, path);
 }
 
-function readIfThere(path: string): string | undefined {
+function openForUpdate(path: string): number | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return openSync(path, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ELOOP") return undefined;
     throw error;
   }
+}
+
+/** @returns false when the descriptor is not a regular file. */
+function overwrite(descriptor: number, text: string): boolean {
+  const stats = fstatSync(descriptor);
+  if (!stats.isFile()) return false;
+  const wanted = Buffer.from(text);
+  if (stats.size === wanted.length && wanted.equals(readDescriptor(descriptor, wanted.length))) return true;
+  ftruncateSync(descriptor, 0);
+  writeSync(descriptor, wanted, 0, wanted.length, 0);
+  return true;
 }

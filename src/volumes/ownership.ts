@@ -10,7 +10,7 @@ import {
   type Stats,
 } from "node:fs";
 import { setImmediate } from "node:timers/promises";
-import { descriptorPath, HANDLE_ONLY } from "./beneath.ts";
+import { descriptorPath, HANDLE_ONLY } from "../files/beneath.ts";
 
 /** Group access of entries in a volume whose pod has an fsGroup. Source: upstream's `SetVolumeOwnership`. */
 const READ_WRITE = 0o660;

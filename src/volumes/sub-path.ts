@@ -1,6 +1,6 @@
 import { lstatSync, mkdirSync, readlinkSync, rmdirSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { descriptorPath, type Held, openBeneath } from "./beneath.ts";
+import { descriptorPath, type Held, openBeneath } from "../files/beneath.ts";
 import type { Mounter } from "./mounter.ts";
 
 /** Tries before an entry that keeps changing under our hands makes us give up until the next sync. */

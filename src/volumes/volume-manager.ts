@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Container, Pod, Volume, VolumeMount } from "../api/pod.ts";
+import { descriptorPath, openBeneath } from "../files/beneath.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
@@ -12,7 +13,7 @@ import { containersOf } from "../model/pod-containers.ts";
 import { type NodeAllocatable, toNodeAllocatable } from "../plan/downward-api.ts";
 import { ENV_FILE_LIMIT_BYTES } from "../plan/env-file.ts";
 import type { EnvironmentVariable } from "../plan/environment.ts";
-import { descriptorPath, openBeneath } from "./beneath.ts";
+import { messageOf } from "../text/error-message.ts";
 import { claimVolumeName, nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
 import { isMounted, setUpEmptyDir } from "./empty-dir.ts";
 import { fileVolumePlugin, writeFileVolume } from "./file-volume.ts";
@@ -246,15 +247,15 @@ export class VolumeManager {
       const problem = prepareHostPath(volume.hostPath);
       if (problem) throw new Error(problem);
     } else if (volume.emptyDir) {
-      await setUpEmptyDir(volume.emptyDir, pod, this.#syncPodAdmission(pod, "empty-dir", volume.name), mounter);
+      await setUpEmptyDir(volume.emptyDir, pod, this.#placeOf(pod, "empty-dir", volume.name), mounter);
     } else if (fileVolumePlugin(volume)) {
       await this.#writeFiles(volume, pod, objects);
     } else if (volume.image) {
-      await setUpImageVolume(volume.image, pod, this.#syncPodAdmission(pod, "image", volume.name), engine, signal);
+      await setUpImageVolume(volume.image, pod, this.#placeOf(pod, "image", volume.name), engine, signal);
     } else if (volume.nfs) {
       const nfsVolume = { name: volume.name, nfs: volume.nfs };
       // First the note that says what tearDown has to remove.
-      const { stateDirectory } = this.#syncPodAdmission(pod, "nfs", volume.name);
+      const { stateDirectory } = this.#placeOf(pod, "nfs", volume.name);
       mkdirSync(join(stateDirectory, nfsVolumeName(uid, nfsVolume)), { recursive: true, mode: 0o750 });
       await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
     } else if (volume.persistentVolumeClaim) {
@@ -269,7 +270,7 @@ export class VolumeManager {
     const plugin = fileVolumePlugin(volume);
     if (!plugin) return false;
     const { node, allocatable = toNodeAllocatable(node), clock, mounter } = this.#options;
-    const place = { plugin, ...this.#syncPodAdmission(pod, plugin, volume.name) };
+    const place = { plugin, ...this.#placeOf(pod, plugin, volume.name) };
     return await writeFileVolume(volume, pod, place, { objects, allocatable, now: clock.now(), mounter });
   }
 
@@ -289,7 +290,7 @@ export class VolumeManager {
       const path = directories.volume(plugin, volume.name);
       return { kind: "path", path, readOnly: true, isOurs: true, isManaged: true };
     }
-    if (volume.image) return { kind: "image", place: this.#syncPodAdmission(pod, "image", volume.name) };
+    if (volume.image) return { kind: "image", place: this.#placeOf(pod, "image", volume.name) };
     if (volume.nfs) {
       const name = nfsVolumeName(pod.metadata.uid ?? "", { name: volume.name, nfs: volume.nfs });
       return { kind: "volume", name, readOnly: volume.nfs.readOnly ?? false };
@@ -314,7 +315,7 @@ export class VolumeManager {
     return readNames(this.#directoriesOf(pod).pluginState(plugin, name)).includes("ready");
   }
 
-  #syncPodAdmission(pod: Pod, plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
+  #placeOf(pod: Pod, plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
     const directories = this.#directoriesOf(pod);
     return { directory: directories.volume(plugin, name), stateDirectory: directories.pluginState(plugin, name) };
   }
@@ -356,8 +357,6 @@ const mountsAsDevice = (pod: Pod, volume: string) =>
   containersOf(pod.spec).some(({ volumeDevices = [] }) => volumeDevices.some(({ name }) => name === volume));
 
 const sourceName = (volume: Volume) => Object.keys(volume).find((key) => key !== "name") ?? "none";
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 function readNames(directory: string): string[] {
   try {

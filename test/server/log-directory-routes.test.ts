@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { openBeneath } from "../../src/files/beneath.ts";
 import { HostLogDirectory } from "../../src/host/log-directory.ts";
 import { routeLogDirectory } from "../../src/server/log-directory-routes.ts";
-import { openBeneath } from "../../src/volumes/beneath.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest } from "./a-context.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, unlinkSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
@@ -10,7 +10,7 @@ import type { DesiredStateFeed, FeedInfo } from "../../src/sources/desired-state
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
-import { manifest, podsOf } from "./source-harness.ts";
+import { manifest, podsOf, writeSettled } from "./source-harness.ts";
 
 // Real files, programs and servers: on a busy machine each may take its time.
 setDefaultTimeout(60_000);
@@ -90,9 +90,9 @@ test("without any source the state is empty and complete", () => {
 
 test("arguments, paths and URLs run together; duplicates are said once", async () => {
   const box = new Box();
-  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
-  writeFileSync(join(box.manifests, "b.yaml"), manifest("shared", "busybox:dir"));
-  writeFileSync(join(box.root, "arg.yaml"), manifest("shared", "busybox:arg"));
+  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
+  writeSettled(join(box.manifests, "b.yaml"), manifest("shared", "busybox:dir"));
+  writeSettled(join(box.root, "arg.yaml"), manifest("shared", "busybox:arg"));
   let answer = manifest("web");
   const { url } = serve(() => new Response(answer));
   const life = box
@@ -152,11 +152,11 @@ test("an unreachable URL without checkpoint keeps the state incomplete: nothing 
 
 test("a file broken while we were down falls back to its last good text; a removed one does not come back", async () => {
   const box = new Box();
-  for (const name of ["a", "b", "c"]) writeFileSync(join(box.manifests, `${name}.yaml`), manifest(name));
+  for (const name of ["a", "b", "c"]) writeSettled(join(box.manifests, `${name}.yaml`), manifest(name));
   const first = box.boot({ podManifestPaths: [box.manifests] }).start();
   await first.wants("a=busybox:1", "b=busybox:1", "c=busybox:1");
   await first.feed.stop();
-  writeFileSync(join(box.manifests, "b.yaml"), "kind: [");
+  writeSettled(join(box.manifests, "b.yaml"), "kind: [");
   utimesSync(join(box.manifests, "b.yaml"), 1000, 1000);
   unlinkSync(join(box.manifests, "c.yaml"));
   const second = box.boot({ podManifestPaths: [box.manifests] }).start();
@@ -167,7 +167,7 @@ test("a file broken while we were down falls back to its last good text; a remov
 
 test("checkpoints hold secrets: private, complete, and gone with their source", async () => {
   const box = new Box();
-  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
+  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
   const first = box.boot({ podManifestPaths: [box.manifests] }).start();
   await first.feed.stop();
   const [name] = readdirSync(box.checkpoints);
@@ -192,7 +192,7 @@ test.each([
   await stop();
   const [name] = readdirSync(box.checkpoints);
   const path = join(box.checkpoints, name!);
-  writeFileSync(path, damage(readFileSync(path, "utf8")));
+  writeSettled(path, damage(readFileSync(path, "utf8")));
   const second = box.boot({ manifestUrls: [url] }).start();
   await until("the warning", () => second.logger.lines.some((line) => line.includes("are not used")));
   expect(second.state).toBeUndefined();
@@ -211,11 +211,11 @@ test("what was kept for another node is not used", async () => {
 
 test("a root directory that cannot be written is said once and stops nothing", async () => {
   const box = new Box();
-  writeFileSync(join(box.root, "state"), "a file where the directory should be");
+  writeSettled(join(box.root, "state"), "a file where the directory should be");
   const life = box.boot({ podManifestPaths: [box.manifests] }).start();
-  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
+  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
   await life.wants("a=busybox:1");
-  writeFileSync(join(box.manifests, "b.yaml"), manifest("b"));
+  writeSettled(join(box.manifests, "b.yaml"), manifest("b"));
   await life.wants("a=busybox:1", "b=busybox:1");
   await life.feed.stop();
   expect(life.logger.lines.filter((line) => line.includes("Cannot keep"))).toHaveLength(1);
@@ -224,8 +224,8 @@ test("a root directory that cannot be written is said once and stops nothing", a
 
 test("readOnce brings what can be read and names what cannot", async () => {
   const box = new Box();
-  writeFileSync(join(box.manifests, "a.yaml"), manifest("a"));
-  writeFileSync(join(box.manifests, "bad.yaml"), "kind: [");
+  writeSettled(join(box.manifests, "a.yaml"), manifest("a"));
+  writeSettled(join(box.manifests, "bad.yaml"), "kind: [");
   utimesSync(join(box.manifests, "bad.yaml"), 1000, 1000);
   const { url } = serve(() => new Response(manifest("web")));
   const missing = join(box.root, "missing.yaml");

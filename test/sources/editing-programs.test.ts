@@ -185,13 +185,13 @@ describe.skipIf(!has("git"))("git", () => {
         ...words,
       );
     await git("init", "-q");
-    for (const name of ["web", "other"]) directory.write(`${name}.yaml`, manifest(name));
+    for (const name of ["web", "other"]) writeFileSync(directory.file(`${name}.yaml`), manifest(name));
     await git("add", ".");
     await git("commit", "-qm", "one");
     await git("checkout", "-qb", "next");
-    directory.write("web.yaml", manifest("web", "busybox:2"));
+    writeFileSync(directory.file("web.yaml"), manifest("web", "busybox:2"));
     renameSync(directory.file("other.yaml"), directory.file("moved.yaml"));
-    directory.write("third.yaml", manifest("third"));
+    writeFileSync(directory.file("third.yaml"), manifest("third"));
     await git("add", "-A");
     await git("commit", "-qm", "two");
     await git("checkout", "-q", "main");

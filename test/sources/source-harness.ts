@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
@@ -32,13 +32,19 @@ export const podsOf = (set: Pick<Objects, "pods"> | undefined): string[] =>
     .map(({ pod }) => `${pod.metadata.name?.replace(/-node1$/, "")}=${pod.spec.containers[0]?.image}`)
     .sort();
 
+/** Writes a file whose modification time says that the write was finished a second ago: it counts at once. */
+export function writeSettled(path: string, text: string): void {
+  writeFileSync(path, text);
+  const time = new Date(Date.now() - 1000);
+  utimesSync(path, time, time);
+}
+
 export interface WatchedOptions {
   clock?: Clock;
   checkFrequencyMs?: number;
   lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
   /** Below the temporary directory. */
   path?: string;
-  openWriters?: (files: ReadonlySet<string>) => ReadonlySet<string>;
 }
 
 /** A file source on a directory of its own (made unless `path` says otherwise), with every set it emitted. */
@@ -62,7 +68,6 @@ export class WatchedDirectory {
       // Only the watch can be as quick as the tests want it, unless a test is about the timer.
       checkFrequencyMs: options.checkFrequencyMs ?? 3_600_000,
       ...(options.lastKnownGood ? { lastKnownGood: options.lastKnownGood } : {}),
-      ...(options.openWriters ? { openWriters: options.openWriters } : {}),
     });
   }
 
@@ -76,7 +81,7 @@ export class WatchedDirectory {
   }
 
   write(name: string, text: string): void {
-    writeFileSync(this.file(name), text);
+    writeSettled(this.file(name), text);
   }
 
   get pods(): string[] {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeHostsFile } from "../../src/volumes/network-files.ts";
 import { PodDirectories } from "../../src/volumes/pod-directories.ts";
@@ -47,4 +47,27 @@ test("with host networking the node's file is copied", () => {
   expect(readFileSync(place.etcHosts, "utf8")).toBe(
     "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost node1\n",
   );
+});
+
+test("whatever a container makes of it: a file of 8 GB is not read, a link not followed", () => {
+  const place = directories();
+  const write = () => writeHostsFile(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
+  const text = readFileSync(write(), "utf8");
+  const { ino } = statSync(place.etcHosts);
+  truncateSync(place.etcHosts, 8 * 1024 ** 3);
+  expect(readFileSync(write(), "utf8")).toBe(text);
+  expect(statSync(place.etcHosts).ino).toBe(ino);
+
+  const outside = join(tempDir(), "outside");
+  writeFileSync(outside, "kept");
+  for (const exchange of [
+    () => symlinkSync(outside, place.etcHosts),
+    () => Bun.spawnSync(["mkfifo", place.etcHosts]),
+    () => symlinkSync("/dev/zero", place.etcHosts),
+  ]) {
+    rmSync(place.etcHosts);
+    exchange();
+    expect(readFileSync(write(), "utf8")).toBe(text);
+  }
+  expect(readFileSync(outside, "utf8")).toBe("kept");
 });

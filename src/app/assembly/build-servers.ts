@@ -1,4 +1,5 @@
 import { toKubeletConfiguration } from "../../config/effective-config.ts";
+import { openBeneath } from "../../files/beneath.ts";
 import { HostLogDirectory } from "../../host/log-directory.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
@@ -8,7 +9,6 @@ import { DockerContainerAccess } from "../../runtime/docker-container-access.ts"
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
-import { openBeneath } from "../../volumes/beneath.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import { sourceFamilies } from "../source-metrics.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";

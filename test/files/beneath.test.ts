@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readlinkSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { descriptorPath, EscapeError, openBeneath } from "../../src/volumes/beneath.ts";
+import { descriptorPath, EscapeError, openBeneath } from "../../src/files/beneath.ts";
 import { PathAttacker } from "../support/path-attacker.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 

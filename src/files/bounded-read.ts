@@ -1,0 +1,57 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+
+/** What a bounded read found. */
+export class UnreadableFileError extends Error {
+  override readonly name = "UnreadableFileError";
+}
+
+/** O_NONBLOCK: a FIFO without a writer, or a device, must not hold up the open. */
+const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/**
+ * Contents of a regular file, through symbolic links.
+ * @throws UnreadableFileError when it is not a regular file, or larger than `maxBytes`; the system's error otherwise.
+ */
+export function readBoundedBytes(path: string, maxBytes: number): Uint8Array {
+  const descriptor = openSync(path, READ);
+  try {
+    return readDescriptor(descriptor, maxBytes);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** As {@link readBoundedBytes}, as UTF-8. */
+export const readBoundedText = (path: string, maxBytes: number): string =>
+  Buffer.from(readBoundedBytes(path, maxBytes)).toString("utf8");
+
+/** As {@link readBoundedText}; undefined when there is no such file. */
+export function readTextIfExists(path: string, maxBytes: number): string | undefined {
+  try {
+    return readBoundedText(path, maxBytes);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw error;
+  }
+}
+
+/** The whole file behind an open descriptor, from its start. @throws as {@link readBoundedBytes}. */
+export function readDescriptor(descriptor: number, maxBytes: number): Uint8Array {
+  const stats = fstatSync(descriptor);
+  if (!stats.isFile()) throw new UnreadableFileError("is not a regular file");
+  const tooLarge = (bytes: number) => new UnreadableFileError(`is too large: ${bytes} bytes, at most ${maxBytes}`);
+  if (stats.size > maxBytes) throw tooLarge(stats.size);
+  // The file may have grown since it was measured; files of /proc and /sys have a size of 0.
+  let buffer = Buffer.allocUnsafe(Math.min(Math.max(stats.size, 1024), maxBytes) + 1);
+  let length = 0;
+  for (;;) {
+    const read = readSync(descriptor, buffer, length, buffer.length - length, length);
+    length += read;
+    if (length > maxBytes) throw tooLarge(length);
+    if (read === 0) return buffer.subarray(0, length);
+    if (length === buffer.length) {
+      buffer = Buffer.concat([buffer], Math.min(buffer.length * 2, maxBytes + 1));
+    }
+  }
+}

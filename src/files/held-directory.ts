@@ -1,0 +1,139 @@
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmdirSync,
+  symlinkSync,
+  unlinkSync,
+} from "node:fs";
+
+/** Names in a directory: text, or bytes where a name is not UTF-8. */
+export type EntryName = string | Buffer;
+
+const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NONBLOCK;
+const DIRECTORY_ITSELF = DIRECTORY | constants.O_NOFOLLOW;
+
+/**
+ * A directory that is held open. Every operation concerns one name in exactly this directory, whatever happens to the
+ * path it was opened by, and never follows a symbolic link of that name (`/proc/self/fd/N/name` stands for openat and
+ * unlinkat). Close it, or declare it with `using`.
+ */
+export class HeldDirectory {
+  readonly #descriptor: number;
+
+  private constructor(descriptor: number) {
+    this.#descriptor = descriptor;
+  }
+
+  /** Opens a path of the machine: links in it are followed. @throws the system's error. */
+  static open(path: string): HeldDirectory {
+    return new HeldDirectory(openSync(path, DIRECTORY));
+  }
+
+  /** Opens a directory in this one; undefined when the name is missing, a link or anything but a directory. */
+  child(name: EntryName): HeldDirectory | undefined {
+    try {
+      return new HeldDirectory(openSync(this.#path(name), DIRECTORY_ITSELF));
+    } catch (error) {
+      if (isErrno(error, "ENOENT", "ENOTDIR", "ELOOP")) return undefined;
+      throw error;
+    }
+  }
+
+  /** As {@link child}; makes the directory when the name is missing. @throws Error when something else has the name. */
+  ensureChild(name: string, mode: number): HeldDirectory {
+    try {
+      mkdirSync(this.#path(name), { mode });
+    } catch (error) {
+      if (!isErrno(error, "EEXIST")) throw error;
+    }
+    const child = this.child(name);
+    if (!child) throw new Error(`"${name}" is in the way: it is not a directory`);
+    return child;
+  }
+
+  /** Every name, as bytes. */
+  names(): Buffer[] {
+    return readdirSync(this.path, { encoding: "buffer" });
+  }
+
+  /** Removes a file or link. @returns false for a directory. A missing name is success. */
+  unlink(name: EntryName): boolean {
+    try {
+      unlinkSync(this.#path(name));
+      return true;
+    } catch (error) {
+      if (isErrno(error, "ENOENT")) return true;
+      if (isErrno(error, "EISDIR")) return false;
+      throw error;
+    }
+  }
+
+  /** Removes an empty directory. @returns false when it is not empty or not a directory. A missing name is success. */
+  rmdir(name: EntryName): boolean {
+    try {
+      rmdirSync(this.#path(name));
+      return true;
+    } catch (error) {
+      if (isErrno(error, "ENOENT")) return true;
+      if (isErrno(error, "ENOTEMPTY", "EEXIST", "ENOTDIR")) return false;
+      throw error;
+    }
+  }
+
+  /** Target of a link; undefined when the name is missing or not a link. */
+  readlink(name: EntryName): string | undefined {
+    try {
+      return readlinkSync(this.#path(name));
+    } catch (error) {
+      if (isErrno(error, "ENOENT", "EINVAL", "ENOTDIR")) return undefined;
+      throw error;
+    }
+  }
+
+  /** @throws the system's error, `EEXIST` among them. */
+  symlink(target: string, name: string): void {
+    symlinkSync(target, this.#path(name));
+  }
+
+  /** Moves an entry of this directory to another directory, or to another name. @throws the system's error. */
+  rename(name: EntryName, to: EntryName, directory: HeldDirectory = this): void {
+    renameSync(this.#path(name), directory.#path(to));
+  }
+
+  /** Identifies the mount the directory lies on. Bind mounts of one file system differ in it, unlike in `st_dev`. */
+  mountId(): string {
+    const info = readFileSync(`/proc/self/fdinfo/${this.#descriptor}`, "utf8");
+    return /^mnt_id:\s*(\d+)/m.exec(info)?.[1] ?? "";
+  }
+
+  /** Where it lies now; for messages. */
+  realPath(): string {
+    return readlinkSync(this.path);
+  }
+
+  /** The directory itself, for calls that take a path. Valid until {@link close}. */
+  get path(): string {
+    return `/proc/self/fd/${this.#descriptor}`;
+  }
+
+  close(): void {
+    closeSync(this.#descriptor);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #path(name: EntryName): string | Buffer {
+    if (typeof name === "string") return `${this.path}/${name}`;
+    return Buffer.concat([Buffer.from(`${this.path}/`), name]);
+  }
+}
+
+const isErrno = (error: unknown, ...codes: string[]) => codes.includes((error as NodeJS.ErrnoException).code ?? "");

@@ -1,0 +1,106 @@
+import { basename, dirname } from "node:path";
+import { type EntryName, HeldDirectory } from "./held-directory.ts";
+
+export interface RemoveTreeOptions {
+  /** Longest time; a tree that something keeps filling has no end. Unit: milliseconds. */
+  timeoutMs?: number;
+}
+
+const DEFAULT_TIMEOUT_MS = 300_000;
+
+/**
+ * Removes a file, link or directory with everything beneath it. Symbolic links are removed, never followed, also when
+ * something exchanges entries meanwhile; a mount beneath is never entered. Works at any depth: a directory that holds
+ * others is moved to the top before it is emptied, so three descriptors are enough. A missing path is success.
+ * @param path its parent directory is trusted: links up to there are followed.
+ * @throws Error with the path when something cannot be removed; the rest may be gone.
+ */
+export function removeTree(path: string, { timeoutMs = DEFAULT_TIMEOUT_MS }: RemoveTreeOptions = {}): void {
+  let parent: HeldDirectory;
+  try {
+    parent = HeldDirectory.open(dirname(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw error;
+  }
+  try {
+    if (parent.unlink(basename(path))) return;
+    const top = parent.child(basename(path));
+    if (!top) {
+      parent.unlink(basename(path)); // Exchanged meanwhile.
+      return;
+    }
+    try {
+      new TreeRemoval(top, path, performance.now() + timeoutMs).empty();
+    } finally {
+      top.close();
+    }
+    if (!parent.rmdir(basename(path))) throw new Error(`cannot remove "${path}": it is being filled`);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw code === undefined ? error : new Error(`cannot remove "${path}": ${message}`, { cause: error });
+  } finally {
+    parent.close();
+  }
+}
+
+/** One removal: empties the top directory by passes over its entries. */
+class TreeRemoval {
+  readonly #top: HeldDirectory;
+  readonly #path: string;
+  readonly #deadlineMs: number;
+  readonly #mountId: string;
+  #moved = 0;
+
+  constructor(top: HeldDirectory, path: string, deadlineMs: number) {
+    this.#top = top;
+    this.#path = path;
+    this.#deadlineMs = deadlineMs;
+    this.#mountId = top.mountId();
+  }
+
+  empty(): void {
+    for (let names: EntryName[] = this.#top.names(); names.length > 0; names = this.#top.names()) {
+      for (const name of names) this.#remove(this.#top, name);
+    }
+  }
+
+  /** Removes an entry of the top directory; directories in it are moved up and left to a later pass. */
+  #remove(parent: HeldDirectory, name: EntryName): void {
+    this.#checkTime();
+    if (parent.unlink(name) || parent.rmdir(name)) return;
+    const directory = parent.child(name);
+    if (!directory) return; // Exchanged meanwhile: the next pass sees it.
+    try {
+      if (directory.mountId() !== this.#mountId) {
+        throw new Error(`cannot remove "${this.#path}": "${directory.realPath()}" is a mount point`);
+      }
+      for (const inner of directory.names()) {
+        if (!directory.unlink(inner) && !directory.rmdir(inner)) this.#moveUp(directory, inner);
+      }
+    } finally {
+      directory.close();
+    }
+    parent.rmdir(name);
+  }
+
+  #moveUp(directory: HeldDirectory, name: EntryName): void {
+    for (;;) {
+      this.#checkTime();
+      try {
+        directory.rename(name, `.removed-${this.#moved++}`, this.#top);
+        return;
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException;
+        if (code === "ENOENT") return;
+        // The name is taken by an entry of the tree.
+        if (code !== "ENOTEMPTY" && code !== "EEXIST" && code !== "ENOTDIR") throw error;
+      }
+    }
+  }
+
+  #checkTime(): void {
+    if (performance.now() < this.#deadlineMs) return;
+    throw new Error(`cannot remove "${this.#path}": it takes too long, or something keeps filling it`);
+  }
+}
