@@ -13,7 +13,7 @@ const durationMs = v.pipe(
 
 /** Source: kubelet.config.k8s.io `CredentialProvider`. */
 const CredentialProviderSchema = v.object({
-  /** Also the file's name in the directory of the plugins. */
+  /** File name in the directory of the plugins. */
   name: v.pipe(
     v.string(),
     v.check((name) => name !== "" && name !== "." && name !== ".." && !/[/\s]/.test(name), "must be a file name"),
@@ -45,7 +45,7 @@ const ResponseSchema = v.object({
 });
 export type CredentialProviderResponse = v.InferOutput<typeof ResponseSchema>;
 
-/** `--image-credential-provider-config`, already read from YAML or JSON. Problems name their field. */
+/** Checks `--image-credential-provider-config`, parsed from YAML or JSON. Problems name their field. */
 export function parseCredentialProviderConfig(
   value: unknown,
 ): { ok: true; providers: CredentialProvider[] } | { ok: false; problems: string[] } {
@@ -53,11 +53,11 @@ export function parseCredentialProviderConfig(
   if (!result.success) return { ok: false, problems: result.issues.map(problemOf) };
   const names = result.output.providers.map((provider) => provider.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) return { ok: false, problems: [`providers: "${twice}" stands there twice`] };
+  if (twice !== undefined) return { ok: false, problems: [`providers: "${twice}" occurs twice`] };
   return { ok: true, providers: result.output.providers };
 }
 
-/** @returns the answer, or what is wrong with it (never its values) */
+/** @returns the response, or the field that is malformed (never its values) */
 export function parseCredentialProviderResponse(value: unknown): CredentialProviderResponse | string {
   const result = v.safeParse(ResponseSchema, value, { abortEarly: true });
   return result.success ? result.output : (v.getDotPath(result.issues[0]) ?? "the whole");

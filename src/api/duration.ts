@@ -9,11 +9,11 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-/** Go's `time.Duration` is an int64 of nanoseconds; what does not fit is not a duration. */
+/** Limit of Go's `time.Duration`, an int64 of nanoseconds. */
 const MAX_MS = 9_223_372_036_854;
 
 /**
- * Reads a Go duration as the kubelet's flags and configuration take it: `20s`, `1m0s`, `1.5h`, `-5s`, `0`.
+ * Parses a Go duration: `20s`, `1m0s`, `1.5h`, `-5s`, `0`.
  * Source: Go's `time.ParseDuration`.
  * @returns milliseconds (with a fraction below one), or undefined when the text is not a duration.
  */
@@ -43,5 +43,5 @@ export function formatDuration(ms: number): string {
   return minutes > 0 ? `${sign}${minutes}m${seconds}` : sign + seconds;
 }
 
-/** Hides what binary fractions leave behind, without exponents. */
+/** Hides rounding errors of binary fractions. */
 const round = (value: number): string => String(Number(value.toFixed(9)));

@@ -1,4 +1,4 @@
-/** What happened to an object. Times are RFC 3339 in whole seconds. Source: core/v1 `Event`. */
+/** An event of an object. Times are RFC 3339 in whole seconds. Source: core/v1 `Event`. */
 export interface CoreEvent {
   apiVersion: "v1";
   kind: "Event";

@@ -20,7 +20,7 @@ export function parseLabelSelector(text: string): LabelFilter | { problem: strin
     const filter = parseTerm(term);
     if (!filter) {
       return {
-        problem: `"${term}" is no term of a label selector: write key=value, key!=value, key in (a,b), key or !key`,
+        problem: `"${term}" is not a term of a label selector: write key=value, key!=value, key in (a,b), key or !key`,
       };
     }
     filters.push(filter);
@@ -34,7 +34,7 @@ function parseTerm(term: string): LabelFilter | undefined {
   if (set) {
     const [, key = "", operator, list = ""] = set;
     const values = list.split(",").map((value) => value.trim());
-    // What has no such label is not in any set.
+    // An object without the label is in no set.
     return operator === "in"
       ? (labels) => has(labels, key) && values.includes(labels[key]!)
       : (labels) => !has(labels, key) || !values.includes(labels[key]!);

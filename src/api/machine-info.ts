@@ -15,7 +15,7 @@ export interface MachineInfo {
   system_uuid: string;
   boot_id: string;
   filesystems: FilesystemInfo[];
-  /** By `major:minor`. */
+  /** Keyed by `major:minor`. */
   disk_map: Record<string, DiskInfo>;
   network_devices: NetworkDeviceInfo[];
   topology: NumaNodeInfo[];

@@ -1,14 +1,14 @@
 /**
- * Exact arithmetic on `resource.Quantity`. On the wire a quantity is a string; in here it is a decimal number of any
- * size. Source: apimachinery `pkg/api/resource`.
+ * Exact arithmetic on `resource.Quantity`: a string on the wire, a decimal number of any size here.
+ * Source: apimachinery `pkg/api/resource`.
  */
 export interface Quantity {
   /** The value is `unscaled × 10^scale`. */
   readonly unscaled: bigint;
   readonly scale: number;
-  /** Family of suffixes it is printed with. */
+  /** Family of suffixes used in output. */
   readonly format: "DecimalSI" | "BinarySI" | "DecimalExponent";
-  /** The text as written, where upstream prints it back unchanged (`5.`, `+1`, `2000Mi`). */
+  /** The source text where upstream prints it unchanged (`5.`, `+1`, `2000Mi`). */
   readonly text?: string | undefined;
 }
 
@@ -22,9 +22,9 @@ const BINARY_SUFFIX_OF = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 const MAX_INT64 = 2n ** 63n - 1n;
 /** The smallest unit upstream keeps: nano. */
 const SMALLEST_SCALE = -9;
-/** Longest run of decimal digits that surely fits an int64. */
+/** Number of decimal digits that always fit an int64. */
 const INT64_DIGITS = 18;
-/** Beyond this an exponent only serves to burn memory; upstream has no bound. */
+/** Limit of exponents, which bounds memory; upstream has none. */
 const MAX_EXPONENT = 10_000;
 
 /** Pattern of upstream's scanner: sign, digits, an optional fraction, suffix letters, an optional exponent. */
@@ -32,7 +32,7 @@ const QUANTITY = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[+-]?\d*)$/;
 
 export const ZERO_QUANTITY: Quantity = { unscaled: 0n, scale: 0, format: "DecimalSI" };
 
-/** Reads what upstream's `ParseQuantity` reads; undefined where that fails. */
+/** Upstream's `ParseQuantity`; undefined where that fails. */
 export function parseQuantity(text: string): Quantity | undefined {
   if (text === "") return undefined;
   const match = QUANTITY.exec(text);
@@ -61,7 +61,7 @@ function readSuffix(suffix: string): Suffix | undefined {
   return Math.abs(exponent) > MAX_EXPONENT ? undefined : { base: 10, exponent, format: "DecimalExponent" };
 }
 
-/** Upstream's path for numbers that fit an int64: the only ones whose text may survive unchanged. */
+/** Upstream's path for numbers that fit an int64: only their text can be kept unchanged. */
 function readShort(text: string, negative: boolean, whole: string, fraction: string, suffix: Suffix) {
   const { base, exponent, format } = suffix;
   if (base === 10 && whole.length + fraction.length > INT64_DIGITS) return undefined;
@@ -94,7 +94,7 @@ function readLong(negative: boolean, whole: string, fraction: string, suffix: Su
   return { unscaled: negative ? -unscaled : unscaled, scale, format };
 }
 
-/** The string upstream prints for it, e.g. `1536Mi` for `1.5Gi`. */
+/** Upstream's canonical string, e.g. `1536Mi` for `1.5Gi`. */
 export function formatQuantity(q: Quantity): string {
   if (q.text !== undefined) return q.text;
   if (q.unscaled === 0n) return "0";
@@ -134,14 +134,14 @@ export function roundUpQuantity(q: Quantity, scale: number): Quantity {
   return { unscaled, scale, format: q.format };
 }
 
-/** Negative, 0 or positive, like the comparison of two numbers. */
+/** Negative, 0 or positive. */
 export function compareQuantities(a: Quantity, b: Quantity): number {
   const scale = Math.min(a.scale, b.scale);
   const difference = a.unscaled * 10n ** BigInt(a.scale - scale) - b.unscaled * 10n ** BigInt(b.scale - scale);
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 }
 
-/** The sum; takes the format of the first unless that is zero. */
+/** The sum, in the format of the first unless that is zero. */
 export function addQuantities(a: Quantity, b: Quantity): Quantity {
   const scale = Math.min(a.scale, b.scale);
   return {

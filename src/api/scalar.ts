@@ -1,13 +1,13 @@
 import * as v from "valibot";
 
 /**
- * How a scalar stands in Go's types, so that text can be decoded as upstream decodes it. `pointer`: an explicit zero
+ * The Go type of a scalar, so that text is decoded as upstream decodes it. `pointer`: an explicit zero
  * (0, "", false) is kept; without it a zero is the same as absent (`omitempty`).
  */
 export interface ScalarMetadata {
   scalar: "string" | "bool" | "int32" | "int64" | "quantity" | "intOrString" | "time" | "bytes" | "raw" | "float64";
   pointer?: boolean;
-  /** Printed as null when absent (Go structs know no `omitempty`). */
+  /** Printed as null when absent (`omitempty` does not apply to Go structs). */
   printsNull?: boolean;
 }
 
@@ -43,19 +43,19 @@ export const quantityPointer = v.pipe(v.string(), v.metadata(goType("quantity", 
 export const intOrString = v.pipe(v.union([v.number(), v.string()]), v.metadata(goType("intOrString")));
 /** `metav1.Time`: RFC 3339 in UTC with whole seconds, or null for the zero time. */
 export const time = v.pipe(v.nullable(v.string()), v.metadata({ ...goType("time"), printsNull: true }));
-/** As {@link time}, left out when zero. */
+/** {@link time} that is left out when zero. */
 export const timeOmitted = v.pipe(v.nullable(v.string()), v.metadata(goType("time")));
 /** `*metav1.Time`. */
 export const timePointer = v.pipe(v.string(), v.metadata(goType("time", true)));
 /** Go `[]byte`: base64 on the wire. */
 export const bytes = v.pipe(v.string(), v.metadata(goType("bytes")));
-/** Any JSON value, kept as it is. */
+/** Any JSON value. */
 export const raw = v.pipe(v.unknown(), v.metadata(goType("raw")));
 
-/** A Go string type with known values: any string decodes, validation says which are right. "" is absent. */
+/** A Go string type with known values: any string decodes, validation checks the value. "" is absent. */
 export const oneOf = <const T extends readonly [string, ...string[]]>(values: T) =>
   v.pipe(v.picklist(values), v.metadata(goType("string")));
-/** As {@link oneOf}, but "" is kept (and then usually refused). */
+/** {@link oneOf} that keeps "", which validation usually refuses. */
 export const oneOfPointer = <const T extends readonly [string, ...string[]]>(values: T) =>
   v.pipe(v.picklist(values), v.metadata(goType("string", true)));
 

@@ -16,7 +16,7 @@ export function renderFlagsDoc(): string {
     "does: `20s`, `1m30s`. An unknown flag ends the start with exit code 2 and the nearest known name; a deprecated one",
     "works and warns.",
     "",
-    "Every flag but `--config` and `--config-dir` can stand in a configuration file as the field beside it, and the file in",
+    "Every flag but `--config` and `--config-dir` can be set in a configuration file by the field in the next column, and the file in",
     "a directory of drop-ins (`*.conf`). What counts: defaults < file < drop-ins in the order of their names < flags.",
     "`kubelet-ts config` shows the outcome and where each value comes from. Fields under `kubeletTs` are ours; all others",
     "are those of upstream's `kubelet.config.k8s.io/v1beta1` KubeletConfiguration.",

@@ -13,12 +13,12 @@ import { isManifestUrl, maskUrl } from "../text/url.ts";
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
 
-/** One text to be checked, or why it could not be had. */
+/** One text to check, or why it could not be read. */
 export type ValidateInput = { file: string; bytes: Uint8Array } | { file: string; problem: string };
 
 /**
- * Everything behind the arguments: files, the manifest files of directories, URLs, `-`.
- * @param input standard input; read once, however often `-` stands there
+ * Reads the arguments: files, the manifest files of directories, URLs, `-`.
+ * @param input standard input, read once
  */
 export async function readInputs(
   args: readonly string[],
@@ -35,7 +35,7 @@ export async function readInputs(
   return inputs;
 }
 
-/** What a shell makes of `<(generate)`, among others. */
+/** Whether the path is a pipe, e.g. from `<(generate)`. */
 function isPipe(path: string): boolean {
   try {
     return statSync(path).isFIFO();
@@ -44,7 +44,7 @@ function isPipe(path: string): boolean {
   }
 }
 
-/** To its end, or to the first byte too many. */
+/** Reads up to the size limit. */
 async function readStream(file: string, stream: AsyncIterable<Uint8Array>): Promise<ValidateInput> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -56,12 +56,12 @@ async function readStream(file: string, stream: AsyncIterable<Uint8Array>): Prom
   return { file, bytes: Buffer.concat(chunks) };
 }
 
-/** As the kubelet would fetch it, but without headers and certificates. */
+/** Fetches a URL as the kubelet does, without headers and certificates. */
 async function fetchInput(url: string): Promise<ValidateInput> {
   const file = maskUrl(url);
   try {
     const answer = await fetchManifest(url, FETCH, {}, new AbortController().signal);
-    // Nothing was said of an older answer, so there is no "unchanged".
+    // A request without validators is never answered with "unchanged".
     return { file, bytes: answer.kind === "bytes" ? answer.bytes : new Uint8Array() };
   } catch (error) {
     return { file, problem: `cannot be fetched: ${(error as Error).message}` };
@@ -76,13 +76,13 @@ function readPath(path: string): ValidateInput[] {
     const content = readManifestFile(file);
     if (content.kind === "content") return [{ file, bytes: content.bytes }];
     if (content.kind === "unreadable") return [{ file, problem: content.message }];
-    // In a directory these are passed over, as the kubelet does.
+    // Skipped in a directory, as the kubelet does.
     if (listing.isDirectory) return [];
     return [{ file, problem: content.kind === "not-a-file" ? `is ${content.what}` : "there is no such file" }];
   });
 }
 
-/** Checks all inputs, and then what concerns several of them: the same pod twice, references to objects not there. */
+/** Checks all inputs, then rules across them: duplicate objects and references to missing objects. */
 export function checkInputs(
   inputs: readonly ValidateInput[],
   options: Omit<ReadManifestOptions, "file" | "keepPlaces">,
@@ -131,7 +131,7 @@ function reportDuplicates(results: readonly ObjectResult[]): void {
     if (!before) first.set(key, result);
     else {
       const path = (result.places?.path ?? FieldPath.root).child("metadata").child("name");
-      warn(result, path, `${key} stands in ${before.file} already: the first one counts`);
+      warn(result, path, `${key} is already defined in ${before.file}: the first one counts`);
     }
   }
 }

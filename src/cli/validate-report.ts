@@ -2,7 +2,7 @@ import { escapeControl } from "../app/logging.ts";
 import type { ObjectResult } from "../manifest/manifest-result.ts";
 import type { Finding } from "../model/finding.ts";
 
-/** One object of `validate -o json`; docs/validate.md says what each field means. */
+/** One object of `validate -o json`; docs/validate.md documents the fields. */
 export function toJsonResult(result: ObjectResult): object {
   const ofSeverity = (severity: Finding["severity"]) =>
     result.findings.filter((finding) => finding.severity === severity).map(toJsonFinding);
@@ -25,8 +25,8 @@ function toJsonFinding({ code, type, field, message, line, column }: Finding): o
 }
 
 /**
- * `file:line:col: field: message` for each finding; on a terminal with the line of the text and a caret below. A line of
- * a Secret is never shown.
+ * Renders `file:line:col: field: message` for each finding; on a terminal followed by the source line and a caret. Lines
+ * of Secrets are never shown.
  */
 export function renderText(results: readonly ObjectResult[], isTerminal: boolean): string {
   let text = "";

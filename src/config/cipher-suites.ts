@@ -1,4 +1,4 @@
-/** IANA names of the suites of TLS 1.2 that can be had here, and what OpenSSL calls them. Source: Go's crypto/tls. */
+/** Supported TLS 1.2 suites: IANA name to OpenSSL name. Source: Go's crypto/tls. */
 const TLS_1_2_SUITES: Readonly<Record<string, string>> = {
   TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: "ECDHE-ECDSA-AES128-GCM-SHA256",
   TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: "ECDHE-RSA-AES128-GCM-SHA256",
@@ -20,10 +20,10 @@ const TLS_1_2_SUITES: Readonly<Record<string, string>> = {
   TLS_RSA_WITH_AES_256_CBC_SHA: "AES256-SHA",
 };
 
-/** Always on with TLS 1.3, as upstream: naming them is allowed and narrows nothing. */
+/** Always enabled with TLS 1.3, as upstream; naming them has no effect. */
 const TLS_1_3_SUITES = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"] as const;
 
-/** Forward secrecy and authenticated encryption: all that a client of the last ten years needs. */
+/** Suites with forward secrecy and authenticated encryption. */
 const DEFAULT_SUITES = Object.values(TLS_1_2_SUITES).slice(0, 6);
 
 /** Every name `--tls-cipher-suites` knows. */

@@ -13,22 +13,22 @@ import {
 } from "yaml";
 import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
 import { nearestName } from "../text/nearest-name.ts";
-import { CONFIG_API_VERSION, CONFIG_KIND } from "./config-kind.ts";
+import { CONFIG_API_VERSION, CONFIG_KIND } from "./effective-config.ts";
 import type { Setting } from "./flags.ts";
 import { asksForNothing, type OptionRow } from "./option-row.ts";
 import { OPTION_TABLE, ROW_BY_FIELD } from "./option-table.ts";
 
-/** What one configuration file sets. Messages start with `file:line:column:`. */
+/** Settings of one configuration file. Messages start with `file:line:column:`. */
 export interface ConfigFile {
   settings: Setting[];
   warnings: string[];
   errors: string[];
 }
 
-/** What a file is by what it says of itself; `manifest` when it says nothing else. */
+/** Kind of a file given by --config. */
 export type FileNature = "configuration" | "manifest" | "unknown";
 
-/** Tells a KubeletConfiguration from a manifest (S190), also when the text cannot be parsed to its end. */
+/** Distinguishes a KubeletConfiguration from a manifest, also when the text has syntax errors. */
 export function detectKind(text: string): FileNature {
   if (/^\s*"?kind"?\s*:\s*["']?KubeletConfiguration\b/m.test(text)) return "configuration";
   if (/"kind"\s*:\s*"KubeletConfiguration"/.test(text)) return "configuration";
@@ -38,7 +38,7 @@ export function detectKind(text: string): FileNature {
 
 /**
  * Reads a KubeletConfiguration (YAML or JSON). Unknown fields and fields without effect warn; values of a wrong kind are
- * errors. Documents of kubeadm beside it are skipped.
+ * errors. Other documents of kubeadm in the same file are skipped.
  */
 export function parseConfigFile(text: string, file: string): ConfigFile {
   const result: ConfigFile = { settings: [], warnings: [], errors: [] };
@@ -83,7 +83,7 @@ export function parseConfigFile(text: string, file: string): ConfigFile {
     found = true;
     readMap(root, "", { place, result, file, document });
   }
-  if (!found && result.errors.length === 0) result.errors.push(`${file}: holds no ${CONFIG_KIND}`);
+  if (!found && result.errors.length === 0) result.errors.push(`${file}: has no ${CONFIG_KIND}`);
   return result;
 }
 
@@ -184,11 +184,11 @@ function readOption(row: OptionRow, field: string, value: unknown, at: string, w
   walk.result.settings.push({ row, value: parsed.value, origin: at.replace(/:\d+$/, "") });
 }
 
-/** Files that a program wrote in full name everything: only what asks for something else is worth a word. */
+/** Files written by programs name every field: only values that differ from the default are reported. */
 const isDefault = (row: OptionRow, value: unknown): boolean =>
   row.kind.toText(value) === row.kind.toText(DEFAULT_KUBELET_OPTIONS[row.option]);
 
-/** What Go writes for a field nobody set. Booleans are left out: all that are on by default are pointers upstream. */
+/** Go's zero value of an unset field. Booleans are excluded: those that default to true are pointers upstream. */
 function isZero(value: unknown): boolean {
   if (value === "" || value === 0 || value === "0" || value === "0s") return true;
   if (Array.isArray(value)) return value.length === 0;
@@ -215,7 +215,7 @@ function unknownField(field: string, path: string): string {
   return `${field}: no such field${nearest ? `; did you mean ${prefix}${nearest}?` : ""}`;
 }
 
-/** People write the flag's name into the file: `pod-manifest-path`, `podManifestPath`. */
+/** Field of a flag whose name was written into the file: `pod-manifest-path`, `podManifestPath`. */
 function nameOfFlag(name: string): string | undefined {
   const flag = name.replace(/[A-Z]+/g, (letters) => `-${letters.toLowerCase()}`).replaceAll("_", "-");
   return OPTION_TABLE.find((row) => row.flag === flag && row.field !== undefined)?.field;

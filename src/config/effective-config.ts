@@ -1,14 +1,16 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-import { CONFIG_API_VERSION, CONFIG_KIND } from "./config-kind.ts";
-import type { OptionRow } from "./option-row.ts";
+import type { OptionRow, Origins } from "./option-row.ts";
 import { OPTION_TABLE } from "./option-table.ts";
-import type { Origins } from "./resolve-options.ts";
+
+/** Type fields of the configuration file. Source: kubelet.config.k8s.io. */
+export const CONFIG_KIND = "KubeletConfiguration";
+export const CONFIG_API_VERSION = "kubelet.config.k8s.io/v1beta1";
 
 type Tree = { [key: string]: unknown };
 
 /**
- * The options as a KubeletConfiguration, secrets masked: what `/configz` and `kubelet-ts config` show. What upstream has
- * no field for stands below `kubeletTs`. Source: kubelet's `/configz`.
+ * The options as a KubeletConfiguration with masked secrets, for `/configz` and `kubelet-ts config`. Options without a
+ * field upstream are below `kubeletTs`. Source: kubelet's `/configz`.
  */
 export function toKubeletConfiguration(options: KubeletOptions): Tree {
   const config: Tree = { kind: CONFIG_KIND, apiVersion: CONFIG_API_VERSION };
@@ -17,7 +19,7 @@ export function toKubeletConfiguration(options: KubeletOptions): Tree {
   return { ...upstream, kubeletTs };
 }
 
-/** Where each field of {@link toKubeletConfiguration} comes from, by dotted path. */
+/** Origin of each field of {@link toKubeletConfiguration}, by dotted path. */
 export function originsByField(origins: Origins): Map<string, string> {
   return new Map(fieldRows().map((row) => [row.field, origins[row.option]]));
 }

@@ -1,6 +1,6 @@
 import { nearestName } from "../text/nearest-name.ts";
 
-/** What these gates would switch is always on here. */
+/** Gates of features that are always on. */
 const ALWAYS_ON = new Set([
   "AppArmor",
   "AppArmorFields",
@@ -39,7 +39,7 @@ const ALWAYS_ON = new Set([
   "Sysctls",
 ]);
 
-/** What these gates would switch does not exist here: it needs an API server, or was removed upstream. */
+/** Gates of features that do not exist here: they need an API server, or were removed upstream. */
 const ALWAYS_OFF = new Set([
   "Accelerators",
   "CPUManager",
@@ -64,7 +64,7 @@ const ALWAYS_OFF = new Set([
   "WindowsHostNetwork",
 ]);
 
-/** One line per gate whose setting will not be what somebody asked for. No gate ever changes anything. */
+/** One warning per gate whose setting differs from the actual behaviour. Gates change nothing. */
 export function featureGateWarnings(gates: Readonly<Record<string, boolean>>): string[] {
   const warnings: string[] = [];
   for (const [name, on] of Object.entries(gates)) {

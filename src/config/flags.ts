@@ -3,7 +3,7 @@ import type { FlagRow, OptionRow } from "./option-row.ts";
 import { asksForNothing, takesValue } from "./option-row.ts";
 import { ROW_BY_FLAG } from "./option-table.ts";
 
-/** An option some layer (flags, a file) sets, with where it was set for people. */
+/** An option set by flags or a file, with its origin. */
 export interface Setting {
   row: OptionRow;
   value: unknown;
@@ -11,9 +11,9 @@ export interface Setting {
   origin: string;
 }
 
-/** A command line taken apart; no file was read yet. Nothing is thrown: `errors` non-empty means exit code 2. */
+/** A parsed command line; files are not yet read. Nothing is thrown: `errors` non-empty means exit code 2. */
 export interface CommandLine {
-  /** One per option, repeated flags already combined. */
+  /** One per option; repeated flags are combined. */
   settings: Setting[];
   /** Values of `--config`, in order. */
   configPaths: string[];
@@ -26,9 +26,9 @@ export interface CommandLine {
 }
 
 /**
- * Takes the flags of the kubelet apart as upstream does: `--flag value`, `--flag=value`, `--bool`, `--bool=false`,
- * `-v 4`, `-v=4`, `-v4`; `_` counts as `-` in names; `--` ends the flags; the last of a repeated flag wins unless it is a
- * list. Source: pflag, kubelet's WordSepNormalizeFunc, features.md S020–S057.
+ * Parses the flags of the kubelet as upstream does: `--flag value`, `--flag=value`, `--bool`, `--bool=false`, `-v 4`,
+ * `-v=4`, `-v4`; `_` counts as `-` in names; `--` ends the flags; the last of a repeated flag wins unless it is a list.
+ * Source: pflag, kubelet's WordSepNormalizeFunc.
  */
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const line: CommandLine = { settings: [], configPaths: [], positionals: [], warnings: [], errors: [] };
@@ -46,7 +46,7 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       break;
     }
     if (word === "-" || !word.startsWith("-")) {
-      // `--runonce true` would silently make "true" a manifest.
+      // `--runonce true` would make "true" a manifest.
       if (previous !== undefined && /^(true|false)$/i.test(word)) {
         line.errors.push(`--${previous} ${word}: write --${previous}=${word}`);
       } else {
@@ -86,7 +86,7 @@ function takeApart(word: string): { name: string; dashes: string; attached?: str
   const at = body.indexOf("=");
   const name = at < 0 ? body : body.slice(0, at);
   if (dashes === "-" && name.length > 1) {
-    // `-v4`; but `-version` is a slip for `--version`.
+    // `-v4`; but `-version` is meant as `--version`.
     const row = ROW_BY_FLAG.get(name.charAt(0));
     if (row?.short === name.charAt(0) && takesValue(row) && !ROW_BY_FLAG.has(name)) {
       return { name: name.charAt(0), dashes, attached: body.slice(1) };
@@ -120,7 +120,7 @@ function unknownFlag(written: string): string {
   const longNames = [...ROW_BY_FLAG]
     .filter(([key, row]) => row.flag === key && row.is !== "refused")
     .map(([key]) => key);
-  // The classic slip of people who come from Go programs: one dash before a long name.
+  // One dash before a long name, as Go programs accept.
   if (written.startsWith("-") && !written.startsWith("--") && longNames.includes(name)) {
     return `${written}: no such flag; did you mean --${name}?`;
   }

@@ -1,6 +1,9 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { boolean, type ValueKind } from "./value-kinds.ts";
 
+/** Origin of each option: `default`, `--flag`, or `file:line`. */
+export type Origins = Readonly<Record<keyof KubeletOptions, string>>;
+
 /** Chapters of `--help` and of docs/flags.md, in this order. */
 export const SUBJECTS = [
   "Pods from files and URLs",
@@ -19,32 +22,32 @@ export const SUBJECTS = [
 export type Subject = (typeof SUBJECTS)[number];
 
 interface RowBase {
-  /** Long name without dashes; absent for what only the file can say. */
+  /** Long name without dashes; absent for options that only the file has. */
   flag?: string;
   /** One letter, e.g. `v`. */
   short?: string;
-  /** Path in a KubeletConfiguration, e.g. `authentication.x509.clientCAFile`. Ours stand below `kubeletTs`. */
+  /** Path in a KubeletConfiguration, e.g. `authentication.x509.clientCAFile`; options that upstream lacks are below `kubeletTs`. */
   field?: string;
 }
 
-/** Something that can be set and has an effect. */
+/** An option that has an effect. */
 export interface OptionRow extends RowBase {
   is: "option";
   option: keyof KubeletOptions;
   kind: ValueKind<unknown>;
   subject: Subject;
-  /** One or two sentences: what it does. No default: that comes from the options. */
+  /** One or two sentences. The default is not repeated: it comes from the options. */
   description: string;
-  /** For help, where the bare default says too little. */
+  /** Replaces the default in help where the bare value is not informative. */
   defaultText?: string;
   /**
-   * In the file 0 and "" mean something here; elsewhere they mean "not set", as upstream, so that files a Go program
-   * wrote in full can be read. Fields below `kubeletTs` always count.
+   * 0 and "" in the file are values; without it they mean "not set", as upstream, so that files that a Go program wrote
+   * in full can be read. Fields below `kubeletTs` always count.
    */
   zeroCounts?: true;
-  /** Accepted, but nothing does it in this version: a one-line warning says so, and why. */
+  /** Accepted without effect in this version; a warning gives the reason. */
   notYet?: string;
-  /** Still honoured, with a one-line warning that says this. */
+  /** Still honoured, with this warning. */
   deprecated?: string;
 }
 
@@ -57,17 +60,17 @@ export interface CommandRow extends RowBase {
   description: string;
 }
 
-/** Known to the kubelet, accepted, without effect here; a one-line warning says why. */
+/** A flag of the kubelet that is accepted without effect; a warning gives the reason. */
 export interface InapplicableRow extends RowBase {
   is: "inapplicable";
-  /** false: a boolean flag, which takes no word of its own. */
+  /** false for a boolean flag, which takes no separate value. */
   takesValue: boolean;
   why: string;
-  /** Values that ask for what is the case anyway: no warning. */
+  /** Values that describe the actual behaviour: no warning. */
   silent?: readonly string[];
 }
 
-/** Cannot be had here; anything but one of `allowed` is an error that says why. */
+/** A flag of the kubelet that is not possible here: values other than `allowed` are errors. */
 export interface RefusedRow extends RowBase {
   is: "refused";
   takesValue: boolean;
@@ -77,7 +80,7 @@ export interface RefusedRow extends RowBase {
 
 export type FlagRow = OptionRow | CommandRow | InapplicableRow | RefusedRow;
 
-/** Types each row by its option, then forgets the type: the table is one list. */
+/** Checks that the kind of a row fits its option. */
 export function option<K extends keyof KubeletOptions>(
   row: Omit<OptionRow, "is" | "option" | "kind"> & { option: K; kind: ValueKind<KubeletOptions[K]> },
 ): OptionRow {
@@ -104,12 +107,12 @@ function splitName(name: string): RowBase & { takesValue: boolean } {
   return { takesValue, ...(long ? { flag: long } : {}), ...(field ? { field } : {}) };
 }
 
-/** Off, none, empty: what an option without effect does anyway. */
+/** Whether the value is off, zero or empty. */
 export function asksForNothing(value: unknown): boolean {
   return value === 0 || value === false || value === "" || (Array.isArray(value) && value.length === 0);
 }
 
-/** Whether a flag of this row swallows the next word of the command line. */
+/** Whether a flag of this row takes the next word of the command line. */
 export function takesValue(row: FlagRow): boolean {
   return "kind" in row ? row.kind !== (boolean as unknown as ValueKind<unknown>) : row.takesValue;
 }

@@ -5,7 +5,7 @@ import { PRESSURE_ROWS } from "./option-rows/pressure.ts";
 import { SERVER_ROWS } from "./option-rows/servers.ts";
 import { SOURCE_ROWS } from "./option-rows/sources.ts";
 
-/** The one table: flags, fields of the configuration file, help, completion and docs/flags.md come from it. */
+/** All options. Flags, fields of the configuration file, help, completion and docs/flags.md are derived from it. */
 export const OPTION_TABLE: readonly FlagRow[] = [
   ...SOURCE_ROWS,
   ...NODE_ROWS,
@@ -14,7 +14,7 @@ export const OPTION_TABLE: readonly FlagRow[] = [
   ...PRESSURE_ROWS,
 ];
 
-/** By long name; short names are here too. */
+/** Rows by long and short name. */
 export const ROW_BY_FLAG: ReadonlyMap<string, FlagRow> = new Map(
   OPTION_TABLE.flatMap((row) => {
     const entries: [string, FlagRow][] = [];
@@ -24,12 +24,12 @@ export const ROW_BY_FLAG: ReadonlyMap<string, FlagRow> = new Map(
   }),
 );
 
-/** By dotted path in a KubeletConfiguration. */
+/** Rows by dotted path in a KubeletConfiguration. */
 export const ROW_BY_FIELD: ReadonlyMap<string, FlagRow> = new Map(
   OPTION_TABLE.flatMap((row) => (row.field === undefined ? [] : [[row.field, row] as const])),
 );
 
-/** Rows people are told about: with an effect, and not just an old name. */
+/** Rows shown in help and documentation: those with an effect that are not deprecated. */
 export const SHOWN_ROWS: readonly (OptionRow | CommandRow)[] = OPTION_TABLE.filter(
   (row): row is OptionRow | CommandRow => row.is === "command" || (row.is === "option" && row.deprecated === undefined),
 );

@@ -4,12 +4,9 @@ import { DEFAULT_KUBELET_OPTIONS, type EvictionThreshold, type KubeletOptions } 
 import { isManifestUrl } from "../text/url.ts";
 import { featureGateWarnings } from "./feature-gates.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
-import type { OptionRow } from "./option-row.ts";
+import type { OptionRow, Origins } from "./option-row.ts";
 import { ROW_BY_FIELD } from "./option-table.ts";
 import { checkOptions, type Purpose } from "./validate-options.ts";
-
-/** `default`, `--flag`, or `file:line`. */
-export type Origins = Readonly<Record<keyof KubeletOptions, string>>;
 
 /** Nothing is thrown: `errors` non-empty means exit code 2, and `options` must not be used. */
 export interface ResolvedOptions {
@@ -17,7 +14,7 @@ export interface ResolvedOptions {
   origins: Origins;
   /** Manifests given as arguments: absolute paths, URLs, `-`. */
   positionals: string[];
-  /** `--help` or `--version` was asked for: nothing else matters. */
+  /** `--help` or `--version` was given; everything else is ignored. */
   request?: "help" | "version";
   warnings: string[];
   errors: string[];
@@ -26,10 +23,10 @@ export interface ResolvedOptions {
 const UNSET = "default";
 
 /**
- * Defaults < configuration file < drop-ins (by name) < flags (S195, M18). Reads the files `--config` and `--config-dir`
- * name; `--config` that names a directory or a manifest adds a manifest path instead (S190).
- * @param purpose `show`: the options are only looked at, so what makes sense with --runonce alone is no mistake.
- * @param cwd relative paths of flags start here; those in a file start beside the file, as upstream.
+ * Resolves options in this order of precedence: defaults, configuration file, drop-ins by name, flags. Reads the files of
+ * `--config` and `--config-dir`; a `--config` that names a directory or a manifest adds a manifest path instead.
+ * @param purpose `show`: options are only displayed, so options for --runonce alone are not an error.
+ * @param cwd base of relative paths in flags; paths in a file are relative to its directory, as upstream.
  */
 export async function resolveOptions(
   argv: readonly string[],
@@ -57,7 +54,7 @@ export async function resolveOptions(
   };
 }
 
-/** As for manifests: `--config` may point at one. */
+/** The limit of manifests, because `--config` may name one. */
 const MAX_CONFIG_BYTES = 10 * 1024 * 1024;
 
 const MANIFEST_PATH_ROW = ROW_BY_FIELD.get("staticPodPath") as OptionRow;
@@ -79,7 +76,7 @@ async function readConfiguration(
 ): Promise<Configuration> {
   const result: Configuration = { settings: [], manifestPaths: [], found: false };
   const configFiles: { path: string; text: string }[] = [];
-  // The parser of YAML is only loaded when there is a file to read: most starts have flags alone.
+  // The YAML reader is loaded only when there is a file to read.
   if (line.configPaths.length === 0 && !line.configDir) return result;
   const { detectKind, parseConfigFile } = await import("./config-file.ts");
 
@@ -122,8 +119,8 @@ async function readConfiguration(
 }
 
 /**
- * A file, or what a shell makes of `<(generate)`.
- * @throws Error also when it has no end
+ * Reads a file or a pipe such as `<(generate)`.
+ * @throws Error also at more than {@link MAX_CONFIG_BYTES}
  */
 function readText(path: string): string {
   const fd = openSync(path, "r");
@@ -179,7 +176,7 @@ function layOver(
   const origins: Record<string, string> = Object.fromEntries(
     Object.keys(DEFAULT_KUBELET_OPTIONS).map((name) => [name, UNSET]),
   );
-  // Upstream's file turns the port without authentication off unless it names it (S022).
+  // With a configuration file the read-only port defaults to off, as upstream.
   if (hasFile) options.readOnlyPort = 0;
   for (const { row, value, origin } of fromFiles) {
     const merges = row.kind.isMap && origins[row.option] !== UNSET;
@@ -187,7 +184,7 @@ function layOver(
     origins[row.option] = origin;
   }
   for (const { row, value, origin } of fromFlags) {
-    // Gates are the one map that flags add to; thresholds and reservations are replaced as a whole.
+    // Flags add to feature gates; other maps are replaced.
     const merges = row.option === "featureGates";
     options[row.option] = merges ? row.kind.combine!(options[row.option], value) : value;
     origins[row.option] = origin;
@@ -196,13 +193,13 @@ function layOver(
   return { options: options as unknown as KubeletOptions, origins: origins as Origins };
 }
 
-/** Defaults that follow from what was set. */
+/** Fills in defaults that depend on other options. */
 function derive(options: KubeletOptions, origins: Record<string, string>): void {
   if (origins.readOnlyAddress === UNSET && origins.address !== UNSET) {
     options.readOnlyAddress = options.address;
     origins.readOnlyAddress = origins.address!;
   }
-  // A port that lets nobody in is no use, and one more thing to watch.
+  // Without any way to authenticate the port would refuse every request.
   if (origins.port === UNSET && options.clientCaFile === "" && !options.anonymousAuth) options.port = 0;
   if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });
   if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
@@ -216,7 +213,7 @@ function derive(options: KubeletOptions, origins: Record<string, string>): void 
   options.evictionSoft = options.evictionSoft.filter(isOn);
 }
 
-/** Source: upstream's way to switch one signal off is 0% or 100%. */
+/** 0% and 100% disable a signal, as upstream. */
 function isOn(threshold: EvictionThreshold): boolean {
   return !("percentage" in threshold) || (threshold.percentage > 0 && threshold.percentage < 100);
 }

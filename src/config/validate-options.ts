@@ -1,9 +1,9 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Origins } from "./resolve-options.ts";
+import type { Origins } from "./option-row.ts";
 
 export type Purpose = "run" | "show";
 
-/** Rules between options, and of one option that its kind cannot tell. Source: kubelet's ValidateKubeletConfiguration. */
+/** Checks rules between options, and rules that the kind of an option cannot express. Source: kubelet's ValidateKubeletConfiguration. */
 export function checkOptions(
   options: KubeletOptions,
   origins: Origins,
@@ -46,7 +46,7 @@ export function checkOptions(
     options.shutdownGracePeriodMs + options.shutdownGracePeriodCriticalPodsMs > 0
   ) {
     errors.push(
-      `shutdownGracePeriodByPodPriority${at("shutdownGracePeriodByPodPriority")} stands in place of shutdownGracePeriod${at("shutdownGracePeriodMs")}: leave one away`,
+      `shutdownGracePeriodByPodPriority${at("shutdownGracePeriodByPodPriority")} replaces shutdownGracePeriod${at("shutdownGracePeriodMs")}: remove one of them`,
     );
   }
   for (const option of ["shutdownGracePeriodMs", "shutdownGracePeriodCriticalPodsMs"] as const) {
@@ -76,7 +76,7 @@ export function checkOptions(
     }
   }
   if (options.runOnce && options.enableServer && origins.enableServer !== "default") {
-    errors.push(`--runonce serves no ports: leave enableServer${at("enableServer")} away`);
+    errors.push(`--runonce serves no ports: remove enableServer${at("enableServer")}`);
   }
   if (!options.runOnce && positionals.includes("-")) errors.push("standard input (-) is read once: add --runonce");
   if (purpose === "run" && !options.runOnce && origins.output.startsWith("--"))
@@ -101,7 +101,7 @@ export function checkOptions(
   ): void {
     if ((options[first] === "") === (options[second] === "")) return;
     const [given, missing] = options[first] === "" ? [secondFlag, firstFlag] : [firstFlag, secondFlag];
-    errors.push(`${given} needs ${missing} beside it`);
+    errors.push(`${given} requires ${missing}`);
   }
 
   function checkPorts(): void {

@@ -10,23 +10,23 @@ import type {
 } from "../model/kubelet-options.ts";
 import { maskUrl } from "../text/url.ts";
 
-/** A value that was read, or what is wrong with it, to be put behind the name of the flag or field. */
+/** A parsed value, or a problem to be appended to the name of the flag or field. */
 export type Parsed<T> = { value: T; warning?: string } | { problem: string };
 
-/** How the values of one kind are written: on the command line, in the configuration file, in the documentation. */
+/** Syntax of one kind of value: on the command line, in the configuration file, in the documentation. */
 export interface ValueKind<T> {
   /** Placeholder in help and documentation, e.g. `duration`; "" for booleans, which need no value. */
   hint: string;
   fromText(text: string): Parsed<T>;
-  /** From a value of the configuration file, as JSON would hold it. */
+  /** Parses a JSON value of the configuration file. */
   fromField(field: unknown): Parsed<T>;
-  /** As `/configz` and `kubelet-ts config` show it; secrets are masked. */
+  /** Value shown by `/configz` and `kubelet-ts config`; secrets are masked. */
   toField(value: T): unknown;
-  /** As the flag would have it. */
+  /** Value in the syntax of the flag. */
   toText(value: T): string;
-  /** What a repeated flag does; without it the last one wins. */
+  /** Combines the values of a repeated flag; without it the last one wins. */
   combine?(earlier: T, later: T): T;
-  /** Where a configuration file gives a map, a later file adds to it; lists and single values are replaced. */
+  /** Maps of a later configuration file add to earlier ones; other values are replaced. */
   isMap?: boolean;
   choices?: readonly string[];
   completes?: "file" | "directory";
@@ -47,7 +47,7 @@ function scalarKind<T extends string | number>(hint: string, fromText: (text: st
 
 export const text: ValueKind<string> = scalarKind("string", (value) => ({ value }));
 
-/** Paths are made absolute by whoever knows the working directory (see run-options.ts). */
+/** Paths are made absolute by resolve-options.ts, which knows the working directory. */
 export const file: ValueKind<string> = { ...text, hint: "file", completes: "file" };
 export const directory: ValueKind<string> = { ...text, hint: "directory", completes: "directory" };
 export const fileOrDirectory: ValueKind<string> = { ...text, hint: "path", completes: "file" };
@@ -70,7 +70,7 @@ export const boolean: ValueKind<boolean> = {
   choices: ["true", "false"],
 };
 
-/** A boolean that may be left open, as a Go pointer to one. */
+/** A boolean that may be unset, like a Go pointer. */
 export const optionalBoolean: ValueKind<boolean | undefined> = {
   ...boolean,
   fromText: (value) => (value === "" ? { value: undefined } : boolean.fromText(value)),
@@ -79,7 +79,7 @@ export const optionalBoolean: ValueKind<boolean | undefined> = {
   toText: (value) => (value === undefined ? "" : String(value)),
 };
 
-/** @param special what a value outside the usual range means, e.g. "0 = off"; only for the message. */
+/** @param special meaning of a special value, e.g. "0 = off"; used in the message. */
 export function integer(min: number, max: number, special = ""): ValueKind<number> {
   const what = `a whole number from ${min} to ${max}${special ? ` (${special})` : ""}`;
   const check = (value: number, shown: unknown): Parsed<number> =>
@@ -157,10 +157,10 @@ export function listOf(
   };
 }
 
-/** As upstream's field, which holds one string; ours may hold a list. */
+/** Upstream's field is one string; several values are shown as a list. */
 const oneOrList = (values: readonly string[]): unknown => (values.length < 2 ? (values[0] ?? "") : [...values]);
 
-/** Paths may hold commas: each flag is one path. */
+/** Paths may contain commas: each flag is one path. */
 export const pathList: ValueKind<readonly string[]> = {
   ...listOf("path"),
   toField: oneOrList,
@@ -174,7 +174,7 @@ function checkUrl(value: string): string | undefined {
   return `must be an http:, https: or unix: URL, got ${quote(maskUrl(value))}`;
 }
 
-/** URLs may hold commas: each flag is one URL. */
+/** URLs may contain commas: each flag is one URL. */
 export const urlList: ValueKind<readonly string[]> = {
   ...listOf("URL", checkUrl),
   fromText: (value) => {
@@ -262,7 +262,7 @@ export const labels: ValueKind<Readonly<Record<string, string>>> = mapKind(
   (value) => value,
 );
 
-/** A quantity as a plain number, rounded up to a whole one; undefined when it is none, or negative. */
+/** A quantity rounded up to a whole number; undefined when malformed or negative. */
 function quantityToNumber(quantity: string): number | undefined {
   const parsed = parseQuantity(quantity);
   return parsed === undefined || isNegativeQuantity(parsed) ? undefined : quantityToWhole(quantity);
@@ -367,8 +367,8 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 function checkHeader(name: string, value: string): string | undefined {
   if (!HEADER_NAME.test(name)) return `is not a header name: ${quote(name)}`;
-  // The value is a secret: say what is wrong with it, never what it is.
-  if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) return `the value of ${name} holds a control character`;
+  // The value is a secret and must not appear in messages.
+  if (/[\u0000-\u0008\u000a-\u001f\u007f]/.test(value)) return `the value of ${name} contains a control character`;
   return undefined;
 }
 
@@ -377,7 +377,7 @@ export const secretHeaders: ValueKind<readonly SecretHeader[]> = {
   hint: "name:value",
   fromText: (flag) => {
     const headers: SecretHeader[] = [];
-    // A comma separates headers only where "name:" follows; else it belongs to the value (Accept: a, b).
+    // A comma separates headers only when "name:" follows; otherwise it is part of the value (Accept: a, b).
     for (const part of flag.split(/,(?=\s*[!#$%&'*+.^_`|~0-9A-Za-z-]+:)/)) {
       if (part.trim() === "") continue;
       const at = part.indexOf(":");
@@ -416,7 +416,7 @@ export const secretHeaders: ValueKind<readonly SecretHeader[]> = {
   combine: (earlier, later) => [...earlier, ...later],
 };
 
-/** Stands for every secret that is shown. Source: kubelet's masked manifest URL header. */
+/** Shown instead of secrets. Source: kubelet's masked manifest URL header. */
 export const MASK = "<masked>";
 
 const TAINT = /^([^=:\s]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/;

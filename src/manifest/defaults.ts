@@ -2,15 +2,15 @@ import type { Container, Pod, PodSpec, ResourceRequirements, Volume } from "../a
 import { addQuantities, formatQuantity, parseQuantity, roundUpQuantity, ZERO_QUANTITY } from "../api/quantity.ts";
 import type { ResourceList } from "../api/scalar.ts";
 import { containersOf } from "../model/pod-containers.ts";
-import { defaultPullPolicy } from "./image-reference.ts";
+import { InvalidImageReferenceError, parseImageReference } from "../text/image-reference.ts";
 
 /**
- * Fills in the defaults that depend on other fields; the fixed ones stand in the schemas and were filled in while
- * decoding. Changes the pod in place. Source: `pkg/apis/core/v1/defaults.go`, conversions of the same package.
+ * Fills in the defaults that depend on other fields; constant defaults are in the schemas and filled in while decoding.
+ * Changes the pod in place. Source: `pkg/apis/core/v1/defaults.go`, conversions of the same package.
  */
 export function applyPodDefaults(pod: Pod): void {
   const { spec } = pod;
-  // The API server rounds a negative period up to the shortest one that kills.
+  // The API server replaces a negative period by the shortest one.
   if (spec.terminationGracePeriodSeconds < 0) spec.terminationGracePeriodSeconds = 1;
   const account = spec.serviceAccountName ?? spec.serviceAccount;
   if (account !== undefined) spec.serviceAccountName = spec.serviceAccount = account;
@@ -26,7 +26,7 @@ export function applyPodDefaults(pod: Pod): void {
   defaultPodIps(pod);
 }
 
-/** Init containers once lived in annotations; today these are dropped unread. */
+/** Early versions had init containers in annotations; upstream drops these. */
 const INIT_CONTAINER_ANNOTATIONS = ["alpha", "beta"].flatMap((stage) => [
   `pod.${stage}.kubernetes.io/init-containers`,
   `pod.${stage}.kubernetes.io/init-container-statuses`,
@@ -65,7 +65,7 @@ function defaultVolume(volume: Volume): void {
   if (claim?.requests) roundUpToMilli(claim.requests);
 }
 
-/** Nobody can be given less than a thousandth of anything. */
+/** Rounds amounts up to a thousandth, the smallest unit of resources. */
 function roundUpToMilli(list: ResourceList): void {
   for (const [name, text] of Object.entries(list)) {
     const quantity = parseQuantity(text);
@@ -73,7 +73,7 @@ function roundUpToMilli(list: ResourceList): void {
   }
 }
 
-/** Resources that can be set for the pod as a whole. */
+/** Resources that can be set for the whole pod. */
 const isPodLevelResource = (name: string) => name === "cpu" || name === "memory" || name.startsWith("hugepages-");
 
 function defaultPodResources(spec: PodSpec, resources: ResourceRequirements): void {
@@ -91,8 +91,8 @@ function defaultPodResources(spec: PodSpec, resources: ResourceRequirements): vo
 }
 
 /**
- * What the containers of a pod need together: all regular ones and sidecars at once, or an init container with the
- * sidecars before it, whichever is more. Source: component-helpers `resource.AggregateContainerRequests`.
+ * Requests of all containers of a pod: the maximum of the sum of regular containers and sidecars, and of each init
+ * container with the sidecars before it. Source: component-helpers `resource.AggregateContainerRequests`.
  */
 export function sumContainerRequests(spec: PodSpec): ResourceList {
   const running = new Map<string, string>();
@@ -126,5 +126,15 @@ function raiseTo(sums: Map<string, string>, other: Map<string, string>): void {
     const before = parseQuantity(sums.get(name) ?? "0") ?? ZERO_QUANTITY;
     const wanted = parseQuantity(text) ?? ZERO_QUANTITY;
     if (addQuantities(wanted, { ...before, unscaled: -before.unscaled }).unscaled > 0n) sums.set(name, text);
+  }
+}
+
+/** `Always` for the tag `latest` and for neither tag nor digest; otherwise, and for malformed names, `IfNotPresent`. */
+export function defaultPullPolicy(image: string): "Always" | "IfNotPresent" {
+  try {
+    return parseImageReference(image).tag === "latest" ? "Always" : "IfNotPresent";
+  } catch (error) {
+    if (!(error instanceof InvalidImageReferenceError)) throw error;
+    return "IfNotPresent";
   }
 }

@@ -1,4 +1,4 @@
-/** Where in an object something stands, e.g. `spec.containers[0].name`. Cheap to extend: turned into text only when needed. */
+/** Path of a field, e.g. `spec.containers[0].name`. Cheap to extend: converted to text on demand. */
 export class FieldPath {
   readonly #parent: FieldPath | undefined;
   readonly #step: string | number;
@@ -12,7 +12,7 @@ export class FieldPath {
 
   static readonly root = new FieldPath(undefined, "");
 
-  /** A field of a struct; dots reach deeper (`exec.command`). */
+  /** A field of a struct; dots separate several (`exec.command`). */
   child(name: string): FieldPath {
     return new FieldPath(this, name);
   }
@@ -22,7 +22,7 @@ export class FieldPath {
     return new FieldPath(this, index);
   }
 
-  /** The value of a map under a key of the user's. */
+  /** A value of a map with user-defined keys. */
   key(key: string): FieldPath {
     return new FieldPath(this, key, true);
   }
@@ -33,7 +33,7 @@ export class FieldPath {
     return parent === "" ? this.#step : `${parent}.${this.#step}`;
   }
 
-  /** The steps from the root, for the way back to the place in the text. */
+  /** The steps from the root. */
   steps(): (string | number)[] {
     const steps = this.#parent?.steps() ?? [];
     if (this.#step === "") return steps;

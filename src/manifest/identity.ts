@@ -8,8 +8,8 @@ export const CONFIG_SOURCE_ANNOTATION = "kubernetes.io/config.source";
 const hex32 = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
 
 /**
- * 32 hex digits of what a manifest means: the same for any order of keys, layout and comments. Taken from the defaulted
- * object before its identity is filled in.
+ * Hash of a defaulted object before its identity is filled in: 32 hex digits, independent of the order of keys, layout
+ * and comments.
  */
 export const computeRevision = (object: unknown): string => hex32(canonicalJson(object));
 
@@ -25,9 +25,9 @@ function canonicalJson(value: unknown): string {
 }
 
 /**
- * Makes a pod a static one: namespace, name with the node's suffix, uid, node name, the toleration that lets it stay,
- * phase. Changes the pod in place. The uid names the pod for life (node, namespace and name make it), the hash
- * annotation names its revision. Source: `pkg/kubelet/config/common.go`; the two hashes are ours (docs/differences.md).
+ * Makes a pod a static pod: namespace, name with node suffix, uid, node name, toleration, phase. Changes the pod in
+ * place. The uid depends on node, namespace and name and identifies the pod; the hash annotation identifies its
+ * revision. Source: `pkg/kubelet/config/common.go`; the hashes differ from upstream's (docs/differences.md).
  */
 export function applyIdentity(pod: Pod, options: { nodeName: string; source: SourceKind; revision: string }): void {
   const { metadata, spec } = pod;

@@ -5,11 +5,11 @@ import type { DesiredPod, SourceKind } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import type { FieldPath } from "./field-path.ts";
 
-/** What is done with a field nobody knows: refuse the object, warn, or say nothing (as the kubelet does). */
+/** Treatment of unknown fields: refuse the object, warn, or ignore them (as the kubelet does). */
 export type Strictness = "strict" | "warn" | "ignore";
 
 export interface ReadManifestOptions {
-  /** File path, masked URL or `-`; only for findings and `DesiredPod.origin`. */
+  /** File path, masked URL or `-`; used in findings and `DesiredPod.origin`. */
   file: string;
   /** Lower case; suffix of every pod name. */
   nodeName: string;
@@ -18,31 +18,31 @@ export interface ReadManifestOptions {
   strictness?: Strictness;
   /** Whether containers may be privileged. Default true, as the kubelet has it. */
   allowPrivileged?: boolean;
-  /** Fill in `ObjectResult.places`, which keeps the whole text alive. Default false. */
+  /** Fill in `ObjectResult.places`, which keeps the whole text in memory. Default false. */
   keepPlaces?: boolean;
 }
 
-/** The way from a field of an object back to the text. */
+/** Maps fields of an object to positions in the text. */
 export interface ObjectPlaces {
-  /** Where the object stands in its document. */
+  /** Path of the object in its document. */
   path: FieldPath;
   locate(path: FieldPath): { line: number; column: number };
   lineText(line: number): string;
 }
 
-/** What became of one object of the stream; what `validate` prints. A list counts as its items. */
+/** Result for one object of the stream, as `validate` prints it. A list is represented by its items. */
 export interface ObjectResult {
   file: string;
   /** 1-based number of the YAML document. */
   document: number;
-  /** As written; "" when not known. */
+  /** Kind as written; "" when not known. */
   kind: string;
-  /** As written (without the node suffix); "" when not known. */
+  /** Name as written, without the node suffix; "" when not known. */
   name: string;
   namespace: string;
-  /** Kubernetes' own verdict: no `syntax` or `invalid` finding, and a kind that it takes. */
+  /** Kubernetes' verdict: no `syntax` or `invalid` finding, and a kind that the kubelet accepts. */
   valid: boolean;
-  /** Valid, runnable here, and clean under the strictness asked for. */
+  /** Valid, runnable here, and without findings that the strictness makes errors. */
   ok: boolean;
   findings: Finding[];
   /** The defaulted pod with its static-pod identity; present whenever it is valid. */
@@ -50,7 +50,7 @@ export interface ObjectResult {
   places?: ObjectPlaces;
 }
 
-/** Everything one manifest text holds. */
+/** Contents of one manifest. */
 export interface ManifestResult {
   /** Only pods that are valid and runnable here, in the order of the text. */
   pods: DesiredPod[];

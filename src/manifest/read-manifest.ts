@@ -5,8 +5,8 @@ import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manife
 import { readObject } from "./read-object.ts";
 
 /**
- * Reads one manifest text: every document of a YAML stream, or one JSON value; Pod, PodList, List, ConfigMap and Secret.
- * Whatever is wrong becomes a finding; nothing is thrown, and time and memory are bounded by the size of the text.
+ * Reads one manifest: every document of a YAML stream, or one JSON value. Errors become findings; nothing is thrown, and
+ * time and memory are bounded by the size of the text.
  */
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   const stream = parseStream(bytes);
@@ -23,8 +23,8 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
     try {
       readObject(document.root, document.root, FieldPath.root, context);
     } catch (error) {
-      // A fault of ours must cost this document alone: a source that threw would never look again.
-      const message = `cannot be read, by a fault of kubelet-ts: ${(error as Error).message}`;
+      // A bug costs this document only: a source that throws would not read again.
+      const message = `cannot be read because of a bug in kubelet-ts: ${(error as Error).message}`;
       result.results.push(failedDocument(context, document.offset, message));
     }
   }
@@ -40,7 +40,7 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
 function failedDocument(
   context: { options: ReadManifestOptions; document: number; lines: ParsedStream["lines"] },
   offset: number,
-  message = "there is nothing here: a manifest holds at least one Pod, ConfigMap or Secret",
+  message = "the manifest is empty: it must have at least one Pod, ConfigMap or Secret",
 ): ObjectResult {
   const { options, document, lines } = context;
   const place = { file: options.file, document, ...lines.locate(offset) };

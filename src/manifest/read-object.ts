@@ -3,34 +3,19 @@ import { type ConfigMap, ConfigMapSchema } from "../api/config-map.ts";
 import { type Pod, PodSchema } from "../api/pod.ts";
 import { raw, text } from "../api/scalar.ts";
 import { type Secret, SecretSchema } from "../api/secret.ts";
-import type { Finding } from "../model/finding.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import type { MapNode, SourceNode } from "../yaml/source-node.ts";
-import type { LineTable } from "../yaml/source-text.ts";
 import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
-import { locateField } from "./locate.ts";
-import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
-import { mergeStringData } from "./secret-data.ts";
+import { ObjectReading, type ReadContext } from "./object-reading.ts";
 import { findUnsupported } from "./support/find-unsupported.ts";
 import { findFractionalBytes } from "./support/fractional-bytes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
-
-/** What reading one document needs beside its nodes. */
-export interface ReadContext {
-  options: ReadManifestOptions;
-  /** For people; see `DesiredPod.origin`. */
-  origin: string;
-  document: number;
-  lines: LineTable;
-  /** Gets what was found. */
-  result: ManifestResult;
-}
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
 const podShape = objectShapeOf(v.object({ ...typeFields, ...PodSchema.entries }));
@@ -49,9 +34,9 @@ const KINDS = ["Pod", "ConfigMap", "Secret", ...Object.keys(LIST_KINDS)];
 
 /**
  * Reads one object, or the items of a list.
- * @param root the document, for places
- * @param path where in the document the object stands
- * @param defaultKind of the items of a typed list, which need not say their kind
+ * @param root the document, for positions
+ * @param path of the object in its document
+ * @param defaultKind kind of the items of a typed list that do not name one
  */
 export function readObject(
   root: SourceNode,
@@ -78,103 +63,7 @@ export function readObject(
   reading.finish();
 }
 
-/** Of one object; whoever made more mistakes will not read on. Keeps hostile texts from filling the memory. */
-export const MAX_FINDINGS = 500;
-
-/** Collects what becomes of one object. */
-class ObjectReading {
-  kind = "";
-  name = "";
-  namespace = "";
-  pod: Pod | undefined;
-  /** Kubernetes' verdict: no `syntax` or `invalid` finding, and a kind that it takes. */
-  valid = true;
-  /** No finding that is an error. */
-  ok = true;
-  readonly findings: Finding[] = [];
-  #dropped = 0;
-
-  constructor(
-    readonly root: SourceNode,
-    readonly path: FieldPath,
-    readonly context: ReadContext,
-  ) {}
-
-  add(code: Finding["code"], severity: Finding["severity"], path: FieldPath, message: string, type?: string): void {
-    this.addAt(code, severity, locateField(this.root, path), path, message, type);
-  }
-
-  addAt(
-    code: Finding["code"],
-    severity: Finding["severity"],
-    offset: number,
-    path: FieldPath,
-    message: string,
-    type?: string,
-  ): void {
-    if (severity === "error") this.ok = false;
-    if (code === "invalid" || code === "syntax") this.valid = false;
-    if (this.findings.length >= MAX_FINDINGS) {
-      this.#dropped++;
-      return;
-    }
-    const { options, document, lines } = this.context;
-    const place = { file: options.file, document, ...lines.locate(offset) };
-    const finding: Finding = { code, severity, ...place, field: path.toString(), message };
-    if (type !== undefined) finding.type = type;
-    this.findings.push(finding);
-  }
-
-  /**
-   * @param isSecret whether what stands at a path must not be repeated
-   * @returns whether every value fits its field
-   */
-  addDecodeIssues(issues: DecodeIssue[], isSecret: (field: string) => boolean = () => false): boolean {
-    const strictness = this.context.options.strictness ?? "strict";
-    for (const issue of issues) {
-      const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;
-      if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
-      else if (issue.kind === "duplicate") this.addAt("ignored", "warning", issue.offset, issue.path, message);
-      else if (strictness !== "ignore") {
-        const severity = strictness === "strict" ? "error" : "warning";
-        this.addAt("unknown", severity, issue.offset, issue.path, message);
-      }
-    }
-    return !issues.some((issue) => issue.kind === "type");
-  }
-
-  addFieldErrors(errors: readonly FieldError[]): void {
-    for (const { path, type, message, at, atKey } of errors) {
-      this.addAt("invalid", "error", locateField(this.root, at ?? path, atKey), path, message, type);
-    }
-  }
-
-  #places(): ObjectPlaces {
-    const { root, path } = this;
-    const { lines } = this.context;
-    return {
-      path,
-      locate: (field) => lines.locate(locateField(root, field)),
-      lineText: (line) => lines.lineText(line),
-    };
-  }
-
-  finish(): void {
-    const { options, document, result } = this.context;
-    const { kind, name, namespace, valid, ok, findings } = this;
-    const last = findings.at(-1);
-    if (last && this.#dropped > 0) {
-      const severity = ok ? "warning" : "error";
-      findings.push({ ...last, severity, field: "", message: `and ${this.#dropped} more findings` });
-    }
-    const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
-    if (this.pod && valid) outcome.pod = this.pod;
-    if (options.keepPlaces) outcome.places = this.#places();
-    result.results.push(outcome);
-  }
-}
-
-/** Names of the type fields are matched in any case, as Go does before it knows the type; their values are not. */
+/** Matches the names of the type fields without regard to case, as Go does before it knows the type. */
 function readType(node: MapNode, reading: ObjectReading, defaultKind: string): { kind: string } | undefined {
   const kind = typeField(node, "kind", reading);
   const apiVersion = typeField(node, "apiVersion", reading);
@@ -190,12 +79,12 @@ function readType(node: MapNode, reading: ObjectReading, defaultKind: string): {
   if (isCore && KINDS.includes(kind)) return { kind };
   const supported = "Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here";
   const say = (at: string, found: string, hint = "") =>
-    reading.add("unsupported", "error", path.child(at), `${found} is not handled: ${supported}${hint}`);
+    reading.add("unsupported", "error", path.child(at), `${found} is not supported: ${supported}${hint}`);
   if (isCore) {
     const nearest = nearestName(kind, KINDS);
     say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
   } else say(KINDS.includes(kind) ? "apiVersion" : "kind", `${kind} of ${apiVersion}`);
-  // The kubelet takes nothing but Pods: its verdict is no, whatever could be handled here one day.
+  // The kubelet accepts Pods only.
   reading.valid = false;
   return undefined;
 }
@@ -218,7 +107,7 @@ function stringAt(node: MapNode, ...steps: string[]): string | undefined {
   return current?.kind === "string" ? current.value : undefined;
 }
 
-/** @returns whether the items stand for the list, which then needs no result of its own. */
+/** @returns whether the items represent the list, which then has no result of its own. */
 function readItems(
   root: SourceNode,
   node: MapNode,
@@ -251,8 +140,8 @@ function readItems(
 const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key]) => key !== "items"));
 
 /**
- * A value of the wrong type was left out, so whatever depends on it looks wrong too. What is left are errors in other
- * items of `containers`, `volumes` and so on, and none that only say that something is not there.
+ * Drops errors that follow from values of a wrong type, which were left out while decoding: those in the same item of
+ * `containers`, `volumes` etc., and those that report something missing.
  */
 function withoutConsequences(errors: readonly FieldError[], issues: readonly DecodeIssue[]): FieldError[] {
   const damaged = new Set(issues.filter((issue) => issue.kind === "type").map((issue) => sectionOf(issue.path)));
@@ -261,12 +150,12 @@ function withoutConsequences(errors: readonly FieldError[], issues: readonly Dec
   return errors.filter(({ path, type }) => !absences.includes(type) && !damaged.has(sectionOf(path)));
 }
 
-/** e.g. `spec.containers[0]`; "" for what concerns the pod as a whole. */
+/** e.g. `spec.containers[0]`; "" for fields of the pod as a whole. */
 function sectionOf(path: FieldPath): string {
   return /^(?:items\[\d+\]\.)?spec\.\w+\[\d+\]/.exec(path.toString())?.[0] ?? "";
 }
 
-/** Passwords stand in variables often enough. */
+/** Values of environment variables may be passwords. */
 const isEnvValue = (field: string) => /\.env\[\d+\]\.value$/.test(field);
 
 function readPod(node: MapNode, reading: ObjectReading): void {
@@ -320,4 +209,14 @@ function readSecret(node: MapNode, reading: ObjectReading): void {
   mergeStringData(secret);
   reading.addFieldErrors(validateSecret(secret, reading.path).list);
   if (reading.ok) reading.context.result.secrets.push(secret);
+}
+
+/** Moves `stringData` into `data`, where it takes precedence, as the API server does. Changes the secret in place. */
+function mergeStringData(secret: Secret): void {
+  if (!secret.stringData) return;
+  const data: Record<string, string> = Object.assign(Object.create(null), secret.data);
+  for (const [key, value] of Object.entries(secret.stringData))
+    data[key] = Buffer.from(value, "utf8").toString("base64");
+  secret.data = data;
+  delete secret.stringData;
 }

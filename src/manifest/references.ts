@@ -2,7 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import { FieldPath } from "./field-path.ts";
 
-/** A place in a pod that names a ConfigMap or Secret. */
+/** A reference of a pod to a ConfigMap or Secret. */
 export interface PodReference {
   kind: "ConfigMap" | "Secret";
   /** In the pod's namespace. */
@@ -14,7 +14,7 @@ export interface PodReference {
   path: FieldPath;
 }
 
-/** Every reference of a pod that is needed before its containers can run, in the order of the spec. */
+/** References that must be resolved before the containers of the pod can run, in the order of the spec. */
 export function listReferences(pod: Pod, path: FieldPath = FieldPath.root): PodReference[] {
   const references: PodReference[] = [];
   const add = (
@@ -61,15 +61,15 @@ export function listReferences(pod: Pod, path: FieldPath = FieldPath.root): PodR
 
 const keysOf = (items: readonly { key: string }[] | undefined) => (items ?? []).map(({ key }) => key);
 
-/** What is missing from an index: the pod waits for it unless the reference is optional. */
+/** A reference to an object that is not in the index: the pod waits for it unless it is optional. */
 export interface DanglingReference extends PodReference {
-  /** For people, e.g. `there is no ConfigMap "default/web"`. */
+  /** e.g. `there is no ConfigMap "default/web"`. */
   message: string;
 }
 
 /**
- * References that nothing answers. Optional ones are left out.
- * @param path where the pod stands in its document, for places in the text
+ * References to missing objects or keys; optional references are left out.
+ * @param path of the pod in its document
  */
 export function findDanglingReferences(pod: Pod, index: ObjectIndex, path?: FieldPath): DanglingReference[] {
   const namespace = pod.metadata.namespace ?? "default";

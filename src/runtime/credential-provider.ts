@@ -8,8 +8,8 @@ import {
 import type { RegistryCredential } from "../docker/docker-config.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
 import { registryMatches } from "./image-keyring.ts";
-import { type ImageReference, repositoryOf } from "./image-reference.ts";
 import { runProgram } from "./run-program.ts";
 
 const PLUGIN_TIMEOUT_MS = 60_000;

@@ -1,6 +1,6 @@
 import type { DockerClient } from "../docker/docker-client.ts";
 import { isConflict, isNotFound } from "../docker/docker-error.ts";
-import { applyDefaultTag, parseImageReference } from "./image-reference.ts";
+import { applyDefaultTag, parseImageReference } from "../text/image-reference.ts";
 import { isOwned, LABEL, type Owner } from "./labels.ts";
 import { isAnyPauseImage } from "./pause-image.ts";
 

@@ -8,10 +8,10 @@ import {
 } from "../docker/docker-config.ts";
 import type { RegistryAuth } from "../docker/image-transfer.ts";
 import type { Logger } from "../model/logger.ts";
+import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
 import { askCredentialHelper } from "./credential-helper.ts";
 import type { CredentialProviders } from "./credential-provider.ts";
 import { lookUpCredentials, registryKey, registryMatches } from "./image-keyring.ts";
-import { type ImageReference, repositoryOf } from "./image-reference.ts";
 import { readPullSecrets } from "./pull-secrets.ts";
 
 export interface ImageCredentialsOptions {

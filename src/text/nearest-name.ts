@@ -1,9 +1,9 @@
 /**
- * The candidate a person most likely meant, or undefined when none is close: one edit in three letters at most
- * (insert, delete, replace, swap of neighbours), two from four letters on, capitals aside. Of equals the first wins.
+ * The candidate nearest to a misspelt name, or undefined when none is close: at most one edit per three letters (insert,
+ * delete, replace, swap of neighbours), at least two from four letters on. Ignores case; the first of equals wins.
  */
 export function nearestName(written: string, candidates: Iterable<string>): string | undefined {
-  // Nobody slips in a word of that length, and the comparison costs its square.
+  // The comparison takes quadratic time; longer words are hardly misspelt names.
   if (written.length > 64) return undefined;
   const word = written.toLowerCase();
   let best: string | undefined;
@@ -19,7 +19,7 @@ export function nearestName(written: string, candidates: Iterable<string>): stri
   return best;
 }
 
-/** Optimal string alignment; gives up (returns `limit`) once every path costs that much. */
+/** Optimal string alignment distance, at most `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -11,8 +11,8 @@ const GO_ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Text as Go's `%q` prints it: printable characters stay (of the spaces only U+0020), all others are escaped. Upstream's
- * event messages and downward API files are full of it. Source: `strconv.Quote`.
+ * Quotes text as Go's `%q`: printable characters are kept (of the spaces only U+0020), others are escaped. Used in
+ * upstream's event messages and downward API files. Source: `strconv.Quote`.
  */
 export function quoteGo(text: string): string {
   let quoted = "";

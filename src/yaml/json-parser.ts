@@ -2,7 +2,7 @@ import { type MapNode, type SourceNode, TextError } from "./source-node.ts";
 
 /** Go's limit. */
 const MAX_DEPTH = 10_000;
-/** As for YAML: hundreds of pods have no more. */
+/** Limit per document, the same as for YAML. */
 const MAX_VALUES = 500_000;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -10,8 +10,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }; // biome-ignore format: a table
 
 /**
- * Reads strict JSON (RFC 8259) and keeps the places, which `JSON.parse` does not. Objects that occur twice under the
- * same key are merged, as Go's decoder does when it fills the same struct twice.
+ * Parses strict JSON (RFC 8259) and keeps positions, which `JSON.parse` does not. Objects under a repeated key are
+ * merged, because Go's decoder fills the same struct twice.
  * @throws TextError
  */
 export function parseJson(text: string): SourceNode {
@@ -33,7 +33,7 @@ class JsonParser {
     const root = this.#value();
     this.#skipSpace();
     if (this.#position < this.#text.length) {
-      const more = "the JSON value has ended here: nothing may follow it (a file that begins with { is JSON, not YAML)";
+      const more = "unexpected text after the end of the JSON value (a file that begins with { is JSON, not YAML)";
       throw new TextError(more, this.#position);
     }
     return root;
@@ -91,7 +91,7 @@ class JsonParser {
     this.#skipSpace();
   }
 
-  /** After an item: true when another follows. */
+  /** Reads the separator after an item; true when another item follows. */
   #continues(end: string): boolean {
     this.#skipSpace();
     const found = this.#text[this.#position];
@@ -171,7 +171,7 @@ class JsonParser {
   }
 }
 
-/** Decoding a value into a struct that already holds one: fields are added, null changes nothing. */
+/** Decodes a second value into a filled struct: fields are added, null changes nothing. */
 function fillAgain(before: SourceNode, after: SourceNode): SourceNode {
   if (after.kind === "null") return before;
   if (before.kind !== "map" || after.kind !== "map") return after;

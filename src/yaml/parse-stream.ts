@@ -9,10 +9,10 @@ export interface ParsedStream {
   lines: LineTable;
 }
 
-/** Leading white space as Go's `unicode.IsSpace` sees it. */
+/** Leading white space by Go's `unicode.IsSpace`, then `{`. */
 const JSON_START = /^[\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]*\{/;
 
-/** Reads every document of a manifest text: strict JSON when it begins with `{`, else a YAML stream. Never throws. */
+/** Reads every document of a text: strict JSON when it begins with `{`, otherwise a YAML stream. Never throws. */
 export function parseStream(bytes: Uint8Array): ParsedStream {
   if (bytes.length >= MAX_MANIFEST_BYTES) {
     const message = `the manifest has ${bytes.length} bytes: it must be smaller than ${MAX_MANIFEST_BYTES} (10 MiB)`;
@@ -20,7 +20,7 @@ export function parseStream(bytes: Uint8Array): ParsedStream {
   }
   const source = decodeText(bytes);
   if (JSON_START.test(source.text)) {
-    // Go's JSON decoder replaces what is not UTF-8 instead of refusing it.
+    // Go's JSON decoder replaces invalid UTF-8 instead of refusing it.
     const text = source.broken ? new TextDecoder("utf-8").decode(bytes) : source.text;
     return { documents: [attempt(() => parseJson(text), 0)], lines: new LineTable(text) };
   }
@@ -36,7 +36,7 @@ function attempt(parse: () => ReturnType<typeof parseJson>, offset: number): Par
   }
 }
 
-/** Deep nesting can exhaust the stack before the depth limits bite; that is a fault of the text, not of ours. */
+/** Deep nesting can exhaust the stack before the depth limits apply: an error of the text, not a bug. */
 function asTextError(error: unknown): TextError {
   if (error instanceof TextError) return error;
   if (error instanceof RangeError) return new TextError("the document is nested too deeply", 0);
@@ -49,21 +49,21 @@ function parseYamlStream(source: SourceText): ParsedDocument[] {
   for (;;) {
     const failedAt = parseFrom(source, base, documents);
     if (failedAt === undefined) return documents;
-    // One broken document does not hide the others: go on at the next "---" line.
+    // A broken document does not hide the others: continue at the next "---" line.
     const next = /\n---(?=[ \t\r\n]|$)/.exec(source.text.slice(failedAt));
     if (!next) return documents;
     base = failedAt + next.index + 1;
   }
 }
 
-/** @returns where it broke off, or undefined at the end of the text. */
+/** @returns the offset of the first error, or undefined at the end of the text. */
 function parseFrom(source: SourceText, base: number, documents: ParsedDocument[]): number | undefined {
   const parser = new YamlParser(source.text, base);
   for (;;) {
     try {
       const next = parser.nextDocument();
       if (!next) {
-        // The document that was being read is not whole, whatever its first part looks like.
+        // The text was cut off: the last document is incomplete even if its first part parses.
         if (source.broken) documents.splice(-1, 1, brokenDocument(source));
         return undefined;
       }
@@ -73,7 +73,7 @@ function parseFrom(source: SourceText, base: number, documents: ParsedDocument[]
       else documents.push(attempt(() => composeDocument(root), next.start));
     } catch (error) {
       const textError = asTextError(error);
-      // Whatever went wrong at the very end did so because the text breaks off there.
+      // An error at the end of a text that was cut off is caused by the cut.
       if (source.broken !== undefined && parser.position >= source.text.length) {
         documents.push(brokenDocument(source));
         return undefined;

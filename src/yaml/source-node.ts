@@ -1,12 +1,11 @@
 /**
- * A value of a document with the place where it stands, after all that is text is done: scalars resolved, anchors and
- * merges expanded, duplicate keys settled. YAML and JSON end up in the same shape. An aliased value is one node that
- * several parents share.
+ * A value of a document with its position: scalars are resolved, anchors and merges expanded, duplicate keys settled.
+ * YAML and JSON have the same shape. An aliased value is one node shared by several parents.
  */
 export type SourceNode = MapNode | ListNode | StringNode | NumberNode | BoolNode | NullNode;
 
 interface Located {
-  /** Where the value starts: UTF-16 offset into the text. */
+  /** Start of the value: UTF-16 offset into the text. */
   offset: number;
 }
 
@@ -17,9 +16,9 @@ export interface MapNode extends Located {
 export interface MapEntry {
   keyOffset: number;
   value: SourceNode;
-  /** The same key stands in the map before: the last one counts. */
+  /** The key occurs earlier in the same map; the last one counts. */
   isRepeated?: boolean;
-  /** Comes from a YAML merge (`<<`), which own keys may override. */
+  /** Comes from a YAML merge (`<<`); keys of the map itself override it. */
   isMerged?: boolean;
 }
 export interface ListNode extends Located {
@@ -32,26 +31,26 @@ export interface StringNode extends Located {
 }
 export interface NumberNode extends Located {
   kind: "number";
-  /** The number as JSON: `5`, `1.5`, `1e+21`. For YAML already in the form Go would print. */
+  /** The number as JSON: `5`, `1.5`, `1e+21`; for YAML in the form Go prints. */
   json: string;
 }
 export interface BoolNode extends Located {
   kind: "bool";
   value: boolean;
-  /** As written, e.g. `yes`, for the message that tells to quote it. */
+  /** The source text, e.g. `yes`; used in messages that advise to quote it. */
   source: string;
 }
 export interface NullNode extends Located {
   kind: "null";
 }
 
-/** One document of a stream: its value, or where and why it cannot be read. */
+/** One document of a stream: its value, or the position and cause of an error. */
 export type ParsedDocument =
   | { kind: "value"; root: SourceNode; offset: number }
   | { kind: "empty"; offset: number }
   | { kind: "error"; error: TextError };
 
-/** Text that is not YAML or JSON. Thrown inside the text layer only; it never leaves `parseStream`. */
+/** The text is not valid YAML or JSON. Internal to this folder: `parseStream` returns it as data. */
 export class TextError extends Error {
   override name = "TextError";
   constructor(

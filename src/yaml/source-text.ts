@@ -1,23 +1,23 @@
-/** A manifest as characters, and how far it may be read. */
+/** Decoded text, cut off at the first byte or character that is not allowed. */
 export interface SourceText {
   text: string;
-  /** Set when the bytes stop being text there: `text` ends just before it. */
+  /** Why the text was cut off; absent when it is complete. */
   broken?: string;
 }
 
-/** Upstream reads manifests up to here; one of exactly this size is already too long. Unit: bytes. */
+/** Limit of a manifest, exclusive. Unit: bytes. Source: kubelet `maxConfigLength`. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
 
-/** Everything go-yaml's reader refuses, even in a comment. A BOM is fine. */
+/** Characters that go-yaml's reader refuses, also in comments. A byte order mark is allowed. */
 const ILLEGAL = /[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u;
 
-/** Decodes UTF-8, or UTF-16 where a byte order mark says so. Stops at the first byte that is not text. */
+/** Decodes UTF-8, or UTF-16 with a byte order mark. Stops at the first invalid byte. */
 export function decodeText(bytes: Uint8Array): SourceText {
   const utf16 =
     bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : bytes[0] === 0xfe && bytes[1] === 0xff ? "be" : "";
   if (utf16 !== "" && bytes.length % 2 === 1) {
     const whole = decodeText(bytes.subarray(0, bytes.length - 1));
-    return { text: whole.text, broken: whole.broken ?? "half a UTF-16 character" };
+    return { text: whole.text, broken: whole.broken ?? "the text ends in the middle of a UTF-16 character" };
   }
   if (utf16 === "be") return decodeAs("utf-16le", swapBytePairs(bytes));
   if (utf16 !== "") return decodeAs("utf-16le", bytes);
@@ -28,10 +28,10 @@ function decodeAs(encoding: "utf-8" | "utf-16le", bytes: Uint8Array): SourceText
   const end = encoding === "utf-8" ? endOfUtf8(bytes) : endOfUtf16(bytes);
   const text = new TextDecoder(encoding, { ignoreBOM: true }).decode(bytes.subarray(0, end));
   if (end === bytes.length) return { text };
-  return { text, broken: `these bytes are not ${encoding === "utf-8" ? "UTF-8" : "UTF-16"}` };
+  return { text, broken: `invalid ${encoding === "utf-8" ? "UTF-8" : "UTF-16"}` };
 }
 
-/** Where the bytes stop being UTF-8: at the start of the first character that is none. */
+/** Offset of the first invalid UTF-8 sequence, or the length. */
 function endOfUtf8(bytes: Uint8Array): number {
   let at = 0;
   while (at < bytes.length) {
@@ -49,7 +49,7 @@ function endOfUtf8(bytes: Uint8Array): number {
   return at;
 }
 
-/** Where the little-endian pairs stop being UTF-16: at the first surrogate without its other half. */
+/** Offset of the first unpaired surrogate in little-endian UTF-16, or the length. */
 function endOfUtf16(bytes: Uint8Array): number {
   const unit = (at: number) => (bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8);
   for (let at = 0; at < bytes.length; at += 2) {
@@ -71,7 +71,7 @@ function swapBytePairs(bytes: Uint8Array): Uint8Array {
   return swapped;
 }
 
-/** Cuts the text before the first character YAML does not allow. */
+/** Cuts the text before the first character that YAML does not allow. */
 export function stopAtIllegalCharacter(source: SourceText): SourceText {
   const at = source.text.search(ILLEGAL);
   if (at === -1) return source;
@@ -79,11 +79,11 @@ export function stopAtIllegalCharacter(source: SourceText): SourceText {
   return { text: source.text.slice(0, at), broken: `the character U+${code} is not allowed in YAML` };
 }
 
-/** Lines and columns of a text, as an editor counts them. */
+/** Maps UTF-16 offsets to lines and columns. */
 export class LineTable {
   readonly #text: string;
   readonly #starts: number[] = [0];
-  /** Every UTF-16 unit is a character with a column. */
+  /** The text has neither surrogates nor byte order marks: columns are plain differences of offsets. */
   readonly #simple: boolean;
 
   constructor(text: string) {

@@ -4,13 +4,13 @@ import { floatKey, resolveScalar, toJsonNumber } from "./yaml-resolve.ts";
 
 interface Composed {
   node: SourceNode;
-  /** Values in it, counted once for every alias that leads to them. */
+  /** Values in it, counted again for every alias. */
   size: number;
 }
 
 /**
- * Turns YAML nodes into plain values as go-yaml v2 and the conversion to JSON do: resolves scalars, expands aliases and
- * merges, lets the last of two equal keys win. Aliased values are shared, so memory stays proportional to the text.
+ * Converts YAML nodes to values as go-yaml v2 and the conversion to JSON do: resolves scalars, expands aliases and
+ * merges; the last of two equal keys wins. Aliased values are shared, so memory is proportional to the text.
  * @throws TextError
  */
 export function composeDocument(root: YamlNode): SourceNode {
@@ -102,11 +102,11 @@ class Composer {
     return composedKey.size + composed.size;
   }
 
-  /** `<<` overrides what stands before it in the map and yields to what comes after. */
+  /** `<<` overrides earlier keys of the map; later keys override it. */
   #merge(map: MapNode, value: YamlNode): number {
     const sources = value.kind === "sequence" ? value.items : [value];
     let size = 0;
-    // Backwards: of several sources the first wins.
+    // In reverse order, because the first of several sources wins.
     for (let i = sources.length - 1; i >= 0; i--) {
       const source = sources[i]!;
       if ((source.kind === "alias" ? source.target : source).kind !== "mapping") {
@@ -138,7 +138,7 @@ function composeScalar(node: YamlNode & { kind: "scalar" }): SourceNode {
   }
 }
 
-/** Keys become strings as in JSON. */
+/** The key as JSON's string. */
 function keyName(node: SourceNode, key: YamlNode): string {
   switch (node.kind) {
     case "string":

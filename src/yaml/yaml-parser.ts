@@ -1,14 +1,14 @@
 import { TextError } from "./source-node.ts";
 import { type Token, type TokenType, YamlScanner } from "./yaml-scanner.ts";
 
-/** A node as written: scalars not resolved, aliases pointing at what they name. */
+/** A node before resolution: scalars are text, aliases point at their target. */
 export type YamlNode = YamlScalar | YamlSequence | YamlMapping | YamlAlias;
 
 export interface YamlScalar {
   kind: "scalar";
   start: number;
   value: string;
-  /** Unquoted and untagged (or tagged `!`): its look decides what it is. */
+  /** Unquoted and untagged (or tagged `!`): the type follows from the text. */
   implicit: boolean;
   /** Full tag, "" when there is none. */
   tag: string;
@@ -21,7 +21,7 @@ export interface YamlSequence {
 export interface YamlMapping {
   kind: "mapping";
   start: number;
-  /** Keys and values in turns. */
+  /** Keys and values alternate. */
   items: YamlNode[];
 }
 export interface YamlAlias {
@@ -35,18 +35,18 @@ interface Frame {
   kind: "block-sequence" | "indentless-sequence" | "block-mapping" | "flow-sequence" | "flow-mapping" | "flow-pair";
   items: YamlNode[];
   start: number;
-  /** Still before the first entry (flow collections). */
+  /** Before the first entry (flow collections). */
   first: boolean;
 }
 
-/** Tokens that are kept after they were read, so that they need not be dropped one by one. */
+/** Consumed tokens are dropped in blocks of this size. */
 const READ_AHEAD = 4096;
 
 const CORE_TAG = "tag:yaml.org,2002:";
 
 const is = (token: Token, ...types: TokenType[]) => types.includes(token.type);
 
-/** Puts tokens together to one document after the other, with libyaml's grammar. Keeps its own stack: no recursion. */
+/** Parses tokens into documents by libyaml's grammar, with an explicit stack instead of recursion. */
 export class YamlParser {
   readonly #scanner: YamlScanner;
   #next = 0;
@@ -55,13 +55,13 @@ export class YamlParser {
   #tagHandles = new Map<string, string>();
   #frames: Frame[] = [];
 
-  /** @param position where to begin in the text: the start of a line. */
+  /** @param position offset to begin at: the start of a line. */
   constructor(text: string, position = 0) {
     this.#scanner = new YamlScanner(text);
     this.#scanner.position = this.#scanner.lineStart = position;
   }
 
-  /** How far the text was read. */
+  /** Offset up to which the text was read. */
   get position(): number {
     return this.#scanner.position;
   }
@@ -93,12 +93,12 @@ export class YamlParser {
 
   #peek(): Token {
     if (this.#next > READ_AHEAD) {
-      // What was read is not needed again, but for the end of the last one.
+      // Consumed tokens are dropped, except the last one, whose end is used for empty values.
       this.#scanner.dropTokens(this.#next - 1);
       this.#next = 1;
     }
     const { tokens } = this.#scanner;
-    // A token is certain only when no key can be inserted before it any more.
+    // A token is final only when no key can be inserted before it.
     while (this.#next >= tokens.length || this.#scanner.mayInsertAt(this.#next)) this.#scanner.fetchToken();
     return tokens[this.#next]!;
   }
@@ -135,7 +135,7 @@ export class YamlParser {
     return holder[0]!;
   }
 
-  /** Reads one node into `into`; a collection is only opened, its frame does the rest. */
+  /** Reads one node into `into`. A collection is only opened here; its frame reads the entries. */
   #parseNode(into: YamlNode[], block: boolean, indentlessAllowed: boolean): void {
     const first = this.#peek();
     if (first.type === "alias") {
@@ -202,7 +202,7 @@ export class YamlParser {
     frame.items.push(emptyScalar(this.#next > 0 ? tokens[this.#next - 1]!.end : this.#peek().start));
   }
 
-  /** Reads a node unless one of `ends` comes first; then the value is empty. */
+  /** Reads a node, or adds an empty value when one of `ends` comes first. */
   #nodeUnless(frame: Frame, ends: TokenType[], block: boolean, indentlessAllowed = false): void {
     if (is(this.#peek(), ...ends)) this.#empty(frame);
     else this.#parseNode(frame.items, block, indentlessAllowed);
@@ -299,7 +299,7 @@ export class YamlParser {
         return this.#nodeUnless(frame, ["value", ...ends], false);
       }
       if (this.#peek().type !== "flow-mapping-end") {
-        // A lone value is a key without one.
+        // A lone value is a key with an empty value.
         this.#parseNode(frame.items, false, false);
         return this.#empty(frame);
       }

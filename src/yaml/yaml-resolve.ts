@@ -1,7 +1,7 @@
 import { TextError } from "./source-node.ts";
 import type { YamlScalar } from "./yaml-parser.ts";
 
-/** What an unquoted scalar is. Source: go-yaml v2's `resolve`, which differs from YAML 1.1 and from 1.2. */
+/** A resolved scalar. Source: go-yaml v2's `resolve`, which differs from YAML 1.1 and from 1.2. */
 export type Resolved =
   | { kind: "string"; value: string }
   | { kind: "bool"; value: boolean }
@@ -54,10 +54,10 @@ export function resolveScalar(scalar: YamlScalar): Resolved {
   const resolved: Resolved = resolvePlain(value);
   if (wanted === "float" && resolved.kind === "int") return { kind: "float", value: Number(resolved.value) };
   if (wanted === "timestamp" ? DATE.test(value) : resolved.kind === wanted) return resolved;
-  throw new TextError(`the value is tagged !!${wanted} but is none`, scalar.start);
+  throw new TextError(`the value is tagged !!${wanted}, which it is not`, scalar.start);
 }
 
-/** What a scalar without quotes and tag is, by its look. */
+/** Resolves a scalar without quotes and tag. */
 export function resolvePlain(text: string): Resolved {
   const word = WORDS.get(text);
   if (word) return word;
@@ -81,7 +81,7 @@ function resolveInteger(plain: string): Resolved | undefined {
     if (!match) continue;
     const magnitude = BigInt(prefix + match[1]);
     const value = negative ? -magnitude : magnitude;
-    // An explicit plus sign is fine for a signed integer only.
+    // go-yaml accepts an explicit plus sign for signed integers only.
     if (value >= MIN_INT64 && value <= (plain.startsWith("+") ? MAX_UINT64 / 2n : MAX_UINT64)) {
       return { kind: "int", value };
     }

@@ -1,11 +1,9 @@
-import { TextError } from "./source-node.ts";
-import { isBlank, isBlankOrEnd, isBreak } from "./yaml-characters.ts";
-import { scanBlockScalar, scanPlainScalar, scanQuotedScalar } from "./yaml-scalars.ts";
+import { isBlank, isBlankOrEnd, isBreak, YamlReader } from "./yaml-reader.ts";
+import { type ScannedScalar, scanBlockScalar, scanPlainScalar, scanQuotedScalar } from "./yaml-scalars.ts";
 
 /**
- * Cuts YAML 1.1 text into tokens by the rules of libyaml, whose Go translation reads manifests for the kubelet. The
- * verdict on odd text (tabs, indentation, keys that span lines) depends on these rules, not on the specification; that
- * is why the text is not read with a YAML 1.2 library.
+ * Token types of YAML 1.1. The scanner follows libyaml, whose Go translation reads manifests for the kubelet: verdicts
+ * on unusual text (tabs, indentation, keys that span lines) depend on these rules, not on the specification.
  */
 export type TokenType =
   | "version-directive"
@@ -33,11 +31,11 @@ export interface Token {
   type: TokenType;
   start: number;
   end: number;
-  /** Of a scalar its text, of an anchor, alias or tag its name, of a directive its prefix. */
+  /** Text of a scalar; name of an anchor, alias or tag; prefix of a directive. */
   value: string;
-  /** Of a tag or a tag directive. */
+  /** Handle of a tag or a tag directive; otherwise empty. */
   handle: string;
-  /** Of a scalar: not quoted and not a block. */
+  /** A scalar that is neither quoted nor a block. */
   plain: boolean;
 }
 
@@ -50,9 +48,9 @@ interface SimpleKey {
   column: number;
 }
 
-/** libyaml's limit; a key must also stand on one line. Unit: characters. */
+/** libyaml's limit of a key, which must be on one line. Unit: characters. */
 const MAX_SIMPLE_KEY_LENGTH = 1024;
-/** go-yaml's limit for open flow collections and for indentation levels. */
+/** go-yaml's limit of open flow collections and of indentation levels. */
 const MAX_DEPTH = 10_000;
 /** Hundreds of pods have no more; bounds the memory that a hostile document can take. */
 const MAX_TOKENS = 500_000;
@@ -68,64 +66,22 @@ const isWordCharacter = (code: number) =>
   code === 0x5f ||
   code === 0x2d;
 
-export class YamlScanner {
-  readonly text: string;
+export class YamlScanner extends YamlReader {
   readonly tokens: Token[] = [];
-  position = 0;
-  /** Offset of the current line's first character. */
-  lineStart = 0;
-  line = 0;
-  /** Column of the innermost open block collection, -1 outside of all. */
-  indent = -1;
-  flowLevel = 0;
   simpleKeyAllowed = true;
   #tokenCount = 0;
   readonly #indents: number[] = [];
-  /** One for each open flow collection, and one for the block context. */
+  /** One for the block context and one for each open flow collection. */
   readonly #simpleKeys: SimpleKey[] = [noKey()];
-  /** Those of them that are possible, by token index. */
+  /** The keys that are still possible, by token index. */
   readonly #possibleKeys = new Map<number, SimpleKey>();
-
-  constructor(text: string) {
-    this.text = text;
-  }
-
-  get column(): number {
-    return this.position - this.lineStart;
-  }
-
-  code(ahead = 0): number {
-    return this.text.charCodeAt(this.position + ahead);
-  }
-
-  /** Consumes one line break; CR LF counts as one. Answers what it stands for inside a scalar. */
-  readBreak(): string {
-    const code = this.code();
-    this.position += code === 0x0d && this.code(1) === 0x0a ? 2 : 1;
-    this.lineStart = this.position;
-    this.line++;
-    return code === 0x2028 || code === 0x2029 ? String.fromCharCode(code) : "\n";
-  }
-
-  /** Whether `---` or `...` stands here, alone, at the start of a line. */
-  atDocumentIndicator(): boolean {
-    if (this.position !== this.lineStart) return false;
-    const code = this.code();
-    return (
-      (code === 0x2d || code === 0x2e) && this.code(1) === code && this.code(2) === code && isBlankOrEnd(this.code(3))
-    );
-  }
-
-  fail(message: string, offset = this.position): never {
-    throw new TextError(message, offset);
-  }
 
   push(type: TokenType, start: number, value = "", handle = "", plain = false): void {
     if (++this.#tokenCount > MAX_TOKENS) this.fail(`the document has more than ${MAX_TOKENS} words and signs`);
     this.tokens.push({ type, start, end: this.position, value, handle, plain });
   }
 
-  /** Adds the next token, and the ones that it implies, to `tokens`. */
+  /** Appends the next token, and those it implies, to `tokens`. */
   fetchToken(): void {
     this.#skipToNextToken();
     this.#unrollIndent(this.column);
@@ -160,7 +116,7 @@ export class YamlScanner {
       case 0x22:
         this.#saveSimpleKey();
         this.simpleKeyAllowed = false;
-        return scanQuotedScalar(this, code === 0x27);
+        return this.#pushScalar(start, scanQuotedScalar(this, code === 0x27));
     }
     const next = this.code(1);
     if (code === 0x2d && isBlankOrEnd(next)) return this.#fetchBlockEntry();
@@ -169,7 +125,7 @@ export class YamlScanner {
     if ((code === 0x7c || code === 0x3e) && this.flowLevel === 0) {
       this.#removeSimpleKey();
       this.simpleKeyAllowed = true;
-      return scanBlockScalar(this, code === 0x7c);
+      return this.#pushScalar(start, scanBlockScalar(this, code === 0x7c));
     }
     const startsPlain =
       !(isBlankOrEnd(code) || INDICATORS.has(code)) ||
@@ -178,7 +134,14 @@ export class YamlScanner {
     if (!startsPlain) return this.#failAtCharacter(code);
     this.#saveSimpleKey();
     this.simpleKeyAllowed = false;
-    scanPlainScalar(this);
+    const scalar = scanPlainScalar(this);
+    this.#pushScalar(start, scalar, true);
+    if (scalar.isFolded) this.simpleKeyAllowed = true;
+  }
+
+  #pushScalar(start: number, { value, end }: ScannedScalar, plain = false): void {
+    this.push("scalar", start, value, "", plain);
+    this.tokens[this.tokens.length - 1]!.end = end;
   }
 
   #failAtCharacter(code: number): never {
@@ -187,7 +150,7 @@ export class YamlScanner {
     this.fail(`a value cannot begin with ${JSON.stringify(character)}: quote it`);
   }
 
-  /** Whether a key may still turn out to begin at this token, so that it cannot be used yet. */
+  /** Whether a key may still begin at this token; then the token is not final. */
   mayInsertAt(tokenIndex: number): boolean {
     const key = this.#possibleKeys.get(tokenIndex);
     if (!key) return false;
@@ -201,7 +164,7 @@ export class YamlScanner {
     this.#possibleKeys.delete(key.tokenIndex);
   }
 
-  /** A new document begins: the limit on its size counts from here. */
+  /** Starts the size limit of a new document. */
   resetCount(): void {
     this.#tokenCount = 0;
   }
@@ -218,7 +181,7 @@ export class YamlScanner {
 
   #skipToNextToken(): void {
     for (;;) {
-      // Only the very first character can be a byte order mark; go-yaml takes a later one for a letter.
+      // Only the first character can be a byte order mark; go-yaml treats later ones as letters.
       if (this.position === 0 && this.code() === 0xfeff) this.lineStart = ++this.position;
       const tabs = this.flowLevel > 0 || !this.simpleKeyAllowed;
       while (this.code() === 0x20 || (tabs && this.code() === 0x09)) this.position++;
@@ -278,7 +241,7 @@ export class YamlScanner {
   }
 
   #fetchStreamEnd(): void {
-    // As if the text ended with a line break: a key that was begun on the last line is none any more.
+    // The end counts as a line break: a key that began on the last line is no longer possible.
     this.lineStart = this.position;
     this.line++;
     this.#unrollIndent(-1);
@@ -431,7 +394,7 @@ export class YamlScanner {
   }
 }
 
-/** Its prefix is a URI: anything else breaks the line off. */
+/** The prefix must be a URI. */
 const TAG_DIRECTIVE = /^%TAG[ \t]+(![\w-]*!|!)[ \t]+((?:[\w\-;/?:@&=+$,.!~*'()[\]]|%[0-9A-Fa-f]{2})+)[ \t]*(?:#.*)?$/;
 
 const noKey = (): SimpleKey => ({ possible: false, required: false, tokenIndex: 0, offset: 0, line: 0, column: 0 });

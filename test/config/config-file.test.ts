@@ -142,7 +142,7 @@ describe("what is wrong has its place", () => {
   }); // prettier-ignore
 
   test.each([
-    { text: "", error: "k.yaml: holds no KubeletConfiguration" },
+    { text: "", error: "k.yaml: has no KubeletConfiguration" },
     { text: "kind: Pod\n", error: 'k.yaml:1:1: kind must be KubeletConfiguration, found "Pod"' },
     { text: "- a\n", error: "k.yaml:1:1: must be a map with kind: KubeletConfiguration" },
     {

@@ -150,7 +150,7 @@ describe("what is wrong is said with the way out", () => {
     },
     {
       argv: ["--cloud-provider=openstack"],
-      want: "--cloud-provider: cloud providers are not part of kubelet-ts; leave the flag away",
+      want: "--cloud-provider: cloud providers are not part of kubelet-ts; remove the flag",
     },
     {
       argv: ["--authorization-mode=Webhook"],
@@ -166,7 +166,7 @@ describe("what is wrong is said with the way out", () => {
 
   test("a bad header value is not shown", () => {
     const { errors } = parseCommandLine(["--manifest-url-header=Authorization: s3c\u0000ret"]);
-    expect(errors).toEqual(["--manifest-url-header: the value of Authorization holds a control character"]);
+    expect(errors).toEqual(["--manifest-url-header: the value of Authorization contains a control character"]);
   });
 });
 

@@ -203,10 +203,10 @@ describe("what does not go together", () => {
       error:
         "the soft eviction threshold of memory.available (--eviction-soft) needs --eviction-soft-grace-period=memory.available=…",
     },
-    { argv: ["--tls-cert-file=/a"], error: "--tls-cert-file needs --tls-private-key-file beside it" },
+    { argv: ["--tls-cert-file=/a"], error: "--tls-cert-file requires --tls-private-key-file" },
     {
       argv: ["--manifest-url-client-key-file=/a"],
-      error: "--manifest-url-client-key-file needs --manifest-url-client-cert-file beside it",
+      error: "--manifest-url-client-key-file requires --manifest-url-client-cert-file",
     },
     {
       argv: ["--hostname-override=a_b"],
@@ -214,7 +214,7 @@ describe("what does not go together", () => {
     },
     {
       argv: ["--runonce", "--enable-server"],
-      error: "--runonce serves no ports: leave enableServer (--enable-server) away",
+      error: "--runonce serves no ports: remove enableServer (--enable-server)",
     },
     { argv: ["-"], error: "standard input (-) is read once: add --runonce" },
     { argv: ["--healthz-port=10255"], error: "--read-only-port and --healthz-port are both 10255" },

@@ -48,7 +48,7 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     mistake: "a quoted port",
     text: container('    ports:\n    - containerPort: ⟦"80"\n'),
     field: "spec.containers[0].ports[0].containerPort",
-    says: "leave the quotes out",
+    says: "remove the quotes",
   },
   {
     mistake: "a command that is no list",
@@ -186,13 +186,13 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     mistake: "a Deployment",
     text: "apiVersion: apps/v1\nkind: ⟦Deployment\nmetadata: {name: web}\n",
     field: "kind",
-    says: "Deployment of apps/v1 is not handled",
+    says: "Deployment of apps/v1 is not supported",
   },
   {
     mistake: "a kind of the wrong case",
     text: "apiVersion: v1\nkind: ⟦pod\nmetadata: {name: web}\n",
     field: "kind",
-    says: '"pod" is not handled: Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here; did you mean "Pod"?',
+    says: '"pod" is not supported: Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here; did you mean "Pod"?',
   },
   {
     mistake: "a volume that needs a cluster",

@@ -4,7 +4,7 @@ import { readManifest } from "../../src/manifest/read-manifest.ts";
 const pod = (name: string) =>
   `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\nspec: {containers: [{name: a, image: "b:1"}]}\n`;
 
-test("a fault of ours costs the document it happens in, and no other", () => {
+test("a bug costs only the document in which it occurs", () => {
   let asked = 0;
   const options = {
     file: "f.yaml",
@@ -22,7 +22,7 @@ test("a fault of ours costs the document it happens in, and no other", () => {
       file: "f.yaml",
       document: 1,
       line: 1,
-      message: "cannot be read, by a fault of kubelet-ts: undefined is not an object",
+      message: "cannot be read because of a bug in kubelet-ts: undefined is not an object",
     },
   ]);
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Secret } from "../../src/api/secret.ts";
 import { CredentialProviders } from "../../src/runtime/credential-provider.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
-import { parseImageReference } from "../../src/runtime/image-reference.ts";
+import { parseImageReference } from "../../src/text/image-reference.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { tempDirs } from "../support/temp-dir.ts";

@@ -17,8 +17,8 @@ describe("not JSON", () => {
     ['{"a": "\n"}', "an escape"],
     ['{"a": "\\x41"}', "an escape that JSON knows"],
     ['{"a": "x}', "never ends"],
-    ['{"a": 1} # comment', "nothing may follow"],
-    ['{"a": 1}\n---\n{}', "nothing may follow"],
+    ['{"a": 1} # comment', "after the end of the JSON value"],
+    ['{"a": 1}\n---\n{}', "after the end of the JSON value"],
     ['{"a" 1}', '":"'],
     ['{"a": [1 2]}', '"," or "]"'],
   ])("%j", (text, says) => expect(() => parseJson(text)).toThrow(says));

@@ -137,9 +137,11 @@ describe("structure", () => {
     expect(read(Buffer.from(utf16).swap16())).toEqual([{ a: "é" }]);
   });
 
-  test("bytes that are not UTF-8 break the document they stand in", () => {
-    expect(errorOf(Buffer.from([0x61, 0x3a, 0x20, 0xff]))).toContain("not UTF-8");
-    expect(errorOf(Buffer.concat([Buffer.from("a: 1 # "), Buffer.from([0xed, 0xa0, 0x80])]))).toContain("not UTF-8");
+  test("bytes that are not UTF-8 make the document an error", () => {
+    expect(errorOf(Buffer.from([0x61, 0x3a, 0x20, 0xff]))).toContain("invalid UTF-8");
+    expect(errorOf(Buffer.concat([Buffer.from("a: 1 # "), Buffer.from([0xed, 0xa0, 0x80])]))).toContain(
+      "invalid UTF-8",
+    );
   });
 });
 

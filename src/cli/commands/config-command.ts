@@ -11,8 +11,8 @@ export interface CommandIo {
 }
 
 /**
- * `kubelet-ts config [flags] [-o yaml|json]`: the configuration these flags and files lead to, with the origin of each
- * value; nothing is started. Returns the exit code.
+ * `kubelet-ts config [flags] [-o yaml|json]`: prints the effective configuration with the origin of each value. Returns
+ * the exit code.
  */
 export async function runConfig(argv: readonly string[], io: CommandIo, cwd: string = process.cwd()): Promise<number> {
   const resolved = await resolveOptions(argv, cwd, "show");
@@ -33,7 +33,7 @@ export async function runConfig(argv: readonly string[], io: CommandIo, cwd: str
   return 0;
 }
 
-/** A file that `--config` takes, each value with a comment that says where it comes from. */
+/** A file for `--config`; comments give the origin of each value. */
 function toAnnotatedYaml(config: unknown, origins: ReadonlyMap<string, string>): string {
   const document = new Document(config);
   annotate(document.contents as YAMLMap, "", origins);

@@ -11,8 +11,8 @@ import { parseViewArguments, renderViewHelp, type ViewCommand } from "../view-fl
 const VALIDATE: ViewCommand = {
   name: "validate",
   usage: ["validate [flags] FILE|DIR|URL|-…"],
-  about: `Checks manifests as Kubernetes would, and whether they can run here; needs no Docker engine.
-Exit codes: 0 all are fine, 2 some are not (or bad usage).`,
+  about: `Checks manifests by the rules of Kubernetes and of this node; needs no Docker engine.
+Exit codes: 0 no errors, 2 errors (or bad usage).`,
   flags: [
     {
       name: "output",
@@ -25,7 +25,7 @@ Exit codes: 0 all are fine, 2 some are not (or bad usage).`,
       name: "validate",
       value: "strict|warn|ignore",
       choices: ["strict", "warn", "ignore"],
-      description: "What unknown fields are. Default: strict, an error.",
+      description: "Treatment of unknown fields. Default: strict, an error.",
     },
     { name: "node-name", value: "name", description: "Suffix of the pods' names. Default: this host's name." },
     { name: "allow-privileged", description: "Whether containers may be privileged. Default: true." },
@@ -92,7 +92,7 @@ function parse(argv: readonly string[]): Parsed {
   return { help: false, batch, output: values.get("output") ?? "text", files, options };
 }
 
-/** Thousands of manifests in one process: one JSON line in, one out. */
+/** Checks one manifest per JSON line of standard input. */
 async function runBatch(options: ValidateOptions, io: ValidateIo): Promise<number> {
   let allOk = true;
   for await (const line of linesOf(io.input())) {
@@ -124,7 +124,7 @@ function failedLine(id: unknown, message: string): { id: unknown; results: objec
   return { id, results: [{ ...result, errors: [error], warnings: [] }], ok: false };
 }
 
-/** Lines end with `\n` only: manifests may hold other line separators. */
+/** Splits at `\n` only: JSON strings may contain other line separators. */
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = "";

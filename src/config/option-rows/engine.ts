@@ -17,7 +17,6 @@ import {
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";
 const DOCKER_NETWORK = "the network of pods is Docker's";
 
-/** S023 S028 S037 S051 S053, M15 M17 M20 M21 M23. */
 export const ENGINE_ROWS: readonly FlagRow[] = [
   option({
     flag: "docker-endpoint",
@@ -43,7 +42,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "runtimeRequestTimeoutMs",
     kind: duration(1),
     subject: "Engine and images",
-    description: "How long the engine may take to answer, pulls and waits aside.",
+    description: "Timeout of requests to the engine, except pulls and waits.",
   }),
   option({
     flag: "image-pull-progress-deadline",
@@ -51,7 +50,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "imagePullProgressDeadlineMs",
     kind: duration(1),
     subject: "Engine and images",
-    description: "A pull that makes no progress for so long is cancelled.",
+    description: "Time without progress after which a pull is cancelled.",
   }),
   option({
     flag: "serialize-image-pulls",
@@ -67,7 +66,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "maxParallelImagePulls",
     kind: integer(0, MAX_INT32, "0 = no limit"),
     subject: "Engine and images",
-    description: "Pulls at a time when they are not serialized; 0 sets no limit.",
+    description: "Concurrent pulls when they are not serialized; 0 sets no limit.",
   }),
   option({
     flag: "registry-qps",
@@ -116,7 +115,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "allowPrivileged",
     kind: boolean,
     subject: "What pods may do",
-    description: "Let pods ask for privileged containers.",
+    description: "Allow privileged containers.",
   }),
   option({
     flag: "allowed-unsafe-sysctls",
@@ -140,7 +139,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "seccompDefault",
     kind: boolean,
     subject: "What pods may do",
-    description: "Run containers under the engine's seccomp profile unless they say otherwise.",
+    description: "Run containers under the engine's seccomp profile unless they set another one.",
   }),
   option({
     flag: "pod-max-pids",
@@ -164,8 +163,8 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "singleProcessOomKill",
     kind: optionalBoolean,
     subject: "What pods may do",
-    description: "Out of memory kills one process of a container rather than all of them.",
-    defaultText: "false; true on cgroup v1, which knows no other way",
+    description: "Out of memory kills one process of a container instead of all of them.",
+    defaultText: "false; true on cgroup v1, which has no group kill",
   }),
   option({
     flag: "crash-loop-back-off-max",
@@ -181,7 +180,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "keepTerminatedPodVolumes",
     kind: boolean,
     subject: "What pods may do",
-    description: "Keep the volumes of a pod that is done until its manifest goes; else they go with its end.",
+    description: "Keep the volumes of a finished pod until its manifest is removed.",
   }),
   option({
     flag: "cgroup-root",
@@ -189,7 +188,7 @@ export const ENGINE_ROWS: readonly FlagRow[] = [
     option: "cgroupRoot",
     kind: text,
     subject: "What pods may do",
-    description: "Cgroup under which the cgroups of pods are made.",
+    description: "Cgroup below which the cgroups of pods are created.",
     defaultText: "the root cgroup",
   }),
   option({

@@ -14,7 +14,6 @@ import {
 
 const NO_API_SERVER = "there is no API server to talk to";
 
-/** S024 S032 S035 S036 S038 S043 S047–S050 S052 S054. */
 export const NODE_ROWS: readonly FlagRow[] = [
   option({
     flag: "hostname-override",
@@ -48,7 +47,8 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "nodeTaints",
     kind: taints,
     subject: "Node",
-    description: "Taints of the node, for /node. They keep nobody away: static pods tolerate them all.",
+    description:
+      "Taints of the node, shown by /node. NoExecute taints apply to no pod from a file: static pods tolerate them.",
   }),
   option({
     flag: "root-dir",
@@ -80,7 +80,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "systemReserved",
     kind: reservedResources,
     subject: "Node",
-    description: "Resources kept from pods for the system: requests that do not fit beside them are refused.",
+    description: "Resources reserved for the system; pods whose requests do not fit into the rest are refused.",
   }),
   option({
     flag: "kube-reserved",
@@ -88,7 +88,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "kubeReserved",
     kind: reservedResources,
     subject: "Node",
-    description: "Resources kept from pods for kubelet-ts and the engine, in the same way.",
+    description: "Resources reserved for kubelet-ts and the engine, in the same way.",
   }),
   option({
     flag: "fail-swap-on",
@@ -104,7 +104,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "maxOpenFiles",
     kind: integer(0, Number.MAX_SAFE_INTEGER),
     subject: "Node",
-    description: "Our own limit of open files, as far as the system lets us raise it.",
+    description: "Limit of open files of kubelet-ts, as far as the system allows to raise it.",
   }),
   option({
     flag: "oom-score-adj",
@@ -113,7 +113,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "oomScoreAdj",
     kind: integer(-1000, 1000),
     subject: "Node",
-    description: "Our own oom_score_adj, as far as the system lets us lower it.",
+    description: "oom_score_adj of kubelet-ts, as far as the system allows to lower it.",
   }),
   option({
     flag: "feature-gates",
@@ -128,7 +128,7 @@ export const NODE_ROWS: readonly FlagRow[] = [
     ["api-servers", "kubeconfig", "bootstrap-kubeconfig", "experimental-bootstrap-kubeconfig"],
   ),
   ...refused(
-    "cloud providers are not part of kubelet-ts; leave the flag away",
+    "cloud providers are not part of kubelet-ts; remove the flag",
     ["cloud-provider", "cloud-config"],
     ["", "external"],
   ),

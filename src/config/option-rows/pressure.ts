@@ -11,7 +11,6 @@ import {
   thresholds,
 } from "../value-kinds.ts";
 
-/** S033 S034 S040 S055 S056, M16 M19. */
 export const PRESSURE_ROWS: readonly FlagRow[] = [
   option({
     flag: "image-gc-high-threshold",
@@ -45,7 +44,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "imageMaximumGcAgeMs",
     kind: duration(),
     subject: "Disk and memory pressure",
-    description: "An image unused for longer is removed whatever the disk; 0s keeps it.",
+    description: "An image unused for longer is removed regardless of disk usage; 0s disables this.",
   }),
   option({
     flag: "minimum-container-ttl-duration",
@@ -61,7 +60,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "maximumDeadContainersPerContainer",
     kind: integer(-1, MAX_INT32, "-1 = no limit"),
     subject: "Disk and memory pressure",
-    description: "Dead predecessors kept per container, for their logs.",
+    description: "Dead instances kept per container, for their logs.",
   }),
   option({
     flag: "maximum-dead-containers",
@@ -78,7 +77,8 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "evictionHard",
     kind: thresholds("<"),
     subject: "Disk and memory pressure",
-    description: "What is left of a resource at which the node is under pressure; as much memory is kept from pods.",
+    description:
+      "Remaining amounts below which pods are evicted at once; the memory threshold also reduces allocatable memory.",
   }),
   option({
     flag: "eviction-soft",
@@ -102,7 +102,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "evictionMinimumReclaim",
     kind: thresholds("="),
     subject: "Disk and memory pressure",
-    description: "How much more than the threshold is freed.",
+    description: "Amount to free beyond the threshold.",
   }),
   option({
     flag: "eviction-pressure-transition-period",
@@ -156,7 +156,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "shutdownGracePeriodByPodPriority",
     kind: shutdownPeriods,
     subject: "Node",
-    description: "In place of both: the time for pods of each priority and above, lowest first.",
+    description: "Replaces both: the time for pods of each priority and above, lowest first.",
   }),
   option({
     flag: "v",
@@ -165,7 +165,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "verbosity",
     kind: integer(0, 10),
     subject: "Logging",
-    description: "How much is logged: 0 what happens, 2 why, 4 every step.",
+    description: "Log verbosity: 0 events, 2 reasons, 4 every step.",
   }),
   option({
     flag: "log-format",
@@ -173,7 +173,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     option: "logFormat",
     kind: oneOf("text", "json"),
     subject: "Logging",
-    description: "Lines for people, or one JSON object per line.",
+    description: "Text lines, or one JSON object per line.",
   }),
   option({
     flag: "logging-format",
@@ -205,7 +205,7 @@ export const PRESSURE_ROWS: readonly FlagRow[] = [
     "low-diskspace-threshold-mb",
     "outofdisk-transition-frequency",
   ]),
-  ...inapplicable("log lines have one form", [
+  ...inapplicable("log lines have one format", [
     "add-dir-header?",
     "alsologtostderr?",
     "log-backtrace-at",

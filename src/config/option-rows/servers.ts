@@ -17,7 +17,6 @@ import {
 
 const WEBHOOK = "token webhooks need an API server";
 
-/** S020 S021 S022 S025 S029 S030 S031 S057. */
 export const SERVER_ROWS: readonly FlagRow[] = [
   option({
     flag: "enable-server",
@@ -102,7 +101,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     kind: port,
     subject: "Authenticated server",
     description: "Port of the authenticated API (TLS); 0 is off.",
-    defaultText: "10250 if --client-ca-file or --anonymous-auth lets anybody in, else 0",
+    defaultText: "10250 if --client-ca-file or --anonymous-auth is set, else 0",
   }),
   option({
     flag: "cert-dir",
@@ -119,7 +118,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     option: "tlsCertFile",
     kind: file,
     subject: "Authenticated server",
-    description: "PEM file with the server's certificate and those above it; read anew when it changes.",
+    description: "PEM file with the server's certificate and its intermediates; reloaded when it changes.",
     defaultText: "self-signed, in --cert-dir",
   }),
   option({
@@ -169,7 +168,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     option: "authorizationMode",
     kind: authorizationMode(),
     subject: "Authenticated server",
-    description: "What clients may do once they are known: all or nothing.",
+    description: "Authorization of authenticated clients: all requests or none.",
   }),
   option({
     flag: "enable-debugging-handlers",
@@ -259,10 +258,10 @@ export const SERVER_ROWS: readonly FlagRow[] = [
 function checkCipherSuite(name: string): string | undefined {
   if (CIPHER_SUITE_NAMES.includes(name)) return undefined;
   const near = nearestName(name, CIPHER_SUITE_NAMES);
-  return `${JSON.stringify(name)} is no cipher suite that can be had here${near ? `; did you mean ${near}?` : ""}`;
+  return `${JSON.stringify(name)} is not a supported cipher suite${near ? `; did you mean ${near}?` : ""}`;
 }
 
-/** Files of clusters ask for Webhook: they must still be read, but nobody gets in by a check that cannot be made. */
+/** Configuration files of clusters ask for Webhook: it is accepted there and denies every request. */
 function authorizationMode(): ValueKind<"AlwaysAllow" | "AlwaysDeny"> {
   const kind = oneOf("AlwaysAllow", "AlwaysDeny");
   const way = "needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny";

@@ -11,7 +11,6 @@ import {
   urlList,
 } from "../value-kinds.ts";
 
-/** S003 S026 S027 S039 S041 S042 S044 S045, and what is ours beside them. */
 export const SOURCE_ROWS: readonly FlagRow[] = [
   option({
     flag: "pod-manifest-path",
@@ -68,7 +67,7 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "manifestUrlTimeoutMs",
     kind: duration(1),
     subject: "Pods from files and URLs",
-    description: "Time one request to a manifest URL may take, its answer included.",
+    description: "Timeout of one request to a manifest URL, including the response body.",
   }),
   option({
     flag: "file-check-frequency",
@@ -76,7 +75,7 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "fileCheckFrequencyMs",
     kind: duration(1),
     subject: "Pods from files and URLs",
-    description: "How often manifest files are looked at, besides at once when they change.",
+    description: "Interval of full checks of manifest files; changes are noticed at once.",
   }),
   option({
     flag: "http-check-frequency",
@@ -84,7 +83,7 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "httpCheckFrequencyMs",
     kind: duration(1),
     subject: "Pods from files and URLs",
-    description: "How often manifest URLs are asked.",
+    description: "Interval of requests to manifest URLs.",
   }),
   option({
     flag: "sync-frequency",
@@ -92,7 +91,7 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "syncFrequencyMs",
     kind: duration(1),
     subject: "Pods from files and URLs",
-    description: "Longest time between two full checks of a pod, besides at once when something happens.",
+    description: "Longest time between two full checks of a pod; events trigger one at once.",
   }),
   option({
     flag: "validate",
@@ -116,7 +115,7 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "runOnceTimeoutMs",
     kind: duration(),
     subject: "Run once",
-    description: "How long --runonce waits for all pods; 0s waits as long as it takes.",
+    description: "How long --runonce waits for all pods; 0s sets no limit.",
   }),
   option({
     flag: "output",

@@ -2,7 +2,7 @@ import { formatQuantity, parseQuantity } from "../../api/quantity.ts";
 import type { SourceNode } from "../../yaml/source-node.ts";
 import type { ScalarShape } from "./shape.ts";
 
-/** The decoded value (undefined: the same as absent), or what should have stood there. */
+/** The decoded value (undefined: the same as absent), or the expected type. */
 export type ScalarResult = { value: unknown } | { expected: string };
 
 const INTEGER = /^-?(?:0|[1-9][0-9]*)$/;
@@ -42,7 +42,7 @@ export function decodeScalar(node: SourceNode, shape: ScalarShape): ScalarResult
   }
 }
 
-/** What stands for it where there is nothing but something must stand (an item of a list, a required field). */
+/** Zero value of items of lists and of required fields. */
 export function zeroScalar(shape: ScalarShape): unknown {
   switch (shape.scalar) {
     case "bool":
@@ -76,7 +76,7 @@ function decodeInteger(node: SourceNode, type: "int32" | "int64", pointer: boole
   return { value: value === 0 && !pointer ? undefined : value === 0 ? 0 : value };
 }
 
-/** Go trims the text with Unicode's idea of white space, but only what JSON leaves unescaped. */
+/** White space that Go trims, limited to what JSON leaves unescaped. */
 const QUANTITY_SPACE =
   /^[ \x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]+|[ \x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]+$/g;
 
@@ -110,7 +110,7 @@ function decodeBytes(node: SourceNode): ScalarResult {
   return { value: Buffer.from(text, "base64").toString("base64") };
 }
 
-/** What is kept as it is gets walked by recursion later on. */
+/** Raw values are processed recursively later on. */
 const MAX_RAW_DEPTH = 500;
 
 function isDeeperThan(node: SourceNode, levels: number): boolean {

@@ -4,21 +4,21 @@ import type { FieldPath } from "../field-path.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
 import type { Field, ObjectShape, Shape } from "./shape.ts";
 
-/** A value that does not fit its field, a field that does not exist, or one that stands there twice. */
+/** A value of a wrong type, an unknown field, or a duplicate key. */
 export interface DecodeIssue {
   kind: "type" | "unknown" | "duplicate";
   path: FieldPath;
-  /** Offset into the text; of the key for an unknown field. */
+  /** Offset into the text; for an unknown field that of the key. */
   offset: number;
   message: string;
-  /** The same without the value that was found, for where it may be secret. */
+  /** The message without the value, for fields that may be secret. */
   discreet: string;
 }
 
 /**
- * Fills an object from text as Go's JSON decoder does: no coercion between strings, numbers and booleans, null is the
- * same as absent, empty lists and maps vanish, zero values of plain fields too. Static defaults are filled in on the
- * way. Maps with keys of the user's have no prototype, so that a key such as `constructor` finds nothing.
+ * Decodes an object as Go's JSON decoder does: no coercion between strings, numbers and booleans; null is the same as
+ * absent; empty lists and maps, and zero values of plain fields, are left out. Fills in static defaults. Maps with
+ * user-defined keys have no prototype, so that a key such as `constructor` finds nothing.
  */
 export function decodeObject(node: SourceNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): object {
   if (node.kind === "map") return decodeFields(node, shape, path, issues);
@@ -81,7 +81,7 @@ function decodeValue(node: SourceNode, shape: Shape, path: FieldPath, issues: De
   }
 }
 
-/** Inside a list or a map null stands for the zero value, and zero values stay. */
+/** Inside lists and maps null is the zero value, and zero values are kept. */
 function decodeItem(node: SourceNode, shape: Shape, path: FieldPath, issues: DecodeIssue[]): unknown {
   const value = node.kind === "null" ? undefined : decodeValue(node, shape, path, issues);
   return value ?? zeroValue(shape);
@@ -115,7 +115,7 @@ function absentValue(field: Field): unknown {
 }
 
 function repetition(key: string, entry: MapEntry, path: FieldPath): DecodeIssue {
-  const message = `the key "${shorten(key)}" stands here twice: only the last one counts`;
+  const message = `the key "${shorten(key)}" occurs twice: only the last one counts`;
   return { kind: "duplicate", path, offset: entry.keyOffset, message, discreet: message };
 }
 
@@ -150,16 +150,16 @@ function found(node: SourceNode): string {
 function adviceFor(expected: string, node: SourceNode): string {
   const isText = node.kind === "string";
   if (expected === "a string" && (node.kind === "number" || node.kind === "bool")) return ": put it in quotes";
-  if (isText && expected.includes("number") && /^-?\d+$/.test(node.value)) return ": leave the quotes out";
+  if (isText && expected.includes("number") && /^-?\d+$/.test(node.value)) return ": remove the quotes";
   const isWord = isText && /^(?:true|false|yes|no|on|off)$/i.test(node.value);
-  if (isWord && expected === "true or false") return ": leave the quotes out";
+  if (isWord && expected === "true or false") return ": remove the quotes";
   if (expected === "a list") return node.kind === "map" ? ': begin each item with "- "' : ": put it in brackets, [ ]";
   return "";
 }
 
 const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
-/** Looking for the nearest name takes time. */
+/** Findings for which a similar name is searched: the search is slow. */
 const MAX_HINTS = 100;
 
 function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): void {

@@ -1,7 +1,7 @@
 import type * as v from "valibot";
 import type { ScalarMetadata } from "../../api/scalar.ts";
 
-/** A schema, reduced to what decoding needs. */
+/** The parts of a schema that decoding needs. */
 export type Shape = ObjectShape | ListShape | MapShape | ScalarShape;
 
 export interface ObjectShape {
@@ -22,15 +22,15 @@ export interface ScalarShape {
   scalar: ScalarMetadata["scalar"];
   /** An explicit zero is kept. */
   pointer: boolean;
-  /** The known values of a string type. */
+  /** Known values of a string type. */
   values?: readonly string[] | undefined;
 }
 export interface Field {
   name: string;
   shape: Shape;
-  /** No `omitempty` in Go: always there, as its zero value if need be. */
+  /** No `omitempty` in Go: absent values become the zero value. */
   required: boolean;
-  /** Of a required field: its zero value is null. */
+  /** The zero value of the required field is null. */
   nullable: boolean;
   /** Filled in when absent. */
   default: unknown;
@@ -48,7 +48,7 @@ type AnySchema = v.GenericSchema & {
 
 const shapes = new WeakMap<object, Shape>();
 
-/** The shape of one of the schemas in `src/api`; worked out once per schema. */
+/** Shape of a schema of `src/api`; computed once per schema. */
 export function shapeOf(schema: v.GenericSchema): Shape {
   const known = shapes.get(schema);
   if (known) return known;
@@ -57,7 +57,7 @@ export function shapeOf(schema: v.GenericSchema): Shape {
   return shape;
 }
 
-/** As {@link shapeOf}, for a schema that is an object. */
+/** {@link shapeOf} for an object schema. */
 export function objectShapeOf(schema: v.GenericSchema): ObjectShape {
   const shape = shapeOf(schema);
   if (shape.kind !== "object") throw new TypeError("the schema is not an object");

@@ -1,17 +1,17 @@
 import type { Pod } from "../../api/pod.ts";
 
-/** What becomes of a field here. `partly`: some of its values or effects; the note says which. */
+/** Level of support of a field. `partly`: some values or effects; the note says which. */
 export type SupportLevel = "supported" | "partly" | "ignored" | "refused";
 
 export interface FieldSupport {
-  /** From the pod down, `[]` after a list: `spec.containers[].volumeDevices`. Holds for everything below it too. */
+  /** Path from the pod, `[]` after a list: `spec.containers[].volumeDevices`. Includes all fields below it. */
   path: string;
   level: SupportLevel;
-  /** Why, and what to use instead; stands in docs/fields.md and, unless `quiet`, in the finding. */
+  /** Reason and alternative; shown in docs/fields.md and, unless `quiet`, in the finding. */
   note: string;
-  /** Not worth a finding: almost every exported manifest has it, or a finding would tell nothing. */
+  /** No finding, because almost every exported manifest has the field or another rule reports it. */
   quiet?: true;
-  /** Only such values are ignored or refused; without it any value. */
+  /** Limits the row to certain values. */
   when?: (value: unknown, pod: Pod) => boolean;
 }
 
@@ -34,7 +34,7 @@ const noToken =
 const onlyWithSelinux =
   "in force where the engine runs with SELinux; elsewhere no kernel enforces them, and they are accepted as by the kubelet";
 
-/** Every field that is not simply supported. Rows P60-P71, M and X5 of the feature list. */
+/** Fields that are not fully supported. */
 export const FIELD_SUPPORT: readonly FieldSupport[] = [
   { path: "metadata.generateName", level: "ignored", note: "nothing generates names: set metadata.name", quiet: true },
   ...["selfLink", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp"].map(bookkeeping),
@@ -173,7 +173,7 @@ function bookkeeping(name: string): FieldSupport {
   return { path: `metadata.${name}`, level: "ignored", note: "bookkeeping of an API server", quiet: true };
 }
 
-/** Any toleration but the one that every static pod has. */
+/** Whether there is a toleration other than that of every static pod. */
 function isOwnToleration(tolerations: unknown): boolean {
   const list = tolerations as readonly { key?: string; operator?: string; effect?: string }[];
   return list.some(({ key, operator, effect }) => key !== undefined || operator !== "Exists" || effect !== "NoExecute");

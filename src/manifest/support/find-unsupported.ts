@@ -2,21 +2,21 @@ import type { Pod } from "../../api/pod.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FIELD_SUPPORT, type FieldSupport } from "./field-support.ts";
 
-/** Something legal in Kubernetes that means nothing, or cannot be done, on one node without an API server. */
+/** A field that is valid in Kubernetes but has no effect or is not possible on one node without an API server. */
 export interface SupportNote {
   code: "unsupported" | "ignored";
   path: FieldPath;
   message: string;
 }
 
-/** Rules that lead to findings, with their paths taken apart. */
+/** Rules that produce findings, with split paths. */
 const RULES = FIELD_SUPPORT.filter(
   ({ quiet, level, when }) => !quiet && (level !== "partly" || when !== undefined),
 ).map((support) => ({ support, steps: support.path.split(".") }));
 
 /**
- * Looks at a defaulted pod that has not got its node's identity yet.
- * @param path where the pod stands in its document
+ * Checks a defaulted pod whose identity is not yet filled in.
+ * @param path of the pod in its document
  */
 export function findUnsupported(pod: Pod, path: FieldPath): SupportNote[] {
   const notes: SupportNote[] = [];

@@ -6,9 +6,9 @@ import type { SupportNote } from "./find-unsupported.ts";
 const COUNTS_BYTES = /^(memory|ephemeral-storage|hugepages-.*)$/;
 
 /**
- * `memory: 100m` is a tenth of a byte: legal, never meant, and what the engine says of it (`cannot allocate memory`) leads
- * nobody to it. Source: upstream's warning of fractional byte values.
- * @param path where the pod stands in its document
+ * Warns of fractions of bytes: `memory: 100m` is valid but means a tenth of a byte, and the engine's error (`cannot
+ * allocate memory`) does not point to it. Source: upstream's warning of fractional byte values.
+ * @param path of the pod in its document
  */
 export function findFractionalBytes({ spec }: Pod, path: FieldPath): SupportNote[] {
   const at = path.child("spec");
@@ -24,7 +24,7 @@ function findIn(resources: ResourceRequirements, path: FieldPath): SupportNote[]
   return (["limits", "requests"] as const).flatMap((list) =>
     Object.entries(resources[list] ?? {}).flatMap(([name, text]): SupportNote[] => {
       if (!COUNTS_BYTES.test(name) || !/[mun]$/.test(text) || !parseQuantity(text)) return [];
-      // A request that is not written is the limit.
+      // The request was filled in from the limit.
       if (list === "requests" && resources.limits?.[name] === text) return [];
       const whole = quantityToWhole(text);
       // 1.1Mi is a fraction as well: 1153433600m.

@@ -16,7 +16,7 @@ const APPARMOR_CONTAINER = "container.apparmor.security.beta.kubernetes.io/";
 
 const tolerationsShape = objectShapeOf(v.object({ items: v.optional(v.array(TolerationSchema)) }));
 
-/** Annotations that upstream gives a meaning to. Source: core validation `ValidatePodSpecificAnnotations`. */
+/** Validates annotations that have a meaning upstream. Source: core validation `ValidatePodSpecificAnnotations`. */
 export function validatePodAnnotations(pod: Pod, path: FieldPath, errors: FieldErrors): void {
   const annotations = pod.metadata.annotations ?? {};
   const { initContainers = [], containers, ephemeralContainers = [] } = pod.spec;
@@ -38,7 +38,7 @@ export function validatePodAnnotations(pod: Pod, path: FieldPath, errors: FieldE
   }
 }
 
-/** Annotation and field may both stand there, but must say the same. */
+/** An annotation and the field that replaced it must agree. */
 export function validateProfileAnnotations(pod: Pod, specPath: FieldPath, errors: FieldErrors): void {
   const annotations = pod.metadata.annotations ?? {};
   const { spec } = pod;

@@ -5,7 +5,7 @@ import { FieldErrors } from "./field-errors.ts";
 import { validateMetadata } from "./metadata.ts";
 import { byteLength, checkConfigKey } from "./names.ts";
 
-/** Of all values of one object together. */
+/** Limit of all values of one object together. */
 const MAX_DATA_BYTES = 1024 * 1024;
 
 /** Source: core validation `ValidateConfigMap`. */
@@ -23,13 +23,13 @@ export function validateConfigMap(configMap: ConfigMap, path: FieldPath): FieldE
   for (const key of Object.keys(configMap.data ?? {})) {
     if (configMap.binaryData?.[key] === undefined) continue;
     const keyPath = path.child("data").key(key);
-    errors.invalid(keyPath, key, "is in binaryData too", { at: keyPath, atKey: true });
+    errors.invalid(keyPath, key, "is also in binaryData", { at: keyPath, atKey: true });
   }
   if (size > MAX_DATA_BYTES) errors.tooLong(path.child("data"), `${MAX_DATA_BYTES} bytes in all its values`);
   return errors;
 }
 
-/** Keys that a type of Secret must have; of `kubernetes.io/basic-auth` one of the two is enough. */
+/** Required keys by type of Secret; `kubernetes.io/basic-auth` requires one of two and is checked separately. */
 const REQUIRED_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
   ["kubernetes.io/dockercfg", [".dockercfg"]],
   ["kubernetes.io/dockerconfigjson", [".dockerconfigjson"]],
@@ -38,7 +38,7 @@ const REQUIRED_KEYS: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /**
- * Values are never repeated in a message. Source: core validation `ValidateSecret`.
+ * Validates a Secret; messages never contain values. Source: core validation `ValidateSecret`.
  * @param secret with `stringData` already in `data`
  */
 export function validateSecret(secret: Secret, path: FieldPath): FieldErrors {
@@ -76,7 +76,7 @@ function validateSecretType({ type, data = {}, metadata }: Secret, path: FieldPa
   }
 }
 
-/** Bytes behind base64 with padding. */
+/** Decoded length of padded base64. Unit: bytes. */
 function decodedLength(base64: string): number {
   return (base64.length / 4) * 3 - (base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0);
 }

@@ -8,7 +8,7 @@ import { validateResources } from "./resources.ts";
 import { validateSecurityContext } from "./security-context.ts";
 import { type KnownVolumes, validateMounts } from "./volumes.ts";
 
-/** What the containers of a pod are checked against. */
+/** Properties of the pod that containers are validated against. */
 export interface ContainerContext extends HandlerContext {
   spec: PodSpec;
   volumes: KnownVolumes;
@@ -42,7 +42,7 @@ export function validateInitContainers(context: ContainerContext, path: FieldPat
     validateRestart(container, itemPath, errors);
     if (names.has(container.name)) errors.duplicate(itemPath.child("name"), container.name);
     else if (container.name !== "") names.add(container.name);
-    // They run one after the other; upstream reports them all as the first.
+    // Init containers run one after the other; upstream reports all of them at the first.
     claimHostPorts(container, new Set(), path.index(0), itemPath, errors);
     if (container.restartPolicy === "Always") validateSupervision(container, context, itemPath, errors);
     else {
@@ -83,7 +83,7 @@ export function validateEphemeralContainers(context: ContainerContext, path: Fie
   }
 }
 
-/** What all kinds of containers have in common. */
+/** Rules common to all kinds of containers. */
 function validateContainer(
   container: Container,
   context: ContainerContext,
@@ -136,7 +136,7 @@ function validatePorts(container: Container, path: FieldPath, errors: FieldError
   }
 }
 
-/** Two containers cannot have the same port of the host. @param at where the container stands */
+/** Reports host ports used twice. @param at path of the container in the text */
 function claimHostPorts(
   container: Container,
   taken: Set<string>,
@@ -169,7 +169,7 @@ const RESTART_POLICIES = ["Always", "OnFailure", "Never"];
 const MAX_RESTART_RULES = 20;
 const MAX_EXIT_CODES = 255;
 
-/** A container's own restart policy and rules. Source: KEP-5307. */
+/** Validates restart policy and rules of a container. Source: KEP-5307. */
 function validateRestart(container: Container, path: FieldPath, errors: FieldErrors): void {
   const { restartPolicy, restartPolicyRules: rules } = container;
   if (restartPolicy !== undefined && !RESTART_POLICIES.includes(restartPolicy)) {
@@ -224,7 +224,7 @@ function validateResizePolicy(container: Container, spec: PodSpec, path: FieldPa
   }
 }
 
-/** A file that holds variables lives in an emptyDir that an earlier container filled. */
+/** Files with variables must be in an emptyDir. */
 function validateFileKeyVolumes(
   container: Container,
   volumes: KnownVolumes,

@@ -90,7 +90,7 @@ export function validateEnvFrom(sources: readonly EnvFromSource[], path: FieldPa
   }
 }
 
-/** Fields of a pod that have a name for the downward API at all; each place allows some of them. */
+/** Fields of a pod that the downward API knows; each use allows some of them. */
 const KNOWN_FIELDS = [
   ...ENV_FIELDS,
   "metadata.annotations",
@@ -135,7 +135,7 @@ export function validateFieldSelector(
   if (!allowed.includes(canonical)) errors.notSupported(fieldPathPath, fieldPath, allowed, place);
 }
 
-/** `metadata.labels['key']` → both parts. */
+/** Splits `metadata.labels['key']`. */
 function splitSubscript(fieldPath: string): [field: string, key: string] | undefined {
   const open = fieldPath.indexOf("['");
   if (!fieldPath.endsWith("']") || open < 1 || open + 2 > fieldPath.length - 2) return undefined;

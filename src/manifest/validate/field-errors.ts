@@ -1,6 +1,6 @@
 import type { FieldPath } from "../field-path.ts";
 
-/** Upstream's names of what can be wrong with a field. */
+/** Upstream's error types. */
 export type FieldErrorType =
   | "FieldValueRequired"
   | "FieldValueInvalid"
@@ -11,27 +11,27 @@ export type FieldErrorType =
   | "FieldValueTooLong";
 
 export interface FieldError {
-  /** As upstream names it; programs compare it. */
+  /** Upstream's path, which programs compare. */
   path: FieldPath;
   type: FieldErrorType;
   message: string;
-  /** Where to point in the text when `path` is not a place there (upstream leaves out indices here and there). */
+  /** Position in the text when it differs from `path` (upstream omits some indices). */
   at?: FieldPath | undefined;
-  /** Point at the key, not at its value. */
+  /** Point at the key instead of its value. */
   atKey?: boolean | undefined;
 }
 
-/** Place in the text, when it is not the path itself. */
+/** Position in the text when it differs from the path. */
 export interface Place {
   at?: FieldPath;
   atKey?: boolean;
 }
 
-/** Collects everything wrong with an object; nothing is thrown. */
+/** Collects the errors of an object; nothing is thrown. */
 export class FieldErrors {
   readonly list: FieldError[] = [];
 
-  /** Number of errors so far, to see later whether something added one. */
+  /** Number of errors so far. */
   get count(): number {
     return this.list.length;
   }
@@ -44,7 +44,7 @@ export class FieldErrors {
     this.#add(path, "FieldValueInvalid", `${detail} (found ${show(value)})`, place);
   }
 
-  /** As {@link invalid} once for every message of a format check. */
+  /** {@link invalid} for every message of a format check. */
   invalidAll(path: FieldPath, value: unknown, details: readonly string[], place?: Place): void {
     for (const detail of details) this.invalid(path, value, detail, place);
   }

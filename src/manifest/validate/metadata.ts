@@ -15,9 +15,9 @@ const STANDARD_FINALIZERS = ["kubernetes", "orphan", "foregroundDeletion"];
 const MAX_FIELD_MANAGER_BYTES = 128;
 
 /**
- * Metadata of an object that lives in a namespace and is named like a DNS subdomain. Of a pod the name has its node
- * suffix already. Source: apimachinery `pkg/api/validation`.
- * @param nameless what the name is when the manifest has none: the suffix alone
+ * Validates metadata of a namespaced object whose name is a DNS subdomain. The name of a pod already has its node suffix.
+ * Source: apimachinery `pkg/api/validation`.
+ * @param nameless the name that results from a manifest without one: the suffix alone
  */
 export function validateMetadata(metadata: ObjectMeta, path: FieldPath, errors: FieldErrors, nameless?: string): void {
   if (metadata.generateName !== undefined) {
@@ -25,7 +25,7 @@ export function validateMetadata(metadata: ObjectMeta, path: FieldPath, errors: 
     errors.invalidAll(path.child("generateName"), prefix, checkDnsSubdomainPrefix(prefix));
   }
   if (metadata.name === undefined) errors.required(path.child("name"), "is required");
-  // To programs the suffix is a name in the wrong form, as upstream has it; people are told what is wrong.
+  // Upstream reports the bare suffix as a malformed name; the message says that the name is missing.
   else if (metadata.name === nameless) errors.invalid(path.child("name"), "", "is required");
   else errors.invalidAll(path.child("name"), metadata.name, checkDnsSubdomain(metadata.name));
   const namespace = metadata.namespace ?? "";
@@ -88,7 +88,7 @@ function validateOwnerReferences(
   }
 }
 
-/** Version of `group/version` or `version`; "" when there is none or the text is neither. */
+/** Version of `group/version` or `version`; "" when missing or malformed. */
 function versionOf(apiVersion: string): string {
   const parts = apiVersion.split("/");
   return parts.length > 2 ? "" : parts.at(-1)!;

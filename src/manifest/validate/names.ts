@@ -1,7 +1,7 @@
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors, Place } from "./field-errors.ts";
 
-// Formats of names. Each answers one message for each rule that is broken, none when the value is right.
+// Formats of names. Each check returns one message per violated rule.
 // Source: apimachinery `pkg/util/validation`.
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
@@ -10,12 +10,12 @@ const SEARCH_DOMAIN = /^_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]
 const QUALIFIED = /^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
 const LABEL_VALUE = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/;
 
-/** Length as Go counts it: UTF-8 bytes. */
+/** Length in UTF-8 bytes, as Go counts. */
 export const byteLength = (text: string): number => Buffer.byteLength(text, "utf8");
 
 const SPACE_AROUND = /^(?!\ufeff)[\s\x85]|(?!\ufeff)[\s\x85]$/;
 
-/** White space as Go's `strings.TrimSpace` sees it: a byte order mark is none, U+0085 is. */
+/** White space by Go's `strings.TrimSpace`: excludes the byte order mark, includes U+0085. */
 export const hasSpaceAround = (text: string): boolean => SPACE_AROUND.test(text);
 
 function tooLong(value: string, limit: number): string[] {
@@ -35,17 +35,17 @@ export function checkDnsSubdomain(value: string): string[] {
   return [...tooLong(value, 253), ...(SUBDOMAIN.test(value) ? [] : [SUBDOMAIN_MESSAGE])];
 }
 
-/** A resolver's search domain: as a subdomain, but parts may hold underscores. */
+/** A search domain: a subdomain whose parts may contain underscores. */
 export function checkSearchDomain(value: string): string[] {
   return [...tooLong(value, 253), ...(SEARCH_DOMAIN.test(value) ? [] : [SUBDOMAIN_MESSAGE])];
 }
 
-/** As {@link checkDnsSubdomain} for a name that something will be appended to: it may end with a dash. */
+/** {@link checkDnsSubdomain} for a prefix of names, which may end with a dash. */
 export function checkDnsSubdomainPrefix(value: string): string[] {
   return checkDnsSubdomain(value.length > 1 && value.endsWith("-") ? `${value.slice(0, -2)}a` : value);
 }
 
-/** `name` or `prefix/name`, as keys of labels and annotations are. */
+/** `name` or `prefix/name`: keys of labels and annotations. */
 export function checkQualifiedName(value: string): string[] {
   const parts = value.split("/");
   if (parts.length > 2) return ["must be a name, or a DNS subdomain, '/' and a name"];
@@ -72,7 +72,7 @@ export function checkLabelValue(value: string): string[] {
   return [...tooLong(value, 63), format];
 }
 
-/** Since Kubernetes 1.34 any printable ASCII character but `=`. */
+/** Since Kubernetes 1.34: printable ASCII characters except `=`. */
 export function checkEnvName(value: string): string[] {
   return /^[ -<>-~]+$/.test(value) ? [] : ["must consist of printable ASCII characters other than '='"];
 }
@@ -95,8 +95,8 @@ export function checkPortName(value: string): string[] {
   const messages: string[] = [];
   if (byteLength(value) > 15) messages.push("must be no more than 15 characters");
   if (!/^[-a-z0-9]+$/.test(value)) messages.push("must consist of lower case letters, digits and '-'");
-  if (!/[a-z]/.test(value)) messages.push("must hold at least one letter (a port number is written without quotes)");
-  if (value.includes("--")) messages.push("must not hold '--'");
+  if (!/[a-z]/.test(value)) messages.push("must contain at least one letter (a port number is written without quotes)");
+  if (value.includes("--")) messages.push("must not contain '--'");
   if (value.startsWith("-") || value.endsWith("-")) messages.push("must not begin or end with '-'");
   return messages;
 }
@@ -157,7 +157,7 @@ export function validateNoBacksteps(value: string, path: FieldPath, errors: Fiel
 
 export const hasBacksteps = (value: string): boolean => value.split("/").includes("..");
 
-/** As {@link validateDescendingPath}, and not beginning with `..`, which the kubelet's atomic writer needs itself. */
+/** {@link validateDescendingPath} for paths that must not begin with `..`, which the atomic writer reserves. */
 export function validateUnreservedPath(value: string, path: FieldPath, errors: FieldErrors, place?: Place): void {
   validateDescendingPath(value, path, errors, place);
   if (value.startsWith("..") && !value.startsWith("../")) {

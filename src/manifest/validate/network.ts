@@ -48,7 +48,7 @@ export function validateHostAliases(aliases: readonly HostAlias[], path: FieldPa
   }
 }
 
-/** With the host's network there is nothing to map: the port of the container is the port of the host. */
+/** With hostNetwork ports are not mapped: the host port is the container port. */
 export function validateHostNetworkPorts(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
   if (!spec.hostNetwork) return;
   for (const [index, container] of spec.containers.entries()) {

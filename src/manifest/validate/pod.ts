@@ -19,9 +19,9 @@ import { validateVolumes } from "./volumes.ts";
 const MAX_DEADLINE_SECONDS = 2147483647;
 
 /**
- * Everything Kubernetes would refuse about a defaulted static pod, by its rules and under its field paths; where its
- * versions differ, by those of the newest. Source: core validation `ValidatePodCreate`.
- * @param path where the pod stands in its document
+ * Validates a defaulted static pod by the rules and field paths of Kubernetes; where versions differ, by the newest.
+ * Source: core validation `ValidatePodCreate`.
+ * @param path of the pod in its document
  */
 export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivileged: boolean }): FieldErrors {
   const errors = new FieldErrors();
@@ -121,7 +121,7 @@ function validateResourceClaims(spec: PodSpec, path: FieldPath, errors: FieldErr
   return names;
 }
 
-/** A token belongs to a service account. */
+/** Tokens need a service account. */
 function validateTokenProjections(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
   if (spec.serviceAccountName !== undefined) return;
   for (const [index, volume] of (spec.volumes ?? []).entries()) {
@@ -133,7 +133,7 @@ function validateTokenProjections(spec: PodSpec, path: FieldPath, errors: FieldE
   }
 }
 
-/** What came after 1.20: os, scheduling gates, user namespaces, hostnameOverride. */
+/** Rules added after 1.20: os, scheduling gates, user namespaces, hostnameOverride. */
 function validateNewerRules(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {
   const systems = ["linux", "windows"];
   const osName: string | undefined = spec.os?.name;

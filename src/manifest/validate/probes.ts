@@ -3,7 +3,7 @@ import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { checkHttpHeaderName, checkPortName, checkPortNumber } from "./names.ts";
 
-/** What handlers need to know of the pod. */
+/** Properties of the pod that handlers depend on. */
 export interface HandlerContext {
   gracePeriodSeconds: number;
   os: PodSpec["os"];
@@ -67,7 +67,7 @@ for (let i = 1; i <= 14; i++) SIGNALS.add(`SIGRTMAX-${i}`);
 
 const HANDLERS = ["exec", "httpGet", "tcpSocket", "grpc", "sleep"] as const;
 
-/** Exactly one handler; upstream looks closer only at the first. */
+/** Requires exactly one handler; upstream validates only the first. */
 function validateHandler(
   handler: Probe | LifecycleHandler,
   context: HandlerContext,

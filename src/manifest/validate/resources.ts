@@ -14,7 +14,7 @@ import type { FieldErrors, Place } from "./field-errors.ts";
 import { checkDnsLabel, checkQualifiedName } from "./names.ts";
 
 const CONTAINER_RESOURCES = ["cpu", "memory", "ephemeral-storage"];
-/** Objects that quotas count; a container can have none of them, but a fraction of one is wrong too. */
+/** Objects counted by quotas. Not valid for containers; fractions are an additional error. */
 const COUNTED_RESOURCES = [
   "pods",
   "resourcequotas",
@@ -26,7 +26,7 @@ const COUNTED_RESOURCES = [
   "services.nodeports",
   "services.loadbalancers",
 ];
-/** Names without a domain that upstream knows somewhere; only some are for containers. */
+/** Names without a domain that upstream knows; only some are valid for containers. */
 const STANDARD_RESOURCES = [
   ...CONTAINER_RESOURCES,
   ...CONTAINER_RESOURCES.flatMap((name) => [`requests.${name}`, `limits.${name}`]),
@@ -70,7 +70,7 @@ function validateResourceLists(
     validateAmount(name, amount, checkName, limitsPath.key(name), errors);
   }
   for (const [name, amount] of Object.entries(requests)) {
-    // A request that was filled in from the limit has no place of its own.
+    // A request filled in from the limit has no position of its own.
     const itemPath = requestsPath.key(name);
     validateAmount(name, amount, checkName, itemPath, errors);
     const limit = limits[name];
@@ -88,7 +88,7 @@ function validateResourceLists(
   }
   const names = [...Object.keys(limits), ...Object.keys(requests)];
   if (names.some(isHugePages) && !names.includes("cpu") && !names.includes("memory")) {
-    errors.forbidden(path, "huge pages need cpu or memory beside them");
+    errors.forbidden(path, "huge pages require cpu or memory");
   }
 }
 
@@ -137,7 +137,7 @@ function validateClaims(
   errors: FieldErrors,
 ): void {
   const seen = new Set<string>();
-  /** Claims of which single requests are used. */
+  /** Claims of which individual requests are used. */
   const inParts = new Set<string>();
   for (const [index, { name, request }] of claims.entries()) {
     const itemPath = path.index(index);
@@ -155,7 +155,7 @@ function validateClaims(
   }
 }
 
-/** Resources of the pod as a whole. Source: core validation `validatePodResources`. */
+/** Validates resources of the whole pod. Source: core validation `validatePodResources`. */
 export function validatePodResources(spec: PodSpec, specPath: FieldPath, errors: FieldErrors): void {
   const { resources } = spec;
   if (!resources) return;
@@ -188,7 +188,7 @@ function validatePodResourceName(name: string, path: FieldPath, errors: FieldErr
     errors.notSupported(path, name, ["cpu", "memory", "hugepages-<size>"], place);
 }
 
-/** What running the pod costs beyond its containers. */
+/** Validates the overhead of the pod. */
 export function validateOverhead(overhead: ResourceList, path: FieldPath, errors: FieldErrors): void {
   validateResourceLists({ limits: overhead }, validateContainerResourceName, path, errors);
 }

@@ -12,7 +12,7 @@ import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
 import { checkDnsLabel, checkDnsSubdomain, checkLabelValue, checkQualifiedName, validateLabels } from "./names.ts";
 
-// What only a scheduler reads. It has no meaning on one node, but a mistake in it is still a mistake.
+// Fields that only a scheduler reads. They have no effect on one node, but errors in them are reported.
 
 const REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -125,7 +125,7 @@ function validatePodAffinityTerm(term: PodAffinityTerm, path: FieldPath, errors:
   errors.invalidAll(keyPath, term.topologyKey, checkQualifiedName(term.topologyKey));
 }
 
-/** @param at where they stand in the text, when that is not `path` (tolerations in an annotation). */
+/** @param at position in the text when it differs from `path` (tolerations in an annotation). */
 export function validateTolerations(
   tolerations: readonly Toleration[],
   path: FieldPath,

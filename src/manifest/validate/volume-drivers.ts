@@ -6,7 +6,7 @@ import { validateAnnotations } from "./metadata.ts";
 import { byteLength, checkDnsLabel, checkDnsSubdomain, validateDescendingPath, validateLabels } from "./names.ts";
 import { validateLabelSelector } from "./scheduling.ts";
 
-// Sources that cannot be used here. A mistake in them is reported all the same, as Kubernetes would.
+// Sources that are not supported here. Their errors are reported as Kubernetes does.
 
 type Check = (volume: Volume, path: FieldPath, errors: FieldErrors) => void;
 type DriverName = Exclude<
@@ -22,7 +22,7 @@ type DriverName = Exclude<
   | "image"
 >;
 
-/** One required text field after the other. */
+/** Requires several text fields. */
 function requireTexts(source: object, names: readonly string[], path: FieldPath, errors: FieldErrors): void {
   for (const name of names) {
     if (((source as Record<string, string | undefined>)[name] ?? "") === "") errors.required(path.child(name));
@@ -176,7 +176,7 @@ function validateQuobyte(volume: Volume, path: FieldPath, errors: FieldErrors): 
   requireTexts(source, ["volume"], sourcePath, errors);
 }
 
-/** As Go's `net.SplitHostPort`: one colon, unless the host stands in brackets; both parts may be empty. */
+/** Go's `net.SplitHostPort`: one colon, unless the host is in brackets; both parts may be empty. */
 const isHostPort = (text: string) => /^(?:\[[^[\]]*\]|[^:[\]]*):[^:[\]]*$/.test(text);
 
 function validateFibreChannel(volume: Volume, path: FieldPath, errors: FieldErrors): void {
@@ -267,13 +267,13 @@ function validateEphemeral(volume: Volume, path: FieldPath, errors: FieldErrors)
   }
 }
 
-/** Only labels and annotations are taken over from the template. */
+/** Only labels and annotations of the template are used. */
 function validateTemplateMetadata(metadata: ObjectMeta, path: FieldPath, errors: FieldErrors): void {
   validateAnnotations(metadata.annotations ?? {}, path.child("annotations"), errors);
   validateLabels(metadata.labels ?? {}, path.child("labels"), errors);
   for (const [name, value] of Object.entries(metadata)) {
     if (name === "labels" || name === "annotations" || value === undefined || value === null) continue;
-    // Upstream derives the name from Go's, UID.
+    // Upstream derives the name from the Go field, UID.
     const upstream = path.child(name === "uid" ? "uID" : name);
     errors.forbidden(upstream, "cannot be set for an ephemeral volume", { at: path.child(name), atKey: true });
   }

@@ -15,7 +15,7 @@ export function validateMode(mode: number | undefined, path: FieldPath, errors: 
   errors.invalid(path, mode, message, at ? { at } : undefined);
 }
 
-/** Files made from keys of a ConfigMap or Secret. */
+/** Validates files made from keys of a ConfigMap or Secret. */
 export function validateItems(items: readonly KeyToPath[], path: FieldPath, errors: FieldErrors): void {
   for (const [index, item] of items.entries()) {
     const itemPath = path.index(index);
@@ -34,7 +34,7 @@ const VOLUME_FIELDS = [
   "metadata.uid",
 ];
 
-/** Files made from fields of the pod. Upstream reports them on the source, without the item's index. */
+/** Validates files made from fields of the pod. Upstream reports them on the source, without the index of the item. */
 export function validateDownwardItems(
   items: readonly DownwardAPIVolumeFile[],
   path: FieldPath,
@@ -57,7 +57,7 @@ export function validateDownwardItems(
   }
 }
 
-/** Several sources in one directory: their files must not collide. */
+/** Validates several sources in one directory: their files must not collide. */
 export function validateProjected(projected: ProjectedVolumeSource, path: FieldPath, errors: FieldErrors): void {
   validateMode(projected.defaultMode, path.child("defaultMode"), errors);
   const taken = new Set<string>();

@@ -6,7 +6,7 @@ import { checkDnsLabel, checkDnsSubdomain, hasBacksteps, validateNoBacksteps } f
 import { DRIVER_CHECKS } from "./volume-drivers.ts";
 import { validateDownwardItems, validateItems, validateMode, validateProjected } from "./volume-files.ts";
 
-/** Volumes without an error of their own, by name: only these can be mounted. */
+/** Volumes without errors, by name: only these can be mounted. */
 export type KnownVolumes = ReadonlyMap<string, Volume>;
 
 /** Source: core validation `ValidateVolumes`. */
@@ -27,7 +27,7 @@ export function validateVolumes(spec: PodSpec, podName: string, path: FieldPath,
 
 type SourceCheck = (volume: Volume, path: FieldPath, errors: FieldErrors) => void;
 
-/** In upstream's order: of several sources the first counts, the others are too many. */
+/** Upstream's order: the first source counts, the others are reported. */
 const SOURCE_CHECKS: readonly [VolumeSourceName, SourceCheck][] = [
   ["emptyDir", validateEmptyDir],
   ["hostPath", validateHostPath],
@@ -61,7 +61,7 @@ const SOURCE_CHECKS: readonly [VolumeSourceName, SourceCheck][] = [
   ["image", validateImageVolume],
 ];
 
-/** Upstream's spelling in the error about too many sources, where it is not the field's. */
+/** Upstream's spelling in the error about several sources where it differs from the field. */
 const FORBIDDEN_NAMES: Partial<Record<VolumeSourceName, string>> = { downwardAPI: "downwarAPI", cephfs: "cephFS" };
 
 function validateSource(volume: Volume, podName: string, path: FieldPath, errors: FieldErrors): void {
@@ -160,7 +160,7 @@ function validateImageVolume(volume: Volume, path: FieldPath, errors: FieldError
   }
 }
 
-/** Mounts and devices of one container. Source: core validation `ValidateVolumeMounts`, `ValidateVolumeDevices`. */
+/** Validates mounts and devices of a container. Source: core validation `ValidateVolumeMounts`, `ValidateVolumeDevices`. */
 export function validateMounts(
   container: PodSpec["containers"][number],
   volumes: KnownVolumes,
@@ -198,7 +198,7 @@ export function validateMounts(
   }
 }
 
-/** Upstream keeps one path for each name, the last. */
+/** Upstream keeps the last path per name. */
 function lastByName<K extends string>(items: readonly ({ name: string } & Record<K, string>)[], key: K): Set<string> {
   return new Set(new Map(items.map((item) => [item.name, item[key]])).values());
 }
@@ -234,7 +234,7 @@ function validateVolumeMounts(
 
 type Mount = NonNullable<PodSpec["containers"][number]["volumeMounts"]>[number];
 
-/** Upstream reports the format of paths without the mount's index. */
+/** Upstream reports the format of paths without the index of the mount. */
 function validateSubPaths(mount: Mount, path: FieldPath, mountPath: FieldPath, errors: FieldErrors): void {
   for (const name of ["subPath", "subPathExpr"] as const) {
     const value = mount[name];

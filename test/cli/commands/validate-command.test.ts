@@ -157,7 +157,7 @@ describe("what concerns several documents", () => {
     writeFileSync(file, `${POD}---\n${uses}`);
     const { code, stdout } = await run([file]);
     expect(code).toBe(0);
-    expect(stdout).toContain("warning: metadata.name: Pod default/web stands in");
+    expect(stdout).toContain("warning: metadata.name: Pod default/web is already defined in");
     expect(stdout).toContain('there is no ConfigMap "default/cfg"');
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { defaultPullPolicy, parseImageReference } from "../../src/manifest/image-reference.ts";
+import { defaultPullPolicy } from "../../src/manifest/defaults.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
 
@@ -18,9 +18,4 @@ test.each([
   ["", "IfNotPresent"],
   ["a".repeat(64), "IfNotPresent"],
   ["nginx@sha256:abc", "IfNotPresent"],
-])("%s is pulled %s", (image, policy) => expect(defaultPullPolicy(image)).toBe(policy as never));
-
-test("tag and digest", () => {
-  expect(parseImageReference(`a:1@${DIGEST}`)).toEqual({ tag: "1", digest: DIGEST });
-  expect(parseImageReference("a/b//c")).toBeUndefined();
-});
+])("the default pull policy of %s is %s", (image, policy) => expect(defaultPullPolicy(image)).toBe(policy as never));

@@ -4,7 +4,7 @@ import {
   InvalidImageReferenceError,
   parseImageReference,
   repositoryOf,
-} from "../../src/runtime/image-reference.ts";
+} from "../../src/text/image-reference.ts";
 
 const HEX = "a".repeat(64);
 const DIGEST = `sha256:${HEX}`;

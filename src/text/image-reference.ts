@@ -1,4 +1,4 @@
-/** An image name taken apart and completed as Docker does: `busybox` is `docker.io/library/busybox:latest`. */
+/** Parts of an image name, completed as Docker does: `busybox` is `docker.io/library/busybox:latest`. */
 export interface ImageReference {
   /** `docker.io`, `localhost:5000`. */
   domain: string;
@@ -10,7 +10,7 @@ export interface ImageReference {
   digest: string | undefined;
 }
 
-/** The text is no image name; `message` is Docker's own. */
+/** The text is not an image name; `message` is Docker's. */
 export class InvalidImageReferenceError extends Error {
   override readonly name = "InvalidImageReferenceError";
 }
@@ -19,8 +19,8 @@ const DEFAULT_DOMAIN = "docker.io";
 const LEGACY_DEFAULT_DOMAIN = "index.docker.io";
 const MAX_NAME_CHARACTERS = 255;
 
-// The grammar of github.com/distribution/reference. Its separator may be empty there; here it is not, which matches the
-// same names without a regular expression that can be made to run for ever.
+// The grammar of github.com/distribution/reference, except that the separator of a path component cannot be empty. It
+// matches the same names without exponential backtracking.
 const COMPONENT = "[a-z0-9]+(?:(?:\\.|__?|-+)[a-z0-9]+)*";
 const DOMAIN_COMPONENT = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?";
 const HOST = `(?:${DOMAIN_COMPONENT}(?:\\.${DOMAIN_COMPONENT})*|\\[[a-fA-F0-9:]+\\])`;
@@ -48,7 +48,7 @@ export function parseImageReference(text: string): ImageReference {
     throw new InvalidImageReferenceError("invalid reference format: repository name must be lowercase");
   }
   const full = `${domain}/${remainder}`;
-  // Nothing valid is longer: 255 of the name, 128 of the tag, and a digest.
+  // Longest valid name: 255 characters of the name, 128 of the tag, and a digest.
   const match = full.length > 1024 ? null : REFERENCE.exec(full);
   const name = match?.[1];
   if (!match || name === undefined) throw new InvalidImageReferenceError("invalid reference format");
@@ -67,7 +67,7 @@ export function parseImageReference(text: string): ImageReference {
 }
 
 /**
- * The name with `:latest` where it has neither tag nor digest, otherwise as written: what the engine is asked for.
+ * The name for requests to the engine: with `:latest` where it has neither tag nor digest, otherwise unchanged.
  * Source: kubelet `applyDefaultImageTag`.
  * @throws InvalidImageReferenceError
  */
@@ -77,7 +77,7 @@ export function applyDefaultTag(text: string): string {
   return afterName.includes(":") || afterName.includes("@") ? text : `${text}:latest`;
 }
 
-/** `docker.io/library/busybox`: what credentials are looked up by. */
+/** Key of registry credentials, e.g. `docker.io/library/busybox`. */
 export const repositoryOf = (reference: ImageReference): string => `${reference.domain}/${reference.path}`;
 
 function splitDomain(text: string): { domain: string; remainder: string } {

@@ -1,0 +1,136 @@
+import type { Pod } from "../api/pod.ts";
+import type { Finding } from "../model/finding.ts";
+import type { SourceNode } from "../yaml/source-node.ts";
+import type { LineTable } from "../yaml/source-text.ts";
+import type { DecodeIssue } from "./decode/decode.ts";
+import type { FieldPath } from "./field-path.ts";
+import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import type { FieldError } from "./validate/field-errors.ts";
+
+/** Inputs of reading one document, other than its nodes. */
+export interface ReadContext {
+  options: ReadManifestOptions;
+  /** See `DesiredPod.origin`. */
+  origin: string;
+  document: number;
+  lines: LineTable;
+  /** Receives the objects and findings. */
+  result: ManifestResult;
+}
+
+/** Findings kept per object; bounds the memory that a hostile text can take. */
+export const MAX_FINDINGS = 500;
+
+/** Collects the findings and the result of one object. */
+export class ObjectReading {
+  kind = "";
+  name = "";
+  namespace = "";
+  pod: Pod | undefined;
+  /** Kubernetes' verdict: no `syntax` or `invalid` finding, and a kind that the kubelet accepts. */
+  valid = true;
+  /** No finding that is an error. */
+  ok = true;
+  readonly findings: Finding[] = [];
+  #dropped = 0;
+
+  constructor(
+    readonly root: SourceNode,
+    readonly path: FieldPath,
+    readonly context: ReadContext,
+  ) {}
+
+  add(code: Finding["code"], severity: Finding["severity"], path: FieldPath, message: string, type?: string): void {
+    this.addAt(code, severity, locateField(this.root, path), path, message, type);
+  }
+
+  addAt(
+    code: Finding["code"],
+    severity: Finding["severity"],
+    offset: number,
+    path: FieldPath,
+    message: string,
+    type?: string,
+  ): void {
+    if (severity === "error") this.ok = false;
+    if (code === "invalid" || code === "syntax") this.valid = false;
+    if (this.findings.length >= MAX_FINDINGS) {
+      this.#dropped++;
+      return;
+    }
+    const { options, document, lines } = this.context;
+    const place = { file: options.file, document, ...lines.locate(offset) };
+    const finding: Finding = { code, severity, ...place, field: path.toString(), message };
+    if (type !== undefined) finding.type = type;
+    this.findings.push(finding);
+  }
+
+  /**
+   * @param isSecret whether the value at a path must not appear in messages
+   * @returns whether every value fits its field
+   */
+  addDecodeIssues(issues: DecodeIssue[], isSecret: (field: string) => boolean = () => false): boolean {
+    const strictness = this.context.options.strictness ?? "strict";
+    for (const issue of issues) {
+      const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;
+      if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
+      else if (issue.kind === "duplicate") this.addAt("ignored", "warning", issue.offset, issue.path, message);
+      else if (strictness !== "ignore") {
+        const severity = strictness === "strict" ? "error" : "warning";
+        this.addAt("unknown", severity, issue.offset, issue.path, message);
+      }
+    }
+    return !issues.some((issue) => issue.kind === "type");
+  }
+
+  addFieldErrors(errors: readonly FieldError[]): void {
+    for (const { path, type, message, at, atKey } of errors) {
+      this.addAt("invalid", "error", locateField(this.root, at ?? path, atKey), path, message, type);
+    }
+  }
+
+  #places(): ObjectPlaces {
+    const { root, path } = this;
+    const { lines } = this.context;
+    return {
+      path,
+      locate: (field) => lines.locate(locateField(root, field)),
+      lineText: (line) => lines.lineText(line),
+    };
+  }
+
+  finish(): void {
+    const { options, document, result } = this.context;
+    const { kind, name, namespace, valid, ok, findings } = this;
+    const last = findings.at(-1);
+    if (last && this.#dropped > 0) {
+      const severity = ok ? "warning" : "error";
+      findings.push({ ...last, severity, field: "", message: `and ${this.#dropped} more findings` });
+    }
+    const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
+    if (this.pod && valid) outcome.pod = this.pod;
+    if (options.keepPlaces) outcome.places = this.#places();
+    result.results.push(outcome);
+  }
+}
+
+/**
+ * Position of a field in the text: its value, or the nearest existing parent.
+ * @param atKey position of the key instead of the value
+ * @returns UTF-16 offset.
+ */
+function locateField(root: SourceNode, path: FieldPath, atKey = false): number {
+  let node = root;
+  let keyOffset = root.offset;
+  let viaKey = false;
+  for (const step of path.steps()) {
+    const entry = node.kind === "map" ? node.entries.get(String(step)) : undefined;
+    const item = node.kind === "list" && typeof step === "number" ? node.items[step] : undefined;
+    const next = entry?.value ?? item;
+    if (!next) return viaKey ? keyOffset : node.offset;
+    viaKey = entry !== undefined;
+    keyOffset = entry?.keyOffset ?? next.offset;
+    node = next;
+  }
+  return atKey ? keyOffset : node.offset;
+}
