@@ -1,8 +1,8 @@
 import { writeAll } from "../host/write-all.ts";
 
-/** What a command that looks at a running kubelet needs of the world. */
-export interface ViewIo {
-  /** Writes all of it before it returns. @throws ReaderGone when nobody reads any more */
+/** What a command needs of the world besides the kubelet and the engine. */
+export interface CommandIo {
+  /** Writes everything before it returns. @throws ReaderGone when the reader has closed the pipe */
   stdout: (data: string | Uint8Array) => void;
   stderr: (text: string) => void;
   now: () => Date;
@@ -10,7 +10,13 @@ export interface ViewIo {
   offsetMinutes: (at: Date) => number;
 }
 
-export const terminalIo: ViewIo = {
+/** Where a command writes text. */
+export interface TextIo {
+  stdout: (text: string) => void;
+  stderr: (text: string) => void;
+}
+
+export const terminalIo: CommandIo = {
   stdout: (data) => writeAll(1, data),
   stderr: (text) => writeAll(2, text),
   now: () => new Date(),

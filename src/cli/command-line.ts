@@ -6,6 +6,7 @@ export type Invocation =
   | { kind: "command"; name: string; argv: string[] }
   /** The kubelet itself: flags and manifests. */
   | { kind: "kubelet"; argv: readonly string[] }
+  | { kind: "flags-help" }
   /** Nothing is started; the message names the word and the way out. */
   | { kind: "refused"; message: string };
 
@@ -62,6 +63,7 @@ export function readCommandLine(argv: readonly string[], context: CommandLineCon
   }
   if (word === "help" && first !== undefined) {
     const [topic] = bare.indexes.slice(1).map((index) => argv[index]);
+    if (topic === "flags") return { kind: "flags-help" };
     if (topic === undefined) return { kind: "kubelet", argv: ["--help"] };
     if (context.commands.includes(topic)) return { kind: "command", name: topic, argv: ["--help"] };
     return { kind: "refused", message: unknownWord(topic, context.commands) };
@@ -82,7 +84,7 @@ export function readCommandLine(argv: readonly string[], context: CommandLineCon
 }
 
 /** Where the words stand that are neither flags nor values of flags. */
-function bareWords(
+export function bareWords(
   argv: readonly string[],
   takesValue: (flag: string) => boolean,
 ): { indexes: number[]; afterDashes: readonly string[] } {

@@ -1,137 +1,223 @@
-import { takesValue } from "../config/option-row.ts";
+import type { ArgDef } from "citty";
+import { takesValue as rowTakesValue } from "../config/option-row.ts";
 import { SHOWN_ROWS } from "../config/option-table.ts";
-import type { CommandSummary } from "./help.ts";
-import { bashViewCompletion, fishViewCompletion, VIEW_NAMES, zshViewCompletion } from "./view-completion.ts";
+import { type Flag, flagsOf, writtenName } from "./arguments.ts";
+import { bareWords, type CommandLineContext } from "./command-line.ts";
+import type { SubCommand } from "./sub-command.ts";
 
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-interface FlagCompletion {
-  /** With dashes. */
-  names: string[];
+/** Names only a running kubelet or the engine knows. */
+export type NameKind = "pod" | "container" | "namespace";
+
+export interface Candidate {
+  word: string;
   description: string;
-  takesValue: boolean;
-  choices: readonly string[];
-  completes: "file" | "directory" | undefined;
 }
 
-/** A script for the shell that completes commands, flags, their values and manifests. */
-export function renderCompletion(shell: Shell, commands: readonly CommandSummary[]): string {
-  const flags = SHOWN_ROWS.flatMap((row): FlagCompletion[] => {
-    if (row.flag === undefined) return [];
-    const names = [row.short === undefined ? "" : `-${row.short}`, row.flag === row.short ? "" : `--${row.flag}`];
-    return [
-      {
-        names: names.filter(Boolean),
-        description: row.description.replace(/\. .*$/s, "").replace(/\.$/, ""),
-        takesValue: takesValue(row),
-        choices: row.kind.choices ?? [],
-        completes: row.kind.completes,
-      },
-    ];
+/** What can stand at the end of a command line. */
+export interface Completion {
+  candidates: Candidate[];
+  /** What the shell adds of its own. */
+  paths: "files" | "directories" | "none";
+  /** To be asked for. */
+  names?: NameKind;
+  /** Goes in front of every word: `--namespace=`. */
+  prefix: string;
+  /** What was typed so far of the word itself. */
+  typed: string;
+  command: SubCommand | undefined;
+  /** Positionals before this word. */
+  positionals: string[];
+}
+
+/** Values of an argument, by its choices or its value hint. */
+function valuesOf(def: ArgDef, command: SubCommand | undefined): Pick<Completion, "candidates" | "paths" | "names"> {
+  const plain = (words: readonly string[]) => ({
+    candidates: words.map((word) => ({ word, description: "" })),
+    paths: "none" as const,
   });
+  if (def.type === "enum") return plain(def.options ?? []);
+  switch (def.valueHint) {
+    case "object":
+      return plain(Object.keys(command?.objects ?? {}));
+    case "pod":
+    case "container":
+    case "namespace":
+      return { ...plain([]), names: def.valueHint };
+    case "file":
+    case "local-path":
+      return { ...plain([]), paths: "files" };
+    case "directory":
+      return { ...plain([]), paths: "directories" };
+    default:
+      return plain(def.valueHint?.includes("|") ? def.valueHint.split("|") : []);
+  }
+}
+
+const PODS = ["pods", "pod", "po"];
+
+/** Flags of the kubelet in the shape of a command's. */
+const ROOT_FLAGS: readonly Flag[] = SHOWN_ROWS.flatMap((row): Flag[] => {
+  if (row.flag === undefined) return [];
+  const valued = rowTakesValue(row);
+  const choices = row.kind.choices ?? [];
+  const description = row.description.replace(/\. .*$/s, "").replace(/\.$/, "");
+  const def: ArgDef = !valued
+    ? { type: "boolean", description }
+    : choices.length > 0
+      ? { type: "enum", options: [...choices], description }
+      : { type: "string", valueHint: row.kind.completes ?? "value", description };
+  return [{ name: row.flag, short: row.short, def, takesValue: valued }];
+});
+
+/**
+ * Completes the last of the words behind the program's name.
+ * @param words `--flag`, `=` and `value` may be words of their own, as bash splits them
+ */
+export function completeWords(
+  words: readonly string[],
+  { commands, takesValue }: Pick<CommandLineContext, "takesValue"> & { commands: readonly SubCommand[] },
+): Completion {
+  const joined = joinEquals(words.slice(0, -1));
+  const isSplit = words.at(-2) === "=" || words.at(-1) === "=";
+  const last = isSplit ? (words.at(-1) === "=" ? "" : (words.at(-1) ?? "")) : (words.at(-1) ?? "");
+  const before = isSplit ? joined.map((word) => word.replace(/=$/, "")) : joined;
+  const bare = bareWords(before, takesValue);
+  const command = commands.find(({ name }) => name === before[bare.indexes[0] ?? -1]);
+  const positionals = [...bare.indexes.slice(command ? 1 : 0).map((index) => before[index] ?? ""), ...bare.afterDashes];
+  const flags = !command || command.takesKubeletFlags ? ROOT_FLAGS : flagsOf(command.args);
+  const base = { prefix: "", typed: last, command, positionals };
+
+  const attached = /^(--[\w-]+=)(.*)$/s.exec(last);
+  const flagWord = attached ? attached[1]?.slice(0, -1) : before.at(-1);
+  const flag = flags.find((known) => flagWord === `--${writtenName(known)}` || flagWord === `-${known.short}`);
+  if (flag?.takesValue && (attached || isSplit || !last.startsWith("--"))) {
+    const part = attached ? { prefix: attached[1] ?? "", typed: attached[2] ?? "" } : {};
+    return { ...base, ...valuesOf(flag.def, command), ...part };
+  }
+  if (last.startsWith("-")) {
+    const candidates = flags.flatMap(({ short, def, ...names }) => {
+      const description = (("negativeDescription" in def && def.negativeDescription) || def.description) ?? "";
+      const long = writtenName({ short, def, ...names });
+      return [...(long === short ? [] : [`--${long}`]), ...(short ? [`-${short}`] : [])].map((word) => ({
+        word,
+        description,
+      }));
+    });
+    return { ...base, candidates, paths: "none" };
+  }
+  if (!command) {
+    const shown = positionals.length > 0 ? [] : commands.filter(({ section }) => section !== undefined);
+    return {
+      ...base,
+      candidates: shown.map(({ name, description }) => ({ word: name, description })),
+      paths: "files",
+    };
+  }
+  const declared = Object.values(command.args).filter(({ type }) => type === "positional");
+  const def = declared[positionals.length] ?? declared.at(-1);
+  // Names of other kinds are not asked for.
+  const isOtherKind = command.objects !== undefined && positionals.length > 0 && !PODS.includes(positionals[0] ?? "");
+  if (!def || isOtherKind) return { ...base, candidates: [], paths: "none" };
+  return { ...base, ...valuesOf(def, command) };
+}
+
+/** `--flag`, `=`, `value` become one word again. */
+function joinEquals(words: readonly string[]): string[] {
+  const joined: string[] = [];
+  for (const [index, word] of words.entries()) {
+    const isAttached = word === "=" || words[index - 1] === "=";
+    if (isAttached && joined.length > 0) joined.push(`${joined.pop()}${word}`);
+    else joined.push(word);
+  }
+  return joined;
+}
+
+/** What the scripts read: a word, a tab and its description per line, then what the shell adds. */
+export function renderCandidates({ candidates, paths, prefix, typed }: Completion): string {
+  const lines = candidates
+    .filter(({ word }) => word.startsWith(typed))
+    .map(({ word, description }) => `${prefix}${word}\t${description}`);
+  return `${[...lines, `:${paths}`].join("\n")}\n`;
+}
+
+/** Asks the binary for every completion, so that all shells complete alike. */
+export function renderCompletionScript(shell: Shell): string {
   switch (shell) {
     case "bash":
-      return bash(flags, commands);
+      return BASH;
     case "zsh":
-      return zsh(flags, commands);
+      return ZSH;
     case "fish":
-      return fish(flags, commands);
+      return FISH;
     default:
       return shell satisfies never;
   }
 }
 
-function bash(flags: readonly FlagCompletion[], commands: readonly CommandSummary[]): string {
-  const valued = flags.filter((flag) => flag.takesValue);
-  const cases = valued.map(({ names, choices, completes }) => {
-    const action =
-      choices.length > 0
-        ? `COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$current"))`
-        : completes === "directory"
-          ? 'COMPREPLY=($(compgen -d -- "$current"))'
-          : completes === "file"
-            ? 'COMPREPLY=($(compgen -f -- "$current"))'
-            : "COMPREPLY=()";
-    return `    ${names.join("|")}) ${action}; return ;;`;
-  });
-  return `# bash completion of kubelet-ts: source <(kubelet-ts completion bash)
-${bashViewCompletion()}
+/** The hidden command behind the scripts. */
+export const COMPLETE_ARGUMENT = "__complete";
+
+const BASH = `# bash completion of kubelet-ts: source <(kubelet-ts completion bash)
 _kubelet_ts() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
-  # --flag=value arrives as three words.
-  if [[ "$current" == "=" ]]; then
-    current=""
-  elif [[ "$previous" == "=" ]]; then
-    previous="\${COMP_WORDS[COMP_CWORD-2]}"
-  fi
-  if [[ $COMP_CWORD -gt 1 && "\${COMP_WORDS[1]}" =~ ^(${VIEW_NAMES.join("|")})$ ]]; then
-    _kubelet_ts_view "\${COMP_WORDS[1]}" "$current" "$previous"
-    return
-  fi
-  case "$previous" in
-${cases.join("\n")}
+  local IFS=$'\\n' lines paths current="\${COMP_WORDS[COMP_CWORD]}"
+  lines=($("\${COMP_WORDS[0]}" ${COMPLETE_ARGUMENT} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  [[ \${#lines[@]} -gt 0 ]] || return
+  paths="\${lines[\${#lines[@]}-1]}"
+  unset "lines[\${#lines[@]}-1]"
+  COMPREPLY=("\${lines[@]%%$'\\t'*}")
+  [[ "$current" == "=" ]] && current=""
+  case "$paths" in
+    :files) COMPREPLY+=($(compgen -f -- "$current")) ;;
+    :directories) COMPREPLY+=($(compgen -d -- "$current")) ;;
   esac
-  if [[ "$current" == -* ]]; then
-    COMPREPLY=($(compgen -W "${flags.flatMap(({ names }) => names).join(" ")}" -- "$current"))
-  elif [[ $COMP_CWORD -eq 1 ]]; then
-    COMPREPLY=($(compgen -W "${commands.map(({ name }) => name).join(" ")}" -- "$current") $(compgen -f -- "$current"))
-  else
-    COMPREPLY=($(compgen -f -- "$current"))
-  fi
 }
 complete -o filenames -F _kubelet_ts kubelet-ts
 `;
-}
 
-function zsh(flags: readonly FlagCompletion[], commands: readonly CommandSummary[]): string {
-  // First what _arguments would take for its own, then what ends a word in quotes.
-  const quote = (text: string) => text.replace(/([[\]:\\])/g, "\\$1").replaceAll("'", "'\\''");
-  const specs = flags.flatMap(({ names, description, takesValue: valued, choices, completes }) => {
-    const action =
-      choices.length > 0
-        ? `(${choices.join(" ")})`
-        : completes === "directory"
-          ? "_files -/"
-          : completes
-            ? "_files"
-            : " ";
-    return names.map((name) => {
-      const equals = valued && name.startsWith("--") ? "=" : "";
-      return `    '*${name}${equals}[${quote(description)}]${valued ? `:value:${action}` : ""}'`;
-    });
-  });
-  return `#compdef kubelet-ts
-# zsh completion of kubelet-ts: put it into a directory of $fpath as _kubelet-ts
-${zshViewCompletion(quote)}
+const ZSH = `#compdef kubelet-ts
+# zsh completion of kubelet-ts: source <(kubelet-ts completion zsh), or save it as _kubelet-ts in a directory of $fpath
 _kubelet_ts() {
-  if (( CURRENT > 2 )) && [[ $words[2] == (${VIEW_NAMES.join("|")}) ]]; then
-    _kubelet_ts_view
-    return
-  fi
-  local -a commands
-  commands=(
-${commands.map(({ name, description }) => `    '${name}:${quote(description)}'`).join("\n")}
-  )
-  _arguments -s \\
-${specs.map((spec) => `${spec} \\`).join("\n")}
-    '1: :{_describe command commands; _files}' \\
-    '*:manifest:_files'
+  local -a lines items
+  local line paths
+  lines=("\${(@f)$("\${words[1]}" ${COMPLETE_ARGUMENT} "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  paths="\${lines[-1]}"
+  for line in "\${(@)lines[1,-2]}"; do
+    items+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  (( \${#items} )) && _describe -o 'kubelet-ts' items
+  case "$paths" in
+    :files) _files ;;
+    :directories) _files -/ ;;
+  esac
 }
-_kubelet_ts "$@"
+if [[ "\${zsh_eval_context[-1]}" == "loadautofunc" ]]; then
+  _kubelet_ts "$@"
+else
+  whence compdef >/dev/null || { autoload -Uz compinit && compinit }
+  compdef _kubelet_ts kubelet-ts
+fi
 `;
-}
 
-function fish(flags: readonly FlagCompletion[], commands: readonly CommandSummary[]): string {
-  const quote = (text: string) => `'${text.replace(/(['\\])/g, "\\$1")}'`;
-  const lines = flags.map(({ names, description, takesValue: valued, choices, completes }) => {
-    const words = names.map((name) => (name.startsWith("--") ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`));
-    const arity = !valued ? "" : completes ? " -r -F" : " -x";
-    const list = choices.length > 0 && valued ? ` -a ${quote(choices.join(" "))}` : "";
-    return `complete -c kubelet-ts -n 'not __fish_seen_subcommand_from ${VIEW_NAMES.join(" ")}' ${words.join(" ")}${arity}${list} -d ${quote(description)}`;
-  });
-  const names = commands.map(
-    ({ name, description }) => `complete -c kubelet-ts -n __fish_use_subcommand -a ${name} -d ${quote(description)}`,
-  );
-  return `# fish completion of kubelet-ts: kubelet-ts completion fish | source\n${[...names, ...lines, ...fishViewCompletion(quote)].join("\n")}\n`;
-}
+const FISH = `# fish completion of kubelet-ts: kubelet-ts completion fish | source
+function __kubelet_ts_complete
+  set -l words (commandline -opc)
+  set -l current (commandline -ct)
+  set -l program $words[1]
+  set -e words[1]
+  for line in ($program ${COMPLETE_ARGUMENT} $words "$current" 2>/dev/null)
+    switch $line
+      case ':files'
+        __fish_complete_path "$current"
+      case ':directories'
+        __fish_complete_directories "$current"
+      case ':none'
+      case '*'
+        printf '%s\\n' $line
+    end
+  end
+end
+complete -c kubelet-ts -f -a '(__kubelet_ts_complete)'
+`;

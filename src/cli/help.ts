@@ -2,32 +2,59 @@ import type { CommandRow, OptionRow } from "../config/option-row.ts";
 import { SUBJECTS } from "../config/option-row.ts";
 import { SHOWN_ROWS } from "../config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
+import { flagsOf, GLOBAL_ARGS, hintOf, writtenName } from "./arguments.ts";
+import type { SubCommand } from "./sub-command.ts";
 
+/** A sub-command in the list of commands. */
 export interface CommandSummary {
   name: string;
   /** Half a line. */
   description: string;
+  section?: string;
 }
 
 const WIDTH = 80;
 
-/** `kubelet-ts --help`: what there is to do, then the flags by subject; no line is longer than 80 columns. */
+/** Flags of the kubelet that most command lines have. */
+const FREQUENT_FLAGS: Readonly<Record<string, string>> = {
+  "pod-manifest-path": "directory or file of manifests, watched",
+  runonce: "start the pods, wait for them, exit",
+  "root-dir": "volumes and state (default: /var/lib/kubelet)",
+  config: "KubeletConfiguration file",
+  "hostname-override": "name of the node",
+  v: "verbosity of the log",
+};
+
+/** `kubelet-ts --help`: one screen with every command and the most frequent flags. */
 export function renderHelp(commands: readonly CommandSummary[]): string {
-  const widest = Math.max(...commands.map(({ name }) => name.length), 0);
-  const lines = [
+  const shown = commands.filter(({ section }) => section !== undefined);
+  const widest = Math.max(...shown.map(({ name }) => name.length), 0);
+  const sections = [...new Set(shown.map(({ section }) => section))];
+  return `${[
     "kubelet-ts runs Kubernetes pods on Docker, without a cluster.",
     "",
-    "Usage:",
-    "  kubelet-ts [flags] [manifest…]             supervise the pods of the manifests",
-    "  kubelet-ts --runonce [flags] manifest…     start them, wait for them, exit",
-    "  kubelet-ts command [flags] [arguments]     help command shows its flags",
+    "  kubelet-ts [flags] MANIFEST…            supervise the pods of the manifests",
+    "  kubelet-ts --runonce [flags] MANIFEST…  start them, wait for them, exit",
+    "  kubelet-ts COMMAND [flags] [arguments]  (help COMMAND shows its flags)",
     "",
-    "A manifest is a file, a directory or a URL; with --runonce also - for standard",
-    "input. Exit codes: 0 done, 1 a pod or the work failed, 2 bad usage or manifest.",
-    "",
-    "Commands:",
-    ...commands.flatMap(({ name, description }) => wrap(description, `  ${name.padEnd(widest)}  `)),
-  ];
+    "A manifest is a file, a directory or a URL; with --runonce also -.",
+    ...sections.flatMap((section) => [
+      `${section}:`,
+      ...shown
+        .filter((command) => command.section === section)
+        .map(({ name, description }) => `  ${name.padEnd(widest)}  ${description}`),
+    ]),
+    "Flags (help flags shows all of them):",
+    ...Object.entries(FREQUENT_FLAGS).map(
+      ([name, text]) => `  ${`${name.length === 1 ? "" : "-"}-${name}`.padEnd(20)}  ${text}`,
+    ),
+    "Exit codes: 0 done, 1 a pod or the work failed, 2 bad usage or manifest.",
+  ].join("\n")}\n`;
+}
+
+/** `kubelet-ts help flags`: the flags of the kubelet by subject, with their defaults. */
+export function renderFlagsHelp(): string {
+  const lines = ["Flags of the kubelet:"];
   for (const subject of SUBJECTS) {
     const rows = SHOWN_ROWS.filter((row) => row.subject === subject && row.flag !== undefined);
     if (rows.length === 0) continue;
@@ -48,6 +75,35 @@ export function renderHelp(commands: readonly CommandSummary[]): string {
     ),
   );
   return `${lines.join("\n")}\n`;
+}
+
+/** `kubelet-ts get --help` and the like, from the command's declaration. */
+export function renderCommandHelp({ name, usage, about, args }: SubCommand): string {
+  const [first = "", ...others] = usage;
+  const flags = flagsOf(args).map((flag) => {
+    const { def } = flag;
+    const negative = "negativeDescription" in def ? def.negativeDescription : undefined;
+    const hint = hintOf(def);
+    return {
+      left: `  ${flag.short ? `-${flag.short}, ` : "    "}--${writtenName(flag)}${hint === "" ? "" : ` ${hint}`}`,
+      description: negative ?? def.description ?? "",
+      isGlobal: flag.name in GLOBAL_ARGS || flag.name === "help",
+    };
+  });
+  const width = Math.min(32, Math.max(...flags.map(({ left }) => left.length)) + 2);
+  const line = ({ left, description }: (typeof flags)[number]): string[] =>
+    left.length + 2 > width ? [left, ...wrap(description, " ".repeat(width))] : wrap(description, left.padEnd(width));
+  const own = flags.filter(({ isGlobal }) => !isGlobal);
+  return `${[
+    `Usage: kubelet-ts ${first}`,
+    ...others.map((other) => `       kubelet-ts ${other}`),
+    "",
+    ...wrap(about.replaceAll("\n", " "), ""),
+    ...(own.length === 0 ? [] : ["", `Flags of ${name}:`, ...own.flatMap(line)]),
+    "",
+    "Flags of every command:",
+    ...flags.filter(({ isGlobal }) => isGlobal).flatMap(line),
+  ].join("\n")}\n`;
 }
 
 function flagNames({ flag, short }: OptionRow | CommandRow): string {

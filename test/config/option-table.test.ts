@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { renderFlagsDoc } from "../../src/cli/flags-doc.ts";
-import { renderHelp } from "../../src/cli/help.ts";
+import { renderFlagsHelp } from "../../src/cli/help.ts";
 import type { OptionRow } from "../../src/config/option-row.ts";
 import { OPTION_TABLE, ROW_BY_FIELD, SHOWN_ROWS } from "../../src/config/option-table.ts";
 import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/model/kubelet-options.ts";
@@ -33,7 +33,7 @@ test.each(optionRows.map((row) => ({ name: row.flag ?? row.field ?? "", row })))
 );
 
 test("no line of the help is longer than 80 columns, and every flag that has an effect is in it", () => {
-  const help = renderHelp([{ name: "validate", description: "check manifests without an engine" }]);
+  const help = renderFlagsHelp();
   expect(help.split("\n").filter((line) => line.length > 80)).toEqual([]);
   for (const { flag } of SHOWN_ROWS) if (flag && flag !== "v") expect(help).toContain(`--${flag}`);
 });

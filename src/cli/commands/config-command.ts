@@ -1,20 +1,13 @@
-import { defineCommand } from "citty";
 import { Document, isMap, isScalar, type Pair, type Scalar, type YAMLMap } from "yaml";
 import { originsByField, toKubeletConfiguration } from "../../config/effective-config.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import { writeAll } from "../../host/write-all.ts";
-import { writeStderr } from "../../host/write-stderr.ts";
-
-export interface CommandIo {
-  stdout: (text: string) => void;
-  stderr: (text: string) => void;
-}
+import type { TextIo } from "../command-io.ts";
 
 /**
  * `kubelet-ts config [flags] [-o yaml|json]`: prints the effective configuration with the origin of each value. Returns
  * the exit code.
  */
-export async function runConfig(argv: readonly string[], io: CommandIo, cwd: string = process.cwd()): Promise<number> {
+export async function runConfig(argv: readonly string[], io: TextIo, cwd: string = process.cwd()): Promise<number> {
   const resolved = await resolveOptions(argv, cwd, "show");
   if (resolved.request === "help") {
     io.stdout(
@@ -50,13 +43,3 @@ function annotate(map: YAMLMap, path: string, origins: ReadonlyMap<string, strin
     else pair.key.commentBefore = ` ${origin}:`;
   }
 }
-
-export const configCommand = defineCommand({
-  meta: { name: "config", description: "show the effective configuration and where each value comes from" },
-  run: async ({ rawArgs }) => {
-    process.exitCode = await runConfig(rawArgs, {
-      stdout: (text) => writeAll(1, text),
-      stderr: writeStderr,
-    });
-  },
-});

@@ -1,41 +1,12 @@
-import { defineCommand } from "citty";
 import { readNodeName } from "../../host/node-info.ts";
-import { READER_GONE_EXIT, ReaderGone, writeAll } from "../../host/write-all.ts";
+import { writeAll } from "../../host/write-all.ts";
 import { writeStderr } from "../../host/write-stderr.ts";
 import type { Strictness } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { readArguments } from "../arguments.ts";
+import { VALIDATE_ARGS } from "../declarations/validate-args.ts";
 import { checkInputs, readInputs } from "../validate-inputs.ts";
 import { renderText, toJsonResult } from "../validate-report.ts";
-import { parseViewArguments, renderViewHelp, type ViewCommand } from "../view-flags.ts";
-
-const VALIDATE: ViewCommand = {
-  name: "validate",
-  usage: ["validate [flags] FILE|DIR|URL|-…"],
-  about: `Checks manifests by the rules of Kubernetes and of this node; needs no Docker engine.
-Exit codes: 0 no errors, 2 errors (or bad usage).`,
-  flags: [
-    {
-      name: "output",
-      short: "o",
-      value: "text|json",
-      choices: ["text", "json"],
-      description: "What to print. Default: text.",
-    },
-    {
-      name: "validate",
-      value: "strict|warn|ignore",
-      choices: ["strict", "warn", "ignore"],
-      description: "Treatment of unknown fields. Default: strict, an error.",
-    },
-    { name: "node-name", value: "name", description: "Suffix of the pods' names. Default: this host's name." },
-    { name: "allow-privileged", description: "Whether containers may be privileged. Default: true." },
-    {
-      name: "batch",
-      description: `Read JSON lines {"id", "manifest"} or {"id", "manifest_b64"} from standard input and answer each
-with one line {"id", "results"}.`,
-    },
-  ],
-};
 
 export interface ValidateIo {
   stdout: (text: string) => void;
@@ -58,10 +29,6 @@ export async function runValidate(argv: readonly string[], io: ValidateIo): Prom
     io.stderr(`kubelet-ts validate: ${parsed.problem}\nTry 'kubelet-ts validate --help'.\n`);
     return 2;
   }
-  if (parsed.help) {
-    io.stdout(renderViewHelp(VALIDATE));
-    return 0;
-  }
   if (parsed.batch) return runBatch(parsed.options, io);
   const inputs = await readInputs(parsed.files, io.input);
   const results = checkInputs(inputs, { ...parsed.options, source: "file" });
@@ -70,26 +37,26 @@ export async function runValidate(argv: readonly string[], io: ValidateIo): Prom
   return results.every((result) => result.ok) ? 0 : 2;
 }
 
-type Parsed =
-  | { problem: string }
-  | { help: true }
-  | { help: false; batch: boolean; output: string; files: string[]; options: ValidateOptions };
+type Parsed = { problem: string } | { batch: boolean; output: string; files: string[]; options: ValidateOptions };
 
 function parse(argv: readonly string[]): Parsed {
-  const parsed = parseViewArguments(VALIDATE, argv);
-  if ("problem" in parsed || parsed.help) return parsed;
-  const { values, positionals: files } = parsed;
-  const batch = values.get("batch") === "true";
+  const read = readArguments("validate", VALIDATE_ARGS, argv);
+  if ("problem" in read) return read;
+  // --help was answered before.
+  if (read.help) return { problem: "--help stands alone" };
+  const files = read.positionals;
+  const value = (flag: keyof typeof VALIDATE_ARGS) => read.values.get(flag)?.at(-1);
+  const batch = value("batch") === "true";
   if (!batch && files.length === 0) {
     return { problem: "name at least one file, directory or URL, or - for standard input" };
   }
   if (batch && files.length > 0) return { problem: "--batch takes its manifests from standard input only" };
   const options: ValidateOptions = {
-    strictness: (values.get("validate") ?? "strict") as Strictness,
-    nodeName: readNodeName(values.get("node-name") ?? ""),
-    allowPrivileged: values.get("allow-privileged") !== "false",
+    strictness: (value("validate") ?? "strict") as Strictness,
+    nodeName: readNodeName(value("node-name") ?? ""),
+    allowPrivileged: value("allow-privileged") !== "false",
   };
-  return { help: false, batch, output: values.get("output") ?? "text", files, options };
+  return { batch, output: value("output") ?? "text", files, options };
 }
 
 /** Checks one manifest per JSON line of standard input. */
@@ -139,19 +106,11 @@ async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   if (rest !== "") yield rest;
 }
 
-export const validateCommand = defineCommand({
-  meta: { name: "validate", description: "check manifests, with the line and column of each mistake" },
-  run: async ({ rawArgs }) => {
-    try {
-      process.exitCode = await runValidate(rawArgs, {
-        stdout: (text) => writeAll(1, text),
-        stderr: writeStderr,
-        isTerminal: process.stdout.isTTY,
-        input: () => Bun.stdin.stream(),
-      });
-    } catch (error) {
-      if (!(error instanceof ReaderGone)) throw error;
-      process.exitCode = READER_GONE_EXIT;
-    }
-  },
-});
+/** `kubelet-ts validate` on this process's streams. */
+export const runValidateCommand = (argv: readonly string[]): Promise<number> =>
+  runValidate(argv, {
+    stdout: (text) => writeAll(1, text),
+    stderr: writeStderr,
+    isTerminal: process.stdout.isTTY,
+    input: () => Bun.stdin.stream(),
+  });

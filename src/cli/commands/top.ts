@@ -1,7 +1,7 @@
 import type { PodSummary } from "../../api/stats-summary.ts";
 import type { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, inScope } from "../client/pod-lookup.ts";
-import type { ViewIo } from "../command-io.ts";
+import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
 import {
   CONTAINER_USAGE_COLUMNS,
@@ -14,24 +14,20 @@ import {
   type UsageOrder,
 } from "../print/usage-rows.ts";
 import {
+  CommandError,
+  type CommandRequest,
+  findObject,
   openKubelet,
   requireNode,
   scopeOf,
   selectorOf,
-  toCommand,
-  UsageError,
-  ViewError,
-  type ViewRequest,
-} from "../run-view.ts";
-import { TOP } from "../view-commands.ts";
-import { findObject } from "../view-flags.ts";
+} from "../sub-command.ts";
 
 /** `kubelet-ts top`. Returns the exit code. */
-export async function runTop(request: ViewRequest, io: ViewIo): Promise<number> {
+export async function runTop(request: CommandRequest, io: CommandIo): Promise<number> {
   const [written, ...more] = request.positionals;
   const [kind, first] = written?.split("/", 2) ?? [];
-  const object = findObject(TOP, kind);
-  if (typeof object !== "string") throw new UsageError(object.problem);
+  const object = findObject(request.command, kind);
   const names = first ? [first, ...more] : more;
   selectorOf(request, names);
   const { api } = await openKubelet(request);
@@ -39,14 +35,19 @@ export async function runTop(request: ViewRequest, io: ViewIo): Promise<number> 
   return 0;
 }
 
-async function nodeTable(api: KubeletApi, names: readonly string[], request: ViewRequest): Promise<string> {
+async function nodeTable(api: KubeletApi, names: readonly string[], request: CommandRequest): Promise<string> {
   const [usage, node] = await Promise.all([api.usage(), api.node()]);
   requireNode(node, names);
   const row = toNodeUsageRow(usage, node, request.isOn("show-capacity"));
-  return new TextTable().render([...(request.isOn("no-headers") ? [] : [NODE_USAGE_COLUMNS]), row]);
+  return new TextTable().render([...(request.isOn("headers") ? [NODE_USAGE_COLUMNS] : []), row]);
 }
 
-async function podTable(api: KubeletApi, names: readonly string[], request: ViewRequest, io: ViewIo): Promise<string> {
+async function podTable(
+  api: KubeletApi,
+  names: readonly string[],
+  request: CommandRequest,
+  io: CommandIo,
+): Promise<string> {
   const pods = await choosePods(api, names, request);
   const order = request.value("sort-by") as UsageOrder;
   const perContainer = request.isOn("containers");
@@ -61,14 +62,14 @@ async function podTable(api: KubeletApi, names: readonly string[], request: View
   const before = (text: string, cells: readonly string[]) => (withNamespace ? [text, ...cells] : cells);
   const sum = ["", ...(perContainer ? [""] : []), ...toUsageSum(pods)];
   return new TextTable().render([
-    ...(request.isOn("no-headers") ? [] : [before("NAMESPACE", columns)]),
+    ...(request.isOn("headers") ? [before("NAMESPACE", columns)] : []),
     ...rows.map(({ namespace, cells }) => before(namespace, cells)),
     ...(request.isOn("sum") ? [before("", sum)] : []),
   ]);
 }
 
 /** By namespace and name. */
-async function choosePods(api: KubeletApi, names: readonly string[], request: ViewRequest): Promise<PodSummary[]> {
+async function choosePods(api: KubeletApi, names: readonly string[], request: CommandRequest): Promise<PodSummary[]> {
   const [{ pods: measured }, listed] = await Promise.all([api.usage(), api.pods()]);
   const scope = scopeOf(request);
   const matches = selectorOf(request);
@@ -77,12 +78,10 @@ async function choosePods(api: KubeletApi, names: readonly string[], request: Vi
     names.length > 0
       ? names.map((name) => {
           const pod = findPod(all, name, scope);
-          if ("problem" in pod) throw new ViewError(pod.problem);
+          if ("problem" in pod) throw new CommandError(pod.problem);
           return pod;
         })
       : inScope(all, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
   const byUid = new Map(measured.map((pod) => [pod.podRef.uid, pod]));
   return chosen.flatMap(({ metadata }) => byUid.get(metadata.uid ?? "") ?? []);
 }
-
-export const topCommand = toCommand(TOP, runTop);

@@ -1,20 +1,10 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import type { ViewIo } from "../../src/cli/command-io.ts";
-import { runDescribe } from "../../src/cli/commands/describe-command.ts";
-import { runGet } from "../../src/cli/commands/get-command.ts";
-import { runLogs } from "../../src/cli/commands/logs-command.ts";
-import { runTop } from "../../src/cli/commands/top-command.ts";
-import { runView, type ViewRequest } from "../../src/cli/run-view.ts";
-import { VIEW_COMMANDS } from "../../src/cli/view-commands.ts";
-import { ReaderGone } from "../../src/host/write-all.ts";
-import { ago, has, NOW, running, shown } from "./print/pods.ts";
-
-const RUN: Readonly<Record<string, (request: ViewRequest, io: ViewIo) => Promise<number>>> = {
-  get: runGet,
-  describe: runDescribe,
-  logs: runLogs,
-  top: runTop,
-};
+import type { CommandIo } from "../../../src/cli/command-io.ts";
+import { findCommand } from "../../../src/cli/command-table.ts";
+import { runGet } from "../../../src/cli/commands/get.ts";
+import { type CommandRequest, runSubCommand } from "../../../src/cli/sub-command.ts";
+import { ReaderGone } from "../../../src/host/write-all.ts";
+import { ago, has, NOW, running, shown } from "../print/pods.ts";
 
 const PODS = [
   shown({ ready: true, metadata: { labels: { app: "web" } } }),
@@ -76,10 +66,9 @@ afterAll(() => server.stop(true));
 
 async function run(line: string, port: number | undefined = server.port) {
   const [name = "", ...argv] = line.split(" ");
-  const command = VIEW_COMMANDS.find((known) => known.name === name)!;
   let out = "";
   let err = "";
-  const io: ViewIo = {
+  const io: CommandIo = {
     stdout: (data) => {
       out += typeof data === "string" ? data : new TextDecoder().decode(data);
     },
@@ -89,7 +78,7 @@ async function run(line: string, port: number | undefined = server.port) {
     now: () => NOW,
     offsetMinutes: () => 0,
   };
-  const code = await runView(command, [...argv, `--server=${port}`], RUN[name]!, io);
+  const code = await runSubCommand(findCommand(name)!, [...argv, `--server=${port}`], io);
   return { code, out, err };
 }
 
@@ -146,7 +135,7 @@ describe("what is printed", () => {
   });
 
   test("each one's help", async () => {
-    for (const { name } of VIEW_COMMANDS) {
+    for (const name of ["get", "describe", "logs", "top"]) {
       expect(await run(`${name} --help`)).toMatchObject({
         code: 0,
         out: expect.stringContaining(`kubelet-ts ${name}`),
@@ -221,7 +210,7 @@ describe("exit codes", () => {
   });
 
   test("who reads went away", async () => {
-    const io: ViewIo = {
+    const io: CommandIo = {
       stdout: () => {
         throw new ReaderGone();
       },
@@ -229,8 +218,7 @@ describe("exit codes", () => {
       now: () => NOW,
       offsetMinutes: () => 0,
     };
-    const get = VIEW_COMMANDS.find(({ name }) => name === "get")!;
-    expect(await runView(get, ["pods", `-s${server.port}`], runGet, io)).toBe(141);
+    expect(await runSubCommand(findCommand("get")!, ["pods", `-s${server.port}`], io)).toBe(141);
   });
 });
 
@@ -244,7 +232,7 @@ async function watched(lists: readonly object[][], argv: readonly string[] = [])
     fetch: () => Response.json({ items: lists[Math.min(asked++, lists.length - 1)] }),
   });
   let out = "";
-  const io: ViewIo = {
+  const io: CommandIo = {
     stdout: (data) => {
       out += String(data);
       if (asked >= lists.length) stop.abort();
@@ -253,10 +241,13 @@ async function watched(lists: readonly object[][], argv: readonly string[] = [])
     now: () => NOW,
     offsetMinutes: () => 0,
   };
-  const request: ViewRequest = {
+  const request: CommandRequest = {
+    command: findCommand("get")!,
+    rawArgs: [],
+    values: () => [],
     positionals: ["pods"],
     value: (flag) => (flag === "server" ? String(turns.port) : undefined),
-    isOn: (flag) => flag === "watch" || argv.includes(flag),
+    isOn: (flag) => flag === "watch" || flag === "headers" || argv.includes(flag),
   };
   await runGet(request, io, stop.signal);
   await turns.stop(true);

@@ -1,11 +1,18 @@
 import { describe, expect, test } from "bun:test";
-import { GET, LOGS, VIEW_COMMANDS } from "../../src/cli/view-commands.ts";
-import { findObject, flagsOf, parseViewArguments, renderViewHelp } from "../../src/cli/view-flags.ts";
+import { flagsOf, readArguments, writtenName } from "../../src/cli/arguments.ts";
+import { COMMANDS, findCommand } from "../../src/cli/command-table.ts";
+import { renderCommandHelp, renderHelp } from "../../src/cli/help.ts";
+import { findObject } from "../../src/cli/sub-command.ts";
+
+const GET = findCommand("get")!;
+const LOGS = findCommand("logs")!;
 
 function parsed(argv: string[], command = GET): unknown {
-  const result = parseViewArguments(command, argv);
+  const result = readArguments(command.name, command.args, argv);
   if ("problem" in result) return result.problem;
-  return result.help ? "help" : [Object.fromEntries(result.values), ...result.positionals];
+  if (result.help) return "help";
+  const values = [...result.values].map(([name, given]) => [name, given.at(-1)]);
+  return [Object.fromEntries(values), ...result.positionals];
 }
 
 describe("arguments", () => {
@@ -58,6 +65,18 @@ describe("arguments", () => {
       ["pods", "-l=a=b"],
       [{ selector: "a=b" }, "pods"],
     ],
+    [
+      ["pods", "--no-headers"],
+      [{ headers: "false" }, "pods"],
+    ],
+    [
+      ["pods", "--no-headers=false"],
+      [{ headers: "true" }, "pods"],
+    ],
+    [
+      ["--root-dir", "/srv/a", "pods", "-s", "10255"],
+      [{ "root-dir": "/srv/a", server: "10255" }, "pods"],
+    ],
     [["pods", "--help"], "help"],
     [["-h"], "help"],
     [["pods", "-o"], "--output needs a value: wide|json|yaml|name"],
@@ -84,17 +103,30 @@ test.each([
   expect(findObject(GET, written)).toBe(want);
 });
 
-test("what is not known has a nearest name", () => {
-  expect(findObject(GET, "pdos")).toEqual({
-    problem: '"pdos" is nothing get knows: pods, nodes, events; did you mean pods?',
-  });
-  expect(findObject(GET, undefined)).toEqual({ problem: "get what? Name one of: pods, nodes, events" });
+test("what follows the second positional belongs to another program", () => {
+  const read = readArguments("exec", {}, ["web", "ls", "-l", "--help"], true);
+  expect(read).toMatchObject({ positionals: ["web", "ls", "-l", "--help"] });
 });
 
-test.each(VIEW_COMMANDS.map((command) => [command.name, command] as const))("%s --help", (_, command) => {
-  const help = renderViewHelp(command);
-  for (const line of help.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
-  for (const { name } of flagsOf(command)) expect(help).toContain(`--${name}`);
-  const shorts = flagsOf(command).flatMap(({ short }) => short ?? []);
+test("what is not known has a nearest name", () => {
+  expect(() => findObject(GET, "pdos")).toThrow("did you mean pods?");
+  expect(() => findObject(GET, undefined)).toThrow("get what? Name one of: pods, nodes, events");
+});
+
+test("help fits a screen", () => {
+  const lines = renderHelp(COMMANDS).trimEnd().split("\n");
+  expect(lines.length).toBeLessThanOrEqual(48);
+  expect(lines.filter((line) => line.length > 80)).toEqual([]);
+  for (const { name } of COMMANDS.filter(({ section }) => section)) expect(lines.join("\n")).toContain(`  ${name} `);
+});
+
+test.each(COMMANDS.map((command) => [command.name, command] as const))("%s --help", (_, command) => {
+  const help = renderCommandHelp(command);
+  const lines = help.split("\n");
+  expect(lines.filter((line) => line.length > 80)).toEqual([]);
+  expect(lines.length).toBeLessThanOrEqual(40);
+  for (const flag of flagsOf(command.args)) expect(help).toContain(`--${writtenName(flag)}`);
+  const shorts = flagsOf(command.args).flatMap(({ short }) => short ?? []);
   expect(new Set(shorts).size).toBe(shorts.length);
+  for (const { def } of flagsOf(command.args)) expect(def.description ?? "negativeDescription" in def).toBeTruthy();
 });

@@ -12,12 +12,11 @@ import { KubeletApi, KubeletApiError } from "../client/kubelet-api.ts";
 import { LinePrefixer } from "../client/log-lines.ts";
 import { chooseContainers, findListedTargets, findLogTarget, type LogTarget } from "../client/log-target.ts";
 import { findPod } from "../client/pod-lookup.ts";
-import type { ViewIo } from "../command-io.ts";
-import { findingOptions, scopeOf, toCommand, UsageError, ViewError, type ViewRequest } from "../run-view.ts";
-import { LOGS } from "../view-commands.ts";
+import type { CommandIo } from "../command-io.ts";
+import { CommandError, type CommandRequest, findingOptions, scopeOf, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts logs`. Returns the exit code. */
-export async function runLogs(request: ViewRequest, io: ViewIo): Promise<number> {
+export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
   const pods = await lookForPods(request);
   const client = new DockerClient(engineEndpoint(request, pods.introduction));
@@ -27,7 +26,7 @@ export async function runLogs(request: ViewRequest, io: ViewIo): Promise<number>
     await printLogs(client, targets, wanted, io);
     return problems.length > 0 ? 1 : 0;
   } catch (error) {
-    if (error instanceof DockerUnreachableError) throw new ViewError(error.message);
+    if (error instanceof DockerUnreachableError) throw new CommandError(error.message);
     throw error;
   }
 }
@@ -45,7 +44,7 @@ interface WantedLogs {
 }
 
 /** @throws UsageError */
-function parseWanted(request: ViewRequest, now: Date): WantedLogs {
+function parseWanted(request: CommandRequest, now: Date): WantedLogs {
   const [pod, container, ...others] = request.positionals;
   const { value, isOn } = request;
   if (pod === undefined) throw new UsageError("name a pod");
@@ -113,7 +112,7 @@ interface KnownPods {
 }
 
 /** From the kubelet if one answers; an address that was given must answer. */
-async function lookForPods(request: ViewRequest): Promise<KnownPods> {
+async function lookForPods(request: CommandRequest): Promise<KnownPods> {
   const options = findingOptions(request);
   const kubelet = await findKubelet(options);
   if ("problem" in kubelet) {
@@ -128,7 +127,7 @@ async function lookForPods(request: ViewRequest): Promise<KnownPods> {
   }
 }
 
-function engineEndpoint({ value }: ViewRequest, introduction: InstanceIntroduction | undefined) {
+function engineEndpoint({ value }: CommandRequest, introduction: InstanceIntroduction | undefined) {
   try {
     return DockerClient.endpointFrom(value("docker-endpoint") ?? introduction?.dockerEndpoint);
   } catch (error) {
@@ -140,25 +139,25 @@ async function chooseTargets(
   wanted: WantedLogs,
   { pods, introduction }: KnownPods,
   client: DockerClient,
-  request: ViewRequest,
-  io: ViewIo,
+  request: CommandRequest,
+  io: CommandIo,
 ): Promise<{ targets: LogTarget[]; problems: string[] }> {
   if (pods === undefined) {
     const rootDir = introduction?.rootDir ?? request.value("root-dir");
     // Of all root directories when none is given: there may be just one such pod.
     const label = [rootDir === undefined ? LABEL.root : `${LABEL.root}=${computeRootHash(resolve(rootDir))}`];
     const found = findListedTargets(await client.listContainers({ all: true, filters: { label } }), wanted);
-    if ("problem" in found) throw new ViewError(`${found.problem} (no kubelet could be asked, only the engine)`);
+    if ("problem" in found) throw new CommandError(`${found.problem} (no kubelet could be asked, only the engine)`);
     return { targets: found, problems: [] };
   }
   const pod = findPod(pods, wanted.pod, { namespace: wanted.namespace });
-  if ("problem" in pod) throw new ViewError(pod.problem);
+  if ("problem" in pod) throw new CommandError(pod.problem);
   const chosen = chooseContainers(pod, wanted.container, wanted.all);
-  if ("problem" in chosen) throw new ViewError(chosen.problem);
+  if ("problem" in chosen) throw new CommandError(chosen.problem);
   if (chosen.note) io.stderr(`${chosen.note}\n`);
   const found = chosen.names.map((name) => findLogTarget(pod, name, wanted.previous));
   const problems = found.flatMap((it) => ("problem" in it ? it.problem : []));
-  if (problems.length > 0 && !wanted.all) throw new ViewError(problems.join("\n"));
+  if (problems.length > 0 && !wanted.all) throw new CommandError(problems.join("\n"));
   return { targets: found.flatMap((it) => ("problem" in it ? [] : it)), problems };
 }
 
@@ -167,7 +166,7 @@ async function printLogs(
   client: DockerClient,
   targets: readonly LogTarget[],
   wanted: WantedLogs,
-  io: ViewIo,
+  io: CommandIo,
 ): Promise<void> {
   if (wanted.follow)
     await Promise.all(targets.map((target) => printLog(client, target, wanted, targets.length > 1, io)));
@@ -179,7 +178,7 @@ async function printLog(
   { containerId, podName, containerName }: LogTarget,
   wanted: WantedLogs,
   isShared: boolean,
-  io: ViewIo,
+  io: CommandIo,
 ): Promise<void> {
   // Lines of two containers must not run into each other.
   const byLine = wanted.prefix || isShared;
@@ -197,7 +196,7 @@ async function printLog(
   } catch (error) {
     if (error instanceof ReaderGone || !(error instanceof DockerError)) throw error;
     const { message } = error;
-    throw new ViewError(
+    throw new CommandError(
       isNotFound(error)
         ? `the container "${containerName}" of pod "${podName}" was removed meanwhile; try again`
         : `the log of container "${containerName}" cannot be read: ${message}`,
@@ -205,5 +204,3 @@ async function printLog(
   }
   for (const prefixer of Object.values(prefixers)) io.stdout(prefixer.end());
 }
-
-export const logsCommand = toCommand(LOGS, runLogs);

@@ -1,27 +1,23 @@
 import type { Pod } from "../../api/pod.ts";
 import { findPod, inScope } from "../client/pod-lookup.ts";
-import type { ViewIo } from "../command-io.ts";
+import type { CommandIo } from "../command-io.ts";
 import { describeNode } from "../print/describe-node.ts";
 import { describePod } from "../print/describe-pod.ts";
 import {
+  CommandError,
+  type CommandRequest,
+  findObject,
   openKubelet,
   requireNode,
   scopeOf,
   selectorOf,
-  toCommand,
-  UsageError,
-  ViewError,
-  type ViewRequest,
-} from "../run-view.ts";
-import { DESCRIBE } from "../view-commands.ts";
-import { findObject } from "../view-flags.ts";
+} from "../sub-command.ts";
 
 /** `kubelet-ts describe pod` and `describe node`. Returns the exit code. */
-export async function runDescribe(request: ViewRequest, io: ViewIo): Promise<number> {
+export async function runDescribe(request: CommandRequest, io: CommandIo): Promise<number> {
   const [written, ...more] = request.positionals;
   const [kind, first] = written?.split("/", 2) ?? [];
-  const object = findObject(DESCRIBE, kind);
-  if (typeof object !== "string") throw new UsageError(object.problem);
+  const object = findObject(request.command, kind);
   const names = first ? [first, ...more] : more;
   const matches = selectorOf(request, names);
   const { api } = await openKubelet(request);
@@ -44,9 +40,7 @@ export async function runDescribe(request: ViewRequest, io: ViewIo): Promise<num
   const texts = found.flatMap((pod) => ("problem" in pod ? [] : describePod(pod, ofPod(pod), times)));
   io.stdout(texts.join("\n\n"));
   const problems = found.flatMap((pod) => ("problem" in pod ? pod.problem : []));
-  if (problems.length > 0) throw new ViewError(problems.join("\n"));
+  if (problems.length > 0) throw new CommandError(problems.join("\n"));
   if (texts.length === 0) io.stderr("No resources found\n");
   return 0;
 }
-
-export const describeCommand = toCommand(DESCRIBE, runDescribe);

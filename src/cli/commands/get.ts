@@ -1,7 +1,7 @@
 import { SystemClock } from "../../host/system-clock.ts";
 import { type KubeletApi, KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
 import { findPod } from "../client/pod-lookup.ts";
-import type { ViewIo } from "../command-io.ts";
+import type { CommandIo } from "../command-io.ts";
 import { labelHeaders, toLabelColumns, withLabelCells } from "../print/label-columns.ts";
 import { ResourcePrinter } from "../print/resource-printer.ts";
 import {
@@ -13,9 +13,15 @@ import {
   toNodeItem,
   toPodItem,
 } from "../print/resource-view.ts";
-import { openKubelet, scopeOf, selectorOf, toCommand, UsageError, ViewError, type ViewRequest } from "../run-view.ts";
-import { GET } from "../view-commands.ts";
-import { findObject } from "../view-flags.ts";
+import {
+  CommandError,
+  type CommandRequest,
+  findObject,
+  openKubelet,
+  scopeOf,
+  selectorOf,
+  UsageError,
+} from "../sub-command.ts";
 
 /** Between two looks of a watcher. Lists have an ETag: what is unchanged costs next to nothing; a node is measured anew. */
 const WATCH_PERIOD_MS: Readonly<Record<ResourceName, number>> = { pods: 500, events: 500, nodes: 5_000 };
@@ -23,14 +29,14 @@ const WATCH_PERIOD_MS: Readonly<Record<ResourceName, number>> = { pods: 500, eve
 const LOOKS_TO_BELIEVE_NOTHING = 4;
 
 /** `kubelet-ts get`. Returns the exit code; `-w` returns only when the signal aborts. */
-export async function runGet(request: ViewRequest, io: ViewIo, signal?: AbortSignal): Promise<number> {
+export async function runGet(request: CommandRequest, io: CommandIo, signal?: AbortSignal): Promise<number> {
   const [written, ...names] = request.positionals;
-  const { resource, named } = parseTarget(written, names);
+  const { resource, named } = parseTarget(request, written, names);
   const look = new Look(resource, named, request);
   const printer = new ResourcePrinter({
     resource,
     format: (request.value("output") as ResourceFormat | undefined) ?? "table",
-    headers: !request.isOn("no-headers"),
+    headers: request.isOn("headers"),
     labelHeaders: labelHeaders(labelColumnsOf(request)),
     namespaceColumn: request.isOn("all-namespaces") ? true : request.value("namespace") ? false : undefined,
     toYaml: request.value("output") === "yaml" ? await loadYaml() : String,
@@ -39,7 +45,7 @@ export async function runGet(request: ViewRequest, io: ViewIo, signal?: AbortSig
   const { items, problems } = (await look.at(api))!;
   const isWatch = request.isOn("watch") || request.isOn("watch-only");
   if (isWatch) {
-    if (problems.length > 0) throw new ViewError(problems.join("\n"));
+    if (problems.length > 0) throw new CommandError(problems.join("\n"));
     if (!request.isOn("watch-only")) io.stdout(printer.lines(items, io.now()));
     await watch(api, look, items, printer, io, signal);
     return 0;
@@ -50,28 +56,29 @@ export async function runGet(request: ViewRequest, io: ViewIo, signal?: AbortSig
   return problems.length > 0 ? 1 : 0;
 }
 
-const isTable = ({ value }: ViewRequest) => ["table", "wide", "name", undefined].includes(value("output"));
+const isTable = ({ value }: CommandRequest) => ["table", "wide", "name", undefined].includes(value("output"));
 
-function nothingFound(request: ViewRequest): string {
+function nothingFound(request: CommandRequest): string {
   const { namespace } = scopeOf(request);
   return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
 }
 
-const labelColumnsOf = (request: ViewRequest) =>
+const labelColumnsOf = (request: CommandRequest) =>
   toLabelColumns(request.value("label-columns"), request.isOn("show-labels"));
 
 /** `pods web` and `pod/web` alike. */
 function parseTarget(
+  request: CommandRequest,
   written: string | undefined,
   names: readonly string[],
 ): { resource: ResourceName; named: string[] } {
   const [kind, name] = written?.split("/", 2) ?? [];
-  const resource = findObject(GET, kind);
-  if (typeof resource !== "string") throw new UsageError(resource.problem);
+  const resource = findObject(request.command, kind);
   const others = names.map((other) => {
     const [otherKind, otherName] = other.split("/", 2);
     if (otherName === undefined) return other;
-    if (findObject(GET, otherKind) !== resource) throw new UsageError(`"${other}" is none of the ${resource}`);
+    if (findObject(request.command, otherKind) !== resource)
+      throw new UsageError(`"${other}" is none of the ${resource}`);
     return otherName;
   });
   return { resource: resource as ResourceName, named: name ? [name, ...others] : others };
@@ -87,10 +94,10 @@ interface Seen {
 class Look {
   readonly #resource: ResourceName;
   readonly #named: readonly string[];
-  readonly #request: ViewRequest;
+  readonly #request: CommandRequest;
   #etag: string | undefined;
 
-  constructor(resource: ResourceName, named: readonly string[], request: ViewRequest) {
+  constructor(resource: ResourceName, named: readonly string[], request: CommandRequest) {
     this.#resource = resource;
     this.#named = named;
     this.#request = request;
@@ -167,7 +174,7 @@ async function watch(
   look: Look,
   seen: readonly ResourceItem[],
   printer: ResourcePrinter,
-  io: ViewIo,
+  io: CommandIo,
   signal?: AbortSignal,
 ): Promise<void> {
   const clock = new SystemClock();
@@ -199,5 +206,3 @@ async function loadYaml(): Promise<(value: unknown) => string> {
   const { stringify } = await import("yaml");
   return (value) => stringify(value, { version: "1.1", lineWidth: 0, indentSeq: false });
 }
-
-export const getCommand = toCommand(GET, runGet);

@@ -1,0 +1,133 @@
+import type { ArgDef, ArgsDef } from "citty";
+import { nearestName } from "../text/nearest-name.ts";
+
+/** A flag as a citty declaration and its names. */
+export interface Flag {
+  /** Without dashes. */
+  name: string;
+  /** One letter. */
+  short: string | undefined;
+  def: ArgDef;
+  takesValue: boolean;
+}
+
+/** Arguments of a command line. */
+export type ReadArguments =
+  | { problem: string }
+  | { help: true }
+  | {
+      help: false;
+      /** For citty: every flag in its long form with its value attached, then `--` and the positionals. */
+      canonical: string[];
+      /** Every value of each flag, in order; booleans as `true` and `false`. */
+      values: ReadonlyMap<string, readonly string[]>;
+      positionals: string[];
+    };
+
+/** Flags every command takes. They may stand in front of the command, so a shell alias can hold them. */
+export const GLOBAL_ARGS = {
+  "root-dir": {
+    type: "string",
+    valueHint: "directory",
+    description: "the kubelet of this root directory (or KUBELET_TS_ROOT_DIR)",
+  },
+  server: { type: "string", alias: "s", valueHint: "URL|port", description: "the kubelet at this read-only port" },
+  "docker-endpoint": { type: "string", valueHint: "URL", description: "the Docker engine (default: the kubelet's)" },
+} satisfies ArgsDef;
+
+const HELP_ARGS = { help: { type: "boolean", alias: "h", description: "show this help" } } satisfies ArgsDef;
+
+export const flagsOf = (args: ArgsDef): Flag[] =>
+  Object.entries<ArgDef>({ ...args, ...GLOBAL_ARGS, ...HELP_ARGS }).flatMap(([name, def]): Flag[] =>
+    def.type === "positional" ? [] : [{ name, short: shortOf(def), def, takesValue: def.type !== "boolean" }],
+  );
+
+function shortOf(def: ArgDef): string | undefined {
+  const alias = "alias" in def ? def.alias : undefined;
+  return [alias ?? []].flat().find((name) => name.length === 1);
+}
+
+/** The name people write: a switch that is on by default is declared without its `no-`. */
+export const writtenName = ({ name, def }: Flag): string => (isNegative(def) ? `no-${name}` : name);
+
+const isNegative = (def: ArgDef): boolean => def.type === "boolean" && def.default === true;
+
+/**
+ * Reads arguments as kubectl does: flags anywhere, `--name value`, `--name=value`, `-o wide`, `-owide`, `-fp`; `--` ends
+ * the flags. citty alone accepts unknown flags and takes `--no-headers=true` for a flag of that name, so what it parses
+ * is written out in full here first.
+ * @param stopsAtCommand everything from the second positional on belongs to another program, as in `exec pod ls -l`
+ */
+export function readArguments(
+  name: string,
+  args: ArgsDef,
+  argv: readonly string[],
+  stopsAtCommand = false,
+): ReadArguments {
+  const flags = flagsOf(args);
+  const values = new Map<string, string[]>();
+  const positionals: string[] = [];
+  const rest = [...argv];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    if (word === "--") {
+      positionals.push(...rest);
+      break;
+    }
+    if (!word.startsWith("-") || word === "-") {
+      positionals.push(word);
+      if (stopsAtCommand && positionals.length > 1) {
+        positionals.push(...rest);
+        break;
+      }
+      continue;
+    }
+    const at = word.indexOf("=");
+    const isLong = word.startsWith("--");
+    const written = isLong ? word.slice(2, at < 0 ? undefined : at) : word.charAt(1);
+    const flag = flags.find((known) => (isLong ? writtenName(known) : known.short) === written);
+    if (!flag) return { problem: unknownFlag(isLong ? `--${written}` : `-${written}`, name, flags) };
+    let attached = isLong ? (at < 0 ? undefined : word.slice(at + 1)) : word.slice(2).replace(/^=/, "") || undefined;
+    if (!flag.takesValue && !isLong && attached !== undefined && !word.includes("=")) {
+      // The remaining letters are flags too.
+      rest.unshift(`-${attached}`);
+      attached = undefined;
+    }
+    const value = attached ?? (flag.takesValue ? rest.shift() : "true");
+    if (value === undefined) return { problem: `--${writtenName(flag)} needs a value: ${hintOf(flag.def)}` };
+    const problem = valueProblem(flag, value);
+    if (problem) return { problem };
+    const meant = isNegative(flag.def) ? String(value === "false") : value;
+    values.set(flag.name, [...(values.get(flag.name) ?? []), meant]);
+  }
+  if (values.get("help")?.at(-1) === "true") return { help: true };
+  const canonical = [...values].map(([flag, given]) => {
+    const value = given.at(-1) ?? "";
+    const isSwitch = flags.some((known) => known.name === flag && !known.takesValue);
+    return isSwitch ? `--${value === "false" ? "no-" : ""}${flag}` : `--${flag}=${value}`;
+  });
+  return { help: false, canonical: [...canonical, "--", ...positionals], values, positionals };
+}
+
+const choicesOf = (def: ArgDef): readonly string[] => (def.type === "enum" ? (def.options ?? []) : []);
+
+/** What a flag takes, for people: `wide|json`. */
+export function hintOf(def: ArgDef): string {
+  if (def.type === "boolean") return "";
+  const choices = choicesOf(def);
+  return def.valueHint ?? (choices.length > 0 ? choices.join("|") : "value");
+}
+
+function valueProblem(flag: Flag, value: string): string | undefined {
+  const allowed = flag.takesValue ? choicesOf(flag.def) : ["true", "false"];
+  if (allowed.length === 0 || allowed.includes(value)) return undefined;
+  const near = nearestName(value, allowed);
+  return `--${writtenName(flag)} must be ${oneOf(allowed)} (found "${value}"${near ? `; did you mean ${near}?` : ""})`;
+}
+
+const oneOf = (words: readonly string[]) =>
+  words.length === 1 ? words[0] : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+
+function unknownFlag(written: string, name: string, flags: readonly Flag[]): string {
+  const near = nearestName(written.replace(/^-+/, ""), flags.map(writtenName));
+  return `${written}: no such flag of ${name}${near && written.startsWith("--") ? `; did you mean --${near}?` : ""}`;
+}

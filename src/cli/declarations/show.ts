@@ -1,0 +1,107 @@
+import type { SubCommand } from "../sub-command.ts";
+import {
+  CONTAINER_ARG,
+  EVENTS,
+  HEADERS_ARG,
+  NAMESPACE_ARG,
+  NODES,
+  POD_ARG,
+  PODS,
+  SCOPE_ARGS,
+  SELECTOR_ARG,
+} from "./shared-args.ts";
+
+const KIND_ARG = { kind: { type: "positional", required: false, valueHint: "object" } } as const;
+
+/** Commands that only look. */
+export const SHOW_COMMANDS: readonly SubCommand[] = [
+  {
+    name: "get",
+    description: "list pods, the node or events",
+    section: "Show",
+    usage: ["get pods [name…] [flags]", "get node [flags]", "get events [flags]"],
+    about: `Lists what the running kubelet reports, in the format of kubectl. Without -n or -A, pods of
+all namespaces are listed; a column shows the namespace as soon as one is not "default".`,
+    objects: { pods: PODS, nodes: NODES, events: EVENTS },
+    args: {
+      ...KIND_ARG,
+      ...POD_ARG,
+      output: {
+        type: "enum",
+        alias: "o",
+        options: ["wide", "json", "yaml", "name"],
+        description: "more columns, whole objects, or names only",
+      },
+      watch: { type: "boolean", alias: "w", description: "continue, and show what changes" },
+      "watch-only": { type: "boolean", description: "show changes only" },
+      ...HEADERS_ARG,
+      ...SELECTOR_ARG,
+      "show-labels": { type: "boolean", description: "a last column with all labels" },
+      "label-columns": {
+        type: "string",
+        alias: "L",
+        valueHint: "key,…",
+        description: "a column for each of these labels",
+      },
+      ...SCOPE_ARGS,
+    },
+    run: async (request, io) => (await import("../commands/get.ts")).runGet(request, io),
+  },
+  {
+    name: "describe",
+    description: "show all about a pod, with its events, or about the node",
+    section: "Show",
+    usage: ["describe pod [name…] [flags]", "describe node [flags]"],
+    about: `Shows pods, or the node with what its pods request, in the format of kubectl describe.
+Values of environment variables are shown only if the kubelet runs with --read-only-full,
+and never those that come from Secrets.`,
+    objects: { pods: PODS, nodes: NODES },
+    args: { ...KIND_ARG, ...POD_ARG, ...SELECTOR_ARG, ...SCOPE_ARGS },
+    run: async (request, io) => (await import("../commands/describe.ts")).runDescribe(request, io),
+  },
+  {
+    name: "logs",
+    description: "print what a container wrote",
+    section: "Show",
+    usage: ["logs pod [container] [flags]"],
+    about: `Prints the log of a container, from the Docker engine: also while no kubelet runs.`,
+    args: {
+      ...POD_ARG,
+      "container-name": { type: "positional", required: false, valueHint: "container" },
+      ...CONTAINER_ARG,
+      "all-containers": { type: "boolean", description: "all containers, init containers first" },
+      follow: { type: "boolean", alias: "f", description: "continue until the container ends" },
+      previous: { type: "boolean", alias: "p", description: "of the container before this one" },
+      tail: { type: "string", valueHint: "lines", description: "only the last lines" },
+      since: { type: "string", valueHint: "duration", description: "only what is younger: 30s, 5m, 2h" },
+      "since-time": { type: "string", valueHint: "time", description: "only what is younger (RFC 3339)" },
+      timestamps: { type: "boolean", description: "begin each line with its time" },
+      "limit-bytes": { type: "string", valueHint: "bytes", description: "stop after this number of bytes" },
+      prefix: { type: "boolean", description: "begin each line with [pod/name/container]" },
+      stream: { type: "enum", options: ["All", "Stdout", "Stderr"], description: "one of the two streams only" },
+      ...NAMESPACE_ARG,
+    },
+    run: async (request, io) => (await import("../commands/logs.ts")).runLogs(request, io),
+  },
+  {
+    name: "top",
+    description: "show the CPU and memory that pods or the node use",
+    section: "Show",
+    usage: ["top pods [name…] [flags]", "top node [flags]"],
+    about: `Shows CPU in thousandths of a core, averaged over the last ten seconds or more, and
+memory as the working set: what the kernel cannot easily take back.`,
+    objects: { pods: PODS, nodes: NODES },
+    args: {
+      ...KIND_ARG,
+      ...POD_ARG,
+      containers: { type: "boolean", description: "each container of the pods" },
+      "sort-by": { type: "enum", options: ["cpu", "memory"], description: "the largest first (default: by name)" },
+      sum: { type: "boolean", description: "add a line with the sum over the pods shown" },
+      "show-capacity": { type: "boolean", description: "shares of the node's capacity, not of its allocatable" },
+      ...HEADERS_ARG,
+      ...SELECTOR_ARG,
+      ...SCOPE_ARGS,
+    },
+    run: async (request, io) => (await import("../commands/top.ts")).runTop(request, io),
+  },
+];

@@ -1,0 +1,159 @@
+import { type ArgsDef, defineCommand, runCommand } from "citty";
+import { type LabelFilter, parseLabelSelector } from "../api/label-selector.ts";
+import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
+import { nearestName } from "../text/nearest-name.ts";
+import { GLOBAL_ARGS, readArguments } from "./arguments.ts";
+import { type FindingOptions, type FoundKubelet, findKubelet } from "./client/find-kubelet.ts";
+import { KubeletApi, KubeletApiError } from "./client/kubelet-api.ts";
+import type { PodScope } from "./client/pod-lookup.ts";
+import { type CommandIo, terminalIo } from "./command-io.ts";
+import { renderCommandHelp } from "./help.ts";
+
+/** The command line makes no sense: exit code 2. */
+export class UsageError extends Error {}
+
+/** What was asked for does not exist or cannot be had: exit code 1. */
+export class CommandError extends Error {}
+
+/** Arguments that passed the declaration. */
+export interface CommandRequest {
+  command: SubCommand;
+  positionals: readonly string[];
+  /** undefined when it was not given. */
+  value: (flag: string) => string | undefined;
+  /** Every value of a repeated flag. */
+  values: (flag: string) => readonly string[];
+  /** A switch is on, by the command line or its default. */
+  isOn: (flag: string) => boolean;
+  /** As written, for a command with a parser of its own. */
+  rawArgs: readonly string[];
+}
+
+/** A sub-command. Its arguments are declared for citty; help and completion are made from the same declaration. */
+export interface SubCommand {
+  name: string;
+  /** Half a line, for the list of commands. */
+  description: string;
+  /** Section of `kubelet-ts --help`; a command without one is not shown. */
+  section?: "Show" | "Change" | "Inside" | "Check" | "Setup";
+  /** What follows `kubelet-ts `, one line each. */
+  usage: readonly string[];
+  /** Paragraph below the usage. */
+  about: string;
+  /** What the first argument can be, with its other names. */
+  objects?: Readonly<Record<string, readonly string[]>>;
+  args: ArgsDef;
+  /** It takes the flags of the kubelet, which have a parser of their own. */
+  takesKubeletFlags?: true;
+  /** The second argument and all after it are another program's. */
+  stopsAtCommand?: true;
+  /** Returns the exit code. */
+  run: (request: CommandRequest, io: CommandIo) => Promise<number>;
+}
+
+/** Runs a sub-command: arguments, `--help`, errors. Returns the exit code: 0 done, 1 failed, 2 bad usage. */
+export async function runSubCommand(
+  command: SubCommand,
+  argv: readonly string[],
+  io: CommandIo = terminalIo,
+): Promise<number> {
+  try {
+    if (command.takesKubeletFlags) return await command.run(toRequest(command, { _: [] }, new Map(), argv), io);
+    const read = readArguments(command.name, command.args, argv, command.stopsAtCommand);
+    if ("problem" in read) throw new UsageError(read.problem);
+    if (read.help) {
+      io.stdout(renderCommandHelp(command));
+      return 0;
+    }
+    const definition = defineCommand({
+      meta: { name: command.name, description: command.description },
+      args: { ...command.args, ...GLOBAL_ARGS } as ArgsDef,
+      run: ({ args }) => command.run(toRequest(command, args, read.values, argv), io),
+    });
+    const { result } = await runCommand(definition, { rawArgs: read.canonical });
+    return result as number;
+  } catch (error) {
+    if (error instanceof ReaderGone) return READER_GONE_EXIT;
+    if (error instanceof UsageError) {
+      io.stderr(`kubelet-ts ${command.name}: ${error.message}\nTry 'kubelet-ts ${command.name} --help'.\n`);
+      return 2;
+    }
+    if (error instanceof CommandError || error instanceof KubeletApiError) {
+      io.stderr(`kubelet-ts ${command.name}: ${error.message}\n`);
+      return 1;
+    }
+    throw error;
+  }
+}
+
+/** @param args as citty parsed them */
+function toRequest(
+  command: SubCommand,
+  args: Readonly<Record<string, unknown>> & { _: string[] },
+  values: ReadonlyMap<string, readonly string[]>,
+  rawArgs: readonly string[],
+): CommandRequest {
+  return {
+    command,
+    positionals: args._,
+    value: (flag) => (typeof args[flag] === "string" ? args[flag] : undefined),
+    values: (flag) => values.get(flag) ?? [],
+    isOn: (flag) => args[flag] === true,
+    rawArgs,
+  };
+}
+
+/** Which object a first argument means: `po`, `pods` and `pod` are all `pods`. @throws UsageError */
+export function findObject({ name, objects = {} }: SubCommand, written: string | undefined): string {
+  const known = Object.keys(objects);
+  if (written === undefined) throw new UsageError(`${name} what? Name one of: ${known.join(", ")}`);
+  const found = Object.entries(objects).find(([object, aliases]) => object === written || aliases.includes(written));
+  if (found) return found[0];
+  const near = nearestName(written, Object.entries(objects).flat(2));
+  const hint = near ? `; did you mean ${near}?` : "";
+  throw new UsageError(`"${written}" is not something ${name} knows: ${known.join(", ")}${hint}`);
+}
+
+/** `--root-dir` wins over the environment's KUBELET_TS_ROOT_DIR. */
+export const findingOptions = ({ value }: CommandRequest): FindingOptions => ({
+  rootDir: value("root-dir") ?? (process.env.KUBELET_TS_ROOT_DIR || undefined),
+  server: value("server"),
+});
+
+/** @throws CommandError when none can be asked */
+export async function openKubelet(request: CommandRequest): Promise<{ api: KubeletApi; kubelet: FoundKubelet }> {
+  removeProxies();
+  const kubelet = await findKubelet(findingOptions(request));
+  if ("problem" in kubelet) throw new CommandError(kubelet.problem);
+  return { api: new KubeletApi(kubelet), kubelet };
+}
+
+/** Bun's fetch would send requests for this machine to a proxy. */
+export function removeProxies(): void {
+  for (const name of ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]) {
+    delete process.env[name];
+    delete process.env[name.toLowerCase()];
+  }
+}
+
+/** `-A` wins over `-n`, as with kubectl. */
+export const scopeOf = ({ value, isOn }: CommandRequest): PodScope => ({
+  namespace: isOn("all-namespaces") ? undefined : value("namespace") || undefined,
+});
+
+/**
+ * @param names given besides the selector
+ * @throws UsageError
+ */
+export function selectorOf({ value }: CommandRequest, names: readonly string[] = []): LabelFilter {
+  if (names.length > 0 && value("selector")) throw new UsageError("give names or --selector, not both");
+  const filter = parseLabelSelector(value("selector") ?? "");
+  if ("problem" in filter) throw new UsageError(`--selector: ${filter.problem}`);
+  return filter;
+}
+
+/** A kubelet has one node. @throws CommandError when another one is named */
+export function requireNode(node: { metadata: { name: string } }, names: readonly string[]): void {
+  const other = names.find((name) => name !== node.metadata.name);
+  if (other !== undefined) throw new CommandError(`node "${other}" not found; this one is "${node.metadata.name}"`);
+}
