@@ -17,8 +17,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // A status reports restarts and back-off, which plan/ decides.
   status: ["api", "model", "plan"],
   cgroups: ["model", "files"],
-  stats: ["api", "model", "cgroups", "files", "metrics", "cadvisor"],
   metrics: ["api", "model", "cgroups"],
+  stats: ["api", "model", "cgroups", "files", "metrics"],
   cadvisor: ["api", "model", "cgroups", "stats", "metrics"],
   docker: ["valibot", "concurrency"],
   runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files"],
@@ -41,7 +41,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "runtime/resources.ts",
   ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
-  server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "text", "files"],
+  server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files"],
 };
 
 /** Allowed beyond the table, types only: folders, or single files. */
@@ -49,7 +49,6 @@ const MAY_IMPORT_TYPE: Readonly<Record<string, readonly string[]>> = {
   docker: ["model/clock.ts"],
   // The loops are handed their effects: they know the types and never construct one.
   kubelet: ["runtime", "prober"],
-  metrics: ["stats"],
 };
 
 /** Folders of decisions: nothing in them touches files, sockets, processes or timers. */

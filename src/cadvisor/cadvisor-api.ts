@@ -1,20 +1,13 @@
-import type { MachineInfo } from "../api/machine-info.ts";
-import type { Clock } from "../model/clock.ts";
+import type { TextFormat } from "../metrics/prometheus-text.ts";
+import { type MeasuredCgroup, measuredCgroups, toMeasuredCgroup } from "../stats/measured-cgroup.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
+import { CadvisorFactsReader } from "./cadvisor-facts.ts";
+import { cadvisorMetricsParts } from "./cadvisor-metrics.ts";
 import { type ContainerInfo, toContainerInfo } from "./container-info.ts";
-import {
-  toAttributesV2,
-  toContainerSpecV2,
-  toContainerStatsV2,
-  toStorageV2,
-  toSummaryV2,
-} from "./container-info-v2.ts";
-import { type MeasuredCgroup, measuredCgroups } from "./measured-cgroup.ts";
-import { type ProcessInfo, readProcesses } from "./process-list.ts";
 
-/** Which instants to tell of; the latest and the one before are all that is kept. */
+/** Which instants an answer shows. Only the latest and the one before are kept. */
 export interface StatsQuery {
-  /** Greatest number of instants, newest kept; 0 or less: as many as there are. */
+  /** Greatest number of instants, newest kept; 0 or less: all. */
   numStats: number;
 }
 
@@ -28,168 +21,100 @@ export interface KubeletContainer {
 /** A path that names a cgroup and nothing outside of the hierarchy. */
 export const isCgroupPath = (path: string) => path.startsWith("/") && !path.split("/").includes("..");
 
-/** Never more cgroups than this in one answer. */
-const MOST_CGROUPS = 2_000;
+/** Greatest number of cgroups in one answer. */
+const MAX_CGROUPS = 2_000;
 
-/** cAdvisor's JSON resources over the measurements of this node. Everything is read at the moment of the question. */
+/**
+ * cAdvisor's JSON resources and metrics over the measurements of this node, measured on demand. What may be long is a
+ * generator: the caller decides how much of it is computed at a time.
+ */
 export class CadvisorApi {
+  readonly facts: CadvisorFactsReader;
   readonly #stats: NodeStats;
-  readonly #clock: Clock;
-  readonly #roots: { proc: string; etc: string };
 
-  constructor(stats: NodeStats, clock: Clock, roots = { proc: "/proc", etc: "/etc" }) {
+  constructor(stats: NodeStats) {
     this.#stats = stats;
-    this.#clock = clock;
-    this.#roots = roots;
+    this.facts = new CadvisorFactsReader(stats);
   }
 
-  machineInfo(): MachineInfo {
-    return this.#stats.machineInfo();
+  /** `/metrics/cadvisor`, a family in each part. */
+  *metrics(format: TextFormat): Generator<string, void> {
+    const sample = this.#stats.sample("all");
+    yield* cadvisorMetricsParts(sample, this.facts.read(sample.pods.map(({ facts }) => facts)), format);
   }
 
   /** One cgroup with the names of those directly below it; undefined when there is none of that path. */
   container(path: string, query: StatsQuery): ContainerInfo | undefined {
-    const measured = this.#measure([path]).get(path);
-    if (!measured) return undefined;
-    return this.#toInfo(measured, query, this.#children(path));
+    if (!isCgroupPath(path)) return undefined;
+    const instants = this.#instantsByPath().get(path) ?? this.#measureOther(path);
+    return instants && this.#toInfo(instants, query, this.#children(path));
   }
 
-  /** A cgroup and all below it, by path; empty when there is none of that path. */
-  containers(path: string, query: StatsQuery): ContainerInfo[] {
-    const measured = this.#measure(this.#subtree(path));
-    return [...measured.values()].map((instants) =>
-      this.#toInfo(instants, query, this.#children(instants[0]!.cgroup.path)),
-    );
+  /** A cgroup and all below it, by path; nothing when there is none of that path. */
+  *containers(path: string, query: StatsQuery): Generator<ContainerInfo, void> {
+    if (!isCgroupPath(path)) return;
+    const known = this.#instantsByPath();
+    const waiting = [path];
+    for (let count = 0; count < MAX_CGROUPS; count++) {
+      const next = waiting.pop();
+      if (next === undefined) return;
+      const instants = known.get(next) ?? this.#measureOther(next);
+      if (!instants) continue;
+      const children = this.#children(next);
+      waiting.push(...children.toReversed());
+      yield this.#toInfo(instants, query, children);
+    }
   }
 
-  /** Our containers whose Docker id, a prefix of it, or name is `name`; all of them when it is "". By cgroup path. */
-  dockerContainers(name: string, query: StatsQuery): ContainerInfo[] {
-    return this.#ofDocker(name).map((instants) => this.#toInfo(instants, query, []));
+  /** The containers of our pods whose Docker id, a prefix of it, or name is `name`; all of them when it is "". */
+  *dockerContainers(name: string, query: StatsQuery): Generator<ContainerInfo, void> {
+    for (const instants of this.#instantsByPath().values()) {
+      const facts = instants[0]!.container?.facts;
+      const { id = "", dockerName = "" } = facts ?? {};
+      if (!facts || !(name === "" || dockerName === name || (name.length >= 12 && id.startsWith(name)))) continue;
+      yield this.#toInfo(instants, query, []);
+    }
   }
 
   /** A container as the kubelet names it. */
   kubeletContainer({ namespace, pod, container }: KubeletContainer, query: StatsQuery): ContainerInfo | undefined {
-    const instants = this.#instants((measured) => {
-      const facts = measured.pod?.facts;
-      return facts?.namespace === namespace && facts.name === pod && measured.container?.facts.name === container;
-    })[0];
-    return instants && this.#toInfo(instants, query, []);
-  }
-
-  /** API 2.x: spec and figures by path. @param type `docker`: `name` is a Docker id or name. */
-  statsV2(name: string, type: "name" | "docker", recursive: boolean, query: StatsQuery): Record<string, object> {
-    const facts = this.#facts();
-    return this.#byPath(name, type, recursive, (instants) => ({
-      spec: toContainerSpecV2(instants.at(-1)!, facts),
-      stats: newest(instants, query).map((measured) => toContainerStatsV2(measured, facts)),
-    }));
-  }
-
-  specV2(name: string, type: "name" | "docker", recursive: boolean): Record<string, object> {
-    const facts = this.#facts();
-    return this.#byPath(name, type, recursive, (instants) => toContainerSpecV2(instants.at(-1)!, facts));
-  }
-
-  summaryV2(name: string, type: "name" | "docker", recursive: boolean): Record<string, object> {
-    return this.#byPath(name, type, recursive, (instants) => toSummaryV2(instants.at(-1)!));
-  }
-
-  storageV2(): object[] {
-    const sample = this.#stats.sample("all");
-    return toStorageV2(this.#facts(), sample.at);
-  }
-
-  attributesV2(): object {
-    return toAttributesV2(this.#facts());
-  }
-
-  /** Processes in a cgroup and below. */
-  processes(path: string): ProcessInfo[] {
-    if (!isCgroupPath(path)) return [];
-    return readProcesses(this.#stats.reader, path, this.#clock.now(), this.#roots);
-  }
-
-  #byPath(
-    name: string,
-    type: "name" | "docker",
-    recursive: boolean,
-    toAnswer: (instants: MeasuredCgroup[]) => object,
-  ): Record<string, object> {
-    const found =
-      type === "docker" ? this.#ofDocker(name) : [...this.#measure(recursive ? this.#subtree(name) : [name]).values()];
-    return Object.fromEntries(found.map((instants) => [instants[0]!.cgroup.path, toAnswer(instants)]));
-  }
-
-  #ofDocker(name: string): MeasuredCgroup[][] {
-    return this.#instants(({ container }) => {
-      if (!container) return false;
-      const { id, dockerName } = container.facts;
-      return name === "" || dockerName === name || (name.length >= 12 && id.startsWith(name));
-    });
-  }
-
-  #facts() {
-    return this.#stats.cadvisorFacts();
-  }
-
-  #toInfo(instants: MeasuredCgroup[], query: StatsQuery, children: readonly string[]): ContainerInfo {
-    return toContainerInfo(newest(instants, query), children, this.#facts());
-  }
-
-  /** The cgroups of these paths that exist, each at all instants known, oldest first. */
-  #measure(paths: readonly string[]): Map<string, MeasuredCgroup[]> {
-    const wanted = new Set(paths);
-    const known = new Map(
-      this.#instants(({ cgroup }) => wanted.has(cgroup.path)).map((instants) => [instants[0]!.cgroup.path, instants]),
-    );
-    const found = new Map<string, MeasuredCgroup[]>();
-    for (const path of paths.filter(isCgroupPath)) {
-      const instants = known.get(path) ?? this.#measureOther(path);
-      if (instants) found.set(path, instants);
+    for (const instants of this.#instantsByPath().values()) {
+      const [measured] = instants;
+      const facts = measured!.pod?.facts;
+      if (facts?.namespace !== namespace || facts.name !== pod) continue;
+      if (measured!.container?.facts.name === container) return this.#toInfo(instants, query, []);
     }
-    return found;
+    return undefined;
+  }
+
+  #toInfo(instants: MeasuredCgroup[], { numStats }: StatsQuery, children: readonly string[]): ContainerInfo {
+    return toContainerInfo(numStats > 0 ? instants.slice(-numStats) : instants, children, this.facts.recent());
   }
 
   /** A cgroup that is neither the node's nor one of our pods'. */
   #measureOther(path: string): MeasuredCgroup[] | undefined {
     const cgroup = this.#stats.measureOnce(path);
-    if (!cgroup) return undefined;
-    const nothing = { isRoot: false, container: undefined, pod: undefined, interfaces: [] };
-    return [{ at: this.#clock.now(), cgroup, ...nothing }];
+    return cgroup && [toMeasuredCgroup(cgroup, this.#stats.options.clock.now())];
   }
 
-  #instants(matches: (measured: MeasuredCgroup) => boolean): MeasuredCgroup[][] {
+  /** The cgroups of the node and its pods, each at all instants known, oldest first. */
+  #instantsByPath(): Map<string, MeasuredCgroup[]> {
     const latest = this.#stats.sample("all");
     const earlier = this.#stats.previousSample("all");
     const before = new Map(
       (earlier ? measuredCgroups(earlier) : []).map((measured) => [measured.cgroup.path, measured] as const),
     );
-    return measuredCgroups(latest)
-      .filter(matches)
-      .map((measured) => {
-        const previous = before.get(measured.cgroup.path);
-        return previous ? [previous, measured] : [measured];
-      });
+    return new Map(
+      measuredCgroups(latest).map((measured) => {
+        const { path } = measured.cgroup;
+        const previous = before.get(path);
+        return [path, previous ? [previous, measured] : [measured]];
+      }),
+    );
   }
 
   #children(path: string): string[] {
     const { reader } = this.#stats;
     return reader.children(reader.ofPath(path)).map((name) => `${path === "/" ? "" : path}/${name}`);
   }
-
-  #subtree(path: string): string[] {
-    if (!isCgroupPath(path)) return [];
-    const found: string[] = [];
-    const visit = (at: string) => {
-      if (found.length >= MOST_CGROUPS) return;
-      found.push(at);
-      for (const child of this.#children(at)) visit(child);
-    };
-    visit(path);
-    return found;
-  }
-}
-
-function newest(instants: MeasuredCgroup[], { numStats }: StatsQuery): MeasuredCgroup[] {
-  return numStats > 0 ? instants.slice(-numStats) : instants;
 }

@@ -1,52 +1,61 @@
 import type { BlockIoStats, PressureLine } from "../cgroups/cgroup-stats.ts";
-import type { OwnLabels } from "../cgroups/line-table.ts";
 import type { DiskCounters, InterfaceCounters } from "../cgroups/proc.ts";
 import { escapeLabelValue } from "../metrics/prometheus-text.ts";
 import type { FsCapacity } from "../stats/disk-usage.ts";
 import type { CgroupSample, ContainerSample } from "../stats/sampler.ts";
 import { logDirectory } from "../stats/summary.ts";
-import { type Add, type Entity, inSeconds, MICRO, plain, type SampleSink, type Write } from "./cadvisor-entity.ts";
+import {
+  type Add,
+  type AddSample,
+  type Entity,
+  inSeconds,
+  MICRO,
+  type OwnLabels,
+  plain,
+  type Write,
+} from "./cadvisor-entity.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 
 /** A sample for each device: of the node its file systems, of a container the engine's one and the disks it used. */
 export function addFilesystemFamilies(add: Add, facts: CadvisorFacts): void {
   const { engineFs, filesystems, disk, machine } = facts;
   const owns = new Map<string, OwnLabels>();
-  const line = (entity: Entity, device: string, value: number, sink: SampleSink) => {
+  const line = (entity: Entity, device: string, value: number, addSample: AddSample) => {
     let own = owns.get(device);
     if (!own) {
       own = { head: `device="${escapeLabelValue(device)}",` };
       owns.set(device, own);
     }
-    sink.sample(entity.labels, value, own);
+    addSample(entity.labels, value, own);
   };
   /** Sizes. */
   const size =
     (ofFs: (capacity: FsCapacity) => number, ofContainer: (container: ContainerSample) => number | undefined): Write =>
-    (entity, sink) => {
-      if (entity.isRoot) for (const fs of filesystems) line(entity, fs.device, ofFs(fs.capacity), sink);
+    (entity, addSample) => {
+      if (entity.isRoot) for (const fs of filesystems) line(entity, fs.device, ofFs(fs.capacity), addSample);
       const value = entity.container && ofContainer(entity.container);
-      if (engineFs && value !== undefined) line(entity, engineFs.device, value, sink);
+      if (engineFs && value !== undefined) line(entity, engineFs.device, value, addSample);
     };
   const deviceOf = ({ major, minor }: BlockIoStats) =>
     `/dev/${machine.disk_map[`${major}:${minor}`]?.name ?? `${major}:${minor}`}`;
   /** Counters of disks; what the kernel does not count per cgroup is 0 for a container, as upstream. */
   const counter =
     (ofDisk: (counters: DiskCounters) => number, ofCgroup?: (io: BlockIoStats) => number): Write =>
-    (entity, sink) => {
+    (entity, addSample) => {
       if (entity.isRoot) {
-        for (const { device, counters } of filesystems) line(entity, device, counters ? ofDisk(counters) : 0, sink);
+        for (const { device, counters } of filesystems)
+          line(entity, device, counters ? ofDisk(counters) : 0, addSample);
       }
       if (!entity.container) return;
       let isEngineFsDone = false;
       if (ofCgroup) {
         for (const io of entity.cgroup.stats.blockIo) {
           const device = deviceOf(io);
-          line(entity, device, ofCgroup(io), sink);
+          line(entity, device, ofCgroup(io), addSample);
           isEngineFsDone ||= device === engineFs?.device;
         }
       }
-      if (engineFs && !isEngineFsDone) line(entity, engineFs.device, 0, sink);
+      if (engineFs && !isEngineFsDone) line(entity, engineFs.device, 0, addSample);
     };
   const ofEngineFs = (value: (capacity: FsCapacity) => number) => () => engineFs && value(engineFs.capacity);
   const usage = ({ facts: container }: ContainerSample) => {
@@ -184,12 +193,12 @@ export function addFilesystemFamilies(add: Add, facts: CadvisorFacts): void {
 export function addHugetlbFamilies(add: Add): void {
   const each =
     (value: (stats: CgroupSample["stats"]["hugetlb"][number]) => number | undefined): Write =>
-    ({ cgroup, labels }, sink) => {
+    ({ cgroup, labels }, addSample) => {
       for (const stats of cgroup.stats.hugetlb) {
         const number = value(stats);
         if (number === undefined) continue;
         // `pagesize` comes between `namespace` and `pod`, but the order of labels means nothing.
-        sink.sample(labels, number, { tail: `,pagesize="${toPageSizeName(stats.pageSizeBytes)}"` });
+        addSample(labels, number, { tail: `,pagesize="${toPageSizeName(stats.pageSizeBytes)}"` });
       }
     };
   add(
@@ -219,14 +228,14 @@ export function addNetworkFamilies(add: Add): void {
   const owns = new Map<string, OwnLabels>();
   const each =
     (value: (counters: InterfaceCounters) => number): Write =>
-    ({ interfaces, labels }, sink) => {
+    ({ interfaces, labels }, addSample) => {
       for (const counters of interfaces) {
         let own = owns.get(counters.name);
         if (!own) {
           own = { middle: `interface="${escapeLabelValue(counters.name)}",` };
           owns.set(counters.name, own);
         }
-        sink.sample(labels, value(counters), own);
+        addSample(labels, value(counters), own);
       }
     };
   add(

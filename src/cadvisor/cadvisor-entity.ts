@@ -1,45 +1,66 @@
-import type { LabelPieces, OwnLabels } from "../cgroups/line-table.ts";
-import type { InterfaceCounters } from "../cgroups/proc.ts";
 import { escapeLabelValue } from "../metrics/prometheus-text.ts";
-import type { CgroupSample, ContainerSample, NodeSample } from "../stats/sampler.ts";
+import { type MeasuredCgroup, measuredCgroups } from "../stats/measured-cgroup.ts";
+import type { NodeSample } from "../stats/sampler.ts";
+
+/**
+ * Labels of one cgroup in three pieces. A family puts its own labels between them, so that all are in the order of their
+ * names, as Prometheus' libraries write them.
+ */
+export interface LabelPieces {
+  /** `{container="…",` */
+  head: string;
+  /** `id="…",image="…",` */
+  middle: string;
+  /** `name="…",namespace="…",pod="…"` */
+  tail: string;
+  /** `}` */
+  end: string;
+  /** All four. */
+  whole: string;
+}
+
+/** Labels that a family or a device adds, each with its comma. */
+export interface OwnLabels {
+  /** After `head`: `device="/dev/vda",` */
+  head?: string;
+  /** After `middle`: `interface="eth0",` */
+  middle?: string;
+  /** After `tail`: `,scope="container"` */
+  tail?: string;
+}
+
+/** For a sample without labels. */
+export const WITHOUT_LABELS: LabelPieces = { head: "", middle: "", tail: "", end: "", whole: "" };
 
 /** One cgroup with its labels rendered. */
-export interface Entity {
+export interface Entity extends MeasuredCgroup {
   labels: LabelPieces;
-  cgroup: CgroupSample;
   startSeconds: number;
-  /** undefined for a cgroup that is not a container. */
-  container: ContainerSample | undefined;
-  interfaces: readonly InterfaceCounters[];
-  isRoot: boolean;
 }
 
-/** Where samples of the present family go. */
-export interface SampleSink {
-  /** @param own further labels */
-  sample(labels: LabelPieces, value: number, own?: OwnLabels): void;
-}
+/** Adds a sample to the current family. */
+export type AddSample = (labels: LabelPieces, value: number, own?: OwnLabels) => void;
 
-/** Writes the samples of one family for one cgroup. */
-export type Write = (entity: Entity, sink: SampleSink) => void;
+/** Adds the samples of one family for one cgroup. */
+export type Write = (entity: Entity, add: AddSample) => void;
 
 export interface Family {
   name: string;
   help: string;
   type: "counter" | "gauge";
   /** Samples carry the time they were taken. */
-  stamped: boolean;
+  hasTimestamp: boolean;
   write: Write;
 }
 
-/** Takes the next family. `stamped` is true unless said otherwise. */
-export type Add = (type: Family["type"], name: string, help: string, write: Write, stamped?: boolean) => void;
+/** Declares the next family. `hasTimestamp` is true by default. */
+export type Add = (type: Family["type"], name: string, help: string, write: Write, hasTimestamp?: boolean) => void;
 
-/** One sample without further labels; nothing when the value is not known. */
+/** One sample without further labels; none when the value is undefined. */
 export function plain(value: (entity: Entity) => number | undefined): Write {
-  return (entity, sink) => {
+  return (entity, add) => {
     const number = value(entity);
-    if (number !== undefined) sink.sample(entity.labels, number);
+    if (number !== undefined) add(entity.labels, number);
   };
 }
 
@@ -48,87 +69,29 @@ export const MICRO = 1e6;
 export const inSeconds = (value: number | undefined, perSecond: number) =>
   value === undefined ? undefined : value / perSecond;
 
-/** Every cgroup that is shown: the node, the groups, the pods, their sandboxes and containers. */
-export function toEntities(sample: NodeSample, labels: EntityLabels): Entity[] {
-  const entities: Entity[] = [];
-  const add = (cgroup: CgroupSample, texts: LabelTexts, rest: Partial<Entity> = {}) =>
-    entities.push({
-      labels: labels.of(cgroup.path, texts),
-      cgroup,
-      startSeconds: cgroup.createdAt.getTime() / 1000,
-      container: undefined,
-      interfaces: [],
-      isRoot: false,
-      ...rest,
-    });
-  if (sample.root) add(sample.root, NO_LABELS, { isRoot: true, interfaces: sample.interfaces });
-  for (const group of [sample.kubepods, ...sample.groups]) if (group) add(group, NO_LABELS);
-  for (const pod of sample.pods) {
-    const { name, namespace } = pod.facts;
-    if (pod.cgroup) add(pod.cgroup, { ...NO_LABELS, namespace, pod: name });
-    for (const container of [pod.sandbox, ...pod.containers]) {
-      if (!container) continue;
-      const { facts } = container;
-      const isSandbox = container === pod.sandbox;
-      const texts = { container: isSandbox ? "POD" : facts.name, image: facts.image, name: facts.dockerName };
-      add(
-        container.cgroup,
-        { ...texts, namespace, pod: name },
-        { container, startSeconds: facts.startedAt.getTime() / 1000, interfaces: isSandbox ? pod.interfaces : [] },
-      );
-    }
-  }
-  labels.forgetUnused();
-  return entities;
+export const toEntities = (sample: NodeSample): Entity[] =>
+  measuredCgroups(sample).map((measured) => ({
+    ...measured,
+    labels: toLabels(measured),
+    startSeconds: (measured.container?.facts.startedAt ?? measured.cgroup.createdAt).getTime() / 1000,
+  }));
+
+function toLabels({ cgroup, container, isSandbox, pod }: MeasuredCgroup): LabelPieces {
+  const name = container ? (isSandbox ? "POD" : container.facts.name) : "";
+  const label = (key: string, value = "") => `${key}="${escapeLabelValue(value)}"`;
+  const head = `{${label("container", name)},`;
+  const middle = `${label("id", cgroup.path)},${label("image", container?.facts.image)},`;
+  const tail = [
+    label("name", container?.facts.dockerName),
+    label("namespace", pod?.facts.namespace),
+    label("pod", pod?.facts.name),
+  ].join(",");
+  return { head, middle, tail, end: "}", whole: `${head}${middle}${tail}}` };
 }
 
-interface LabelTexts {
-  container: string;
-  image: string;
-  name: string;
-  namespace: string;
-  pod: string;
-}
-
-const NO_LABELS: LabelTexts = { container: "", image: "", name: "", namespace: "", pod: "" };
-
-interface RenderedLabels {
-  texts: LabelTexts;
-  pieces: LabelPieces;
-}
-
-/** Labels by cgroup, each rendered once: what stays the same is the same object. */
-export class EntityLabels {
-  #known = new Map<string, RenderedLabels>();
-  #used = new Map<string, RenderedLabels>();
-
-  of(id: string, texts: LabelTexts): LabelPieces {
-    let labels = this.#known.get(id);
-    if (!labels || !isSame(labels.texts, texts)) labels = { texts, pieces: renderLabels(id, texts) };
-    this.#used.set(id, labels);
-    return labels.pieces;
-  }
-
-  /** Forgets what was not asked for since the last time. */
-  forgetUnused(): void {
-    this.#known = this.#used;
-    this.#used = new Map();
-  }
-}
-
-const isSame = (a: LabelTexts, b: LabelTexts) =>
-  a.container === b.container &&
-  a.image === b.image &&
-  a.name === b.name &&
-  a.namespace === b.namespace &&
-  a.pod === b.pod;
-
-function renderLabels(id: string, texts: LabelTexts): LabelPieces {
-  const escaped = (value: string) => escapeLabelValue(value);
-  return {
-    head: `{container="${escaped(texts.container)}",`,
-    middle: `id="${escaped(id)}",image="${escaped(texts.image)}",`,
-    tail: `name="${escaped(texts.name)}",namespace="${escaped(texts.namespace)}",pod="${escaped(texts.pod)}"`,
-    end: "}",
-  };
+/** The labels of a sample as text. */
+export function labelsText(labels: LabelPieces, own: OwnLabels | undefined): string {
+  if (!own) return labels.whole;
+  const { head, middle, tail, end } = labels;
+  return `${head}${own.head ?? ""}${middle}${own.middle ?? ""}${tail}${own.tail ?? ""}${end}`;
 }

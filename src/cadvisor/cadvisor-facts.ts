@@ -1,8 +1,12 @@
 import type { MachineInfo } from "../api/machine-info.ts";
-import type { DiskCounters } from "../cgroups/proc.ts";
-import type { DirectoryUsage, FsCapacity } from "../stats/disk-usage.ts";
+import { type DiskCounters, parseDiskstats } from "../cgroups/proc.ts";
+import { readText } from "../cgroups/read-text.ts";
+import { type DirectoryUsage, type FsCapacity, readCapacityNow } from "../stats/disk-usage.ts";
+import { MACHINE_ROOTS, type NodeStats } from "../stats/node-stats.ts";
+import type { PodFacts } from "../stats/pod-facts.ts";
+import { type MountedFilesystem, parseFilesystems, readMachineInfo } from "./machine-info.ts";
 
-/** What `/metrics/cadvisor` shows beside the sample. */
+/** What cAdvisor's answers show in addition to a sample. */
 export interface CadvisorFacts {
   machine: MachineInfo;
   engineVersion: string;
@@ -11,7 +15,7 @@ export interface CadvisorFacts {
   osVersion: string;
   /** By directory, of the last scan. */
   disk: ReadonlyMap<string, DirectoryUsage>;
-  /** The engine's file system and its device, e.g. `/dev/vda`; undefined when it cannot be asked. */
+  /** The engine's file system and its device, e.g. `/dev/vda`; undefined while it is not known. */
   engineFs: { device: string; capacity: FsCapacity } | undefined;
   filesystems: readonly NodeFilesystem[];
   /** File system of the kubelet's root directory. */
@@ -24,4 +28,85 @@ export interface NodeFilesystem {
   mountPoint: string;
   capacity: FsCapacity;
   counters: DiskCounters | undefined;
+}
+
+/** Disks, mounts and network devices come and go: they are read again after this. */
+const MACHINE_INFO_AGE_MS = 60_000;
+const RECENT_MS = 1_000;
+
+/** Reads what describes the machine; what changes rarely at most once a minute. */
+export class CadvisorFactsReader {
+  readonly #stats: NodeStats;
+  #recent: { facts: CadvisorFacts; readMs: number } | undefined;
+  #machine: { info: MachineInfo; readMs: number } | undefined;
+  #mounts: { filesystems: readonly MountedFilesystem[]; readMs: number } | undefined;
+
+  constructor(stats: NodeStats) {
+    this.#stats = stats;
+  }
+
+  machineInfo(): MachineInfo {
+    const nowMs = this.#stats.options.clock.monotonicMs();
+    if (!this.#machine || nowMs - this.#machine.readMs > MACHINE_INFO_AGE_MS) {
+      this.#machine = { info: readMachineInfo(this.#roots), readMs: nowMs };
+    }
+    return this.#machine.info;
+  }
+
+  /** What was read within the last second, or is read now. */
+  recent(): CadvisorFacts {
+    const nowMs = this.#stats.options.clock.monotonicMs();
+    if (!this.#recent || nowMs - this.#recent.readMs > RECENT_MS) {
+      this.#recent = { facts: this.read(), readMs: nowMs };
+    }
+    return this.#recent.facts;
+  }
+
+  /** @param pods whose disk usage is wanted; default: all. */
+  read(pods?: readonly PodFacts[]): CadvisorFacts {
+    const { proc, etc } = this.#roots;
+    const { rootDir, imagesDir, engineVersion } = this.#stats.options;
+    const mounts = this.#mountedFilesystems();
+    const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
+    const filesystems = mounts.flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
+      // A remote file system that hangs would block the process.
+      const capacity = device.includes(":/") ? undefined : readCapacityNow(mountPoint);
+      const counters = disks.find((disk) => `${disk.major}:${disk.minor}` === id);
+      return capacity ? [{ device, mountPoint, capacity, counters }] : [];
+    });
+    const engineCapacity = imagesDir() ? readCapacityNow(imagesDir()) : undefined;
+    const engineDevice = deviceOf(imagesDir(), mounts);
+    return {
+      machine: this.machineInfo(),
+      engineVersion: engineVersion(),
+      kernelVersion: readText(`${proc}/sys/kernel/osrelease`)?.trim() ?? "",
+      osVersion: /^PRETTY_NAME="?([^"\n]*)/m.exec(readText(`${etc}/os-release`) ?? "")?.[1] ?? "",
+      disk: this.#stats.diskUsage(pods),
+      engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
+      filesystems,
+      nodeFs: readCapacityNow(rootDir),
+    };
+  }
+
+  get #roots() {
+    return this.#stats.options.roots ?? MACHINE_ROOTS;
+  }
+
+  /** With a hundred pods the kernel lists hundreds of mounts, which takes it milliseconds. */
+  #mountedFilesystems(): readonly MountedFilesystem[] {
+    const nowMs = this.#stats.options.clock.monotonicMs();
+    if (!this.#mounts || nowMs - this.#mounts.readMs > MACHINE_INFO_AGE_MS) {
+      const mountinfo = readText(`${this.#roots.proc}/self/mountinfo`) ?? "";
+      this.#mounts = { filesystems: parseFilesystems(mountinfo), readMs: nowMs };
+    }
+    return this.#mounts.filesystems;
+  }
+}
+
+/** Device of the mount a path is on. */
+function deviceOf(path: string, mounts: readonly MountedFilesystem[]): string | undefined {
+  const candidates = mounts.filter(
+    ({ mountPoint }) => mountPoint === "/" || path === mountPoint || path.startsWith(`${mountPoint}/`),
+  );
+  return candidates.toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0]?.device;
 }

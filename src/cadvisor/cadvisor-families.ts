@@ -1,5 +1,4 @@
 import type { MemoryStats } from "../cgroups/cgroup-stats.ts";
-import { type OwnLabels, WITHOUT_LABELS } from "../cgroups/line-table.ts";
 import type { ProcessCounts } from "../cgroups/proc.ts";
 import type { NodeSample } from "../stats/sampler.ts";
 import {
@@ -8,15 +7,24 @@ import {
   addNetworkFamilies,
   addPressureFamilies,
 } from "./cadvisor-device-families.ts";
-import { type Entity, type Family, inSeconds, NANO, plain, type Write } from "./cadvisor-entity.ts";
+import {
+  type Entity,
+  type Family,
+  inSeconds,
+  NANO,
+  type OwnLabels,
+  plain,
+  WITHOUT_LABELS,
+  type Write,
+} from "./cadvisor-entity.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 
 /** The families in the order of their names. */
 export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Family[] {
   const seenSeconds = Math.floor(sample.at.getTime() / 1000);
   const families: Family[] = [];
-  const add = (type: Family["type"], name: string, help: string, write: Write, stamped = true) =>
-    families.push({ name, help, type, stamped, write });
+  const add = (type: Family["type"], name: string, help: string, write: Write, hasTimestamp = true) =>
+    families.push({ name, help, type, hasTimestamp, write });
   const cpu = (entity: Entity) => entity.cgroup.stats.cpu;
   const memory = (entity: Entity) => entity.cgroup.stats.memory;
   const spec = (entity: Entity) => entity.cgroup.spec;
@@ -53,8 +61,8 @@ export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Fam
     "Cumulative system cpu time consumed in seconds.",
     plain((e) => inSeconds(cpu(e).systemNanoseconds, NANO)),
   );
-  add("counter", "container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", (e, sink) =>
-    sink.sample(e.labels, cpu(e).usageNanoseconds / NANO, ALL_CPUS),
+  add("counter", "container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", (e, addSample) =>
+    addSample(e.labels, cpu(e).usageNanoseconds / NANO, ALL_CPUS),
   );
   add(
     "counter",
@@ -143,9 +151,9 @@ export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Fam
     name: "container_scrape_error",
     help: "1 if there was an error while getting container metrics, 0 otherwise",
     type: "gauge",
-    stamped: false,
-    write: (e, sink) => {
-      if (e.isRoot) sink.sample(WITHOUT_LABELS, 0);
+    hasTimestamp: false,
+    write: (e, addSample) => {
+      if (e.isRoot) addSample(WITHOUT_LABELS, 0);
     },
   });
   add(
@@ -221,9 +229,9 @@ export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Fam
     "gauge",
     "container_ulimits_soft",
     "Soft ulimit values for the container root process. Unlimited if -1, except priority and nice",
-    (e, sink) => {
+    (e, addSample) => {
       const limit = e.cgroup.openFilesLimit;
-      if (limit && e.container) sink.sample(e.labels, limit.soft, OPEN_FILES);
+      if (limit && e.container) addSample(e.labels, limit.soft, OPEN_FILES);
     },
   );
   return families;
@@ -243,10 +251,10 @@ const FAILURES: readonly (readonly [OwnLabels, (memory: MemoryStats) => number |
   [failures("pgmajfault", "hierarchy"), (memory) => memory.hierarchicalMajorPageFaults],
 ];
 
-const memoryFailures: Write = ({ cgroup, labels }, sink) => {
+const memoryFailures: Write = ({ cgroup, labels }, addSample) => {
   for (const [own, ofMemory] of FAILURES) {
     const value = ofMemory(cgroup.stats.memory);
-    if (value !== undefined) sink.sample(labels, value, own);
+    if (value !== undefined) addSample(labels, value, own);
   }
 };
 
@@ -259,8 +267,8 @@ const STATES: readonly (readonly [OwnLabels, (processes: ProcessCounts) => numbe
   [state("uninterruptible"), (processes) => processes.uninterruptible],
 ];
 
-const taskStates: Write = ({ cgroup, labels }, sink) => {
+const taskStates: Write = ({ cgroup, labels }, addSample) => {
   const { processes } = cgroup;
   if (!processes) return;
-  for (const [own, ofProcesses] of STATES) sink.sample(labels, ofProcesses(processes), own);
+  for (const [own, ofProcesses] of STATES) addSample(labels, ofProcesses(processes), own);
 };

@@ -1,62 +1,39 @@
 import type { MachineInfo } from "../api/machine-info.ts";
-import { MetricPage } from "../metrics/metric-page.ts";
-import { endOfText, familyHeader, labelText, stampText, type TextFormat } from "../metrics/prometheus-text.ts";
+import {
+  endOfText,
+  familyHeader,
+  labelText,
+  numberText,
+  type TextFormat,
+  timestampText,
+} from "../metrics/prometheus-text.ts";
 import type { NodeSample } from "../stats/sampler.ts";
-import { EntityLabels, toEntities } from "./cadvisor-entity.ts";
+import { type AddSample, labelsText, toEntities } from "./cadvisor-entity.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 import { containerFamilies } from "./cadvisor-families.ts";
 
 /**
- * `/metrics/cadvisor`: names, labels, types and units as kubelet 1.20 (oracle 95), and a few that newer ones have
- * (bytes of block I/O, OOM kills, pressure). Megabytes with a hundred pods, so each page is made from the one before.
+ * `/metrics/cadvisor` in parts of one family each: names, labels, types and units of kubelet 1.20, and bytes of block
+ * I/O, OOM kills and pressure as newer ones have them.
  */
-export class CadvisorPage {
-  readonly #format: TextFormat;
-  readonly #page: MetricPage;
-  readonly #labels = new EntityLabels();
-  /** How many read a page at present. */
-  readonly #readers = new WeakMap<Uint8Array, number>();
-  #last: { sample: NodeSample; bytes: Uint8Array<ArrayBuffer> } | undefined;
-
-  constructor(format: TextFormat) {
-    this.#format = format;
-    this.#page = new MetricPage(format);
+export function* cadvisorMetricsParts(
+  sample: NodeSample,
+  facts: CadvisorFacts,
+  format: TextFormat,
+): Generator<string, void> {
+  yield versionText(facts, format);
+  const entities = toEntities(sample);
+  const timestamp = timestampText(sample.at, format);
+  for (const { name, help, type, hasTimestamp, write } of containerFamilies(sample, facts)) {
+    const end = hasTimestamp ? ` ${timestamp}\n` : "\n";
+    let samples = "";
+    const add: AddSample = (labels, value, own) => {
+      samples += `${name}${labelsText(labels, own)} ${numberText(value)}${end}`;
+    };
+    for (const entity of entities) write(entity, add);
+    if (samples) yield familyHeader(name, help, type, format) + samples;
   }
-
-  /** Hands the page of this sample to `use`, which may read it until its promise is settled. */
-  async read<T>(
-    sample: NodeSample,
-    readFacts: () => CadvisorFacts,
-    use: (page: Uint8Array<ArrayBuffer>) => Promise<T>,
-  ): Promise<T> {
-    const page = this.render(sample, readFacts);
-    this.#readers.set(page, (this.#readers.get(page) ?? 0) + 1);
-    try {
-      return await use(page);
-    } finally {
-      this.#readers.set(page, this.#readers.get(page)! - 1);
-    }
-  }
-
-  /**
-   * Makes the page, once for each sample. It may be made over when two others have been made.
-   * @param readFacts called only when a page is made
-   */
-  render(sample: NodeSample, readFacts: () => CadvisorFacts): Uint8Array<ArrayBuffer> {
-    if (this.#last?.sample === sample) return this.#last.bytes;
-    const facts = readFacts();
-    const page = this.#page;
-    page.begin(` ${stampText(sample.at, this.#format)}`, (earlier) => (this.#readers.get(earlier) ?? 0) > 0);
-    page.text(versionText(facts, this.#format));
-    const entities = toEntities(sample, this.#labels);
-    for (const { name, help, type, stamped, write } of containerFamilies(sample, facts)) {
-      page.family(name, help, type, stamped);
-      for (const entity of entities) write(entity, page);
-    }
-    page.text(machineText(facts.machine, this.#format) + endOfText(this.#format));
-    this.#last = { sample, bytes: page.end() };
-    return this.#last.bytes;
-  }
+  yield machineText(facts.machine, format) + endOfText(format);
 }
 
 function versionText({ engineVersion, kernelVersion, osVersion }: CadvisorFacts, format: TextFormat): string {

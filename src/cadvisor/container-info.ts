@@ -1,11 +1,11 @@
 import type { CgroupSpec } from "../cgroups/cgroup-stats.ts";
 import type { InterfaceCounters } from "../cgroups/proc.ts";
+import type { MeasuredCgroup } from "../stats/measured-cgroup.ts";
 import { logDirectory, withoutUndefined } from "../stats/summary.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
-import type { MeasuredCgroup } from "./measured-cgroup.ts";
 import { NO_TCP_STATS } from "./no-tcp-stats.ts";
 
-/** Answer about one cgroup, as cAdvisor's API 1.x and the kubelet's `/stats/` give it (oracle 94). */
+/** Answer about one cgroup, as cAdvisor's API 1.x and the kubelet's `/stats/` give it. */
 export interface ContainerInfo {
   /** Docker's id; absent for a cgroup that is not a container. */
   id?: string;
@@ -62,7 +62,7 @@ function containerSpec(measured: MeasuredCgroup, facts: CadvisorFacts): object {
   };
 }
 
-export function cpuSpec(spec: CgroupSpec): object {
+function cpuSpec(spec: CgroupSpec): object {
   return withoutUndefined({
     limit: spec.cpuShares,
     max_limit: 0,
@@ -72,7 +72,7 @@ export function cpuSpec(spec: CgroupSpec): object {
   });
 }
 
-export function memorySpec({ cgroup, isRoot }: MeasuredCgroup, { machine }: CadvisorFacts): object {
+function memorySpec({ cgroup, isRoot }: MeasuredCgroup, { machine }: CadvisorFacts): object {
   const { memoryLimitBytes, memoryReservationBytes, swapLimitBytes } = cgroup.spec;
   return withoutUndefined({
     limit: memoryLimitBytes ?? (isRoot ? machine.memory_capacity : UNLIMITED_BYTES),
@@ -82,7 +82,7 @@ export function memorySpec({ cgroup, isRoot }: MeasuredCgroup, { machine }: Cadv
 }
 
 /** Labels hold annotations, and one annotation a copy of the manifest with its environment values. */
-export function shownLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
+function shownLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
   const shown = Object.entries(labels).filter(([name]) => !name.endsWith("last-applied-configuration"));
   return Object.fromEntries(shown.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
@@ -102,7 +102,7 @@ function containerStats(measured: MeasuredCgroup, facts: CadvisorFacts): object 
   };
 }
 
-export function cpuStats({ cgroup }: MeasuredCgroup) {
+function cpuStats({ cgroup }: MeasuredCgroup) {
   const { cpu } = cgroup.stats;
   return {
     usage: { total: cpu.usageNanoseconds, user: cpu.userNanoseconds ?? 0, system: cpu.systemNanoseconds ?? 0 },
@@ -116,7 +116,7 @@ export function cpuStats({ cgroup }: MeasuredCgroup) {
   };
 }
 
-export function diskIo({ cgroup }: MeasuredCgroup, { machine }: CadvisorFacts): object {
+function diskIo({ cgroup }: MeasuredCgroup, { machine }: CadvisorFacts): object {
   const { blockIo } = cgroup.stats;
   if (blockIo.length === 0) return {};
   const devices = (stats: (io: (typeof blockIo)[number]) => Record<string, number>) =>
@@ -133,7 +133,7 @@ export function diskIo({ cgroup }: MeasuredCgroup, { machine }: CadvisorFacts): 
 const operations = (read: number, write: number) => ({ Read: read, Total: read + write, Write: write });
 
 /** Always whole, as clients expect: 0 for what is not known. */
-export function memoryStats({ cgroup }: MeasuredCgroup): object {
+function memoryStats({ cgroup }: MeasuredCgroup): object {
   const { memory } = cgroup.stats;
   return {
     usage: memory.usageBytes ?? 0,
@@ -153,7 +153,7 @@ export function memoryStats({ cgroup }: MeasuredCgroup): object {
   };
 }
 
-export function hugetlb({ cgroup }: MeasuredCgroup): object {
+function hugetlb({ cgroup }: MeasuredCgroup): object {
   return Object.fromEntries(
     cgroup.stats.hugetlb.map(({ pageSizeBytes, usageBytes, maxUsageBytes, failCount }) => [
       `${pageSizeBytes / 1024}KB`,
@@ -163,12 +163,12 @@ export function hugetlb({ cgroup }: MeasuredCgroup): object {
 }
 
 /** The first interface stands for the whole; a cgroup without a network of its own shows zeros. */
-export function networkStats(interfaces: readonly InterfaceCounters[]): object {
+function networkStats(interfaces: readonly InterfaceCounters[]): object {
   const all = interfaces.map(interfaceStats);
   return { ...(all[0] ?? NO_INTERFACE), ...(all.length > 0 && { interfaces: all }) };
 }
 
-export function interfaceStats(counters: InterfaceCounters) {
+function interfaceStats(counters: InterfaceCounters) {
   return {
     name: counters.name,
     rx_bytes: counters.rxBytes,
@@ -195,7 +195,7 @@ const NO_INTERFACE = interfaceStats({
 });
 
 /** What a container's writable layer and its log take; undefined while nobody looked. */
-export function containerDisk({ container }: MeasuredCgroup, { disk }: CadvisorFacts) {
+function containerDisk({ container }: MeasuredCgroup, { disk }: CadvisorFacts) {
   if (!container) return undefined;
   const layer = disk.get(container.facts.writableLayerPath);
   const log = disk.get(logDirectory(container.facts));
@@ -253,7 +253,7 @@ function diskCounters(counters: CadvisorFacts["filesystems"][number]["counters"]
   };
 }
 
-export function taskStats({ cgroup }: MeasuredCgroup): object {
+function taskStats({ cgroup }: MeasuredCgroup): object {
   const counts = cgroup.processes;
   return {
     nr_sleeping: counts?.sleeping ?? 0,
@@ -264,7 +264,7 @@ export function taskStats({ cgroup }: MeasuredCgroup): object {
   };
 }
 
-export function processes({ cgroup }: MeasuredCgroup): object {
+function processes({ cgroup }: MeasuredCgroup): object {
   const { stats, openFilesLimit, spec } = cgroup;
   return withoutUndefined({
     process_count: stats.processIds.length,

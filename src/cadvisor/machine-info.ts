@@ -1,4 +1,3 @@
-import { statfsSync } from "node:fs";
 import type {
   CacheInfo,
   CoreInfo,
@@ -12,17 +11,8 @@ import type {
 import { meminfoBytes } from "../cgroups/cgroup-v2.ts";
 import { readNames, readText } from "../cgroups/read-text.ts";
 import { unescapeMountPath } from "../model/mount-path.ts";
-import { toCapacity } from "../stats/disk-usage.ts";
-
-/** Where the machine is described; other directories in tests. */
-export interface MachineRoots {
-  proc: string;
-  sys: string;
-  /** For machine-id. */
-  etc: string;
-}
-
-export const MACHINE_ROOTS: MachineRoots = { proc: "/proc", sys: "/sys", etc: "/etc" };
+import { readCapacityNow } from "../stats/disk-usage.ts";
+import { MACHINE_ROOTS, type MachineRoots } from "../stats/node-stats.ts";
 
 /**
  * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not tell is 0 or "", as there. Source: the
@@ -258,12 +248,10 @@ const toOverlayName = (id: string) => `overlay_${id.replace(":", "-")}`;
 export function readFilesystems(mountinfo: string): FilesystemInfo[] {
   return parseFilesystems(mountinfo).flatMap(({ device, mountPoint }) => {
     if (device.includes(":/")) return [];
-    try {
-      const { capacityBytes, inodes } = toCapacity(statfsSync(mountPoint));
-      return [{ device, capacity: capacityBytes, type: "vfs", inodes, has_inodes: inodes > 0 }];
-    } catch {
-      return [];
-    }
+    const found = readCapacityNow(mountPoint);
+    if (!found) return [];
+    const { capacityBytes, inodes } = found;
+    return [{ device, capacity: capacityBytes, type: "vfs", inodes, has_inodes: inodes > 0 }];
   });
 }
 

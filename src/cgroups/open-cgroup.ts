@@ -137,7 +137,7 @@ export class OpenCgroup {
     return stats;
   }
 
-  /** Lets go of the files; a later read opens them again. */
+  /** Closes the files. */
   close(): void {
     for (const file of this.#files) file.close();
   }

@@ -4,8 +4,8 @@ import { parseOpenFilesLimit } from "./proc.ts";
 const BUFFER = Buffer.allocUnsafe(16 * 1024);
 const CLOSED = -1;
 
-/** Descriptors held by all kept files together; above this they are read the slow way. Half of what we may have at most. */
-const MOST_OPEN = Math.min(16_384, ownLimit() / 2);
+/** Open descriptors of all readers together; above this, files are opened for each read. At most half of the process's limit. */
+const MAX_OPEN = Math.min(16_384, ownLimit() / 2);
 let openFiles = 0;
 
 function ownLimit(): number {
@@ -19,12 +19,14 @@ function ownLimit(): number {
 }
 
 /**
- * A small kernel file that is read again and again through one descriptor: a seventh of the cost of opening it each
- * time. Whoever makes one closes it: an open descriptor keeps a removed cgroup in memory.
+ * A small kernel file that is read repeatedly through one descriptor, at a seventh of the cost of opening it each time.
+ * The owner closes it: an open descriptor keeps a removed cgroup in memory. A closed reader still reads, and opens the
+ * file each time.
  */
 export class OpenFileReader {
   readonly path: string;
   #descriptor = CLOSED;
+  #isClosed = false;
 
   constructor(path: string) {
     this.path = path;
@@ -39,6 +41,11 @@ export class OpenFileReader {
   }
 
   close(): void {
+    this.#isClosed = true;
+    this.#release();
+  }
+
+  #release(): void {
     if (this.#descriptor === CLOSED) return;
     closeSync(this.#descriptor);
     this.#descriptor = CLOSED;
@@ -46,7 +53,7 @@ export class OpenFileReader {
   }
 
   #open(): boolean {
-    if (openFiles >= MOST_OPEN) return false;
+    if (this.#isClosed || openFiles >= MAX_OPEN) return false;
     try {
       this.#descriptor = openSync(this.path, "r");
     } catch {
@@ -62,7 +69,7 @@ export class OpenFileReader {
       if (length === BUFFER.length) return this.#readOnce();
       return BUFFER.toString("latin1", 0, length);
     } catch {
-      this.close();
+      this.#release();
       return undefined;
     }
   }

@@ -9,7 +9,7 @@ export const TEXT_CONTENT_TYPE: Readonly<Record<TextFormat, string>> = {
   openmetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8",
 };
 
-/** What a scraper gets: OpenMetrics when it ranks that at least as high as anything else it accepts of ours. */
+/** The format a scraper gets: OpenMetrics when it ranks that at least as high as the other format. */
 export function negotiateTextFormat(accept: string | null): TextFormat {
   let best: { format: TextFormat; quality: number } = { format: "prometheus", quality: 0 };
   for (const part of (accept ?? "").split(",")) {
@@ -44,11 +44,11 @@ export function renderFamilies(families: readonly MetricFamily[], format: TextFo
   return text + endOfText(format);
 }
 
-/** When a sample was taken: milliseconds, in OpenMetrics seconds. Always of the same length, so that it can be replaced. */
-export const stampText = (at: Date, format: TextFormat) =>
+/** When a sample was taken, in milliseconds; in OpenMetrics in seconds. */
+export const timestampText = (at: Date, format: TextFormat) =>
   format === "openmetrics" ? (at.getTime() / 1000).toFixed(3) : String(at.getTime());
 
-/** OpenMetrics ends with a mark, so that a cut answer is noticed. */
+/** OpenMetrics ends with a marker that shows that the text is complete. */
 export const endOfText = (format: TextFormat) => (format === "openmetrics" ? "# EOF\n" : "");
 
 /**

@@ -1,4 +1,6 @@
-import type { CadvisorApi } from "../cadvisor/cadvisor-api.ts";
+import type { CadvisorApi, StatsQuery } from "../cadvisor/cadvisor-api.ts";
+import type { ContainerInfo } from "../cadvisor/container-info.ts";
+import type { WorkLane } from "../concurrency/work-lane.ts";
 import {
   type Answer,
   cleanPath,
@@ -10,27 +12,27 @@ import {
   textAnswer,
 } from "./answer.ts";
 import { indexPage } from "./index-page.ts";
-import { isReading, metricsAnswer, type ReadOnlyContext } from "./read-only-routes.ts";
-import { parseQuery } from "./stats-routes.ts";
+import { cadvisorMetrics, isReading, metricsAnswer, type ReadOnlyContext, SHARED_MS } from "./read-only-routes.ts";
+import { parseQuery, questionOf } from "./stats-routes.ts";
 
-/** The cAdvisor port, 4194: an index page, the JSON API that cAdvisor's clients use, its metrics. [S072] */
+/** The cAdvisor port, 4194: an index page, cAdvisor's JSON API 1.x, its metrics. */
 export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
   const path = cleanPath(request.path);
   if (path !== request.path) return movedPermanently(path, request.query);
-  if (path === "/api" || path.startsWith("/api/")) return routeApi(path, request, context.cadvisor);
+  if (path === "/api" || path.startsWith("/api/")) return routeApi(path, request, context);
   if (!PAGES.has(path)) return notFound();
   if (!isReading(request)) return methodNotAllowed();
   switch (path) {
     case "/healthz":
       return textAnswer(200, "ok");
     case "/metrics":
-      return metricsAnswer(request, (format, use) => context.stats.cadvisorMetrics(format, use));
+      return metricsAnswer(request, cadvisorMetrics(context), context.shared);
     default:
       return htmlAnswer(indexPage(context.view, readOnlyOrigin(request, context)));
   }
 }
 
-/** The host by which we were reached, at the other port. */
+/** The host that the client used, at the read-only port. */
 function readOnlyOrigin(request: RouteRequest, { readOnlyPort }: ReadOnlyContext): string | undefined {
   const host = /^(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d+)?$/.exec(request.header("Host") ?? "")?.[1];
   return host && readOnlyPort !== 0 ? `http://${host}:${readOnlyPort}` : undefined;
@@ -38,18 +40,16 @@ function readOnlyOrigin(request: RouteRequest, { readOnlyPort }: ReadOnlyContext
 
 const PAGES = new Set(["/", "/index.html", "/containers/", "/healthz", "/metrics"]);
 
-/** Resources of each version; a later one has those of the earlier ones too. Source: cAdvisor's `api` package. */
+/** Resources of each version. Source: cAdvisor's `api` package; versions 2.x are not served. */
 export const CADVISOR_RESOURCES: Readonly<Record<string, readonly string[]>> = {
   "v1.0": ["containers", "machine"],
   "v1.1": ["containers", "machine", "subcontainers"],
   "v1.2": ["containers", "machine", "subcontainers", "docker"],
   "v1.3": ["containers", "machine", "subcontainers", "docker"],
-  "v2.0": ["version", "attributes", "machine", "spec", "stats", "summary", "storage", "ps"],
-  "v2.1": ["version", "attributes", "machine", "spec", "stats", "summary", "storage", "ps"],
 };
 
-/** `/api/<version>/<resource>/<name>`. Posted bodies are queries, as cAdvisor's own client sends them: nothing is changed. */
-async function routeApi(path: string, request: RouteRequest, cadvisor: CadvisorApi): Promise<Answer> {
+/** `/api/<version>/<resource>/<name>`. A posted body is a query, as cAdvisor's own client sends it; it changes nothing. */
+async function routeApi(path: string, request: RouteRequest, { cadvisor, shared }: ReadOnlyContext): Promise<Answer> {
   const [version = "", resource = "", ...rest] = path.slice("/api/".length).split("/");
   const resources = Object.hasOwn(CADVISOR_RESOURCES, version) ? CADVISOR_RESOURCES[version] : undefined;
   if (!resources) {
@@ -59,58 +59,49 @@ async function routeApi(path: string, request: RouteRequest, cadvisor: CadvisorA
   if (!resources.includes(resource)) {
     return textAnswer(resource === "" ? 200 : 404, `Supported request types: "${resources.join(",")}"\n`);
   }
-  const isV2 = version.startsWith("v2.");
-  if (!isReading(request) && (isV2 || request.method !== "POST")) return methodNotAllowed();
+  if (!isReading(request) && request.method !== "POST") return methodNotAllowed();
   const name = `/${rest.join("/")}`.replace(/(?<=.)\/$/, "");
-  return isV2 ? routeV2(resource, name, request, cadvisor) : routeV1(resource, name, request, cadvisor);
+  const query = { ...parseQuery(request.query), ...(await postedQuery(request)), containerName: name };
+  return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, () =>
+    resourceAnswer(resource, name, query, cadvisor, shared.lane),
+  );
 }
 
-async function routeV1(resource: string, name: string, request: RouteRequest, cadvisor: CadvisorApi): Promise<Answer> {
-  if (resource === "machine") return answer(cadvisor.machineInfo());
-  const query = { ...parseQuery(request.query), ...(await postedQuery(request)) };
+async function resourceAnswer(
+  resource: string,
+  name: string,
+  query: StatsQuery,
+  cadvisor: CadvisorApi,
+  lane: WorkLane,
+): Promise<Answer> {
   switch (resource) {
+    case "machine":
+      return lane.run(() => jsonAnswer(JSON.stringify(cadvisor.facts.machineInfo())));
     case "subcontainers": {
-      const infos = cadvisor.containers(name, query);
-      return infos.length > 0 ? answer(infos) : unknownContainer(name);
+      const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query)));
+      return infos.length > 0 ? jsonAnswer(`[${infos.join(",")}]`) : unknownContainer(name);
     }
     case "docker": {
-      const infos = cadvisor.dockerContainers(name.slice(1), query);
-      if (name !== "/" && infos.length === 0) return unknownContainer(name);
-      return answer(Object.fromEntries(infos.map((info) => [info.name, info])));
+      const entries = await lane.collect(jsonEntries(cadvisor.dockerContainers(name.slice(1), query)));
+      return name !== "/" && entries.length === 0 ? unknownContainer(name) : jsonAnswer(`{${entries.join(",")}}`);
     }
-    default: {
-      const info = cadvisor.container(name, query);
-      return info ? answer(info) : unknownContainer(name);
-    }
+    default:
+      return lane.run(() => {
+        const info = cadvisor.container(name, query);
+        return info ? jsonAnswer(JSON.stringify(info)) : unknownContainer(name);
+      });
   }
 }
 
-async function routeV2(resource: string, name: string, request: RouteRequest, cadvisor: CadvisorApi): Promise<Answer> {
-  switch (resource) {
-    case "version":
-      return answer("");
-    case "attributes":
-      return answer(cadvisor.attributesV2());
-    case "machine":
-      return answer(cadvisor.machineInfo());
-    case "storage":
-      return answer(cadvisor.storageV2());
-    case "ps":
-      return answer(cadvisor.processes(name));
-  }
-  const type = request.query.get("type") === "docker" ? "docker" : "name";
-  const recursive = request.query.get("recursive") === "true";
-  const wanted = type === "docker" ? name.slice(1) : name;
-  const found =
-    resource === "stats"
-      ? cadvisor.statsV2(wanted, type, recursive, parseQuery(request.query))
-      : resource === "spec"
-        ? cadvisor.specV2(wanted, type, recursive)
-        : cadvisor.summaryV2(wanted, type, recursive);
-  return Object.keys(found).length > 0 ? answer(found) : unknownContainer(name);
+function* jsonTexts(infos: Iterable<ContainerInfo>): Generator<string, void> {
+  for (const info of infos) yield JSON.stringify(info);
 }
 
-/** What cAdvisor's client posts: `{"num_stats": 5}`. A body that is no such thing asks for everything. */
+function* jsonEntries(infos: Iterable<ContainerInfo>): Generator<string, void> {
+  for (const info of infos) yield `${JSON.stringify(info.name)}:${JSON.stringify(info)}`;
+}
+
+/** The query that cAdvisor's client posts: `{"num_stats": 5}`. Another body asks for all instants. */
 async function postedQuery(request: RouteRequest): Promise<{ numStats?: number }> {
   if (request.method !== "POST") return {};
   try {
@@ -121,8 +112,6 @@ async function postedQuery(request: RouteRequest): Promise<{ numStats?: number }
     return {};
   }
 }
-
-const answer = (value: unknown) => jsonAnswer(JSON.stringify(value));
 
 const unknownContainer = (name: string) => textAnswer(404, `unknown container ${JSON.stringify(name)}\n`);
 

@@ -6,10 +6,6 @@ const LINKS = [
   ["/api/v1.3/containers/", "node total and its control groups"],
   ["/api/v1.3/subcontainers/", "every control group"],
   ["/api/v1.3/docker/", "every container of the kubelet"],
-  ["/api/v2.1/machine", "machine, version 2.1"],
-  ["/api/v2.1/summary/?recursive=true", "usage in short"],
-  ["/api/v2.1/stats/?recursive=true", "usage in full"],
-  ["/api/v2.1/ps/", "processes of the node"],
   ["/metrics", "metrics for Prometheus"],
   ["/healthz", "health of this port"],
 ] as const;

@@ -22,17 +22,23 @@ import {
 import { eventListAnswer } from "./event-list.ts";
 import { healthzAnswer } from "./healthz.ts";
 import { type PodListRenderer, runningPodListText } from "./pod-list.ts";
-import { isStatsResource, statsAnswer } from "./stats-routes.ts";
+import type { SharedAnswers } from "./shared-answers.ts";
+import { isStatsResource, parseQuery, questionOf, statsAnswer } from "./stats-routes.ts";
 import type { KubeletView } from "./view.ts";
 
-/** Everything the routes of the read-only port answer from. */
+/** How long answers that are measured are given to everyone who asks. */
+export const SHARED_MS = 1_000;
+
+/** What the routes of the read-only port answer from. */
 export interface ReadOnlyContext {
   view: KubeletView;
   podList: PodListRenderer;
   stats: NodeStats;
-  /** Where the read-only port listens, for links to it; 0 = nowhere. */
+  /** Makes each answer once for all who ask for it at the same time. */
+  shared: SharedAnswers;
+  /** Port of the read-only server, for links to it; 0 = off. */
   readOnlyPort: number;
-  /** `/stats/…` beside the summary, and the cAdvisor port. */
+  /** `/stats/…` without the summary, and the cAdvisor port. */
   cadvisor: CadvisorApi;
   /** `/node`. */
   node: () => Promise<object>;
@@ -42,7 +48,7 @@ export interface ReadOnlyContext {
   probeMetrics: Pick<MetricsRegistry, "collect">;
 }
 
-/** Every path of the read-only port; parameters in braces. `docs/openapi.yaml` tells of each. */
+/** Every path of the read-only port; parameters in braces. `docs/openapi.yaml` describes each. */
 export const READ_ONLY_PATHS = [
   "/healthz",
   "/healthz/{check}",
@@ -64,7 +70,7 @@ export const READ_ONLY_PATHS = [
   "/metrics/probes",
 ] as const;
 
-/** Roots that go-restful serves upstream: JSON only, and texts of their own for what they do not know. */
+/** Roots that go-restful serves upstream: JSON only, with error texts of their own. */
 const RESOURCE_ROOTS = new Set(["pods", "node", "spec", "stats", "configz", "runningpods"]);
 /** Upstream answers these on the authenticated port only. */
 const DEBUG_ROOTS = new Set(["run", "exec", "attach", "portForward", "containerLogs", "logs", "debug"]);
@@ -73,7 +79,7 @@ const SLASH_FORM = new Set(["/spec", "/stats", "/runningpods"]);
 
 /**
  * The read-only port, 10255. Without side effects: GET and HEAD are answered, everything else is 404 or 405. Paths,
- * codes, texts and content types as recorded from kubelet 1.20 (oracle 90), but HEAD is answered and `/runningpods/`
+ * codes, texts and content types are those of kubelet 1.20, but HEAD is answered and `/runningpods/`
  * and `/configz` are there too.
  */
 export function routeReadOnly(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
@@ -117,7 +123,7 @@ const isEvents = (path: string) => path === "/api/v1/events" || NAMESPACED_EVENT
 const KNOWN_RESOURCES = new Set(["/pods", "/node", "/spec", "/stats/summary", "/configz", "/runningpods"]);
 
 function resource(path: string, request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
-  const { view, stats } = context;
+  const { view, stats, cadvisor, shared } = context;
   switch (path.split("/").slice(1, 3).join("/").replace(/\/$/, "")) {
     case "pods": {
       const { body, etag } = context.podList.render(view.podsRevision(), () => view.pods());
@@ -125,19 +131,27 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
       return jsonAnswer(body, { ETag: etag });
     }
     case "api/v1":
-      return eventListAnswer(request, view, NAMESPACED_EVENTS.exec(path)?.[1]);
+      return shared.get(`${path} ${request.query} ${request.header("If-None-Match")}`, 0, () =>
+        shared.lane.run(() => eventListAnswer(request, view, NAMESPACED_EVENTS.exec(path)?.[1])),
+      );
     case "runningpods":
-      return jsonAnswer(runningPodListText(view.podFacts()));
+      return shared.get(path, 0, () => shared.lane.run(() => jsonAnswer(runningPodListText(view.podFacts()))));
     case "configz":
       return jsonAnswer(JSON.stringify({ kubeletconfig: view.config() }), { "X-Content-Type-Options": "nosniff" });
     case "node":
-      return context.node().then((node) => jsonAnswer(JSON.stringify(node)));
+      return shared.get(path, 0, async () => jsonAnswer(JSON.stringify(await context.node())));
     case "spec":
-      return indentedJsonAnswer(stats.machineInfo());
-    case "stats/summary":
-      return stats.summary(isTrue(request.query.get("only_cpu_and_memory"))).then(indentedJsonAnswer);
+      return shared.get(path, SHARED_MS, () => shared.lane.run(() => indentedJsonAnswer(cadvisor.facts.machineInfo())));
+    case "stats/summary": {
+      const onlyCpuAndMemory = isTrue(request.query.get("only_cpu_and_memory"));
+      return shared.get(`summary ${onlyCpuAndMemory}`, SHARED_MS, async () =>
+        indentedJsonAnswer(await stats.summary(onlyCpuAndMemory)),
+      );
+    }
     default:
-      return statsAnswer(path, request, context.cadvisor);
+      return shared.get(questionOf(path, parseQuery(request.query)), SHARED_MS, () =>
+        statsAnswer(path, request, cadvisor, shared.lane),
+      );
   }
 }
 
@@ -147,70 +161,80 @@ function routeHealthz(request: RouteRequest, { view }: ReadOnlyContext): Answer 
 }
 
 function routeMetrics(request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
-  const render = metricsRenderer(request.path, context);
-  if (!render) return notFound();
+  const parts = metricsParts(request.path, context);
+  if (!parts) return notFound();
   if (!isReading(request)) return methodNotAllowed();
-  return metricsAnswer(request, render);
+  return metricsAnswer(request, parts, context.shared);
 }
 
-/** Text, or bytes that may only be read, and only as long as they are lent. */
-type MetricsPage = string | Uint8Array<ArrayBuffer>;
+/** Parts of a metrics text, and how long it is good for. */
+export interface MetricsSource {
+  /** Identifies the text among all that are shared. */
+  name: string;
+  ageMs: number;
+  parts: (format: TextFormat) => Iterable<string>;
+}
 
-/** Lends a page to `use` until its promise is settled. */
-type LendPage = <T>(format: TextFormat, use: (page: MetricsPage) => Promise<T>) => Promise<T>;
-
-function metricsRenderer(path: string, { metrics, probeMetrics, stats }: ReadOnlyContext): LendPage | undefined {
+function metricsParts(path: string, context: ReadOnlyContext): MetricsSource | undefined {
+  const { metrics, probeMetrics, stats } = context;
   switch (path) {
     case "/metrics":
-      return (format, use) => {
-        const families = metrics.flatMap((registry) => registry.collect());
-        const sorted = families.sort((a, b) => (a.name < b.name ? -1 : 1));
-        return use(renderFamilies(sorted, format));
+      return {
+        name: path,
+        ageMs: 0,
+        parts: (format) => {
+          const families = metrics.flatMap((registry) => registry.collect());
+          return [
+            renderFamilies(
+              families.sort((a, b) => (a.name < b.name ? -1 : 1)),
+              format,
+            ),
+          ];
+        },
       };
     case "/metrics/probes":
-      return (format, use) => use(renderFamilies(probeMetrics.collect(), format));
+      return { name: path, ageMs: 0, parts: (format) => [renderFamilies(probeMetrics.collect(), format)] };
     case "/metrics/cadvisor":
-      return (format, use) => stats.cadvisorMetrics(format, use);
+      return cadvisorMetrics(context);
     case "/metrics/resource":
-      return async (format, use) => use(await stats.resourceMetrics(format));
+      return { name: path, ageMs: SHARED_MS, parts: (format) => [stats.resourceMetrics(format)] };
     default:
       return undefined;
   }
 }
 
-// On a thread of the pool: compressing megabytes would hold up the supervision of pods.
+export const cadvisorMetrics = ({ cadvisor }: Pick<ReadOnlyContext, "cadvisor">): MetricsSource => ({
+  name: "/metrics/cadvisor",
+  ageMs: SHARED_MS,
+  parts: (format) => cadvisor.metrics(format),
+});
+
+// Compression runs on a thread of the pool.
 const compress = promisify(gzip);
-/** Of pages made once for several askers. */
-const compressedPages = new WeakMap<Uint8Array, Promise<Buffer<ArrayBuffer>>>();
 
-function compressed(page: MetricsPage): Promise<Buffer<ArrayBuffer>> {
-  if (typeof page === "string") return compress(page, COMPRESSION);
-  let made = compressedPages.get(page);
-  if (!made) {
-    made = compress(page, COMPRESSION);
-    compressedPages.set(page, made);
-  }
-  return made;
-}
-
-/** The lowest level: half of the others' cost for a little more than half of their gain. */
+/** The lowest level: half the cost of the others for more than half of their gain. */
 const COMPRESSION = { level: 1, chunkSize: 256 * 1024 };
 
-/** A listener may send it for as long as its reader takes. */
-const copied = async (page: MetricsPage) => (typeof page === "string" ? page : page.slice());
-
-/** Metrics in the format and encoding the scraper asked for. */
-export async function metricsAnswer(request: RouteRequest, lend: LendPage): Promise<Answer> {
+/** Metrics in the format and encoding that the scraper accepts. */
+export function metricsAnswer(request: RouteRequest, source: MetricsSource, shared: SharedAnswers): Promise<Answer> {
+  const { name, ageMs } = source;
   const format = negotiateTextFormat(request.header("Accept"));
   const headers: Record<string, string> = {
     "Content-Type": TEXT_CONTENT_TYPE[format],
     Vary: "Accept, Accept-Encoding",
   };
-  if (!acceptsGzip(request.header("Accept-Encoding"))) {
-    return { status: 200, headers, body: await lend(format, copied) };
-  }
-  const body = await lend(format, compressed);
-  return { status: 200, headers: { ...headers, "Content-Encoding": "gzip" }, body };
+  const plain = () =>
+    shared.get(`${name} ${format}`, ageMs, async () => {
+      const text = await shared.lane.collect(source.parts(format));
+      return { status: 200, headers, body: Buffer.from(text.join("")) };
+    });
+  if (!acceptsGzip(request.header("Accept-Encoding"))) return plain();
+  return shared.get(`${name} ${format} gzip`, ageMs, async () => {
+    const answer = await plain();
+    if (answer.status !== 200) return answer;
+    const body = await compress(answer.body as Uint8Array, COMPRESSION);
+    return { status: 200, headers: { ...headers, "Content-Encoding": "gzip" }, body };
+  });
 }
 
 export function acceptsGzip(acceptEncoding: string | null): boolean {

@@ -3,7 +3,6 @@ import type { MetricsRegistry } from "../metrics/metrics-registry.ts";
 import { processStartFamily } from "../metrics/process-metrics.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
-import { type NodeObjectFacts, toNodeObject } from "../stats/node-object.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./answer.ts";
 import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
@@ -11,8 +10,10 @@ import { routeCadvisor } from "./cadvisor-routes.ts";
 import { healthzAnswer } from "./healthz.ts";
 import { counted, type RequestCounters } from "./instrument-handler.ts";
 import { Listener, type ListenerPlace } from "./listener.ts";
+import { type NodeObjectFacts, toNodeObject } from "./node-object.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
+import { SharedAnswers } from "./shared-answers.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Which ports, and where. A port of 0 is off. [U28] */
@@ -65,13 +66,15 @@ export function startServers(
   const podList = new PodListRenderer(options.readOnlyFull);
   // Who is let in sees the pods in full; nothing that comes from a Secret is in them either way.
   const fullPodList = options.readOnlyFull ? podList : new PodListRenderer(true);
+  const cadvisor = new CadvisorApi(stats);
   const context: ReadOnlyContext = {
     view,
     stats,
     readOnlyPort: options.readOnlyPort,
-    cadvisor: new CadvisorApi(stats, clock),
+    shared: new SharedAnswers(clock),
+    cadvisor,
     podList,
-    node: async () => toNodeObject(await nodeFacts(), stats.cadvisorFacts(), clock.now()),
+    node: async () => toNodeObject(await nodeFacts(), cadvisor.facts.read(), clock.now()),
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };

@@ -1,40 +1,56 @@
 import type { CadvisorApi, StatsQuery } from "../cadvisor/cadvisor-api.ts";
-import { type Answer, indentedJsonAnswer, type RouteRequest, textAnswer } from "./answer.ts";
+import type { ContainerInfo } from "../cadvisor/container-info.ts";
+import type { WorkLane } from "../concurrency/work-lane.ts";
+import { type Answer, indentedJsonAnswer, jsonAnswer, type RouteRequest, textAnswer } from "./answer.ts";
 
-/** What can be asked of cAdvisor's version 1 resources. Source: cAdvisor's `ContainerInfoRequest`, kubelet's `StatsRequest`. */
+/** Parameters of cAdvisor's version 1 resources. Source: cAdvisor's `ContainerInfoRequest`, kubelet's `StatsRequest`. */
 export interface ContainerQuery extends StatsQuery {
   /** Cgroup path. */
   containerName: string;
-  /** Those below it too. */
+  /** Includes all cgroups below it. */
   subcontainers: boolean;
 }
 
-/** Paths below `/stats` beside the summary. */
+/** Whether a path is below `/stats` and is not the summary. */
 export function isStatsResource(path: string): boolean {
   const parts = statsParts(path);
   return parts !== undefined && [0, 2, 4].includes(parts.length === 1 && parts[0] === "container" ? 0 : parts.length);
 }
 
-/** `/stats/`, `/stats/container`, `/stats/<pod>/<container>` and `/stats/<namespace>/<pod>/<uid>/<container>` (oracle 90, 94). */
-export function statsAnswer(path: string, request: RouteRequest, cadvisor: CadvisorApi): Answer {
+/** `/stats/`, `/stats/container`, `/stats/<pod>/<container>` and `/stats/<namespace>/<pod>/<uid>/<container>`. */
+export async function statsAnswer(
+  path: string,
+  request: RouteRequest,
+  cadvisor: CadvisorApi,
+  lane: WorkLane,
+): Promise<Answer> {
   const parts = statsParts(path) ?? [];
   const query = parseQuery(request.query);
-  if (parts.length === 0) return found(cadvisor.container("/", query));
+  if (parts.length === 0) return lane.run(() => found(cadvisor.container("/", query)));
   if (parts.length === 1) {
     const { containerName, subcontainers } = query;
-    const infos = subcontainers
-      ? cadvisor.containers(containerName, query)
-      : [cadvisor.container(containerName, query)].filter((info) => info !== undefined);
-    return infos.length === 0
-      ? found(undefined)
-      : indentedJsonAnswer(Object.fromEntries(infos.map((i) => [i.name, i])));
+    if (subcontainers) {
+      const entries = await lane.collect(jsonEntries(cadvisor.containers(containerName, query)));
+      return entries.length === 0 ? found(undefined) : jsonAnswer(`{\n${entries.join(",\n")}\n}`);
+    }
+    return lane.run(() => {
+      const info = cadvisor.container(containerName, query);
+      return found(info && { [info.name]: info });
+    });
   }
   const [namespace = "", pod = "", container = ""] =
     parts.length === 2 ? ["default", ...parts] : [parts[0]!, parts[1]!, parts[3]!];
-  return found(cadvisor.kubeletContainer({ namespace, pod, container }, query));
+  return lane.run(() => found(cadvisor.kubeletContainer({ namespace, pod, container }, query)));
 }
 
-/** GET carries in the query what clients post: `num_stats`, `containerName`, `subcontainers`. */
+/** Members of an object by name, indented by one space as `JSON.stringify(…, null, 1)` does it. */
+function* jsonEntries(infos: Iterable<ContainerInfo>): Generator<string, void> {
+  for (const info of infos) {
+    yield ` ${JSON.stringify(info.name)}: ${JSON.stringify(info, null, 1).replaceAll("\n", "\n ")}`;
+  }
+}
+
+/** A GET has in its query what clients post: `num_stats`, `containerName`, `subcontainers`. */
 export function parseQuery(query: URLSearchParams): ContainerQuery {
   return {
     numStats: Number(query.get("num_stats") ?? query.get("count") ?? 0) || 0,
@@ -53,3 +69,9 @@ function statsParts(path: string): string[] | undefined {
 
 const found = (info: object | undefined) =>
   info ? indentedJsonAnswer(info) : textAnswer(404, "no matching container");
+
+/** The parameters that make a difference to the answer, for sharing it. */
+export function questionOf(path: string, query: ContainerQuery): string {
+  const numStats = Math.max(0, Math.min(query.numStats, 2));
+  return JSON.stringify([path, query.containerName, query.subcontainers, numStats]);
+}

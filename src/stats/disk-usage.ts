@@ -1,3 +1,4 @@
+import { statfsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import type { Clock } from "../model/clock.ts";
 import { type MeasureDirectories, measureByDu } from "./measure-by-du.ts";
@@ -84,6 +85,15 @@ export class DiskUsage {
 export async function readCapacity(path: string): Promise<FsCapacity | undefined> {
   try {
     return toCapacity(await statfs(path));
+  } catch {
+    return undefined;
+  }
+}
+
+/** As `readCapacity`, at once; only for local file systems. undefined when there is no such directory. */
+export function readCapacityNow(path: string): FsCapacity | undefined {
+  try {
+    return toCapacity(statfsSync(path));
   } catch {
     return undefined;
   }

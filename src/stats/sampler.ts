@@ -152,9 +152,9 @@ export class Sampler {
     const spec = this.#reader.spec(directories);
     const hasQuota = spec.cpuQuotaMicroseconds !== undefined;
     const stats = cgroup.read("all", { hasQuota, kind: "container" });
+    const processes = stats && this.#reader.processCounts(stats.processIds, DESCRIPTORS_PER_SAMPLE);
     cgroup.close();
     if (!stats) return undefined;
-    const processes = this.#reader.processCounts(stats.processIds, DESCRIPTORS_PER_SAMPLE);
     const unknown = { usageNanoCores: undefined, openFilesLimit: undefined, loadAverage: 0 };
     return { path: cgroupPath, stats, createdAt, spec, processes, ...unknown };
   }

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { parseUsers, toProcessInfo } from "../../src/cadvisor/process-list.ts";
 import {
   parseBootTimeSeconds,
   parseDefaultInterface,
@@ -109,35 +108,6 @@ test("a process by its stat line, whatever its name", () => {
     residentPages: 354,
   });
   expect(parseProcessUsage("")).toBeUndefined();
-});
-
-test("a process as ps shows it, without its arguments", () => {
-  const status =
-    "Name:\tdd\nState:\tD (disk sleep)\nPid:\t1003\nPPid:\t990\nUid:\t1000\t0\t0\t0\nVmRSS:\t    1024 kB\n";
-  const context = {
-    nowSeconds: 1_795_240_900,
-    bootSeconds: 1_795_238_040,
-    memoryBytes: 100 * 1024 * 1024,
-    users: parseUsers("root:x:0:0::/root:/bin/sh\napp:x:1000:1000::/:/bin/sh\nalias:x:1000:1000::/:/bin/sh\n"),
-  };
-  expect(toProcessInfo(STAT, status, "/kubepods", context)).toEqual({
-    user: "app",
-    pid: 1003,
-    parent_pid: 990,
-    start_time: "06:00",
-    percent_cpu: 1,
-    percent_mem: 1,
-    rss: 1_048_576,
-    virtual_size: 2_322_432,
-    status: "D",
-    running_time: "00:00:00",
-    cgroup_path: "/kubepods",
-    cmd: "dd",
-    fd_count: 0,
-  });
-  const later = { ...context, nowSeconds: context.nowSeconds + 2 * 86_400 };
-  expect(toProcessInfo(STAT, status, "/", later)?.start_time).toBe("Nov21");
-  expect(toProcessInfo("", "", "/", context)).toBeUndefined();
 });
 
 test("what du prints, with paths that hold spaces", () => {

@@ -3,10 +3,11 @@ import { registerKubeletMetrics, registerProbeMetrics } from "../../src/metrics/
 import { MetricsRegistry } from "../../src/metrics/metrics-registry.ts";
 import { ProcessMetrics } from "../../src/metrics/process-metrics.ts";
 import type { RouteRequest } from "../../src/server/answer.ts";
+import { type NodeObjectFacts, toNodeObject } from "../../src/server/node-object.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
 import type { ReadOnlyContext } from "../../src/server/read-only-routes.ts";
 import type { ServerDependencies } from "../../src/server/servers.ts";
-import { type NodeObjectFacts, toNodeObject } from "../../src/stats/node-object.ts";
+import { SharedAnswers } from "../../src/server/shared-answers.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -54,12 +55,14 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
   registerProbeMetrics(probeRegistry).probes.inc(["app", "default", "web-node1", "u", "Liveness", "successful"]);
   const logger = new RecordingLogger();
   const processMetrics = new ProcessMetrics();
+  const cadvisor = new CadvisorApi(stats);
   const context: ReadOnlyContext = {
     view,
     stats,
     readOnlyPort: 10255,
-    cadvisor: new CadvisorApi(stats, clock, tree.roots),
-    node: async () => toNodeObject(aNode, stats.cadvisorFacts(), clock.now()),
+    shared: new SharedAnswers(clock),
+    cadvisor,
+    node: async () => toNodeObject(aNode, cadvisor.facts.read(), clock.now()),
     podList: new PodListRenderer(full),
     metrics: [registry, processMetrics],
     probeMetrics: probeRegistry,
@@ -74,7 +77,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     processMetrics,
     probeRegistry,
   };
-  return { clock, view, stats, context, dependencies, logger, kubeletMetrics };
+  return { clock, view, stats, cadvisor, context, dependencies, logger, kubeletMetrics };
 }
 
 /** A request as the listener hands it to a route. */

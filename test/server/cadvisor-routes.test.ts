@@ -59,26 +59,12 @@ describe("version 1", () => {
   });
 });
 
-describe("version 2", () => {
-  test("figures and spec of one cgroup, of all below it, or of a container by its name", async () => {
-    expect(Object.keys(await json(`/api/v2.1/stats${PATH}`))).toEqual([PATH]);
-    expect(Object.keys(await json("/api/v2.1/stats/kubepods.slice?recursive=true&count=1"))).toHaveLength(5);
-    expect(Object.keys(await json(`/api/v2.1/spec/${DOCKER_NAME}?type=docker`))).toEqual([PATH]);
-    expect((await ask("/api/v2.1/stats/nowhere")).status).toBe(404);
-  });
-
-  test("summary, machine, attributes, storage, processes, version", async () => {
-    expect(await json("/api/v2.1/summary/")).toMatchObject({ "/": { latest_usage: {} } });
-    expect(await json("/api/v2.0/machine")).toMatchObject({ num_cores: 4 });
-    expect(await json("/api/v2.1/attributes")).toMatchObject({ docker_version: "20.10.24" });
-    expect(await json("/api/v2.1/storage")).toBeArray();
-    expect(await json(`/api/v2.1/ps${PATH}`)).toHaveLength(3);
-    expect(await json("/api/v2.1/version")).toBe("");
-  });
+test("version 2 is not served", async () => {
+  expect((await ask("/api/v2.1/machine")).status).toBe(404);
 });
 
 test("what there is to ask for is told", async () => {
-  const versions = "Supported API versions: v1.0,v1.1,v1.2,v1.3,v2.0,v2.1\n";
+  const versions = "Supported API versions: v1.0,v1.1,v1.2,v1.3\n";
   expect((await ask("/api/")).body).toBe(versions);
   expect((await ask("/api/v9/machine")) as Answer).toMatchObject({ status: 404, body: versions });
   expect((await ask("/api/constructor/machine")) as Answer).toMatchObject({ status: 404, body: versions });
@@ -106,7 +92,7 @@ test("the page names the pods and links everything, and runs no script", async (
 });
 
 test.each(["PUT", "DELETE", "PATCH"])("%s is not allowed anywhere", async (method) => {
-  for (const path of ["/", "/metrics", "/healthz", "/api/v1.3/machine", "/api/v2.1/ps/"]) {
+  for (const path of ["/", "/metrics", "/healthz", "/api/v1.3/machine", "/api/v1.3/docker/"]) {
     expect((await ask(path, { method })).status).toBe(405);
   }
 });
@@ -117,5 +103,5 @@ test("metrics and health", async () => {
   expect((await ask("/healthz")).body).toBe("ok");
   expect((await ask("/nope")).status).toBe(404);
   expect((await ask("/api/v1.3/containers/../../etc")).status).toBe(301);
-  expect((await ask("//api/v2.1/stats?type=docker")).headers.Location).toBe("/api/v2.1/stats?type=docker");
+  expect((await ask("//api/v1.3/docker?num_stats=1")).headers.Location).toBe("/api/v1.3/docker?num_stats=1");
 });

@@ -190,12 +190,10 @@ describe("docs/openapi.yaml", () => {
     for (const path of READ_ONLY_PATHS) expect(documented).toContain(path);
   });
 
-  test("knows every resource of the newest versions of cAdvisor's API", () => {
+  test("knows every resource of the newest version of cAdvisor's API", () => {
     const documented = Object.keys(document.paths);
-    for (const version of ["v1.3", "v2.1"] as const) {
-      for (const resource of CADVISOR_RESOURCES[version]!) {
-        expect(documented.some((path) => path.split("/{")[0] === `/api/${version}/${resource}`)).toBe(true);
-      }
+    for (const resource of CADVISOR_RESOURCES["v1.3"]!) {
+      expect(documented.some((path) => path.split("/{")[0] === `/api/v1.3/${resource}`)).toBe(true);
     }
   });
 

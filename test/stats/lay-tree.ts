@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { MachineRoots } from "../../src/cadvisor/machine-info.ts";
+import type { MachineRoots } from "../../src/stats/node-stats.ts";
 import type { ContainerFacts, PodFacts } from "../../src/stats/pod-facts.ts";
 
 /** `cgroup-v1`: a hybrid machine, recorded. `cgroup-v2`: a modern kernel with systemd's names, file by file. */

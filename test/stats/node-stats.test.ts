@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { CadvisorApi } from "../../src/cadvisor/cadvisor-api.ts";
 import { readMachineInfo } from "../../src/cadvisor/machine-info.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
@@ -38,9 +39,6 @@ const missing = (recorded: unknown, ours: unknown) => {
   return shapeOf(recorded).filter((path) => !shape.has(path));
 };
 
-const toText = async (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-const itself = async (bytes: Uint8Array) => bytes;
-
 interface Case {
   pods?: PodFacts[];
   /** Bytes and inodes by directory. */
@@ -77,7 +75,7 @@ function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, imageBytes }: 
     await clock.advance(1_000);
     return stats.summary(onlyCpuAndMemory);
   };
-  return { stats, clock, roots, cgroup, summary, asked, api: new CadvisorApi(stats, clock, roots) };
+  return { stats, clock, roots, cgroup, summary, asked, api: new CadvisorApi(stats) };
 }
 
 const LAYER = "/var/lib/docker/overlay2/app/diff";
@@ -285,12 +283,12 @@ describe("cAdvisor's resources", () => {
 
   test("labels never hold a copy of the manifest", () => {
     const { api } = setUp("cgroup-v1");
-    expect(JSON.stringify(api.containers("/kubepods", { numStats: 0 }))).not.toContain("last-applied");
+    expect(JSON.stringify([...api.containers("/kubepods", { numStats: 0 })])).not.toContain("last-applied");
   });
 
   test("a subtree by path, with who is below", () => {
     const { api } = setUp("cgroup-v2");
-    const infos = api.containers("/kubepods.slice", { numStats: 1 });
+    const infos = [...api.containers("/kubepods.slice", { numStats: 1 })];
     expect(infos.map(({ name }) => name.split("/").at(-1))).toEqual([
       "kubepods.slice",
       "kubepods-burstable.slice",
@@ -317,38 +315,26 @@ describe("cAdvisor's resources", () => {
   test.each(["/../../../../etc", "etc", "/kubepods.slice/../..", "/nowhere"])("%s names no cgroup", (path) => {
     const { api } = setUp("cgroup-v2");
     expect(api.container(path, { numStats: 0 })).toBeUndefined();
-    expect(api.containers(path, { numStats: 0 })).toEqual([]);
-    expect(api.statsV2(path, "name", true, { numStats: 0 })).toEqual({});
-    expect(api.processes(path)).toEqual([]);
+    expect([...api.containers(path, { numStats: 0 })]).toEqual([]);
+  });
+
+  test("other cgroups leave no descriptor open", () => {
+    const { api } = setUp("cgroup-v2");
+    const openFiles = () => readdirSync("/proc/self/fd").length;
+    const texts = () => JSON.stringify([...api.containers("/", { numStats: 0 })]);
+    texts();
+    const before = openFiles();
+    for (let i = 0; i < 100; i++) texts();
+    expect(openFiles()).toBe(before);
   });
 
   test("containers by Docker name and id", () => {
     const { api } = setUp("cgroup-v2");
-    const names = (name: string) => api.dockerContainers(name, { numStats: 0 }).map(({ id }) => id);
+    const names = (name: string) => Array.from(api.dockerContainers(name, { numStats: 0 }), ({ id }) => id);
     expect(names("")).toEqual([SANDBOX_ID, CONTAINER_ID]);
     expect(names(CONTAINER_ID.slice(0, 12))).toEqual([CONTAINER_ID]);
     expect(names(podOf("cgroup-v2").containers[0]!.dockerName)).toEqual([CONTAINER_ID]);
     expect(names("2")).toEqual([]);
-  });
-
-  test("version 2: spec, figures, summary, file systems, processes", async () => {
-    const { api, clock } = setUp("cgroup-v2", { disk: DISK });
-    api.storageV2();
-    await clock.advance(10_000);
-    const path = CONTAINER_PATHS["cgroup-v2"];
-    const v2 = api.statsV2(path, "name", false, { numStats: 1 });
-    expect(v2[path]).toMatchObject({
-      spec: { has_cpu: true, namespace: "docker" },
-      stats: [{ memory: { usage: 160_129_024 }, cpu_inst: { usage: { total: 0 } } }],
-    });
-    expect(api.summaryV2(path, "name", false)[path]).toMatchObject({ latest_usage: { cpu: 0, memory: 108_408_832 } });
-    expect(Object.keys(api.specV2(CONTAINER_ID, "docker", false))).toEqual([path]);
-    expect(api.processes(path).map(({ cmd, status, user }) => `${cmd} ${status} ${user}`)).toEqual([
-      "sh S root",
-      "a (b) c R root",
-      "dd D root",
-    ]);
-    expect(api.attributesV2()).toMatchObject({ kernel_version: "6.8.0-45-generic", num_cores: 4 });
   });
 });
 
@@ -390,21 +376,23 @@ const expectFamilies = (text: string, recorded: Recorded) => {
   }
 };
 
+const metricsText = (api: CadvisorApi) => [...api.metrics("prometheus")].join("");
+
 describe("the metrics", () => {
   test.each(["cgroup-v1", "cgroup-v2"] as const)(
     "have upstream's names, types, texts and labels on %s",
     async (name) => {
-      const { stats } = setUp(name, { disk: DISK });
+      const { stats, api } = setUp(name, { disk: DISK });
       stats.diskFamilies();
       await stats.settled();
-      expectFamilies(await stats.cadvisorMetrics("prometheus", toText), recordedCadvisor as Recorded);
-      expectFamilies(await stats.resourceMetrics("prometheus"), recordedResource as Recorded);
+      expectFamilies(metricsText(api), recordedCadvisor as Recorded);
+      expectFamilies(stats.resourceMetrics("prometheus"), recordedResource as Recorded);
     },
   );
 
   test("figures of a container, with the time they were taken", async () => {
-    const { stats } = setUp("cgroup-v2", { disk: DISK });
-    const text = await stats.cadvisorMetrics("prometheus", toText);
+    const { api } = setUp("cgroup-v2", { disk: DISK });
+    const text = metricsText(api);
     const labels = `container="app",`;
     const sample = (name: string, more = labels) =>
       text
@@ -426,44 +414,18 @@ describe("the metrics", () => {
     expect(sample("container_network_transmit_bytes_total")).toBeUndefined();
   });
 
-  test("an asker within the second gets the page that was made, one after it another with the new time", async () => {
-    const { stats, clock } = setUp("cgroup-v2");
-    const first = await stats.cadvisorMetrics("prometheus", itself);
-    await clock.advance(500);
-    expect(await stats.cadvisorMetrics("prometheus", itself)).toBe(first);
-    await clock.advance(1_000);
-    const text = await stats.cadvisorMetrics("prometheus", toText);
-    expect(text).toContain(" 40.9811 1795243202000\n");
-    expect(text).not.toContain("1795243200500");
-    expect(await toText(first)).toContain(" 40.9811 1795243200500\n");
-  });
-
-  test("nothing is left after the last question", async () => {
-    const { stats, clock } = setUp("cgroup-v2");
-    await stats.cadvisorMetrics("prometheus", itself);
+  test("after the last request no timer is left", async () => {
+    const { api, clock } = setUp("cgroup-v2");
+    metricsText(api);
     await clock.advance(60_000);
-    await stats.cadvisorMetrics("prometheus", itself);
-    await clock.advance(200_000);
-    expect(clock.pendingTimers).toBe(0);
-  });
-
-  test("whoever asks at regular intervals gets what was measured half a second before", async () => {
-    const { stats, clock } = setUp("cgroup-v2");
-    const times: string[] = [];
-    for (let question = 0; question < 5; question++) {
-      const text = await stats.cadvisorMetrics("openmetrics", toText);
-      times.push(/^container_cpu_usage_seconds_total.* (\d+\.\d+)$/m.exec(text)![1]!);
-      await clock.advance(15_000);
-    }
-    // Asked at .5 each time; the fourth is the first that could be foreseen.
-    expect(times).toEqual(["1795243200.500", "1795243215.500", "1795243230.500", "1795243245.000", "1795243260.000"]);
+    expect(metricsText(api)).toContain(" 40.9811 1795243260500\n");
     await clock.advance(200_000);
     expect(clock.pendingTimers).toBe(0);
   });
 
   test("in OpenMetrics, times are seconds and the text has an end", async () => {
     const { stats } = setUp("cgroup-v2");
-    const text = await stats.resourceMetrics("openmetrics");
+    const text = stats.resourceMetrics("openmetrics");
     expect(text).toContain(
       "# TYPE node_cpu_usage_seconds counter\nnode_cpu_usage_seconds_total 9120.033119 1795243200.500\n",
     );
@@ -471,8 +433,8 @@ describe("the metrics", () => {
   });
 
   test("without a limit there is no throttling, and the limit is 0", async () => {
-    const { stats } = setUp("cgroup-v2");
-    const lines = (await stats.cadvisorMetrics("prometheus", toText))
+    const { api } = setUp("cgroup-v2");
+    const lines = metricsText(api)
       .split("\n")
       .filter((line) => line.includes('container="POD"'));
     expect(lines.some((line) => line.startsWith("container_cpu_cfs_periods_total"))).toBe(false);

@@ -5,7 +5,7 @@ import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
 import type { ImageStore } from "../../runtime/image-inventory.ts";
-import type { NodeObjectFacts } from "../../stats/node-object.ts";
+import type { NodeObjectFacts } from "../../server/node-object.ts";
 import { buildInfo } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 

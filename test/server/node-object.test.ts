@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { type NodeObjectFacts, toNodeConditions, toNodeObject } from "../../src/stats/node-object.ts";
-import { aNode, aServerWorld } from "../server/a-context.ts";
+import { type NodeObjectFacts, toNodeConditions, toNodeObject } from "../../src/server/node-object.ts";
+import { layTree } from "../stats/lay-tree.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { layTree } from "./lay-tree.ts";
+import { aNode, aServerWorld } from "./a-context.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
 const NOW = new Date("2026-11-21T06:40:00.500Z");
@@ -52,7 +52,7 @@ describe("conditions", () => {
   });
 });
 
-const cadvisor = aServerWorld(tree).stats.cadvisorFacts();
+const cadvisor = aServerWorld(tree).cadvisor.facts.read();
 const capacity = { capacityBytes: 100 * 2 ** 30, usedBytes: 0, availableBytes: 0, inodes: 0, inodesFree: 0 };
 
 test("the whole node, key by key", () => {

@@ -2,7 +2,7 @@ import { formatQuantity } from "../api/quantity.ts";
 import type { CadvisorFacts } from "../cadvisor/cadvisor-facts.ts";
 import type { NodeTaint } from "../model/kubelet-options.ts";
 import type { PressureState, PressureType } from "../model/node-signals.ts";
-import { toTime } from "./summary.ts";
+import { toTime } from "../stats/summary.ts";
 
 /** An image of the engine, as the node shows it. */
 export interface NodeImage {

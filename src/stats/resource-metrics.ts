@@ -1,35 +1,32 @@
-import type { CgroupSample, NodeSample } from "../stats/sampler.ts";
-import { endOfText, familyHeader, labelText, stampText, type TextFormat } from "./prometheus-text.ts";
+import { endOfText, familyHeader, labelText, type TextFormat, timestampText } from "../metrics/prometheus-text.ts";
+import { type MeasuredCgroup, measuredCgroups } from "./measured-cgroup.ts";
+import type { NodeSample } from "./sampler.ts";
 
-interface Row {
-  names: readonly string[];
-  values: readonly string[];
-  cgroup: CgroupSample;
-  startSeconds?: number;
-}
-
-/** `/metrics/resource`: CPU and memory of node, pods and containers. Source: kubelet 1.20 (oracle 95), start times and swap of newer ones. */
+/** `/metrics/resource`: CPU and memory of node, pods and containers. Source: kubelet 1.20; start times and swap of newer ones. */
 export function resourceText(sample: NodeSample, format: TextFormat): string {
-  const stamp = stampText(sample.at, format);
-  const { containers, pods, node } = toRows(sample);
+  const timestamp = timestampText(sample.at, format);
+  const all = measuredCgroups(sample);
+  const node = all.filter(({ isRoot }) => isRoot);
+  const pods = all.filter(({ pod, container }) => pod && !container);
+  const containers = all.filter(({ container, isSandbox }) => container && !isSandbox);
   const alpha = (text: string) => `[ALPHA] ${text}`;
   const family = (
     type: "counter" | "gauge",
     name: string,
     help: string,
-    rows: readonly Row[],
-    value: (row: Row) => number | undefined,
+    rows: readonly MeasuredCgroup[],
+    value: (row: MeasuredCgroup) => number | undefined,
   ) => {
     let samples = "";
     for (const row of rows) {
       const number = value(row);
-      if (number !== undefined) samples += `${name}${labelText(row.names, row.values)} ${number} ${stamp}\n`;
+      if (number !== undefined) samples += `${name}${labelsOf(row)} ${number} ${timestamp}\n`;
     }
     return samples ? familyHeader(name, alpha(help), type, format) + samples : "";
   };
-  const cpuSeconds = ({ cgroup }: Row) => cgroup.stats.cpu.usageNanoseconds / 1e9;
-  const workingSet = ({ cgroup }: Row) => cgroup.stats.memory.workingSetBytes;
-  const swap = ({ cgroup }: Row) => cgroup.stats.memory.swapBytes;
+  const cpuSeconds = ({ cgroup }: MeasuredCgroup) => cgroup.stats.cpu.usageNanoseconds / 1e9;
+  const workingSet = ({ cgroup }: MeasuredCgroup) => cgroup.stats.memory.workingSetBytes;
+  const swap = ({ cgroup }: MeasuredCgroup) => cgroup.stats.memory.swapBytes;
   const text = [
     family(
       "counter",
@@ -50,7 +47,7 @@ export function resourceText(sample: NodeSample, format: TextFormat): string {
       "container_start_time_seconds",
       "Start time of the container since unix epoch in seconds",
       containers,
-      (row) => row.startSeconds,
+      ({ container }) => container && container.facts.startedAt.getTime() / 1000,
     ),
     family(
       "gauge",
@@ -94,23 +91,9 @@ export function resourceText(sample: NodeSample, format: TextFormat): string {
   return text + error + endOfText(format);
 }
 
-function toRows({ root, pods }: NodeSample): { containers: Row[]; pods: Row[]; node: Row[] } {
-  const rows = {
-    containers: [] as Row[],
-    pods: [] as Row[],
-    node: root ? [{ names: [], values: [], cgroup: root }] : [],
-  };
-  for (const { facts, cgroup, containers } of pods) {
-    const { namespace, name } = facts;
-    if (cgroup) rows.pods.push({ names: ["namespace", "pod"], values: [namespace, name], cgroup });
-    for (const container of containers) {
-      rows.containers.push({
-        names: ["container", "namespace", "pod"],
-        values: [container.facts.name, namespace, name],
-        cgroup: container.cgroup,
-        startSeconds: container.facts.startedAt.getTime() / 1000,
-      });
-    }
-  }
-  return rows;
+function labelsOf({ pod, container }: MeasuredCgroup): string {
+  if (!pod) return "";
+  const { namespace, name } = pod.facts;
+  if (!container) return labelText(["namespace", "pod"], [namespace, name]);
+  return labelText(["container", "namespace", "pod"], [container.facts.name, namespace, name]);
 }
