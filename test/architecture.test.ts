@@ -40,6 +40,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "runtime/hashes.ts",
     "runtime/resources.ts",
   ],
+  // What kubectl prints is computed by the server and by our own commands alike.
+  apiserver: [
+    "api",
+    "model",
+    "manifest",
+    "text",
+    "yaml",
+    "cli/print/age.ts",
+    "cli/print/pod-row.ts",
+    "cli/print/node-row.ts",
+  ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
   server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files"],
 };

@@ -31,15 +31,16 @@ function canonicalJson(value: unknown): string {
  */
 export function applyIdentity(pod: Pod, options: { nodeName: string; source: SourceKind; revision: string }): void {
   const { metadata, spec } = pod;
+  spec.nodeName = options.nodeName;
+  pod.status = { ...pod.status, phase: "Pending" };
+  metadata.namespace ??= "default";
+  if (options.source === "api") return;
   const fixedUid = metadata.uid;
   metadata.name = `${metadata.name ?? ""}-${options.nodeName}`;
-  metadata.namespace ??= "default";
   metadata.uid ??= hex32(`${options.nodeName}\n${metadata.namespace}\n${metadata.name}`);
   metadata.annotations ??= Object.create(null) as Record<string, string>;
   metadata.annotations[CONFIG_HASH_ANNOTATION] = fixedUid ?? options.revision;
-  spec.nodeName = options.nodeName;
   if (options.source === "file") tolerateEverything(pod);
-  pod.status = { ...pod.status, phase: "Pending" };
 }
 
 function tolerateEverything(pod: Pod): void {

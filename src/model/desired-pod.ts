@@ -3,8 +3,8 @@ import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { PodUID } from "./identity.ts";
 
-/** Where a pod was found; `kubernetes.io/config.source`. */
-export type SourceKind = "file" | "http";
+/** Where a pod was found; `kubernetes.io/config.source`. `api`: submitted to the local API server. */
+export type SourceKind = "file" | "http" | "api";
 
 /** A pod somebody wants, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */
 export interface DesiredPod {

@@ -1,0 +1,64 @@
+import type { ManagedFieldsEntry } from "./managed-fields.ts";
+
+/** Source: meta/v1 `OwnerReference`. */
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean | undefined;
+  blockOwnerDeletion?: boolean | undefined;
+}
+
+/** Metadata as far as the API server itself reads and writes it. Times are RFC 3339 in whole seconds. */
+export interface ApiMetadata {
+  name: string;
+  /** Absent for kinds without a namespace. */
+  namespace?: string | undefined;
+  generateName?: string | undefined;
+  uid?: string | undefined;
+  resourceVersion?: string | undefined;
+  generation?: number | undefined;
+  creationTimestamp?: string | null | undefined;
+  deletionTimestamp?: string | undefined;
+  deletionGracePeriodSeconds?: number | undefined;
+  labels?: Record<string, string> | undefined;
+  annotations?: Record<string, string> | undefined;
+  ownerReferences?: OwnerReference[] | undefined;
+  finalizers?: string[] | undefined;
+  managedFields?: ManagedFieldsEntry[] | undefined;
+  [field: string]: unknown;
+}
+
+/** One object of the API, of any kind. Objects in the store are never changed in place. */
+export interface ApiObject {
+  apiVersion: string;
+  kind: string;
+  metadata: ApiMetadata;
+  [field: string]: unknown;
+}
+
+/** `namespace/name`, or `/name` for kinds without a namespace. */
+export type ObjectKey = `${string}/${string}`;
+
+export const objectKey = (namespace: string | undefined, name: string): ObjectKey => `${namespace ?? ""}/${name}`;
+
+export const keyOf = ({ metadata }: ApiObject): ObjectKey => objectKey(metadata.namespace, metadata.name);
+
+const texts = new WeakMap<object, string>();
+
+/** An object's JSON, made once for each version of the object. */
+export function jsonOf(object: object): string {
+  let text = texts.get(object);
+  if (text === undefined) {
+    text = JSON.stringify(object);
+    texts.set(object, text);
+  }
+  return text;
+}
+
+export const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** RFC 3339 in UTC with whole seconds. Source: `metav1.Time`. */
+export const toApiTime = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`;

@@ -1,0 +1,68 @@
+import type { Duplex } from "node:stream";
+
+/** What a user may do: everything, or look at everything but Secrets' data and containers' insides. */
+export type Role = "admin" | "view";
+
+export interface ApiUser {
+  name: string;
+  groups: readonly string[];
+  /** undefined: known, but without any right. */
+  role: Role | undefined;
+}
+
+/** A request of the API, after authentication. */
+export interface ApiRequest {
+  method: string;
+  /** Percent-decoded; starts with `/`. */
+  path: string;
+  query: URLSearchParams;
+  /** Value of a request header, null when absent. */
+  header(name: string): string | null;
+  /** @throws ApiError 413 when it is longer than the limit */
+  body(): Promise<Uint8Array>;
+  user: ApiUser;
+  /** Aborts when the client is gone, or we are about to leave. */
+  signal: AbortSignal;
+  /** Lower-case value of `Upgrade`; "" for a plain request. */
+  upgrade: string;
+}
+
+export interface PlainAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string | Uint8Array;
+}
+
+/** An answer sent while it comes about; leaving its loop ends what makes it. A slow reader holds it back. */
+export interface StreamAnswer {
+  status: number;
+  headers: Record<string, string>;
+  chunks: AsyncIterable<Uint8Array | string>;
+}
+
+/** The connection becomes something else. */
+export interface UpgradeAnswer {
+  /** Takes the connection before anything was written to it, and ends it. `head`: what the client sent behind its request. */
+  takeOver(
+    socket: Duplex,
+    head: Buffer,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): Promise<void>;
+}
+
+export type ApiAnswer = PlainAnswer | StreamAnswer | UpgradeAnswer;
+
+export const jsonText = (status: number, body: string, headers: Record<string, string> = {}): PlainAnswer => ({
+  status,
+  headers: { "Content-Type": "application/json", ...headers },
+  body,
+});
+
+export const json = (status: number, value: unknown, headers: Record<string, string> = {}): PlainAnswer =>
+  jsonText(status, JSON.stringify(value), headers);
+
+export const plainText = (status: number, body: string): PlainAnswer => ({
+  status,
+  headers: { "Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff" },
+  body,
+});

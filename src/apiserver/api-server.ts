@@ -1,0 +1,322 @@
+import type { Clock } from "../model/clock.ts";
+import {
+  ApiError,
+  badRequest,
+  forbidden,
+  internalError,
+  methodNotSupported,
+  notAcceptable,
+  notFound,
+  type Status,
+  unknownPath,
+} from "./api-error.ts";
+import { type ApiObject, isRecord, jsonOf } from "./api-object.ts";
+import { type ApiAnswer, type ApiRequest, json, jsonText, type PlainAnswer } from "./api-request.ts";
+import { type Access, mayDo } from "./authorization.ts";
+import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
+import type { ExtraResource, ServedResources } from "./discovery.ts";
+import { hideSecrets } from "./hide-secrets.ts";
+import { applyJsonPatch, PatchError } from "./json-patch.ts";
+import { listAnswer, parseIncludeObject, type ShowObject } from "./list-answer.ts";
+import { negotiateForm, type WantedForm } from "./media-type.ts";
+import { applyMergePatch } from "./merge-patch.ts";
+import { type DeleteOptions, type ObjectDeleter, parseDeleteOptions } from "./object-deleter.ts";
+import type { ObjectStore } from "./object-store.ts";
+import type { ObjectWriter } from "./object-writer.ts";
+import { parseRequestInfo, type RequestInfo } from "./request-info.ts";
+import { type ResourceDefinition, type ResourceRegistry, resourceId, type Verb } from "./resource-definition.ts";
+import { fromScale, toScale } from "./scale.ts";
+import { parseSelection } from "./selection.ts";
+import { applyStrategicPatch } from "./strategic-merge-patch.ts";
+import { metadataText, tableText } from "./table.ts";
+import { watchAnswer } from "./watch-answer.ts";
+import { parseWriteRequest, type WriteRequest } from "./write-request.ts";
+
+/** A path below a resource that is answered by code of its own: `pods/log`, or a review. */
+export interface ExtraRoute extends ExtraResource {
+  /** Which verb a request is, for authorization; default: by method. */
+  verbOf?: (request: ApiRequest) => string;
+  handle: (request: ApiRequest, info: RequestInfo) => ApiAnswer | Promise<ApiAnswer>;
+}
+
+export interface ApiServerDeps {
+  registry: ResourceRegistry;
+  store: ObjectStore;
+  writer: ObjectWriter;
+  deleter: ObjectDeleter;
+  clock: Clock;
+  random: () => number;
+  extras: readonly ExtraRoute[];
+  /** Paths outside `/api` and `/apis`, and discovery; undefined: not one of them. */
+  otherPaths: (request: ApiRequest, served: ServedResources) => ApiAnswer | undefined | Promise<ApiAnswer | undefined>;
+  /** Brings objects up to date that are made when they are asked for (the node). */
+  refresh?: (definition: ResourceDefinition) => Promise<void>;
+  /** Called with what went wrong without being the client's fault. */
+  onError: (message: string, path: string) => void;
+}
+
+/** The Kubernetes API over one store: a function of the request. Never rejects. */
+export class ApiServer {
+  readonly #deps: ApiServerDeps;
+  readonly #served: ServedResources;
+
+  constructor(deps: ApiServerDeps) {
+    this.#deps = deps;
+    this.#served = { definitions: deps.registry.all(), extras: deps.extras };
+  }
+
+  async answer(request: ApiRequest): Promise<ApiAnswer> {
+    const warnings: string[] = [];
+    try {
+      const answer = await this.#route(request, warnings);
+      if (warnings.length === 0 || !("headers" in answer)) return answer;
+      return { ...answer, headers: { ...answer.headers, Warning: warnings.map(toWarning).join(", ") } };
+    } catch (error) {
+      return this.#failure(error, request.path);
+    }
+  }
+
+  #failure(error: unknown, path: string): PlainAnswer {
+    if (error instanceof ApiError) return json(error.code, error.status);
+    const message = error instanceof Error ? error.message : String(error);
+    this.#deps.onError(message, path);
+    const { status } = internalError("the request could not be answered; the log has the reason");
+    return json(500, status);
+  }
+
+  async #route(request: ApiRequest, warnings: string[]): Promise<ApiAnswer> {
+    const info = parseRequestInfo(request.path);
+    if (!info) {
+      authorizePath(request);
+      const answer = await this.#deps.otherPaths(request, this.#served);
+      if (!answer) throw unknownPath();
+      return answer;
+    }
+    const { group, version, plural, subresource } = info;
+    const name = subresource === "" ? plural : `${plural}/${subresource}`;
+    const extra = this.#deps.extras.find((it) => it.group === group && it.version === version && it.name === name);
+    if (extra) {
+      const verb = extra.verbOf?.(request) ?? VERBS[request.method] ?? "get";
+      authorize(request, info, verb);
+      return extra.handle(request, info);
+    }
+    const definition = this.#deps.registry.find(group, version, plural);
+    if (!definition) throw unknownPath();
+    const isCreate = request.method === "POST" && subresource === "";
+    if (definition.namespaced && info.name !== "" && info.namespace === undefined) throw unknownPath();
+    if (!definition.namespaced && info.namespace !== undefined) throw unknownPath();
+    const verb = verbOf(request, info);
+    authorize(request, info, verb);
+    if (subresource !== "") {
+      const isFinalize = definition.plural === "namespaces" && subresource === "finalize";
+      if (!isFinalize && !definition.subresources?.some((it) => it === subresource)) throw unknownPath();
+    } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
+    if (isCreate && info.name !== "") throw methodNotSupported(definition, "create");
+    const form = negotiateForm(request.header("Accept"));
+    if (!form) throw notAcceptable();
+    await this.#deps.refresh?.(definition);
+    const show: ShowObject = definition.isSecret && request.user.role !== "admin" ? hideSecrets : (object) => object;
+    return this.#serve({ request, info, definition, verb, form, show, warn: (message) => warnings.push(message) });
+  }
+
+  async #serve(call: Call): Promise<ApiAnswer> {
+    const { request, info, definition, verb, form, show } = call;
+    const { store, clock, random } = this.#deps;
+    switch (verb) {
+      case "list":
+      case "watch": {
+        const selection = parseSelection(definition, info.namespace, info.name, request.query);
+        return verb === "list"
+          ? listAnswer(store, definition, selection, request.query, form, show, clock.now())
+          : watchAnswer({ store, clock, random }, definition, selection, request.query, form, show, request.signal);
+      }
+      case "get":
+        return this.#object(call, 200, this.#find(definition, info));
+      case "create": {
+        const body = await readObjectBody(request);
+        return this.#object(call, 201, this.#deps.writer.create(definition, info.namespace, body, this.#write(call)));
+      }
+      case "update":
+        return this.#update(call, await readObjectBody(request));
+      case "patch":
+        return this.#patch(call, await readPatchBody(request));
+      case "delete":
+        return this.#delete(call, await readOptionalBody(request));
+      case "deletecollection":
+        return this.#deleteCollection(call, await readOptionalBody(request));
+    }
+  }
+
+  #find(definition: ResourceDefinition, { namespace, name }: RequestInfo): ApiObject {
+    const found = this.#deps.store.get(resourceId(definition), namespace, name);
+    if (!found) throw notFound(definition, name);
+    return found;
+  }
+
+  #write({ request, warn }: Call): WriteRequest {
+    return parseWriteRequest(request.query, request.header("User-Agent"), warn);
+  }
+
+  #update(call: Call, body: unknown): PlainAnswer {
+    const { info, definition } = call;
+    const write = this.#write(call);
+    const { writer } = this.#deps;
+    if (info.subresource !== "scale") {
+      return this.#object(
+        call,
+        200,
+        writer.update(definition, info.namespace, info.name, body, write, info.subresource),
+      );
+    }
+    const change = (live: ApiObject) => fromScale(live, body);
+    return this.#object(call, 200, writer.patch(definition, info.namespace, info.name, change, write));
+  }
+
+  #patch(call: Call, { type, patch }: PatchBody): PlainAnswer {
+    const { info, definition, request } = call;
+    const write = this.#write(call);
+    const { writer } = this.#deps;
+    const { namespace, name, subresource } = info;
+    if (type === PATCH_TYPES.applyYaml) {
+      if (subresource === "scale")
+        throw badRequest("server-side apply to a scale is not supported: apply to the object");
+      if (!request.query.get("fieldManager"))
+        throw badRequest("fieldManager: Required value: is required for apply patch");
+      const force = request.query.get("force") === "true";
+      const result = writer.apply(definition, namespace, name, patch, { ...write, force }, subresource);
+      return this.#object(call, result.created ? 201 : 200, result.object);
+    }
+    const change = (live: ApiObject): unknown => {
+      const before = subresource === "scale" ? toScale(live) : live;
+      const next = patchObject(before, type, patch);
+      return subresource === "scale" ? fromScale(live, next) : next;
+    };
+    const from = subresource === "scale" ? "" : subresource;
+    return this.#object(call, 200, writer.patch(definition, namespace, name, change, write, from));
+  }
+
+  #delete(call: Call, body: unknown): PlainAnswer {
+    const { info, definition, request } = call;
+    const options = parseDeleteOptions(body, request.query, this.#write(call));
+    const result = this.#deps.deleter.delete(definition, info.namespace, info.name, options);
+    return isStatus(result) ? json(200, result) : this.#object(call, 200, result);
+  }
+
+  #deleteCollection(call: Call, body: unknown): PlainAnswer {
+    const { info, definition, request, show } = call;
+    const options: DeleteOptions = parseDeleteOptions(body, request.query, this.#write(call));
+    const { namespace, matches } = parseSelection(definition, info.namespace, "", request.query);
+    const { store, deleter } = this.#deps;
+    const objects = store.list(resourceId(definition), namespace).filter(matches);
+    for (const { metadata } of objects) {
+      // One deletion may have taken others with it.
+      if (store.get(resourceId(definition), metadata.namespace, metadata.name)) {
+        deleter.delete(definition, metadata.namespace, metadata.name, options);
+      }
+    }
+    return json(200, {
+      kind: `${definition.kind}List`,
+      apiVersion: definition.group === "" ? definition.version : `${definition.group}/${definition.version}`,
+      metadata: { resourceVersion: String(store.revision) },
+      items: objects.map(show),
+    });
+  }
+
+  #object({ definition, form, show, info, request }: Call, status: number, object: ApiObject): PlainAnswer {
+    if (info.subresource === "scale") return json(status, toScale(object));
+    const shown = show(object);
+    if (form.shape === "table") {
+      const includeObject = parseIncludeObject(request.query);
+      const { resourceVersion } = shown.metadata;
+      const options = { metaVersion: form.metaVersion, includeObject, now: this.#deps.clock.now() };
+      return jsonText(status, tableText([shown], definition, { resourceVersion }, options));
+    }
+    return jsonText(status, form.shape === "metadata" ? metadataText(shown, form.metaVersion) : jsonOf(shown));
+  }
+}
+
+interface Call {
+  request: ApiRequest;
+  info: RequestInfo;
+  definition: ResourceDefinition;
+  verb: Verb;
+  form: WantedForm;
+  show: ShowObject;
+  warn: (message: string) => void;
+}
+
+const VERBS: Readonly<Record<string, string>> = {
+  POST: "create",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
+  GET: "get",
+  HEAD: "get",
+};
+
+function verbOf({ method, query, path }: ApiRequest, { name }: RequestInfo): Verb {
+  switch (method) {
+    case "POST":
+      return "create";
+    case "PUT":
+      return "update";
+    case "PATCH":
+      return "patch";
+    case "DELETE":
+      return name === "" ? "deletecollection" : "delete";
+    default: {
+      const wantsWatch =
+        ["true", "1"].includes(query.get("watch") ?? "") || /^\/apis?\/([^/]+\/)?[^/]+\/watch\//.test(path);
+      if (wantsWatch) return "watch";
+      return name === "" ? "list" : "get";
+    }
+  }
+}
+
+function authorize(
+  { user }: ApiRequest,
+  { group, plural, subresource, name, namespace }: RequestInfo,
+  verb: string,
+): void {
+  const access: Access = { verb, group, resource: plural, subresource };
+  if (mayDo(user, access)) return;
+  const resource = subresource === "" ? plural : `${plural}/${subresource}`;
+  const scope = namespace === undefined ? "at the cluster scope" : `in the namespace "${namespace}"`;
+  throw forbidden(
+    { group, plural },
+    name,
+    `User "${user.name}" cannot ${verb} resource "${resource}" in API group "${group}" ${scope}`,
+  );
+}
+
+/** Source: apiserver's answer to a forbidden path. */
+function authorizePath({ user, path, method }: ApiRequest): void {
+  if (user.role !== undefined && (method === "GET" || method === "HEAD" || user.role === "admin")) return;
+  const verb = (VERBS[method] ?? method).toLowerCase();
+  throw new ApiError(403, "Forbidden", `forbidden: User "${user.name}" cannot ${verb} path "${path}"`, {});
+}
+
+function patchObject(before: unknown, type: string, patch: unknown): unknown {
+  try {
+    if (type === PATCH_TYPES.json) return applyJsonPatch(before, patch);
+    return type === PATCH_TYPES.merge ? applyMergePatch(before, patch) : applyStrategicPatch(before, patch);
+  } catch (error) {
+    if (!(error instanceof PatchError)) throw error;
+    // An operation that does not fit the object is 422, a patch that is none 400. Source: apiserver's patch handler.
+    const isUnfit = type === PATCH_TYPES.json && Array.isArray(patch);
+    throw isUnfit
+      ? new ApiError(
+          422,
+          "Invalid",
+          `the server rejected our request due to an error in our request: ${error.message}`,
+          {},
+        )
+      : badRequest(error.message);
+  }
+}
+
+const isStatus = (result: ApiObject | Status): result is Status => isRecord(result) && result.kind === "Status";
+
+/** Source: RFC 7234, 5.5, with the code upstream uses. */
+const toWarning = (message: string) =>
+  `299 - "${message.replace(/[\x00-\x1f\x7f]/g, " ").replace(/(["\\])/g, "\\$1")}"`;

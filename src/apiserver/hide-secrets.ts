@@ -1,0 +1,23 @@
+import type { ApiObject } from "./api-object.ts";
+
+const shown = new WeakMap<ApiObject, ApiObject>();
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** A Secret for users who only view: the names of its keys, and nothing of their values. */
+export function hideSecrets(secret: ApiObject): ApiObject {
+  let hidden = shown.get(secret);
+  if (hidden === undefined) {
+    const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
+    // What was applied holds the values too.
+    const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
+    const { annotations: _annotations, ...metadata } = secret.metadata;
+    hidden = {
+      ...secret,
+      metadata: { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) },
+      data: Object.fromEntries(keys.map((key) => [key, ""])),
+    } as ApiObject;
+    shown.set(secret, hidden);
+  }
+  return hidden;
+}

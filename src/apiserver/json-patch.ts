@@ -1,0 +1,116 @@
+import { isRecord } from "./api-object.ts";
+
+/** A patch that cannot be carried out; the message is for the client. */
+export class PatchError extends Error {
+  override readonly name = "PatchError";
+}
+
+/** The operations of one patch; more than this is refused. Source: apiserver's `maxJSONPatchOperations`. */
+const MAX_OPERATIONS = 10_000;
+
+/**
+ * A copy of the document with the patch applied. Source: RFC 6902.
+ * @throws PatchError
+ */
+export function applyJsonPatch(document: unknown, patch: unknown): unknown {
+  if (!Array.isArray(patch)) throw new PatchError("a JSON patch is a list of operations");
+  if (patch.length > MAX_OPERATIONS) {
+    throw new PatchError(`The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`);
+  }
+  let result = structuredClone(document);
+  for (const operation of patch) result = applyOperation(result, operation);
+  return result;
+}
+
+function applyOperation(document: unknown, operation: unknown): unknown {
+  if (!isRecord(operation)) throw new PatchError("an operation of a JSON patch is an object");
+  const path = parsePointer(operation.path);
+  switch (operation.op) {
+    case "add":
+      return add(document, path, readValue(operation));
+    case "remove":
+      return remove(document, path).document;
+    case "replace": {
+      read(document, path);
+      if (path.length === 0) return readValue(operation);
+      return add(remove(document, path).document, path, readValue(operation));
+    }
+    case "move": {
+      const from = parsePointer(operation.from);
+      if (path.length > from.length && from.every((step, index) => step === path[index]))
+        throw new PatchError(`cannot move "${String(operation.from)}" into itself`);
+      const { document: rest, removed } = remove(document, from);
+      return add(rest, path, removed);
+    }
+    case "copy":
+      return add(document, path, structuredClone(read(document, parsePointer(operation.from))));
+    case "test":
+      if (!Bun.deepEquals(read(document, path), operation.value)) {
+        throw new PatchError(`testing value ${String(operation.path)} failed`);
+      }
+      return document;
+    default:
+      throw new PatchError(`Unexpected kind: ${String(operation.op)}`);
+  }
+}
+
+function readValue(operation: Record<string, unknown>): unknown {
+  if (!("value" in operation)) throw new PatchError(`the operation "${String(operation.op)}" has no value`);
+  return structuredClone(operation.value);
+}
+
+function parsePointer(pointer: unknown): string[] {
+  if (typeof pointer !== "string" || (pointer !== "" && !pointer.startsWith("/"))) {
+    throw new PatchError(`"${String(pointer)}" is no JSON pointer: it begins with a slash`);
+  }
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+const missing = (path: readonly string[]) =>
+  new PatchError(`Unable to find a value at path "/${path.join("/")}": missing value`);
+
+function child(parent: unknown, step: string, path: readonly string[]): unknown {
+  if (Array.isArray(parent)) {
+    const index = toIndex(step, parent.length - 1, path);
+    return parent[index];
+  }
+  if (isRecord(parent) && Object.hasOwn(parent, step)) return parent[step];
+  throw missing(path);
+}
+
+function toIndex(step: string, most: number, path: readonly string[]): number {
+  const index = /^(0|[1-9]\d*)$/.test(step) ? Number(step) : Number.NaN;
+  if (!(index <= most)) throw missing(path);
+  return index;
+}
+
+const read = (document: unknown, path: readonly string[]): unknown =>
+  path.reduce<unknown>((value, step) => child(value, step, path), document);
+
+function add(document: unknown, path: readonly string[], value: unknown): unknown {
+  const last = path.at(-1);
+  if (last === undefined) return value;
+  const parent = read(document, path.slice(0, -1));
+  if (Array.isArray(parent)) parent.splice(last === "-" ? parent.length : toIndex(last, parent.length, path), 0, value);
+  else if (isRecord(parent)) define(parent, last, value);
+  else throw missing(path);
+  return document;
+}
+
+function remove(document: unknown, path: readonly string[]): { document: unknown; removed: unknown } {
+  const last = path.at(-1);
+  if (last === undefined) throw new PatchError("the whole document cannot be removed");
+  const parent = read(document, path.slice(0, -1));
+  const removed = child(parent, last, path);
+  if (Array.isArray(parent)) parent.splice(Number(last), 1);
+  else delete (parent as Record<string, unknown>)[last];
+  return { document, removed };
+}
+
+/** Sets a member also when it is called `__proto__`. */
+export function define(target: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
+}

@@ -1,0 +1,239 @@
+import type { CoreEvent } from "../../api/event.ts";
+import type { Pod } from "../../api/pod.ts";
+import { formatSince } from "../../cli/print/age.ts";
+import { type NodeObject, toNodeRow } from "../../cli/print/node-row.ts";
+import { summarizePod } from "../../cli/print/pod-row.ts";
+import { checkDnsLabel } from "../../manifest/validate/names.ts";
+import type { ApiObject } from "../api-object.ts";
+import { ALL_VERBS, type Column, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
+import { decodeByManifest, type ReadSubmitted, refuseImmutable } from "./decode-manifest.ts";
+
+const core = { group: "", version: "v1" } as const;
+
+const asPod = (object: ApiObject) => object as unknown as Pod;
+const asEvent = (object: ApiObject) => object as unknown as CoreEvent;
+
+const summaries = new WeakMap<ApiObject, ReturnType<typeof summarizePod>>();
+
+function summaryOf(object: ApiObject) {
+  let summary = summaries.get(object);
+  if (!summary) {
+    summary = summarizePod(asPod(object));
+    summaries.set(object, summary);
+  }
+  return summary;
+}
+
+function restartsCell(object: ApiObject, now: Date): string {
+  const { restarts, lastRestart } = summaryOf(object);
+  return restarts > 0 && lastRestart
+    ? `${restarts} (${formatSince(lastRestart.toISOString(), now)} ago)`
+    : `${restarts}`;
+}
+
+function readinessGatesCell(object: ApiObject): string {
+  const { spec, status } = asPod(object);
+  const gates = spec.readinessGates ?? [];
+  if (gates.length === 0) return "<none>";
+  const isMet = (type: string) => status?.conditions?.some((it) => it.type === type && it.status === "True");
+  return `${gates.filter(({ conditionType }) => isMet(conditionType)).length}/${gates.length}`;
+}
+
+const text = (name: string, value: Column["value"], priority = 0): Column => ({
+  name,
+  type: "string",
+  value,
+  priority,
+});
+
+const podStatus = (object: ApiObject) => asPod(object).status;
+
+/** Source: kubectl's printers and core/v1's selectable fields. */
+const pods = (read: ReadSubmitted): ResourceDefinition => ({
+  ...core,
+  kind: "Pod",
+  plural: "pods",
+  singular: "pod",
+  shortNames: ["po"],
+  categories: ["all"],
+  namespaced: true,
+  verbs: ALL_VERBS,
+  columns: [
+    text("Ready", (it) => `${summaryOf(it).ready}/${summaryOf(it).total}`),
+    text("Status", (it) => summaryOf(it).status),
+    text("Restarts", restartsCell),
+    text("IP", (it) => podStatus(it)?.podIP || "<none>", 1),
+    text("Node", (it) => asPod(it).spec.nodeName || "<none>", 1),
+    text("Nominated Node", (it) => podStatus(it)?.nominatedNodeName || "<none>", 1),
+    text("Readiness Gates", readinessGatesCell, 1),
+  ],
+  fields: {
+    "spec.nodeName": (it) => asPod(it).spec.nodeName ?? "",
+    "spec.restartPolicy": (it) => asPod(it).spec.restartPolicy ?? "",
+    "spec.schedulerName": (it) => asPod(it).spec.schedulerName ?? "",
+    "spec.serviceAccountName": (it) => asPod(it).spec.serviceAccountName ?? "",
+    "spec.hostNetwork": (it) => String(asPod(it).spec.hostNetwork ?? false),
+    "status.phase": (it) => podStatus(it)?.phase ?? "",
+    "status.podIP": (it) => podStatus(it)?.podIP ?? "",
+    "status.nominatedNodeName": (it) => podStatus(it)?.nominatedNodeName ?? "",
+  },
+  storage: "file",
+  decode: (object) => decodeByManifest(read, object),
+  gracefulDeletion: true,
+  description: "Pod is a collection of containers that can run on a host.",
+});
+
+const configMaps = (read: ReadSubmitted): ResourceDefinition => ({
+  ...core,
+  kind: "ConfigMap",
+  plural: "configmaps",
+  singular: "configmap",
+  shortNames: ["cm"],
+  namespaced: true,
+  verbs: ALL_VERBS,
+  columns: [
+    { name: "Data", type: "integer", value: ({ data, binaryData }) => countKeys(data) + countKeys(binaryData) },
+  ],
+  storage: "file",
+  decode: (object) => decodeByManifest(read, object),
+  validateUpdate: refuseImmutable,
+  description: "ConfigMap holds configuration data for pods to consume.",
+});
+
+const secrets = (read: ReadSubmitted): ResourceDefinition => ({
+  ...core,
+  kind: "Secret",
+  plural: "secrets",
+  singular: "secret",
+  namespaced: true,
+  verbs: ALL_VERBS,
+  columns: [
+    text("Type", ({ type }) => String(type ?? "Opaque")),
+    { name: "Data", type: "integer", value: ({ data }) => countKeys(data) },
+  ],
+  fields: { type: ({ type }) => String(type ?? "") },
+  storage: "file",
+  decode: (object) => decodeByManifest(read, object),
+  validateUpdate: refuseImmutable,
+  isSecret: true,
+  description: "Secret holds secret data of a certain type.",
+});
+
+const countKeys = (map: unknown) => Object.keys((map as Record<string, unknown> | undefined) ?? {}).length;
+
+const namespaces: ResourceDefinition = {
+  ...core,
+  kind: "Namespace",
+  plural: "namespaces",
+  singular: "namespace",
+  shortNames: ["ns"],
+  namespaced: false,
+  verbs: ALL_VERBS.filter((verb) => verb !== "deletecollection"),
+  columns: [text("Status", ({ status }) => (status as { phase?: string } | undefined)?.phase ?? "Active")],
+  fields: { "status.phase": ({ status }) => (status as { phase?: string } | undefined)?.phase ?? "Active" },
+  storage: "file",
+  decode: decodeNamespace,
+  description: "Namespace provides a scope for Names.",
+};
+
+function decodeNamespace(object: ApiObject): Decoded {
+  const { apiVersion, kind, metadata, spec, status } = object;
+  const { namespace: _namespace, ...own } = metadata;
+  const labels = { ...own.labels, "kubernetes.io/metadata.name": own.name };
+  const causes = checkDnsLabel(own.name).map((message) => ({
+    reason: "FieldValueInvalid",
+    field: "metadata.name",
+    message: `Invalid value: ${JSON.stringify(own.name)}: ${message}`,
+  }));
+  const known = ["apiVersion", "kind", "metadata", "spec", "status"];
+  const unknown = Object.keys(object).filter((field) => !known.includes(field));
+  return {
+    object: {
+      apiVersion,
+      kind,
+      metadata: { ...own, labels },
+      spec: spec ?? { finalizers: ["kubernetes"] },
+      status: status ?? { phase: "Active" },
+    },
+    causes,
+    unknown: unknown.map((field) => `unknown field "${field}"`),
+    warnings: [],
+  };
+}
+
+const asNode = (object: ApiObject) => object as unknown as NodeObject;
+const nodeCell =
+  (index: number): Column["value"] =>
+  (it, now) =>
+    toNodeRow(asNode(it), now, true)[index] ?? "";
+
+const nodes: ResourceDefinition = {
+  ...core,
+  kind: "Node",
+  plural: "nodes",
+  singular: "node",
+  shortNames: ["no"],
+  namespaced: false,
+  verbs: READ_VERBS,
+  columns: [
+    text("Status", nodeCell(1)),
+    text("Roles", nodeCell(2)),
+    text("Age", nodeCell(3)),
+    text("Version", nodeCell(4)),
+    text("Internal-IP", nodeCell(5), 1),
+    text("External-IP", nodeCell(6), 1),
+    text("OS-Image", nodeCell(7), 1),
+    text("Kernel-Version", nodeCell(8), 1),
+    text("Container-Runtime", nodeCell(9), 1),
+  ],
+  fields: { "spec.unschedulable": (it) => String(asNode(it).spec.unschedulable ?? false) },
+  storage: "memory",
+  description: "Node is the machine this API is served from.",
+};
+
+const events: ResourceDefinition = {
+  ...core,
+  kind: "Event",
+  plural: "events",
+  singular: "event",
+  shortNames: ["ev"],
+  namespaced: true,
+  verbs: READ_VERBS,
+  columns: [
+    text("Last Seen", (it, now) => formatSince(asEvent(it).lastTimestamp, now)),
+    text("Type", (it) => asEvent(it).type),
+    text("Reason", (it) => asEvent(it).reason),
+    text("Object", (it) => `${asEvent(it).involvedObject.kind.toLowerCase()}/${asEvent(it).involvedObject.name}`),
+    text("Subobject", (it) => asEvent(it).involvedObject.fieldPath ?? "", 1),
+    text("Source", (it) => [asEvent(it).source.component, asEvent(it).source.host].join(", "), 1),
+    text("Message", (it) => asEvent(it).message.trim()),
+    text("First Seen", (it, now) => formatSince(asEvent(it).firstTimestamp, now), 1),
+    { name: "Count", type: "integer", value: (it) => asEvent(it).count, priority: 1 },
+    { name: "Name", type: "string", format: "name", value: ({ metadata }) => metadata.name, priority: 1 },
+  ],
+  fields: {
+    "involvedObject.kind": (it) => asEvent(it).involvedObject.kind,
+    "involvedObject.name": (it) => asEvent(it).involvedObject.name,
+    "involvedObject.namespace": (it) => asEvent(it).involvedObject.namespace,
+    "involvedObject.uid": (it) => asEvent(it).involvedObject.uid,
+    "involvedObject.apiVersion": (it) => asEvent(it).involvedObject.apiVersion,
+    "involvedObject.resourceVersion": () => "",
+    "involvedObject.fieldPath": (it) => asEvent(it).involvedObject.fieldPath ?? "",
+    reason: (it) => asEvent(it).reason,
+    reportingComponent: (it) => asEvent(it).reportingComponent,
+    source: (it) => asEvent(it).source.component,
+    type: (it) => asEvent(it).type,
+  },
+  storage: "memory",
+  description: "Event is a report of an event somewhere in the cluster.",
+};
+
+/** Kinds of the core group that every node serves. */
+export const coreKinds = (read: ReadSubmitted): ResourceDefinition[] => [
+  namespaces,
+  nodes,
+  pods(read),
+  configMaps(read),
+  secrets(read),
+  events,
+];

@@ -1,0 +1,8 @@
+import { type ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
+import { coreKinds } from "./core-kinds.ts";
+import type { ReadSubmitted } from "./decode-manifest.ts";
+
+/** Every kind the API serves: a kind is added by one row here. */
+export const servedKinds = (read: ReadSubmitted): ResourceDefinition[] => [...coreKinds(read)];
+
+export const buildRegistry = (read: ReadSubmitted): ResourceRegistry => new ResourceRegistry(servedKinds(read));

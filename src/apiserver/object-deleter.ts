@@ -1,0 +1,289 @@
+import type { Clock } from "../model/clock.ts";
+import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
+import { type ApiObject, isRecord, toApiTime } from "./api-object.ts";
+import type { ObjectStore } from "./object-store.ts";
+import type { ObjectWriter } from "./object-writer.ts";
+import { type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";
+import { internalWrite, store as keep, type ObjectStorage, type WriteRequest } from "./write-request.ts";
+
+export type Propagation = "Orphan" | "Background" | "Foreground";
+
+/** Source: meta/v1 `DeleteOptions`. */
+export interface DeleteOptions {
+  /** undefined: the object's own. */
+  gracePeriodSeconds: number | undefined;
+  propagation: Propagation;
+  preconditions: { uid?: string | undefined; resourceVersion?: string | undefined };
+  dryRun: boolean;
+}
+
+export interface ObjectDeleterDeps {
+  store: ObjectStore;
+  registry: ResourceRegistry;
+  writer: ObjectWriter;
+  storage: ObjectStorage;
+  clock: Pick<Clock, "now">;
+  /** An object with graceful deletion is to end within this time; it is removed with {@link ObjectDeleter.finish}. */
+  onTerminating?: (definition: ResourceDefinition, object: ApiObject, graceSeconds: number) => void;
+}
+
+const FOREGROUND = "foregroundDeletion";
+const ORPHAN = "orphan";
+const DEFAULT_GRACE_SECONDS = 30;
+
+/** Deletes objects and what they own. */
+export class ObjectDeleter {
+  readonly #deps: ObjectDeleterDeps;
+
+  constructor(deps: ObjectDeleterDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * @returns the object while it is still there (Terminating), else a Status
+   * @throws ApiError 403, 404, 409, 507
+   */
+  delete(
+    definition: ResourceDefinition,
+    namespace: string | undefined,
+    name: string,
+    options: DeleteOptions,
+  ): ApiObject | Status {
+    const live = this.#deps.store.get(resourceId(definition), namespace, name);
+    if (!live) throw notFound(definition, name);
+    this.#deps.writer.refuseForeign(definition, live);
+    if (definition.plural === "namespaces" && name === "default") {
+      throw forbidden(definition, name, "this namespace may not be deleted");
+    }
+    checkPreconditions(definition, live, options);
+    if (options.dryRun) return definition.gracefulDeletion ? live : deleted(definition, live);
+    if (definition.gracefulDeletion) return this.#terminate(definition, live, options);
+    const finalizers = this.#finalizersOf(definition, live, options.propagation);
+    if (finalizers.length === 0) {
+      this.finish(definition, live);
+      return deleted(definition, live);
+    }
+    const terminating =
+      live.metadata.deletionTimestamp && sameMembers(finalizers, live.metadata.finalizers ?? [])
+        ? live
+        : this.#mark(definition, live, { finalizers, deletionGracePeriodSeconds: 0 }, 0);
+    if (finalizers.includes(FOREGROUND)) this.#deleteDependents(terminating, "Foreground");
+    if (definition.plural === "namespaces") this.#empty(name);
+    return this.#deps.store.get(resourceId(definition), namespace, name) ?? deleted(definition, live);
+  }
+
+  /** Removes an object for good, and in the background what only it owned. */
+  finish(definition: ResourceDefinition, object: ApiObject): void {
+    const { store, storage } = this.#deps;
+    if (definition.storage === "file") keep(() => storage.remove(definition, object));
+    const { namespace, name, uid, finalizers = [] } = object.metadata;
+    if (!store.remove(resourceId(definition), namespace, name)) return;
+    if (uid !== undefined) {
+      if (finalizers.includes(ORPHAN)) this.#orphanDependents(uid);
+      else this.#deleteDependents(object, "Background");
+    }
+    this.#settleOwners(object);
+    this.#settleNamespace(namespace);
+  }
+
+  /** The last finalizer of an object went: it goes, unless something else removes it. */
+  unfinalized(definition: ResourceDefinition, object: ApiObject): void {
+    if (!definition.gracefulDeletion) this.finish(definition, object);
+  }
+
+  #finalizersOf(definition: ResourceDefinition, { metadata }: ApiObject, propagation: Propagation): string[] {
+    const own = (metadata.finalizers ?? []).filter((it) => it !== FOREGROUND && it !== ORPHAN);
+    if (definition.plural === "namespaces") {
+      return this.#contentsOf(metadata.name).length > 0 ? [...own, "kubernetes"] : own;
+    }
+    const dependents = metadata.uid === undefined ? [] : this.#dependentsOf(metadata.uid);
+    if (propagation === "Foreground" && dependents.length > 0) return [...own, FOREGROUND];
+    if (propagation === "Orphan" && metadata.uid !== undefined) {
+      this.#orphanDependents(metadata.uid);
+    }
+    return own;
+  }
+
+  #terminate(definition: ResourceDefinition, live: ApiObject, options: DeleteOptions): ApiObject {
+    const own = (live.spec as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds;
+    const grace = Math.max(0, options.gracePeriodSeconds ?? own ?? DEFAULT_GRACE_SECONDS);
+    const before = live.metadata.deletionGracePeriodSeconds;
+    // A second delete may shorten the grace, never lengthen it.
+    const isNews = live.metadata.deletionTimestamp === undefined || (before !== undefined && grace < before);
+    if (!isNews) return live;
+    const object = this.#mark(definition, live, { deletionGracePeriodSeconds: grace }, grace);
+    if (options.propagation === "Orphan" && live.metadata.uid) this.#orphanDependents(live.metadata.uid);
+    this.#deps.onTerminating?.(definition, object, grace);
+    return object;
+  }
+
+  #mark(
+    definition: ResourceDefinition,
+    live: ApiObject,
+    changes: Partial<ApiObject["metadata"]>,
+    graceSeconds: number,
+  ): ApiObject {
+    const deletionTimestamp = toApiTime(new Date(this.#deps.clock.now().getTime() + graceSeconds * 1000));
+    const status =
+      definition.plural === "namespaces"
+        ? { status: { ...(live.status as object | undefined), phase: "Terminating" } }
+        : {};
+    const object: ApiObject = { ...live, ...status, metadata: { ...live.metadata, deletionTimestamp, ...changes } };
+    return this.#deps.writer.put(definition, object, internalWrite("kubelet-ts"));
+  }
+
+  #dependentsOf(uid: string): { definition: ResourceDefinition; object: ApiObject }[] {
+    const { registry, store } = this.#deps;
+    return registry.all().flatMap((definition) =>
+      store
+        .list(resourceId(definition))
+        .filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.uid === uid))
+        .map((object) => ({ definition, object })),
+    );
+  }
+
+  /** Deletes what the object owns, unless another owner of it lives. */
+  #deleteDependents({ metadata }: ApiObject, propagation: Propagation): void {
+    if (metadata.uid === undefined) return;
+    for (const { definition, object } of this.#dependentsOf(metadata.uid)) {
+      const others = (object.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== metadata.uid);
+      if (others.some(({ uid }) => this.#exists(uid))) continue;
+      this.#deleteQuietly(definition, object, propagation);
+    }
+  }
+
+  #orphanDependents(uid: string): void {
+    for (const { definition, object } of this.#dependentsOf(uid)) {
+      const owners = (object.metadata.ownerReferences ?? []).filter((owner) => owner.uid !== uid);
+      const { ownerReferences: _owners, ...metadata } = object.metadata;
+      const next = { ...object, metadata: owners.length > 0 ? { ...metadata, ownerReferences: owners } : metadata };
+      this.#deps.writer.put(definition, next as ApiObject, internalWrite("kubelet-ts"));
+    }
+  }
+
+  #exists(uid: string): boolean {
+    const { registry, store } = this.#deps;
+    return registry.all().some((it) => store.list(resourceId(it)).some(({ metadata }) => metadata.uid === uid));
+  }
+
+  /** What waits in the foreground for its dependents goes with the last of them. */
+  #settleOwners({ metadata }: ApiObject): void {
+    const { registry, store, writer } = this.#deps;
+    for (const owner of metadata.ownerReferences ?? []) {
+      for (const definition of registry.all()) {
+        if (definition.kind !== owner.kind) continue;
+        const found = store.get(
+          resourceId(definition),
+          definition.namespaced ? metadata.namespace : undefined,
+          owner.name,
+        );
+        if (found?.metadata.uid !== owner.uid || !found.metadata.finalizers?.includes(FOREGROUND)) continue;
+        if (this.#dependentsOf(owner.uid).length > 0) continue;
+        const finalizers = found.metadata.finalizers.filter((it) => it !== FOREGROUND);
+        writer.put(definition, { ...found, metadata: { ...found.metadata, finalizers } }, internalWrite("kubelet-ts"));
+      }
+    }
+  }
+
+  #contentsOf(namespace: string): { definition: ResourceDefinition; object: ApiObject }[] {
+    const { registry, store } = this.#deps;
+    return registry
+      .all()
+      .filter(({ namespaced, plural }) => namespaced && plural !== "events")
+      .flatMap((definition) => store.list(resourceId(definition), namespace).map((object) => ({ definition, object })));
+  }
+
+  #empty(namespace: string): void {
+    for (const { definition, object } of this.#contentsOf(namespace))
+      this.#deleteQuietly(definition, object, "Background");
+    this.#settleNamespace(namespace);
+  }
+
+  #settleNamespace(name: string | undefined): void {
+    const { registry, store } = this.#deps;
+    const definition = registry.get("namespaces");
+    const found = name !== undefined && definition ? store.get("namespaces", undefined, name) : undefined;
+    if (!found?.metadata.deletionTimestamp || !definition || this.#contentsOf(found.metadata.name).length > 0) return;
+    const rest = (found.metadata.finalizers ?? []).filter((it) => it !== "kubernetes");
+    if (rest.length === 0) this.finish(definition, found);
+  }
+
+  /** What may not be deleted, or is gone already, stays as it is. */
+  #deleteQuietly(definition: ResourceDefinition, { metadata }: ApiObject, propagation: Propagation): void {
+    const options = { gracePeriodSeconds: undefined, propagation, preconditions: { uid: metadata.uid }, dryRun: false };
+    try {
+      this.delete(definition, metadata.namespace, metadata.name, options);
+    } catch {
+      // It comes from a manifest of its own, or went with another owner.
+    }
+  }
+}
+
+function checkPreconditions(
+  definition: ResourceDefinition,
+  { metadata }: ApiObject,
+  { preconditions }: DeleteOptions,
+): void {
+  const { uid, resourceVersion } = preconditions;
+  const refuse = (what: string, wanted: string, found: string | undefined) =>
+    conflict(
+      definition,
+      metadata.name,
+      `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`,
+    );
+  if (uid !== undefined && uid !== metadata.uid) throw refuse("UID", uid, metadata.uid);
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+    throw refuse("ResourceVersion", resourceVersion, metadata.resourceVersion);
+  }
+}
+
+function deleted({ group, plural }: ResourceDefinition, { metadata }: ApiObject): Status {
+  return {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Success",
+    details: { name: metadata.name, ...(group && { group }), kind: plural, ...(metadata.uid && { uid: metadata.uid }) },
+  };
+}
+
+const sameMembers = (a: readonly string[], b: readonly string[]) =>
+  a.length === b.length && a.every((it) => b.includes(it));
+
+/**
+ * Options of a deletion, from the body and the query.
+ * @throws ApiError 400
+ */
+export function parseDeleteOptions(
+  body: unknown,
+  query: URLSearchParams,
+  request: Pick<WriteRequest, "dryRun">,
+): DeleteOptions {
+  const options = isRecord(body) ? body : {};
+  const graceText = query.get("gracePeriodSeconds");
+  const grace = options.gracePeriodSeconds ?? (graceText === null || graceText === "" ? undefined : Number(graceText));
+  if (grace !== undefined && grace !== null && !Number.isInteger(grace))
+    throw badRequest("gracePeriodSeconds is a whole number");
+  if (typeof grace === "number" && grace < 0)
+    throw badRequest("gracePeriodSeconds: Invalid value: must be greater than or equal to 0");
+  const orphan = options.orphanDependents ?? (query.get("orphanDependents") === "true" ? true : undefined);
+  const policy =
+    options.propagationPolicy ?? query.get("propagationPolicy") ?? (orphan === true ? "Orphan" : "Background");
+  const propagation = policy === "" ? "Background" : policy;
+  if (propagation !== "Orphan" && propagation !== "Background" && propagation !== "Foreground") {
+    throw badRequest(
+      `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan"`,
+    );
+  }
+  const preconditions = isRecord(options.preconditions) ? options.preconditions : {};
+  const dryRun = request.dryRun || (Array.isArray(options.dryRun) && options.dryRun.includes("All"));
+  return {
+    gracePeriodSeconds: (grace as number | null | undefined) ?? undefined,
+    propagation,
+    preconditions: {
+      uid: typeof preconditions.uid === "string" ? preconditions.uid : undefined,
+      resourceVersion: typeof preconditions.resourceVersion === "string" ? preconditions.resourceVersion : undefined,
+    },
+    dryRun,
+  };
+}

@@ -1,0 +1,156 @@
+import { expired } from "./api-error.ts";
+import { type ApiObject, keyOf, type ObjectKey, objectKey } from "./api-object.ts";
+import type { ResourceId } from "./resource-definition.ts";
+import type { RevisionClock } from "./revision-clock.ts";
+
+/** One change of one object. */
+export interface StoreEvent {
+  type: "ADDED" | "MODIFIED" | "DELETED";
+  resource: ResourceId;
+  /** After the change; of a deletion: the last state, with the revision of the deletion. */
+  object: ApiObject;
+  /** The state before, so that selectors can tell what left or entered a selection; undefined when added. */
+  previous: ApiObject | undefined;
+  revision: number;
+}
+
+export type StoreListener = (event: StoreEvent) => void;
+
+/** Events kept for each resource, for watches that begin at an older revision. */
+const DEFAULT_WINDOW = 1_000;
+
+/**
+ * Every object of every kind, with one clock of revisions, and the recent events of each kind. In memory only: what is
+ * kept on disk is written before it is put here. Objects are never changed in place.
+ */
+export class ObjectStore {
+  readonly #clock: RevisionClock;
+  readonly #windowSize: number;
+  readonly #tables = new Map<ResourceId, Table>();
+  readonly #listeners = new Set<StoreListener>();
+
+  constructor(clock: RevisionClock, options: { windowSize?: number } = {}) {
+    this.#clock = clock;
+    this.#windowSize = options.windowSize ?? DEFAULT_WINDOW;
+  }
+
+  get revision(): number {
+    return this.#clock.current;
+  }
+
+  get(resource: ResourceId, namespace: string | undefined, name: string): ApiObject | undefined {
+    return this.#tables.get(resource)?.objects.get(objectKey(namespace, name));
+  }
+
+  /** Sorted by namespace, then name. The list is not changed afterwards. */
+  list(resource: ResourceId, namespace?: string): readonly ApiObject[] {
+    const table = this.#tables.get(resource);
+    if (!table) return [];
+    table.sorted ??= [...table.objects.values()].sort(byNamespaceAndName);
+    return namespace === undefined
+      ? table.sorted
+      : table.sorted.filter(({ metadata }) => metadata.namespace === namespace);
+  }
+
+  count(resource: ResourceId): number {
+    return this.#tables.get(resource)?.objects.size ?? 0;
+  }
+
+  /** Adds or replaces an object and gives it the next resourceVersion. @returns the object as it is kept */
+  put(resource: ResourceId, object: ApiObject): ApiObject {
+    const table = this.#table(resource);
+    const previous = table.objects.get(keyOf(object));
+    const revision = this.#clock.next();
+    const kept = withRevision(object, revision);
+    table.objects.set(keyOf(object), kept);
+    table.sorted = undefined;
+    this.#publish(table, { type: previous ? "MODIFIED" : "ADDED", resource, object: kept, previous, revision });
+    return kept;
+  }
+
+  /** @returns the object as it was, undefined when there was none */
+  remove(resource: ResourceId, namespace: string | undefined, name: string): ApiObject | undefined {
+    const table = this.#tables.get(resource);
+    const key = objectKey(namespace, name);
+    const previous = table?.objects.get(key);
+    if (!table || !previous) return undefined;
+    table.objects.delete(key);
+    table.sorted = undefined;
+    const revision = this.#clock.next();
+    const object = withRevision(previous, revision);
+    this.#publish(table, { type: "DELETED", resource, object, previous, revision });
+    return previous;
+  }
+
+  /** Called with every change from now on, in order. Must not throw. @returns ends it */
+  subscribe(listener: StoreListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * The events after `revision`, oldest first.
+   * @throws ApiError 410 when they are no longer all known
+   */
+  eventsSince(resource: ResourceId, revision: number): readonly StoreEvent[] {
+    const table = this.#table(resource);
+    if (revision < table.knownSince) {
+      throw expired(`too old resource version: ${revision} (${table.knownSince})`);
+    }
+    return table.events.filter((event) => event.revision > revision);
+  }
+
+  #table(resource: ResourceId): Table {
+    let table = this.#tables.get(resource);
+    if (!table) {
+      table = { objects: new Map(), sorted: undefined, events: [], knownSince: this.#start };
+      this.#tables.set(resource, table);
+    }
+    return table;
+  }
+
+  /** Nothing is known of what happened before this process. */
+  get #start(): number {
+    this.#startRevision ??= this.#clock.current;
+    return this.#startRevision;
+  }
+  #startRevision: number | undefined;
+
+  /** Everything that is there now was read at the start: watches of an earlier process must list again. */
+  markStart(): void {
+    this.#startRevision = this.#clock.current;
+    for (const table of this.#tables.values()) {
+      table.events = [];
+      table.knownSince = this.#clock.current;
+    }
+  }
+
+  #publish(table: Table, event: StoreEvent): void {
+    table.events.push(event);
+    if (table.events.length > 2 * this.#windowSize) {
+      const dropped = table.events.splice(0, table.events.length - this.#windowSize);
+      table.knownSince = dropped.at(-1)!.revision;
+    }
+    for (const listener of [...this.#listeners]) listener(event);
+  }
+}
+
+interface Table {
+  readonly objects: Map<ObjectKey, ApiObject>;
+  /** Made when it is asked for. */
+  sorted: readonly ApiObject[] | undefined;
+  events: StoreEvent[];
+  /** Every event after this revision is in `events`. */
+  knownSince: number;
+}
+
+const withRevision = (object: ApiObject, revision: number): ApiObject => ({
+  ...object,
+  metadata: { ...object.metadata, resourceVersion: String(revision) },
+});
+
+function byNamespaceAndName(a: ApiObject, b: ApiObject): number {
+  return compare(a.metadata.namespace ?? "", b.metadata.namespace ?? "") || compare(a.metadata.name, b.metadata.name);
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,340 @@
+import type { Clock } from "../model/clock.ts";
+import { ApiError, alreadyExists, badRequest, conflict, forbidden, notFound, STALE } from "./api-error.ts";
+import { type ApiMetadata, type ApiObject, isRecord, toApiTime } from "./api-object.ts";
+import { type Manager, trackUpdate } from "./managed-fields.ts";
+import { checkObjectName, generateName } from "./object-name.ts";
+import type { ObjectStore } from "./object-store.ts";
+import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
+import { applyConfiguration, conflictMessage } from "./server-side-apply.ts";
+import {
+  decodeObject,
+  store as keep,
+  type ObjectStorage,
+  refuseInvalid,
+  updateManager,
+  type WriteRequest,
+} from "./write-request.ts";
+
+export interface ObjectWriterDeps {
+  store: ObjectStore;
+  storage: ObjectStorage;
+  clock: Pick<Clock, "now">;
+  newUid: () => string;
+  /** In [0, 1). */
+  random: () => number;
+  /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
+  refusalOf?: (definition: ResourceDefinition, object: ApiObject) => string | undefined;
+  /** An object whose last finalizer went after its deletion. */
+  onUnfinalized?: (definition: ResourceDefinition, object: ApiObject) => void;
+}
+
+/** Tries to find a free name for `generateName`. */
+const NAME_TRIES = 8;
+
+/** Creates and changes objects: what a client sent becomes what is kept. Every method runs to its end or throws ApiError. */
+export class ObjectWriter {
+  readonly #deps: ObjectWriterDeps;
+
+  constructor(deps: ObjectWriterDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws ApiError 400, 404 (namespace), 409, 422, 507 */
+  create(
+    definition: ResourceDefinition,
+    namespace: string | undefined,
+    body: unknown,
+    request: WriteRequest,
+    as?: Manager,
+  ): ApiObject {
+    const input = this.#readBody(definition, body, namespace, undefined);
+    const { store, newUid, clock } = this.#deps;
+    const id = resourceId(definition);
+    this.#requireNamespace(definition, input, namespace);
+    const metadata: ApiMetadata = { ...input.metadata, name: this.#nameOf(definition, input) };
+    if (metadata.resourceVersion) throw badRequest("resourceVersion should not be set on objects to be created");
+    for (const field of ["deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"]) {
+      delete metadata[field];
+    }
+    metadata.uid = newUid();
+    metadata.creationTimestamp = toApiTime(clock.now());
+    refuseInvalid(definition, metadata.name, checkObjectName(metadata.name));
+    const { status: _status, ...rest } = input;
+    const decoded = decodeObject(definition, { ...rest, metadata } as ApiObject, request);
+    if (store.get(id, namespace, metadata.name)) throw alreadyExists(definition, metadata.name);
+    const object = hasGeneration(definition, decoded) ? withMetadata(decoded, { generation: 1 }) : decoded;
+    const manager = as ?? updateManager(definition, request.manager, "");
+    const managedFields = input.metadata.managedFields && as ? input.metadata.managedFields : [];
+    const tracked = as ? managedFields : trackUpdate(undefined, object, [], manager, toApiTime(clock.now()));
+    return this.#keep(definition, withMetadata(object, { managedFields: tracked }), request);
+  }
+
+  /** Replaces an object, or its `status` alone. @throws ApiError 400, 403, 404, 409, 422, 507 */
+  update(
+    definition: ResourceDefinition,
+    namespace: string | undefined,
+    name: string,
+    body: unknown,
+    request: WriteRequest,
+    subresource = "",
+  ): ApiObject {
+    const live = this.#deps.store.get(resourceId(definition), namespace, name);
+    if (!live) throw notFound(definition, name);
+    const next = this.#readBody(definition, body, namespace, name);
+    return this.#replace(definition, live, next, request, updateManager(definition, request.manager, subresource));
+  }
+
+  /**
+   * Changes an object by a function of it: a patch.
+   * @param change gets the live object; what it throws is thrown
+   */
+  patch(
+    definition: ResourceDefinition,
+    namespace: string | undefined,
+    name: string,
+    change: (live: ApiObject) => unknown,
+    request: WriteRequest,
+    subresource = "",
+  ): ApiObject {
+    const live = this.#deps.store.get(resourceId(definition), namespace, name);
+    if (!live) throw notFound(definition, name);
+    const next = this.#readBody(definition, change(live), namespace, name);
+    return this.#replace(definition, live, next, request, updateManager(definition, request.manager, subresource));
+  }
+
+  /** Server-side apply; creates the object when there is none. @returns whether it was created */
+  apply(
+    definition: ResourceDefinition,
+    namespace: string | undefined,
+    name: string,
+    body: unknown,
+    request: WriteRequest & { force: boolean },
+    subresource = "",
+  ): { object: ApiObject; created: boolean } {
+    const wanted = this.#readBody(definition, body, namespace, name);
+    if (wanted.metadata.managedFields) throw badRequest("metadata.managedFields must be nil");
+    const manager: Manager = {
+      name: request.manager,
+      operation: "Apply",
+      apiVersion: apiVersionOf(definition),
+      ...(subresource !== "" && { subresource }),
+    };
+    const time = toApiTime(this.#deps.clock.now());
+    const options = { force: request.force, time };
+    const live = this.#deps.store.get(resourceId(definition), namespace, name);
+    if (!live) {
+      if (subresource !== "") throw notFound(definition, name);
+      if (wanted.metadata.uid)
+        throw conflict(
+          definition,
+          name,
+          "uid mismatch: the provided object specified a uid, and no existing object was found",
+        );
+      const empty: ApiObject = { apiVersion: wanted.apiVersion, kind: wanted.kind, metadata: { name } };
+      const result = applyConfiguration(empty, wanted, manager, options);
+      if ("conflicts" in result) throw new Error("an object that does not exist cannot have conflicts");
+      return { object: this.create(definition, namespace, result.object, request, manager), created: true };
+    }
+    if (wanted.metadata.resourceVersion && wanted.metadata.resourceVersion !== live.metadata.resourceVersion) {
+      throw conflict(definition, name, STALE);
+    }
+    const result = applyConfiguration(live, wanted, manager, options);
+    if ("conflicts" in result) {
+      const message = conflictMessage(result.conflicts);
+      throw new ApiError(409, "Conflict", message, { causes: result.conflicts });
+    }
+    return { object: this.#replace(definition, live, result.object, request, undefined), created: false };
+  }
+
+  /** Keeps an object as it is: for deletions that begin, and for what the process writes itself. */
+  put(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
+    return this.#keep(definition, object, request);
+  }
+
+  /** @param manager undefined: managedFields of `next` are right already */
+  #replace(
+    definition: ResourceDefinition,
+    live: ApiObject,
+    input: ApiObject,
+    request: WriteRequest,
+    manager: Manager | undefined,
+  ): ApiObject {
+    const { name } = live.metadata;
+    this.refuseForeign(definition, live);
+    const { uid, resourceVersion } = input.metadata;
+    if (resourceVersion && resourceVersion !== live.metadata.resourceVersion) throw conflict(definition, name, STALE);
+    if (uid && uid !== live.metadata.uid) {
+      throw conflict(
+        definition,
+        name,
+        `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${live.metadata.uid}`,
+      );
+    }
+    const subresource = manager?.subresource ?? "";
+    const next = subresource === "status" ? onlyStatus(live, input) : withoutStatus(definition, live, input);
+    const entries = manager
+      ? (input.metadata.managedFields ?? live.metadata.managedFields ?? [])
+      : input.metadata.managedFields;
+    const settled = withMetadata(next, {
+      ...systemMetadata(live.metadata),
+      // The revision of the change replaces it.
+      resourceVersion: live.metadata.resourceVersion,
+    });
+    const decoded = subresource === "status" ? settled : decodeObject(definition, settled, request);
+    refuseInvalid(definition, name, definition.validateUpdate?.(decoded, live) ?? []);
+    const time = toApiTime(this.#deps.clock.now());
+    // An empty list of entries resets what was owned.
+    const base = entries?.length === 1 && Object.keys(entries[0] ?? {}).length === 0 ? [] : (entries ?? []);
+    const managedFields = manager ? trackUpdate(live, decoded, base, manager, time) : base;
+    const tracked = withMetadata(decoded, { managedFields });
+    const generation =
+      hasGeneration(definition, tracked) && isOtherSpec(live, tracked)
+        ? (live.metadata.generation ?? 1) + 1
+        : live.metadata.generation;
+    const object = generation === undefined ? tracked : withMetadata(tracked, { generation });
+    if (Bun.deepEquals(clean(object), clean(live))) return live;
+    return this.#keep(definition, object, request);
+  }
+
+  /** @throws ApiError 403 with the place an object comes from */
+  refuseForeign(definition: ResourceDefinition, object: ApiObject): void {
+    const refusal = this.#deps.refusalOf?.(definition, object);
+    if (refusal !== undefined) throw forbidden(definition, object.metadata.name, refusal);
+  }
+
+  #keep(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
+    const whole = pruned(object);
+    if (request.dryRun) return whole;
+    const { store, storage, onUnfinalized } = this.#deps;
+    if (definition.storage === "file") keep(() => storage.save(definition, whole));
+    const kept = store.put(resourceId(definition), whole);
+    const { deletionTimestamp, finalizers = [] } = kept.metadata;
+    if (deletionTimestamp && finalizers.length === 0) onUnfinalized?.(definition, kept);
+    return kept;
+  }
+
+  #readBody(
+    definition: ResourceDefinition,
+    body: unknown,
+    namespace: string | undefined,
+    name: string | undefined,
+  ): ApiObject {
+    if (!isRecord(body)) throw badRequest("the body of the request is no object");
+    const metadata = isRecord(body.metadata) ? body.metadata : {};
+    const apiVersion = body.apiVersion ?? apiVersionOf(definition);
+    const kind = body.kind ?? definition.kind;
+    if (apiVersion !== apiVersionOf(definition) || kind !== definition.kind) {
+      throw badRequest(
+        `${String(kind)} of ${String(apiVersion)} was sent to where ${definition.kind} of ${apiVersionOf(definition)} is kept`,
+      );
+    }
+    if (
+      namespace !== undefined &&
+      metadata.namespace !== undefined &&
+      metadata.namespace !== "" &&
+      metadata.namespace !== namespace
+    ) {
+      throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+    }
+    if (name !== undefined && metadata.name !== undefined && metadata.name !== name) {
+      throw badRequest(
+        `the name of the object (${String(metadata.name)}) does not match the name on the URL (${name})`,
+      );
+    }
+    return {
+      ...body,
+      apiVersion,
+      kind,
+      metadata: {
+        ...metadata,
+        name: name ?? (typeof metadata.name === "string" ? metadata.name : ""),
+        ...(definition.namespaced && namespace !== undefined && { namespace }),
+      },
+    } as ApiObject;
+  }
+
+  #nameOf(definition: ResourceDefinition, { metadata }: ApiObject): string {
+    if (metadata.name) return metadata.name;
+    const prefix = metadata.generateName;
+    if (!prefix) {
+      refuseInvalid(definition, "", [
+        {
+          reason: "FieldValueRequired",
+          field: "metadata.name",
+          message: "Required value: name or generateName is required",
+        },
+      ]);
+    }
+    const { store, random } = this.#deps;
+    for (let attempt = 0; attempt < NAME_TRIES; attempt++) {
+      const name = generateName(prefix ?? "", random);
+      if (!store.get(resourceId(definition), metadata.namespace, name)) return name;
+    }
+    throw new ApiError(409, "AlreadyExists", `no free name was found for generateName "${prefix}"; try again`);
+  }
+
+  #requireNamespace(definition: ResourceDefinition, input: ApiObject, namespace: string | undefined): void {
+    if (!definition.namespaced) return;
+    if (namespace === undefined || namespace === "")
+      throw badRequest("an empty namespace may not be set during creation");
+    const found = this.#deps.store.get("namespaces", undefined, namespace);
+    if (!found) throw notFound({ group: "", plural: "namespaces" }, namespace);
+    if (found.metadata.deletionTimestamp) {
+      throw forbidden(
+        definition,
+        input.metadata.name,
+        `unable to create new content in namespace ${namespace} because it is being terminated`,
+      );
+    }
+  }
+}
+
+const withMetadata = (object: ApiObject, metadata: Partial<ApiMetadata>): ApiObject => ({
+  ...object,
+  metadata: { ...object.metadata, ...metadata },
+});
+
+/** What clients cannot change. */
+function systemMetadata(live: ApiMetadata): Partial<ApiMetadata> {
+  const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, generateName } = live;
+  return { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, generateName };
+}
+
+/** Of a write to `/status` the status counts alone. */
+const onlyStatus = (live: ApiObject, input: ApiObject): ApiObject => ({ ...live, status: input.status });
+
+/** A write to the object leaves the status of kinds that have one apart. */
+function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: ApiObject): ApiObject {
+  if (!definition.subresources?.includes("status") && !("status" in live)) return input;
+  const { status: _status, ...rest } = input;
+  return ("status" in live ? { ...rest, status: live.status } : rest) as ApiObject;
+}
+
+/** Kinds whose `spec` is carried out by something that tells how far it is. */
+const hasGeneration = ({ kind }: ResourceDefinition, object: ApiObject) =>
+  "spec" in object && !["Namespace", "Service", "Node"].includes(kind);
+
+const isOtherSpec = (a: ApiObject, b: ApiObject) => !Bun.deepEquals(a.spec, b.spec);
+
+/** For comparison: without what every write changes. */
+function clean({ metadata, ...rest }: ApiObject): object {
+  const { resourceVersion: _version, managedFields, ...others } = metadata;
+  const owned = (managedFields ?? []).map(({ time: _time, ...entry }) => entry);
+  return JSON.parse(JSON.stringify({ ...rest, metadata: { ...others, owned } })) as object;
+}
+
+/** Without members that are undefined, and without empty maps in the metadata. */
+function pruned(object: ApiObject): ApiObject {
+  const metadata = Object.fromEntries(
+    Object.entries(object.metadata).filter(
+      ([name, value]) =>
+        value !== undefined &&
+        value !== null &&
+        !(name === "managedFields" && Array.isArray(value) && value.length === 0) &&
+        !(name === "finalizers" && Array.isArray(value) && value.length === 0) &&
+        !(name === "namespace" && value === ""),
+    ),
+  ) as ApiMetadata;
+  const { apiVersion, kind, metadata: _metadata, ...rest } = object;
+  return { apiVersion, kind, metadata, ...rest };
+}

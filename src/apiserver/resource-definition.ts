@@ -1,0 +1,115 @@
+import type { StatusCause } from "./api-error.ts";
+import type { ApiObject } from "./api-object.ts";
+
+/** One column of `kubectl get`. Source: meta/v1 `TableColumnDefinition`. */
+export interface Column {
+  name: string;
+  type: "string" | "integer" | "number" | "boolean" | "date";
+  /** `name` marks the column that names the object. */
+  format?: string;
+  description?: string;
+  /** Above 0: shown only with `-o wide`. */
+  priority?: number;
+  /** A `date` column holds the age as text, e.g. `5m`. */
+  value: (object: ApiObject, now: Date) => string | number | boolean | null;
+}
+
+/** What is wrong with an object that a client sent, or what it holds beyond the schema. */
+export interface Decoded {
+  /** Defaults filled in; what the schema does not know is left out. */
+  object: ApiObject;
+  /** Each becomes a cause of a 422. */
+  causes: readonly StatusCause[];
+  /** e.g. `unknown field "spec.foo"`: refused, told as a warning, or ignored, as `fieldValidation` says. */
+  unknown: readonly string[];
+  /** Told as warnings whatever `fieldValidation` says. */
+  warnings: readonly string[];
+}
+
+export type Verb = "get" | "list" | "watch" | "create" | "update" | "patch" | "delete" | "deletecollection";
+
+export const ALL_VERBS: readonly Verb[] = [
+  "create",
+  "delete",
+  "deletecollection",
+  "get",
+  "list",
+  "patch",
+  "update",
+  "watch",
+];
+
+export const READ_VERBS: readonly Verb[] = ["get", "list", "watch"];
+
+/** A subresource that is part of the object: `status` replaces `status` alone, `scale` shows `spec.replicas`. */
+export type PlainSubresource = "status" | "scale";
+
+/** Which kind of object is served where, how it is read, kept and shown: one row of the registry. */
+export interface ResourceDefinition {
+  /** "" for core. */
+  group: string;
+  version: string;
+  kind: string;
+  plural: string;
+  singular: string;
+  shortNames?: readonly string[];
+  /** e.g. `all`, so that `kubectl get all` lists it. */
+  categories?: readonly string[];
+  namespaced: boolean;
+  verbs: readonly Verb[];
+  /** Beside NAME (first) and AGE (last), which every kind has. */
+  columns: readonly Column[];
+  /** Selectable fields beside `metadata.name` and `metadata.namespace`. */
+  fields?: Readonly<Record<string, (object: ApiObject) => string>>;
+  subresources?: readonly PlainSubresource[];
+  /**
+   * `file`: kept in `<root-dir>/manifests` and read back at the next start. `memory`: lost with the process, or mirrored
+   * from the kubelet.
+   */
+  storage: "file" | "memory";
+  /** Must not change its input. Absent: the object is taken as it is. */
+  decode?: (object: ApiObject) => Decoded;
+  /** Causes for refusing an update; both objects were decoded. */
+  validateUpdate?: (next: ApiObject, previous: ApiObject) => readonly StatusCause[];
+  /** true: deletion waits until something else removes the object, as pods wait for their containers. */
+  gracefulDeletion?: boolean;
+  /** Whether values must be hidden from users who only view (Secrets). */
+  isSecret?: boolean;
+  /** For discovery and documentation. */
+  description?: string;
+}
+
+/** Identifies a resource in the store: `pods`, `deployments.apps`. */
+export type ResourceId = string;
+
+export const resourceId = ({ group, plural }: { group: string; plural: string }): ResourceId =>
+  group === "" ? plural : `${plural}.${group}`;
+
+export const apiVersionOf = ({ group, version }: { group: string; version: string }): string =>
+  group === "" ? version : `${group}/${version}`;
+
+/** Every kind that is served. Rows are registered once, before the first request. */
+export class ResourceRegistry {
+  readonly #byId = new Map<ResourceId, ResourceDefinition>();
+
+  constructor(definitions: readonly ResourceDefinition[]) {
+    for (const definition of definitions) this.#byId.set(resourceId(definition), definition);
+  }
+
+  all(): ResourceDefinition[] {
+    return [...this.#byId.values()];
+  }
+
+  find(group: string, version: string, plural: string): ResourceDefinition | undefined {
+    const found = this.#byId.get(resourceId({ group, plural }));
+    return found?.version === version ? found : undefined;
+  }
+
+  get(id: ResourceId): ResourceDefinition | undefined {
+    return this.#byId.get(id);
+  }
+
+  findKind(apiVersion: string, kind: string): ResourceDefinition | undefined {
+    return this.all().find((definition) => definition.kind === kind && apiVersionOf(definition) === apiVersion);
+  }
+}

@@ -1,0 +1,261 @@
+import type { Clock } from "../model/clock.ts";
+import { ApiError, badRequest, expired } from "./api-error.ts";
+import { type ApiObject, jsonOf } from "./api-object.ts";
+import type { StreamAnswer } from "./api-request.ts";
+import { parseIncludeObject, type ShowObject } from "./list-answer.ts";
+import type { WantedForm } from "./media-type.ts";
+import type { ObjectStore, StoreEvent } from "./object-store.ts";
+import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
+import type { Selection } from "./selection.ts";
+import { type IncludeObject, metadataText, tableText } from "./table.ts";
+
+/** Bookmarks are that far apart. Source: apiserver's watch cache. */
+const BOOKMARK_MS = 60_000;
+/** A watch without `timeoutSeconds` ends after 30 to 60 minutes. Source: `--min-request-timeout`. */
+const MIN_TIMEOUT_MS = 1_800_000;
+/** Events a reader may be behind; beyond it the watch ends and the client begins again. */
+const MAX_BEHIND = 1_000;
+
+export interface WatchDeps {
+  store: ObjectStore;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+}
+
+/**
+ * `?watch=true`: one JSON object a line for each change, as long as the client reads. Without a resourceVersion, or with
+ * `0`, everything there is comes first as ADDED.
+ * @throws ApiError 400
+ */
+export function watchAnswer(
+  { store, clock, random }: WatchDeps,
+  definition: ResourceDefinition,
+  selection: Selection,
+  query: URLSearchParams,
+  form: WantedForm,
+  show: ShowObject,
+  signal: AbortSignal,
+): StreamAnswer {
+  const since = parseRevision(query.get("resourceVersion"));
+  const timeoutMs = parseTimeout(query.get("timeoutSeconds")) ?? MIN_TIMEOUT_MS * (1 + random());
+  const sendsBookmarks = query.get("allowWatchBookmarks") === "true";
+  const sendsInitialEvents = query.get("sendInitialEvents") === "true";
+  const lines = new EventLines(
+    definition,
+    form,
+    form.shape === "table" ? parseIncludeObject(query) : "Metadata",
+    show,
+    clock,
+  );
+  const watch = new Watch(store, definition, selection);
+  const chunks = () =>
+    watchLines({ store, clock, watch, lines, since, timeoutMs, sendsBookmarks, sendsInitialEvents, signal });
+  return { status: 200, headers: { "Content-Type": "application/json" }, chunks: { [Symbol.asyncIterator]: chunks } };
+}
+
+interface WatchCourse {
+  store: ObjectStore;
+  clock: Clock;
+  watch: Watch;
+  lines: EventLines;
+  since: number | undefined;
+  timeoutMs: number;
+  sendsBookmarks: boolean;
+  sendsInitialEvents: boolean;
+  signal: AbortSignal;
+}
+
+async function* watchLines(course: WatchCourse): AsyncGenerator<string> {
+  const { store, clock, watch, lines, since, sendsBookmarks, sendsInitialEvents } = course;
+  const end = new AbortController();
+  const cancelTimeout = clock.schedule(course.timeoutMs, () => end.abort());
+  const stop = AbortSignal.any([course.signal, end.signal]);
+  const wake = () => watch.wake();
+  stop.addEventListener("abort", wake, { once: true });
+  let isBookmarkDue = false;
+  let cancelBookmark = () => {};
+  const planBookmark = () => {
+    cancelBookmark = clock.schedule(BOOKMARK_MS, () => {
+      isBookmarkDue = true;
+      watch.wake();
+    });
+  };
+  if (sendsBookmarks) planBookmark();
+  try {
+    if (since !== undefined && since > store.revision) throw tooNew(since, store.revision);
+    if (sendsInitialEvents || since === undefined || since === 0) {
+      for (const object of watch.openWithState()) yield lines.event("ADDED", object);
+      if (sendsInitialEvents && sendsBookmarks) yield lines.bookmark(store.revision, true);
+    } else watch.open(since);
+    while (!stop.aborted) {
+      const next = watch.take();
+      if (next) yield lines.event(next.type, next.object);
+      else if (isBookmarkDue) {
+        isBookmarkDue = false;
+        yield lines.bookmark(store.revision, false);
+        planBookmark();
+      } else await watch.wait();
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    yield `${JSON.stringify({ type: "ERROR", object: error.status })}\n`;
+  } finally {
+    cancelTimeout();
+    cancelBookmark();
+    stop.removeEventListener("abort", wake);
+    watch.close();
+  }
+}
+
+interface SelectedEvent {
+  type: StoreEvent["type"];
+  object: ApiObject;
+}
+
+/** The changes of a selection that were not taken yet. */
+class Watch {
+  readonly #store: ObjectStore;
+  readonly #resource: string;
+  readonly #selection: Selection;
+  readonly #queue: SelectedEvent[] = [];
+  #unsubscribe: () => void = () => {};
+  #wake: (() => void) | undefined;
+  #isBehind = false;
+
+  constructor(store: ObjectStore, definition: ResourceDefinition, selection: Selection) {
+    this.#store = store;
+    this.#resource = resourceId(definition);
+    this.#selection = selection;
+  }
+
+  /** Begins after a revision. @throws ApiError 410 */
+  open(since: number): void {
+    for (const event of this.#store.eventsSince(this.#resource, since)) this.#add(event);
+    this.#subscribe();
+  }
+
+  /** Begins now. @returns everything there is */
+  openWithState(): readonly ApiObject[] {
+    this.#subscribe();
+    return this.#store.list(this.#resource, this.#selection.namespace).filter(this.#selection.matches);
+  }
+
+  /** @throws ApiError 410 when the reader has fallen too far behind */
+  take(): SelectedEvent | undefined {
+    if (this.#isBehind && this.#queue.length === 0) throw expired("the watch fell too far behind: list again");
+    return this.#queue.shift();
+  }
+
+  /** Resolves when there may be something to take, or after {@link wake}. */
+  async wait(): Promise<void> {
+    if (this.#queue.length > 0 || this.#isBehind) return;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  wake(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    this.#queue.length = 0;
+  }
+
+  #subscribe(): void {
+    this.#unsubscribe = this.#store.subscribe((event) => {
+      if (event.resource !== this.#resource) return;
+      this.#add(event);
+      this.wake();
+    });
+  }
+
+  /** What enters the selection was added, what leaves it was deleted. */
+  #add({ type, object, previous }: StoreEvent): void {
+    const { matches } = this.#selection;
+    const was = previous !== undefined && matches(previous);
+    const is = type !== "DELETED" && matches(object);
+    if (!was && !is) return;
+    if (this.#isBehind) return;
+    if (this.#queue.length >= MAX_BEHIND) {
+      this.#isBehind = true;
+      this.#unsubscribe();
+      return;
+    }
+    this.#queue.push({ type: is ? (was ? "MODIFIED" : "ADDED") : "DELETED", object });
+  }
+}
+
+/** Events as lines, in the form the client wants. */
+class EventLines {
+  readonly #definition: ResourceDefinition;
+  readonly #form: WantedForm;
+  readonly #includeObject: IncludeObject;
+  readonly #show: ShowObject;
+  readonly #clock: Clock;
+  #isFirst = true;
+
+  constructor(
+    definition: ResourceDefinition,
+    form: WantedForm,
+    includeObject: IncludeObject,
+    show: ShowObject,
+    clock: Clock,
+  ) {
+    this.#definition = definition;
+    this.#form = form;
+    this.#includeObject = includeObject;
+    this.#show = show;
+    this.#clock = clock;
+  }
+
+  event(type: StoreEvent["type"], object: ApiObject): string {
+    return `{"type":"${type}","object":${this.#text(this.#show(object))}}\n`;
+  }
+
+  /** @param endsInitial marks the end of what there was when the watch began */
+  bookmark(revision: number, endsInitial: boolean): string {
+    const metadata = {
+      resourceVersion: String(revision),
+      creationTimestamp: null,
+      ...(endsInitial && { annotations: { "k8s.io/initial-events-end": "true" } }),
+    };
+    const { kind } = this.#definition;
+    const object = { kind, apiVersion: apiVersionOf(this.#definition), metadata } as unknown as ApiObject;
+    const text = this.#form.shape === "object" ? JSON.stringify(object) : this.#text(object);
+    return `{"type":"BOOKMARK","object":${text}}\n`;
+  }
+
+  #text(object: ApiObject): string {
+    const { shape, metaVersion } = this.#form;
+    if (shape === "object") return jsonOf(object);
+    if (shape === "metadata") return metadataText(object, metaVersion);
+    const { resourceVersion } = object.metadata;
+    const options = { metaVersion, includeObject: this.#includeObject, now: this.#clock.now() };
+    const text = tableText([object], this.#definition, { resourceVersion }, options, this.#isFirst);
+    this.#isFirst = false;
+    return text;
+  }
+}
+
+const tooNew = (wanted: number, current: number) =>
+  expired(`The resourceVersion for the provided watch is too new: ${wanted}, current: ${current}`);
+
+function parseRevision(text: string | null): number | undefined {
+  if (text === null || text === "") return undefined;
+  const revision = Number(text);
+  if (!Number.isSafeInteger(revision) || revision < 0) {
+    throw badRequest(`resourceVersion: Invalid value: "${text}": must be a whole number`);
+  }
+  return revision;
+}
+
+function parseTimeout(text: string | null): number | undefined {
+  if (text === null || text === "" || text === "0") return undefined;
+  const seconds = Number(text);
+  if (!Number.isInteger(seconds) || seconds < 0) throw badRequest(`timeoutSeconds: Invalid value: "${text}"`);
+  return seconds * 1000;
+}

@@ -1,0 +1,100 @@
+import { ApiError, badRequest, insufficientStorage, internalError, invalid, type StatusCause } from "./api-error.ts";
+import type { ApiObject } from "./api-object.ts";
+import type { Manager } from "./managed-fields.ts";
+import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
+
+/** How a write is to be done, beside the object. */
+export interface WriteRequest {
+  /** Who owns the fields that are written. */
+  manager: string;
+  dryRun: boolean;
+  /** What becomes of fields that the schema does not know. */
+  fieldValidation: "Strict" | "Warn" | "Ignore";
+  /** Gets the text of each `Warning` header. */
+  warn: (message: string) => void;
+}
+
+/** For writes of the process itself, e.g. of controllers. */
+export const internalWrite = (manager: string): WriteRequest => ({
+  manager,
+  dryRun: false,
+  fieldValidation: "Ignore",
+  warn: () => {},
+});
+
+/** Keeps objects beyond the life of the process. */
+export interface ObjectStorage {
+  /** Returns when the object is kept whole, or throws with the old one still whole. @throws Error of the file system */
+  save(definition: ResourceDefinition, object: ApiObject): void;
+  /** Removing what is not there is no error. @throws Error of the file system */
+  remove(definition: ResourceDefinition, object: ApiObject): void;
+}
+
+/** Runs a change of the storage. @throws ApiError 507 when the disk is full, else 500 */
+export function store(change: () => void): void {
+  try {
+    change();
+  } catch (error) {
+    if (error instanceof ApiError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOSPC" || code === "EDQUOT") {
+      throw insufficientStorage("the disk of the root directory is full: nothing was changed, and pods go on running");
+    }
+    throw internalError(`cannot keep the object: ${message}`);
+  }
+}
+
+/**
+ * Query parameters of a write.
+ * @throws ApiError 400
+ */
+export function parseWriteRequest(
+  query: URLSearchParams,
+  userAgent: string | null,
+  warn: (message: string) => void,
+): WriteRequest {
+  const dryRun = query.getAll("dryRun").filter((value) => value !== "");
+  if (dryRun.some((value) => value !== "All")) {
+    throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(dryRun)}: supported values: "All"`);
+  }
+  const fieldValidation = query.get("fieldValidation") || "Warn";
+  if (fieldValidation !== "Strict" && fieldValidation !== "Warn" && fieldValidation !== "Ignore") {
+    throw badRequest(
+      `fieldValidation: Unsupported value: "${fieldValidation}": supported values: "Ignore", "Strict", "Warn"`,
+    );
+  }
+  const manager = query.get("fieldManager") || (userAgent ?? "").split("/", 1)[0]!.trim() || "unknown";
+  if (manager.length > 128) throw badRequest("fieldManager: Too long: may not be more than 128 bytes");
+  return { manager, dryRun: dryRun.length > 0, fieldValidation, warn };
+}
+
+/** Updates of a manager. @param subresource "" for the object itself */
+export const updateManager = (definition: ResourceDefinition, manager: string, subresource: string): Manager => ({
+  name: manager,
+  operation: "Update",
+  apiVersion: apiVersionOf(definition),
+  ...(subresource !== "" && { subresource }),
+});
+
+/**
+ * Reads an object through its schema: defaults, validation, unknown fields.
+ * @throws ApiError 400 for unknown fields under `Strict`, 422 for what is wrong
+ */
+export function decodeObject(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
+  if (!definition.decode) return object;
+  const { object: decoded, causes, unknown, warnings } = definition.decode(object);
+  if (unknown.length > 0 && request.fieldValidation === "Strict") {
+    throw badRequest(
+      `${definition.kind} in version "${definition.version}" cannot be handled as a ${definition.kind}: strict decoding error: ${unknown.join(", ")}`,
+    );
+  }
+  if (request.fieldValidation === "Warn") for (const message of unknown) request.warn(message);
+  for (const message of warnings) request.warn(message);
+  refuseInvalid(definition, object.metadata.name, causes);
+  return decoded;
+}
+
+/** @throws ApiError 422 when there is any cause */
+export function refuseInvalid(definition: ResourceDefinition, name: string, causes: readonly StatusCause[]): void {
+  if (causes.length > 0) throw invalid(definition.group, definition.kind, name, causes);
+}
