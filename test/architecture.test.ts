@@ -40,6 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "runtime/hashes.ts",
     "runtime/resources.ts",
   ],
+  workloads: ["api", "model", "plan", "text"],
   // What kubectl prints is computed by the server and by our own commands alike.
   apiserver: [
     "api",
@@ -63,7 +64,7 @@ const MAY_IMPORT_TYPE: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders of decisions: nothing in them touches files, sockets, processes or timers. */
-const DECISIONS = ["api", "model", "text", "yaml", "manifest", "plan", "status"];
+const DECISIONS = ["api", "model", "text", "yaml", "manifest", "plan", "status", "workloads"];
 const BUILTINS_WITHOUT_EFFECTS = [
   "node:path",
   "node:path/posix",

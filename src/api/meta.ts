@@ -22,6 +22,7 @@ export const OwnerReferenceSchema = v.object({
   controller: v.optional(flagPointer),
   blockOwnerDeletion: v.optional(flagPointer),
 });
+export type OwnerReference = v.InferOutput<typeof OwnerReferenceSchema>;
 
 /** Source: meta/v1 `ManagedFieldsEntry`. */
 export const ManagedFieldsEntrySchema = v.object({

@@ -58,7 +58,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
       new MemoryReclaimer({ clock }),
       shutdown,
     ];
-    parts.feed.onChange((state, { isComplete }) => parts.kubelet.setDesired(state, isComplete));
+    parts.feed.onChange((state, { isComplete }) => parts.workloads.setDesired(state, isComplete));
     parts.feed.start();
     parts.kubelet.start();
     for (const loop of loops) void loop?.run(stop);
@@ -66,6 +66,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
     await shutdown?.beforeExit();
   }
   oomWatch.end();
+  parts.workloads.stop();
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop()]);

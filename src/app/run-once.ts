@@ -31,7 +31,7 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder, onPullProgress });
   const read = await parts.feed.readOnce(stop);
   const hasBadInput = logBadInput(read, logger);
-  if (read.state.pods.length === 0) {
+  if (read.state.pods.length === 0 && !read.state.objects) {
     if (!hasBadInput) logger.error("The manifests contain no pod; nothing was started");
     return EXIT.badInput;
   }
@@ -66,14 +66,14 @@ function logBadInput({ failures, findings }: ReadOnceResult, logger: Logger): bo
 }
 
 async function startAndWait(
-  { context, kubelet, probes }: AssembledKubelet,
+  { context, kubelet, workloads, probes }: AssembledKubelet,
   state: DesiredState,
   report: RunOnceReport,
   signal: AbortSignal,
 ): Promise<RunOnceResult[]> {
   const { clock, options } = context;
   // Not complete: --runonce starts pods and never removes others.
-  kubelet.setDesired(state, false);
+  workloads.setDesired(state, false);
   kubelet.start();
   try {
     return await waitForPods({
@@ -85,6 +85,7 @@ async function startAndWait(
       signal,
     });
   } finally {
+    workloads.stop();
     kubelet.stop();
     await probes.stop();
   }

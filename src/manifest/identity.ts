@@ -1,28 +1,15 @@
-import { createHash } from "node:crypto";
 import type { Pod, Toleration } from "../api/pod.ts";
 import type { SourceKind } from "../model/desired-pod.ts";
+import { canonicalJson, hex32 } from "../text/canonical-json.ts";
 
 export const CONFIG_HASH_ANNOTATION = "kubernetes.io/config.hash";
 export const CONFIG_SOURCE_ANNOTATION = "kubernetes.io/config.source";
-
-const hex32 = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
 
 /**
  * Hash of a defaulted object before its identity is filled in: 32 hex digits, independent of the order of keys, layout
  * and comments.
  */
 export const computeRevision = (object: unknown): string => hex32(canonicalJson(object));
-
-/** JSON with sorted keys. */
-function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
-  const members = Object.entries(value)
-    .filter(([, member]) => member !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-    .map(([key, member]) => `${JSON.stringify(key)}:${canonicalJson(member)}`);
-  return `{${members.join(",")}}`;
-}
 
 /**
  * Makes a pod a static pod: namespace, name with node suffix, uid, node name, toleration, phase. Changes the pod in

@@ -1,6 +1,7 @@
 import type { ConfigMap } from "../api/config-map.ts";
 import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
+import type { DesiredObject } from "../model/desired-object.ts";
 import type { DesiredPod, SourceKind } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import type { FieldPath } from "./field-path.ts";
@@ -58,6 +59,8 @@ export interface ManifestResult {
   configMaps: ConfigMap[];
   /** Namespace filled in; `stringData` merged into `data` (base64). */
   secrets: Secret[];
+  /** Objects of the other kinds, in the order of the text. */
+  objects: DesiredObject[];
   /** All findings of all objects, in the order of the text. */
   findings: Finding[];
   results: ObjectResult[];

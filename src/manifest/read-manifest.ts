@@ -10,7 +10,7 @@ import { readObject } from "./read-object.ts";
  */
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   const stream = parseStream(bytes);
-  const result: ManifestResult = { pods: [], configMaps: [], secrets: [], findings: [], results: [] };
+  const result: ManifestResult = { pods: [], configMaps: [], secrets: [], objects: [], findings: [], results: [] };
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
   for (const [index, document] of stream.documents.entries()) {
     if (document.kind === "empty") continue;

@@ -3,6 +3,7 @@ import { type ConfigMap, ConfigMapSchema } from "../api/config-map.ts";
 import { type Pod, PodSchema } from "../api/pod.ts";
 import { raw, text } from "../api/scalar.ts";
 import { type Secret, SecretSchema } from "../api/secret.ts";
+import type { DesiredObject, ObjectKind } from "../model/desired-object.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import type { MapNode, SourceNode } from "../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
@@ -16,6 +17,7 @@ import { findFractionalBytes } from "./support/fractional-bytes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
+import { isObjectKind, OBJECT_KINDS, readWorkload, versionsOf } from "./workloads/read-workload.ts";
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
 const podShape = objectShapeOf(v.object({ ...typeFields, ...PodSchema.entries }));
@@ -30,6 +32,13 @@ const LIST_KINDS: Readonly<Record<string, string>> = {
   ConfigMapList: "ConfigMap",
   SecretList: "Secret",
 };
+/** Kind of the items of a typed list such as DeploymentList; undefined when it is no such list. */
+function listedKind(kind: string): string | undefined {
+  if (Object.hasOwn(LIST_KINDS, kind)) return LIST_KINDS[kind]!;
+  const item = kind.endsWith("List") ? kind.slice(0, -4) : "";
+  return isObjectKind(item) ? item : undefined;
+}
+
 const KINDS = ["Pod", "ConfigMap", "Secret", ...Object.keys(LIST_KINDS)];
 
 /**
@@ -55,38 +64,55 @@ export function readObject(
   const type = readType(node, reading, defaultKind);
   reading.name = stringAt(node, "metadata", "name") ?? "";
   reading.namespace = stringAt(node, "metadata", "namespace") ?? "default";
-  if (type && Object.hasOwn(LIST_KINDS, type.kind)) {
-    if (readItems(root, node, path, context, LIST_KINDS[type.kind]!, reading)) return;
+  const itemKind = type && listedKind(type.kind);
+  if (itemKind !== undefined) {
+    if (readItems(root, node, path, context, itemKind, reading)) return;
   } else if (type?.kind === "Pod") readPod(node, reading);
   else if (type?.kind === "ConfigMap") readConfigMap(node, reading);
   else if (type?.kind === "Secret") readSecret(node, reading);
+  else if (type && isObjectKind(type.kind)) readDesiredObject(type.kind, type.apiVersion, node, reading);
   reading.finish();
 }
 
 /** Matches the names of the type fields without regard to case, as Go does before it knows the type. */
-function readType(node: MapNode, reading: ObjectReading, defaultKind: string): { kind: string } | undefined {
+function readType(
+  node: MapNode,
+  reading: ObjectReading,
+  defaultKind: string,
+): { kind: string; apiVersion: string } | undefined {
   const kind = typeField(node, "kind", reading);
   const apiVersion = typeField(node, "apiVersion", reading);
   if (kind === undefined || apiVersion === undefined) return undefined;
   const { path } = reading;
   const isTypedItem = kind === "" && apiVersion === "" && defaultKind !== "";
   reading.kind = isTypedItem ? defaultKind : kind;
-  if (isTypedItem) return { kind: defaultKind };
+  if (isTypedItem) {
+    return { kind: defaultKind, apiVersion: isObjectKind(defaultKind) ? versionsOf(defaultKind)[0] : "v1" };
+  }
   if (kind === "") reading.add("invalid", "error", path.child("kind"), "is required, e.g. kind: Pod");
   if (apiVersion === "") reading.add("invalid", "error", path.child("apiVersion"), "is required: apiVersion: v1");
   if (kind === "" || apiVersion === "") return undefined;
-  const isCore = apiVersion === "v1" || apiVersion === "/v1";
-  if (isCore && KINDS.includes(kind)) return { kind };
-  const supported = "Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here";
+  const version = apiVersion.replace(/^\//, "");
+  const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
+  const isCoreKind = version === "v1" && KINDS.includes(kind);
+  const isHandled = isObjectKind(objectKind) && versionsOf(objectKind).includes(version);
+  if (isCoreKind || isHandled) return { kind, apiVersion: version };
+  refuseType(kind, version, reading);
+  return undefined;
+}
+
+function refuseType(kind: string, version: string, reading: ObjectReading): void {
+  const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
+  const supported = `Pod, ConfigMap, Secret and List (of v1), ${OBJECT_KINDS.join(", ")} can be used here`;
   const say = (at: string, found: string, hint = "") =>
-    reading.add("unsupported", "error", path.child(at), `${found} is not supported: ${supported}${hint}`);
-  if (isCore) {
-    const nearest = nearestName(kind, KINDS);
-    say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
-  } else say(KINDS.includes(kind) ? "apiVersion" : "kind", `${kind} of ${apiVersion}`);
+    reading.add("unsupported", "error", reading.path.child(at), `${found} is not supported: ${supported}${hint}`);
+  const nearest = nearestName(kind, [...KINDS, ...OBJECT_KINDS]);
+  if (isObjectKind(objectKind)) say("apiVersion", `${kind} of ${version}`, `; write ${versionsOf(objectKind)[0]}`);
+  else if (KINDS.includes(kind)) say("apiVersion", `${kind} of ${version}`);
+  else if (version !== "v1") say("kind", `${kind} of ${version}`);
+  else say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
   // The kubelet accepts Pods only.
   reading.valid = false;
-  return undefined;
 }
 
 /** @returns "" when absent, undefined when it is not a string. */
@@ -152,7 +178,10 @@ function withoutConsequences(errors: readonly FieldError[], issues: readonly Dec
 
 /** e.g. `spec.containers[0]`; "" for fields of the pod as a whole. */
 function sectionOf(path: FieldPath): string {
-  return /^(?:items\[\d+\]\.)?spec\.\w+\[\d+\]/.exec(path.toString())?.[0] ?? "";
+  const match = /^(?:items\[\d+\]\.)?(?:spec\.(?:jobTemplate\.spec\.)?template\.)?spec\.\w+\[\d+\]/.exec(
+    path.toString(),
+  );
+  return match?.[0] ?? "";
 }
 
 /** Values of environment variables may be passwords. */
@@ -180,6 +209,21 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: source };
   const metadata = { ...pod.metadata, annotations: Object.assign(Object.create(null), annotations) };
   result.pods.push({ pod: { ...pod, metadata }, source, origin, revision });
+}
+
+function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
+  const { options, origin, result } = reading.context;
+  const allowPrivileged = options.allowPrivileged ?? true;
+  const { desired, issues, errors, notes } = readWorkload(kind, apiVersion, node, reading.path, { allowPrivileged });
+  const decodes = reading.addDecodeIssues(issues, isEnvValue);
+  reading.namespace = desired.object.metadata.namespace ?? "default";
+  reading.addFieldErrors(decodes ? errors : withoutConsequences(errors, issues));
+  for (const note of notes) {
+    reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);
+  }
+  if (!reading.ok) return;
+  const revision = computeRevision(desired.object);
+  result.objects.push({ ...desired, source: options.source, origin, revision } as DesiredObject);
 }
 
 function readConfigMap(node: MapNode, reading: ObjectReading): void {

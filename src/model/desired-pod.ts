@@ -1,6 +1,7 @@
 import type { ConfigMap } from "../api/config-map.ts";
 import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
+import type { DesiredObject } from "./desired-object.ts";
 import type { PodUID } from "./identity.ts";
 
 /** Where a pod was found; `kubernetes.io/config.source`. `api`: submitted to the local API server. */
@@ -35,4 +36,6 @@ export interface DesiredState extends ObjectIndex {
   pods: readonly DesiredPod[];
   /** By UID; to be shown as a condition of the pod. Absent or without an entry: nothing to say. */
   notices?: ReadonlyMap<PodUID, readonly PodNotice[]>;
+  /** Workloads and the like, sorted by kind, namespace and name; their pods are not in `pods` yet. Absent: none. */
+  objects?: readonly DesiredObject[];
 }

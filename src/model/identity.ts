@@ -7,3 +7,11 @@ export type PodFullName = `${string}/${string}`;
 export function podFullName(meta: { namespace?: string | undefined; name?: string | undefined }): PodFullName {
   return `${meta.namespace ?? "default"}/${meta.name ?? ""}`;
 }
+
+/** Order by namespace, then name. As one text `a/z` would come after `a-b/c`. */
+export function compareFullNames(a: string, b: string): number {
+  const [namespaceA = "", nameA = ""] = a.split("/");
+  const [namespaceB = "", nameB = ""] = b.split("/");
+  if (namespaceA !== namespaceB) return namespaceA < namespaceB ? -1 : 1;
+  return nameA < nameB ? -1 : nameA > nameB ? 1 : 0;
+}

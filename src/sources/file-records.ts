@@ -10,6 +10,7 @@ import {
   describeFinding,
   EMPTY_OBJECTS,
   hasErrors,
+  isEmptyObjects,
   keepLastGood,
   type Objects,
   type ReadText,
@@ -181,6 +182,7 @@ export class FileRecords {
       pods: used.flatMap(podsOf),
       configMaps: used.flatMap(({ live }) => live.configMaps),
       secrets: used.flatMap(({ live }) => live.secrets),
+      objects: used.flatMap(({ live }) => live.objects ?? []),
       findings: used.flatMap(({ findings }) => findings),
       stale,
       isComplete: !used.some(({ isUnknown }) => isUnknown),
@@ -252,7 +254,7 @@ export class FileRecords {
     const restored = known?.get(path);
     if (!restored) return record.live;
     // A file whose text was never good is remembered, too: as one that wants nothing.
-    if (restored.pods.length + restored.configMaps.length + restored.secrets.length > 0) {
+    if (!isEmptyObjects(restored)) {
       this.#deps.logger.warn(`${path}: its last good text, from before this start, is used`);
     }
     return restored;
@@ -322,7 +324,7 @@ const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 0
 /** An empty file is what a crash or a full disk leaves; whoever wants the pod gone removes the file. */
 function blankFile(file: string): ManifestResult {
   const finding = wholeFile(file, "is empty; to remove its pods remove the file");
-  return { pods: [], configMaps: [], secrets: [], findings: [finding], results: [] };
+  return { pods: [], configMaps: [], secrets: [], objects: [], findings: [finding], results: [] };
 }
 
 function wholeFile(file: string, message: string): Finding {

@@ -1,13 +1,14 @@
 import type { ConfigMap } from "../api/config-map.ts";
 import type { Secret } from "../api/secret.ts";
+import { type DesiredObject, type ObjectKey, type ObjectKind, objectKey } from "../model/desired-object.ts";
 import type { DesiredPod, DesiredState, PodNotice } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
+import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
 import type { SourceSet } from "./source-set.ts";
 
 /** One text lost against an earlier one that describes the same object. */
 export interface Duplicate {
-  kind: "Pod" | "ConfigMap" | "Secret";
+  kind: "Pod" | "ConfigMap" | "Secret" | ObjectKind;
   /** `namespace/name`. */
   name: string;
   /** One line: which text is ignored, which one counts. */
@@ -35,6 +36,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
   const byUid = new Map<PodUID, DesiredPod>();
   const configMaps = new Map<string, ConfigMap>();
   const secrets = new Map<string, Secret>();
+  const objects = new Map<ObjectKey, DesiredObject>();
   const note = (uid: PodUID, notice: PodNotice) => notices.set(uid, [...(notices.get(uid) ?? []), notice]);
 
   for (const set of sets) {
@@ -58,10 +60,28 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
     }
     addObjects("ConfigMap", set?.configMaps ?? [], configMaps, duplicates);
     addObjects("Secret", set?.secrets ?? [], secrets, duplicates);
+    for (const desired of set?.objects ?? []) {
+      const key = objectKey(desired.kind, desired.object.metadata);
+      const winner = objects.get(key);
+      if (!winner) objects.set(key, desired);
+      else {
+        const name = podFullName(desired.object.metadata);
+        const message = `${desired.origin}: ignored, ${desired.kind} "${name}" is described by ${winner.origin} already`;
+        duplicates.push({ kind: desired.kind, name, message });
+      }
+    }
   }
-  const pods = [...byName].sort(([a], [b]) => compareNames(a, b)).map(([, desired]) => desired);
+  const pods = [...byName].sort(([a], [b]) => compareFullNames(a, b)).map(([, desired]) => desired);
   return {
-    state: { pods, configMaps, secrets, ...(notices.size > 0 ? { notices } : {}) },
+    state: {
+      pods,
+      configMaps,
+      secrets,
+      ...(notices.size > 0 && { notices }),
+      ...(objects.size > 0 && {
+        objects: [...objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object),
+      }),
+    },
     findings: sets.flatMap((set) => set?.findings ?? []),
     duplicates,
     isComplete: sets.every((set) => set?.isComplete),
@@ -81,12 +101,4 @@ function addObjects<T extends ConfigMap | Secret>(
       duplicates.push({ kind, name, message: `${kind} "${name}" is described more than once; the first text counts` });
     }
   }
-}
-
-/** By namespace, then name: as text `a/z` would come after `a-b/c`. */
-function compareNames(a: string, b: string): number {
-  const [namespaceA = "", nameA = ""] = a.split("/");
-  const [namespaceB = "", nameB = ""] = b.split("/");
-  if (namespaceA !== namespaceB) return namespaceA < namespaceB ? -1 : 1;
-  return nameA < nameB ? -1 : nameA > nameB ? 1 : 0;
 }

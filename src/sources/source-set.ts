@@ -1,6 +1,7 @@
 import type { ConfigMap } from "../api/config-map.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
+import { type DesiredObject, objectKey } from "../model/desired-object.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
@@ -10,6 +11,8 @@ export interface Objects {
   pods: readonly DesiredPod[];
   configMaps: readonly ConfigMap[];
   secrets: readonly Secret[];
+  /** Objects of other kinds; absent in sets that older versions kept. */
+  objects?: readonly DesiredObject[];
 }
 
 /** Everything one source wants at one time: what is not in it shall not run. */
@@ -58,6 +61,10 @@ export type ReadText = (bytes: Uint8Array, name: string) => ManifestResult;
 
 export const EMPTY_OBJECTS: Objects = { pods: [], configMaps: [], secrets: [] };
 
+/** Whether a text wants nothing at all. */
+export const isEmptyObjects = ({ pods, configMaps, secrets, objects = [] }: Objects): boolean =>
+  pods.length + configMaps.length + secrets.length + objects.length === 0;
+
 export const hasErrors = (findings: readonly Finding[]): boolean =>
   findings.some(({ severity }) => severity === "error");
 
@@ -68,7 +75,9 @@ const objectName = (object: ConfigMap | Secret): PodFullName => podFullName(obje
  * mistake in one document must neither stop its pod nor hold up the others.
  */
 export function keepLastGood(before: Objects, now: ManifestResult): Objects {
-  if (!hasErrors(now.findings)) return { pods: now.pods, configMaps: now.configMaps, secrets: now.secrets };
+  if (!hasErrors(now.findings)) {
+    return { pods: now.pods, configMaps: now.configMaps, secrets: now.secrets, objects: now.objects };
+  }
   const keep = <T>(old: readonly T[], fresh: readonly T[], nameOf: (item: T) => string): readonly T[] => {
     const named = new Set(fresh.map(nameOf));
     return [...fresh, ...old.filter((item) => !named.has(nameOf(item)))];
@@ -77,6 +86,7 @@ export function keepLastGood(before: Objects, now: ManifestResult): Objects {
     pods: keep(before.pods, now.pods, ({ pod }) => podFullName(pod.metadata)),
     configMaps: keep(before.configMaps, now.configMaps, objectName),
     secrets: keep(before.secrets, now.secrets, objectName),
+    objects: keep(before.objects ?? [], now.objects, ({ kind, object }) => objectKey(kind, object.metadata)),
   };
 }
 

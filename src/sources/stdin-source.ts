@@ -34,9 +34,9 @@ export class StdinSource implements FeedSource {
       chunks.push(chunk);
     }
     if (length === 0) throw new Error("standard input is empty");
-    const { pods, configMaps, secrets, findings } = this.#read(Buffer.concat(chunks), "-");
+    const { pods, configMaps, secrets, objects, findings } = this.#read(Buffer.concat(chunks), "-");
     this.#pods = pods.length;
-    return { pods, configMaps, secrets, findings, stale: new Map(), isComplete: true };
+    return { pods, configMaps, secrets, objects, findings, stale: new Map(), isComplete: true };
   }
 
   async stop(): Promise<void> {}

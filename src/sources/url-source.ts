@@ -9,6 +9,7 @@ import {
   describeFinding,
   EMPTY_OBJECTS,
   hasErrors,
+  isEmptyObjects,
   keepLastGood,
   type Objects,
   type ReadText,
@@ -187,7 +188,7 @@ export class UrlSource implements Source {
     this.#findings = result.findings;
     const isBad = hasErrors(result.findings);
     const before = this.#live ?? (isBad ? this.#lastKnownGood() : undefined);
-    const isEmpty = result.pods.length + result.configMaps.length + result.secrets.length === 0;
+    const isEmpty = isEmptyObjects(result);
     if (isBad && isEmpty && before === undefined) return "answered with a text that has errors";
     this.#live = keepLastGood(before ?? EMPTY_OBJECTS, result);
     this.#stale = isBad ? staleNames(this.#live, result) : [];

@@ -183,16 +183,28 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     says: "must be a string (found the number 5): put it in quotes",
   },
   {
-    mistake: "a Deployment",
-    text: "apiVersion: apps/v1\nkind: ⟦Deployment\nmetadata: {name: web}\n",
+    mistake: "a kind that is not handled",
+    text: "apiVersion: example.com/v1\nkind: ⟦Widget\nmetadata: {name: web}\n",
     field: "kind",
-    says: "Deployment of apps/v1 is not supported",
+    says: "Widget of example.com/v1 is not supported",
+  },
+  {
+    mistake: "a Deployment of a version that does not exist",
+    text: "apiVersion: ⟦v1\nkind: Deployment\nmetadata: {name: web}\n",
+    field: "apiVersion",
+    says: "Deployment of v1 is not supported",
+  },
+  {
+    mistake: "a wrong type in the template of a Deployment",
+    text: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec: {containers: [{name: a, image: ⟦5}]}\n",
+    field: "spec.template.spec.containers[0].image",
+    says: "put it in quotes",
   },
   {
     mistake: "a kind of the wrong case",
     text: "apiVersion: v1\nkind: ⟦pod\nmetadata: {name: web}\n",
     field: "kind",
-    says: '"pod" is not supported: Pod, PodList, List, ConfigMap and Secret (all of v1) can be used here; did you mean "Pod"?',
+    says: 'did you mean "Pod"?',
   },
   {
     mistake: "a volume that needs a cluster",

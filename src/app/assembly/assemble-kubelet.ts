@@ -13,6 +13,7 @@ import type { ImageManager } from "../../runtime/image-manager.ts";
 import type { ImageProgress } from "../../runtime/pull-progress.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import type { VolumeManager } from "../../volumes/volume-manager.ts";
+import type { WorkloadManager } from "../../workloads/workload-manager.ts";
 import { buildCgroups } from "./build-cgroups.ts";
 import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
 import { buildKubelet } from "./build-kubelet.ts";
@@ -20,6 +21,7 @@ import { buildManifestFeed } from "./build-manifest-feed.ts";
 import { buildProbes } from "./build-probes.ts";
 import { buildRuntimeManager } from "./build-runtime-manager.ts";
 import { buildVolumeEngine, buildVolumes } from "./build-volumes.ts";
+import { buildWorkloads } from "./build-workloads.ts";
 import { buildEngineConnection, type NodeContext, type NodeContextInput, readNodeContext } from "./node-context.ts";
 import { PodAdmission } from "./pod-admission.ts";
 
@@ -34,6 +36,8 @@ export interface AssembledKubelet {
   context: NodeContext;
   client: DockerClient;
   kubelet: Kubelet;
+  /** Turns workloads into pods, between the sources and the kubelet. */
+  workloads: WorkloadManager;
   feed: DesiredStateFeed;
   images: ImageManager;
   imageGc: ImageGcManager;
@@ -74,6 +78,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     context,
     client,
     kubelet,
+    workloads: buildWorkloads(context, kubelet),
     feed: buildManifestFeed(context, input.manifests),
     images,
     imageGc,

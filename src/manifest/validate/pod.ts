@@ -8,7 +8,7 @@ import {
   validateInitContainers,
 } from "./containers.ts";
 import { FieldErrors } from "./field-errors.ts";
-import { validateMetadata } from "./metadata.ts";
+import { validateAnnotations, validateMetadata } from "./metadata.ts";
 import { checkDnsLabel, checkDnsSubdomain, checkQualifiedName, validateLabels } from "./names.ts";
 import { validateDnsConfig, validateHostAliases, validateHostNetworkPorts } from "./network.ts";
 import { validateOverhead, validatePodResources } from "./resources.ts";
@@ -27,6 +27,31 @@ export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivilege
   const errors = new FieldErrors();
   validateMetadata(pod.metadata, path.child("metadata"), errors, `-${pod.spec.nodeName ?? ""}`);
   validatePodAnnotations(pod, path.child("metadata").child("annotations"), errors);
+  validatePodSpec(pod, path, options, errors);
+  return errors;
+}
+
+/**
+ * A pod template of a workload: as {@link validatePod}, but the metadata holds labels and annotations only.
+ * Source: core validation `ValidatePodTemplateSpec`.
+ * @param pod the template, its `spec.nodeName` as written
+ * @param path of the template in its document
+ */
+export function validatePodTemplate(
+  pod: Pod,
+  path: FieldPath,
+  options: { allowPrivileged: boolean },
+  errors: FieldErrors,
+): void {
+  const { labels = {}, annotations = {} } = pod.metadata;
+  const annotationsPath = path.child("metadata").child("annotations");
+  validateLabels(labels, path.child("metadata").child("labels"), errors);
+  validateAnnotations(annotations, annotationsPath, errors);
+  validatePodAnnotations(pod, annotationsPath, errors);
+  validatePodSpec(pod, path, options, errors);
+}
+
+function validatePodSpec(pod: Pod, path: FieldPath, options: { allowPrivileged: boolean }, errors: FieldErrors): void {
   const specPath = path.child("spec");
   const { spec } = pod;
   const context: ContainerContext = {
@@ -67,7 +92,6 @@ export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivilege
   validateTokenProjections(spec, specPath.child("volumes"), errors);
   validateProfileAnnotations(pod, specPath, errors);
   validateNewerRules(spec, specPath, errors);
-  return errors;
 }
 
 function validateChoices(spec: PodSpec, path: FieldPath, errors: FieldErrors): void {

@@ -1,0 +1,100 @@
+import * as v from "valibot";
+import type { ObjectMeta } from "../../api/meta.ts";
+import { text } from "../../api/scalar.ts";
+import { DeploymentSchema, ReplicaSetSchema, ReplicationControllerSchema } from "../../api/workload.ts";
+import type { ObjectKind, ObjectOfKind, TypedObject } from "../../model/desired-object.ts";
+import type { SourceNode } from "../../yaml/source-node.ts";
+import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
+import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
+import type { FieldPath } from "../field-path.ts";
+import type { SupportNote } from "../support/find-unsupported.ts";
+import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
+import {
+  type ValidateOptions,
+  validateDeployment,
+  validateReplicaSet,
+  validateReplicationController,
+} from "./validate-workload.ts";
+import {
+  applyDeploymentDefaults,
+  applyReplicaSetDefaults,
+  applyReplicationControllerDefaults,
+} from "./workload-defaults.ts";
+import { findWorkloadNotes } from "./workload-notes.ts";
+
+/** How one kind is read. The first API version is the current one; the others are read with a warning. */
+interface KindRules<K extends ObjectKind> {
+  versions: readonly [string, ...string[]];
+  shape: ObjectShape;
+  /** Changes the object in place. */
+  applyDefaults: (object: ObjectOfKind[K], apiVersion: string) => void;
+  validate: (object: ObjectOfKind[K], path: FieldPath, options: ValidateOptions) => FieldErrors;
+}
+
+const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
+const shapeOfKind = (schema: { entries: v.ObjectEntries }) =>
+  objectShapeOf(v.object({ ...typeFields, ...schema.entries }));
+
+const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
+  Deployment: {
+    versions: ["apps/v1", "apps/v1beta2", "apps/v1beta1", "extensions/v1beta1"],
+    shape: shapeOfKind(DeploymentSchema),
+    applyDefaults: applyDeploymentDefaults,
+    validate: validateDeployment,
+  },
+  ReplicaSet: {
+    versions: ["apps/v1", "apps/v1beta2", "extensions/v1beta1"],
+    shape: shapeOfKind(ReplicaSetSchema),
+    applyDefaults: applyReplicaSetDefaults,
+    validate: validateReplicaSet,
+  },
+  ReplicationController: {
+    versions: ["v1"],
+    shape: shapeOfKind(ReplicationControllerSchema),
+    applyDefaults: applyReplicationControllerDefaults,
+    validate: validateReplicationController,
+  },
+};
+
+/** Kinds of {@link ObjectOfKind}, in the order in which they are documented. */
+export const OBJECT_KINDS = Object.keys(KIND_RULES) as ObjectKind[];
+
+export const isObjectKind = (kind: string): kind is ObjectKind => Object.hasOwn(KIND_RULES, kind);
+
+/** The versions in which a kind can be written, the current one first. */
+export const versionsOf = (kind: ObjectKind): readonly [string, ...string[]] => KIND_RULES[kind].versions;
+
+export interface WorkloadReading {
+  desired: TypedObject;
+  issues: DecodeIssue[];
+  errors: readonly FieldError[];
+  notes: SupportNote[];
+}
+
+/**
+ * Decodes, defaults and validates one object.
+ * @param path of the object in its document
+ */
+export function readWorkload(
+  kind: ObjectKind,
+  apiVersion: string,
+  node: SourceNode,
+  path: FieldPath,
+  options: ValidateOptions,
+): WorkloadReading {
+  const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
+  const issues: DecodeIssue[] = [];
+  const decoded = decodeObject(node, rules.shape, path, issues) as ObjectOfKind[ObjectKind] & Record<string, unknown>;
+  const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded;
+  const object = rest as ObjectOfKind[ObjectKind];
+  rules.applyDefaults(object, apiVersion);
+  (object.metadata as ObjectMeta).namespace ??= "default";
+  const desired = { kind, object } as TypedObject;
+  const notes = findWorkloadNotes(desired, path);
+  const current = rules.versions[0];
+  if (apiVersion !== current) {
+    const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
+    notes.push({ code: "ignored", path: path.child("apiVersion"), message });
+  }
+  return { desired, issues, errors: rules.validate(object, path, options).list, notes };
+}

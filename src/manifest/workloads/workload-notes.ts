@@ -1,0 +1,57 @@
+import { matchesSelector } from "../../api/match-labels.ts";
+import type { Pod } from "../../api/pod.ts";
+import type { PodTemplateSpec } from "../../api/workload.ts";
+import type { TypedObject } from "../../model/desired-object.ts";
+import type { FieldPath } from "../field-path.ts";
+import { findUnsupported, type SupportNote } from "../support/find-unsupported.ts";
+import { findFractionalBytes } from "../support/fractional-bytes.ts";
+
+/** Settings of a workload that have no effect, or another effect, on one node. */
+export function findWorkloadNotes(desired: TypedObject, path: FieldPath): SupportNote[] {
+  const { object } = desired;
+  const specPath = path.child("spec");
+  const notes = findTemplateNotes(object.spec.template, specPath.child("template"));
+  const { replicas, template } = object.spec;
+  if (replicas > 1) notes.push(...findReplicaNotes(replicas, template, specPath));
+  if (desired.kind === "Deployment" && desired.object.spec.strategy.type === "RollingUpdate" && replicas > 0) {
+    const port = hostPortOf(template);
+    if (port !== undefined) {
+      const message = `the pods hold host port ${port}, which an old and a new pod cannot hold together: an update stops the old pod before the new one starts`;
+      notes.push({ code: "ignored", path: specPath.child("strategy"), message });
+    }
+  }
+  return notes;
+}
+
+/** Notes on the pods of a template. */
+export function findTemplateNotes(template: PodTemplateSpec, path: FieldPath): SupportNote[] {
+  const pod = template as Pod;
+  return [...findUnsupported(pod, path), ...findFractionalBytes(pod, path)];
+}
+
+function findReplicaNotes(replicas: number, template: PodTemplateSpec, specPath: FieldPath): SupportNote[] {
+  const notes: SupportNote[] = [];
+  const port = hostPortOf(template);
+  if (port !== undefined) {
+    const message = `${replicas} pods ask for host port ${port}: one of them gets it, the others are refused; set replicas: 1 or remove hostPort`;
+    notes.push({ code: "ignored", path: specPath.child("replicas"), message });
+  }
+  if (repelsItself(template)) {
+    const message = `the pod anti-affinity keeps replicas on different nodes: there is one node, and all ${replicas} run on it`;
+    notes.push({ code: "ignored", path: specPath.child("replicas"), message });
+  }
+  return notes;
+}
+
+/** The first port of the node that every pod of the template asks for. */
+export function hostPortOf({ spec }: PodTemplateSpec): number | undefined {
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always");
+  const ports = [...spec.containers, ...sidecars].flatMap((container) => container.ports ?? []);
+  return ports.find(({ hostPort }) => hostPort !== undefined && hostPort > 0)?.hostPort;
+}
+
+/** Whether a required anti-affinity forbids two pods of the template on one node. */
+function repelsItself({ metadata, spec }: PodTemplateSpec): boolean {
+  const terms = spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+  return terms.some(({ labelSelector }) => labelSelector && matchesSelector(labelSelector, metadata.labels));
+}

@@ -1,0 +1,37 @@
+import type { Deployment, ReplicaSet, ReplicationController } from "../api/workload.ts";
+import type { SourceKind } from "./desired-pod.ts";
+
+/** Kinds beside Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
+export interface ObjectOfKind {
+  Deployment: Deployment;
+  ReplicaSet: ReplicaSet;
+  ReplicationController: ReplicationController;
+}
+export type ObjectKind = keyof ObjectOfKind;
+
+/** An object with its kind. */
+export interface TypedObjectOf<K extends ObjectKind> {
+  kind: K;
+  object: ObjectOfKind[K];
+}
+export type TypedObject = { [K in ObjectKind]: TypedObjectOf<K> }[ObjectKind];
+
+/** An object of a manifest, defaulted and validated, with its namespace filled in. */
+export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> {
+  source: SourceKind;
+  /** As `DesiredPod.origin`. */
+  origin: string;
+  /** 32 hex digits of the canonical object; changes with any edit that means something. */
+  revision: string;
+}
+export type DesiredObject = { [K in ObjectKind]: DesiredObjectOf<K> }[ObjectKind];
+
+/** `Kind namespace/name`: identifies an object on the node. */
+export type ObjectKey = `${string} ${string}/${string}`;
+
+export function objectKey(
+  kind: string,
+  meta: { namespace?: string | undefined; name?: string | undefined },
+): ObjectKey {
+  return `${kind} ${meta.namespace ?? "default"}/${meta.name ?? ""}`;
+}

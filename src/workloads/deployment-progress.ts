@@ -1,0 +1,50 @@
+import type { DeploymentSpec } from "../api/workload.ts";
+import type { DeploymentCounts } from "./deployment.ts";
+
+/** No deadline, as `extensions/v1beta1` writes it. */
+const NO_DEADLINE = 2147483647;
+
+/** When a rollout last got further; kept in memory. */
+export interface ProgressMemory {
+  counts: DeploymentCounts;
+  generation: number;
+  /** Monotonic. */
+  sinceMs: number;
+}
+
+export interface ProgressVerdict {
+  memory: ProgressMemory;
+  isExceeded: boolean;
+  /** The deadline, when it is yet to come. */
+  wakeInMs?: number;
+}
+
+/**
+ * Whether a rollout makes progress. Source: `deploymentutil.DeploymentProgressing`, `DeploymentTimedOut`.
+ * @param wasExceeded an earlier verdict holds until something moves
+ */
+export function judgeProgress(
+  spec: DeploymentSpec,
+  counts: DeploymentCounts,
+  generation: number,
+  before: ProgressMemory | undefined,
+  wasExceeded: boolean,
+  nowMs: number,
+): ProgressVerdict {
+  const hasMoved = !before || before.generation !== generation || isFurther(before.counts, counts);
+  const memory = { counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
+  const { replicas, paused, progressDeadlineSeconds = NO_DEADLINE } = spec;
+  const isComplete =
+    counts.updatedReplicas === replicas && counts.replicas === replicas && counts.availableReplicas === replicas;
+  if (isComplete || paused || progressDeadlineSeconds === NO_DEADLINE) return { memory, isExceeded: false };
+  // A restart of ours is no progress.
+  if (wasExceeded && (!before || !hasMoved)) return { memory, isExceeded: true };
+  const leftMs = memory.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
+  return leftMs > 0 ? { memory, isExceeded: false, wakeInMs: leftMs } : { memory, isExceeded: true };
+}
+
+const isFurther = (before: DeploymentCounts, now: DeploymentCounts): boolean =>
+  now.updatedReplicas > before.updatedReplicas ||
+  now.replicas - now.updatedReplicas < before.replicas - before.updatedReplicas ||
+  now.readyReplicas > before.readyReplicas ||
+  now.availableReplicas > before.availableReplicas;

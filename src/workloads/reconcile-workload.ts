@@ -1,0 +1,57 @@
+import type { DesiredObject } from "../model/desired-object.ts";
+import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
+import { reconcileDeployment } from "./deployment.ts";
+import { judgeProgress, type ProgressMemory } from "./deployment-progress.ts";
+import { reconcileReplicaSet } from "./replica-set.ts";
+import type { WorkloadRecord } from "./workload-record.ts";
+
+/** What a controller wants to find again at its next look, in this process. */
+export type Memory = ProgressMemory;
+
+export interface Outcome {
+  record: WorkloadRecord;
+  events: readonly WorkloadEvent[];
+  memory?: Memory;
+  /** Look again after this time at the latest. */
+  wakeInMs?: number;
+}
+
+/** The next state of any workload. Pure. */
+export function reconcileWorkload(
+  desired: DesiredObject,
+  known: WorkloadRecord | undefined,
+  world: ControllerWorld,
+  memory: Memory | undefined,
+  nowMs: number,
+): Outcome {
+  const { revision } = desired;
+  switch (desired.kind) {
+    case "Deployment": {
+      const { draft, counts, current } = reconcileDeployment(desired.object, revision, known, world);
+      const { record } = draft;
+      const wasExceeded = record.progressDeadlineExceeded === true && known?.generation === record.generation;
+      const { spec } = desired.object;
+      const verdict = judgeProgress(spec, counts, record.generation, memory, wasExceeded, nowMs);
+      if (verdict.wakeInMs !== undefined) draft.wakeIn(verdict.wakeInMs);
+      delete record.progressDeadlineExceeded;
+      if (verdict.isExceeded) record.progressDeadlineExceeded = true;
+      if (verdict.isExceeded && !wasExceeded && current) {
+        const message = `ReplicaSet "${current.name}" has timed out progressing`;
+        draft.tell("ProgressDeadlineExceeded", message, "Warning");
+      }
+      return toOutcome(draft, verdict.memory);
+    }
+    case "ReplicaSet":
+    case "ReplicationController":
+      return toOutcome(reconcileReplicaSet(desired.kind, desired.object, revision, known, world));
+    default:
+      return desired satisfies never;
+  }
+}
+
+function toOutcome(
+  { record, events, wakeInMs }: { record: WorkloadRecord; events: WorkloadEvent[]; wakeInMs: number | undefined },
+  memory?: Memory,
+): Outcome {
+  return { record, events, ...(memory && { memory }), ...(wakeInMs !== undefined && { wakeInMs }) };
+}

@@ -1,0 +1,236 @@
+import type { Pod, PodStatus } from "../api/pod.ts";
+import type { Clock } from "../model/clock.ts";
+import { type DesiredObject, type ObjectKey, objectKey } from "../model/desired-object.ts";
+import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
+import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
+import type { Logger } from "../model/logger.ts";
+import type { ControllerWorld, PodFacts, WorkloadEvent } from "./controller.ts";
+import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
+import { toDesiredPod } from "./to-desired-pod.ts";
+import type { WorkloadRecord } from "./workload-record.ts";
+
+/** What the kubelet says of pods. */
+export interface ObservedPods {
+  pods(): readonly Pod[];
+  /** Whoever works on a pod; undefined when nothing of it is left, once `isComplete`. */
+  worker(uid: PodUID): object | undefined;
+  /** The engine was looked at, and every source has spoken. */
+  readonly isComplete: boolean;
+  onChange(listener: () => void): () => void;
+}
+
+/** Records of all workloads, kept across restarts. */
+export interface WorkloadFile {
+  read(): Record<string, WorkloadRecord> | undefined;
+  write(records: Record<string, WorkloadRecord>): void;
+}
+
+export interface WorkloadManagerDeps {
+  clock: Clock;
+  logger: Logger;
+  nodeName: string;
+  file: WorkloadFile;
+  kubelet: ObservedPods;
+  /** Gets every new state: that of the sources, with the pods of the workloads in it. */
+  publish: (state: DesiredState, isComplete: boolean) => void;
+}
+
+/** Changes of many pods come together; one look answers them all. */
+const GATHER_MS = 20;
+
+interface Entry {
+  desired: DesiredObject;
+  record: WorkloadRecord;
+  /** Statuses the last decision was made from. */
+  seen: Map<PodUID, PodStatus | undefined>;
+  memory: Memory | undefined;
+  /** Monotonic; the decision holds no longer than that. */
+  wakeAtMs: number;
+}
+
+/**
+ * Turns workloads into pods: keeps the records of all workloads, asks their controllers when an object, a pod or the time
+ * has changed, and hands the outcome on. Without workloads it passes states through and listens to nothing.
+ */
+export class WorkloadManager {
+  readonly #deps: WorkloadManagerDeps;
+  readonly #entries = new Map<ObjectKey, Entry>();
+  /** Of workloads no source has spoken of since the start. */
+  readonly #restored: Map<string, WorkloadRecord>;
+  readonly #pods = new Map<PodUID, DesiredPod>();
+  /** Monotonic; of pods that are Ready. */
+  readonly #readySinceMs = new Map<PodUID, number>();
+  readonly #knownUids = new Set<PodUID>();
+  #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  #isComplete = false;
+  #publishedPods = "";
+  #unsubscribe: (() => void) | undefined;
+  #cancelGather: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #isStopped = false;
+
+  constructor(deps: WorkloadManagerDeps) {
+    this.#deps = deps;
+    this.#restored = new Map(Object.entries(deps.file.read() ?? {}));
+  }
+
+  /** The newest state of the sources. Complete: a workload that is not in it is deleted, and its pods with it. */
+  setDesired(state: DesiredState, isComplete: boolean): void {
+    this.#state = state;
+    this.#isComplete = isComplete;
+    if ((state.objects?.length ?? 0) > 0) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#gather());
+    this.#look(true);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#unsubscribe?.();
+    this.#cancelGather?.();
+    this.#cancelTimer?.();
+  }
+
+  #gather(): void {
+    this.#cancelGather ??= this.#deps.clock.schedule(GATHER_MS, () => {
+      this.#cancelGather = undefined;
+      this.#look(false);
+    });
+  }
+
+  #look(isNewState: boolean): void {
+    if (this.#isStopped) return;
+    const statuses = new Map(this.#deps.kubelet.pods().map(({ metadata, status }) => [metadata.uid!, status]));
+    this.#noteReady(statuses);
+    let isChanged = this.#dropDeleted();
+    for (const desired of this.#state.objects ?? []) {
+      const key = objectKey(desired.kind, desired.object.metadata);
+      const entry = this.#entries.get(key);
+      if (entry && !this.#isDue(entry, desired, statuses)) continue;
+      if (this.#reconcile(key, desired, entry, statuses)) isChanged = true;
+    }
+    if (isChanged) this.#save();
+    this.#setTimer();
+    this.#publish(isNewState);
+  }
+
+  /** A workload that is only remembered is deleted when every source has spoken without naming it. */
+  #dropDeleted(): boolean {
+    const wanted = new Set<string>(this.#state.objects?.map(({ kind, object }) => objectKey(kind, object.metadata)));
+    const isDeleted = (key: string) => !wanted.has(key);
+    const deleted = [...this.#entries.keys()].filter(isDeleted);
+    for (const key of deleted) this.#entries.delete(key);
+    const forgotten = this.#isComplete ? [...this.#restored.keys()].filter(isDeleted) : [];
+    for (const key of forgotten) this.#restored.delete(key);
+    return deleted.length + forgotten.length > 0;
+  }
+
+  #isDue(entry: Entry, desired: DesiredObject, statuses: ReadonlyMap<PodUID, PodStatus | undefined>): boolean {
+    if (entry.desired.revision !== desired.revision) return true;
+    if (entry.desired !== desired) entry.desired = desired;
+    if (entry.wakeAtMs <= this.#deps.clock.monotonicMs()) return true;
+    return entry.record.pods.some(({ uid, leaving }) =>
+      leaving ? this.#isGone(uid) : statuses.get(uid) !== entry.seen.get(uid),
+    );
+  }
+
+  #isGone(uid: PodUID): boolean {
+    const { kubelet } = this.#deps;
+    return kubelet.isComplete && kubelet.worker(uid) === undefined;
+  }
+
+  /** @returns whether the record is another one now */
+  #reconcile(
+    key: ObjectKey,
+    desired: DesiredObject,
+    entry: Entry | undefined,
+    statuses: ReadonlyMap<PodUID, PodStatus | undefined>,
+  ): boolean {
+    const { clock, nodeName } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const known = entry?.record ?? this.#restored.get(key);
+    const world: ControllerWorld = { nodeName, now: clock.now(), pod: (uid) => this.#factsOf(uid, statuses, nowMs) };
+    const outcome = reconcileWorkload(desired, known, world, entry?.memory, nowMs);
+    this.#restored.delete(key);
+    const { record } = outcome;
+    this.#entries.set(key, {
+      desired,
+      record,
+      seen: new Map(record.pods.map(({ uid }) => [uid, statuses.get(uid)])),
+      memory: outcome.memory,
+      wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
+    });
+    for (const event of outcome.events) this.#tell(desired, event);
+    return !known || JSON.stringify(known) !== JSON.stringify(record);
+  }
+
+  #factsOf(uid: PodUID, statuses: ReadonlyMap<PodUID, PodStatus | undefined>, nowMs: number): PodFacts {
+    const readySinceMs = this.#readySinceMs.get(uid);
+    return {
+      phase: (statuses.get(uid)?.phase as PodFacts["phase"] | undefined) ?? "Pending",
+      isReady: readySinceMs !== undefined,
+      readyForMs: readySinceMs === undefined ? 0 : Math.max(0, nowMs - readySinceMs),
+      isGone: this.#isGone(uid),
+    };
+  }
+
+  /** A pod that was Ready before this process began keeps that time, as far as the wall clock can tell it. */
+  #noteReady(statuses: ReadonlyMap<PodUID, PodStatus | undefined>): void {
+    const { clock } = this.#deps;
+    for (const uid of this.#readySinceMs.keys()) if (!statuses.has(uid)) this.#readySinceMs.delete(uid);
+    for (const uid of this.#knownUids) if (!statuses.has(uid)) this.#knownUids.delete(uid);
+    for (const [uid, status] of statuses) {
+      const ready = status?.conditions?.find(({ type }) => type === "Ready");
+      if (ready?.status !== "True") this.#readySinceMs.delete(uid);
+      else if (!this.#readySinceMs.has(uid)) {
+        const elapsedMs = clock.now().getTime() - Date.parse(ready.lastTransitionTime ?? "");
+        const earlierMs = this.#knownUids.has(uid) || !(elapsedMs > 0) ? 0 : elapsedMs;
+        this.#readySinceMs.set(uid, clock.monotonicMs() - earlierMs);
+      }
+      if (status?.phase !== "Pending") this.#knownUids.add(uid);
+    }
+  }
+
+  #tell({ kind, object }: DesiredObject, { type, message }: WorkloadEvent): void {
+    const line = `${kind} "${podFullName(object.metadata)}": ${message}`;
+    if (type === "Warning") this.#deps.logger.warn(line);
+    else this.#deps.logger.info(line);
+  }
+
+  /** On disk before any pod is started: what was begun is found again. */
+  #save(): void {
+    const records: Record<string, WorkloadRecord> = Object.fromEntries(this.#restored);
+    for (const [key, { record }] of this.#entries) records[key] = record;
+    this.#deps.file.write(records);
+  }
+
+  #setTimer(): void {
+    const { clock } = this.#deps;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const nextMs = Math.min(...[...this.#entries.values()].map(({ wakeAtMs }) => wakeAtMs));
+    if (!Number.isFinite(nextMs)) return;
+    this.#cancelTimer = clock.schedule(nextMs - clock.monotonicMs(), () => this.#look(false));
+  }
+
+  #publish(isNewState: boolean): void {
+    const pods: DesiredPod[] = [];
+    for (const { desired, record } of this.#entries.values()) {
+      for (const pod of record.pods) {
+        if (pod.leaving) continue;
+        const known = this.#pods.get(pod.uid);
+        const made = known ?? toDesiredPod(desired, record, pod, this.#deps.nodeName);
+        if (!known) this.#pods.set(pod.uid, made);
+        pods.push(made);
+      }
+    }
+    const uids = new Set(pods.map(({ pod }) => pod.metadata.uid!));
+    for (const uid of this.#pods.keys()) if (!uids.has(uid)) this.#pods.delete(uid);
+    const published = [...uids].join(" ");
+    if (!isNewState && published === this.#publishedPods) return;
+    this.#publishedPods = published;
+    const all = [...this.#state.pods, ...pods];
+    if (pods.length > 0) {
+      all.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
+    }
+    this.#deps.publish({ ...this.#state, pods: all }, this.#isComplete);
+  }
+}

@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import type { PodTemplateSpec } from "../api/workload.ts";
+import { canonicalJson, hex32 } from "../text/canonical-json.ts";
+
+/** One pod a workload made. */
+export interface PodRecord {
+  name: string;
+  uid: string;
+  /** Key of {@link WorkloadRecord.revisions}. */
+  revision: string;
+  /** RFC 3339, whole seconds. */
+  createdAt: string;
+  /** It is being removed: wanted no longer, but not gone. */
+  leaving?: true;
+}
+
+/** One pod template a workload had; of a Deployment a ReplicaSet. */
+export interface RevisionRecord {
+  hash: string;
+  /** Of the ReplicaSet of a Deployment: `<deployment>-<hash>`; elsewhere the name of the owner. */
+  name: string;
+  uid: string;
+  /** Counts up with each rollout: `kubectl rollout history`. */
+  revision: number;
+  template: PodTemplateSpec;
+  createdAt: string;
+  /** Pods wanted of this revision. */
+  replicas: number;
+  /** Replicas of the Deployment when this ReplicaSet was scaled last. */
+  desiredReplicas: number;
+  /** `desiredReplicas` and the surge of that time. */
+  maxReplicas: number;
+  /** Pods made so far: the next one's name and uid are derived from it. */
+  made: number;
+}
+
+/** What is remembered of one workload, across restarts and reboots. */
+export interface WorkloadRecord {
+  uid: string;
+  createdAt: string;
+  /** Counts the edits. */
+  generation: number;
+  /** `DesiredObject.revision` of the last look. */
+  objectRevision: string;
+  revisions: Record<string, RevisionRecord>;
+  pods: PodRecord[];
+  /** The last rollout made no progress in time. */
+  progressDeadlineExceeded?: true;
+}
+
+/** Letters that form no words, as upstream's generated names have them. */
+const SAFE = "bcdfghjklmnpqrstvwxz2456789";
+
+const safeEncode = (codes: Iterable<number>): string => Array.from(codes, (code) => SAFE[code % SAFE.length]).join("");
+
+const sha256 = (text: string): Buffer => createHash("sha256").update(text).digest();
+
+/**
+ * `pod-template-hash`: up to ten letters and digits, the same for templates that mean the same. Upstream hashes Go's
+ * memory layout, so the values differ from a cluster's.
+ */
+export function computeTemplateHash(template: PodTemplateSpec, collisions = 0): string {
+  const seed = collisions === 0 ? "" : `\n${collisions}`;
+  const digits = String(sha256(canonicalJson(template) + seed).readUInt32BE(0));
+  return safeEncode(Buffer.from(digits, "latin1"));
+}
+
+export const isSameTemplate = (a: PodTemplateSpec, b: PodTemplateSpec): boolean =>
+  canonicalJson(a) === canonicalJson(b);
+
+/** The five characters behind the name of the owner; derived, so that lost state yields the same pods again. */
+export const podSuffix = (ownerUid: string, hash: string, count: number): string =>
+  safeEncode(sha256(`${ownerUid}\n${hash}\n${count}`).subarray(0, 5));
+
+/** Uid of an object; 32 hex digits, fixed by node, kind, namespace and name. */
+export const objectUid = (nodeName: string, kind: string, namespace: string, name: string): string =>
+  hex32(`${nodeName}\n${kind}\n${namespace}\n${name}`);

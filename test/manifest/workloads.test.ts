@@ -1,0 +1,156 @@
+import { describe, expect, test } from "bun:test";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+
+const read = (manifest: unknown) => {
+  const text = typeof manifest === "string" ? manifest : JSON.stringify(manifest);
+  return readManifest(Buffer.from(text), { file: "web.yaml", nodeName: "node1", source: "file" });
+};
+
+const template = (spec: object = {}, metadata: object = { labels: { app: "web" } }) => ({
+  metadata,
+  spec: { containers: [{ name: "app", image: "busybox:1.35" }], ...spec },
+});
+
+const workload = (kind: string, spec: object = {}, apiVersion = "apps/v1") => ({
+  apiVersion,
+  kind,
+  metadata: { name: "web" },
+  spec: { selector: { matchLabels: { app: "web" } }, template: template(), ...spec },
+});
+
+describe("defaults", () => {
+  test("a Deployment of apps/v1", () => {
+    const { objects, findings } = read(workload("Deployment"));
+    expect(findings).toEqual([]);
+    expect(objects[0]).toMatchObject({
+      kind: "Deployment",
+      source: "file",
+      origin: "web.yaml",
+      object: {
+        metadata: { name: "web", namespace: "default" },
+        spec: {
+          replicas: 1,
+          strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "25%", maxUnavailable: "25%" } },
+          revisionHistoryLimit: 10,
+          progressDeadlineSeconds: 600,
+          template: { spec: { restartPolicy: "Always", containers: [{ imagePullPolicy: "IfNotPresent" }] } },
+        },
+      },
+    });
+  });
+
+  test.each([
+    ["extensions/v1beta1", { maxSurge: 1, maxUnavailable: 1 }, 2147483647],
+    ["apps/v1beta1", { maxSurge: "25%", maxUnavailable: "25%" }, 2],
+    ["apps/v1beta2", { maxSurge: "25%", maxUnavailable: "25%" }, 10],
+  ] as const)("a Deployment of %s is read with a warning", (apiVersion, rollingUpdate, revisionHistoryLimit) => {
+    const { objects, findings } = read(workload("Deployment", {}, apiVersion));
+    expect(findings).toMatchObject([{ severity: "warning", field: "apiVersion" }]);
+    expect(objects[0]!.object.spec).toMatchObject({ strategy: { rollingUpdate }, revisionHistoryLimit });
+  });
+
+  test("the selector of old groups is that of the template's labels", () => {
+    const { objects } = read(workload("Deployment", { selector: undefined }, "extensions/v1beta1"));
+    expect(objects[0]!.object.spec.selector).toEqual({ matchLabels: { app: "web" } });
+  });
+
+  test("a ReplicationController selects the labels of its template", () => {
+    const { objects, findings } = read(workload("ReplicationController", { selector: undefined }, "v1"));
+    expect(findings).toEqual([]);
+    expect(objects[0]!.object.spec.selector).toEqual({ app: "web" });
+    expect({ ...objects[0]!.object.metadata.labels }).toEqual({ app: "web" });
+  });
+
+  test("items of a typed list need no kind", () => {
+    const { kind: _kind, apiVersion: _apiVersion, ...item } = workload("Deployment");
+    const { objects, findings } = read({ apiVersion: "apps/v1", kind: "DeploymentList", items: [item] });
+    expect(findings).toEqual([]);
+    expect(objects).toHaveLength(1);
+  });
+});
+
+describe("mistakes, as the API server of 1.20 has them", () => {
+  test.each([
+    ["no selector", { selector: undefined }, "spec.selector", "FieldValueRequired"],
+    ["an empty selector", { selector: {} }, "spec.selector", "FieldValueInvalid"],
+    [
+      "a selector that does not match",
+      { selector: { matchLabels: { app: "db" } } },
+      "spec.template.metadata.labels",
+      "FieldValueInvalid",
+    ],
+    ["negative replicas", { replicas: -1 }, "spec.replicas", "FieldValueInvalid"],
+    [
+      "a restart policy",
+      { template: template({ restartPolicy: "Never" }) },
+      "spec.template.spec.restartPolicy",
+      "FieldValueNotSupported",
+    ],
+    [
+      "a deadline",
+      { template: template({ activeDeadlineSeconds: 5 }) },
+      "spec.template.spec.activeDeadlineSeconds",
+      "FieldValueForbidden",
+    ],
+    ["an unknown strategy", { strategy: { type: "Blue" } }, "spec.strategy", "FieldValueNotSupported"],
+    [
+      "fields of another strategy",
+      { strategy: { type: "Recreate", rollingUpdate: { maxSurge: 1 } } },
+      "spec.strategy.rollingUpdate",
+      "FieldValueForbidden",
+    ],
+    [
+      "no room to move",
+      { strategy: { rollingUpdate: { maxSurge: 0, maxUnavailable: "0%" } } },
+      "spec.strategy.rollingUpdate.maxUnavailable",
+      "FieldValueInvalid",
+    ],
+    [
+      "more than everything",
+      { strategy: { rollingUpdate: { maxUnavailable: "101%" } } },
+      "spec.strategy.rollingUpdate.maxUnavailable",
+      "FieldValueInvalid",
+    ],
+    [
+      "a word for a number",
+      { strategy: { rollingUpdate: { maxSurge: "few" } } },
+      "spec.strategy.rollingUpdate.maxSurge",
+      "FieldValueInvalid",
+    ],
+    ["a deadline before Ready", { minReadySeconds: 600 }, "spec.progressDeadlineSeconds", "FieldValueInvalid"],
+    [
+      "a container without a name",
+      { template: template({ containers: [{ image: "busybox:1.35" }] }) },
+      "spec.template.spec.containers[0].name",
+      "FieldValueRequired",
+    ],
+  ])("%s", (_what, spec, field, type) => {
+    const { objects, findings } = read(workload("Deployment", spec));
+    expect(objects).toEqual([]);
+    expect(findings).toMatchObject([{ field, type, severity: "error", code: "invalid" }]);
+  });
+});
+
+describe("what one node cannot do is said", () => {
+  const port = { containers: [{ name: "app", image: "busybox:1.35", ports: [{ containerPort: 80, hostPort: 8080 }] }] };
+  const antiAffinity = {
+    affinity: {
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "web" } } },
+        ],
+      },
+    },
+  };
+  test.each([
+    ["a rolling update of a host port", { template: template(port) }, "spec.strategy", "host port 8080"],
+    ["replicas of a host port", { replicas: 2, template: template(port) }, "spec.replicas", "one of them gets it"],
+    ["replicas that keep apart", { replicas: 3, template: template(antiAffinity) }, "spec.replicas", "all 3 run on it"],
+  ])("%s", (_what, spec, field, says) => {
+    const { objects, findings } = read(workload("Deployment", spec));
+    expect(objects).toHaveLength(1);
+    const found = findings.find((finding) => finding.field === field);
+    expect(found).toMatchObject({ severity: "warning" });
+    expect(found!.message).toContain(says);
+  });
+});

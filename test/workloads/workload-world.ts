@@ -1,0 +1,109 @@
+import type { Pod } from "../../src/api/pod.ts";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+import type { DesiredObject } from "../../src/model/desired-object.ts";
+import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/workloads/controller.ts";
+import { type Memory, reconcileWorkload } from "../../src/workloads/reconcile-workload.ts";
+import type { PodRecord, WorkloadRecord } from "../../src/workloads/workload-record.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+export const readObjects = (...manifests: object[]): DesiredObject[] =>
+  manifests.flatMap((manifest) => {
+    const bytes = Buffer.from(JSON.stringify(manifest));
+    const { objects, findings } = readManifest(bytes, { file: "f.yaml", nodeName: "node1", source: "file" });
+    const error = findings.find(({ severity }) => severity === "error");
+    if (error) throw new Error(`${error.field}: ${error.message}`);
+    return objects;
+  });
+
+export const podTemplate = (image = "busybox:1", spec: object = {}) => ({
+  metadata: { labels: { app: "web" } },
+  spec: { containers: [{ name: "app", image }], ...spec },
+});
+
+/** One workload, its controller and pods that do what the test says. */
+export class WorkloadWorld {
+  readonly clock = new FakeClock();
+  readonly #facts = new Map<string, { facts: PodFacts; readySinceMs: number }>();
+  #object: DesiredObject;
+  record: WorkloadRecord | undefined;
+  memory: Memory | undefined;
+  events: WorkloadEvent[] = [];
+  wakeInMs: number | undefined;
+
+  constructor(manifest: object) {
+    this.#object = readObjects(manifest)[0]!;
+  }
+
+  /** A new text of the same workload. */
+  apply(manifest: object): void {
+    this.#object = readObjects(manifest)[0]!;
+    this.look();
+  }
+
+  look(): void {
+    const world: ControllerWorld = {
+      nodeName: "node1",
+      now: this.clock.now(),
+      pod: (uid) => {
+        const known = this.#facts.get(uid);
+        if (!known) return { phase: "Pending", isReady: false, readyForMs: 0, isGone: false };
+        const readyForMs = known.facts.isReady ? this.clock.monotonicMs() - known.readySinceMs : 0;
+        return { ...known.facts, readyForMs };
+      },
+    };
+    const outcome = reconcileWorkload(this.#object, this.record, world, this.memory, this.clock.monotonicMs());
+    this.record = outcome.record;
+    this.memory = outcome.memory;
+    this.wakeInMs = outcome.wakeInMs;
+    this.events.push(...outcome.events);
+  }
+
+  /** Says what became of a pod, and looks. */
+  set(pod: PodRecord, facts: Partial<PodFacts>): void {
+    this.tell(pod, facts);
+    this.look();
+  }
+
+  tell(pod: PodRecord, facts: Partial<PodFacts>): void {
+    const before = this.#facts.get(pod.uid)?.facts ?? {
+      phase: "Pending",
+      isReady: false,
+      readyForMs: 0,
+      isGone: false,
+    };
+    const now = { ...before, ...facts };
+    const readySinceMs =
+      now.isReady && before.isReady ? this.#facts.get(pod.uid)!.readySinceMs : this.clock.monotonicMs();
+    this.#facts.set(pod.uid, { facts: now, readySinceMs });
+  }
+
+  /** All wanted pods run and are Ready; all others are gone. Until nothing changes. */
+  settle(): void {
+    for (let pass = 0; pass < 50; pass++) {
+      const before = JSON.stringify(this.record);
+      for (const pod of this.record?.pods ?? []) {
+        if (pod.leaving) this.tell(pod, { isGone: true, isReady: false });
+        else this.tell(pod, { phase: "Running", isReady: true });
+      }
+      this.look();
+      if (JSON.stringify(this.record) === before) return;
+    }
+    throw new Error("it does not settle");
+  }
+
+  get live(): PodRecord[] {
+    return this.record!.pods.filter(({ leaving }) => !leaving);
+  }
+  get leaving(): PodRecord[] {
+    return this.record!.pods.filter(({ leaving }) => leaving);
+  }
+
+  /** Image of each wanted pod, sorted. */
+  get images(): string[] {
+    return this.live.map((pod) => this.imageOf(pod)).sort();
+  }
+
+  imageOf({ revision }: PodRecord): string {
+    return (this.record!.revisions[revision]!.template as Pod).spec.containers[0]!.image!;
+  }
+}
