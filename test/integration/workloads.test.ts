@@ -12,7 +12,7 @@ const podsOf = async (node: TestNode) =>
     isReady: status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false,
   }));
 
-const deployment = (container: object = {}, spec: object = {}) => {
+const deployment = (container: Record<string, unknown> = {}, spec: object = {}) => {
   const { spec: podSpec } = sleeper("web", container);
   return {
     apiVersion: "apps/v1",
