@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { takePrivateArguments } from "./app/private-arguments.ts";
 import { watchUnexpectedErrors } from "./app/unexpected-errors.ts";
 import { readCommandLine } from "./cli/command-line.ts";
 import { COMMANDS, findCommand, flagTakesValue } from "./cli/command-table.ts";
@@ -51,4 +52,4 @@ async function main(argv: readonly string[]): Promise<void> {
 
 watchUnexpectedErrors();
 
-await main(process.argv.slice(2));
+await main(takePrivateArguments(process.argv.slice(2)));

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import http, { type IncomingHttpHeaders } from "node:http";
 import https from "node:https";
-import { DockerError, DockerUnreachableError } from "./docker-error.ts";
+import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
 import { HijackedConnection } from "./hijacked-connection.ts";
 
@@ -52,7 +52,12 @@ export const realSchedule: Schedule = (ms, callback) => {
   return () => clearTimeout(timer);
 };
 
-/** What a call may take when its caller does not say. */
+/** Largest answer that is read whole: a list of 10,000 containers has about 50 MB. */
+export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** An engine that refuses says so in a sentence. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
+/** Deadline of a call that sets none. */
 const DEFAULT_TIMEOUT_MS = 120_000;
 
 /**
@@ -63,17 +68,25 @@ export class DockerTransport {
   readonly endpoint: DockerEndpoint;
   readonly #schedule: Schedule;
   readonly #timeoutMs: number;
+  readonly #maxAnswerBytes: number;
   #tls: { ca: string; cert: string; key: string; rejectUnauthorized: boolean } | undefined;
 
-  constructor(endpoint: DockerEndpoint, schedule: Schedule = realSchedule, timeoutMs = DEFAULT_TIMEOUT_MS) {
+  constructor(
+    endpoint: DockerEndpoint,
+    schedule: Schedule = realSchedule,
+    timeoutMs = DEFAULT_TIMEOUT_MS,
+    maxAnswerBytes = MAX_ANSWER_BYTES,
+  ) {
     this.endpoint = endpoint;
     this.#schedule = schedule;
     this.#timeoutMs = timeoutMs;
+    this.#maxAnswerBytes = maxAnswerBytes;
   }
 
   /**
    * One call, the answer read whole.
-   * @throws DockerError for any status from 400; DockerUnreachableError; the signal's reason.
+   * @throws DockerError for any status from 400; DockerProtocolError for an answer that is too large;
+   *   DockerUnreachableError; the signal's reason.
    */
   async send(request: DockerRequest): Promise<DockerAnswer> {
     const operation = operationOf(request);
@@ -90,7 +103,8 @@ export class DockerTransport {
         ...(request.body !== undefined ? { body: request.body } : {}),
         ...(this.endpoint.kind === "unix" ? { unix: this.endpoint.path } : { tls: this.#tlsOptions() }),
       } as BunFetchRequestInit);
-      const text = await response.text();
+      const limit = response.status >= 400 ? MAX_ERROR_BYTES : this.#maxAnswerBytes;
+      const text = await collectText(response.body ?? [], limit, operation);
       const header = (name: string) => response.headers.get(name) ?? undefined;
       if (response.status >= 400) throw daemonError(response.status, operation, text);
       return { status: response.status, header, text };
@@ -113,7 +127,7 @@ export class DockerTransport {
       const response = await this.#request(request, deadline.signal);
       const stream = this.#stream(response, operation, request);
       if (stream.status >= 400) {
-        throw daemonError(stream.status, operation, await collectText(stream.chunks));
+        throw daemonError(stream.status, operation, await collectText(stream.chunks, MAX_ERROR_BYTES, operation));
       }
       return stream;
     } catch (error) {
@@ -131,7 +145,7 @@ export class DockerTransport {
       const inner: DockerRequest = { ...request, signal: deadline.signal, timeoutMs: 0 };
       const response = await this.#request(inner, deadline.signal);
       const stream = this.#stream(response, operation, inner);
-      const text = await collectText(stream.chunks);
+      const text = await collectText(stream.chunks, this.#maxAnswerBytes, operation);
       if (stream.status >= 400) throw daemonError(stream.status, operation, text);
       return { status: stream.status, header: stream.header, text };
     } catch (error) {
@@ -154,7 +168,7 @@ export class DockerTransport {
       const answer = await this.#request({ ...request, headers }, deadline.signal, true);
       if (answer instanceof HijackedConnection) return answer;
       const { status, chunks } = this.#stream(answer, operation, request);
-      if (status >= 400) throw daemonError(status, operation, await collectText(chunks));
+      if (status >= 400) throw daemonError(status, operation, await collectText(chunks, MAX_ERROR_BYTES, operation));
       throw new DockerError(500, operation, `the connection was not upgraded (status ${status})`);
     } catch (error) {
       throw this.#explain(error, operation, request, deadline);
@@ -275,7 +289,8 @@ export class DockerTransport {
   /** Turns whatever fetch and node:http throw into one of our two classes; the caller's own abort passes unchanged. */
   #explain(error: unknown, operation: string, options: CallOptions, deadline: Deadline | undefined): unknown {
     if (options.signal?.aborted) return options.signal.reason;
-    if (error instanceof DockerError || error instanceof DockerUnreachableError) return error;
+    const isOurs = error instanceof DockerError || error instanceof DockerProtocolError;
+    if (isOurs || error instanceof DockerUnreachableError) return error;
     const where = endpointText(this.endpoint);
     const unreachable = (kind: DockerUnreachableError["kind"], message: string) =>
       new DockerUnreachableError(kind, operation, message, { cause: error });
@@ -409,9 +424,19 @@ function daemonError(status: number, operation: string, text: string): DockerErr
   return new DockerError(status, operation, message.slice(0, 4096) || "(no message)");
 }
 
-async function collectText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+/** Leaving the loop early closes the connection. @throws DockerProtocolError beyond `maxBytes` */
+async function collectText(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+  operation: string,
+): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
-  for await (const chunk of chunks) text += decoder.decode(chunk, { stream: true });
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new DockerProtocolError(operation, `more than ${maxBytes} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
   return text + decoder.decode();
 }

@@ -1,21 +1,24 @@
 import { isIP } from "node:net";
 import type { Pod } from "../api/pod.ts";
 
-/** Annotation: the Docker network of the pod (P21). On one of the user's own, other pods reach it by name. */
+/** Annotation: the Docker network of the pod. In a user-defined network other pods reach the pod by its name. */
 export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
 /** Annotation: a fixed IPv4 or IPv6 address in that network. */
 export const IP_ANNOTATION = "kubelet-ts.io/ip";
 
-/** Networks every engine has, which have no DNS of their own. */
+/** Predefined networks of every engine; they have no DNS. */
 const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);
 
-/** The network of the user's own that a pod asks for, where the engine answers the names of other pods (P21). */
+/** Source: Docker's `RestrictedNamePattern`. Excludes `container:<id>` and `ns:<path>`, which are not networks. */
+const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
+
+/** The user-defined network that a pod asks for; the engine answers the names of its pods. */
 export function computeUserNetwork({ spec, metadata }: Pod): string | undefined {
   const network = metadata.annotations?.[NETWORK_ANNOTATION];
   return network && !spec.hostNetwork && !BUILT_IN_NETWORKS.has(network) ? network : undefined;
 }
 
-/** What of the two annotations cannot be: the field and why, for people. */
+/** The first error in the two annotations: the field and the reason. */
 export function findNetworkMistake(pod: Pod): { field: string; why: string } | undefined {
   const { spec, metadata } = pod;
   const network = metadata.annotations?.[NETWORK_ANNOTATION];
@@ -24,13 +27,19 @@ export function findNetworkMistake(pod: Pod): { field: string; why: string } | u
   if (network && spec.hostNetwork) {
     return mistake(
       NETWORK_ANNOTATION,
-      `${network}: a pod with hostNetwork has no network of its own; drop one of both`,
+      `${network}: a pod with hostNetwork uses the network of the host; remove one of the two`,
     );
+  }
+  if (network === "host") {
+    return mistake(NETWORK_ANNOTATION, "host: set spec.hostNetwork for the network of the host");
+  }
+  if (network && !NETWORK_NAME.test(network)) {
+    return mistake(NETWORK_ANNOTATION, `${network}: must be the name of a Docker network`);
   }
   if (!ip) return undefined;
   if (isIP(ip) === 0) return mistake(IP_ANNOTATION, `${ip}: must be an IPv4 or IPv6 address`);
   if (computeUserNetwork(pod) !== undefined) return undefined;
-  const why = `${ip}: Docker gives fixed addresses only in networks of your own (docker network create --subnet)`;
+  const why = `${ip}: Docker assigns fixed addresses only in user-defined networks (docker network create --subnet)`;
   return mistake(IP_ANNOTATION, `${why}; name one with ${NETWORK_ANNOTATION}`);
 }
 

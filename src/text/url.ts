@@ -1,6 +1,13 @@
-/** Masks credentials and query values (tokens) of a URL, for logs, errors and responses. */
+/**
+ * Masks what may be a secret in a URL, for logs, errors and responses: user info, query and fragment. A text that is not
+ * a valid URL is masked up to its last `@`: a password with a slash ends the host early.
+ */
 export function maskUrl(url: string): string {
-  return url.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#@]*@/i, "$1***@").replace(/\?[^#]+/, "?***");
+  const [, scheme = "", rest = url] = /^([a-z][a-z0-9+.-]*:[/\\]*)([\s\S]*)$/i.exec(url) ?? [];
+  const authority = URL.canParse(url) ? (/^[^/\\?#]*/.exec(rest)?.[0] ?? "") : rest;
+  const at = authority.lastIndexOf("@");
+  const shown = at < 0 || /^unix:/i.test(scheme) ? url : `${scheme}***${rest.slice(at)}`;
+  return shown.replace(/\?[^#]+/, "?***").replace(/#[\s\S]+$/, "#***");
 }
 
 /** Whether a manifest argument is a URL instead of a path. */

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { unescapeMountPath } from "../model/mount-path.ts";
 
@@ -61,6 +61,21 @@ export function parseMountPoints(mountInfo: string): string[] {
     .map((line) => unescapeMountPath(line.split(" ")[4] ?? ""));
 }
 
+const MOUNT_TEST = ".mount-test-";
+
+/** Removes what a process left in the root directory that was killed during {@link canMount}. */
+export async function sweepMountTests(rootDir: string, mounter: Pick<Mounter, "unmount">): Promise<void> {
+  for (const name of readdirSync(rootDir)) {
+    if (!name.startsWith(MOUNT_TEST)) continue;
+    try {
+      await mounter.unmount(join(rootDir, name));
+      rmdirSync(join(rootDir, name));
+    } catch {
+      // The next start tries again.
+    }
+  }
+}
+
 /**
  * Whether mounts we make are possible and can be seen by the engine: tried with a real tmpfs under `rootDir`. A private
  * mount namespace (systemd's PrivateTmp and the like) would hide our mounts from dockerd, which would then hand
@@ -70,7 +85,9 @@ export async function canMount(rootDir: string, mounter: Mounter): Promise<{ ok:
   if (process.getuid?.() !== 0) return { ok: false, why: "not running as root" };
   if (!sharesMountNamespace()) return { ok: false, why: "running in a mount namespace of its own" };
   mkdirSync(rootDir, { recursive: true, mode: 0o750 });
-  const target = join(realpathSync(rootDir), `.mount-test-${process.pid}`);
+  const root = realpathSync(rootDir);
+  await sweepMountTests(root, mounter);
+  const target = join(root, `${MOUNT_TEST}${process.pid}`);
   mkdirSync(target, { recursive: true, mode: 0o700 });
   try {
     await mounter.mountFileSystem("tmpfs", target, ["size=4096"]);

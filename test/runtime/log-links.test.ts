@@ -110,3 +110,61 @@ test("the name in the containers directory is cut to what a file name may be lon
   expect(name).toHaveLength(255);
   expect(name).toEndWith(".log");
 });
+
+describe("links that a pod planted", () => {
+  const victim = () => {
+    const directory = join(tempDir(), "victim");
+    mkdirSync(directory);
+    symlinkSync("/usr/bin", join(directory, "bin"));
+    return directory;
+  };
+
+  test("a link in the log directory of a removed pod is not followed", () => {
+    const directory = victim();
+    link(POD, ID);
+    symlinkSync(directory, join(podLogsDir, "my-ns_lblpod-node1_u1/x"));
+    links.removePod(POD);
+    expect(readlinkSync(join(directory, "bin"))).toBe("/usr/bin");
+  });
+
+  test("a link in place of the log directory of a pod is not followed", () => {
+    const directory = victim();
+    mkdirSync(join(directory, "first"));
+    symlinkSync("/usr/bin", join(directory, "first", "0.log"));
+    mkdirSync(podLogsDir);
+    symlinkSync(directory, join(podLogsDir, "my-ns_lblpod-node1_u1"));
+    links.removeContainer(first, POD);
+    links.removePod(POD);
+    expect(readdirSync(directory).sort()).toEqual(["bin", "first"]);
+    expect(readlinkSync(join(directory, "first", "0.log"))).toBe("/usr/bin");
+  });
+
+  test("no log link is created through a link in place of the container", () => {
+    const directory = victim();
+    mkdirSync(join(podLogsDir, "my-ns_lblpod-node1_u1"), { recursive: true });
+    symlinkSync(directory, join(podLogsDir, "my-ns_lblpod-node1_u1/first"));
+    link(POD, ID);
+    expect(readdirSync(directory)).toEqual(["bin"]);
+    expect(log.lines).toHaveLength(1);
+  });
+});
+
+test("links to logs that the engine no longer has are swept, others stay", () => {
+  const docker = join(tempDir(), "docker");
+  const swept = new LogLinks({
+    podLogsDir,
+    containersLogsDir,
+    engineLogPath: (id) => toEngineLogPath(docker, id),
+    log,
+  });
+  const kept = { ...POD, uid: "u2" };
+  mkdirSync(join(docker, "containers", "d".repeat(64)), { recursive: true });
+  writeFileSync(toEngineLogPath(docker, "d".repeat(64)), "");
+  swept.create({ metadata: POD }, "first", 0, ID);
+  swept.create({ metadata: kept }, "first", 0, "d".repeat(64));
+  // The log of another engine.
+  link({ ...POD, uid: "u3" }, "e".repeat(64));
+  swept.sweep();
+  expect(readdirSync(podLogsDir).sort()).toEqual(["my-ns_lblpod-node1_u2", "my-ns_lblpod-node1_u3"]);
+  expect(readdirSync(containersLogsDir)).toEqual([`lblpod-node1_my-ns_first-${"d".repeat(64)}.log`]);
+});

@@ -75,7 +75,7 @@ test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
     "a fixed address in the engine's own network",
     [{ metadata: { annotations: { "kubelet-ts.io/ip": "10.1.2.3" } } }],
     "Unsupported",
-    /^metadata\.annotations\["kubelet-ts\.io\/ip"\]: 10\.1\.2\.3: Docker gives fixed addresses only in networks of your own/,
+    /^metadata\.annotations\["kubelet-ts\.io\/ip"\]: 10\.1\.2\.3: Docker assigns fixed addresses only in user-defined networks/,
   ],
   [
     "an address that is none",
@@ -87,7 +87,25 @@ test.each<[string, Parameters<typeof refuse>, string, RegExp]>([
     "a network for a pod in the host's",
     [{ metadata: { annotations: { "kubelet-ts.io/network": "lan" } }, spec: { hostNetwork: true } }],
     "Unsupported",
-    /drop one of both/,
+    /remove one of the two/,
+  ],
+  [
+    "the network of the host by annotation",
+    [{ metadata: { annotations: { "kubelet-ts.io/network": "host" } } }],
+    "Unsupported",
+    /host: set spec\.hostNetwork/,
+  ],
+  [
+    "the network of another container",
+    [{ metadata: { annotations: { "kubelet-ts.io/network": "container:0123456789ab" } } }],
+    "Unsupported",
+    /must be the name of a Docker network/,
+  ],
+  [
+    "a network namespace by path",
+    [{ metadata: { annotations: { "kubelet-ts.io/network": "ns:/proc/1/ns/net" } } }],
+    "Unsupported",
+    /must be the name of a Docker network/,
   ],
   [
     "privileged without --allow-privileged",

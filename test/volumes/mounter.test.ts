@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { Mounter, MountFailedError, parseMountPoints } from "../../src/volumes/mounter.ts";
+import { Mounter, MountFailedError, parseMountPoints, sweepMountTests } from "../../src/volumes/mounter.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
@@ -36,4 +36,14 @@ test("what mount(8) says is in the error", async () => {
   const error = await new Mounter().mountFileSystem("tmpfs", missing, []).catch((thrown) => thrown);
   expect(error).toBeInstanceOf(MountFailedError);
   expect(error.message).toStartWith(`mount -t tmpfs tmpfs ${missing}: `);
+});
+
+test("what a killed process left of its mount test is swept", async () => {
+  const root = tempDir();
+  mkdirSync(join(root, ".mount-test-4242"));
+  mkdirSync(join(root, "pods"));
+  const unmounted: string[] = [];
+  await sweepMountTests(root, { unmount: async (target) => void unmounted.push(target) });
+  expect(unmounted).toEqual([join(root, ".mount-test-4242")]);
+  expect(readdirSync(root)).toEqual(["pods"]);
 });

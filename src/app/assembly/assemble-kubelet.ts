@@ -19,7 +19,7 @@ import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-i
 import { buildKubelet } from "./build-kubelet.ts";
 import { buildManifestFeed } from "./build-manifest-feed.ts";
 import { buildProbes } from "./build-probes.ts";
-import { buildRuntimeManager } from "./build-runtime-manager.ts";
+import { buildLogLinks, buildRuntimeManager } from "./build-runtime-manager.ts";
 import { buildVolumeEngine, buildVolumes } from "./build-volumes.ts";
 import { buildWorkloads } from "./build-workloads.ts";
 import { buildEngineConnection, type NodeContext, type NodeContextInput, readNodeContext } from "./node-context.ts";
@@ -66,7 +66,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const volumeEngine = buildVolumeEngine(context, engine, images, podManager);
   const volumes = await buildVolumes(context, volumeEngine);
   const cgroups = buildCgroups(context, engine, podManager);
-  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups });
+  const logLinks = buildLogLinks(context, engine);
+  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups, logLinks });
   const probeChanges = new Listeners<PodUID>();
   const probes = buildProbes(context, client, probeChanges);
   const admission = new PodAdmission(context, engine);
@@ -92,6 +93,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     connect: async (signal) => {
       await engine.connect(signal);
       await volumeEngine.removeLeftovers(signal);
+      logLinks.sweep();
       cgroups.oomGroup.check();
       if (!engine.info().negativeOomScores) {
         context.logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");

@@ -20,19 +20,31 @@ import type { NodeContext } from "./node-context.ts";
 
 /** Creates and starts that run at the same time on the engine; more make each of them slower. */
 const MAX_ENGINE_CALLS = 8;
+/** Of a log that becomes a termination message. Source of the lines: the kubelet; a message has at most 2 KiB. */
 const LOG_TAIL_LINES = 80;
+const LOG_TAIL_BYTES = 64 * 1024;
+const LOG_TAIL_MS = 10_000;
 
 export interface RuntimeManagerParts {
   images: ImageManager;
   volumes: VolumeManager;
   cgroups: CgroupParts;
+  logLinks: LogLinks;
 }
+
+export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineConnection): LogLinks =>
+  new LogLinks({
+    podLogsDir: options.podLogsDir,
+    containersLogsDir: options.containersLogsDir,
+    engineLogPath: (id) => toEngineLogPath(engine.info().dockerRootDir, id),
+    log: logger,
+  });
 
 /** Every step of a pod's life: sandbox, images, containers, hooks, volumes, cgroups. */
 export function buildRuntimeManager(
   context: NodeContext,
   engine: EngineConnection,
-  { images, volumes, cgroups }: RuntimeManagerParts,
+  { images, volumes, cgroups, logLinks }: RuntimeManagerParts,
 ): PodRuntimeManager {
   const { options, node, owner, allocatable, clock, logger, recorder } = context;
   const { client } = engine;
@@ -51,12 +63,7 @@ export function buildRuntimeManager(
     volumes,
     hooks: buildHooks(context, client),
     cgroups: cgroups.podCgroups,
-    logLinks: new LogLinks({
-      podLogsDir: options.podLogsDir,
-      containersLogsDir: options.containersLogsDir,
-      engineLogPath: (id) => toEngineLogPath(engine.info().dockerRootDir, id),
-      log: logger,
-    }),
+    logLinks,
     gate: new ConcurrencyLimit(MAX_ENGINE_CALLS),
     ensurePauseImage: pauseImageOf(context, client, images),
     writeHostsFile: (pod, podIps, names) =>
@@ -109,10 +116,10 @@ function pauseImageOf({ options }: NodeContext, client: DockerClient, images: Im
 }
 
 async function readLogTail(client: DockerClient, id: ContainerId, signal: AbortSignal): Promise<string> {
-  const pieces: string[] = [];
-  const decoder = new TextDecoder();
-  for await (const { data } of client.containerLogs(id, { tail: LOG_TAIL_LINES, signal })) {
-    pieces.push(decoder.decode(data, { stream: true }));
+  const within = AbortSignal.any([signal, AbortSignal.timeout(LOG_TAIL_MS)]);
+  let tail: Uint8Array = new Uint8Array();
+  for await (const { data } of client.containerLogs(id, { tail: LOG_TAIL_LINES, signal: within })) {
+    tail = Buffer.concat([tail, data]).subarray(-LOG_TAIL_BYTES);
   }
-  return pieces.join("");
+  return new TextDecoder().decode(tail);
 }
