@@ -10,9 +10,9 @@ import type {
 } from "../api/machine-info.ts";
 import { meminfoBytes } from "../cgroups/cgroup-v2.ts";
 import { readNames, readText } from "../cgroups/read-text.ts";
-import { unescapeMountPath } from "../model/mount-path.ts";
 import { readCapacityNow } from "../stats/disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots } from "../stats/node-stats.ts";
+import { unescapeMountPath } from "../text/mount-path.ts";
 
 /**
  * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not tell is 0 or "", as there. Source: the

@@ -1,4 +1,4 @@
-import { unescapeMountPath } from "../model/mount-path.ts";
+import { unescapeMountPath } from "../text/mount-path.ts";
 
 /** The controllers we read. On cgroup v2 `cpuacct` is part of `cpu`, and `blkio` is `io`. */
 export type CgroupController = "cpu" | "cpuacct" | "cpuset" | "memory" | "pids" | "blkio" | "hugetlb";

@@ -1,80 +1,71 @@
 import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
-import type { PodRef } from "../model/container-runtime.ts";
+import { podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import { findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
+import type { PodRef } from "../model/pod-ref.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
-import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
-import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
+import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { attemptsOf, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import { backOffKey } from "../plan/sync-state.ts";
 import type { ImageNames } from "../status/container-status.ts";
+import type { PodRevision } from "./edit-rules.ts";
 import type { PodCache } from "./pod-cache.ts";
-import type { PodRevision } from "./pod-revision.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
 
 const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
-const SWEEP_RETRY_MS = 10_000;
-/** A failed pull is shown for so long; then the image manager is asked again, and says ImagePullBackOff [oracle B 33]. */
+const WARN_DELAY_MS = 1_000;
+/** How long a failed pull is shown; then the image manager is asked again and answers ImagePullBackOff. Source: recorded kubelet. */
 const PULL_ERROR_SHOWN_MS = 2_000;
 
-/** What the steps of a pod need of the world. */
+/** What the actions of a pod need from the rest of the program. */
 export interface PodActionRunnerDeps {
   clock: Clock;
   logger: Logger;
   recorder: EventRecorder;
   cache: PodCache;
   services: PodServices;
-  /** What the engine calls an image, by id; asked for when it is missing. */
+  /** Names of images, by id; missing ones are looked up by `learnImage`. */
   imageNames: ReadonlyMap<string, ImageNames>;
   /** Fills `imageNames`. */
   learnImage: (imageId: string) => Promise<void>;
 }
 
-/** What the steps ask of their worker. */
+/** The worker, as its actions see it. */
 export interface PodActionRunnerHost {
-  /** What is wanted now; it may have changed since a step began. */
+  /** The desired revision; it may have changed since an action began. */
   revision: () => PodRevision | undefined;
   /** false once the pod has ended or is being removed. */
   mayStart: () => boolean;
-  /** Something ended: plan again. */
+  /** An action ended: plan again. */
   wake: () => void;
-  /** Aborts when the worker is let go. */
+  /** Aborts when the worker is detached. */
   signal: AbortSignal;
 }
 
 /**
- * Lets the actions of a plan happen, beside the passes of their worker: what is under way, what failed and when to try
- * again is written into the worker's memory, and each end of an action, good or bad, brings the next pass.
+ * Performs the actions of a plan in the background. What is under way, what failed and when to retry is written to the
+ * worker's {@link PodSyncState}; the end of each action, successful or not, triggers the next pass.
  */
 export class PodActionRunner {
-  readonly #ref: PodRef;
+  readonly ref: PodRef;
   readonly #state: PodSyncState;
   readonly #deps: PodActionRunnerDeps;
-  readonly #hooks: PodActionRunnerHost;
-  #objectsRevision: string | undefined;
-  #isRefreshing = false;
-  #volumesRevision: string | undefined;
-  /** How many times another revision was wanted: each may have made volumes of its own. */
-  #volumesAge = 0;
-  /** The one whose dropped volumes are gone. */
-  #sweptAge = 0;
-  /** The volumes went with the end of the pod. */
-  #isReleased = false;
-  #isSweeping = false;
+  readonly #host: PodActionRunnerHost;
   /** Creates and starts of one pod happen in the order of its spec. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(ref: PodRef, state: PodSyncState, deps: PodActionRunnerDeps, hooks: PodActionRunnerHost) {
-    this.#ref = ref;
+  constructor(ref: PodRef, state: PodSyncState, deps: PodActionRunnerDeps, host: PodActionRunnerHost) {
+    this.ref = ref;
     this.#state = state;
     this.#deps = deps;
-    this.#hooks = hooks;
+    this.#host = host;
   }
 
-  /** Lets one action begin; returns at once. */
+  /** Starts one action and returns at once. */
   perform(action: PodAction, revision: PodRevision | undefined): void {
     switch (action.kind) {
       case "create-sandbox":
@@ -104,18 +95,18 @@ export class PodActionRunner {
     const state = this.#state;
     if (attempt > 0) this.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
     state.sandboxBusy = true;
-    this.#isReleased = false;
-    // In the new sandbox everything is new: no container of it has failed yet.
+    state.areVolumesReleased = false;
+    // No container has failed yet in the new sandbox.
     state.retryAtMs.clear();
     state.startErrors.clear();
-    this.#background(
+    this.background(
       async (signal) => {
-        const id = await services.createSandbox(this.#request(revision), attempt, signal);
+        const id = await services.createSandbox(toPodRequest(revision), attempt, signal);
         await cache.observe(id, signal);
         state.sandboxError = undefined;
         state.failures.delete("sandbox");
         delete state.sandboxRetryAtMs;
-        this.#objectsRevision = revision.objectsRevision;
+        state.objectsRevision = revision.objectsRevision;
       },
       (error) => {
         const failures = (state.failures.get("sandbox") ?? 0) + 1;
@@ -134,7 +125,7 @@ export class PodActionRunner {
 
   #stopSandbox(id: string, graceSeconds: number): void {
     this.#state.sandboxBusy = true;
-    this.#background(
+    this.background(
       async (signal) => {
         await this.#deps.services.stopSandbox(id, graceSeconds, signal);
         await this.#deps.cache.observe(id, signal);
@@ -158,7 +149,7 @@ export class PodActionRunner {
     }
     this.record("Normal", "Killing", action.message, action.name);
     const podIps = snapshot.sandboxes[0]?.ips ?? [];
-    this.#background(
+    this.background(
       async (signal) => {
         const { graceSeconds } = action;
         await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
@@ -178,7 +169,7 @@ export class PodActionRunner {
     if (!container || !sandbox) return;
     const backOff = action.backOff?.entry ?? state.backOff.get(backOffKey(name, action.hash));
     const request: StartContainerRequest = {
-      ...this.#request(revision),
+      ...toPodRequest(revision),
       container,
       isInit: action.isInit,
       restartCount: action.restartCount,
@@ -189,12 +180,12 @@ export class PodActionRunner {
     };
     state.starting.add(name);
     let createdId: string | undefined;
-    this.#background(
+    this.background(
       async (signal) => {
         await services.pullImage(request, signal);
         const id = await this.#inTurn(async () => {
-          // While it waited (for an image, for its turn) the world may have moved on: then the next plan decides anew.
-          if (!this.#hooks.mayStart() || this.#hooks.revision()?.hashes.containers.get(name) !== action.hash) return;
+          // The revision or the sandbox may have changed while the image was pulled: then the next plan decides again.
+          if (!this.#host.mayStart() || this.#host.revision()?.hashes.containers.get(name) !== action.hash) return;
           if (this.#snapshot.sandboxes[0]?.id !== sandbox.id || this.#snapshot.sandboxes[0].state !== "ready") return;
           const onCreated = (created: string) => {
             createdId = created;
@@ -211,7 +202,7 @@ export class PodActionRunner {
         if (id !== undefined && container.lifecycle?.postStart) this.#postStart(request, id);
       },
       async (error) => {
-        // A container that was created but could not run is there: it counts as crashed, and so does its back-off.
+        // A container that was created but could not be started counts as crashed, with its back-off.
         if (createdId !== undefined) await cache.observe(createdId).catch(() => {});
         const step = toStepError(error, "CreateContainerError");
         state.startErrors.set(name, { reason: step.reason, message: step.message });
@@ -223,7 +214,7 @@ export class PodActionRunner {
         }
         // Images have their own events.
         if (!step.reason.includes("Image")) {
-          // People know containers by name. Source: the kubelet's recordContainerEvent.
+          // Events name containers, not ids. Source: the kubelet's recordContainerEvent.
           const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
           this.record("Warning", "Failed", `Error: ${message}`, name);
         }
@@ -234,7 +225,7 @@ export class PodActionRunner {
   }
 
   #postStart(request: StartContainerRequest, id: string): void {
-    this.#background(
+    this.background(
       (signal) => this.#deps.services.runPostStart(request, id, signal),
       () => this.#state.postStartFailed.add(id),
       () => this.#state.postStartPending.delete(id),
@@ -246,12 +237,12 @@ export class PodActionRunner {
     const container = this.#snapshot.containers.find((one) => one.id === id);
     if (!container) return;
     const { resizing, resizedBy } = this.#state;
-    // An engine that takes a limit but shows another (no swap accounting) is not told the same thing for ever.
+    // An engine that accepts a limit but reports another (no swap accounting) is not updated again and again.
     const told = JSON.stringify(update);
     if (resizedBy.get(id) === told) return;
     resizedBy.set(id, told);
     resizing.add(id);
-    this.#background(
+    this.background(
       async (signal) => {
         await this.#deps.services.resizeContainer({ pod: revision.pod, container, update }, signal);
         await this.#deps.cache.observe(id, signal);
@@ -261,7 +252,7 @@ export class PodActionRunner {
         const message = error instanceof Error ? error.message : String(error);
         resizedBy.delete(id);
         this.record("Warning", "ResizeFailed", `Cannot change the resources of container ${name}: ${message}`, name);
-        await this.#deps.clock.sleep(START_RETRY_MS, this.#hooks.signal).catch(() => {});
+        await this.delay(START_RETRY_MS);
       },
       () => resizing.delete(id),
     );
@@ -269,7 +260,7 @@ export class PodActionRunner {
 
   #removeOne(id: string, remove: (signal: AbortSignal) => Promise<void>): void {
     this.#state.removing.add(id);
-    this.#background(
+    this.background(
       async (signal) => {
         await remove(signal);
         await this.#deps.cache.observe(id, signal);
@@ -279,79 +270,14 @@ export class PodActionRunner {
     );
   }
 
-  /** Files made from ConfigMaps, Secrets and metadata, when what they are made from may have changed. */
-  refreshVolumes(revision: PodRevision, snapshot: PodSnapshot): void {
-    const isUp = snapshot.sandboxes[0]?.state === "ready" && !this.#state.sandboxBusy;
-    if (!isUp || this.#isRefreshing || this.#objectsRevision === revision.objectsRevision) return;
-    this.#isRefreshing = true;
-    this.#background(
-      async (signal) => {
-        await this.#deps.services.refreshVolumes(this.#request(revision), signal);
-        this.#objectsRevision = revision.objectsRevision;
-      },
-      (error) => {
-        const step = toStepError(error, "FailedMount");
-        this.record("Warning", step.reason, step.message);
-        this.#objectsRevision = revision.objectsRevision;
-      },
-      () => {
-        this.#isRefreshing = false;
-      },
-    );
-  }
-
-  /** Volumes that an edit took out of the pod, once no container of an earlier revision runs any more. */
-  removeUnusedVolumes(revision: PodRevision, { containers, sandboxes }: PodSnapshot): void {
-    const state = this.#state;
-    // An edit that is taken back had its volumes for a while: the same revision is not the same time.
-    if (this.#volumesRevision !== revision.objectsRevision) this.#volumesAge++;
-    this.#volumesRevision = revision.objectsRevision;
-    const age = this.#volumesAge;
-    if (this.#isSweeping || this.#sweptAge === age) return;
-    if (!state.isIdle || sandboxes[0]?.state !== "ready") return;
-    const isOld = ({ name, hash }: ContainerSnapshot) => revision.hashes.containers.get(name) !== hash;
-    if (containers.filter(isRunning).some(isOld)) return;
-    this.#sweep(async (signal) => {
-      await this.#deps.services.removeUnusedVolumes(this.#request(revision), signal);
-      this.#sweptAge = age;
-    });
-  }
-
-  /** All volumes of a pod that has come to its end, once nothing of it runs any more. */
-  releaseVolumes(revision: PodRevision, { containers, sandboxes }: PodSnapshot): void {
-    if (this.#isSweeping || this.#isReleased || !this.#state.isIdle) return;
-    if (containers.some(isRunning) || sandboxes.some(({ state }) => state === "ready")) return;
-    this.#sweep(async (signal) => {
-      await this.#deps.services.releaseVolumes(this.#request(revision), signal);
-      this.#isReleased = true;
-    });
-  }
-
-  #sweep(work: (signal: AbortSignal) => Promise<void>): void {
-    this.#isSweeping = true;
-    this.#background(
-      work,
-      async (error) => {
-        const who = `${this.#ref.namespace}/${this.#ref.name}`;
-        this.#deps.logger.warn(
-          `Cannot remove volumes of pod "${who}" that are no longer used: ${(error as Error).message}`,
-        );
-        await this.#deps.clock.sleep(SWEEP_RETRY_MS, this.#hooks.signal).catch(() => {});
-      },
-      () => {
-        this.#isSweeping = false;
-      },
-    );
-  }
-
-  /** What a dead container left as its termination message is read once, when it is first seen dead. */
+  /** Reads the termination message of each dead container once, when it is first seen dead. */
   readTerminationMessages(snapshot: PodSnapshot, pod: Pod): void {
     const { terminationMessages, reading } = this.#state;
     for (const container of snapshot.containers) {
       if (!isTerminated(container) || !container.startedAt) continue;
       if (terminationMessages.has(container.id) || reading.has(container.id)) continue;
       reading.add(container.id);
-      this.#background(
+      this.background(
         async (signal) => {
           terminationMessages.set(
             container.id,
@@ -364,23 +290,19 @@ export class PodActionRunner {
     }
   }
 
-  /** Asks for the names of images that the status has none for. */
+  /** Looks up names of images that the status needs. */
   learnImages(snapshot: PodSnapshot): void {
     const { imageNames, learnImage } = this.#deps;
     for (const { imageId } of snapshot.containers) {
       if (imageNames.has(imageId) || this.#state.learning.has(imageId)) continue;
       this.#state.learning.add(imageId);
-      // Asked once: a name that cannot be learnt is left out of the status.
-      this.#background(
+      // One attempt: a name that cannot be found is left out of the status.
+      this.background(
         () => learnImage(imageId),
         () => {},
         () => {},
       );
     }
-  }
-
-  #request(revision: PodRevision): PodRequest {
-    return { pod: revision.pod, objects: revision.objects, sandboxHash: revision.hashes.sandbox };
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -389,44 +311,45 @@ export class PodActionRunner {
     return result;
   }
 
-  /** Lets something happen beside the passes; its end, good or bad, brings the next pass. */
-  #background(
+  /** Runs work in the background; its end, successful or not, triggers the next pass. */
+  background(
     work: (signal: AbortSignal) => Promise<unknown>,
     onError: (error: unknown) => unknown,
     onEnd: () => void,
   ): void {
-    work(this.#hooks.signal)
-      .catch((error) => (this.#hooks.signal.aborted ? undefined : onError(error)))
+    work(this.#host.signal)
+      .catch((error) => (this.#host.signal.aborted ? undefined : onError(error)))
       .finally(() => {
         onEnd();
-        this.#hooks.wake();
+        this.#host.wake();
       });
   }
 
-  /** Something that the next pass tries again: it counts as under way for one more second. */
-  async #warnAndDelay(attempt: string, error: unknown): Promise<void> {
-    const message = error instanceof Error ? error.message : String(error);
-    this.#deps.logger.warn(`${attempt} of pod "${this.#fullName}": ${message}`);
-    await this.#deps.clock.sleep(1000, this.#hooks.signal).catch(() => {});
+  /** Waits, or returns early when the worker is detached. */
+  async delay(ms: number): Promise<void> {
+    await this.#deps.clock.sleep(ms, this.#host.signal).catch(() => {});
   }
 
-  /** @param container whose event it is; the whole pod's without */
+  /** Logs a failure that the next pass retries, and delays that pass: the action counts as under way until then. */
+  async #warnAndDelay(attempt: string, error: unknown): Promise<void> {
+    const message = error instanceof Error ? error.message : String(error);
+    this.#deps.logger.warn(`${attempt} of pod "${podFullName(this.ref)}": ${message}`);
+    await this.delay(WARN_DELAY_MS);
+  }
+
+  /** @param container absent: the event is about the whole pod */
   record(type: "Normal" | "Warning", reason: string, message: string, container?: string): void {
     const fieldPath = container === undefined ? {} : { fieldPath: this.#fieldPath(container) };
-    this.#deps.recorder.record(this.#ref, { type, reason, message, ...fieldPath });
+    this.#deps.recorder.record(this.ref, { type, reason, message, ...fieldPath });
   }
 
   #fieldPath(container: string): string {
-    const isInit = this.#hooks.revision()?.pod.spec.initContainers?.some(({ name }) => name === container);
+    const isInit = this.#host.revision()?.pod.spec.initContainers?.some(({ name }) => name === container);
     return `spec.${isInit ? "initContainers" : "containers"}{${container}}`;
   }
 
   get #snapshot(): PodSnapshot {
-    return this.#deps.cache.get(this.#ref);
-  }
-
-  get #fullName(): string {
-    return `${this.#ref.namespace}/${this.#ref.name}`;
+    return this.#deps.cache.get(this.ref);
   }
 }
 
@@ -435,7 +358,13 @@ function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): 
   return isPullError ? Math.min(retryAfterMs, PULL_ERROR_SHOWN_MS) : retryAfterMs;
 }
 
-const toStepError = (error: unknown, reason: string): PodStepError =>
+export const toStepError = (error: unknown, reason: string): PodStepError =>
   error instanceof PodStepError
     ? error
     : new PodStepError(reason, error instanceof Error ? error.message : String(error), { cause: error });
+
+export const toPodRequest = ({ pod, objects, hashes }: PodRevision): PodRequest => ({
+  pod,
+  objects,
+  sandboxHash: hashes.sandbox,
+});

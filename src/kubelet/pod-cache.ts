@@ -1,6 +1,8 @@
 import type { Clock } from "../model/clock.ts";
-import type { Observed, ObservedRuntime, PodRef, RuntimeEvent } from "../model/container-runtime.ts";
+import type { Observed, ObservedRuntime, RuntimeEvent } from "../model/container-runtime.ts";
 import type { PodUID } from "../model/identity.ts";
+import type { Persisted } from "../model/persisted.ts";
+import type { PodRef } from "../model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { byNewest, isTerminated } from "../plan/container-history.ts";
 
@@ -24,16 +26,11 @@ const SIGKILL = "9";
 /** An engine that has not removed a container after so long has failed to: then what is left of it counts. */
 const REMOVAL_MS = 5_000;
 
-/** Dead containers that we, not the engine, found to have died of OOM: kept from one process to the next. */
-export interface OomVerdictsFile {
-  read(): readonly ContainerId[] | undefined;
-  write(all: readonly ContainerId[]): void;
-}
-
 export interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
-  oomVerdicts: OomVerdictsFile;
+  /** Dead containers found OOM-killed by the kubelet although the engine does not say so. */
+  oomVerdicts: Persisted<readonly ContainerId[]>;
   /** Something about this pod changed: its worker plans again. */
   onChange: (uid: PodUID) => void;
 }

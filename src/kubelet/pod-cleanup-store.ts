@@ -1,27 +1,22 @@
-import type { PodRef } from "../model/container-runtime.ts";
 import type { PodUID } from "../model/identity.ts";
-
-/** Where they are kept from one process to the next. */
-export interface PodCleanupFile {
-  read(): readonly PodRef[] | undefined;
-  write(pods: readonly PodRef[]): void;
-}
+import type { Persisted } from "../model/persisted.ts";
+import type { PodRef } from "../model/pod-ref.ts";
 
 /**
- * Pods that something was made for: directory, volumes, cgroup, links. Whoever ends between the last container of a pod
- * and the rest of it leaves that rest to a process no container tells of it, hence the file.
+ * Pods with something to clean up: directory, volumes, cgroup, log links. If the process ends after the last container
+ * of a pod was removed, no container tells the next process about the rest; this file does.
  */
 export class PodCleanupStore {
-  readonly #file: PodCleanupFile;
+  readonly #file: Persisted<readonly PodRef[]>;
   readonly #pods: Map<PodUID, PodRef>;
   #isSaved = true;
 
-  constructor(file: PodCleanupFile) {
+  constructor(file: Persisted<readonly PodRef[]>) {
     this.#file = file;
     this.#pods = new Map((file.read() ?? []).map((ref) => [ref.uid, ref]));
   }
 
-  /** In no order; of this process and of those before. */
+  /** Pods of this process and of earlier ones, in no particular order. */
   refs(): Iterable<PodRef> {
     return this.#pods.values();
   }
@@ -32,12 +27,11 @@ export class PodCleanupStore {
     this.#isSaved = false;
   }
 
-  /** Nothing of it is left. */
   delete(uid: PodUID): void {
     if (this.#pods.delete(uid)) this.#isSaved = false;
   }
 
-  /** Writes what has changed, if anything has. */
+  /** Writes the file if anything changed. */
   save(): void {
     if (this.#isSaved) return;
     this.#isSaved = true;

@@ -3,9 +3,9 @@ import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Mount } from "../model/mount.ts";
+import type { PodRef } from "../model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
-import type { PodIdentity } from "./pod-identity.ts";
 
 /** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
 export interface PodVolumes {
@@ -40,7 +40,7 @@ export interface PodImages {
 export interface PodHooks {
   run(
     handler: NonNullable<NonNullable<Container["lifecycle"]>["preStop"]>,
-    target: { container: { id: string; name: string; ports: Container["ports"] }; pod: PodIdentity; podIp: string },
+    target: { container: { id: string; name: string; ports: Container["ports"] }; pod: PodRef; podIp: string },
     signal: AbortSignal,
   ): Promise<void>;
 }
@@ -56,6 +56,6 @@ export interface PodCgroups {
 /** Symlinks where log shippers look. */
 export interface ContainerLogLinks {
   create(pod: Pod, container: string, restartCount: number, id: ContainerId): void;
-  removeContainer(container: ContainerSnapshot, pod: PodIdentity): void;
-  removePod(pod: PodIdentity): void;
+  removeContainer(container: ContainerSnapshot, pod: PodRef): void;
+  removePod(pod: PodRef): void;
 }

@@ -2,9 +2,9 @@ import type { Container, Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { NodeInfo } from "../model/node.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
+import { type PodRef, podRefOf, podRefOfLabels } from "../model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
 import type { PodHooks } from "./pod-effects.ts";
-import { identityOf, identityOfLabels, type PodIdentity } from "./pod-identity.ts";
 
 export interface PodHookRunnerDeps {
   clock: Clock;
@@ -36,11 +36,11 @@ export class PodHookRunner {
     if (!handler) return;
     const target = { id, name: container.name, ports: container.ports };
     try {
-      await this.#run(handler, target, identityOf(pod), this.#podIpOf(pod, podIps), signal);
+      await this.#run(handler, target, podRefOf(pod), this.#podIpOf(pod, podIps), signal);
     } catch (error) {
       signal.throwIfAborted();
       const fieldPath = `spec.${isInit ? "initContainers" : "containers"}{${container.name}}`;
-      this.#recordFailure(identityOf(pod), "FailedPostStartHook", error as Error, fieldPath);
+      this.#recordFailure(podRefOf(pod), "FailedPostStartHook", error as Error, fieldPath);
       throw error;
     }
   }
@@ -90,7 +90,7 @@ export class PodHookRunner {
     podIps: readonly string[],
     signal: AbortSignal,
   ): Promise<void> {
-    const identity = pod ? identityOf(pod) : identityOfLabels(container);
+    const identity = pod ? podRefOf(pod) : podRefOfLabels(container);
     const isInit = pod?.spec.initContainers?.some(({ name }) => name === container.name);
     const fieldPath = `spec.${isInit ? "initContainers" : "containers"}{${container.name}}`;
     const target = { id: container.id, name: container.name, ports: spec?.ports };
@@ -118,14 +118,14 @@ export class PodHookRunner {
   #run(
     handler: Handler,
     container: { id: string; name: string; ports: Container["ports"] },
-    pod: PodIdentity,
+    pod: PodRef,
     podIp: string,
     signal: AbortSignal,
   ): Promise<void> {
     return this.#deps.hooks.run(handler, { container, pod, podIp }, signal);
   }
 
-  #recordFailure(pod: PodIdentity, reason: string, { message }: Error, fieldPath: string): void {
+  #recordFailure(pod: PodRef, reason: string, { message }: Error, fieldPath: string): void {
     this.#deps.recorder.record(pod, { type: "Warning", reason, message, fieldPath });
   }
 

@@ -9,14 +9,15 @@ import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
+import { podRefOf, podRefOfLabels } from "../model/pod-ref.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
 import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
-import { remainingGraceSeconds } from "../plan/grace-period.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
+import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import type { ContainerRequest } from "../runtime/container-create-body.ts";
 import type { DockerPods } from "../runtime/docker-pods.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
@@ -24,7 +25,6 @@ import type { Owner } from "../runtime/labels.ts";
 import type { ContainerLogLinks, PodCgroups, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
 import { PodFiles } from "./pod-files.ts";
 import { PodHookRunner } from "./pod-hook-runner.ts";
-import { identityOf, identityOfLabels } from "./pod-identity.ts";
 import { PodVolumeQueue } from "./pod-volume-queue.ts";
 
 export interface PodRuntimeManagerDeps {
@@ -86,7 +86,7 @@ export class PodRuntimeManager implements PodServices {
     await cgroups.ensure(pod);
     const image = await this.#deps.ensurePauseImage(signal);
     const { dns, warnings } = this.#files.computeDns(pod);
-    for (const warning of warnings) recorder.record(identityOf(pod), warning);
+    for (const warning of warnings) recorder.record(podRefOf(pod), warning);
     // In a network of the user's own the engine answers the names of other pods, and asks these servers for the rest.
     const hasEngineDns = computeUserNetwork(pod) !== undefined || !this.#deps.mayWriteEngineFiles;
     const sandboxRequest = {
@@ -134,7 +134,7 @@ export class PodRuntimeManager implements PodServices {
       });
       onCreated(id);
       const tell = (reason: string, message: string) =>
-        recorder.record(identityOf(pod), { type: "Normal", reason, message, fieldPath });
+        recorder.record(podRefOf(pod), { type: "Normal", reason, message, fieldPath });
       tell("Created", `Created container ${container.name}`);
       await pods.startContainer(id, signal);
       tell("Started", `Started container ${container.name}`);
@@ -177,7 +177,7 @@ export class PodRuntimeManager implements PodServices {
 
   async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {
     await this.#deps.pods.remove(container.id, signal);
-    this.#deps.logLinks.removeContainer(container, identityOfLabels(container));
+    this.#deps.logLinks.removeContainer(container, podRefOfLabels(container));
   }
 
   async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
@@ -241,7 +241,7 @@ export class PodRuntimeManager implements PodServices {
       readEnvFile: (volumeName, path) => volumes.readEnvFile(pod, volumeName, path),
     });
     if (resolved.missing) throw new PodStepError(resolved.missing.reason, resolved.missing.message);
-    for (const warning of resolved.warnings) this.#deps.recorder.record(identityOf(pod), warning);
+    for (const warning of resolved.warnings) this.#deps.recorder.record(podRefOf(pod), warning);
     const { command, args } = expandCommand(container, resolved.env);
     const mounts = await this.#volumes.mountsFor(pod, container, resolved.env, signal);
     const hostsFile = this.#files.writeHostsFile(pod, request.podIps);

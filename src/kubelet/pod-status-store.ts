@@ -2,72 +2,93 @@ import type { Pod, PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
+import type { Rejection } from "../plan/admission.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
-import type { Rejection } from "./kubelet.ts";
+import type { DeletionInfo } from "./pod-worker.ts";
 
 const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 
-/** A wanted pod without a worker of its own: refused, or waiting for somebody to leave. */
+/** A desired pod without a worker of its own: refused, or waiting for a terminating pod. */
 export type BlockedPod = { rejection: Rejection; since: Date } | { waitsFor: string };
 
-/** Where a wanted pod stands: with a worker, whose status it has, or outside; neither before anything was done for it. */
-export interface PodStanding {
+/** What a pod's status comes from: why it is blocked, else its worker; neither before anything was done for it. */
+export interface StatusSources {
   blocked: BlockedPod | undefined;
   workerStatus: PodStatus | undefined;
+  /** The pod is terminating. */
+  deletion?: DeletionInfo | undefined;
+}
+
+interface Published extends StatusSources {
+  pod: Pod;
+  status: PodStatus;
+  full: Pod;
 }
 
 /**
- * Wanted pods as the API shows them: the manifest, when its revision was first seen, and a status. What did not change
- * is the same object as before, so that whoever serves it need not look inside.
+ * Pods as the API shows them: the manifest, when its revision was first seen, the deletion and the status. An unchanged
+ * pod is the same object as before, so that servers can compare by identity.
  */
 export class PodStatusStore {
   readonly #clock: Clock;
-  readonly #statusStore = new Map<PodUID, { pod: Pod; status: PodStatus; full: Pod }>();
-  /** When the revision that is wanted now was first seen. */
+  readonly #published = new Map<PodUID, Published>();
+  /** When the desired revision was first seen. */
   readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
-  /** Statuses of pods nothing was done for yet. */
+  /** Statuses of pods for which nothing was done yet. */
   readonly #pending = new Map<PodUID, PodStatus>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** To be told of everything that is wanted, at each change. */
-  noteSeen(wanted: readonly DesiredPod[]): void {
+  /**
+   * To be called with all desired pods at each change.
+   * @param isTerminating pods whose time of first sight is kept until {@link forget}
+   */
+  noteSeen(desired: readonly DesiredPod[], isTerminating: (uid: PodUID) => boolean): void {
     const at = this.#clock.now().toISOString();
     const atMs = this.#clock.monotonicMs();
-    const uids = new Set(wanted.map(({ pod }) => pod.metadata.uid!));
-    for (const uid of this.#seen.keys()) if (!uids.has(uid)) this.#seen.delete(uid);
-    for (const { pod, revision } of wanted) {
+    const uids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
+    for (const uid of this.#seen.keys()) if (!uids.has(uid) && !isTerminating(uid)) this.#seen.delete(uid);
+    for (const { pod, revision } of desired) {
       const uid = pod.metadata.uid!;
       if (this.#seen.get(uid)?.revision !== revision) this.#seen.set(uid, { revision, at, atMs });
     }
   }
 
-  /** When the revision that is wanted now was first seen, monotonic; now for a pod that nobody wants. */
+  /** When the desired revision was first seen, monotonic; now for a pod that is not desired. */
   desiredSinceMs(uid: PodUID): number {
     return this.#seen.get(uid)?.atMs ?? this.#clock.monotonicMs();
   }
 
+  /** The pod is gone. Its successor with the same UID may already be desired. */
   forget(uid: PodUID): void {
-    this.#statusStore.delete(uid);
+    this.#published.delete(uid);
     this.#pending.delete(uid);
   }
 
-  publish(pod: Pod, standing: PodStanding): Pod {
+  publish(pod: Pod, sources: StatusSources): Pod {
     const uid = pod.metadata.uid!;
-    const status = this.#statusOf(uid, standing);
-    const known = this.#statusStore.get(uid);
-    if (known && known.pod === pod && known.status === status) return known.full;
-    const seen = this.#seen.get(uid)?.at ?? "";
-    const annotations = { ...pod.metadata.annotations, [SEEN_ANNOTATION]: seen };
-    const full: Pod = { ...pod, metadata: { ...pod.metadata, annotations }, status };
-    this.#statusStore.set(uid, { pod, status, full });
+    const { deletion } = sources;
+    const status = this.#statusOf(uid, sources);
+    const known = this.#published.get(uid);
+    if (known && known.pod === pod && known.status === status && known.deletion === deletion) return known.full;
+    const annotations = { ...pod.metadata.annotations, [SEEN_ANNOTATION]: this.#seen.get(uid)?.at ?? "" };
+    const metadata: Pod["metadata"] = {
+      ...pod.metadata,
+      annotations,
+      ...(deletion && {
+        deletionTimestamp: formatTime(deletion.timestamp),
+        deletionGracePeriodSeconds: deletion.gracePeriodSeconds,
+      }),
+    };
+    const full: Pod = { ...pod, metadata, status };
+    this.#published.set(uid, { ...sources, pod, status, full });
     return full;
   }
 
-  #statusOf(uid: PodUID, { blocked, workerStatus }: PodStanding): PodStatus {
+  #statusOf(uid: PodUID, { blocked, workerStatus }: StatusSources): PodStatus {
     if (blocked && "rejection" in blocked) {
       const { rejection, since } = blocked;
       return rejectedStatus(rejection.reason, rejection.message, since);

@@ -3,13 +3,13 @@ import type { BackOffEntry } from "../plan/back-off.ts";
 import type { WaitingReason } from "../plan/pod-plan.ts";
 import type { SyncState } from "../plan/sync-state.ts";
 
-/** The writable side of {@link SyncState}: one for each worker, forgotten with it. */
+/** The writable side of {@link SyncState}: one per worker, dropped with it. */
 export class PodSyncState implements SyncState {
   readonly starting = new Set<string>();
   readonly killing = new Set<ContainerId>();
   readonly removing = new Set<ContainerId>();
   readonly resizing = new Set<ContainerId>();
-  /** The last change of limits each container was told. */
+  /** The last update of limits sent for each container. */
   readonly resizedBy = new Map<ContainerId, string>();
   sandboxBusy = false;
   readonly backOff = new Map<string, BackOffEntry>();
@@ -21,16 +21,20 @@ export class PodSyncState implements SyncState {
   stoppingSinceMs?: number;
   readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
 
-  /** By container name: why its last start did not come to anything. */
+  /** By container name: why its last start failed. */
   readonly startErrors = new Map<string, WaitingReason>();
-  /** Why there is no sandbox: every container waits for that. */
+  /** Why there is no sandbox; every container waits for it. */
   sandboxError: WaitingReason | undefined;
-  /** Failed tries of the same step in a row, by container name or `sandbox`. */
+  /** Consecutive failures of the same action, by container name or `sandbox`. */
   readonly failures = new Map<string, number>();
   readonly terminationMessages = new Map<ContainerId, string>();
+  /** Revision whose ConfigMap, Secret and metadata files are written. */
+  objectsRevision: string | undefined;
+  /** The volumes were removed with the end of the pod. */
+  areVolumesReleased = false;
   /** Images whose names were asked for. */
   readonly learning = new Set<string>();
-  /** Dead containers whose last words are being read. */
+  /** Dead containers whose termination message is being read. */
   readonly reading = new Set<ContainerId>();
 
   constructor(exitedAtMs: ReadonlyMap<ContainerId, number>) {
@@ -42,7 +46,7 @@ export class PodSyncState implements SyncState {
     return !this.sandboxBusy && this.starting.size + this.killing.size + this.removing.size === 0;
   }
 
-  /** Forgets what was kept for containers that are gone. */
+  /** Drops entries of containers that are gone. */
   prune(ids: ReadonlySet<ContainerId>): void {
     for (const set of [this.postStartPending, this.postStartFailed]) {
       for (const id of set) if (!ids.has(id)) set.delete(id);
@@ -52,7 +56,7 @@ export class PodSyncState implements SyncState {
     }
   }
 
-  /** Another try of everything that failed for want of something that may be there now. */
+  /** Allows an immediate retry of everything that failed: its cause may be gone. */
   forgetFailures(): void {
     this.retryAtMs.clear();
     this.failures.clear();

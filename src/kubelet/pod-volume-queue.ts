@@ -4,10 +4,10 @@ import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Mount } from "../model/mount.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
+import { podRefOf } from "../model/pod-ref.ts";
 import { PodStepError } from "../model/pod-services.ts";
 import { FailedMounts } from "./failed-mounts.ts";
 import type { PodVolumes } from "./pod-effects.ts";
-import { identityOf } from "./pod-identity.ts";
 
 export interface PodVolumeQueueDeps {
   clock: Clock;
@@ -110,7 +110,7 @@ export class PodVolumeQueue {
 
   #recordFailures(pod: Pod, failures: readonly { message: string }[]): void {
     for (const { message } of failures) {
-      this.#deps.recorder.record(identityOf(pod), { type: "Warning", reason: "FailedMount", message });
+      this.#deps.recorder.record(podRefOf(pod), { type: "Warning", reason: "FailedMount", message });
     }
   }
 }

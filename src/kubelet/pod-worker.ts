@@ -1,24 +1,25 @@
-import type { Pod, PodSpec, PodStatus } from "../api/pod.ts";
-import type { PodRef } from "../model/container-runtime.ts";
-import { containersOf, findContainer } from "../model/pod-containers.ts";
-import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { Pod, PodStatus } from "../api/pod.ts";
+import { podFullName } from "../model/identity.ts";
+import type { PodRef } from "../model/pod-ref.ts";
+import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
 import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { DeadContainer } from "../plan/dead-container-limit.ts";
-import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
-import { decideRestart, restartsOnFailure } from "../plan/restart-policy.ts";
-import { computeStopActions } from "../plan/stop-pod.ts";
+import { endsOnlyOnSuccess, runsOnce } from "../plan/restart-policy.ts";
+import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import { backOffKey } from "../plan/sync-state.ts";
-import { computePodStatus } from "../status/compute-pod-status.ts";
+import type { Completion } from "./completion-store.ts";
+import type { PodRevision } from "./edit-rules.ts";
 import { PodActionRunner, type PodActionRunnerDeps } from "./pod-action-runner.ts";
-import type { Completion, PodRevision } from "./pod-revision.ts";
+import { PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
+import { PodVolumeSync } from "./pod-volume-sync.ts";
 import { type PodWorkCounter, PodWorkTimer } from "./pod-work-timer.ts";
 
-/** The prober as a worker sees it. */
+/** The probe manager as a worker sees it. */
 export interface PodProbes {
-  /** @param heldBack containers whose postStart hook is not over: no probe looks at them yet */
+  /** @param heldBack containers whose postStart hook has not ended: they are not probed yet */
   update(pod: Pod, snapshot: PodSnapshot, heldBack: ReadonlySet<string>): void;
   remove(uid: string): void;
   states(uid: string): ReadonlyMap<string, ContainerProbeState>;
@@ -26,90 +27,102 @@ export interface PodProbes {
 
 export interface PodWorkerDeps extends PodActionRunnerDeps {
   probes: PodProbes;
-  /** Containers that a shutdown of the machine ended: what they ended with says nothing of their work. */
+  /** Containers stopped by a shutdown of the machine: their exit code says nothing about their work. */
   shutdownTerminated: ReadonlySet<ContainerId>;
   /** Address of the node, "" while unknown. */
   hostIp: () => string;
-  /** When the pod was first wanted as it is now. Monotonic. */
+  /** When the desired revision was first seen. Monotonic. */
   desiredSinceMs: () => number;
   work?: PodWorkCounter;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
-  /** A pod came to its end, or runs again after an edit (undefined). */
+  /** The pod ended, or runs again after an edit (undefined). */
   onCompletion: (worker: PodWorker, completion: Completion | undefined) => void;
-  /** Stopped and cleaned up; the worker is of no more use. */
+  /** Stopped and cleaned up; the worker has no further use. */
   onGone: (worker: PodWorker) => void;
 }
 
+/** When and how a pod was asked to be deleted; metadata of the API. */
+export interface DeletionInfo {
+  /** End of the grace period. Wall time. */
+  timestamp: Date;
+  gracePeriodSeconds: number;
+}
+
 const PLAN_RETRY_MS = 10_000;
+const CLEANUP_RETRY_MS = 2_000;
 
 /**
- * Keeps one pod as it should be. A pass looks at the cache, plans, and lets the actions begin; it never waits. What an
- * action brings about is seen by the next pass, which comes with the end of the action, an event of the engine, a probe
- * result, an edit, or the time the plan named.
+ * Keeps one pod in its desired state. A pass reads the cache, plans, and starts the actions; it never waits. The results
+ * of an action are seen by the next pass, which is triggered by the end of the action, an event of the engine, a probe
+ * result, an edit, or the time named by the plan.
  */
 export class PodWorker {
   readonly ref: PodRef;
   readonly #deps: PodWorkerDeps;
   readonly #state: PodSyncState;
   readonly #actions: PodActionRunner;
+  readonly #volumes: PodVolumeSync;
+  readonly #status: PodStatusTracker;
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
   #revision: PodRevision | undefined;
-  #isRemoving = false;
+  #deletion: DeletionInfo | undefined;
   #isTearingDown = false;
   #maxGraceSeconds = Number.POSITIVE_INFINITY;
+  #deletionGraceSeconds: number | undefined;
   #isScheduled = false;
   #cancelRecheck: (() => void) | undefined;
   #end: PodEnd | undefined;
   #halt: { end: PodEnd; atRest: PromiseWithResolvers<void> } | undefined;
-  #restored: Completion | undefined;
-  #status: PodStatus | undefined;
-  #startTime: Date | undefined;
-  #startedAtMs = 0;
-  #lastPodIps: readonly string[] = [];
 
-  constructor(ref: PodRef, deps: PodWorkerDeps, restored?: Completion) {
+  /** @param completion how the pod ended in an earlier process */
+  constructor(ref: PodRef, deps: PodWorkerDeps, completion?: Completion) {
     this.ref = ref;
     this.#deps = deps;
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
-    this.#restored = restored;
+    this.#status = new PodStatusTracker(deps, completion);
     this.#timer = new PodWorkTimer(deps.clock, deps.work);
     this.#actions = new PodActionRunner(ref, this.#state, deps, {
       revision: () => this.#revision,
-      mayStart: () => !this.#isRemoving && !this.#currentEnd,
+      mayStart: () => !this.isRemoving && !this.#currentEnd,
       wake: () => this.wake(),
       signal: this.#stop.signal,
     });
+    this.#volumes = new PodVolumeSync(this.#actions, this.#state, deps);
   }
 
-  /** The last computed status; undefined before the first pass and for pods nobody wants. */
+  /** The last computed status; undefined before the first pass and for orphans. */
   get status(): PodStatus | undefined {
-    return this.#status;
+    return this.#status.status;
   }
 
   get revision(): PodRevision | undefined {
     return this.#revision;
   }
 
-  /** On its way out, for good. */
+  /** The pod is being deleted, which cannot be undone. */
   get isRemoving(): boolean {
-    return this.#isRemoving;
+    return this.#deletion !== undefined;
+  }
+
+  get deletion(): DeletionInfo | undefined {
+    return this.#deletion;
   }
 
   get snapshot(): PodSnapshot {
     return this.#deps.cache.get(this.ref);
   }
 
-  /** Names of containers whose start cannot succeed without somebody's help, with why. For --runonce. */
+  /** Names of containers whose start cannot succeed without a change from outside, with the reason; "" is the sandbox. */
   get startErrors(): ReadonlyMap<string, { reason: string; message: string }> {
     const { sandboxError, startErrors } = this.#state;
     return sandboxError ? new Map([["", sandboxError]]) : startErrors;
   }
 
-  /** Gives the pod a (new) revision to live up to. Has no effect on a pod that is being removed. */
+  /** Sets the revision to run. Has no effect on a pod that is being deleted. */
   setRevision(revision: PodRevision): void {
-    if (this.#isRemoving) return;
+    if (this.isRemoving) return;
     const before = this.#revision;
     this.#revision = revision;
     if (before === undefined) {
@@ -117,8 +130,8 @@ export class PodWorker {
       this.#adopt(revision);
     } else if (before.runRevision !== revision.runRevision && this.#end) {
       this.#end = undefined;
-      this.#restored = undefined;
-      this.#beginAt(this.#deps.clock.now());
+      this.#status.forgetCompletion();
+      this.#status.setStartTime(this.#deps.clock.now());
       delete this.#state.stoppingSinceMs;
       this.#deps.onCompletion(this, undefined);
     }
@@ -129,22 +142,28 @@ export class PodWorker {
     this.wake();
   }
 
-  /** Stops the pod and removes all of it. A removal cannot be taken back; `onGone` tells when it is done. */
+  /** Stops the pod and removes all of it. Cannot be undone; `onGone` is called when it is done. */
   remove(): void {
-    if (this.#isRemoving) return;
-    this.#isRemoving = true;
+    if (this.#deletion) return;
+    const gracePeriodSeconds = this.#graceSeconds(this.snapshot);
+    const endsAtMs = this.#deps.clock.now().getTime() + gracePeriodSeconds * 1000;
+    this.#deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
     this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.wake();
   }
 
-  /** Stops within at most so many seconds, whatever the pod's own grace period says. Call it before {@link remove}. */
-  limitGrace(seconds: number): void {
-    this.#maxGraceSeconds = seconds;
+  /**
+   * Limits the pod's own grace period. To be called before {@link remove}.
+   * @param isExact the pod's own grace period does not count, as with `kubectl delete --grace-period`
+   */
+  limitGrace(seconds: number, isExact = false): void {
+    if (isExact) this.#deletionGraceSeconds = seconds;
+    else this.#maxGraceSeconds = seconds;
   }
 
   /**
    * Stops the pod and shows it as ended, but removes nothing, until {@link resume} or the next start of the kubelet. A
-   * pod whose containers are never started twice has come to its end by this.
+   * pod whose containers are never started twice has ended for good by this.
    * @returns a promise that resolves when nothing of it runs any more
    */
   halt(end: PodEnd, maxGraceSeconds: number): Promise<void> {
@@ -169,12 +188,12 @@ export class PodWorker {
     this.wake();
   }
 
-  /** Dead containers that could go for want of room. */
+  /** Dead containers that may be removed when the node has too many. */
   deadContainers(): DeadContainer[] {
     const { containers } = this.snapshot;
-    const isOver = this.#end !== undefined || this.#isRemoving;
+    const isOver = this.#end !== undefined || this.isRemoving;
     return containers
-      .filter(({ id, state }) => state === "exited" && !this.#state.removing.has(id))
+      .filter((container) => isTerminated(container) && !this.#state.removing.has(container.id))
       .map(({ id, name, createdAt }) => ({
         podUid: this.ref.uid,
         name,
@@ -185,12 +204,11 @@ export class PodWorker {
       }));
   }
 
-  /** Removes one of them. */
   removeDead({ id, name }: DeadContainer): void {
     this.#actions.perform({ kind: "remove-container", id, name }, this.#revision);
   }
 
-  /** Looks again soon. Many calls in a row make one pass. */
+  /** Schedules a pass. Several calls in a row make one pass. */
   wake(): void {
     if (this.#isScheduled || this.#stop.signal.aborted) return;
     this.#isScheduled = true;
@@ -200,49 +218,49 @@ export class PodWorker {
       try {
         this.#pass();
       } catch (error) {
-        this.#deps.logger.error(`Cannot plan pod "${this.#fullName}": ${(error as Error).message}`);
+        this.#deps.logger.error(`Cannot plan pod "${podFullName(this.ref)}": ${(error as Error).message}`);
         this.#recheckAt(this.#deps.clock.monotonicMs() + PLAN_RETRY_MS);
       }
     });
   }
 
-  /** What failed for want of something may be tried again at once: the engine is back, an image appeared. */
+  /** Retries failed steps at once: the engine is back, or an image appeared. */
   retryNow(): void {
     this.#state.forgetFailures();
     this.wake();
   }
 
-  /** Lets go: nothing more is begun, nothing that runs is touched. */
+  /** Starts nothing more and leaves what runs alone. */
   detach(): void {
     this.#stop.abort(new Error("kubelet-ts is stopping"));
     this.#cancelRecheck?.();
   }
 
-  get #fullName(): string {
-    return `${this.ref.namespace}/${this.ref.name}`;
+  /** How the pod ended, for good or for as long as it is halted. */
+  get #currentEnd(): PodEnd | undefined {
+    return this.#end ?? this.#halt?.end;
   }
 
   #pass(): void {
     const snapshot = this.snapshot;
     this.#state.prune(new Set(snapshot.containers.map(({ id }) => id)));
-    if (this.#isRemoving) return this.#passRemoval(snapshot);
     const revision = this.#revision;
+    if (this.isRemoving) return this.#passRemoval(snapshot, revision);
     if (!revision) return;
     this.#actions.readTerminationMessages(snapshot, revision.pod);
     this.#actions.learnImages(snapshot);
 
-    if (!this.#currentEnd && this.#removeMisleading(revision, snapshot)) return;
+    if (!this.#currentEnd && this.#removeShutdownTerminated(revision, snapshot)) return;
     const plan = this.#plan(revision, snapshot);
     if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
-    // The status of a pod that ended is written once more when the last container is at rest; then it is remembered.
     for (const action of plan.actions) this.#actions.perform(action, revision);
     if (!this.#currentEnd) {
       this.#deps.probes.update(revision.pod, snapshot, this.#state.postStartPending);
-      this.#actions.refreshVolumes(revision, snapshot);
-      this.#actions.removeUnusedVolumes(revision, snapshot);
+      this.#volumes.refresh(revision, snapshot);
+      this.#volumes.removeUnused(revision, snapshot);
     }
-    if (this.#end) this.#actions.releaseVolumes(revision, snapshot);
-    this.#publish(revision, snapshot, plan);
+    if (this.#end) this.#volumes.release(revision, snapshot);
+    this.#updateStatus(revision, snapshot, plan);
     this.#timer.passed(this.#state.isIdle);
     this.#noteHalted(snapshot);
     this.#recheckAt(plan.recheckAtMs);
@@ -258,15 +276,10 @@ export class PodWorker {
       state: this.#state,
       nowMs: this.#deps.clock.monotonicMs(),
       options: revision.options,
-      ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#startedAtMs + deadlineSeconds * 1000 }),
+      ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#status.startedAtMs + deadlineSeconds * 1000 }),
       maxGraceSeconds: this.#maxGraceSeconds,
       ...(this.#currentEnd && { end: this.#currentEnd }),
     });
-  }
-
-  /** How the pod ended, for good or for as long as it is halted. */
-  get #currentEnd(): PodEnd | undefined {
-    return this.#end ?? this.#halt?.end;
   }
 
   #noteHalted({ containers, sandboxes }: PodSnapshot): void {
@@ -275,13 +288,15 @@ export class PodWorker {
   }
 
   /**
-   * A container that ended well because a shutdown told it to would count as done: without it, the pod begins anew.
+   * A container that exited with 0 because a shutdown stopped it would count as done: it is removed, so that it runs
+   * again.
    * @returns whether there is one left
    */
-  #removeMisleading({ pod: { spec } }: PodRevision, { containers }: PodSnapshot): boolean {
+  #removeShutdownTerminated({ pod: { spec } }: PodRevision, { containers }: PodSnapshot): boolean {
     const { shutdownTerminated } = this.#deps;
     const misleading = containers.filter(
-      (it) => shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && countsAsDone(spec, it.name),
+      (it) =>
+        shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && endsOnlyOnSuccess(spec, it.name),
     );
     for (const { id, name } of misleading) {
       if (!this.#state.removing.has(id)) this.#actions.perform({ kind: "remove-container", id, name }, this.#revision);
@@ -289,25 +304,29 @@ export class PodWorker {
     return misleading.length > 0;
   }
 
-  #passRemoval(snapshot: PodSnapshot): void {
+  #passRemoval(snapshot: PodSnapshot, revision: PodRevision | undefined): void {
     this.#deps.probes.remove(this.ref.uid);
-    const pod = this.#revision?.pod;
     const actions = computeStopActions({
       snapshot,
       state: this.#state,
       nowMs: this.#deps.clock.monotonicMs(),
       reason: "PodRemoved",
-      graceSeconds: Math.min(
-        pod?.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot),
-        this.#maxGraceSeconds,
-      ),
-      sidecars: sidecarNames(pod?.spec.initContainers),
+      graceSeconds: this.#graceSeconds(snapshot),
+      sidecars: sidecarNames(revision?.pod.spec.initContainers),
       remove: true,
     });
-    for (const action of actions) this.#actions.perform(action, this.#revision);
+    for (const action of actions) this.#actions.perform(action, revision);
     const isEmpty = snapshot.containers.length + snapshot.sandboxes.length === 0;
+    // While containers are removed the status keeps what they ended with.
+    if (revision && snapshot.containers.some(isRunning)) this.#updateStatus(revision, snapshot, { waiting: new Map() });
     if (isEmpty) this.#halt?.atRest.resolve();
     if (isEmpty && this.#state.isIdle && !this.#isTearingDown) this.#tearDown();
+  }
+
+  /** Grace period of the deletion. */
+  #graceSeconds(snapshot: PodSnapshot): number {
+    const own = this.#revision?.pod.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot);
+    return this.#deletionGraceSeconds ?? Math.min(own, this.#maxGraceSeconds);
   }
 
   #tearDown(): void {
@@ -320,9 +339,9 @@ export class PodWorker {
       },
       (error: Error) => {
         if (this.#stop.signal.aborted) return;
-        logger.warn(`Cannot clean up after pod "${this.#fullName}", will try again: ${error.message}`);
+        logger.warn(`Cannot clean up after pod "${podFullName(this.ref)}", retrying: ${error.message}`);
         this.#isTearingDown = false;
-        this.#recheckAt(this.#deps.clock.monotonicMs() + 2000);
+        this.#recheckAt(this.#deps.clock.monotonicMs() + CLEANUP_RETRY_MS);
       },
     );
   }
@@ -331,97 +350,51 @@ export class PodWorker {
     this.#end = end;
     this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.#deps.probes.remove(this.ref.uid);
-    if (end.reason && end.reason === DEADLINE_EXCEEDED.reason)
+    if (end.reason && end.reason === DEADLINE_EXCEEDED.reason) {
       this.#actions.record("Normal", end.reason, end.message ?? "");
-    this.#deps.logger.info(`Pod "${this.#fullName}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`);
+    }
+    this.#deps.logger.info(`Pod "${podFullName(this.ref)}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`);
   }
 
-  #publish(revision: PodRevision, snapshot: PodSnapshot, plan: PodPlan): void {
-    const ips = snapshot.sandboxes[0]?.ips ?? [];
-    if (ips.length > 0) this.#lastPodIps = ips;
-    const waiting = new Map([...this.#state.startErrors, ...plan.waiting]);
-    if (this.#state.sandboxError) {
-      for (const { name } of containersOf(revision.pod.spec)) {
-        waiting.set(name, { reason: "ContainerCreating", message: this.#state.sandboxError.message });
-      }
-    }
-    const { postStartPending, postStartFailed } = this.#state;
-    const pending = snapshot.containers.filter(({ id }) => postStartPending.has(id) || postStartFailed.has(id));
-    const remembered = this.#rememberedStatus(snapshot);
-    const previous = this.#status ?? this.#restored?.status;
-    const status =
-      remembered ??
-      computePodStatus({
-        pod: revision.pod,
-        snapshot,
-        qosClass: revision.qosClass,
-        probes: this.#deps.probes.states(this.ref.uid),
-        waiting,
-        postStartPending: new Set(pending.map(({ name }) => name)),
-        terminationMessages: this.#state.terminationMessages,
-        imageNames: this.#deps.imageNames,
-        lastPodIps: this.#lastPodIps,
-        hostIp: this.#deps.hostIp(),
-        startTime: this.#startTime!,
-        ...(this.#currentEnd && { end: this.#currentEnd }),
-        ...(previous && { previous }),
-        extraConditions: [...(revision.extraConditions ?? []), ...disruptionOf(this.#currentEnd)],
-        now: this.#deps.clock.now(),
-      });
-    if (this.#end && !remembered && this.#isAtRest(snapshot) && !Bun.deepEquals(status, this.#restored?.status)) {
-      this.#restored = { runRevision: revision.runRevision, end: this.#end, status };
-      this.#deps.onCompletion(this, this.#restored);
-    }
-    if (this.#status && Bun.deepEquals(status, this.#status)) return;
-    this.#status = status;
-    this.#timer.showed(status.phase);
+  #updateStatus(revision: PodRevision, snapshot: PodSnapshot, plan: Pick<PodPlan, "waiting">): void {
+    const { isChanged, completion } = this.#status.update({
+      revision,
+      snapshot,
+      plan,
+      probes: this.#deps.probes.states(this.ref.uid),
+      state: this.#state,
+      end: this.#end,
+      halt: this.#halt?.end,
+    });
+    if (completion) this.#deps.onCompletion(this, completion);
+    if (!isChanged) return;
+    this.#timer.showed(this.#status.status?.phase);
     for (const [name, { reason }] of plan.waiting) {
-      if (reason === "CrashLoopBackOff")
+      if (reason === "CrashLoopBackOff") {
         this.#actions.record("Warning", "BackOff", "Back-off restarting failed container", name);
+      }
     }
     this.#deps.onStatus(this);
   }
 
-  /** A finished pod keeps the status it ended with when somebody removes its containers. */
-  #rememberedStatus({ containers }: PodSnapshot): PodStatus | undefined {
-    const known = this.#end && (this.#restored?.status ?? this.#status);
-    if (!known) return undefined;
-    const names = new Set(containers.map(({ name }) => name));
-    const all = [...(known.initContainerStatuses ?? []), ...(known.containerStatuses ?? [])];
-    return all.some(({ name, containerID }) => containerID && !names.has(name)) ? known : undefined;
-  }
-
-  #isAtRest(snapshot: PodSnapshot): boolean {
-    return !snapshot.containers.some(isRunning) && this.#state.killing.size === 0 && this.#state.reading.size === 0;
-  }
-
-  /** The first revision this worker gets: what the engine already holds of the pod is taken over as it is. */
+  /** The first revision of this worker: containers that already exist are taken over as they are. */
   #adopt(revision: PodRevision): void {
     const { clock } = this.#deps;
     const snapshot = this.snapshot;
-    // What ended before this revision is no part of its time.
-    const isOver = this.#restored && this.#restored.runRevision !== revision.runRevision;
-    this.#beginAt((!isOver && snapshot.sandboxes.at(-1)?.createdAt) || clock.now());
-    if (this.#restored?.runRevision === revision.runRevision) {
-      this.#end = this.#restored.end;
-      this.#lastPodIps = (this.#restored.status.podIPs ?? []).flatMap(({ ip }) => ip ?? []);
-    } else this.#restored = undefined;
+    // Time before this revision does not count if an earlier revision ended.
+    const known = this.#status.completion;
+    const isOver = known && known.runRevision !== revision.runRevision;
+    this.#status.setStartTime((!isOver && snapshot.sandboxes.at(-1)?.createdAt) || clock.now());
+    this.#end = this.#status.restoreEnd(revision);
     for (const [name, hash] of revision.hashes.containers) {
       const newest = attemptsOf(snapshot, name)[0];
       if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
-      // Our own restart neither forgives a crash loop nor prolongs it.
+      // A restart of the kubelet neither shortens nor prolongs a back-off.
       const ranForMs = (newest.finishedAt ?? clock.now()).getTime() - (newest.startedAt ?? newest.createdAt).getTime();
       const endedAtMs = this.#state.exitedAtMs.get(newest.id) ?? clock.monotonicMs();
       const delayMs = Math.min(newest.backOffMs, revision.options.maxBackOffMs);
       this.#state.backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
     }
-  }
-
-  /** From here activeDeadlineSeconds counts. */
-  #beginAt(startTime: Date): void {
-    const { clock } = this.#deps;
-    this.#startTime = startTime;
-    this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
   }
 
   #recheckAt(atMs: number | undefined): void {
@@ -431,41 +404,4 @@ export class PodWorker {
     const delayMs = Math.max(0, atMs - this.#deps.clock.monotonicMs());
     this.#cancelRecheck = this.#deps.clock.schedule(delayMs, () => this.wake());
   }
-}
-
-/** Source: upstream's condition of API-initiated and kubelet-initiated ends, here of a shutdown. */
-const disruptionOf = (end: PodEnd | undefined) =>
-  end?.reason === ENDED_BY_SHUTDOWN.reason
-    ? [
-        {
-          type: "DisruptionTarget",
-          status: "True" as const,
-          reason: "TerminationByKubelet",
-          message: end.message ?? "",
-        },
-      ]
-    : [];
-
-/** No container is ever started a second time. */
-const runsOnce = (spec: PodSpec) =>
-  spec.restartPolicy === "Never" &&
-  containersOf(spec).every(({ restartPolicy, restartPolicyRules }) => !restartPolicy && !restartPolicyRules);
-
-/** Whether exit code 0 settles the container although another one would not. */
-function countsAsDone(spec: PodSpec, name: string): boolean {
-  const container = findContainer(spec, name);
-  const isInit = spec.initContainers?.some((one) => one.name === name) ?? false;
-  if (!container || !restartsOnFailure(spec, container, isInit)) return false;
-  return decideRestart(spec, container, 0, { isInit }) === "leave";
-}
-
-/** Grace period of a pod that nobody knows any more: the longest any of its containers was promised. */
-function orphanGraceSeconds(snapshot: PodSnapshot): number {
-  const promised = snapshot.containers.map(graceOf).filter((seconds) => seconds !== undefined);
-  return promised.length > 0 ? Math.max(...promised) : 30;
-}
-
-function graceOf({ labels }: ContainerSnapshot): number | undefined {
-  const seconds = Number.parseInt(labels["annotation.io.kubernetes.pod.terminationGracePeriod"] ?? "", 10);
-  return Number.isNaN(seconds) ? undefined : seconds;
 }

@@ -1,13 +1,6 @@
 import type { PodUID } from "./identity.ts";
+import type { PodRef } from "./pod-ref.ts";
 import type { ContainerId, ContainerSnapshot, SandboxSnapshot } from "./pod-snapshot.ts";
-
-/** The pod a container belongs to, as its labels say. */
-export interface PodRef {
-  uid: PodUID;
-  /** With the node suffix. */
-  name: string;
-  namespace: string;
-}
 
 /**
  * One container of ours as inspect shows it. `isBeingRemoved`: somebody has begun to remove it, and will be done in a

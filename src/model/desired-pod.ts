@@ -4,38 +4,61 @@ import type { Secret } from "../api/secret.ts";
 import type { DesiredObject } from "./desired-object.ts";
 import type { PodUID } from "./identity.ts";
 
-/** Where a pod was found; `kubernetes.io/config.source`. `api`: submitted to the local API server. */
+/** Kind of source; `kubernetes.io/config.source`. `api`: submitted to the local API server. */
 export type SourceKind = "file" | "http" | "api";
 
-/** A pod somebody wants, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */
+/** Where a pod is written down. */
+export interface ManifestLocation {
+  /** Path or URL (masked). */
+  file: string;
+  /** 1-based number of the document in its stream. */
+  document?: number;
+  /** 1-based line at which the document begins. */
+  line?: number;
+}
+
+/** A pod this node should run, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */
 export interface DesiredPod {
   pod: Pod;
   source: SourceKind;
   /** For people: the file path or URL (masked), with document number where it helps. */
   origin: string;
-  /** `kubernetes.io/config.hash`: 32 hex of the canonical manifest; changes with any edit that means something. */
+  /** Absent for sources that have no text, e.g. an API. */
+  location?: ManifestLocation;
+  /** `kubernetes.io/config.hash`: 32 hex digits of the canonical manifest; every edit with a meaning changes it. */
   revision: string;
 }
 
-/** ConfigMaps and Secrets by `namespace/name`, from documents beside the pods. */
+/** ConfigMaps and Secrets by `namespace/name`, from documents next to the pods. */
 export interface ObjectIndex {
   configMaps: ReadonlyMap<string, ConfigMap>;
   secrets: ReadonlyMap<string, Secret>;
 }
 
-/** Something people should know about a wanted pod that does not keep it from running. */
+/** Information about a desired pod that does not keep it from running. */
 export interface PodNotice {
-  /** `InvalidManifest`: runs by an older text, the newest is bad. `DuplicateManifest`: a second text is ignored. */
+  /** `InvalidManifest`: an older text runs, the newest is bad. `DuplicateManifest`: a second text is ignored. */
   reason: "InvalidManifest" | "DuplicateManifest";
   message: string;
 }
 
-/** Everything that is wanted on this node now: the outcome of merging all sources. */
+/** How a pod that is no longer desired is deleted. */
+export interface PodDeletion {
+  /** In place of `terminationGracePeriodSeconds`; 0 kills at once. Absent: the pod's own. */
+  graceSeconds?: number;
+}
+
+/**
+ * Everything this node should run now: the outcome of merging all sources. A pod is deleted by leaving it out; a source
+ * that deletes with a grace period of its own (an API) adds an entry to `deletions` until the pod is gone.
+ */
 export interface DesiredState extends ObjectIndex {
   /** Sorted by namespace, then name. */
   pods: readonly DesiredPod[];
-  /** By UID; to be shown as a condition of the pod. Absent or without an entry: nothing to say. */
+  /** By UID; shown as a condition of the pod. Absent or without an entry: nothing to report. */
   notices?: ReadonlyMap<PodUID, readonly PodNotice[]>;
   /** Workloads and the like, sorted by kind, namespace and name; their pods are not in `pods` yet. Absent: none. */
   objects?: readonly DesiredObject[];
+  /** By UID of pods that are not in `pods`. */
+  deletions?: ReadonlyMap<PodUID, PodDeletion>;
 }

@@ -2,6 +2,9 @@ import type { ContainerPort } from "../api/container.ts";
 import type { Probe } from "../api/probe.ts";
 import type { ContainerId } from "./pod-snapshot.ts";
 
+/** Limit of what is kept of a response body or of a command's output. Source: upstream's `maxRespBodyLength`, `maxReadLength`. */
+export const PROBE_OUTPUT_LIMIT_BYTES = 10 * 1024;
+
 /** Which question a probe answers. */
 export type ProbeKind = "readiness" | "liveness" | "startup";
 

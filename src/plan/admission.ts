@@ -25,7 +25,7 @@ export interface AdmissionNode {
  * Why the node does not run a pod, in the words of upstream's pod status; behind them what the kubelet of 1.20 left out
  * and people want to know, e.g. who holds the port.
  */
-export interface AdmissionRejection {
+export interface Rejection {
   reason: string;
   message: string;
 }
@@ -74,13 +74,13 @@ function resourcesOf({ spec }: Pod): Resource[] {
  * upstream's, which stays refused. Source: the kubelet's GeneralPredicates, canAdmitPod, CriticalPodAdmissionHandler
  * [oracle 28, S036].
  */
-export function admitPods({ pods, running, held, node }: AdmissionInput): Map<PodUID, AdmissionRejection> {
+export function admitPods({ pods, running, held, node }: AdmissionInput): Map<PodUID, Rejection> {
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
   const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
   const ordered = pods.map((desired, index) => ({ desired, index, rank: rank(desired) }));
   ordered.sort((a, b) => a.rank - b.rank || a.index - b.index);
 
-  const rejections = new Map<PodUID, AdmissionRejection>();
+  const rejections = new Map<PodUID, Rejection>();
   const taken = new Taken();
   // Ports that are taken now, whatever the order: nobody is pushed off a port.
   for (const desired of pods) {
@@ -131,12 +131,7 @@ class Taken {
   }
 }
 
-function rejectForResources(
-  pod: Pod,
-  taken: Taken,
-  node: AdmissionNode,
-  isPreempted: boolean,
-): AdmissionRejection | undefined {
+function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreempted: boolean): Rejection | undefined {
   const lacking: { name: string; requested: number; used: number; capacity: number }[] = [];
   if (taken.podCount + 1 > node.maxPods) {
     lacking.push({ name: "pods", requested: 1, used: taken.podCount, capacity: node.maxPods });
@@ -166,7 +161,7 @@ function rejectForResources(
   };
 }
 
-function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): AdmissionRejection | undefined {
+function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): Rejection | undefined {
   for (const claim of computeHostPorts(pod)) {
     const holders = taken.holdersOf(claim);
     // What it holds nobody else can hold: a clash is the other's edit.
@@ -181,7 +176,7 @@ function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): AdmissionRejection
   return undefined;
 }
 
-function rejectForNode(pod: Pod, node: AdmissionNode): AdmissionRejection | undefined {
+function rejectForNode(pod: Pod, node: AdmissionNode): Rejection | undefined {
   if (!matchesNode(pod, node.name, node.labels)) {
     return {
       reason: "NodeAffinity",
@@ -209,7 +204,7 @@ export class NodeAdmission {
   }
 
   /** @param running pods that have their place already */
-  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>): Map<PodUID, AdmissionRejection> {
+  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>): Map<PodUID, Rejection> {
     const rejections = admitPods({ pods, running, held: this.#held, node: this.#node });
     this.#held = new Map(
       pods.flatMap(({ pod }) => (rejections.has(pod.metadata.uid!) ? [] : [[pod.metadata.uid!, pod] as const])),

@@ -1,13 +1,12 @@
 import type { Container } from "../api/pod.ts";
+import type { ContainerLimits } from "../model/container-limits.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
-import { computeLimitsUpdate } from "./compute-limits-update.ts";
 import { isRunning, isTerminated } from "./container-history.ts";
-import { SANDBOX_GRACE_SECONDS } from "./grace-period.ts";
 import { PlanDraft } from "./plan-draft.ts";
 import type { PodEnd, PodPlan, PodPlanInput } from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
-import { computeStopActions } from "./stop-pod.ts";
+import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
 
 /**
  * What to do next so that the pod is as its manifest says. Pure; the only place that knows the order of sandbox, init
@@ -303,3 +302,24 @@ function endOf(draft: PlanDraft): PodEnd | undefined {
 }
 
 const isRunningAny = (draft: PlanDraft) => draft.input.snapshot.containers.some(isRunning);
+
+/**
+ * In-place resize: the body of `POST /containers/{id}/update` that gives a running container the limits of its
+ * manifest; undefined when it has them. The container's hash leaves out what can be resized.
+ * @param have HostConfig as inspect shows it
+ */
+export function computeLimitsUpdate(
+  have: ContainerLimits,
+  want: ContainerLimits,
+): Partial<ContainerLimits> | undefined {
+  const update: Partial<ContainerLimits> = {};
+  if (have.CpuShares !== want.CpuShares) update.CpuShares = want.CpuShares;
+  if (have.CpuPeriod !== want.CpuPeriod && want.CpuPeriod > 0) update.CpuPeriod = want.CpuPeriod;
+  // The engine takes 0 for "unchanged"; -1 removes the limit.
+  if (Math.max(0, have.CpuQuota) !== want.CpuQuota) update.CpuQuota = want.CpuQuota === 0 ? -1 : want.CpuQuota;
+  if (want.Memory > 0 && (have.Memory !== want.Memory || have.MemorySwap !== want.MemorySwap)) {
+    update.Memory = want.Memory;
+    update.MemorySwap = want.MemorySwap;
+  }
+  return Object.keys(update).length === 0 ? undefined : update;
+}

@@ -1,4 +1,5 @@
 import type { Container, PodSpec } from "../api/pod.ts";
+import { containersOf, findContainer } from "../model/pod-containers.ts";
 
 /** What becomes of a container that ended: `pod` = every container of the pod starts again in place (KEP-5532). */
 export type RestartDecision = "restart" | "restart-pod" | "leave";
@@ -39,4 +40,17 @@ export function decideRestart(
 /** Whether a container that we kill for failing its liveness or startup probe comes back. */
 export function restartsOnFailure(spec: PodSpec, container: Container, isInit: boolean): boolean {
   return effectivePolicy(spec, container, isInit) !== "Never";
+}
+
+/** No container of the pod is ever started a second time. */
+export const runsOnce = (spec: PodSpec) =>
+  spec.restartPolicy === "Never" &&
+  containersOf(spec).every(({ restartPolicy, restartPolicyRules }) => !restartPolicy && !restartPolicyRules);
+
+/** Whether exit code 0 settles the container although another exit code would not. */
+export function endsOnlyOnSuccess(spec: PodSpec, name: string): boolean {
+  const container = findContainer(spec, name);
+  const isInit = spec.initContainers?.some((one) => one.name === name) ?? false;
+  if (!container || !restartsOnFailure(spec, container, isInit)) return false;
+  return decideRestart(spec, container, 0, { isInit }) === "leave";
 }

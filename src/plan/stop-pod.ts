@@ -1,8 +1,26 @@
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning } from "./container-history.ts";
-import { remainingGraceSeconds, SANDBOX_GRACE_SECONDS } from "./grace-period.ts";
 import type { KillReason, PodAction } from "./pod-plan.ts";
 import type { SyncState } from "./sync-state.ts";
+
+/** Shortest time between SIGTERM and SIGKILL, whatever the manifest says. Source: the kubelet's minimumGracePeriod. */
+export const MINIMUM_GRACE_SECONDS = 2;
+
+/** Grace period of the pause container, which ends at once: time for a signal sent before pause handles signals. */
+export const SANDBOX_GRACE_SECONDS = 5;
+
+/** Seconds left to a container after `spentMs` of the grace period went to hooks and other containers. */
+export function remainingGraceSeconds(graceSeconds: number, spentMs: number): number {
+  return Math.max(MINIMUM_GRACE_SECONDS, Math.ceil((graceSeconds * 1000 - spentMs) / 1000));
+}
+
+/** Grace period of a pod without a manifest: the longest that the labels of its containers promise, else 30. */
+export function orphanGraceSeconds({ containers }: PodSnapshot): number {
+  const promised = containers
+    .map(({ labels }) => Number.parseInt(labels["annotation.io.kubernetes.pod.terminationGracePeriod"] ?? "", 10))
+    .filter((seconds) => !Number.isNaN(seconds));
+  return promised.length > 0 ? Math.max(...promised) : 30;
+}
 
 export interface StopPodInput {
   snapshot: PodSnapshot;
@@ -11,16 +29,16 @@ export interface StopPodInput {
   reason: Extract<KillReason, "PodEnded" | "PodRemoved" | "SandboxChanged">;
   /** `terminationGracePeriodSeconds` of the pod, or what the labels of an orphan say. */
   graceSeconds: number;
-  /** Sidecars in the order of the spec: they are stopped last, in reverse. */
+  /** Names of sidecars in the order of the spec. They are stopped last, in reverse order. */
   sidecars: readonly string[];
-  /** Remove containers and sandboxes too once everything is still. */
+  /** Also remove containers and sandboxes once everything has stopped. */
   remove: boolean;
 }
 
 /**
- * Puts a pod to rest: all main containers at once, then the sidecars one by one in reverse order, then the sandbox, then
- * (with `remove`) what is left of them. Call it again whenever something ended; it returns nothing when all is done or
- * something is under way. Source: the kubelet's killPodWithSyncResult and KEP-753 for the order of sidecars.
+ * Stops a pod: all main containers at once, then the sidecars one by one in reverse order, then the sandbox; with
+ * `remove` all of them are removed after that. Call it again whenever something ended; it returns nothing when all is
+ * done or something is under way. Source: the kubelet's killPodWithSyncResult and KEP-753 for the order of sidecars.
  */
 export function computeStopActions(input: StopPodInput): PodAction[] {
   const { snapshot, state } = input;
@@ -32,7 +50,7 @@ export function computeStopActions(input: StopPodInput): PodAction[] {
     name: container.name,
     reason: input.reason,
     message: `Stopping container ${container.name}`,
-    // A pod that gives no time gives none to preStop hooks either; one that has used it up leaves them the shortest.
+    // A grace period of 0 gives preStop hooks no time either; one that is used up gives them the minimum.
     graceSeconds: Math.min(input.graceSeconds, remainingGraceSeconds(input.graceSeconds, spentMs)),
   });
   const unkilled = (containers: ContainerSnapshot[]) => containers.filter(({ id }) => !state.killing.has(id));
@@ -45,9 +63,9 @@ export function computeStopActions(input: StopPodInput): PodAction[] {
   }
   if (state.killing.size > 0 || state.sandboxBusy) return [];
 
-  const upright = snapshot.sandboxes.filter(({ state }) => state === "ready");
-  if (upright.length > 0)
-    return upright.map(({ id }) => ({ kind: "stop-sandbox", id, graceSeconds: SANDBOX_GRACE_SECONDS }));
+  const ready = snapshot.sandboxes.filter(({ state }) => state === "ready");
+  if (ready.length > 0)
+    return ready.map(({ id }) => ({ kind: "stop-sandbox", id, graceSeconds: SANDBOX_GRACE_SECONDS }));
   if (!input.remove) return [];
 
   const containers = snapshot.containers.filter(({ id }) => !state.removing.has(id));

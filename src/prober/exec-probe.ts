@@ -1,6 +1,5 @@
 import type { ExecAction } from "../api/probe.ts";
-import type { ContainerExec, ProbeOutcome, ProbeTarget } from "../model/prober.ts";
-import { PROBE_OUTPUT_LIMIT_BYTES } from "./probe-output.ts";
+import { type ContainerExec, PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type ProbeTarget } from "../model/prober.ts";
 
 /**
  * One attempt: the exit code decides. A command over its time is killed and fails [M07 U20]. Rejects when the engine

@@ -1,8 +1,7 @@
 import type { HTTPGetAction } from "../api/probe.ts";
-import type { ProbeOutcome, ProbeTarget } from "../model/prober.ts";
+import { PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type ProbeTarget } from "../model/prober.ts";
 import { HttpGetError, httpGet } from "./http-get.ts";
 import { type HttpLocation, toRequestTarget } from "./http-url.ts";
-import { PROBE_OUTPUT_LIMIT_BYTES } from "./probe-output.ts";
 import { resolvePort } from "./resolve-port.ts";
 
 /** Where an httpGet handler points. Throws PortError. */

@@ -1,10 +1,9 @@
 import type { HTTPGetAction, LifecycleHandler } from "../api/probe.ts";
 import type { Clock } from "../model/clock.ts";
-import type { ContainerExec, ProbeTarget } from "../model/prober.ts";
+import { type ContainerExec, PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../model/prober.ts";
 import { quoteGo } from "../text/quote-go.ts";
 import { HttpGetError, httpGet } from "./http-get.ts";
 import { toHttpLocation } from "./http-probe.ts";
-import { PROBE_OUTPUT_LIMIT_BYTES } from "./probe-output.ts";
 import { PortError } from "./resolve-port.ts";
 
 /** The container whose hook runs. */

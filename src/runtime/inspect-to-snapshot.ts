@@ -1,5 +1,6 @@
 import type { ContainerInspect } from "../docker/container-schema.ts";
-import type { Observed, PodRef } from "../model/container-runtime.ts";
+import type { Observed } from "../model/container-runtime.ts";
+import type { PodRef } from "../model/pod-ref.ts";
 import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../model/pod-snapshot.ts";
 import { parseContainerLabels } from "./labels.ts";
 

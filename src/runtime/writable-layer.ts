@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { unescapeMountPath } from "../model/mount-path.ts";
+import { unescapeMountPath } from "../text/mount-path.ts";
 
 /**
  * Where the kernel keeps what a container writes, for an engine that does not say so itself: with images in containerd

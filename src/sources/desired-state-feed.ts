@@ -1,4 +1,4 @@
-import { ChangeLogger } from "../model/change-logger.ts";
+import { ChangeLogger } from "../logging/change-logger.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Logger } from "../model/logger.ts";

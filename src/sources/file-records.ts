@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
+import type { ChangeLogger } from "../logging/change-logger.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
-import type { ChangeLogger } from "../model/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";

@@ -1,4 +1,4 @@
-import { ChangeLogger } from "../model/change-logger.ts";
+import { ChangeLogger } from "../logging/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { FileRecords } from "./file-records.ts";

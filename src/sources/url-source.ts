@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { ChangeLogger } from "../model/change-logger.ts";
+import { ChangeLogger } from "../logging/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Finding } from "../model/finding.ts";
 import type { PodFullName } from "../model/identity.ts";

@@ -1,6 +1,6 @@
 import { realpath, statfs } from "node:fs/promises";
 import { readText } from "../cgroups/read-text.ts";
-import { unescapeMountPath } from "../model/mount-path.ts";
+import { unescapeMountPath } from "../text/mount-path.ts";
 
 /** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */
 export type MeasureDirectories = (

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
-import { unescapeMountPath } from "../model/mount-path.ts";
+import { unescapeMountPath } from "../text/mount-path.ts";
 
 /** mount(8) said no; the message has its words. */
 export class MountFailedError extends Error {

@@ -35,7 +35,7 @@ describe("trouble", () => {
     };
     await clock.advance(200_000);
     const said = () => world.logger.lines.filter((line) => line.includes("slow"));
-    expect(said()).toEqual(["warn The Docker engine is slow: a look at all containers took 8 s"]);
+    expect(said()).toEqual(["warn The Docker engine is slow: listing all containers took 8 s"]);
     takesMs = 100;
     await clock.advance(200_000);
     expect(said().slice(1)).toEqual(["info The Docker engine is no longer slow"]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
-import { computeLimitsUpdate } from "../../src/plan/compute-limits-update.ts";
+import { computeLimitsUpdate } from "../../src/plan/compute-pod-actions.ts";
 import {
   clampOomScoreAdj,
   computeContainerLimits,

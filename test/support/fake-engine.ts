@@ -1,5 +1,6 @@
 import type { Pod } from "../../src/api/pod.ts";
-import type { Listed, Observed, ObservedRuntime, PodRef, WatchOptions } from "../../src/model/container-runtime.ts";
+import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../../src/model/container-runtime.ts";
+import type { PodRef } from "../../src/model/pod-ref.ts";
 import type { PodRequest, PodServices, PodStepError, StartContainerRequest } from "../../src/model/pod-services.ts";
 import type { ContainerSnapshot } from "../../src/model/pod-snapshot.ts";
 import { NO_LIMITS } from "./builders.ts";

@@ -1,10 +1,11 @@
 import type { Pod, PodStatus } from "../../src/api/pod.ts";
-import type { EvictionsFile } from "../../src/kubelet/eviction/evictions.ts";
+import { type Completion, CompletionStore } from "../../src/kubelet/completion-store.ts";
+import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
+import type { StoredEvictions } from "../../src/kubelet/eviction/eviction-store.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
-import type { Completion, PodRevision } from "../../src/kubelet/pod-revision.ts";
-import type { PodRef } from "../../src/model/container-runtime.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
+import type { PodRef } from "../../src/model/pod-ref.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
@@ -45,9 +46,9 @@ export class KubeletWorld {
   /** Outlives it too. */
   podCleanup: readonly PodRef[] = [];
   /** And this. */
-  evictions: NonNullable<ReturnType<EvictionsFile["read"]>> = [];
+  evictions: StoredEvictions = [];
   oomVerdicts: readonly string[] = [];
-  shutdownTerminated: readonly string[] = [];
+  shutdownTerminated: string[] = [];
   /** By uid, then by container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   kubelet = this.#newKubelet();
@@ -71,6 +72,20 @@ export class KubeletWorld {
         pods: pods.map((pod) => ({ pod, source: "file", origin: "test", revision: "" })),
         configMaps: new Map(),
         secrets: new Map(),
+      },
+      true,
+    );
+  }
+
+  /** A source deletes one pod, with this grace period in place of its own. */
+  delete(uid: string, graceSeconds: number): void {
+    this.desired = this.desired.filter(({ metadata }) => metadata.uid !== uid);
+    this.kubelet.setDesired(
+      {
+        pods: this.desired.map((pod) => ({ pod, source: "file", origin: "test", revision: "" })),
+        configMaps: new Map(),
+        secrets: new Map(),
+        deletions: new Map([[uid, { graceSeconds }]]),
       },
       true,
     );
@@ -106,10 +121,13 @@ export class KubeletWorld {
       toPodRevision,
       admit: () => this.rejections,
       conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
-      completions: {
-        get: (uid) => completions.get(uid),
-        set: (uid, completion) => (completion ? completions.set(uid, completion) : completions.delete(uid)),
-      },
+      completions: new CompletionStore({
+        read: () => Object.fromEntries(completions),
+        write: (all) => {
+          completions.clear();
+          for (const [uid, completion] of Object.entries(all)) completions.set(uid, completion);
+        },
+      }),
       podCleanup: {
         read: () => this.podCleanup,
         write: (pods) => {

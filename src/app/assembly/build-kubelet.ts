@@ -1,13 +1,12 @@
 import type { Listeners } from "../../concurrency/listeners.ts";
-import { Completions } from "../../kubelet/completions.ts";
-import type { EvictionsFile } from "../../kubelet/eviction/evictions.ts";
+import { type Completion, CompletionStore } from "../../kubelet/completion-store.ts";
+import { toPodRevision } from "../../kubelet/edit-rules.ts";
+import type { StoredEvictions } from "../../kubelet/eviction/eviction-store.ts";
 import { Kubelet } from "../../kubelet/kubelet.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
-import type { Completion } from "../../kubelet/pod-revision.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
-import { toPodRevision } from "../../kubelet/to-pod-revision.ts";
-import type { PodRef } from "../../model/container-runtime.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
+import type { PodRef } from "../../model/pod-ref.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { conflictOverPorts } from "../../plan/host-ports.ts";
 import type { ProbeManager } from "../../prober/probe-manager.ts";
@@ -60,15 +59,15 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
 }
 
 function stateFilesOf(context: NodeContext) {
-  const evictions = openStateFile<ReturnType<EvictionsFile["read"]>>(context, "evictions", true);
+  const evictions = openStateFile<StoredEvictions>(context, "evictions", true);
   // --runonce is a request to run these pods: earlier evictions do not count.
   if (context.options.runOnce && evictions.read()) evictions.write([]);
   return {
     evictions,
-    completions: new Completions(openStateFile<Record<string, Completion>>(context, "completions", true)),
-    podCleanup: openStateFile<PodRef[]>(context, "pods", false),
+    completions: new CompletionStore(openStateFile<Record<string, Completion>>(context, "completions", true)),
+    podCleanup: openStateFile<readonly PodRef[]>(context, "pods", false),
     shutdownTerminated: openStateFile<ContainerId[]>(context, "cut-off", true),
-    oomVerdicts: openStateFile<ContainerId[]>(context, "oom-killed", false),
+    oomVerdicts: openStateFile<readonly ContainerId[]>(context, "oom-killed", false),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Pod } from "../../api/pod.ts";
-import type { Rejection } from "../../kubelet/kubelet.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { PodUID } from "../../model/identity.ts";
+import type { Rejection } from "../../plan/admission.ts";
 import { NodeAdmission } from "../../plan/admission.ts";
 import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeMaxPods } from "../../plan/node-allocatable.ts";

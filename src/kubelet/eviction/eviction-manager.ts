@@ -4,6 +4,7 @@ import { type PodUID, podFullName } from "../../model/identity.ts";
 import type { Logger } from "../../model/logger.ts";
 import type { NodeSignals, PressureState, PressureType } from "../../model/node-signals.ts";
 import type { EventRecorder } from "../../model/pod-event.ts";
+import type { Rejection } from "../../plan/admission.ts";
 import type { DeadContainerPolicy } from "../../plan/dead-container-limit.ts";
 import {
   computeNodePressure,
@@ -23,7 +24,6 @@ import {
   toEvictionMessage,
 } from "../../plan/eviction.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
-import type { Rejection } from "../kubelet.ts";
 
 /** The kubelet as this manager sees it. */
 export interface EvictingKubelet {

@@ -3,6 +3,7 @@ import type { Clock } from "../../model/clock.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { ShutdownPeriod } from "../../model/kubelet-options.ts";
 import type { Logger } from "../../model/logger.ts";
+import type { Rejection } from "../../plan/admission.ts";
 import {
   computeShutdownGroups,
   ENDED_BY_SHUTDOWN,
@@ -10,7 +11,6 @@ import {
   totalShutdownSeconds,
 } from "../../plan/node-shutdown.ts";
 import type { PodEnd } from "../../plan/pod-plan.ts";
-import type { Rejection } from "../kubelet.ts";
 
 /** The machine as far as its end is concerned. */
 export interface ShutdownHost {

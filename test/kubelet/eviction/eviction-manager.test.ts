@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import type { Pod } from "../../../src/api/pod.ts";
 import { EvictionManager } from "../../../src/kubelet/eviction/eviction-manager.ts";
-import type { Rejection } from "../../../src/kubelet/kubelet.ts";
+import type { Rejection } from "../../../src/plan/admission.ts";
 import type { PodDiskUsage, PodUsage } from "../../../src/plan/eviction.ts";
 import { aContainer, aPod } from "../../support/builders.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

@@ -1,31 +1,26 @@
 import type { PodUID } from "../../model/identity.ts";
-import type { Rejection } from "../kubelet.ts";
+import type { Persisted } from "../../model/persisted.ts";
+import type { Rejection } from "../../plan/admission.ts";
 
-/** Why and since when a pod that is wanted does not run. */
+/** Why and since when a desired pod is evicted. */
 export interface Eviction extends Rejection {
-  /** Of the manifest: an edited pod may run. */
+  /** Revision of the manifest: an edited pod may run. */
   revision: string;
   since: Date;
 }
 
-/** As it is kept: its times are RFC 3339. */
-export type StoredEviction = Omit<Eviction, "since"> & { since: string };
-
-/** Where they are kept from one process to the next. */
-export interface EvictionsFile {
-  read(): readonly (readonly [PodUID, StoredEviction])[] | undefined;
-  write(all: readonly (readonly [PodUID, StoredEviction])[]): void;
-}
+/** As stored: times are RFC 3339. */
+export type StoredEvictions = readonly (readonly [PodUID, Omit<Eviction, "since"> & { since: string }])[];
 
 /**
- * Evicted pods, in the order in which they went; on disk after every change, for a restart of ours must not bring back
- * the shortage that they were stopped for.
+ * Evicted pods, in the order of their eviction. Written after every change, so that a restart of the kubelet does not
+ * bring back the shortage they were evicted for.
  */
-export class Evictions {
-  readonly #file: EvictionsFile;
+export class EvictionStore {
+  readonly #file: Persisted<StoredEvictions>;
   readonly #all: Map<PodUID, Eviction>;
 
-  constructor(file: EvictionsFile) {
+  constructor(file: Persisted<StoredEvictions>) {
     this.#file = file;
     this.#all = new Map(
       (file.read() ?? []).map(([uid, eviction]) => [uid, { ...eviction, since: new Date(eviction.since) }]),
@@ -41,7 +36,6 @@ export class Evictions {
     this.#save();
   }
 
-  /** They may run again. */
   delete(uids: Iterable<PodUID>): void {
     const before = this.#all.size;
     for (const uid of uids) this.#all.delete(uid);

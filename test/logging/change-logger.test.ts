@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ChangeLogger } from "../../src/model/change-logger.ts";
+import { ChangeLogger } from "../../src/logging/change-logger.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 
 test("a fact is said when it is news, and when it is over", () => {

@@ -1,13 +1,13 @@
-import type { LogFields, Logger } from "./logger.ts";
+import type { LogFields, Logger } from "../model/logger.ts";
 
 export type LogLevel = keyof Logger;
 
-/** The oldest facts are forgotten beyond this; being logged twice is the only harm. */
+/** Beyond this the oldest facts are dropped; they may then be logged twice. */
 const MAX_FACTS = 10_000;
 
 /**
- * Logs what is found again at every look only when it is news: a key whose message stays the same is silent.
- * For findings in manifests, sources that do not answer, ports that are busy.
+ * Logs a repeatedly observed fact only when its message changes, e.g. findings in manifests, sources that do not answer,
+ * ports in use.
  */
 export class ChangeLogger {
   readonly #logger: Logger;
@@ -25,15 +25,15 @@ export class ChangeLogger {
     this.#logger[level](message, fields);
   }
 
-  /** The fact is over; `message` is logged at info level if it had been said. */
+  /** Ends a fact; `message` is logged at info level if the fact was logged before. */
   resolve(key: string, message: string, fields?: LogFields): void {
     if (this.#known.delete(key)) this.#logger.info(message, fields);
   }
 
-  /** Forgets every key that starts with `prefix` and is not in `stillTrue`, silently. */
-  prune(prefix: string, stillTrue: ReadonlySet<string>): void {
+  /** Drops every key that starts with `prefix` and is not in `current`, without a message. */
+  prune(prefix: string, current: ReadonlySet<string>): void {
     for (const key of this.#known.keys()) {
-      if (key.startsWith(prefix) && !stillTrue.has(key)) this.#known.delete(key);
+      if (key.startsWith(prefix) && !current.has(key)) this.#known.delete(key);
     }
   }
 }

@@ -1,22 +1,45 @@
 import { createHash } from "node:crypto";
 import { parseDuration } from "../api/duration.ts";
-import type { Pod } from "../api/pod.ts";
-import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
+import type { Pod, QOSClass } from "../api/pod.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { NodeInfo } from "../model/node.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { computeSourceRevision, podReferences } from "../plan/object-references.ts";
+import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { computeContainerHash, computeSandboxHash } from "../runtime/hashes.ts";
 import { computeContainerLimits } from "../runtime/resources.ts";
-import type { PodRevision } from "./pod-revision.ts";
 
-/** Annotation: the longest crash-loop back-off of this pod, a Go duration from 1s to 5m [U03]. */
+/** Annotation: the longest crash-loop back-off of this pod, a Go duration from 1s to 5m. */
 export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restart-period";
 
+/** One revision of one pod, as a pod worker runs it. */
+export interface PodRevision {
+  pod: Pod;
+  objects: ObjectIndex;
+  hashes: PodHashes;
+  qosClass: QOSClass;
+  options: PodPlanOptions;
+  /** Changes when a finished pod has to run again. */
+  runRevision: string;
+  /** Changes when files made from ConfigMaps, Secrets or metadata may have to be written again. */
+  objectsRevision: string;
+  extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
+}
+
 /**
- * What a worker has to live up to for one pod: hashes that say what an edit touches, and revisions that say when files
- * are written again and when a finished pod runs again. Pure.
+ * What an edit of a manifest restarts. The planner compares these hashes with the labels of what runs:
+ *
+ * | The edit changes | Effect |
+ * | --- | --- |
+ * | `hashes.sandbox`: network, host namespaces, sysctls, volumes' mounts of the pod as a whole, init containers | the pod starts anew in a new sandbox |
+ * | `hashes.containers`: image, command, environment (ConfigMaps and Secrets it uses included), mounts, … of one container | that container restarts |
+ * | `hashes.limits`: cpu and memory, unless `resizePolicy` asks for a restart | the running container is updated in place |
+ * | `objectsRevision`: labels, annotations, contents of ConfigMaps and Secrets in volumes | files are written again |
+ * | `runRevision`: anything that decides how a pod ends | a finished pod runs again |
+ *
+ * Pure.
  */
 export function toPodRevision(
   desired: DesiredPod,
@@ -55,12 +78,12 @@ export function toPodRevision(
     runRevision: digest([
       hashes.sandbox,
       ...hashes.containers.values(),
-      // What a pod ended by: with another deadline or policy it is another matter.
+      // A finished pod may end otherwise under another deadline or policy.
       String(pod.spec.activeDeadlineSeconds),
       pod.spec.restartPolicy ?? "Always",
     ]),
     objectsRevision: digest([desired.revision, ...objectsUsed(pod, state)]),
-    // `ManifestLive` says whether what runs is what the newest text says.
+    // ManifestLive tells whether the newest manifest is the one that runs.
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),
   };
 }
@@ -71,7 +94,7 @@ function maxBackOffMs(pod: Pod, nodeMs: number): number {
   return ms === undefined || !(ms >= 1000 && ms <= 300_000) ? nodeMs : ms;
 }
 
-/** Contents of every ConfigMap and Secret the pod refers to; only their digest leaves this function's caller. */
+/** Contents of every ConfigMap and Secret the pod refers to. Secret values: only their digest may be kept. */
 function objectsUsed(pod: Pod, state: DesiredState): string[] {
   return podReferences(pod).map(({ kind, fullName }) => {
     const object = kind === "ConfigMap" ? state.configMaps.get(fullName) : state.secrets.get(fullName);

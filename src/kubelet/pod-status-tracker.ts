@@ -1,0 +1,150 @@
+import type { PodStatus } from "../api/pod.ts";
+import type { Clock } from "../model/clock.ts";
+import { containersOf } from "../model/pod-containers.ts";
+import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { isRunning } from "../plan/container-history.ts";
+import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
+import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
+import { computePodStatus } from "../status/compute-pod-status.ts";
+import type { ImageNames } from "../status/container-status.ts";
+import type { Completion } from "./completion-store.ts";
+import type { PodRevision } from "./edit-rules.ts";
+import type { PodSyncState } from "./pod-sync-state.ts";
+
+export interface PodStatusTrackerDeps {
+  clock: Clock;
+  imageNames: ReadonlyMap<string, ImageNames>;
+  /** Address of the node, "" while unknown. */
+  hostIp: () => string;
+}
+
+export interface StatusUpdate {
+  revision: PodRevision;
+  snapshot: PodSnapshot;
+  plan: Pick<PodPlan, "waiting">;
+  probes: ReadonlyMap<string, ContainerProbeState>;
+  state: PodSyncState;
+  /** How the pod ended for good. */
+  end: PodEnd | undefined;
+  /** How it ends for as long as it is halted. */
+  halt: PodEnd | undefined;
+}
+
+/** The status of one pod from pass to pass, and the completion that is remembered when the pod has ended. */
+export class PodStatusTracker {
+  readonly #deps: PodStatusTrackerDeps;
+  #status: PodStatus | undefined;
+  #completion: Completion | undefined;
+  #lastPodIps: readonly string[] = [];
+  #startTime: Date | undefined;
+  #startedAtMs = 0;
+
+  /** @param completion how the pod ended in an earlier process */
+  constructor(deps: PodStatusTrackerDeps, completion: Completion | undefined) {
+    this.#deps = deps;
+    this.#completion = completion;
+  }
+
+  /** The last computed status; undefined before the first pass. */
+  get status(): PodStatus | undefined {
+    return this.#status;
+  }
+
+  get completion(): Completion | undefined {
+    return this.#completion;
+  }
+
+  /** Start of the pod, monotonic; activeDeadlineSeconds counts from here. */
+  get startedAtMs(): number {
+    return this.#startedAtMs;
+  }
+
+  setStartTime(startTime: Date): void {
+    const { clock } = this.#deps;
+    this.#startTime = startTime;
+    this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
+  }
+
+  /** Takes over how the pod ended in an earlier process, if this revision is the one that ended. */
+  restoreEnd(revision: PodRevision): PodEnd | undefined {
+    if (this.#completion?.runRevision !== revision.runRevision) {
+      this.#completion = undefined;
+      return undefined;
+    }
+    this.#lastPodIps = (this.#completion.status.podIPs ?? []).flatMap(({ ip }) => ip ?? []);
+    return this.#completion.end;
+  }
+
+  forgetCompletion(): void {
+    this.#completion = undefined;
+  }
+
+  /** @returns whether the status changed, and the completion if it has to be stored */
+  update(input: StatusUpdate): { isChanged: boolean; completion?: Completion } {
+    const { revision, snapshot, end } = input;
+    const ips = snapshot.sandboxes[0]?.ips ?? [];
+    if (ips.length > 0) this.#lastPodIps = ips;
+    const remembered = end && this.#rememberedStatus(snapshot);
+    const status = remembered ?? this.#compute(input);
+    const isFinal = end && !remembered && isAtRest(input) && !Bun.deepEquals(status, this.#completion?.status);
+    if (isFinal) this.#completion = { runRevision: revision.runRevision, end, status };
+    const isChanged = !this.#status || !Bun.deepEquals(status, this.#status);
+    if (isChanged) this.#status = status;
+    return { isChanged, ...(isFinal && { completion: this.#completion! }) };
+  }
+
+  #compute({ revision, snapshot, plan, probes, state, end = undefined, halt }: StatusUpdate): PodStatus {
+    const waiting = new Map([...state.startErrors, ...plan.waiting]);
+    if (state.sandboxError) {
+      const { message } = state.sandboxError;
+      for (const { name } of containersOf(revision.pod.spec))
+        waiting.set(name, { reason: "ContainerCreating", message });
+    }
+    const { postStartPending, postStartFailed } = state;
+    const inPostStart = snapshot.containers.filter(({ id }) => postStartPending.has(id) || postStartFailed.has(id));
+    const previous = this.#status ?? this.#completion?.status;
+    const currentEnd = end ?? halt;
+    return computePodStatus({
+      pod: revision.pod,
+      snapshot,
+      qosClass: revision.qosClass,
+      probes,
+      waiting,
+      postStartPending: new Set(inPostStart.map(({ name }) => name)),
+      terminationMessages: state.terminationMessages,
+      imageNames: this.#deps.imageNames,
+      lastPodIps: this.#lastPodIps,
+      hostIp: this.#deps.hostIp(),
+      startTime: this.#startTime!,
+      ...(currentEnd && { end: currentEnd }),
+      ...(previous && { previous }),
+      extraConditions: [...(revision.extraConditions ?? []), ...disruptionOf(currentEnd)],
+      now: this.#deps.clock.now(),
+    });
+  }
+
+  /** A finished pod keeps the status it ended with when its containers are removed by hand. */
+  #rememberedStatus({ containers }: PodSnapshot): PodStatus | undefined {
+    const known = this.#completion?.status ?? this.#status;
+    if (!known) return undefined;
+    const names = new Set(containers.map(({ name }) => name));
+    const all = [...(known.initContainerStatuses ?? []), ...(known.containerStatuses ?? [])];
+    return all.some(({ name, containerID }) => containerID && !names.has(name)) ? known : undefined;
+  }
+}
+
+const isAtRest = ({ snapshot, state }: StatusUpdate) =>
+  !snapshot.containers.some(isRunning) && state.killing.size === 0 && state.reading.size === 0;
+
+/** Source: the kubelet's DisruptionTarget condition of a graceful node shutdown. */
+const disruptionOf = (end: PodEnd | undefined) =>
+  end?.reason === ENDED_BY_SHUTDOWN.reason
+    ? [
+        {
+          type: "DisruptionTarget",
+          status: "True" as const,
+          reason: "TerminationByKubelet",
+          message: end.message ?? "",
+        },
+      ]
+    : [];

@@ -1,0 +1,146 @@
+import type { Clock } from "../model/clock.ts";
+import type { ObservedRuntime } from "../model/container-runtime.ts";
+import type { Logger } from "../model/logger.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { PodCache } from "./pod-cache.ts";
+
+export interface RuntimeWatcherDeps {
+  clock: Clock;
+  logger: Logger;
+  runtime: ObservedRuntime;
+  cache: PodCache;
+  /** Longest time between two lists of all containers. Unit: milliseconds. */
+  relistPeriodMs: number;
+  /** The engine reports that a container, or a sandbox, ran out of memory. */
+  onOom: (id: ContainerId) => void;
+  /** Called after each list of all containers that succeeded. */
+  onRelist: (durationMs: number) => void;
+  /** Every container was inspected, after the first connection and after each reconnection. */
+  onResync: () => void;
+  /** A periodic list succeeded; it finds changes whose event was missed. */
+  onPeriodicRelist: () => void;
+  /** {@link RuntimeWatcher.runtimeError} changed. */
+  onHealthChange: () => void;
+}
+
+/** Pause after a list that failed. The event stream reconnects on its own; this is for an engine that answers badly. */
+const RETRY_RELIST_MS = 5_000;
+
+/** A list that takes longer is logged: the engine is slow in everything else too. */
+const SLOW_RELIST_MS = 5_000;
+
+/** Keeps the {@link PodCache} up to date: one event stream, a full list after each (re)connection, and a periodic list. */
+export class RuntimeWatcher {
+  readonly #deps: RuntimeWatcherDeps;
+  readonly #stop = new AbortController();
+  #isSynced = false;
+  #runtimeError: Error | undefined;
+  #isSlow = false;
+  #lastListAtMs: number;
+  #cancelRelist: (() => void) | undefined;
+  #relisting: Promise<void> | undefined;
+
+  constructor(deps: RuntimeWatcherDeps) {
+    this.#deps = deps;
+    this.#lastListAtMs = deps.clock.monotonicMs();
+  }
+
+  start(): void {
+    const { runtime, cache, onOom } = this.#deps;
+    void runtime.watch({
+      onOpen: () => this.#resync(),
+      onEvent: (event) => {
+        if (event.action === "oom") onOom(event.id);
+        // A failed inspect means that the engine is gone: the resync after that inspects everything.
+        cache.handleEvent(event).catch(() => {});
+      },
+      onLost: (error) => this.#onRuntimeError(error),
+      signal: this.#stop.signal,
+    });
+  }
+
+  stop(): void {
+    this.#stop.abort(new Error("kubelet-ts is stopping"));
+    this.#cancelRelist?.();
+  }
+
+  /** All containers were inspected at least once. */
+  get isSynced(): boolean {
+    return this.#isSynced;
+  }
+
+  /** Why the engine cannot be followed; undefined while it can. */
+  get runtimeError(): string | undefined {
+    if (this.#runtimeError) return this.#runtimeError.message;
+    const silentMs = this.#deps.clock.monotonicMs() - this.#lastListAtMs;
+    if (silentMs <= 3 * this.#deps.relistPeriodMs) return undefined;
+    return `containers were last listed ${Math.round(silentMs / 1000)} s ago`;
+  }
+
+  /** After each (re)connection: inspect everything, then go on. */
+  #resync(): void {
+    const attempt = async () => {
+      await this.#relist(true);
+      if (!this.#isSynced) {
+        this.#isSynced = true;
+        this.#deps.logger.debug("Inspected the containers of this node");
+      }
+      this.#deps.onResync();
+    };
+    attempt().catch((error: Error) => this.#onRuntimeError(error));
+  }
+
+  async #relist(full: boolean): Promise<void> {
+    // One at a time. A full list is not skipped because a light one is under way.
+    while (this.#relisting) await this.#relisting.catch(() => {});
+    this.#cancelRelist?.();
+    let nextInMs = RETRY_RELIST_MS;
+    const { clock, cache, relistPeriodMs, onRelist } = this.#deps;
+    const startedAtMs = clock.monotonicMs();
+    try {
+      this.#relisting = cache.relist(full, this.#stop.signal);
+      await this.#relisting;
+      this.#lastListAtMs = clock.monotonicMs();
+      nextInMs = relistPeriodMs;
+      onRelist(this.#lastListAtMs - startedAtMs);
+      this.#noteSlowness(this.#lastListAtMs - startedAtMs);
+      this.#noteRecovery();
+    } finally {
+      this.#relisting = undefined;
+      if (!this.#stop.signal.aborted) this.#cancelRelist = clock.schedule(nextInMs, () => this.#periodicRelist());
+    }
+  }
+
+  #periodicRelist(): void {
+    // After a failure it is unknown what was missed.
+    if (!this.#isSynced || this.#runtimeError) return this.#resync();
+    this.#relist(false).then(
+      () => this.#deps.onPeriodicRelist(),
+      (error: Error) => this.#onRuntimeError(error),
+    );
+  }
+
+  #onRuntimeError(error: Error): void {
+    if (this.#stop.signal.aborted) return;
+    if (this.#runtimeError?.message !== error.message) this.#deps.logger.error(error.message);
+    this.#runtimeError = error;
+    this.#deps.onHealthChange();
+  }
+
+  #noteSlowness(durationMs: number): void {
+    const isSlow = durationMs > SLOW_RELIST_MS;
+    if (isSlow === this.#isSlow) return;
+    this.#isSlow = isSlow;
+    const { logger } = this.#deps;
+    if (isSlow) {
+      logger.warn(`The Docker engine is slow: listing all containers took ${Math.round(durationMs / 1000)} s`);
+    } else logger.info("The Docker engine is no longer slow");
+  }
+
+  #noteRecovery(): void {
+    if (!this.#runtimeError) return;
+    this.#runtimeError = undefined;
+    this.#deps.logger.info("The Docker engine answers again");
+    this.#deps.onHealthChange();
+  }
+}
