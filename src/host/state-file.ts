@@ -1,67 +1,79 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { readTextIfExists } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
+import type { Persisted } from "../model/persisted.ts";
 
-/** A disk that was full may have room again. */
+/** Pause before a failed write is repeated: a full disk may have room again. */
 const RETRY_MS = 30_000;
 
+const MAX_STATE_BYTES = 64 * 1024 * 1024;
+
+export interface StateFormat<T> {
+  version: number;
+  /** Survives a power cut right after a write, at the price of a sync. */
+  durable: boolean;
+  /** Checks the content of a file of this version. @throws Error when it has another shape */
+  parse: (data: unknown) => T;
+}
+
 /**
- * A small JSON file that is either the old one or the new one, never half of it: written beside, then renamed.
- * What it holds is a hint; the engine is the truth. So one that cannot be read is as good as none.
+ * A small JSON file, replaced atomically. What it holds is a hint (the engine is the truth), so a file that cannot be
+ * used is set aside as `<path>.invalid` with a warning.
  */
-export class StateFile<T> {
+export class StateFile<T> implements Persisted<T> {
   readonly #path: string;
-  readonly #version: number;
-  readonly #durable: boolean;
+  readonly #format: StateFormat<T>;
   readonly #clock: Pick<Clock, "schedule">;
-  readonly #onTrouble: (message: string) => void;
+  readonly #warn: (message: string) => void;
   #isFailing = false;
   #cancelRetry: (() => void) | undefined;
 
-  /** @param format `durable`: survives a power cut right after a write, at the price of a sync. */
-  constructor(
-    path: string,
-    format: { version: number; durable: boolean },
-    clock: Pick<Clock, "schedule">,
-    onTrouble: (message: string) => void,
-  ) {
+  constructor(path: string, format: StateFormat<T>, clock: Pick<Clock, "schedule">, warn: (message: string) => void) {
     this.#path = path;
-    this.#version = format.version;
-    this.#durable = format.durable;
+    this.#format = format;
     this.#clock = clock;
-    this.#onTrouble = onTrouble;
+    this.#warn = warn;
   }
 
-  /** undefined when there is none, or none that this version understands (with a warning). */
   read(): T | undefined {
-    let text: string;
+    let text: string | undefined;
     try {
-      text = readFileSync(this.#path, "utf8");
+      text = readTextIfExists(this.#path, MAX_STATE_BYTES);
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      if (code !== "ENOENT") this.#onTrouble(`Cannot read "${this.#path}", going on without: ${message}`);
-      return undefined;
+      this.#warn(`Cannot read "${this.#path}", continuing without it: ${(error as Error).message}`);
     }
+    if (text === undefined) return undefined;
     try {
-      const { version, data } = JSON.parse(text) as { version: number; data: T };
-      if (version === this.#version) return data;
-      this.#onTrouble(`"${this.#path}" is of version ${version}, not ${this.#version}: going on without it`);
+      const { version, data } = JSON.parse(text) as { version: unknown; data: unknown };
+      if (version === this.#format.version) return this.#format.parse(data);
+      this.#setAside(`is of version ${version}, not ${this.#format.version}`);
     } catch (error) {
-      this.#onTrouble(`"${this.#path}" is damaged, going on without it: ${(error as Error).message}`);
+      this.#setAside(`is damaged: ${(error as Error).message}`);
     }
     return undefined;
   }
 
-  /** Trouble with the disk is told once, not thrown, and tried again: a full disk must not stop a pod. */
+  #setAside(problem: string): void {
+    const aside = `${this.#path}.invalid`;
+    let where = `set aside as "${aside}"`;
+    try {
+      renameSync(this.#path, aside);
+    } catch (error) {
+      where = `left there: ${(error as Error).message}`;
+    }
+    this.#warn(`"${this.#path}" ${problem}; continuing without it (${where})`);
+  }
+
   write(data: T): void {
     this.#cancelRetry?.();
     this.#cancelRetry = undefined;
     try {
-      this.#replace(JSON.stringify({ version: this.#version, data }));
+      this.#replace(JSON.stringify({ version: this.#format.version, data }));
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing) {
-        this.#onTrouble(`Cannot write "${this.#path}", will try again: ${(error as Error).message}`);
+        this.#warn(`Cannot write "${this.#path}", will retry: ${(error as Error).message}`);
       }
       this.#isFailing = true;
       this.#cancelRetry = this.#clock.schedule(RETRY_MS, () => this.write(data));
@@ -74,9 +86,9 @@ export class StateFile<T> {
     try {
       const file = openSync(temporary, "w", 0o600);
       try {
-        // Not writeSync: where there is room for half of it, that writes half of it and calls it done.
+        // Not writeSync: on a nearly full disk it writes a part and reports success.
         writeFileSync(file, text);
-        if (this.#durable) fsyncSync(file);
+        if (this.#format.durable) fsyncSync(file);
       } finally {
         closeSync(file);
       }

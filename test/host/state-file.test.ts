@@ -8,6 +8,10 @@ import { fillUp } from "../support/fill-up.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
+const parse = (data: unknown) => {
+  if (typeof (data as { a?: unknown })?.a === "number") return data as { a: number };
+  throw new Error("a must be a number");
+};
 
 function aFile(version = 1) {
   const directory = tempDir();
@@ -15,7 +19,9 @@ function aFile(version = 1) {
   const complaints: string[] = [];
   const clock = new FakeClock();
   const open = (of = version) =>
-    new StateFile<{ a: number }>(path, { version: of, durable: true }, clock, (message) => complaints.push(message));
+    new StateFile<{ a: number }>(path, { version: of, durable: true, parse }, clock, (message) =>
+      complaints.push(message),
+    );
   return { directory, path, clock, complaints, open };
 }
 
@@ -42,6 +48,18 @@ test.each(["", "{", '{"version":1'])("a damaged file (%p) is as good as none, an
   expect(complaints[0]).toContain("is damaged");
 });
 
+test.each(["null", "[]", '{"a":"1"}', "3"])("a file of this version with other content (%p) is set aside", (data) => {
+  const { path, complaints, open } = aFile();
+  open().write({ a: 1 });
+  writeFileSync(path, `{"version":1,"data":${data}}`);
+  expect(open().read()).toBeUndefined();
+  expect(complaints).toEqual([
+    `"${path}" is damaged: a must be a number; continuing without it (set aside as "${path}.invalid")`,
+  ]);
+  expect(open().read()).toBeUndefined();
+  expect(complaints).toHaveLength(1);
+});
+
 test("a file of another version is not believed", () => {
   const { complaints, open } = aFile();
   open(1).write({ a: 1 });
@@ -51,14 +69,14 @@ test("a file of another version is not believed", () => {
 
 test("a disk that cannot be written is told, not thrown", () => {
   const complaints: string[] = [];
-  const format = { version: 1, durable: false };
+  const format = { version: 1, durable: false, parse: Number };
   const file = new StateFile<number>("/proc/no/such/file.json", format, new FakeClock(), (message) => {
     complaints.push(message);
   });
   file.write(1);
   file.write(2);
   expect(complaints).toHaveLength(1);
-  expect(complaints[0]).toStartWith('Cannot write "/proc/no/such/file.json", will try again: ');
+  expect(complaints[0]).toStartWith('Cannot write "/proc/no/such/file.json", will retry: ');
 });
 
 test.skipIf(!mounting.ok)("a disk with room for half of it keeps the old one, and gets the new one later", async () => {
@@ -68,7 +86,9 @@ test.skipIf(!mounting.ok)("a disk with room for half of it keeps the old one, an
   const clock = new FakeClock();
   const complaints: string[] = [];
   const open = () =>
-    new StateFile<string>(path, { version: 1, durable: false }, clock, (message) => complaints.push(message));
+    new StateFile<string>(path, { version: 1, durable: false, parse: String }, clock, (message) =>
+      complaints.push(message),
+    );
   open().write("old");
   fillUp(join(directory, "filler"), 8192);
   const big = "x".repeat(40_000);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Pod } from "../../api/pod.ts";
-import { ImageGcManager, type KnownImage } from "../../kubelet/images/image-gc-manager.ts";
+import { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { containersOf } from "../../model/pod-containers.ts";
 import { CredentialProviders } from "../../runtime/credential-provider.ts";
@@ -12,6 +12,7 @@ import { preloadImages } from "../../runtime/image-preload.ts";
 import type { ImageProgress } from "../../runtime/pull-progress.ts";
 import { readCapacity } from "../../stats/disk-usage.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
+import { KnownImagesSchema } from "./state-schemas.ts";
 
 /** Pulls images, with the credentials of pods, of the machine and of credential providers. */
 export function buildImageManager(
@@ -62,7 +63,7 @@ export function buildImageGc(
     readDisk: () => readCapacity(engine.info().imagesDir),
     wantedNames: () => new Set(kubelet.desiredPods.flatMap(({ pod }) => imagesOf(pod)).map(toImageKey)),
     isReady: () => kubelet.isComplete,
-    file: openStateFile<Record<string, KnownImage>>(context, "images-used", false),
+    file: openStateFile(context, "images-used", KnownImagesSchema),
     policy: {
       highThresholdPercent: options.imageGcHighThresholdPercent,
       lowThresholdPercent: options.imageGcLowThresholdPercent,

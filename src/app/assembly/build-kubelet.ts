@@ -1,12 +1,10 @@
 import type { Listeners } from "../../concurrency/listeners.ts";
-import { type Completion, CompletionStore } from "../../kubelet/completion-store.ts";
+import { CompletionStore } from "../../kubelet/completion-store.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
-import type { StoredEvictions } from "../../kubelet/eviction/eviction-store.ts";
 import { Kubelet } from "../../kubelet/kubelet.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
-import type { PodRef } from "../../model/pod-ref.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { conflictOverPorts } from "../../plan/host-ports.ts";
 import type { ProbeManager } from "../../prober/probe-manager.ts";
@@ -16,6 +14,7 @@ import type { ImageManager } from "../../runtime/image-manager.ts";
 import type { ImageNames } from "../../status/container-status.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import type { PodAdmission } from "./pod-admission.ts";
+import { CompletionsSchema, ContainerIdsSchema, EvictionsSchema, PodRefsSchema } from "./state-schemas.ts";
 
 export interface KubeletParts {
   podManager: PodManager;
@@ -59,15 +58,15 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
 }
 
 function stateFilesOf(context: NodeContext) {
-  const evictions = openStateFile<StoredEvictions>(context, "evictions", true);
+  const evictions = openStateFile(context, "evictions", EvictionsSchema, { durable: true });
   // --runonce is a request to run these pods: earlier evictions do not count.
   if (context.options.runOnce && evictions.read()) evictions.write([]);
   return {
     evictions,
-    completions: new CompletionStore(openStateFile<Record<string, Completion>>(context, "completions", true)),
-    podCleanup: openStateFile<readonly PodRef[]>(context, "pods", false),
-    shutdownTerminated: openStateFile<ContainerId[]>(context, "cut-off", true),
-    oomVerdicts: openStateFile<readonly ContainerId[]>(context, "oom-killed", false),
+    completions: new CompletionStore(openStateFile(context, "completions", CompletionsSchema, { durable: true })),
+    podCleanup: openStateFile(context, "pods", PodRefsSchema),
+    shutdownTerminated: openStateFile(context, "cut-off", ContainerIdsSchema, { durable: true }),
+    oomVerdicts: openStateFile(context, "oom-killed", ContainerIdsSchema),
   };
 }
 

@@ -1,17 +1,17 @@
 import type { Listeners } from "../../concurrency/listeners.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
 import type { PodUID } from "../../model/identity.ts";
-import type { StoredProbeResults } from "../../model/prober.ts";
 import { HostProber } from "../../prober/host-prober.ts";
 import { ProbeManager } from "../../prober/probe-manager.ts";
 import { probeVersion } from "../version.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
+import { ProbeResultsSchema } from "./state-schemas.ts";
 
 /** @param onChange told of each pod whose probe results changed */
 export function buildProbes(context: NodeContext, client: DockerClient, onChange: Listeners<PodUID>): ProbeManager {
   const { node, clock, logger, recorder, metrics } = context;
   // Not durable: no container outlives a power cut, and its results need not either.
-  const file = openStateFile<[string, StoredProbeResults][]>(context, "probes", false);
+  const file = openStateFile(context, "probes", ProbeResultsSchema);
   return new ProbeManager({
     clock,
     logger,

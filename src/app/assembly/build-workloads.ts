@@ -1,7 +1,7 @@
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { WorkloadManager } from "../../workloads/workload-manager.ts";
-import type { WorkloadRecord } from "../../workloads/workload-record.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
+import { WorkloadsSchema } from "./state-schemas.ts";
 
 /** The controllers of workloads, between the sources and the kubelet. */
 export function buildWorkloads(context: NodeContext, kubelet: Kubelet): WorkloadManager {
@@ -10,7 +10,7 @@ export function buildWorkloads(context: NodeContext, kubelet: Kubelet): Workload
     clock,
     logger,
     nodeName: node.name,
-    file: openStateFile<Record<string, WorkloadRecord>>(context, "workloads", true),
+    file: openStateFile(context, "workloads", WorkloadsSchema, { durable: true }),
     kubelet,
     publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
   });

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import * as v from "valibot";
 import { DockerClient } from "../../docker/docker-client.ts";
 import { readMayLowerOomScores, readNodeInfo, readNodeName } from "../../host/node-info.ts";
 import { StateFile } from "../../host/state-file.ts";
@@ -65,7 +66,13 @@ export function buildEngineConnection({ options, environment, clock }: NodeConte
  * `<root-dir>/state/<name>-<node>.json`.
  * @param durable survives a power cut right after a write
  */
-export function openStateFile<T>({ options, node, clock, logger }: NodeContext, name: string, durable: boolean) {
+export function openStateFile<T>(
+  { options, node, clock, logger }: NodeContext,
+  name: string,
+  schema: v.GenericSchema<unknown, T>,
+  { durable } = { durable: false },
+): StateFile<T> {
   const path = join(options.rootDir, "state", `${name}-${node.name}.json`);
-  return new StateFile<T>(path, { version: 1, durable }, clock, (message) => logger.warn(message));
+  const parse = (data: unknown) => v.parse(schema, data);
+  return new StateFile(path, { version: 1, durable, parse }, clock, (message) => logger.warn(message));
 }

@@ -1,6 +1,7 @@
 import { ChangeLogger } from "../../logging/change-logger.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
+import type { Persisted } from "../../model/persisted.ts";
 import {
   computeImageGc,
   type ImageDisk,
@@ -32,7 +33,7 @@ export interface ImageGcDeps {
   wantedNames: () => ReadonlySet<string>;
   /** false while not every wanted pod is known: then nothing is removed. */
   isReady: () => boolean;
-  file: { read(): Record<string, KnownImage> | undefined; write(images: Record<string, KnownImage>): void };
+  file: Persisted<Record<string, KnownImage>>;
   policy: ImageGcPolicy;
 }
 

@@ -1,0 +1,72 @@
+/** Shapes of the files in `<root-dir>/state`: a file of another shape is set aside at start. */
+import * as v from "valibot";
+import { PodStatusSchema } from "../../api/pod-status.ts";
+import type { Completion } from "../../kubelet/completion-store.ts";
+import type { StoredProbeResults } from "../../model/prober.ts";
+import type { WorkloadRecord } from "../../workloads/workload-record.ts";
+
+const TextSchema = v.string();
+const ProbeResultSchema = v.exactOptional(v.picklist(["success", "failure"]));
+
+export const ContainerIdsSchema = v.array(TextSchema);
+
+export const PodRefsSchema = v.array(
+  v.object({ uid: v.pipe(TextSchema, v.minLength(1)), name: TextSchema, namespace: TextSchema }),
+);
+
+export const EvictionsSchema = v.array(
+  v.tuple([
+    TextSchema,
+    v.object({
+      reason: TextSchema,
+      message: TextSchema,
+      revision: TextSchema,
+      since: v.pipe(TextSchema, v.isoTimestamp()),
+    }),
+  ]),
+);
+
+export const CompletionsSchema = v.record(
+  TextSchema,
+  v.custom<Completion>((value) => v.is(CompletionSchema, value), "a completion"),
+);
+const CompletionSchema = v.object({
+  runRevision: TextSchema,
+  end: v.object({
+    phase: v.picklist(["Succeeded", "Failed"]),
+    reason: v.optional(TextSchema),
+    message: v.optional(TextSchema),
+  }),
+  status: PodStatusSchema,
+});
+
+export const KnownImagesSchema = v.record(TextSchema, v.object({ names: v.array(TextSchema), unusedMs: v.number() }));
+
+export const ProbeResultsSchema: v.GenericSchema<unknown, [string, StoredProbeResults][]> = v.array(
+  v.tuple([
+    TextSchema,
+    v.object({
+      startedAtMs: v.number(),
+      readiness: ProbeResultSchema,
+      liveness: ProbeResultSchema,
+      startup: ProbeResultSchema,
+    }),
+  ]),
+);
+
+/** Fields that decide over pods; the others follow from the workload itself. */
+const WorkloadRecordSchema = v.looseObject({
+  uid: TextSchema,
+  createdAt: v.pipe(TextSchema, v.isoTimestamp()),
+  generation: v.number(),
+  revisions: v.record(
+    TextSchema,
+    v.looseObject({ hash: TextSchema, name: TextSchema, uid: TextSchema, template: v.looseObject({}) }),
+  ),
+  pods: v.array(v.looseObject({ name: TextSchema, uid: TextSchema, revision: TextSchema })),
+});
+
+export const WorkloadsSchema = v.record(
+  TextSchema,
+  v.custom<WorkloadRecord>((value) => v.is(WorkloadRecordSchema, value), "a workload"),
+);
