@@ -1,18 +1,7 @@
-import {
-  type Document,
-  isAlias,
-  isMap,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  type Pair,
-  type ParsedNode,
-  parseAllDocuments,
-  type YAMLMap,
-} from "yaml";
 import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
 import { nearestName } from "../text/nearest-name.ts";
+import { parseStream } from "../yaml/parse-stream.ts";
+import { isDeeperThan, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./effective-config.ts";
 import type { Setting } from "./flags.ts";
 import { asksForNothing, type OptionRow } from "./option-row.ts";
@@ -28,6 +17,9 @@ export interface ConfigFile {
 /** Kind of a file given by --config. */
 export type FileNature = "configuration" | "manifest" | "unknown";
 
+/** Fields have at most five levels; values are processed recursively. */
+const MAX_DEPTH = 100;
+
 /** Distinguishes a KubeletConfiguration from a manifest, also when the text has syntax errors. */
 export function detectKind(text: string): FileNature {
   if (/^\s*"?kind"?\s*:\s*["']?KubeletConfiguration\b/m.test(text)) return "configuration";
@@ -42,81 +34,74 @@ export function detectKind(text: string): FileNature {
  */
 export function parseConfigFile(text: string, file: string): ConfigFile {
   const result: ConfigFile = { settings: [], warnings: [], errors: [] };
-  const lines = new LineCounter();
-  const place = (offset: number | undefined): string => {
-    const { line, col } = lines.linePos(offset ?? 0);
-    return `${file}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
+  const { documents, lines } = parseStream(Buffer.from(text, "utf8"));
+  const place = (offset: number): string => {
+    const { line, column } = lines.locate(offset);
+    return `${file}:${line}:${column}`;
   };
-  const documents = parseAllDocuments<ParsedNode>(text.replace(/^\uFEFF/, ""), {
-    lineCounter: lines,
-    version: "1.1",
-    prettyErrors: false,
-    logLevel: "error",
-  });
-  const list = "empty" in documents ? [] : documents;
   let found = false;
-  for (const document of list) {
-    for (const error of document.errors) result.errors.push(`${place(error.pos[0])}: ${error.message}`);
-    if (document.errors.length > 0 || document.contents === null) continue;
-    const root = document.contents as Node;
-    if (!isMap(root)) {
-      result.errors.push(`${place(start(root))}: must be a map with kind: ${CONFIG_KIND}`);
+  for (const document of documents) {
+    if (document.kind === "error") result.errors.push(`${place(document.error.offset)}: ${document.error.message}`);
+    if (document.kind !== "value" || document.root.kind === "null") continue;
+    const { root } = document;
+    const at = place(root.offset);
+    if (isDeeperThan(root, MAX_DEPTH)) {
+      result.errors.push(`${at}: more than ${MAX_DEPTH} levels of nesting`);
       continue;
     }
-    const kind = root.get("kind");
-    const apiVersion = root.get("apiVersion");
+    if (root.kind !== "map") {
+      result.errors.push(`${at}: must be a map with kind: ${CONFIG_KIND}`);
+      continue;
+    }
+    const kind = memberOf(root, "kind");
+    const apiVersion = memberOf(root, "apiVersion");
     if (typeof apiVersion === "string" && apiVersion.startsWith("kubeadm.k8s.io/")) continue;
     if (kind !== CONFIG_KIND) {
-      result.errors.push(`${place(start(root))}: kind must be ${CONFIG_KIND}, found ${JSON.stringify(kind ?? null)}`);
-      continue;
+      result.errors.push(`${at}: kind must be ${CONFIG_KIND}, found ${JSON.stringify(kind)}`);
+    } else if (apiVersion !== CONFIG_API_VERSION) {
+      result.errors.push(`${at}: apiVersion must be ${CONFIG_API_VERSION}, found ${JSON.stringify(apiVersion)}`);
+    } else if (found) result.errors.push(`${at}: a second ${CONFIG_KIND} in one file`);
+    else {
+      found = true;
+      readMap(root, "", { place, result });
     }
-    if (apiVersion !== CONFIG_API_VERSION) {
-      result.errors.push(
-        `${place(start(root))}: apiVersion must be ${CONFIG_API_VERSION}, found ${JSON.stringify(apiVersion ?? null)}`,
-      );
-      continue;
-    }
-    if (found) {
-      result.errors.push(`${place(start(root))}: a second ${CONFIG_KIND} in one file`);
-      continue;
-    }
-    found = true;
-    readMap(root, "", { place, result, file, document });
   }
   if (!found && result.errors.length === 0) result.errors.push(`${file}: has no ${CONFIG_KIND}`);
   return result;
 }
 
+const memberOf = (map: MapNode, name: string): unknown => {
+  const entry = map.entries.get(name);
+  return entry ? toPlainValue(entry.value) : null;
+};
+
 interface Walk {
-  place: (offset: number | undefined) => string;
+  place: (offset: number) => string;
   result: ConfigFile;
-  file: string;
-  /** Knows what aliases stand for. */
-  document: Document<Node>;
 }
 
-const start = (node: unknown): number | undefined => (node as Node | null)?.range?.[0];
-
-function readMap(map: YAMLMap, path: string, walk: Walk): void {
-  for (const pair of pairsOf(map, walk)) {
-    const name = nameOf(pair);
+function readMap(map: MapNode, path: string, walk: Walk): void {
+  for (const [name, { keyOffset, value: node, isRepeated }] of map.entries) {
     if (path === "" && (name === "kind" || name === "apiVersion")) continue;
     const field = path === "" ? name : `${path}.${name}`;
-    const at = walk.place(start(pair.key));
-    const row = ROW_BY_FIELD.get(field);
-    const node = resolved(pair.value, walk);
-    const value = toValue(node, at, walk);
-    // Absent, as for every Go decoder; also what `resolvConf:` with nothing behind it means.
-    if (value === null || value === undefined) continue;
-    if (!row) {
-      if (!isSection(field)) walk.result.warnings.push(`${at}: ${unknownField(field, path)}`);
-      else if (isMap(node)) readMap(node, field, walk);
-      else walk.result.errors.push(`${walk.place(start(pair.value))}: ${field}: must be a map`);
+    const at = walk.place(keyOffset);
+    if (isRepeated) {
+      walk.result.errors.push(`${at}: ${field}: occurs twice`);
       continue;
     }
+    // null is the same as absent, as for Go's decoder: `resolvConf:` without a value.
+    if (node.kind === "null") continue;
+    const row = ROW_BY_FIELD.get(field);
+    if (!row) {
+      if (!isSection(field)) walk.result.warnings.push(`${at}: ${unknownField(field, path)}`);
+      else if (node.kind === "map") readMap(node, field, walk);
+      else walk.result.errors.push(`${walk.place(node.offset)}: ${field}: must be a map`);
+      continue;
+    }
+    const value = toPlainValue(node);
     switch (row.is) {
       case "option":
-        readOption(row, field, value, walk.place(start(pair.value)), walk);
+        readOption(row, field, node, walk);
         break;
       case "inapplicable":
         if (!isZero(value) && !row.silent?.includes(String(value))) {
@@ -136,40 +121,9 @@ function readMap(map: YAMLMap, path: string, walk: Walk): void {
   }
 }
 
-const nameOf = ({ key }: Pair): string =>
-  isScalar(key) ? (typeof key.value === "symbol" ? MERGE : String(key.value)) : String(key);
-
-const MERGE = "<<";
-
-const resolved = (node: unknown, { document }: Walk): unknown => (isAlias(node) ? node.resolve(document) : node);
-
-/** With what `<<` brings: what the map says itself counts before it, of several maps the first. */
-function pairsOf(map: YAMLMap, walk: Walk): Pair[] {
-  const pairs = (map.items as Pair[]).filter((pair) => nameOf(pair) !== MERGE);
-  const names = new Set(pairs.map(nameOf));
-  for (const { value } of (map.items as Pair[]).filter((pair) => nameOf(pair) === MERGE)) {
-    const node = resolved(value, walk);
-    const sources = isSeq(node) ? node.items.map((item) => resolved(item, walk)) : [node];
-    for (const pair of sources.flatMap((source) => (isMap(source) && source !== map ? (source.items as Pair[]) : []))) {
-      if (names.has(nameOf(pair)) || nameOf(pair) === MERGE) continue;
-      names.add(nameOf(pair));
-      pairs.push(pair);
-    }
-  }
-  return pairs;
-}
-
-/** undefined: nothing, or something that cannot be unfolded. */
-function toValue(node: unknown, at: string, { document, result }: Walk): unknown {
-  try {
-    return (node as Node | null | undefined)?.toJS(document);
-  } catch (error) {
-    result.errors.push(`${at}: ${(error as Error).message}`);
-    return undefined;
-  }
-}
-
-function readOption(row: OptionRow, field: string, value: unknown, at: string, walk: Walk): void {
+function readOption(row: OptionRow, field: string, node: SourceNode, walk: Walk): void {
+  const at = walk.place(node.offset);
+  const value = toPlainValue(node);
   const counts = row.zeroCounts || field.startsWith("kubeletTs.");
   if (!counts && isZero(value)) return;
   const parsed = row.kind.fromField(value);

@@ -61,3 +61,29 @@ export class TextError extends Error {
     super(message);
   }
 }
+
+/** The value as `JSON.parse` returns it, except that maps have no prototype. Recursive: limit the depth before. */
+export function toPlainValue(node: SourceNode): unknown {
+  switch (node.kind) {
+    case "map": {
+      const object: Record<string, unknown> = Object.create(null);
+      for (const [key, entry] of node.entries) object[key] = toPlainValue(entry.value);
+      return object;
+    }
+    case "list":
+      return node.items.map(toPlainValue);
+    case "number":
+      return Number(node.json);
+    case "null":
+      return null;
+    default:
+      return node.value;
+  }
+}
+
+/** Whether lists and maps are nested more than `levels` deep. Recursion ends at that level. */
+export function isDeeperThan(node: SourceNode, levels: number): boolean {
+  if (levels === 0) return true;
+  if (node.kind === "list") return node.items.some((item) => isDeeperThan(item, levels - 1));
+  return node.kind === "map" && node.entries.values().some((entry) => isDeeperThan(entry.value, levels - 1));
+}

@@ -1,5 +1,5 @@
 import { formatQuantity, parseQuantity } from "../../api/quantity.ts";
-import type { SourceNode } from "../../yaml/source-node.ts";
+import { isDeeperThan, type SourceNode, toPlainValue } from "../../yaml/source-node.ts";
 import type { ScalarShape } from "./shape.ts";
 
 /** The decoded value (undefined: the same as absent), or the expected type. */
@@ -112,27 +112,3 @@ function decodeBytes(node: SourceNode): ScalarResult {
 
 /** Raw values are processed recursively later on. */
 const MAX_RAW_DEPTH = 500;
-
-function isDeeperThan(node: SourceNode, levels: number): boolean {
-  if (levels === 0) return true;
-  if (node.kind === "list") return node.items.some((item) => isDeeperThan(item, levels - 1));
-  return node.kind === "map" && node.entries.values().some((entry) => isDeeperThan(entry.value, levels - 1));
-}
-
-function toPlainValue(node: SourceNode): unknown {
-  switch (node.kind) {
-    case "map": {
-      const object: Record<string, unknown> = Object.create(null);
-      for (const [key, entry] of node.entries) object[key] = toPlainValue(entry.value);
-      return object;
-    }
-    case "list":
-      return node.items.map(toPlainValue);
-    case "number":
-      return Number(node.json);
-    case "null":
-      return null;
-    default:
-      return node.value;
-  }
-}
