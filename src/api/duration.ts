@@ -12,16 +12,20 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 /** Limit of Go's `time.Duration`, an int64 of nanoseconds. */
 const MAX_MS = 9_223_372_036_854;
 
+/** Limit of the text; upstream has none. */
+const MAX_CHARACTERS = 1_000;
+
 /**
  * Parses a Go duration: `20s`, `1m0s`, `1.5h`, `-5s`, `0`.
  * Source: Go's `time.ParseDuration`.
  * @returns milliseconds (with a fraction below one), or undefined when the text is not a duration.
  */
 export function parseDuration(text: string): number | undefined {
-  const match = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(text);
+  if (text.length > MAX_CHARACTERS) return undefined;
+  const match = /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)$/.exec(text);
   if (!match) return undefined;
   let ms = 0;
-  for (const [, amount, unit] of match[2]!.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
+  for (const [, amount, unit] of match[2]!.matchAll(/(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g)) {
     ms += Number(amount) * UNIT_MS[unit!]!;
   }
   if (ms > MAX_MS) return undefined;
@@ -43,5 +47,5 @@ export function formatDuration(ms: number): string {
   return minutes > 0 ? `${sign}${minutes}m${seconds}` : sign + seconds;
 }
 
-/** Hides rounding errors of binary fractions. */
-const round = (value: number): string => String(Number(value.toFixed(9)));
+/** Nine digits at most, which hides rounding errors of binary fractions; never with an exponent. */
+const round = (value: number): string => value.toFixed(9).replace(/\.?0+$/, "");

@@ -13,8 +13,7 @@ const KEY_TERM = new RegExp(`^(!?)\\s*(${KEY})$`);
  */
 export function parseLabelSelector(text: string): LabelFilter | { problem: string } {
   const filters: LabelFilter[] = [];
-  // A comma inside parentheses parts values, not terms.
-  for (const part of text.split(/,(?![^(]*\))/)) {
+  for (const part of splitTerms(text)) {
     const term = part.trim();
     if (term === "" && text.trim() === "") continue;
     const filter = parseTerm(term);
@@ -26,6 +25,24 @@ export function parseLabelSelector(text: string): LabelFilter | { problem: strin
     filters.push(filter);
   }
   return (labels) => filters.every((matches) => matches(labels));
+}
+
+/** Splits at commas outside of parentheses. */
+function splitTerms(text: string): string[] {
+  const terms: string[] = [];
+  let isInSet = false;
+  let start = 0;
+  for (let index = 0; index < text.length; index++) {
+    const character = text[index];
+    if (character === "(") isInSet = true;
+    else if (character === ")") isInSet = false;
+    else if (character === "," && !isInSet) {
+      terms.push(text.slice(start, index));
+      start = index + 1;
+    }
+  }
+  terms.push(text.slice(start));
+  return terms;
 }
 
 function parseTerm(term: string): LabelFilter | undefined {

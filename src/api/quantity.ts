@@ -27,8 +27,14 @@ const INT64_DIGITS = 18;
 /** Limit of exponents, which bounds memory; upstream has none. */
 const MAX_EXPONENT = 10_000;
 
-/** Pattern of upstream's scanner: sign, digits, an optional fraction, suffix letters, an optional exponent. */
-const QUANTITY = /^([+-]?)0*(\d*)(?:\.(\d*))?([eEinumkKMGTP]*[+-]?\d*)$/;
+/** Limit of digits after leading zeros, because conversion to a big integer takes quadratic time; upstream has none. */
+const MAX_DIGITS = 1_000;
+
+/**
+ * Pattern of upstream's scanner: sign, digits, an optional fraction, suffix letters, an optional exponent. No two
+ * neighbouring parts match the same character, so that matching takes linear time.
+ */
+const QUANTITY = /^([+-]?)(\d*)(?:\.(\d*))?((?:[eEinumkKMGTP]+[+-]?\d*)?)$/;
 
 export const ZERO_QUANTITY: Quantity = { unscaled: 0n, scale: 0, format: "DecimalSI" };
 
@@ -38,11 +44,18 @@ export function parseQuantity(text: string): Quantity | undefined {
   const match = QUANTITY.exec(text);
   if (!match) return undefined;
   const negative = match[1] === "-";
-  const whole = match[2] === "" ? "0" : match[2]!;
+  const whole = withoutLeadingZeros(match[2]!) || "0";
   const fraction = match[3] ?? "";
+  if (whole.length + fraction.length > MAX_DIGITS) return undefined;
   const suffix = readSuffix(match[4]!);
   if (!suffix) return undefined;
   return readShort(text, negative, whole, fraction, suffix) ?? readLong(negative, whole, fraction, suffix);
+}
+
+function withoutLeadingZeros(digits: string): string {
+  let start = 0;
+  while (digits.charCodeAt(start) === 0x30) start++;
+  return digits.slice(start);
 }
 
 interface Suffix {

@@ -14,11 +14,17 @@ export interface ReadContext {
   origin: string;
   document: number;
   lines: LineTable;
+  /** Findings left for the whole file: see {@link MAX_FINDINGS_PER_FILE}. */
+  budget: { findings: number };
   /** Receives the objects and findings. */
   result: ManifestResult;
 }
 
-/** Findings kept per object; bounds the memory that a hostile text can take. */
+/** Objects read from one file, items of lists included. A node runs hundreds of pods. */
+export const MAX_OBJECTS = 10_000;
+/** Findings kept per file; bounds the memory that a hostile text can take. */
+export const MAX_FINDINGS_PER_FILE = 20_000;
+/** Findings kept per object. */
 export const MAX_FINDINGS = 500;
 
 /** Collects the findings and the result of one object. */
@@ -54,11 +60,12 @@ export class ObjectReading {
   ): void {
     if (severity === "error") this.ok = false;
     if (code === "invalid" || code === "syntax") this.valid = false;
-    if (this.findings.length >= MAX_FINDINGS) {
+    const { options, document, lines, budget } = this.context;
+    if (this.findings.length >= MAX_FINDINGS || (this.findings.length > 0 && budget.findings <= 0)) {
       this.#dropped++;
       return;
     }
-    const { options, document, lines } = this.context;
+    budget.findings--;
     const place = { file: options.file, document, ...lines.locate(offset) };
     const finding: Finding = { code, severity, ...place, field: path.toString(), message };
     if (type !== undefined) finding.type = type;

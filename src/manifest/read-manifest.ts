@@ -2,6 +2,7 @@ import type { Finding } from "../model/finding.ts";
 import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
 
 /**
@@ -12,10 +13,16 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
   const stream = parseStream(bytes);
   const result: ManifestResult = { pods: [], configMaps: [], secrets: [], objects: [], findings: [], results: [] };
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
+  const budget = { findings: MAX_FINDINGS_PER_FILE };
   for (const [index, document] of stream.documents.entries()) {
     if (document.kind === "empty") continue;
     const origin = several ? `${options.file} (document ${index + 1})` : options.file;
-    const context = { options, origin, document: index + 1, lines: stream.lines, result };
+    const context = { options, origin, document: index + 1, lines: stream.lines, budget, result };
+    if (result.results.length >= MAX_OBJECTS && document.kind === "value") {
+      const message = `the file has more than ${MAX_OBJECTS} objects: split it`;
+      result.results.push(failedDocument(context, document.offset, message));
+      break;
+    }
     if (document.kind === "error") {
       result.results.push(failedDocument(context, document.error.offset, document.error.message));
       continue;

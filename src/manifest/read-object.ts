@@ -11,7 +11,7 @@ import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
-import { ObjectReading, type ReadContext } from "./object-reading.ts";
+import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
 import { findUnsupported } from "./support/find-unsupported.ts";
 import { findFractionalBytes } from "./support/fractional-bytes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
@@ -157,6 +157,15 @@ function readItems(
     return false;
   }
   for (const [index, item] of items.items.entries()) {
+    if (context.result.results.length >= MAX_OBJECTS) {
+      reading.add(
+        "invalid",
+        "error",
+        itemsPath.index(index),
+        `the file has more than ${MAX_OBJECTS} objects: split it`,
+      );
+      return false;
+    }
     const origin = `${context.origin} (item ${index + 1})`;
     readObject(root, item, itemsPath.index(index), { ...context, origin }, itemKind);
   }

@@ -1,8 +1,11 @@
 import { parseJson } from "./json-parser.ts";
 import { type ParsedDocument, TextError } from "./source-node.ts";
 import { decodeText, LineTable, MAX_MANIFEST_BYTES, type SourceText, stopAtIllegalCharacter } from "./source-text.ts";
-import { composeDocument } from "./yaml-compose.ts";
+import { AliasBudget, composeDocument } from "./yaml-compose.ts";
 import { YamlParser } from "./yaml-parser.ts";
+
+/** Documents read from one file. A node runs hundreds of pods; each further document takes time and memory. */
+export const MAX_DOCUMENTS = 10_000;
 
 export interface ParsedStream {
   documents: ParsedDocument[];
@@ -45,10 +48,12 @@ function asTextError(error: unknown): TextError {
 
 function parseYamlStream(source: SourceText): ParsedDocument[] {
   const documents: ParsedDocument[] = [];
+  const budget = new AliasBudget();
   let base = 0;
   for (;;) {
-    const failedAt = parseFrom(source, base, documents);
+    const failedAt = parseFrom(source, base, documents, budget);
     if (failedAt === undefined) return documents;
+    if (documents.length > MAX_DOCUMENTS) return documents;
     // A broken document does not hide the others: continue at the next "---" line.
     const next = /\n---(?=[ \t\r\n]|$)/.exec(source.text.slice(failedAt));
     if (!next) return documents;
@@ -57,7 +62,12 @@ function parseYamlStream(source: SourceText): ParsedDocument[] {
 }
 
 /** @returns the offset of the first error, or undefined at the end of the text. */
-function parseFrom(source: SourceText, base: number, documents: ParsedDocument[]): number | undefined {
+function parseFrom(
+  source: SourceText,
+  base: number,
+  documents: ParsedDocument[],
+  budget: AliasBudget,
+): number | undefined {
   const parser = new YamlParser(source.text, base);
   for (;;) {
     try {
@@ -67,10 +77,15 @@ function parseFrom(source: SourceText, base: number, documents: ParsedDocument[]
         if (source.broken) documents.splice(-1, 1, brokenDocument(source));
         return undefined;
       }
+      if (documents.length >= MAX_DOCUMENTS) {
+        const message = `the file has more than ${MAX_DOCUMENTS} documents: split it`;
+        documents.push({ kind: "error", error: new TextError(message, next.start) });
+        return undefined;
+      }
       const { root } = next;
       const empty = root.kind === "scalar" && root.implicit && root.value === "";
       if (empty) documents.push({ kind: "empty", offset: next.start });
-      else documents.push(attempt(() => composeDocument(root), next.start));
+      else documents.push(attempt(() => composeDocument(root, budget), next.start));
     } catch (error) {
       const textError = asTextError(error);
       // An error at the end of a text that was cut off is caused by the cut.

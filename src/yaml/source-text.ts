@@ -83,12 +83,12 @@ export function stopAtIllegalCharacter(source: SourceText): SourceText {
 export class LineTable {
   readonly #text: string;
   readonly #starts: number[] = [0];
-  /** The text has neither surrogates nor byte order marks: columns are plain differences of offsets. */
-  readonly #simple: boolean;
+  /** Offsets of byte order marks and low surrogates, which have no column. */
+  readonly #withoutColumn: number[] = [];
 
   constructor(text: string) {
     this.#text = text;
-    this.#simple = !/[\ufeff\udc00-\udfff]/.test(text);
+    for (const match of text.matchAll(/[\ufeff\udc00-\udfff]/g)) this.#withoutColumn.push(match.index);
     for (let i = 0; i < text.length; i++) {
       const code = text.charCodeAt(i);
       if (code === 10 || (code === 13 && text.charCodeAt(i + 1) !== 10)) this.#starts.push(i + 1);
@@ -97,21 +97,11 @@ export class LineTable {
 
   /** 1-based line, and 1-based column in characters. A byte order mark has no column. */
   locate(offset: number): { line: number; column: number } {
-    let low = 0;
-    let high = this.#starts.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.#starts[middle]! <= offset) low = middle;
-      else high = middle - 1;
-    }
-    const start = this.#starts[low]!;
-    if (this.#simple) return { line: low + 1, column: Math.min(offset, this.#text.length) - start + 1 };
-    let column = 1;
-    for (let i = start; i < offset && i < this.#text.length; i++) {
-      const code = this.#text.charCodeAt(i);
-      if (code !== 0xfeff && (code & 0xfc00) !== 0xdc00) column++;
-    }
-    return { line: low + 1, column };
+    const at = Math.min(offset, this.#text.length);
+    const line = countUpTo(this.#starts, at);
+    const start = this.#starts[line - 1]!;
+    const skipped = countUpTo(this.#withoutColumn, at - 1) - countUpTo(this.#withoutColumn, start - 1);
+    return { line, column: at - start - skipped + 1 };
   }
 
   /** The text of a 1-based line, without its line break. */
@@ -120,4 +110,16 @@ export class LineTable {
     if (start === undefined) return "";
     return this.#text.slice(start, this.#starts[line] ?? this.#text.length).replace(/[\r\n]+$/, "");
   }
+}
+
+/** Number of items of a sorted list that are at most `limit`. */
+function countUpTo(sorted: readonly number[], limit: number): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -2,10 +2,32 @@ import { type MapEntry, type MapNode, type SourceNode, TextError } from "./sourc
 import type { YamlAlias, YamlNode } from "./yaml-parser.ts";
 import { floatKey, resolveScalar, toJsonNumber } from "./yaml-resolve.ts";
 
+/** Limits of what aliases add to all documents of a file; values are copied when pods are processed. */
+export const MAX_ALIASED_VALUES = 500_000;
+export const MAX_ALIASED_CHARACTERS = 10 * 1024 * 1024;
+
+/** Allowance of values and characters that aliases add to the documents of one file. */
+export class AliasBudget {
+  #values = MAX_ALIASED_VALUES;
+  #characters = MAX_ALIASED_CHARACTERS;
+
+  /** @throws TextError when the budget is exceeded; then nothing is left for later documents either. */
+  spend(values: number, characters: number, offset: number): void {
+    this.#values -= values;
+    this.#characters -= characters;
+    if (this.#values < 0) {
+      throw new TextError(`aliases add more than ${MAX_ALIASED_VALUES} values to the file`, offset);
+    }
+    if (this.#characters < 0) throw new TextError("aliases add more than 10 MiB to the file", offset);
+  }
+}
+
 interface Composed {
   node: SourceNode;
   /** Values in it, counted again for every alias. */
   size: number;
+  /** Characters of its scalars, counted again for every alias. */
+  characters: number;
 }
 
 /**
@@ -13,8 +35,8 @@ interface Composed {
  * merges; the last of two equal keys wins. Aliased values are shared, so memory is proportional to the text.
  * @throws TextError
  */
-export function composeDocument(root: YamlNode): SourceNode {
-  return new Composer().compose(root).node;
+export function composeDocument(root: YamlNode, budget: AliasBudget): SourceNode {
+  return new Composer(budget).compose(root).node;
 }
 
 class Composer {
@@ -23,6 +45,11 @@ class Composer {
   #count = 0;
   #aliased = 0;
   #aliasDepth = 0;
+  readonly #budget: AliasBudget;
+
+  constructor(budget: AliasBudget) {
+    this.#budget = budget;
+  }
 
   compose(node: YamlNode): Composed {
     const done = this.#done.get(node);
@@ -30,27 +57,32 @@ class Composer {
     if (this.#aliasDepth === 0) this.#count++;
     switch (node.kind) {
       case "scalar":
-        return { node: composeScalar(node), size: 1 };
+        return { node: composeScalar(node), size: 1, characters: node.value.length };
       case "alias":
         return this.#composeAlias(node);
       case "sequence": {
         let size = 1;
+        let characters = 0;
         const items: SourceNode[] = [];
         this.#open.add(node);
         for (const item of node.items) {
           const composed = this.compose(item);
           items.push(composed.node);
           size += composed.size;
+          characters += composed.characters;
         }
-        return this.#finish(node, { node: { kind: "list", items, offset: node.start }, size });
+        return this.#finish(node, { node: { kind: "list", items, offset: node.start }, size, characters });
       }
       case "mapping": {
-        let size = 1;
+        const total = { size: 1, characters: 0 };
         const map: MapNode = { kind: "map", entries: new Map(), offset: node.start };
         this.#open.add(node);
-        for (let i = 0; i + 1 < node.items.length; i += 2)
-          size += this.#addEntry(map, node.items[i]!, node.items[i + 1]!);
-        return this.#finish(node, { node: map, size });
+        for (let i = 0; i + 1 < node.items.length; i += 2) {
+          const { size, characters } = this.#addEntry(map, node.items[i]!, node.items[i + 1]!);
+          total.size += size;
+          total.characters += characters;
+        }
+        return this.#finish(node, { node: map, ...total });
       }
     }
   }
@@ -70,8 +102,9 @@ class Composer {
       this.#count += target.size;
       this.#aliased += target.size;
       this.#refuseBombs(alias);
+      this.#budget.spend(target.size, target.characters, alias.start);
     }
-    return { node: target.node, size: target.size + 1 };
+    return { ...target, size: target.size + 1 };
   }
 
   /** go-yaml's defence: small texts may be nearly all aliases, texts that expand to millions of values hardly any. */
@@ -88,7 +121,7 @@ class Composer {
     }
   }
 
-  #addEntry(map: MapNode, key: YamlNode, value: YamlNode): number {
+  #addEntry(map: MapNode, key: YamlNode, value: YamlNode): Omit<Composed, "node"> {
     if (key.kind === "scalar" && key.value === "<<" && (key.implicit || key.tag === "tag:yaml.org,2002:merge")) {
       return this.#merge(map, value);
     }
@@ -99,13 +132,16 @@ class Composer {
     const entry: MapEntry = { keyOffset: key.start, value: composed.node };
     if (before && !before.isMerged) entry.isRepeated = true;
     map.entries.set(name, entry);
-    return composedKey.size + composed.size;
+    return {
+      size: composedKey.size + composed.size,
+      characters: composedKey.characters + composed.characters,
+    };
   }
 
   /** `<<` overrides earlier keys of the map; later keys override it. */
-  #merge(map: MapNode, value: YamlNode): number {
+  #merge(map: MapNode, value: YamlNode): Omit<Composed, "node"> {
     const sources = value.kind === "sequence" ? value.items : [value];
-    let size = 0;
+    const total = { size: 0, characters: 0 };
     // In reverse order, because the first of several sources wins.
     for (let i = sources.length - 1; i >= 0; i--) {
       const source = sources[i]!;
@@ -113,10 +149,11 @@ class Composer {
         throw new TextError('"<<" takes a map, or a list of maps', source.start);
       }
       const composed = this.compose(source);
-      size += composed.size;
+      total.size += composed.size;
+      total.characters += composed.characters;
       for (const [key, entry] of (composed.node as MapNode).entries) map.entries.set(key, { ...entry, isMerged: true });
     }
-    return size;
+    return total;
   }
 }
 

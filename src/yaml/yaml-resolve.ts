@@ -31,12 +31,13 @@ for (const [sign, value] of [
 const SHORT_INT = /^(?:0|-?[1-9][0-9]{0,14})$/;
 const FLOAT = /^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$/;
 const DOT_FLOAT = /^\.[0-9]+(?:[eE][-+]?[0-9]+)?$/;
-const INTEGERS: readonly [RegExp, string][] = [
-  [/^0[xX]([0-9a-fA-F]+)$/, "0x"],
-  [/^0[bB]([01]+)$/, "0b"],
-  [/^0[oO]?([0-7]+)$/, "0o"],
-  [/^([0-9])$/, ""],
-  [/^([1-9][0-9]*)$/, ""],
+/** Pattern, prefix for BigInt, and the digits of 64 bits: longer numbers are not integers. */
+const INTEGERS: readonly [RegExp, string, number][] = [
+  [/^0[xX]([0-9a-fA-F]+)$/, "0x", 16],
+  [/^0[bB]([01]+)$/, "0b", 64],
+  [/^0[oO]?([0-7]+)$/, "0o", 22],
+  [/^([0-9])$/, "", 1],
+  [/^([1-9][0-9]*)$/, "", 20],
 ];
 const MAX_UINT64 = 2n ** 64n - 1n;
 const MIN_INT64 = -(2n ** 63n);
@@ -76,10 +77,12 @@ export function resolvePlain(text: string): Resolved {
 function resolveInteger(plain: string): Resolved | undefined {
   const negative = plain.startsWith("-");
   const digits = negative || plain.startsWith("+") ? plain.slice(1) : plain;
-  for (const [pattern, prefix] of INTEGERS) {
+  for (const [pattern, prefix, maxDigits] of INTEGERS) {
     const match = pattern.exec(digits);
     if (!match) continue;
-    const magnitude = BigInt(prefix + match[1]);
+    const significant = withoutLeadingZeros(match[1]!);
+    if (significant.length > maxDigits) continue;
+    const magnitude = BigInt(prefix + significant);
     const value = negative ? -magnitude : magnitude;
     // go-yaml accepts an explicit plus sign for signed integers only.
     if (value >= MIN_INT64 && value <= (plain.startsWith("+") ? MAX_UINT64 / 2n : MAX_UINT64)) {
@@ -87,6 +90,13 @@ function resolveInteger(plain: string): Resolved | undefined {
     }
   }
   return undefined;
+}
+
+/** The last digit is kept, also when it is 0. */
+function withoutLeadingZeros(digits: string): string {
+  let start = 0;
+  while (start < digits.length - 1 && digits.charCodeAt(start) === 0x30) start++;
+  return digits.slice(start);
 }
 
 function resolveFloat(plain: string): Resolved | undefined {

@@ -38,6 +38,7 @@ test.each([
   [1e-6, "1ns"],
   [-5_000, "-5s"],
   [1234.5, "1.2345s"],
+  [3_600_000.000_002, "1h0m0.000000002s"],
 ] as const)("%p ms is written %p", (ms, want) => {
   expect(formatDuration(ms)).toBe(want);
 });

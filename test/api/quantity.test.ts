@@ -105,3 +105,10 @@ test("whole numbers", () => {
   expect(isWholeQuantity(q("1500m"))).toBe(false);
   expect(isWholeQuantity(q("1u"), -3)).toBe(false);
 });
+
+test.each([
+  ["8,000 zeros and no suffix", `${"0".repeat(8000)}x`, undefined],
+  ["a million zeros", "0".repeat(1_000_000), 0n],
+  ["leading zeros", `${"0".repeat(5000)}12`, 12n],
+  ["more digits than are supported", "9".repeat(1001), undefined],
+])("long text: %s", (_, text, unscaled) => expect(parseQuantity(text)?.unscaled).toBe(unscaled));

@@ -65,6 +65,8 @@ export function zeroScalar(shape: ScalarShape): unknown {
 
 function decodeInteger(node: SourceNode, type: "int32" | "int64", pointer: boolean): ScalarResult {
   if (node.kind !== "number" || !INTEGER.test(node.json)) return { expected: "a whole number" };
+  // An integer of 64 bits has at most 20 characters; conversion of longer ones takes quadratic time.
+  if (node.json.length > 20) return { expected: `a whole number between ${INT_RANGES[type].join(" and ")}` };
   if (node.json.length > 10) {
     const value = BigInt(node.json);
     const [least, most] = INT_RANGES[type];
@@ -77,13 +79,20 @@ function decodeInteger(node: SourceNode, type: "int32" | "int64", pointer: boole
 }
 
 /** White space that Go trims, limited to what JSON leaves unescaped. */
-const QUANTITY_SPACE =
-  /^[ \x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]+|[ \x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]+$/g;
+const QUANTITY_SPACE = /[ \x85\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]/;
+
+/** Trims without a regular expression for the end, which would take quadratic time. */
+function trimQuantity(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && QUANTITY_SPACE.test(text[start]!)) start++;
+  while (end > start && QUANTITY_SPACE.test(text[end - 1]!)) end--;
+  return text.slice(start, end);
+}
 
 function decodeQuantity(node: SourceNode): ScalarResult {
   const expected = "a quantity such as 500m, 2 or 64Mi";
-  const text =
-    node.kind === "string" ? node.value.replace(QUANTITY_SPACE, "") : node.kind === "number" ? node.json : "";
+  const text = node.kind === "string" ? trimQuantity(node.value) : node.kind === "number" ? node.json : "";
   const quantity = parseQuantity(text);
   return quantity ? { value: formatQuantity(quantity) } : { expected };
 }

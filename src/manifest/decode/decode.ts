@@ -159,8 +159,8 @@ function adviceFor(expected: string, node: SourceNode): string {
 
 const shorten = (text: string) => (text.length > 60 ? `${text.slice(0, 57)}...` : text);
 
-/** Findings for which a similar name is searched: the search is slow. */
-const MAX_HINTS = 100;
+/** Unknown fields of an object for which a similar name is searched: the search is slow. */
+const MAX_HINTS = 20;
 
 function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): void {
   for (const [key, entry] of node.entries) {

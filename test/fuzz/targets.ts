@@ -1,0 +1,5 @@
+import type { FuzzTarget } from "./fuzz-target.ts";
+import { TEXT_TARGETS } from "./text-targets.ts";
+
+/** All fuzz targets. Each group of parsers has a file of its own and is added here. */
+export const TARGETS: readonly FuzzTarget[] = [...TEXT_TARGETS];
