@@ -33,7 +33,7 @@ export interface PodRevision {
  *
  * | The edit changes | Effect |
  * | --- | --- |
- * | `hashes.sandbox`: network, host namespaces, sysctls, volumes' mounts of the pod as a whole, init containers | the pod starts anew in a new sandbox |
+ * | `hashes.sandbox`: network, host namespaces, sysctls and other settings of the pod as a whole | the pod starts again in a new sandbox |
  * | `hashes.containers`: image, command, environment (ConfigMaps and Secrets it uses included), mounts, … of one container | that container restarts |
  * | `hashes.limits`: cpu and memory, unless `resizePolicy` asks for a restart | the running container is updated in place |
  * | `objectsRevision`: labels, annotations, contents of ConfigMaps and Secrets in volumes | files are written again |
@@ -83,7 +83,7 @@ export function toPodRevision(
       pod.spec.restartPolicy ?? "Always",
     ]),
     objectsRevision: digest([desired.revision, ...objectsUsed(pod, state)]),
-    // ManifestLive tells whether the newest manifest is the one that runs.
+    // ManifestLive reports whether the newest manifest is the one that runs.
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),
   };
 }

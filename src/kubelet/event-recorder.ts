@@ -10,21 +10,21 @@ export interface PodEventRecorderDeps {
   clock: Clock;
   logger: Logger;
   nodeName: string;
-  /** How often events are recorded, over all pods (`--event-qps`, `--event-burst`). */
+  /** Rate of recorded events over all pods (`--event-qps`, `--event-burst`). */
   rate: Rate;
 }
 
 /** Different events kept for one pod. */
 const MAX_EVENTS_PER_POD = 50;
-/** Of one reason at one container: messages that differ each time (port numbers) must not push everything else out. */
+/** Events of one reason and container: messages that differ each time (port numbers) must not displace all others. */
 const MAX_EVENTS_PER_REASON = 10;
 const MAX_PODS = 1000;
 /** As long as upstream's API server keeps any event. */
 const KEEP_GONE_MS = 60 * 60_000;
-/** An event that goes on happening is told again this often. */
+/** A repeated event is logged again after this time. */
 const REPEAT_LOG_MS = 60_000;
 const MAX_MESSAGE_CHARS = 1024;
-/** What is dropped in so much time is one line in the log. */
+/** Events dropped within this time are logged as one line. */
 const DROP_NOTICE_MS = 1000;
 
 interface KeptEvent {
@@ -46,13 +46,13 @@ interface PodRing {
 }
 
 /**
- * Keeps the latest events of each pod and logs them: one line when an event is new, one a minute while it goes on, and
- * one more when the pod came back or a container was ended meanwhile.
- * Whoever records an event answers for its message being no secret.
+ * Keeps the latest events of each pod and logs them: one line when an event is new, one per minute while it repeats, and
+ * one more after the pod was removed or a container was killed in between.
+ * Callers ensure that messages contain no secrets.
  */
 export class PodEventRecorder implements EventRecorder {
   readonly #deps: PodEventRecorderDeps;
-  /** The pod whose last event is oldest comes first. */
+  /** Ordered by the last event, oldest first. */
   readonly #rings = new Map<PodUID, PodRing>();
   readonly #tokens: TokenBucket;
   #version = 0;
@@ -65,7 +65,7 @@ export class PodEventRecorder implements EventRecorder {
     this.#tokens = new TokenBucket(deps.rate, deps.clock);
   }
 
-  /** Events that came too fast and were not kept, in all. */
+  /** Number of events dropped by the rate limit. */
   get dropped(): number {
     return this.#dropped;
   }
@@ -106,7 +106,7 @@ export class PodEventRecorder implements EventRecorder {
     });
   }
 
-  /** The pod is no more: its events stay for an hour. One that comes back under the same uid takes them over. */
+  /** The pod was removed: its events are kept for an hour. A pod with the same UID takes them over. */
   podGone(uid: PodUID): void {
     const ring = this.#rings.get(uid);
     if (ring) {
@@ -136,7 +136,7 @@ export class PodEventRecorder implements EventRecorder {
 
   #newEvent(podName: string, event: PodEvent): KeptEvent {
     const now = this.#deps.clock.now();
-    // Upstream's names: the pod and nanoseconds in hex. Ours have no nanoseconds, but a number of their own.
+    // Upstream's names: the pod and nanoseconds in hex. JavaScript has no nanoseconds; a counter makes names unique.
     const timestamp = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#version % 1_000_000);
     return {
       event: { ...event },
@@ -162,7 +162,7 @@ export class PodEventRecorder implements EventRecorder {
       ...(kept.count > 1 && { count: kept.count }),
     };
     this.#deps.logger[type === "Warning" ? "warn" : "info"](`${reason}: ${message.trimEnd()}`, fields);
-    // Who reads that a container was ended wants to read, too, that its successor started.
+    // After a Killing event the Started event of the successor is logged as well.
     if (reason === "Killing") {
       tellAgain(
         ring,
@@ -214,7 +214,7 @@ export class PodEventRecorder implements EventRecorder {
   }
 }
 
-/** A new story begins: the next occurrence of these is news, however lately it was told. */
+/** The next occurrence of these events is logged, however recently it was logged before. */
 function tellAgain(ring: PodRing, isMeant: (kept: KeptEvent) => boolean): void {
   for (const kept of ring.events.values()) if (isMeant(kept)) kept.lastLoggedMs = Number.NEGATIVE_INFINITY;
 }

@@ -3,7 +3,7 @@ import type { Clock } from "../model/clock.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 
-/** The kubelet's podAttachAndMountTimeout: longer than two tries of a volume that hangs [oracle A 25]. */
+/** The kubelet's podAttachAndMountTimeout: longer than two attempts of a volume that hangs. Source: recorded kubelet. */
 export const MOUNT_TIMEOUT_MS = 123_000;
 
 interface FailingPod {
@@ -13,7 +13,7 @@ interface FailingPod {
   cancel: () => void;
 }
 
-/** Reminds people of pods that have waited for a volume for minutes: every try that fails says why, this says how long. */
+/** Reports pods that have waited for a volume for minutes: each failed attempt has its reason, this adds the duration. */
 export class FailedMounts {
   readonly #clock: Clock;
   readonly #recorder: EventRecorder;

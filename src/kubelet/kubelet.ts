@@ -128,7 +128,7 @@ export class Kubelet {
   }
 
   /**
-   * Stops a desired pod and removes it with its volumes. It counts as refused for this reason, and its status says so,
+   * Stops a desired pod and removes it with its volumes. It counts as refused for this reason, with that status, until
    * until it is edited or {@link readmit}ted.
    * @param maxGraceSeconds limits its own grace period
    */
@@ -149,7 +149,7 @@ export class Kubelet {
   }
 
   /**
-   * Stops a desired pod without removing anything of it; its status says so until {@link resume}.
+   * Stops a desired pod without removing anything of it; its status is `end` until {@link resume}.
    * @returns a promise that resolves when nothing of it runs any more
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {

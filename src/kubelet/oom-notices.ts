@@ -7,9 +7,9 @@ import { toCountedOomEvent } from "../stats/oom-kill.ts";
 export interface OomNoticesDeps {
   clock: Clock;
   recorder: EventRecorder;
-  /** What the engine holds of each pod. */
+  /** Snapshots of all pods. */
   pods: () => Iterable<PodSnapshot>;
-  /** How many processes of the cgroup of this process the kernel ever killed; undefined where it does not count them. */
+  /** Number of processes the kernel killed so far in the cgroup of this process; undefined where it does not count them. */
   readKills: (pid: number) => number | undefined;
 }
 
@@ -17,18 +17,18 @@ export interface OomNoticesDeps {
 const SETTLE_MS = 500;
 
 /**
- * Makes events of OOM kills where the kernel's log cannot be read: the engine's notice says that a cgroup ran out of
- * memory, the cgroups' own counters whose processes had to go. On cgroup v1 the notice of a pod's limit comes for each of
- * its containers. Nobody tells which process it was [S081].
+ * Records events of OOM kills where the kernel log cannot be read: the engine reports that a cgroup ran out of memory,
+ * the counters of the cgroups how many processes were killed. On cgroup v1 the report of a pod's limit comes once for
+ * each of its containers. The name of the killed process is not known.
  */
 export class OomNotices {
   readonly #deps: OomNoticesDeps;
   readonly #startedAt: Date;
   /** Last count of each container. */
   readonly #kills = new Map<ContainerId, number>();
-  /** Containers whose end was told. */
+  /** Containers whose OOM kill was recorded. */
   readonly #ended = new Set<ContainerId>();
-  /** Pods that are about to be looked at, with who in them was named. */
+  /** Pods with a scheduled check, with the containers or sandboxes the engine named. */
   readonly #due = new Map<PodUID, Set<ContainerId>>();
 
   constructor(deps: OomNoticesDeps) {
@@ -36,7 +36,7 @@ export class OomNotices {
     this.#startedAt = deps.clock.now();
   }
 
-  /** The engine says that this container, or sandbox, had no memory left. */
+  /** The engine reports that this container, or sandbox, ran out of memory. */
   note(id: ContainerId): void {
     const isIts = (one: { id: ContainerId }) => one.id === id;
     const pod = [...this.#deps.pods()].find((one) => one.containers.some(isIts) || one.sandboxes.some(isIts));
@@ -67,7 +67,7 @@ export class OomNotices {
   #newKills({ id, pid, startedAt }: ContainerSnapshot, isNamed: boolean): number {
     const kills = this.#deps.readKills(pid);
     if (kills === undefined) return isNamed ? 1 : 0;
-    // What was before us is not known; the notice is of one.
+    // Kills before the start of this process are not known; the report is about one.
     const isOlder = startedAt !== undefined && startedAt < this.#startedAt;
     const before = this.#kills.get(id) ?? (isOlder ? Math.max(0, kills - 1) : 0);
     this.#kills.set(id, kills);

@@ -6,30 +6,30 @@ import type { PodRef } from "../model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { byNewest, isTerminated } from "../plan/container-history.ts";
 
-/** Events after which inspect says something new. The rest (exec_*, attach, top, kill, …) leaves the state as it was. */
+/** Events after which inspect has a new result. The others (exec_*, attach, top, kill, …) do not change the state. */
 const TELLING_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pause", "unpause", "update", "restart"]);
 
 /**
  * The engine's own verdict misses an OOM kill whose notice reached it after the end of the container, or was given to
- * the sandbox alone (the bound that was hit is that of the pod). A SIGKILL so soon after such a notice is its doing.
+ * the sandbox alone (the limit of the pod was hit). A SIGKILL this soon after such a notice is attributed to it.
  */
 const OOM_NOTICE_MS = 2_000;
 const SIGKILLED = 137;
 
 /**
- * Whoever asks a container to end may be about to start it again himself (`docker restart`): then it was never gone
- * [oracle C 47]. A SIGKILL leaves nothing to wait for. What we end ourselves is inspected when that call returns.
+ * A container that is asked to end may be started again right away (`docker restart`): then it was never gone.
+ * A SIGKILL leaves nothing to wait for. Containers the kubelet stops are inspected when that call returns.
  */
 const RESTART_BY_HAND_MS = 500;
 const SIGKILL = "9";
 
-/** An engine that has not removed a container after so long has failed to: then what is left of it counts. */
+/** A removal that takes longer has failed: what is left of the container counts then. */
 const REMOVAL_MS = 5_000;
 
 export interface PodCacheDeps {
   runtime: ObservedRuntime;
   clock: Clock;
-  /** Dead containers found OOM-killed by the kubelet although the engine does not say so. */
+  /** Dead containers found OOM-killed by the kubelet although the engine does not report it. */
   oomVerdicts: Persisted<readonly ContainerId[]>;
   /** Something about this pod changed: its worker plans again. */
   onChange: (uid: PodUID) => void;
@@ -42,18 +42,18 @@ interface Entry {
 }
 
 /**
- * What the engine was last seen to hold, by pod. Every entry comes from an inspect, one at a time per container, so a
- * late answer never overwrites a newer one; events and lists only say which containers to inspect again.
+ * The engine's containers as last inspected, by pod. Each entry comes from an inspect, one at a time per container, so a
+ * late answer never overwrites a newer one; events and lists only select which containers to inspect again.
  */
 export class PodCache {
   readonly #deps: PodCacheDeps;
   readonly #entries = new Map<ContainerId, Entry>();
   readonly #byPod = new Map<PodUID, Set<ContainerId>>();
   readonly #snapshots = new Map<PodUID, PodSnapshot>();
-  /** Looks under way; `again` = something happened meanwhile. */
+  /** Inspections under way; `again`: another change was reported since it began. */
   readonly #inspecting = new Map<ContainerId, { again: boolean; done: Promise<void> }>();
   readonly #exitedAtMs = new Map<ContainerId, number>();
-  /** Last time the engine told that a container, or a sandbox, had no memory left. */
+  /** Last OOM notice of the engine for a container, or a sandbox. */
   readonly #oomNotices = new Map<ContainerId, { monotonicMs: number; wallMs: number }>();
   readonly #oomVerdicts: Set<ContainerId>;
   /** Got a signal other than SIGKILL and have not ended since. */
@@ -84,7 +84,7 @@ export class PodCache {
     return this.#snapshot(pod.uid) ?? { ...pod, sandboxes: [], containers: [] };
   }
 
-  /** Who a pod is that only the engine knows of. */
+  /** Identity of a pod by the labels of its containers. */
   refOf(uid: PodUID): PodRef | undefined {
     const first = this.#byPod.get(uid)?.values().next().value;
     return first === undefined ? undefined : this.#entries.get(first)?.observed.pod;
@@ -165,7 +165,7 @@ export class PodCache {
     if (observed.container.oomKilled || !isTerminated(observed.container)) return observed;
     const exitedAtMs = this.#exitedAtMs.get(id) ?? 0;
     const notice = this.#oomNotices.get(id) ?? this.#oomNotices.get(sandboxId);
-    // An engine that is slow tells of the end long after it, but when it was.
+    // A slow engine reports the end long after it, but with its time.
     const distancesMs = notice && [exitedAtMs - notice.monotonicMs, (finishedAt?.getTime() ?? 0) - notice.wallMs];
     const isClose = distancesMs?.some((ms) => Math.abs(ms) <= OOM_NOTICE_MS);
     if (isClose && exitCode === SIGKILLED) this.#judge([id], true);
@@ -179,7 +179,7 @@ export class PodCache {
     if (this.#oomVerdicts.size !== before) this.#deps.oomVerdicts.write([...this.#oomVerdicts]);
   }
 
-  /** `docker rm -f` ends a container first: it did not crash, it is gone. Its `destroy` event comes at once. */
+  /** `docker rm -f` stops a container first: it did not crash. Its `destroy` event follows. */
   #awaitRemoval(id: ContainerId): void {
     this.#deps.clock.schedule(REMOVAL_MS, () => {
       if (!this.#entries.has(id)) return;

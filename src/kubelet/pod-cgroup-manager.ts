@@ -30,7 +30,7 @@ export interface PodCgroupManagerDeps {
   cgroups: CgroupWriter;
   engine: () => EngineInfo;
   node: () => NodeInfo;
-  /** Every pod that is wanted now: together they decide what the QoS classes weigh. */
+  /** Every desired pod: together they determine the weights of the QoS classes. */
   pods: () => readonly Pod[];
   options: Pick<
     KubeletOptions,
@@ -39,9 +39,9 @@ export interface PodCgroupManagerDeps {
   logger: Logger;
 }
 
-/** The engine empties the cgroup of a removed container a moment after it has said that it is gone. */
+/** The engine empties the cgroup of a removed container shortly after the removal returned. */
 const REMOVAL_PAUSES_MS = [50, 200, 750] as const;
-/** Something a container left behind may live on for as long as it likes. */
+/** A process left behind by a container may live for any time. */
 const SWEEP_PERIOD_MS = 60_000;
 
 const QOS_CLASSES: readonly QOSClass[] = ["Guaranteed", "Burstable", "BestEffort"];
@@ -49,7 +49,7 @@ const QOS_CLASSES: readonly QOSClass[] = ["Guaranteed", "Burstable", "BestEffort
 /** Keeps the cgroups above the containers: one per pod, and those of the QoS classes. */
 export class PodCgroupManager {
   readonly #deps: PodCgroupManagerDeps;
-  /** What the QoS classes weigh now, by path. */
+  /** Weights of the QoS classes as written, by path. */
   readonly #weights = new Map<string, number | undefined>();
   /** Paths that something was still inside when they were to go. */
   readonly #leftovers = new Set<string>();
@@ -87,7 +87,7 @@ export class PodCgroupManager {
     }
   }
 
-  /** After the last container of a pod is gone. What is in use for more than a second goes later. */
+  /** To be called after the last container of a pod was removed. A cgroup in use for more than a second is removed later. */
   async remove(uid: string, signal: AbortSignal): Promise<void> {
     const { options, clock } = this.#deps;
     if (!options.cgroupsPerQos) return;

@@ -1,4 +1,4 @@
-/** What the life of a pod needs of the rest of the program: the shapes it is handed. */
+/** Ports of the pod runtime manager: volumes, images, hooks, cgroups and log links. */
 import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
@@ -17,7 +17,7 @@ export interface PodVolumes {
     env: readonly { name: string; value: string }[],
     signal: AbortSignal,
   ): Promise<Mount[]>;
-  /** Never throws for a volume: `failures` says which kept what they had. */
+  /** Never throws for a volume: `failures` lists volumes that keep their former contents. */
   refresh(pod: Pod, objects: ObjectIndex): Promise<{ changed: string[]; failures: { message: string }[] }>;
   readEnvFile(pod: Pod, volumeName: string, path: string): string | undefined;
   /** Volumes an edit took out of the pod. @throws when one is still in use */
@@ -49,11 +49,11 @@ export interface PodHooks {
 export interface PodCgroups {
   /** @throws PodStepError when a bound of the pod as a whole cannot be put into force */
   ensure(pod: Pod): Promise<void>;
-  /** Waits a little for what is still inside; what stays for longer goes later. */
+  /** Waits up to a second for a cgroup in use; one that stays in use is removed later. */
   remove(uid: string, signal: AbortSignal): Promise<void>;
 }
 
-/** Symlinks where log shippers look. */
+/** Symlinks for log shippers. */
 export interface ContainerLogLinks {
   create(pod: Pod, container: string, restartCount: number, id: ContainerId): void;
   removeContainer(container: ContainerSnapshot, pod: PodRef): void;

@@ -13,11 +13,11 @@ export interface PodFilesDeps {
   logger: Logger;
   options: KubeletOptions;
   node: () => NodeInfo;
-  /** Writes the pod's /etc/hosts and says where it is. */
+  /** Writes the pod's /etc/hosts and returns its path. */
   writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => string;
 }
 
-/** Files of a pod that are no volumes: resolv.conf, hosts, the files for last words. */
+/** Files of a pod that are not volumes: resolv.conf, hosts, termination logs. */
 export class PodFiles {
   readonly #deps: PodFilesDeps;
 
@@ -25,7 +25,7 @@ export class PodFiles {
     this.#deps = deps;
   }
 
-  /** What the pod's resolv.conf is to say, from its spec and the host's own file. */
+  /** The pod's resolv.conf, from its spec and the host's own file. */
   computeDns(pod: Pod): ReturnType<typeof computeDnsConfig> {
     const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
     const hostResolvConf = resolvConf ? (readIfThere(resolvConf) ?? "") : undefined;
@@ -57,8 +57,8 @@ export class PodFiles {
   }
 
   /**
-   * An empty file for the last words of one run of a container.
-   * @returns its path; undefined when none is wanted
+   * Creates the empty termination log of one run of a container.
+   * @returns its path; undefined when the container has none
    * @throws PodStepError when it cannot be made
    */
   makeTerminationLog(pod: Pod, container: Container, restartCount: number): string | undefined {
@@ -68,7 +68,7 @@ export class PodFiles {
       mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
       const umask = process.umask(0);
       try {
-        // Any user of the container may write its last words.
+        // Any user of the container may write it.
         writeFileSync(path, "", { mode: 0o666 });
       } finally {
         process.umask(umask);
@@ -87,7 +87,7 @@ export class PodFiles {
   }
 }
 
-/** What the system says of a full disk names no file. */
+/** Names the file: the system's error for a full disk does not. */
 function naming<T>(what: string, write: () => T): T {
   try {
     return write();

@@ -15,10 +15,10 @@ export interface PodHookRunnerDeps {
 
 type Handler = Parameters<PodHooks["run"]>[0];
 
-/** So long after its container ended a hook may still say how it came out. */
+/** Time after the end of its container in which a hook may still report its result. */
 const HOOK_DIES_MS = 2_000;
 
-/** Runs the hooks of containers and tells what became of them. */
+/** Runs the hooks of containers and records their failures. */
 export class PodHookRunner {
   readonly #deps: PodHookRunnerDeps;
 
@@ -47,8 +47,8 @@ export class PodHookRunner {
 
   /**
    * Runs the preStop hook, if there is one, for as long as the grace period at most, then `stop`. A hook that failed is
-   * told, and the container is stopped all the same.
-   * @param spec absent for a container nobody wants any more: its label has the hook it was made with
+   * recorded, and the container is stopped all the same.
+   * @param spec absent for a container without a manifest: its label has the hook it was created with
    * @param stop is handed how much of the time was spent. Unit: milliseconds.
    */
   async runPreStopThen(
@@ -74,7 +74,7 @@ export class PodHookRunner {
     const giveUp = new AbortController();
     if (handler && graceSeconds > 0) {
       const hook = this.#runPreStop(handler, container, spec, pod, podIps, AbortSignal.any([signal, giveUp.signal]));
-      // A hook that takes all the time it has goes on while the container is stopped: it dies with it, and says so.
+      // A hook that uses up its time goes on while the container is stopped; it ends with the container and reports that.
       await this.#firstOf(hook, graceSeconds * 1000, signal);
     }
     await stop(clock.monotonicMs() - startedAtMs);

@@ -34,7 +34,7 @@ export interface PodRuntimeManagerDeps {
   options: KubeletOptions;
   owner: Owner;
   node: () => NodeInfo;
-  /** What `resourceFieldRef` says where a container has no limit. */
+  /** Values of `resourceFieldRef` where a container has no limit. */
   allocatable: NodeAllocatable;
   engine: () => EngineInfo;
   /** Files that the engine has made are those of root. */
@@ -49,11 +49,11 @@ export interface PodRuntimeManagerDeps {
   gate: ConcurrencyLimit;
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
   ensurePauseImage: (signal: AbortSignal) => Promise<string>;
-  /** Writes the pod's /etc/hosts and says where it is. */
+  /** Writes the pod's /etc/hosts and returns its path. */
   writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => string;
   /** The last bytes of a container's log, for its termination message. */
   readLogTail: (id: ContainerId, signal: AbortSignal) => Promise<string>;
-  /** What of file and log becomes the message. */
+  /** Selects the termination message from file and log. */
   toTerminationMessage: (input: {
     policy: "File" | "FallbackToLogsOnError";
     exitCode: number;
@@ -63,7 +63,7 @@ export interface PodRuntimeManagerDeps {
   }) => Promise<string>;
 }
 
-/** What becomes of each step of a pod's life, put together from engine, images, volumes, hooks and cgroups. */
+/** Performs each step of a pod with the engine, images, volumes, hooks and cgroups. */
 export class PodRuntimeManager implements PodServices {
   readonly #deps: PodRuntimeManagerDeps;
   readonly #volumes: PodVolumeQueue;
@@ -123,12 +123,12 @@ export class PodRuntimeManager implements PodServices {
     const { pod, container, restartCount } = request;
     const fieldPath = `spec.${request.isInit ? "initContainers" : "containers"}{${container.name}}`;
     const image = this.#pulled.get(request);
-    if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not looked for`);
+    if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not pulled`);
     await this.#volumes.setUp(pod, request.objects, signal);
     const body = await this.#toContainerRequest(request, image, signal);
     return gate.run(signal, async () => {
       const id = await pods.createContainer(body, signal).catch((error: unknown) => {
-        // Whatever the reason: an image that was removed meanwhile must be looked for again.
+        // The image may have been removed since it was pulled: check it again next time.
         this.#deps.images.forget(container.image ?? "");
         throw error;
       });
@@ -185,14 +185,14 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async refreshVolumes({ pod, objects }: PodRequest, signal: AbortSignal): Promise<void> {
-    // Resources of the pod itself stand in its cgroup alone: no container changes when they are edited (M14).
+    // Resources of the pod itself apply to its cgroup only: no container changes when they are edited.
     if (pod.spec.resources) await this.#deps.cgroups.ensure(pod);
     await this.#volumes.refresh(pod, objects, signal);
   }
 
   async releaseVolumes({ pod }: PodRequest, signal: AbortSignal): Promise<void> {
     const { keepTerminatedPodVolumes, runOnce } = this.#deps.options;
-    // Who runs pods once wants to see what they left.
+    // --runonce keeps the volumes for inspection.
     if (!keepTerminatedPodVolumes && !runOnce) await this.#volumes.release(pod, signal);
   }
 

@@ -12,7 +12,7 @@ const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 /** A desired pod without a worker of its own: refused, or waiting for a terminating pod. */
 export type BlockedPod = { rejection: Rejection; since: Date } | { waitsFor: string };
 
-/** What a pod's status comes from: why it is blocked, else its worker; neither before anything was done for it. */
+/** Sources of a pod's status: why it is blocked, else its worker; neither before anything was done for it. */
 export interface StatusSources {
   blocked: BlockedPod | undefined;
   workerStatus: PodStatus | undefined;

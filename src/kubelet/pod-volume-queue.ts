@@ -16,7 +16,7 @@ export interface PodVolumeQueueDeps {
   volumes: PodVolumes;
 }
 
-/** The volumes of each pod, one piece of work at a time, with what people are told of failures. */
+/** The volumes of each pod, one piece of work at a time, and the events of failures. */
 export class PodVolumeQueue {
   readonly #deps: PodVolumeQueueDeps;
   readonly #failedMounts: FailedMounts;
@@ -74,7 +74,7 @@ export class PodVolumeQueue {
     await this.#inTurn(pod, () => this.#deps.volumes.removeUnused(pod, signal));
   }
 
-  /** Nothing of the pod runs any more; {@link setUp} makes them anew. */
+  /** Nothing of the pod runs any more; {@link setUp} creates them again. */
   async release(pod: Pod, signal: AbortSignal): Promise<void> {
     this.#ready.delete(pod.metadata.uid ?? "");
     await this.removeUnused({ ...pod, spec: { ...pod.spec, volumes: [] } }, signal);
@@ -99,7 +99,7 @@ export class PodVolumeQueue {
     return result;
   }
 
-  /** Of several volumes that failed each gets its event; the pod waits for the first. */
+  /** Each failed volume gets its event; the returned error is that of the first. */
   #tellFailedMounts(pod: Pod, error: Error): PodStepError {
     const { failures = [] } = error as { failures?: readonly { volume: string; message: string }[] };
     const volumes = failures.map(({ volume }) => volume);

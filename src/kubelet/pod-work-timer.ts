@@ -1,22 +1,22 @@
 import type { Clock } from "../model/clock.ts";
 
-/** What asked for the work: a pod that is new to this process, an edit, or anything else (an end, a probe, the engine). */
+/** What triggered the work: a pod that is new to this process, an edit, or anything else (an exit, a probe, the engine). */
 export type PodWorkKind = "create" | "update" | "sync";
 
-/** Told what pod workers get done, for the metrics. Times in milliseconds. */
+/** Receives what pod workers get done, for the metrics. Times in milliseconds. */
 export interface PodWorkCounter {
-  /** A pod was given to its worker, so long after it was first wanted. */
+  /** A pod was given to its worker, this long after it was first desired. */
   added(containers: number, sinceWantedMs: number): void;
   /** A worker has nothing under way any more. */
   worked(kind: PodWorkKind, durationMs: number): void;
-  /** A pod that was Pending is Running, so long after it was first wanted. */
+  /** A pod that was Pending is Running, this long after it was first desired. */
   started(sinceWantedMs: number): void;
 }
 
 /**
- * Times the work of one pod worker. A worker of ours never waits, so what upstream calls one sync, from the wish to the
- * end of the last step it led to, is a stretch of time here: from the wish, or from the first step when nobody wished
- * anything, to the pass that finds nothing under way. A wish for which nothing has to be done is over at once.
+ * Times the work of one pod worker. A pass never waits, so upstream's "sync" corresponds to a period here: from the
+ * edit, or from the first action when there was no edit, to the pass that finds nothing under way. An edit that needs
+ * no action takes no time.
  */
 export class PodWorkTimer {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -38,7 +38,7 @@ export class PodWorkTimer {
     this.#counter?.added(containers, nowMs - desiredSinceMs);
   }
 
-  /** The pod was edited. An edit amid the work for another wish makes that longer. */
+  /** The pod was edited. An edit during the work for another edit extends that period. */
   edited(): void {
     if (this.#open && this.#open.kind !== "sync") return;
     this.#open = { kind: "update", sinceMs: this.#clock.monotonicMs() };
@@ -55,7 +55,7 @@ export class PodWorkTimer {
     this.#open = undefined;
   }
 
-  /** The status shows this phase now. A pod that already ran when we came has not started with us. */
+  /** The status has this phase now. A pod that was running before this process is not counted as started. */
   showed(phase: string | undefined): void {
     if (this.#phase === "Pending" && phase === "Running") {
       this.#counter?.started(this.#clock.monotonicMs() - this.#desiredSinceMs);

@@ -1,10 +1,10 @@
 /** One file to write in a cgroup. */
 export interface CgroupWrite {
-  /** The hierarchy it stands in on cgroup v1; on v2 there is only one. */
+  /** Its hierarchy on cgroup v1; on v2 there is only one. */
   controller: "cpu" | "memory" | "pids" | "hugetlb";
   file: string;
   value: string;
-  /** Says "no limit" or sets a weight: a kernel without that file enforces as much. */
+  /** Means "no limit" or sets a weight: nothing is lost on a kernel without that file. */
   isIdle: boolean;
 }
 

@@ -2,7 +2,7 @@
  * The only way anyone learns the time or waits. Handed in, so that tests decide what time it is.
  */
 export interface Clock {
-  /** Wall clock; may jump (edge boxes boot in 1970). Only for time stamps that people and the API see. */
+  /** Wall clock; may jump (edge devices boot in 1970). Only for time stamps in logs and the API. */
   now(): Date;
   /** Milliseconds since an arbitrary start; never jumps, never goes back. Every duration is measured with it. */
   monotonicMs(): number;

@@ -14,7 +14,7 @@ export interface LogSelection {
   stderr: boolean;
 }
 
-/** Which streams somebody wants to hold. */
+/** Streams to hold. */
 export interface StreamSelection {
   stdin: boolean;
   stdout: boolean;
@@ -32,20 +32,20 @@ export interface TerminalSize {
 
 /** A process in a container, held by its streams. */
 export interface ProcessSession {
-  /** What it writes, in order, until it ends or `close`. May be read once. */
+  /** Its output, in order, until it ends or `close`. May be read once. */
   output: AsyncIterable<{ stream: "stdout" | "stderr"; data: Uint8Array }>;
   /** Resolves when more may follow. */
   write(data: Uint8Array): Promise<void>;
   /** It reads the end of its input. */
   endInput(): void;
   resize(size: TerminalSize): Promise<void>;
-  /** To be asked after the end of `output`. undefined for the container's own process, which goes on without us. */
+  /** To be called after the end of `output`. undefined for the container's own process, which continues. */
   exitCode(): Promise<number | undefined>;
-  /** Lets go. A command that was started for it and still runs is killed; resolves when it is. May be called again. */
+  /** Releases the streams. A command started for this session that still runs is killed; resolves when it is. Idempotent. */
   close(): Promise<void>;
 }
 
-/** What the authenticated port does with containers. Ids are those of our own containers; the caller sees to that. */
+/** Operations of the authenticated port on containers. The caller ensures that ids are those of our own containers. */
 export interface ContainerAccess {
   /** Resolves when the engine has begun to answer. The signal ends what is followed. */
   logs(id: ContainerId, selection: LogSelection, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;

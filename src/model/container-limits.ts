@@ -1,4 +1,4 @@
-/** What the engine enforces on one container, under its names; every member is set, so that an edit can take a limit back. */
+/** Limits the engine enforces on one container, under its names. Every member is set, so that an edit can remove a limit. */
 export interface ContainerLimits {
   CpuShares: number;
   /** 0 when CFS quotas are switched off. */

@@ -3,7 +3,7 @@ import type { PodRef } from "./pod-ref.ts";
 import type { ContainerId, ContainerSnapshot, SandboxSnapshot } from "./pod-snapshot.ts";
 
 /**
- * One container of ours as inspect shows it. `isBeingRemoved`: somebody has begun to remove it, and will be done in a
+ * One of our containers as inspect shows it. `isBeingRemoved`: its removal has begun and will be done in a
  * moment unless the engine fails.
  */
 export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
@@ -11,7 +11,7 @@ export type Observed = { pod: PodRef; isBeingRemoved?: boolean } & (
   | { kind: "container"; container: ContainerSnapshot }
 );
 
-/** One line of the labelled list: enough to see whether inspect would say something new. */
+/** One line of the labelled list: enough to decide whether inspect would have a new result. */
 export interface Listed {
   id: ContainerId;
   podUid: PodUID;
@@ -19,12 +19,12 @@ export interface Listed {
   state: string;
 }
 
-/** Something happened to a container of ours. */
+/** An event of one of our containers. */
 export interface RuntimeEvent {
   id: ContainerId;
   /** `create`, `start`, `die`, `oom`, `destroy`, `pause`, `unpause`, `rename`, `update`, … */
   action: string;
-  /** Of a `kill`: the number of the signal. */
+  /** Number of the signal of a `kill`. */
   signal?: string;
 }
 
@@ -32,16 +32,16 @@ export interface WatchOptions {
   /** Every event from now on will come: the moment to list what is there. Called again after each reconnection. */
   onOpen: () => void;
   onEvent: (event: RuntimeEvent) => void;
-  /** The stream was lost, with why; it is tried again by itself. */
+  /** The stream was lost; it reconnects on its own. */
   onLost: (error: Error) => void;
   signal: AbortSignal;
 }
 
-/** The engine as the loops look at it: only containers that carry our ownership labels exist for it. */
+/** The engine as the sync loop sees it: only containers that carry our ownership labels. */
 export interface ObservedRuntime {
-  /** All containers and sandboxes of this node and root, whatever their state. */
+  /** All containers and sandboxes of this node and root, in any state. */
   list(signal?: AbortSignal): Promise<Listed[]>;
-  /** undefined when it is gone (or not ours). */
+  /** undefined when it does not exist (or is not ours). */
   inspect(id: ContainerId, signal?: AbortSignal): Promise<Observed | undefined>;
   /** Runs until the signal aborts; reconnects with a pause that grows to some seconds. */
   watch(options: WatchOptions): Promise<void>;

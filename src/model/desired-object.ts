@@ -1,7 +1,7 @@
 import type { Deployment, ReplicaSet, ReplicationController } from "../api/workload.ts";
 import type { SourceKind } from "./desired-pod.ts";
 
-/** Kinds beside Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
+/** Kinds other than Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
 export interface ObjectOfKind {
   Deployment: Deployment;
   ReplicaSet: ReplicaSet;

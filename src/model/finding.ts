@@ -4,7 +4,7 @@
  */
 export type FindingCode = "syntax" | "invalid" | "unsupported" | "unknown" | "ignored";
 
-/** One thing wrong (or worth knowing) about a manifest, with the place where it stands. */
+/** One defect of a manifest, or a remark, with its position. */
 export interface Finding {
   code: FindingCode;
   severity: "error" | "warning";
@@ -19,6 +19,6 @@ export interface Finding {
   field: string;
   /** Upstream's ErrorType where there is one, e.g. `FieldValueRequired`. */
   type?: string;
-  /** What is wrong, what was found, what would be right. Never a secret value. */
+  /** Names the defect, the value found and a correct value. Never a secret value. */
   message: string;
 }

@@ -1,4 +1,4 @@
-/** What an eviction or pressure threshold watches. Source: kubelet's `evictionapi.Signal`. */
+/** Resource watched by an eviction or pressure threshold. Source: kubelet's `evictionapi.Signal`. */
 export type EvictionSignal =
   | "memory.available"
   | "nodefs.available"
@@ -64,7 +64,7 @@ export interface KubeletOptions {
   /** http, https and unix URLs, in the order given. */
   manifestUrls: readonly string[];
   manifestUrlHeaders: readonly SecretHeader[];
-  /** PEM file of the CAs trusted for `https:` manifest URLs beside nothing else; "" = the system's. */
+  /** PEM file of the only CAs trusted for `https:` manifest URLs; "" = the system's. */
   manifestUrlCaFile: string;
   manifestUrlClientCertFile: string;
   manifestUrlClientKeyFile: string;
@@ -72,14 +72,14 @@ export interface KubeletOptions {
   manifestUrlTimeoutMs: number;
   fileCheckFrequencyMs: number;
   httpCheckFrequencyMs: number;
-  /** The longest time between two full looks at a pod. */
+  /** The longest time between two lists of all containers. */
   syncFrequencyMs: number;
-  /** What unknown fields in a manifest are: errors, warnings, or nothing. */
+  /** How unknown fields in a manifest are treated. */
   validate: "strict" | "warn" | "ignore";
 
   // Run once
   runOnce: boolean;
-  /** How long `--runonce` waits for all pods; 0 = as long as it takes. */
+  /** How long `--runonce` waits for all pods; 0 = without limit. */
   runOnceTimeoutMs: number;
   output: "text" | "json" | "yaml";
 
@@ -90,7 +90,7 @@ export interface KubeletOptions {
   podInfraContainerImage: string;
   /** Longest wait for an answer of the engine, but for pulls, logs, waits. */
   runtimeRequestTimeoutMs: number;
-  /** A pull without any progress for so long is cancelled. */
+  /** A pull without progress for this time is cancelled. */
   imagePullProgressDeadlineMs: number;
   serializeImagePulls: boolean;
   /** Pulls at a time when they are not serialized; 0 = no limit. */
@@ -107,12 +107,12 @@ export interface KubeletOptions {
   allowPrivileged: boolean;
   /** Names, or prefixes that end in `*`. */
   allowedUnsafeSysctls: readonly string[];
-  /** true: RuntimeDefault where a pod says nothing; false: Unconfined, as kubelet 1.20. */
+  /** true: RuntimeDefault where a pod does not set a profile; false: Unconfined, as kubelet 1.20. */
   seccompDefault: boolean;
-  /** Cgroup under which `kubepods` stands; "" = the root. */
+  /** Parent cgroup of `kubepods`; "" = the root. */
   cgroupRoot: string;
   cgroupsPerQos: boolean;
-  /** "" = what the engine says. */
+  /** "" = the engine's. */
   cgroupDriver: "" | "cgroupfs" | "systemd";
   cpuCfsQuota: boolean;
   cpuCfsQuotaPeriodMs: number;
@@ -134,12 +134,12 @@ export interface KubeletOptions {
   containerLogMaxFiles: number;
   /** `<ns>_<name>_<uid>/<container>/<n>.log`; "" = no symlinks. */
   podLogsDir: string;
-  /** Symlinks as log shippers look for them; "" = none. */
+  /** Directory of symlinks for log shippers; "" = none. */
   containersLogsDir: string;
 
   // Servers
   enableServer: boolean;
-  /** Of the authenticated server. */
+  /** Address of the authenticated server. */
   address: string;
   port: number;
   /** `--address` when it was set, else loopback. */
@@ -178,7 +178,7 @@ export interface KubeletOptions {
   evictionHard: readonly EvictionThreshold[];
   /** Each has its entry in `evictionSoftGracePeriodMs`. */
   evictionSoft: readonly EvictionThreshold[];
-  /** How long a soft threshold must be met without a break before it counts. */
+  /** How long a soft threshold must be met continuously before it counts. */
   evictionSoftGracePeriodMs: Readonly<Partial<Record<EvictionSignal, number>>>;
   evictionMinimumReclaim: readonly EvictionThreshold[];
   /** true: signals that `evictionHard` does not name kept their defaults when the options were resolved. */
@@ -207,7 +207,7 @@ export interface KubeletOptions {
   logToStderr: boolean;
 }
 
-/** The value of every option nobody set. Source: kubelet's defaults, but for the differences features.md names (U26 S037 S050). */
+/** Default of every option. Source: kubelet's defaults; docs/differences.md lists the exceptions. */
 export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   hostnameOverride: "",
   nodeIp: "",

@@ -1,7 +1,7 @@
 /** The machine's directory of logs, as far as it may be shown. */
 export interface LogDirectory {
   /**
-   * What is at a path below it; undefined when nothing is, or what is there leads out of it, or is neither directory nor
+   * The entry at a path below it; undefined when there is none, or it leads out of the directory, or it is neither directory nor
    * file. @param relative without a leading slash; "" is the directory itself
    */
   look(relative: string): LogEntry | undefined;

@@ -1,4 +1,4 @@
-/** Values that go beside a log message, e.g. `{ pod: "default/web-node1", attempt: 2 }`. Never a secret. */
+/** Fields of a log message, e.g. `{ pod: "default/web-node1", attempt: 2 }`. Never a secret. */
 export type LogFields = Record<string, string | number | boolean | undefined>;
 
 /** One line per fact. `debug` shows from `--v=2`, `trace` from `--v=4`. */

@@ -1,6 +1,6 @@
 import type { EvictionSignal } from "./kubelet-options.ts";
 
-/** What there is and what is left, by signal. A signal that cannot be read is absent. */
+/** Capacity and available amount, by signal. A signal that cannot be read is absent. */
 export type NodeSignals = Partial<Record<EvictionSignal, { capacity: number; available: number }>>;
 
 /** Conditions of a node that is short of something. */

@@ -1,4 +1,4 @@
-/** What the mapping of a pod needs to know of the machine and the engine. Read once at start. */
+/** Facts about the machine. Read once at start. */
 export interface NodeInfo {
   /** Lower case; suffix of every pod name. */
   name: string;
@@ -14,7 +14,7 @@ export interface NodeInfo {
   machineId: string;
 }
 
-/** What the engine and its kernel can do: probed once per connection, never assumed. */
+/** Features of the engine and its kernel, probed once per connection. */
 export interface EngineInfo {
   /** Negotiated, e.g. `1.41`. */
   apiVersion: string;
@@ -24,7 +24,7 @@ export interface EngineInfo {
   cgroupVersion: 1 | 2;
   /** The engine's own directory, with the containers' logs, e.g. `/var/lib/docker`. */
   dockerRootDir: string;
-  /** Where images and what containers write lie; on its disk they may fill up. */
+  /** Directory of images and writable layers; its disk may fill up. */
   imagesDir: string;
   /** false where the kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): they are clamped to 0. */
   negativeOomScores: boolean;

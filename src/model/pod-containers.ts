@@ -2,7 +2,7 @@ import type { Container, PodSpec } from "../api/pod.ts";
 
 type Containers = Pick<PodSpec, "initContainers" | "containers">;
 
-/** Every container of a pod: init containers, sidecars among them, then the others; both in the order of the spec. */
+/** Every container of a pod: init containers, including sidecars, then the others; both in the order of the spec. */
 export const containersOf = ({ initContainers = [], containers }: Containers): Container[] => [
   ...initContainers,
   ...containers,

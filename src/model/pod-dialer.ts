@@ -1,6 +1,6 @@
 import type { ContainerId } from "./pod-snapshot.ts";
 
-/** Where a pod is reached. */
+/** Address of a pod. */
 export interface PodAddress {
   /** Its first; with the host's network that of the node. */
   ip: string;
@@ -12,14 +12,14 @@ export interface PodAddress {
 
 /** A TCP connection to something in a pod. */
 export interface PodConnection {
-  /** What comes, until the other end has no more. May be read once. @throws Error when it broke or was never made */
+  /** Received data, until the peer closes. May be read once. @throws Error when the connection broke or was never made */
   chunks(): AsyncIterable<Uint8Array>;
   /** Resolves when more may follow. */
   write(data: Uint8Array): Promise<void>;
   close(): void;
 }
 
-/** @throws Error when nobody listens there */
+/** @throws Error when nothing listens there */
 export type DialPod = (address: PodAddress, port: number, signal: AbortSignal) => Promise<PodConnection>;
 
 /** First argument that makes our own program a relay to a port of the loopback, for use in a pod's network. */

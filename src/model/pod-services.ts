@@ -8,7 +8,7 @@ import type { ContainerId, ContainerSnapshot } from "./pod-snapshot.ts";
 export interface PodRequest {
   pod: Pod;
   objects: ObjectIndex;
-  /** Label values by which a later look recognises this revision. */
+  /** Label value by which this revision is recognized later. */
   sandboxHash: string;
 }
 
@@ -17,10 +17,10 @@ export interface StartContainerRequest extends PodRequest {
   isInit: boolean;
   restartCount: number;
   hash: string;
-  /** Crash-loop back-off after its next end, for a later process of ours; absent when there is none yet. */
+  /** Crash-loop back-off after its next exit, for a later process; absent when there is none yet. */
   backOffMs?: number;
   sandboxId: ContainerId;
-  /** Of the sandbox, IPv4 first; empty with host networking. */
+  /** IPs of the sandbox, IPv4 first; empty with host networking. */
   podIps: readonly string[];
 }
 
@@ -56,7 +56,7 @@ export interface PodServices {
   ): Promise<ContainerId>;
   /** Runs the postStart hook to its end. @throws when the hook failed (the event is already recorded) */
   runPostStart(request: StartContainerRequest, id: ContainerId, signal: AbortSignal): Promise<void>;
-  /** preStop hook and stop, together within the grace period. `pod` is absent for a container nobody wants any more. */
+  /** preStop hook and stop, together within the grace period. `pod` is absent for a container without a manifest. */
   killContainer(
     request: { container: ContainerSnapshot; pod?: Pod; podIps: readonly string[]; graceSeconds: number },
     signal: AbortSignal,
@@ -77,7 +77,7 @@ export interface PodServices {
   removeUnusedVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
   /** Unmounts and removes the volumes of a pod that has come to its end, unless they are to be kept. @throws when one is still in use */
   releaseVolumes(request: PodRequest, signal: AbortSignal): Promise<void>;
-  /** The last words of a dead container, "" when it had none. */
+  /** Termination message of a dead container, "" when it has none. */
   readTerminationMessage(container: ContainerSnapshot, pod: Pod | undefined, signal: AbortSignal): Promise<string>;
   /** After the last container is gone: volumes, directories, cgroup, log links. */
   tearDown(uid: PodUID, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void>;

@@ -6,7 +6,7 @@ export type ContainerId = string;
 
 export type ContainerState = "created" | "running" | "exited" | "unknown";
 
-/** What the engine says of one container of a pod (never the sandbox). Built from list + inspect. */
+/** One container of a pod (never the sandbox), from list and inspect. */
 export interface ContainerSnapshot {
   id: ContainerId;
   /** `spec.containers[].name` (or of an init container). */
@@ -20,7 +20,7 @@ export interface ContainerSnapshot {
   hash: string;
   /** Crash-loop back-off after its next end. Unit: milliseconds. Absent: its next crash is the first. */
   backOffMs?: number;
-  /** What it was created from: an image id, for images are passed to the engine by id. */
+  /** Image it was created from: an image id, because images are passed to the engine by id. */
   image: string;
   /** Engine's image id, `sha256:…`. */
   imageId: string;
@@ -37,7 +37,7 @@ export interface ContainerSnapshot {
   /** Host pid of the main process, 0 when not running. */
   pid: number;
   paused: boolean;
-  /** What the engine enforces now. */
+  /** Limits in force. */
   limits: ContainerLimits;
   /** Docker's name without the slash. */
   dockerName: string;
@@ -63,7 +63,7 @@ export interface SandboxSnapshot {
   /** Host pid of pause, 0 when stopped. */
   pid: number;
   startedAt?: Date;
-  /** Somebody ended and started it: what ran before that is left behind in namespaces without a network. */
+  /** It was stopped and started: containers from before are left in namespaces without a network. */
   isRestarted?: boolean;
   imageId: string;
   dockerName: string;

@@ -8,23 +8,23 @@ export const PROBE_OUTPUT_LIMIT_BYTES = 10 * 1024;
 /** Which question a probe answers. */
 export type ProbeKind = "readiness" | "liveness" | "startup";
 
-/** What a probe says of its container once its thresholds are met. */
+/** Result of a probe once its thresholds are met. */
 export type ProbeResult = "success" | "failure";
 
 /**
  * How one attempt ended. `warning` counts as success (a redirect to another host). `unknown`: the attempt itself could
- * not be made (engine unreachable, no such port name); it says nothing about the container and is thrown away.
+ * not be made (engine unreachable, no such port name); it does not count.
  */
 export interface ProbeOutcome {
   result: "success" | "warning" | "failure" | "unknown";
-  /** For people and events: body, command output or what went wrong. At most 10 KiB. */
+  /** For events: body, command output or error. At most 10 KiB. */
   output: string;
 }
 
 /** The container an attempt is aimed at. */
 export interface ProbeTarget {
   containerId: ContainerId;
-  /** Where httpGet, tcpSocket and grpc connect unless they name a host; the node's IP with hostNetwork; "" = not known. */
+  /** Address that httpGet, tcpSocket and grpc connect to unless they name a host; the node's IP with hostNetwork; "" = not known. */
   podIp: string;
   /** `ports` of the container, for ports given by name. */
   ports: readonly ContainerPort[];
@@ -41,18 +41,18 @@ export interface Prober {
 export interface ContainerExecOptions {
   /** After this the process in the container is killed; absent = no limit. */
   timeoutMs?: number;
-  /** What goes beyond is read and dropped. */
+  /** Output beyond this is read and dropped. */
   maxOutputBytes: number;
   /** Kills the process too. */
   signal?: AbortSignal;
 }
 
 export interface ContainerExecResult {
-  /** Absent when `timedOut`, or when the engine would not say. */
+  /** Absent when `timedOut`, or when the engine does not report it. */
   exitCode: number | undefined;
-  /** Standard output and standard error as they came. */
+  /** Standard output and standard error, interleaved as received. */
   output: string;
-  /** Standard error alone, where the engine tells them apart. */
+  /** Standard error alone, where the engine separates them. */
   stderr?: string;
   timedOut: boolean;
 }
@@ -62,9 +62,9 @@ export interface ContainerExec {
   exec(containerId: ContainerId, argv: readonly string[], options: ContainerExecOptions): Promise<ContainerExecResult>;
 }
 
-/** What the probes last said of one container, so that a restart of ours flips nobody's readiness [U13]. */
+/** Last probe results of one container, so that a restart of the kubelet does not change its readiness. */
 export interface StoredProbeResults {
-  /** Start of the container's process: one that was started again begins anew. Milliseconds since 1970. */
+  /** Start of the container's process: results of an earlier start do not count. Milliseconds since 1970. */
   startedAtMs: number;
   readiness?: ProbeResult;
   liveness?: ProbeResult;

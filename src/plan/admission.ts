@@ -8,7 +8,7 @@ import { matchesNode } from "./node-affinity.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { isCriticalPod } from "./qos-class.ts";
 
-/** What the node offers to pods. */
+/** Resources the node offers to pods. */
 export interface AdmissionNode {
   name: string;
   labels: Readonly<Record<string, string>>;
@@ -17,13 +17,13 @@ export interface AdmissionNode {
   cpuMillis?: number;
   memoryBytes?: number;
   ephemeralStorageBytes?: number;
-  /** By resource name, e.g. `hugepages-2Mi`; a size that is missing there is none of. */
+  /** By resource name, e.g. `hugepages-2Mi`; a missing size is not available. */
   hugePageBytes?: Readonly<Record<string, number>>;
 }
 
 /**
- * Why the node does not run a pod, in the words of upstream's pod status; behind them what the kubelet of 1.20 left out
- * and people want to know, e.g. who holds the port.
+ * Why the node does not run a pod, in the words of upstream's pod status, followed by details that kubelet 1.20 left
+ * out, e.g. which pod holds the port.
  */
 export interface Rejection {
   reason: string;
@@ -69,10 +69,10 @@ function resourcesOf({ spec }: Pod): Resource[] {
 }
 
 /**
- * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then those that
- * have their place, then the rest in their order. A refused pod is looked at again whenever anything changes, unlike
+ * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then pods that
+ * already run, then the rest in their order. A refused pod is reconsidered whenever anything changes, unlike
  * upstream's, which stays refused. Source: the kubelet's GeneralPredicates, canAdmitPod, CriticalPodAdmissionHandler
- * [oracle 28, S036].
+ *.
  */
 export function admitPods({ pods, running, held, node }: AdmissionInput): Map<PodUID, Rejection> {
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
@@ -82,7 +82,7 @@ export function admitPods({ pods, running, held, node }: AdmissionInput): Map<Po
 
   const rejections = new Map<PodUID, Rejection>();
   const taken = new Taken();
-  // Ports that are taken now, whatever the order: nobody is pushed off a port.
+  // Ports in use count first, in any order: no pod loses its port to another.
   for (const desired of pods) {
     const uid = uidOf(desired);
     if (running.has(uid)) taken.addPorts(uid, held.get(uid) ?? desired.pod);
@@ -104,7 +104,7 @@ export function admitPods({ pods, running, held, node }: AdmissionInput): Map<Po
   return rejections;
 }
 
-/** What is no longer to be had. */
+/** Resources and ports already taken. */
 class Taken {
   podCount = 0;
   readonly used = new Map<string, number>();
@@ -164,7 +164,7 @@ function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreem
 function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): Rejection | undefined {
   for (const claim of computeHostPorts(pod)) {
     const holders = taken.holdersOf(claim);
-    // What it holds nobody else can hold: a clash is the other's edit.
+    // A port the pod itself holds: the conflict is caused by an edit of the other pod.
     const holder = holders.some((entry) => entry.uid === uid) ? undefined : holders[0];
     if (!holder) continue;
     const { hostIP, hostPort, protocol } = claim;

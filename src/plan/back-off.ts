@@ -5,7 +5,7 @@ export const BACK_OFF_RESET_MS = 600_000;
 
 /** One container's crash-loop back-off. Times are monotonic milliseconds. */
 export interface BackOffEntry {
-  /** How long to wait after the next exit. */
+  /** Delay after the next exit. */
   delayMs: number;
   /** When the delay was last raised (the start that used it). */
   updatedAtMs: number;
@@ -14,7 +14,7 @@ export interface BackOffEntry {
 const expired = (entry: BackOffEntry, exitedAtMs: number) => exitedAtMs - entry.updatedAtMs > BACK_OFF_RESET_MS;
 
 /**
- * How many milliseconds a container that exited at `exitedAtMs` still has to wait; 0 = it may start now.
+ * Milliseconds a container that exited at `exitedAtMs` still has to wait; 0 = it may start now.
  * Source: client-go `flowcontrol.Backoff.IsInBackOffSince`, as the kubelet uses it.
  */
 export function backOffRemainingMs(entry: BackOffEntry | undefined, exitedAtMs: number, nowMs: number): number {

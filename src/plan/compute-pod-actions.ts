@@ -9,8 +9,8 @@ import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts
 import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
 
 /**
- * What to do next so that the pod is as its manifest says. Pure; the only place that knows the order of sandbox, init
- * containers, sidecars and containers, who restarts whom, and when a pod is over. Returns only what may begin now: call
+ * The next actions that bring a pod to the state of its manifest. Pure; the only place that knows the order of sandbox, init
+ * containers, sidecars and containers, the restart rules, and when a pod is over. Returns only what may begin now: call
  * it again whenever something changed or `recheckAtMs` has come.
  * Source: the kubelet's computePodActions (1.20), KEP-753 for sidecars, KEP-5307 and KEP-5532 for restart rules.
  */
@@ -37,7 +37,7 @@ export function computePodActions(input: PodPlanInput): PodPlan {
   return end ? planPodTermination(draft, end) : draft.finish();
 }
 
-/** What upstream writes into the status of a pod that was active for too long. */
+/** Upstream's status of a pod that was active for too long. */
 export const DEADLINE_EXCEEDED: PodEnd = {
   phase: "Failed",
   reason: "DeadlineExceeded",
@@ -69,8 +69,8 @@ function planPodTermination(draft: PlanDraft, end: PodEnd): PodPlan {
 }
 
 /**
- * Sees to it that the one sandbox that is wanted runs. Source: the kubelet's podSandboxChanged.
- * @returns whether containers may be looked at.
+ * Ensures that exactly one sandbox of the desired revision runs. Source: the kubelet's podSandboxChanged.
+ * @returns whether containers may be planned
  */
 function planSandbox(draft: PlanDraft): boolean {
   const { snapshot, state, hashes, nowMs } = draft.input;
@@ -124,8 +124,8 @@ function hasFailedInit(draft: PlanDraft): boolean {
 }
 
 /**
- * RestartAllContainers [M09]: whoever started before it was asked for ends first, without preStop hook and grace period:
- * it is back in a moment (KEP-5532).
+ * RestartAllContainers: containers started before the request are killed first, without preStop hook and grace period:
+ * they start again right away (KEP-5532).
  * @returns whether all have ended.
  */
 function planRestartAll(draft: PlanDraft): boolean {
@@ -136,7 +136,7 @@ function planRestartAll(draft: PlanDraft): boolean {
   return stale.length === 0;
 }
 
-/** Init containers in order, sidecars among them. `done` = the main containers may be looked at. */
+/** Init containers in order, including sidecars. `done` = the main containers may be planned. */
 function planInitContainers(draft: PlanDraft): "done" | "waiting" | "failed" {
   const { spec } = draft.input.pod;
   // Once a main container exists in this sandbox, initialization is over for good; only sidecars are still kept alive.
@@ -215,7 +215,7 @@ function planContainer(draft: PlanDraft, container: Container, isInit: boolean):
   );
 }
 
-/** An edit of cpu or memory alone takes effect in the running container [M13]. */
+/** An edit of cpu or memory alone takes effect in the running container. */
 function planResize(draft: PlanDraft, { id, name, limits }: ContainerSnapshot): void {
   const wanted = draft.input.hashes.limits.get(name);
   if (!wanted || draft.input.state.resizing.has(id)) return;
@@ -246,7 +246,7 @@ function killForProbe(
   );
 }
 
-/** A container that is there but not running: one that was never started is in the way and goes first. */
+/** A container that exists but does not run: one that was never started is removed first. */
 function startAgain(draft: PlanDraft, container: Container, current: ContainerSnapshot, isInit: boolean): void {
   if (current.state === "created" && !isTerminated(current)) {
     if (!draft.input.state.removing.has(current.id)) {
@@ -257,14 +257,14 @@ function startAgain(draft: PlanDraft, container: Container, current: ContainerSn
   draft.start(container, isInit);
 }
 
-/** Dead containers beyond what is kept per name, and those of containers the spec no longer has [S089 S056]. */
+/** Dead containers beyond what is kept per name, and those of containers the spec no longer has. */
 function collectGarbage(draft: PlanDraft): void {
   const { pod, snapshot, state, options, nowMs } = draft.input;
   const wanted = new Set(containersOf(pod.spec).map(({ name }) => name));
   const names = new Set(snapshot.containers.map(({ name }) => name));
   for (const name of names) {
     const attempts = draft.attempts(name);
-    // An old attempt that somebody started again by hand is one too many.
+    // An older attempt that was started again by hand is surplus.
     const strays = (wanted.has(name) ? attempts.slice(1) : attempts).filter(isRunning);
     for (const stray of strays) draft.kill(stray, "SpecChanged", `Stopping container ${name}`);
     const dead = attempts.filter((attempt) => attempt.state === "exited" && !state.removing.has(attempt.id));
@@ -277,8 +277,8 @@ function collectGarbage(draft: PlanDraft): void {
 }
 
 /**
- * While the newest still runs one dead predecessor tells why it was restarted; otherwise the newest itself does. That
- * one stays whatever the limit: it tells how often the container was started, and when it may start again.
+ * While the newest attempt runs, one dead predecessor shows why it was restarted; otherwise the newest itself does. The
+ * newest is kept whatever the limit: restart count and back-off are read from it.
  */
 function deadToKeep(attempts: readonly ContainerSnapshot[], limit: number): number {
   if (limit < 0) return attempts.length;

@@ -15,7 +15,7 @@ export const isRunning = (container: ContainerSnapshot) => container.state === "
 
 /**
  * Ended, or never got going. Docker leaves a container whose start failed in state `created` with an exit code; one that
- * nobody tried to start has exit code 0. Source: dockershim's `toRuntimeAPIContainerState` cases.
+ * never started has exit code 0. Source: dockershim's `toRuntimeAPIContainerState` cases.
  */
 export function isTerminated(container: ContainerSnapshot): boolean {
   return container.state === "exited" || (container.state === "created" && container.exitCode !== 0);

@@ -9,19 +9,19 @@ export interface DeadContainer {
   createdAt: Date;
   /** Monotonic; when it ended. */
   exitedAtMs: number;
-  /** Whoever decides on its restart still needs it: the newest attempt of a container that is not at its end. */
+  /** The newest attempt of a container that may restart: its restart count and back-off are still needed. */
   isNeeded: boolean;
 }
 
 export interface DeadContainerPolicy {
-  /** How many may stay in all pods together; -1 = no limit. */
+  /** How many may be kept in all pods together; -1 = no limit. */
   maxInAll: number;
   /** Each is kept at least this long after its end. */
   minTtlMs: number;
 }
 
 /**
- * Which dead containers go because there are too many on the whole node [S056]: first every container gives up what is
+ * Which dead containers are removed because the node has too many: first every container gives up what is
  * beyond its fair share, then the oldest go. Source: upstream's containerGC.evictContainers. Unlike there, what the back-off of a
  * restarting container rests on stays, and counts.
  */

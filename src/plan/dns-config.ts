@@ -1,7 +1,7 @@
 import type { Pod } from "../api/pod.ts";
 import type { PodEvent } from "../model/pod-event.ts";
 
-/** What a resolv.conf says. */
+/** Contents of a resolv.conf. */
 export interface DnsConfig {
   nameservers: string[];
   searches: string[];
@@ -27,7 +27,7 @@ const MAX_SEARCH_LINE_LENGTH = 2048;
 
 /**
  * The resolver settings of a pod by `dnsPolicy` and `dnsConfig`. With host networking `ClusterFirst` means `Default`;
- * without `--cluster-dns` it falls back to `Default`, which `warnings` says (to be recorded once per sandbox).
+ * without `--cluster-dns` it falls back to `Default` with a warning (to be recorded once per sandbox).
  * Source: upstream's `Configurer.GetPodDNS`.
  */
 export function computeDnsConfig(pod: Pod, facts: DnsFacts): { dns: DnsConfig; warnings: PodEvent[] } {
@@ -89,7 +89,7 @@ export function parseResolvConf(text: string): DnsConfig {
   return dns;
 }
 
-/** The text of a resolv.conf; "" when it would say nothing, and then the engine's file is to be left as it is. */
+/** The text of a resolv.conf; "" when it is empty, and then the engine's file is left unchanged. */
 export function formatResolvConf({ nameservers, searches, options }: DnsConfig): string {
   const lines = nameservers.map((nameserver) => `nameserver ${nameserver}`);
   if (searches.length > 0) lines.push(`search ${searches.join(" ")}`);

@@ -3,7 +3,7 @@ import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
 import type { NodeInfo } from "../model/node.ts";
 import { quoteGo } from "../text/quote-go.ts";
 
-/** What a limit that a container does not set is reported as: what pods may use of this node. */
+/** Reported in place of limits that a container does not set: resources of this node that pods may use. */
 export interface NodeAllocatable {
   cpuMillis: number;
   memoryBytes: number;

@@ -14,7 +14,7 @@ export interface EnvironmentVariable {
   value: string;
 }
 
-/** What a container's environment is made from, beside its pod. */
+/** Sources of a container's environment other than its pod. */
 export interface EnvironmentFacts {
   objects: ObjectIndex;
   /** IPv4 first; with host networking the node's. */
@@ -25,7 +25,7 @@ export interface EnvironmentFacts {
   allocatable?: NodeAllocatable;
   /**
    * Text of a file in an emptyDir of the pod, for `fileKeyRef`; undefined when there is no such file.
-   * Throws an `Error` with a message for people when it cannot be read.
+   * Throws an `Error` with a message for events when it cannot be read.
    */
   readEnvFile?(volumeName: string, path: string): string | undefined;
 }
@@ -46,11 +46,11 @@ export type ResolvedEnvironment =
     }
   | { missing: EnvironmentProblem; env?: undefined };
 
-/** Ends the walk with a message for people; leaves this file as `missing` only. */
+/** Ends the evaluation; leaves this file as `missing` only. */
 class Unresolved extends Error {}
 
 /**
- * The environment of a container: `envFrom` first, in order, then `env` over it. A value may use what stands before it,
+ * The environment of a container: `envFrom` first, in order, then `env` over it. A value may refer to earlier ones
  * by `$(NAME)`; of equal names the last wins; a reference marked optional that leads nowhere leaves its variable out.
  * Source: upstream's `makeEnvironmentVariables`.
  */
@@ -119,7 +119,7 @@ function importWholeObjects(
 
 /**
  * Which keys of a whole object become variables: what `env` may be called, too. Source: `IsRelaxedEnvVarName`, the rule
- * since Kubernetes 1.34 [M49].
+ * since Kubernetes 1.34.
  */
 export const isEnvironmentVariableName = (name: string) => /^[ -<>-~]+$/.test(name);
 

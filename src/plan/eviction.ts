@@ -8,7 +8,7 @@ import { isCriticalPod } from "./qos-class.ts";
 export interface EvictionSettings {
   hard: readonly EvictionThreshold[];
   soft: readonly EvictionThreshold[];
-  /** How long a soft threshold must be met without a break. */
+  /** How long a soft threshold must be met continuously. */
   softGraceMs: Readonly<Partial<Record<EvictionSignal, number>>>;
   /** How much more than the threshold must be free again. */
   minimumReclaim: readonly EvictionThreshold[];
@@ -16,7 +16,7 @@ export interface EvictionSettings {
   transitionMs: number;
 }
 
-/** What was seen before; the same function makes the next. Times are monotonic. */
+/** Earlier observations; each evaluation returns the next history. Times are monotonic. */
 export interface PressureHistory {
   /** First time in a row that each threshold was met, by `hard memory.available`. */
   metSinceMs: ReadonlyMap<string, number>;
@@ -33,7 +33,7 @@ export interface DueThreshold {
 
 export interface NodePressure {
   history: PressureHistory;
-  /** Those that are there, or were not long ago. */
+  /** Pressures that are present, or were present within the transition period. */
   pressures: ReadonlySet<PressureType>;
   /** The most urgent first: memory. */
   due: readonly DueThreshold[];
@@ -48,7 +48,7 @@ const PRESSURE_OF: Readonly<Record<EvictionSignal, PressureType>> = {
   "pid.available": "PIDPressure",
 };
 
-/** What a pod uses up. */
+/** Resource that a pod uses up. */
 export type EvictionResource = "memory" | "ephemeral-storage" | "inodes" | "pids";
 
 const RESOURCE_OF: Readonly<Record<EvictionSignal, EvictionResource>> = {
@@ -65,7 +65,7 @@ export const isDiskSignal = (signal: EvictionSignal) => PRESSURE_OF[signal] === 
 
 /**
  * Which thresholds are met, for long enough, and what the node suffers from. A threshold that was met stays so until the
- * minimum reclaim is free as well. Source: upstream's eviction manager, synchronize [S055 S086].
+ * minimum reclaim is free as well. Source: upstream's eviction manager, synchronize.
  */
 export function computeNodePressure(
   before: PressureHistory,
@@ -108,7 +108,7 @@ function isMet(threshold: EvictionThreshold, reclaim: EvictionThreshold | undefi
 const amountOf = (threshold: EvictionThreshold, capacity: number) =>
   "quantity" in threshold ? threshold.quantity : Math.floor((capacity * threshold.percentage) / 100);
 
-/** What one pod uses now; what is not known is absent. Bytes and counts. */
+/** Present usage of one pod; unknown values are absent. Bytes and counts. */
 export interface PodUsage {
   /** Working sets, by container name. */
   memoryBytes: ReadonlyMap<string, number>;
@@ -129,8 +129,8 @@ export interface EvictionCandidate {
 }
 
 /**
- * Who would have to go, the first one first: who uses more than was asked for, then by priority, then by how much more
- * than asked for. Critical pods are not in it: these never go. Upstream never evicts any static pod; where all pods are
+ * Order of eviction, first victim first: pods that use more than requested, then by priority, then by how much more
+ * than requested. Critical pods are left out: they are never evicted. Upstream never evicts any static pod; where all pods are
  * static that would leave nothing to evict. Source: upstream's rankMemoryPressure, rankDiskPressure, rankPIDPressure.
  */
 export function rankForEviction(
@@ -173,7 +173,7 @@ const diskBytesOf = (disk: PodDiskUsage | undefined) =>
       sum([...disk.volumes.values()].map(({ usedBytes, ephemeral }) => (ephemeral ? usedBytes : 0)))
     : 0;
 
-/** The status of a pod that goes because the node is short of something, in upstream's words. */
+/** Status message of a pod evicted because the node is short of a resource, in upstream's words. */
 export function toEvictionMessage(resource: EvictionResource, { pod, usage }: EvictionCandidate): string {
   const lines = [`The node was low on resource: ${resource}. `];
   const used = resource === "memory" ? usage.memoryBytes : resource === "ephemeral-storage" && usage.disk?.containers;
@@ -190,13 +190,13 @@ export function toEvictionMessage(resource: EvictionResource, { pod, usage }: Ev
 export interface ExceededLimit {
   /** As upstream's metrics call it. */
   signal: "emptydirfs.limit" | "ephemeralpodfs.limit" | "ephemeralcontainerfs.limit";
-  /** Of the pod's status. */
+  /** Message of the pod's status. */
   message: string;
 }
 
 /**
  * Whether a pod uses more of the disk than it may: sizeLimit of an emptyDir, then the limits of ephemeral-storage of
- * all containers together, then of each [M47]. Source: upstream's localStorageEviction.
+ * all containers together, then of each. Source: upstream's localStorageEviction.
  */
 export function findExceededLimit({ spec }: Pod, disk: PodDiskUsage): ExceededLimit | undefined {
   for (const { name, emptyDir } of spec.volumes ?? []) {
@@ -234,8 +234,8 @@ export const hasDiskLimit = ({ spec }: Pod): boolean =>
   spec.containers.some(({ resources }) => resources.limits?.["ephemeral-storage"] !== undefined);
 
 /**
- * Why a node under pressure takes no such pod. Source: upstream's eviction manager, Admit.
- * @returns the message of its status; undefined when it may come
+ * Why a node under pressure rejects this pod. Source: upstream's eviction manager, Admit.
+ * @returns the message of its status; undefined when it is admitted
  */
 export function findPressureRefusal(
   pod: Pod,

@@ -1,7 +1,7 @@
-/** One image that may be removed: ours, used by nobody now. */
+/** One image that may be removed: ours and unused. */
 export interface UnusedImage {
   id: string;
-  /** Layers it shares with others included: what the engine says. */
+  /** Size as the engine reports it, including shared layers. */
   sizeBytes: number;
   /** Monotonic; when it was last seen in use. */
   lastUsedMs: number;
@@ -13,7 +13,7 @@ export interface ImageGcPolicy {
   lowThresholdPercent: number;
   /** An image stays at least this long after it was last used. */
   minimumTtlMs: number;
-  /** One that is unused for longer goes whatever the disk; 0 = age does not matter. */
+  /** An image unused for longer is removed even when the disk has room; 0 = no limit. */
   maximumAgeMs: number;
 }
 
@@ -33,12 +33,12 @@ export interface ImageGcPlan {
   removals: ImageRemoval[];
   /** Per cent, rounded as upstream does; undefined when the disk cannot be asked. */
   usedPercent: number | undefined;
-  /** What was to be freed beyond what the removals free; 0 = they suffice. */
+  /** Bytes still missing after the removals; 0 = they suffice. */
   missingBytes: number;
 }
 
 /**
- * Which images go [S088 M19]. Source: upstream's realImageGCManager.
+ * Which images are removed. Source: upstream's realImageGCManager.
  * @param disk undefined: only age decides
  */
 export function computeImageGc(

@@ -38,7 +38,7 @@ function matchesTerm(term: NodeSelectorTerm, nodeName: string, labels: Readonly<
   );
 }
 
-/** What every JavaScript object inherits is no label. */
+/** Own properties only: inherited ones are no labels. */
 const labelOf = (labels: Readonly<Record<string, string>>, key: string) =>
   Object.hasOwn(labels, key) ? labels[key] : undefined;
 

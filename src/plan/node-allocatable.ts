@@ -5,8 +5,8 @@ import type { NodeInfo } from "../model/node.ts";
 export type ReservedOptions = Pick<KubeletOptions, "systemReserved" | "kubeReserved" | "evictionHard">;
 
 /**
- * What the node has for pods: capacity without what is reserved for the system and for us, memory also without what the
- * hard eviction threshold keeps free and without huge pages. Source: upstream's NodeAllocatable; oracle A 28.
+ * Resources of the node for pods: capacity without what is reserved for the system and for the kubelet, memory also without what the
+ * hard eviction threshold keeps free and without huge pages. Source: upstream's NodeAllocatable.
  */
 export function computeNodeAllocatable(
   node: Pick<NodeInfo, "cpuCount" | "memoryBytes" | "hugePageBytes">,
@@ -21,7 +21,7 @@ export function computeNodeAllocatable(
   };
 }
 
-/** What is left for pods of the node's disk, as {@link computeNodeAllocatable} has it of memory. */
+/** Disk for pods: capacity without reservations, as {@link computeNodeAllocatable} computes it for memory. */
 export function computeAllocatableDisk(capacityBytes: number, options: ReservedOptions): number {
   const keptBytes =
     reserved("ephemeral-storage", quantityToWhole, options) + thresholdOf("nodefs.available", capacityBytes, options);

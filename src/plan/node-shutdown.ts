@@ -4,20 +4,20 @@ import type { KubeletOptions, ShutdownPeriod } from "../model/kubelet-options.ts
 import type { PodEnd } from "./pod-plan.ts";
 import { CRITICAL_PRIORITY, computePodPriority } from "./pod-priority.ts";
 
-/** What upstream writes into the status of a pod that a shutdown of the machine ends. Source: nodeshutdown. */
+/** Upstream's status of a pod that a shutdown of the machine ends. Source: nodeshutdown. */
 export const ENDED_BY_SHUTDOWN: PodEnd & { reason: string; message: string } = {
   phase: "Failed",
   reason: "Terminated",
   message: "Pod was terminated in response to imminent node shutdown.",
 };
 
-/** What upstream says of a pod that comes meanwhile. */
+/** Upstream's rejection of a pod during a shutdown. */
 export const REFUSED_BY_SHUTDOWN = {
   reason: "NodeShutdown",
   message: "Pod was rejected as the node is shutting down.",
 };
 
-/** Pods that stop at the same time, and how long the others wait for them. */
+/** Pods that stop at the same time, and how long the next group waits for them. */
 export interface ShutdownGroup {
   waitSeconds: number;
   pods: { uid: PodUID; graceSeconds: number }[];
@@ -29,8 +29,8 @@ type ShutdownOptions = Pick<
 >;
 
 /**
- * The time each priority and those above it have, lowest first: as given, or critical pods apart from all others; empty
- * when a shutdown waits for nobody [M16]. Source: upstream's migrateConfig.
+ * Time of each priority and those above it, lowest first: as given, or critical pods apart from all others; empty
+ * when a shutdown does not wait. Source: upstream's migrateConfig.
  */
 export function computeShutdownPeriods(options: ShutdownOptions): ShutdownPeriod[] {
   const { shutdownGracePeriodMs: totalMs, shutdownGracePeriodCriticalPodsMs: criticalMs } = options;
@@ -44,7 +44,7 @@ export function computeShutdownPeriods(options: ShutdownOptions): ShutdownPeriod
   ];
 }
 
-/** How long the machine has to wait altogether. Unit: seconds. */
+/** Total time the machine waits. Unit: seconds. */
 export const totalShutdownSeconds = (periods: readonly ShutdownPeriod[]): number =>
   periods.reduce((total, { shutdownGracePeriodSeconds }) => total + shutdownGracePeriodSeconds, 0);
 

@@ -4,7 +4,7 @@ import type { Secret } from "../api/secret.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import { containersOf } from "../model/pod-containers.ts";
 
-/** A ConfigMap or Secret that somebody uses. */
+/** A ConfigMap or Secret in use. */
 export interface ObjectReference {
   kind: "ConfigMap" | "Secret";
   /** `namespace/name`, the key of the `ObjectIndex`. */
@@ -13,7 +13,7 @@ export interface ObjectReference {
   keys?: readonly string[];
 }
 
-/** What the environment of a container is made from, in the order of the manifest. */
+/** Sources of a container's environment, in the order of the manifest. */
 export function environmentReferences(pod: Pod, container: Container): ObjectReference[] {
   const references: ObjectReference[] = [];
   const add = (kind: ObjectReference["kind"], name: string | undefined, keys?: string[]) =>
@@ -34,7 +34,7 @@ export function resolvePullSecrets(pod: Pod, { secrets }: Pick<ObjectIndex, "sec
   return (pod.spec.imagePullSecrets ?? []).flatMap(({ name }) => secrets.get(fullNameOf(pod, name)) ?? []);
 }
 
-/** What the files of a volume are made from; empty for every volume but configMap, secret and projected. */
+/** Sources of a volume's files; empty for every volume but configMap, secret and projected. */
 export function volumeReferences(pod: Pod, volume: Volume): ObjectReference[] {
   const keysOf = (items: readonly { key: string }[] | undefined) =>
     items && items.length > 0 ? { keys: items.map(({ key }) => key) } : {};
@@ -72,8 +72,8 @@ export function podReferences(pod: Pod): ObjectReference[] {
 /**
  * Revision of the contents a container's environment takes from ConfigMaps and Secrets: 16 hex digits that change when,
  * and only when, a key it uses changes, appears or vanishes. "" for a container that uses none, so that adding the
- * feature to a hash leaves other containers alone. The value says nothing about a secret that `docker inspect` of the
- * container would not say.
+ * feature to a hash leaves other containers alone. The value reveals nothing about a secret that `docker inspect` of the
+ * container does not reveal.
  */
 export function computeSourceRevision(pod: Pod, container: Container, objects: ObjectIndex): string {
   const references = environmentReferences(pod, container);

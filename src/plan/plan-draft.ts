@@ -15,7 +15,7 @@ export class PlanDraft {
   readonly input: PodPlanInput;
   /** The sandbox that counts: the newest one. */
   readonly sandbox: SandboxSnapshot | undefined;
-  /** Containers started before this instant are to start again (RestartAllContainers); -Infinity when nobody asked. */
+  /** Containers started before this instant start again (RestartAllContainers); -Infinity when there is no request. */
   readonly #restartAllAt: number;
 
   constructor(input: PodPlanInput) {
@@ -97,7 +97,7 @@ export class PlanDraft {
       const entry = state.backOff.get(key);
       const exitedAtMs = state.exitedAtMs.get(previous.id) ?? nowMs;
       // A container that we killed so that it starts again is judged by the end of the one before it, at the moment of
-      // the kill. Source: the kubelet kills and starts in one sync and sees only older exits [oracle B 38].
+      // the kill. Source: the kubelet kills and starts in one sync and sees only older exits.
       const olderExitAtMs = state.killedToRestart.get(previous.id);
       const excused =
         state.killedToRestart.has(previous.id) &&
@@ -125,8 +125,8 @@ export class PlanDraft {
   }
 
   /**
-   * Same revision, same sandbox, ended by itself (or by a probe): what back-off is for. Of those that start again with
-   * the whole pod only the one that asked for it waits, and keeps a pod from restarting in circles. Source: KEP-5532.
+   * Same revision, same sandbox, ended on its own (or by a probe): back-off applies. Of those that start again with
+   * the whole pod only the container that requested it waits, so that a pod does not restart in a tight loop. Source: KEP-5532.
    */
   #isCrash(container: Container, isInit: boolean, previous: ContainerSnapshot): boolean {
     if (!isTerminated(previous) || previous.sandboxId !== this.sandbox?.id) return false;
@@ -135,7 +135,7 @@ export class PlanDraft {
     return decision === "restart-pod" || !this.isStale(previous);
   }
 
-  /** The latest end of a container whose exit rule says that the whole pod starts again [M09]. */
+  /** The latest end of a container whose exit rule says that the whole pod starts again. */
   #findRestartAll(): number {
     const { pod, snapshot } = this.input;
     let latest = Number.NEGATIVE_INFINITY;

@@ -46,7 +46,7 @@ export function toCgroupPath(name: CgroupName, driver: CgroupDriver, root = ""):
 }
 
 /**
- * What Docker takes as CgroupParent: a path with cgroupfs, the bare name of the slice with systemd (moby#20310, #12849).
+ * Docker's CgroupParent: a path with cgroupfs, the bare name of the slice with systemd (moby#20310, #12849).
  */
 export function toCgroupParent(name: CgroupName, driver: CgroupDriver, root = ""): string {
   const path = toCgroupPath(name, driver, root);
@@ -88,8 +88,8 @@ export function toHugePageSizeName(resourceName: string): string {
 }
 
 /**
- * Bounds of the pod as a whole [X6 M14]. CPU and memory of a Burstable pod are bounded only when all its containers are
- * (or the pod itself names a limit), else one without would be bound by the limits of the others.
+ * Bounds of the pod as a whole. CPU and memory of a Burstable pod are bounded only when all its containers are
+ * (or the pod itself has a limit); otherwise a container without one would be limited by those of the others.
  * Source: kubelet's ResourceConfigForPod.
  */
 export function computePodCgroupLimits(pod: Pod, settings: PodCgroupSettings): CgroupLimits {

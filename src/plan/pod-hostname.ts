@@ -5,7 +5,7 @@ export interface PodHostname {
   hostname: string;
   /** `<subdomain>.<namespace>.svc.<cluster domain>`; "" without a subdomain. */
   domain: string;
-  /** What `hostname` prints inside the pod: the short name, or the FQDN with `setHostnameAsFQDN`. */
+  /** Output of `hostname` inside the pod: the short name, or the FQDN with `setHostnameAsFQDN`. */
   kernelHostname: string;
 }
 

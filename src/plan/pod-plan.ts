@@ -4,7 +4,7 @@ import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
 import type { SyncState } from "./sync-state.ts";
 
-/** Why a container is killed; `message` of the action is what the `Killing` event says. */
+/** Why a container is killed; `message` of the action is that of the `Killing` event. */
 export type KillReason =
   | "SpecChanged"
   | "LivenessFailed"
@@ -15,7 +15,7 @@ export type KillReason =
   | "PodEnded"
   | "PodRemoved";
 
-/** One thing to do, one conversation with the engine. Each may be repeated after a crash: "already so" is success. */
+/** One action on the engine. Each may be repeated after a crash: "already so" is success. */
 export type PodAction =
   | { kind: "create-sandbox"; attempt: number }
   | { kind: "stop-sandbox"; id: ContainerId; graceSeconds: number }
@@ -48,33 +48,33 @@ export interface PodEnd {
   message?: string;
 }
 
-/** Why a container is not running although it should be: `CrashLoopBackOff` and its message. */
+/** Why a container is not running although it should be, e.g. `CrashLoopBackOff` and its message. */
 export interface WaitingReason {
   reason: string;
   message: string;
 }
 
 export interface PodPlan {
-  /** In the order they must begin; empty when the pod is as wanted or everything waits. */
+  /** In the order they must begin; empty when nothing is to be done or everything waits. */
   actions: PodAction[];
   /** Plan again no later than this (monotonic milliseconds), even if nothing changes. */
   recheckAtMs?: number;
   /** By container name. */
   waiting: Map<string, WaitingReason>;
-  /** Set when the pod is over; the actions then only put it to rest. */
+  /** Set when the pod is over; the actions then only stop it. */
   end?: PodEnd;
 }
 
-/** Revisions of what the manifest says, to compare with the labels of what runs. */
+/** Hashes of the parts of a manifest, to compare with the labels of what runs. */
 export interface PodHashes {
   sandbox: string;
   /** By container name, init containers included. */
   containers: ReadonlyMap<string, string>;
-  /** CPU and memory as the engine should enforce them: what an edit changes without a restart [M13]. */
+  /** CPU and memory as the engine should enforce them: edits of these need no restart. */
   limits: ReadonlyMap<string, ContainerLimits>;
 }
 
-/** What the prober knows of one container; `containerId` tells which attempt it speaks of. */
+/** Probe results of one container; `containerId` identifies the attempt. */
 export interface ContainerProbeState {
   containerId: ContainerId;
   liveness?: "success" | "failure";
@@ -86,9 +86,9 @@ export interface ContainerProbeState {
 }
 
 export interface PodPlanOptions {
-  /** Longest crash-loop back-off [M21 U03]. */
+  /** Longest crash-loop back-off. */
   maxBackOffMs: number;
-  /** Dead containers kept per name, for their logs; -1 = all [S056]. */
+  /** Dead containers kept per name, for their logs; -1 = all. */
   maxDeadPerContainer: number;
   /** A dead container is kept at least this long after its end. */
   minDeadTtlMs: number;
@@ -105,8 +105,8 @@ export interface PodPlanInput {
   options: PodPlanOptions;
   /** When activeDeadlineSeconds runs out. */
   deadlineAtMs?: number;
-  /** The pod already came to an end in this revision (remembered across our restarts), or is halted. */
+  /** The pod already ended in this revision (also in an earlier process), or is halted. */
   end?: PodEnd;
-  /** Bounds the grace period of a pod that is put to rest. */
+  /** Limits the grace period of a pod that is stopped. */
   maxGraceSeconds?: number;
 }

@@ -14,8 +14,8 @@ export const hugePageNamesOf = (list: ResourceList | undefined) =>
 const isRestartable = (container: Container) => container.restartPolicy === "Always";
 
 /**
- * What all containers of a pod need together of one resource: the sum of those that run side by side, or more while an
- * init container runs beside the sidecars started before it. What the pod itself says takes precedence [M14], and
+ * Total of one resource over all containers of a pod: the sum of those that run at the same time, or more while an
+ * init container runs together with the sidecars started before it. Resources of the pod itself take precedence, and
  * overhead is added. Source: upstream's PodRequests and PodLimits.
  * @param amountIn e.g. `(list) => cpuMillisOf(list)`.
  */

@@ -43,9 +43,9 @@ export function nextRegularMs({ periodMs }: ProbeRhythm, dueMs: number, nowMs: n
 }
 
 /**
- * Extra looks at a container that has just become able to be ready: after how many milliseconds each. A service that is up
- * after half a second need not wait for its turn in a period of ten. They ask only what is cheap to ask (no exec), only
- * count when they succeed, and make no events; so nothing fails sooner than on an upstream kubelet.
+ * Extra attempts for a container that may just have become ready: after how many milliseconds each. A service that is up
+ * after half a second need not wait for a period of ten. Only cheap attempts are made (no exec), they count only when
+ * they succeed, and they record no events; so nothing fails sooner than on an upstream kubelet.
  */
 export function earlyAttemptsMs(
   kind: ProbeKind,

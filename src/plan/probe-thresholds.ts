@@ -1,11 +1,11 @@
 import type { Probe } from "../api/probe.ts";
 import type { ProbeKind, ProbeResult } from "../model/prober.ts";
 
-/** What one probe says of one container, and how sure it is. */
+/** State of one probe of one container. */
 export interface ProbeState {
   /** undefined: a startup probe that has not decided yet. */
   result: ProbeResult | undefined;
-  /** What the last counted attempts said, and how many in a row. */
+  /** Result of the last counted attempts, and how many in a row. */
   lastAttempt: ProbeResult | undefined;
   run: number;
   /** Liveness or startup failed: no more attempts until there is a new container. Source: kubernetes#21751. */
@@ -20,8 +20,8 @@ const INITIAL_RESULT: Readonly<Record<ProbeKind, ProbeResult | undefined>> = {
 };
 
 /**
- * Where the probe of a new container begins.
- * @param stored what it had said of this very container before we were restarted.
+ * State of the probe of a new container.
+ * @param stored its result for the same container before a restart of the kubelet
  */
 export function initialProbeState(kind: ProbeKind, stored?: ProbeResult): ProbeState {
   return {
@@ -49,7 +49,7 @@ export function countAttempt(
   return { result: attempt, lastAttempt: attempt, run: isOnHold ? 0 : run, isOnHold };
 }
 
-/** Whether a probe has nothing to ask now. Source: `doProbe`: startup gates the others, and is over once it succeeded. */
+/** Whether a probe is not due at all now. Source: `doProbe`: startup gates the others, and is over once it succeeded. */
 export function isProbeHeldBack(
   kind: ProbeKind,
   state: ProbeState,

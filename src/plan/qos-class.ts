@@ -6,7 +6,7 @@ const COMPUTE_RESOURCES = [cpuMillisOf, memoryBytesOf] as const;
 
 /**
  * QoS class by cpu and memory of all containers, init containers included; 0 counts as not set. Resources of the pod
- * itself [M14] decide alone when it names cpu or memory. Source: upstream's ComputePodQOS.
+ * itself decide alone when it names cpu or memory. Source: upstream's ComputePodQOS.
  */
 export function computeQosClass({ spec }: Pod): QOSClass {
   const own = [spec.resources ?? {}];

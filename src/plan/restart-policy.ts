@@ -1,24 +1,24 @@
 import type { Container, PodSpec } from "../api/pod.ts";
 import { containersOf, findContainer } from "../model/pod-containers.ts";
 
-/** What becomes of a container that ended: `pod` = every container of the pod starts again in place (KEP-5532). */
+/** Consequence of a container's exit: `restart-pod` = every container of the pod starts again in place (KEP-5532). */
 export type RestartDecision = "restart" | "restart-pod" | "leave";
 
 type Policy = "Always" | "OnFailure" | "Never";
 
-/** An init container with `restartPolicy: Always` is a sidecar [M01]. */
+/** An init container with `restartPolicy: Always` is a sidecar. */
 export const isSidecar = (container: Container) => container.restartPolicy === "Always";
 
-/** The policy that counts for one container: its own if it has one [M08], else the pod's. */
+/** The policy in force for one container: its own if it has one, else the pod's. */
 function effectivePolicy(spec: PodSpec, container: Container, isInit: boolean): Policy {
   const own = container.restartPolicy as Policy | undefined;
   if (own) return own;
   const policy = (spec.restartPolicy ?? "Always") as Policy;
-  // An init container that succeeded is done, whatever the pod's policy says.
+  // An init container that succeeded is done under every policy of the pod.
   return isInit && policy === "Always" ? "OnFailure" : policy;
 }
 
-/** Whether `exitCode` makes the container run again. Rules come first, the first that matches decides [M08]. */
+/** Whether `exitCode` makes the container run again. Rules come first, the first that matches decides. */
 export function decideRestart(
   spec: PodSpec,
   container: Container,
@@ -37,7 +37,7 @@ export function decideRestart(
   return "leave";
 }
 
-/** Whether a container that we kill for failing its liveness or startup probe comes back. */
+/** Whether a container killed for failing its liveness or startup probe is restarted. */
 export function restartsOnFailure(spec: PodSpec, container: Container, isInit: boolean): boolean {
   return effectivePolicy(spec, container, isInit) !== "Never";
 }

@@ -2,8 +2,8 @@ import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
 
 /**
- * What the engine cannot tell about a pod: what we are doing to it right now and when we saw things happen. Lives in its
- * worker, is read by the planner and by status. All times are monotonic milliseconds.
+ * Facts about a pod that the engine does not know: actions under way and the times of observations. Owned by the pod
+ * worker, read by the planner and by status. All times are monotonic milliseconds.
  */
 export interface SyncState {
   /** Names of containers whose start is under way (pulling, configuring, creating, starting). */
@@ -30,7 +30,7 @@ export interface SyncState {
   readonly postStartFailed: ReadonlySet<ContainerId>;
   /**
    * Containers we killed so that they start again (probe, edit): their successor does not wait like a crash. The value is
-   * when the attempt before it ended, which is removed meanwhile; undefined = there was none.
+   * when the attempt before it ended, which may be removed by now; undefined = there was none.
    */
   readonly killedToRestart: ReadonlyMap<ContainerId, number | undefined>;
   /** When the pod began to be stopped; the grace period counts from here. */

@@ -14,7 +14,7 @@ export class DialError extends Error {
   override name = "DialError";
   constructor(
     message: string,
-    /** True when this process is short of something (descriptors, memory, ports): says nothing about the container. */
+    /** True when this process lacks a resource (descriptors, memory, ports): the attempt does not count. */
     readonly isOwnFault: boolean,
     options?: ErrorOptions,
   ) {
@@ -70,7 +70,7 @@ export function dial(host: string, port: number, signal: AbortSignal): Promise<n
     signal.removeEventListener("abort", onAbort);
     socket.off("connect", onConnect);
     socket.off("error", onError);
-    // A late error of a socket nobody waits for must not end the process.
+    // A late error of an abandoned socket must not end the process.
     socket.on("error", () => {});
   };
   const onConnect = (): void => {

@@ -2,7 +2,7 @@ import type { ExecAction } from "../api/probe.ts";
 import { type ContainerExec, PROBE_OUTPUT_LIMIT_BYTES, type ProbeOutcome, type ProbeTarget } from "../model/prober.ts";
 
 /**
- * One attempt: the exit code decides. A command over its time is killed and fails [M07 U20]. Rejects when the engine
+ * One attempt: the exit code decides. A command over its time is killed and fails. Rejects when the engine
  * could not run it.
  */
 export async function probeExec(

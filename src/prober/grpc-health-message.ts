@@ -27,7 +27,7 @@ export function grpcCodeName(code: number): GrpcCode {
   return CODE_NAMES[code] ?? "Unknown";
 }
 
-/** What an HTTP status other than 200 means to gRPC. Source: grpc's http-grpc-status-mapping. */
+/** gRPC status of an HTTP status other than 200. Source: grpc's http-grpc-status-mapping. */
 export function grpcCodeOfHttpStatus(status: number): GrpcCode {
   switch (status) {
     case 400:

@@ -129,7 +129,7 @@ function check(
   stream.end(encodeHealthCheckRequest(service));
   return promise.finally(() => {
     signal.removeEventListener("abort", onAbort);
-    // Whatever else these two have to say, nobody listens any more, and an unheard error ends the process.
+    // Later errors have no reader; an unhandled error event would end the process.
     stream.on("error", () => {});
     session.on("error", () => {});
     session.destroy();

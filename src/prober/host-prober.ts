@@ -10,11 +10,11 @@ import { probeTcp } from "./tcp-probe.ts";
 export interface HostProberOptions {
   exec: ContainerExec;
   clock: Clock;
-  /** e.g. `1.20`: probes introduce themselves as `kube-probe/<version>`, which many servers look for. */
+  /** e.g. `1.20`: probes send the user agent `kube-probe/<version>`, which many servers check. */
   version: string;
 }
 
-/** The engine ends an exec by itself at its time limit; only one that hangs needs this much longer. */
+/** The engine ends an exec at its time limit; this is the extra time for one that hangs. */
 const ENGINE_SLACK_MS = 5000;
 
 /** Probes from the host side, so that images need neither a shell nor curl. Network attempts bypass fetch and proxies. */

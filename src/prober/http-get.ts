@@ -31,7 +31,7 @@ export class HttpGetError extends Error {
   override name = "HttpGetError";
   constructor(
     message: string,
-    /** `own-fault`: this process could not even try. `body`: the status came, the body did not. */
+    /** `own-fault`: the attempt could not be made. `body`: the status was received, the body was not. */
     readonly kind: "no-answer" | "own-fault" | "body" | "plain-http",
     options?: ErrorOptions,
   ) {
@@ -91,7 +91,7 @@ function toRequestText(location: HttpLocation, hostHeader: string | undefined, o
   if (!given.has("accept")) put("Accept", "*/*");
   for (const { name, value } of options.headers) {
     const lower = name.toLowerCase();
-    // These describe the message, which is ours; an empty User-Agent or Accept means "send none".
+    // These describe the message itself; an empty User-Agent or Accept means "send none".
     if (["host", "content-length", "transfer-encoding", "trailer", "connection"].includes(lower)) continue;
     if (value === "" && (lower === "user-agent" || lower === "accept")) continue;
     put(name, value);
@@ -129,7 +129,7 @@ async function startTls(socket: net.Socket, host: string, signal: AbortSignal): 
   const isIp = host.includes(":") || /^[\d.]+$/.test(host);
   const secure = tls.connect({
     socket,
-    // Whether the certificate is right is no question of health; upstream does not look either.
+    // The certificate does not matter for health; upstream does not verify it either.
     rejectUnauthorized: false,
     ...(isIp ? {} : { servername: host }),
     ALPNProtocols: ["http/1.1"],

@@ -4,7 +4,7 @@ import { HttpGetError, httpGet } from "./http-get.ts";
 import { type HttpLocation, toRequestTarget } from "./http-url.ts";
 import { resolvePort } from "./resolve-port.ts";
 
-/** Where an httpGet handler points. Throws PortError. */
+/** Location of an httpGet handler. Throws PortError. */
 export function toHttpLocation(action: HTTPGetAction, target: Pick<ProbeTarget, "podIp" | "ports">): HttpLocation {
   return {
     scheme: action.scheme === "HTTPS" ? "https" : "http",
@@ -16,7 +16,7 @@ export function toHttpLocation(action: HTTPGetAction, target: Pick<ProbeTarget, 
 
 /**
  * One attempt: 200–299 is success, a redirect that leaves the host a warning, everything else a failure; a status
- * without its body says nothing (unknown), as upstream has it. Rejects only with the reason of an abort.
+ * without its body does not count (unknown), as upstream. Rejects only with the reason of an abort.
  */
 export async function probeHttp(
   action: HTTPGetAction,

@@ -1,4 +1,4 @@
-/** The peer does not speak HTTP/1.x, or says too much before the body. */
+/** The peer does not speak HTTP/1.x, or sends too much before the body. */
 export class MalformedResponseError extends Error {
   override name = "MalformedResponseError";
 }
@@ -114,7 +114,7 @@ export class HttpResponseReader {
     const match = /^([0-9a-fA-F]{1,12})[ \t]*(?:;.*)?\r?$/.exec(bytes.toString("latin1", 0, end));
     if (!match) throw new MalformedResponseError("malformed chunked encoding");
     this.#remaining = Number.parseInt(match[1]!, 16);
-    // The trailer after the last chunk tells a probe nothing.
+    // The trailer after the last chunk is not needed.
     this.#state = this.#remaining === 0 ? "done" : "chunk-data";
     return bytes.subarray(end + 1);
   }

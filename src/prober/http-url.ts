@@ -1,6 +1,6 @@
 import { joinHostPort } from "./resolve-port.ts";
 
-/** Where one GET goes. */
+/** Target of one GET. */
 export interface HttpLocation {
   scheme: "http" | "https";
   /** Without brackets. */
@@ -40,7 +40,7 @@ export function formatUrl(location: HttpLocation): string {
   return `${location.scheme}://${joinHostPort(location.host, location.port)}${location.target}`;
 }
 
-/** Where a `Location` header leads from `from`; undefined when it is no http(s) URL. */
+/** Target of a `Location` header relative to `from`; undefined when it is no http(s) URL. */
 export function followLocation(from: HttpLocation, header: string): HttpLocation | undefined {
   if (!URL.canParse(header, formatUrl(from))) return undefined;
   const url = new URL(header, formatUrl(from));

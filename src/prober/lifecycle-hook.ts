@@ -22,12 +22,12 @@ export interface LifecycleHookDeps {
   version: string;
 }
 
-/** A hook that failed. `message` is what upstream's FailedPostStartHook and FailedPreStopHook events say. */
+/** A hook that failed. `message` is that of upstream's FailedPostStartHook and FailedPreStopHook events. */
 export class HookError extends Error {
   override name = "HookError";
   constructor(
     message: string,
-    /** What went wrong without the frame around it: `command 'false' exited with 1: `. */
+    /** The cause without the surrounding text: `command 'false' exited with 1: `. */
     readonly detail: string,
     options?: ErrorOptions,
   ) {
@@ -37,8 +37,8 @@ export class HookError extends Error {
 
 /**
  * Runs one postStart or preStop handler to its end. It has no time limit of its own: `signal` bounds it.
- * Any HTTP answer is success, whatever its status, as upstream has it. The URL is built as probes build theirs;
- * kubelet 1.20 wrote `http://ip:port/` before the path and so asked for `//stop` where the manifest said `/stop`.
+ * Any HTTP answer is success, as upstream. The URL is built like that of probes;
+ * kubelet 1.20 put `http://ip:port/` before the path and so requested `//stop` for the path `/stop`.
  * Throws {@link HookError}, or the reason of an abort. Source: upstream's lifecycle `handlers.go`.
  */
 export async function runLifecycleHook(

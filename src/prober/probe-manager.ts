@@ -39,9 +39,9 @@ export interface ProbeManagerDeps {
   hostIp: () => string;
   /** A result changed (also from undecided): plan this pod again. */
   onChange: (uid: PodUID, containerName: string, kind: ProbeKind, result: ProbeResult) => void;
-  /** Where results outlive our restart; without one every pod is not ready until its probes have spoken again. */
+  /** Keeps results across restarts of the kubelet; without it every pod is not ready until its probes have succeeded again. */
   store?: ProbeResultStore;
-  /** What the store held when we started. */
+  /** Contents of the store at the start. */
   stored?: StoredProbeResultsById;
   onAttempt?: (record: ProbeAttemptRecord) => void;
 }
@@ -52,11 +52,11 @@ const TICK_MS = 200;
 const MAX_EXEC_ATTEMPTS = 32;
 const MAX_NETWORK_ATTEMPTS = 128;
 /**
- * A change is saved at once, before anybody can see it, so that a kill at any instant loses nothing; in a burst those
+ * A change is saved at once, before it is visible, so that a kill at any instant loses nothing; in a burst the changes
  * that follow are saved together.
  */
 const SAVE_PAUSE_MS = 20;
-/** A container we knew before the restart and have not seen after so long is gone. */
+/** A stored container that was not seen for this long is gone. */
 const FORGET_STORED_MS = 10 * 60_000;
 
 const KINDS = ["startup", "liveness", "readiness"] as const;
@@ -82,7 +82,7 @@ interface ProbedPod {
   containers: Map<string, ProbedContainer>;
 }
 
-/** Probes the running containers of all pods and remembers what the probes say. */
+/** Probes the running containers of all pods and keeps the results. */
 export class ProbeManager {
   readonly #deps: ProbeManagerDeps;
   readonly #workerDeps: ProbeWorkerDeps;
@@ -110,7 +110,7 @@ export class ProbeManager {
   }
 
   /**
-   * To be called with every look at a pod: starts, redirects and rests probes as its containers come and go.
+   * To be called with every snapshot of a pod: starts, updates and pauses probes as its containers come and go.
    * @param heldBack containers whose postStart hook is not over: they are not running yet for a probe, as upstream has it.
    */
   update(pod: Pod, snapshot: PodSnapshot, heldBack?: ReadonlySet<ContainerId>): void {
@@ -130,7 +130,7 @@ export class ProbeManager {
     this.#dropContainers(probed, new Set(allContainers(pod).map(([{ name }]) => name)));
   }
 
-  /** The pod ends or is gone: its probes stop, what they said is forgotten. */
+  /** The pod has ended or is gone: its probes stop, their results are dropped. */
   remove(uid: PodUID): void {
     const pod = this.#pods.get(uid);
     if (!pod) return;
@@ -138,7 +138,7 @@ export class ProbeManager {
     this.#pods.delete(uid);
   }
 
-  /** What is known of the containers that run, by name. */
+  /** Results of the running containers, by name. */
   states(uid: PodUID): ReadonlyMap<string, ContainerProbeState> {
     const states = new Map<string, ContainerProbeState>();
     for (const container of this.#pods.get(uid)?.containers.values() ?? []) {
@@ -208,7 +208,7 @@ export class ProbeManager {
       ports: container.ports ?? [],
     };
     const stored = this.#takeStored(seen.id, startedAtMs);
-    // Startup first (KINDS): whether the others are held back depends on it.
+    // Startup first (KINDS): it decides whether the others are held back.
     for (const [kind, worker] of probed.workers) worker.observe(instance, stored?.[kind]);
   }
 
@@ -247,7 +247,7 @@ export class ProbeManager {
       probed.workers.set(kind, new ProbeWorker(kind, probe, command, this.#workerDeps, listener));
     }
     if (known?.running) {
-      // What the old probes said of the container stands until the new ones know better.
+      // Results of the old probes stand until the new ones have results.
       const stored: StoredProbeResults = { startedAtMs: known.running.startedAtMs };
       for (const [kind, { result }] of known.workers) if (result !== undefined) stored[kind] = result;
       this.#stored.set(known.running.id, stored);
@@ -286,7 +286,7 @@ export class ProbeManager {
   }
 
   #onResult(pod: ProbedPod, container: ProbedContainer, kind: ProbeKind, result: ProbeResult): void {
-    this.#deps.logger.debug(`${KIND_WORDS[kind]} probe of container "${container.name}" now says ${result}`, {
+    this.#deps.logger.debug(`${KIND_WORDS[kind]} probe of container "${container.name}": ${result}`, {
       pod: `${pod.ref.namespace}/${pod.ref.name}`,
     });
     if (kind === "startup" && result === "success") {

@@ -14,7 +14,7 @@ import {
 import { countAttempt, initialProbeState, isProbeHeldBack, type ProbeState } from "../plan/probe-thresholds.ts";
 import type { TimerWheel } from "./timer-wheel.ts";
 
-/** What all probe workers share. */
+/** Shared by all probe workers. */
 export interface ProbeWorkerDeps {
   clock: Clock;
   wheel: TimerWheel;
@@ -25,9 +25,9 @@ export interface ProbeWorkerDeps {
   networkLimit: ConcurrencyLimit;
 }
 
-/** What a worker tells its manager. */
+/** The probe manager, as its workers see it. */
 export interface ProbeWorkerListener {
-  /** Of a startup probe beside it, to wait for. */
+  /** The startup probe of the same container, which gates the others. */
   startup: () => { exists: boolean; result: ProbeResult | undefined };
   /** After every attempt but the early ones that failed. */
   onAttempt: (kind: ProbeKind, outcome: ProbeOutcome, durationMs: number) => void;
@@ -38,11 +38,11 @@ export interface ProbeWorkerListener {
 export interface ProbedInstance extends ProbeTarget {
   /** Changes with every new container and with every start of the same one. */
   key: string;
-  /** How long it has been running. */
+  /** Time since its start. */
   ageMs: number;
 }
 
-/** One probe of one container name: goes from attempt to attempt while an instance runs, rests otherwise. */
+/** One probe of one container name: makes attempts while an instance runs, pauses otherwise. */
 export class ProbeWorker {
   readonly kind: ProbeKind;
   readonly probe: Probe;
@@ -83,8 +83,8 @@ export class ProbeWorker {
   }
 
   /**
-   * The container that runs now. A new instance begins anew, the one known goes on.
-   * @param stored what this probe said of it before we were restarted.
+   * Sets the running container. A new instance starts from scratch, a known one continues.
+   * @param stored result of this probe before a restart of the kubelet
    */
   observe(instance: ProbedInstance, stored?: ProbeResult): void {
     const isSame = instance.key === this.#instance?.key;
@@ -115,7 +115,7 @@ export class ProbeWorker {
     this.reschedule();
   }
 
-  /** No container runs, or this probe is not wanted any more. The result stands, should the same instance be seen again. */
+  /** No container runs, or the probe was removed. The result is kept in case the same instance is seen again. */
   rest(): void {
     this.#attempt?.abort(new Error("the container is no longer probed"));
     this.#attempt = undefined;
@@ -157,9 +157,9 @@ export class ProbeWorker {
         this.#ask(instance, isEarly ? 1 : MAX_PROBE_TRIES, attempt.signal),
       );
     } catch {
-      // It was stopped before its turn came.
+      // Aborted while it waited for the limit.
     }
-    // The container is gone or has a successor: what it said no longer matters.
+    // The container is gone or was replaced: the outcome does not count.
     if (!outcome || this.#attempt !== attempt) return;
     this.#attempt = undefined;
     const now = clock.monotonicMs();

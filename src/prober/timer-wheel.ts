@@ -60,7 +60,7 @@ export class TimerWheel {
   #run(): void {
     this.#armed = undefined;
     const now = this.#clock.monotonicMs();
-    // A timer may come a fraction of a millisecond early.
+    // A timer may fire a fraction of a millisecond early.
     const reached = Math.floor((now + 1) / this.#tickMs);
     const due = [...this.#slots.keys()].filter((tick) => tick <= reached).sort((a, b) => a - b);
     const entries: Entry[] = [];

@@ -29,12 +29,12 @@ export interface PodStatusInput {
   now: Date;
 }
 
-/** The status of a pod that was refused by the node: nothing but why. Source: the kubelet's rejectPod [oracle B 28]. */
+/** Status of a pod that the node refused: the reason only. Source: the kubelet's rejectPod. */
 export function rejectedStatus(reason: string, message: string, startTime: Date): PodStatus {
   return { phase: "Failed", message, reason, startTime: formatTime(startTime) };
 }
 
-/** What `/pods` says of a pod. Pure: snapshot, probe results and what the worker remembers in, status out. */
+/** The status of a pod as `/pods` shows it, from the snapshot, probe results and the state of its worker. Pure. */
 export function computePodStatus(input: PodStatusInput): PodStatus {
   const { pod, snapshot, end } = input;
   const inits = pod.spec.initContainers ?? [];
@@ -90,7 +90,7 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     ...(ips.length > 0 ? { podIP: ips[0]!, podIPs: ips.map((ip) => ({ ip })) } : {}),
     startTime: formatTime(input.startTime),
     ...(initStatuses.length > 0 ? { initContainerStatuses: initStatuses } : {}),
-    // Sorted by name, not in the order of the spec [oracle B 29].
+    // Sorted by name, not in the order of the spec. Source: recorded kubelet.
     containerStatuses: statuses.sort((a, b) => (a.name < b.name ? -1 : 1)),
     qosClass: input.qosClass,
   };
@@ -109,7 +109,7 @@ function withHistory(status: ContainerStatus, previous: PodStatus | undefined): 
     : status;
 }
 
-/** Whether every waiting container has run before (so that "Pending" would be a step back that only looks like one). */
+/** Whether every waiting container has run before, so that "Pending" would be a wrong step back. */
 function hasHistory(statuses: readonly ContainerStatus[]): boolean {
   return statuses.every(({ state, lastState }) => !state.waiting || lastState.terminated !== undefined);
 }

@@ -12,18 +12,18 @@ export interface ContainerStatusInput {
   attempts: ContainerSnapshot[];
   /** Id of the sandbox that counts; attempts of older sandboxes are history. */
   sandboxId?: string;
-  /** Why it waits, from the plan or from the last try to start it. */
+  /** Why it waits, from the plan or from the last failed start. */
   waiting?: WaitingReason;
   /** Whether the newest attempt, when it has ended, is followed by another one. */
   restarts: boolean;
   verdict?: ContainerProbeState;
   /** A postStart hook that has not ended keeps the container from being ready. */
   isPostStartPending: boolean;
-  /** By container id: what the container left behind as its last words. */
+  /** Termination messages by container id. */
   terminationMessages: ReadonlyMap<string, string>;
-  /** What the engine calls each image, by id. */
+  /** Names of each image, by id. */
   imageNames: ReadonlyMap<string, ImageNames>;
-  /** What a container shows that nothing is known of. */
+  /** Waiting reason of a container that has none of its own. */
   defaultWaitingReason: "ContainerCreating" | "PodInitializing";
 }
 
@@ -109,15 +109,15 @@ export function computeContainerStatus(input: ContainerStatusInput): ContainerSt
     image: (newest && input.imageNames.get(newest.imageId)?.tag) ?? container.image ?? "",
     imageID: newest ? toImageId(newest.imageId, input.imageNames.get(newest.imageId)?.digest) : "",
     ...(newest ? { containerID: `docker://${newest.id}` } : {}),
-    // Nobody waits for a regular init container to have started, and so upstream does not say [oracle B 30, 32].
+    // Upstream sets `started` for main containers and sidecars only. Source: recorded kubelet.
     ...(!input.isInit || input.isSidecar ? { started } : {}),
   };
 }
 
-/** Nothing is in its way but that the engine could not start it. */
+/** Waits for nothing other than a failed start. */
 const isStartFailure = (waiting: WaitingReason | undefined) => !waiting || waiting.reason === "RunContainerError";
 
-/** `docker-pullable://repo@sha256:…` for a pulled image, else `docker://sha256:…`. Source: dockershim [oracle B 34]. */
+/** `docker-pullable://repo@sha256:…` for a pulled image, else `docker://sha256:…`. Source: dockershim. */
 function toImageId(imageId: string, digest: string | undefined): string {
   return digest ? `docker-pullable://${digest}` : `docker://${imageId}`;
 }

@@ -24,7 +24,7 @@ export function findLogContainer(
   return { problem: why ? `${who} is waiting to start: ${why}` : `${who} is waiting to start - no logs yet` };
 }
 
-/** The engine's container whose log stands for a container of a pod; undefined when there is none. */
+/** Container id whose log is shown for a container of a pod; undefined when there is none. */
 export function findLogContainerId(
   { state, lastState, containerID }: ContainerStatus,
   previous: boolean,

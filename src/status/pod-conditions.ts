@@ -10,7 +10,7 @@ export interface ConditionsInput {
   statuses: readonly ContainerStatus[];
   /** The sandbox runs and has its network. */
   hasSandbox: boolean;
-  /** Conditions of the readiness gates that somebody set. */
+  /** Conditions set for the readiness gates. */
   gates: ReadonlyMap<string, "True" | "False">;
   /** Conditions of the status before this one: an unchanged status keeps its transition time. */
   previous: readonly PodCondition[];

@@ -6,14 +6,14 @@ interface Tally {
   running: number;
   stopped: number;
   succeeded: number;
-  /** Of the stopped ones: those that will run again by themselves. */
+  /** Stopped containers that will be restarted. */
   restarting: number;
   unknown: number;
 }
 
 /**
  * The phase of a pod from the states of its containers. A pod is Pending while any container waits for its first start;
- * one in CrashLoopBackOff has started before. Source: the kubelet's getPhase; oracle B 31.
+ * one in CrashLoopBackOff has started before. Source: the kubelet's getPhase.
  */
 export function computePhase(
   spec: PodSpec,
@@ -38,7 +38,7 @@ export function computePhase(
 
 const find = (statuses: readonly ContainerStatus[], name: string) => statuses.find((status) => status.name === name);
 
-/** `failed` = and it will not be tried again, by the pod's policy, its own, or its rules [M08]. */
+/** `failed` = and it will not be retried, by the pod's policy, its own, or its rules. */
 function initProgress(
   spec: PodSpec,
   container: Container,
@@ -63,7 +63,7 @@ function tallyStates(spec: PodSpec, statuses: readonly ContainerStatus[]): Tally
       tally.stopped++;
       if (status.state.terminated?.exitCode === 0) tally.succeeded++;
       const decision = decideRestart(spec, container, end.exitCode, { isInit: false });
-      // One that waits is about to run again, whatever it ended with.
+      // A waiting container is about to run again, whatever its exit code.
       if (status.state.waiting || decision !== "leave") tally.restarting++;
     } else tally.waiting++;
   }

@@ -5,9 +5,9 @@ export interface TimedSample extends ProcessSample {
   atMs: number;
 }
 
-/** Time between two samples. Nobody who fails at once sleeps for so long before. */
+/** Time between two samples. Programs that fail at once do not sleep this long before. */
 export const SAMPLE_PERIOD_MS = 30;
-/** What never keeps still counts as up when it has lived for so long. */
+/** A program that is never idle counts as up after this time. */
 const RESTLESS_MS = 250;
 /** And has done so much by then: on a busy machine it may not have had its turn yet. CPU time. */
 const HAS_WORKED_MS = 100;
@@ -15,11 +15,11 @@ const HAS_WORKED_MS = 100;
 const PATIENCE_MS = 10_000;
 
 /**
- * Whether a container that the engine calls running has come up, or may yet fail at once (S003). A program that fails at
- * once works until it ends: `false`, a shell that says `exit 1` and a server with a bad configuration were gone 0 to 30
+ * Whether a container that the engine reports as running has come up, or may still fail at once. A program that fails at
+ * once works until it ends: `false`, a shell with `exit 1` and a server with a bad configuration were gone 0 to 30
  * ms after their start was answered, and no shorter than 80 and up to 1100 ms (load 12 on 2 cores) before the engine
- * said so. So the processes themselves are looked at: what has not run at all from one sample to the next waits for
- * something, as servers do; what has ended will be told by the engine.
+ * did. So the processes themselves are sampled: a process that has not run at all from one sample to the next waits for
+ * something, as servers do; an exit will be reported by the engine.
  * @param samples of the same run of the container, oldest first
  */
 export function hasComeUp(samples: readonly TimedSample[]): boolean {

@@ -1,9 +1,9 @@
 import type { ContainerStatus, Pod } from "../api/pod.ts";
 
-/** Where a pod of a `--runonce` stands. */
+/** State of a pod of a `--runonce`. */
 export interface RunOnceVerdict {
   state: "waiting" | "up" | "succeeded" | "failed";
-  /** For people: what it waits for, or why it failed. */
+  /** What it waits for, or why it failed. */
   message: string;
 }
 
@@ -23,7 +23,7 @@ const HOPELESS = new Set([
 
 /**
  * Whether a pod has come up, as `--runonce` sees it: Running with every container started, or Succeeded. A pod that
- * cannot run as its manifest stands has failed, and nobody has to wait to hear it [S003].
+ * cannot run with this manifest has failed without further waiting.
  * @param sandboxError what keeps the pod from having a sandbox, e.g. a volume
  */
 export function judgeRunOnce(pod: Pod, sandboxError?: string): RunOnceVerdict {
@@ -44,7 +44,7 @@ export function judgeRunOnce(pod: Pod, sandboxError?: string): RunOnceVerdict {
   return { state: "waiting", message: late ? `container ${late.name}: ${describeState(late)}` : "waiting" };
 }
 
-/** A container that ended well and is not to run again, beside others that run. */
+/** A container that succeeded and is not restarted. */
 const isDone = (pod: Pod, { terminated }: ContainerStatus["state"]) =>
   terminated?.exitCode === 0 && pod.spec.restartPolicy !== "Always";
 

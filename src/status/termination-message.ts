@@ -9,7 +9,7 @@ export const TERMINATION_POD_LIMIT_BYTES = 12 * 1024;
 export interface TerminationMessageInput {
   policy: "File" | "FallbackToLogsOnError";
   exitCode: number;
-  /** What the container wrote to its terminationMessagePath (its end will do); undefined when there is no such file. */
+  /** Contents of its terminationMessagePath (at least the end); undefined when there is no such file. */
   file: string | undefined;
   /** The end of its log, asked for only when it is needed. */
   readLog: () => Promise<string>;
@@ -18,7 +18,7 @@ export interface TerminationMessageInput {
 }
 
 /**
- * Last words of a dead container: the end of its file, or of its log where the policy says so, the file is empty and
+ * Termination message of a dead container: the end of its file, or of its log where the policy says so, the file is empty and
  * the exit was no success. What is cut falls on whole characters. Source: upstream's `getTerminationMessage` and the
  * limits of its status manager.
  */
@@ -36,7 +36,7 @@ export async function toTerminationMessage(input: TerminationMessageInput): Prom
 
 function endOfLog(log: string): string {
   const lines = log.split("\n");
-  // A line ends with its newline: what stands after the last one is no further line.
+  // A line ends with its newline: the empty string after the last one is not a line.
   const complete = lines.at(-1) === "" ? 1 : 0;
   return lastBytes(lines.slice(-TERMINATION_LOG_LIMIT_LINES - complete).join("\n"), TERMINATION_LOG_LIMIT_BYTES);
 }

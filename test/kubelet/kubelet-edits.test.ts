@@ -20,7 +20,7 @@ describe("an edit", () => {
     expect(world.recorder.events).toContain("web-node1 Killing Container a definition changed, will be restarted");
   });
 
-  test("an edit of its memory takes effect in the running container [M13]", async () => {
+  test("an edit of its memory takes effect in the running container", async () => {
     await world.started(named("web"));
     world.engine.calls.length = 0;
     world.want(named("web", { containers: [aContainer({ resources: { limits: { memory: "4096" } } })] }));

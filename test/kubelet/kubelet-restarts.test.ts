@@ -46,7 +46,7 @@ describe("a container", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 1, state: { running: {} } });
   });
 
-  test("docker restart goes unnoticed, docker stop does not [oracle C 47]", async () => {
+  test("docker restart goes unnoticed, docker stop does not", async () => {
     await world.started(named("web"), named("db"));
     const [web, db] = [world.engine.idOf("web-node1", "app"), world.engine.idOf("db-node1", "app")];
     world.engine.stopByHand(web);
@@ -80,22 +80,19 @@ describe("a container", () => {
     },
   );
 
-  test.each(["Always", "Never"])(
-    "docker rm -f is no crash, policy %s: attempt 0 again [oracle C 67]",
-    async (policy) => {
-      await world.started(named("web", { restartPolicy: policy }));
-      const first = world.engine.idOf("web-node1", "app");
-      world.engine.beginRemoval(first);
-      await world.clock.advance(100);
-      world.engine.destroy(first);
-      await world.clock.advance(100);
-      expect(world.engine.idOf("web-node1", "app")).not.toBe(first);
-      expect(world.statusOf("web")).toMatchObject({
-        phase: "Running",
-        containerStatuses: [{ restartCount: 0, lastState: {} }],
-      });
-    },
-  );
+  test.each(["Always", "Never"])("docker rm -f is no crash, policy %s: attempt 0 again", async (policy) => {
+    await world.started(named("web", { restartPolicy: policy }));
+    const first = world.engine.idOf("web-node1", "app");
+    world.engine.beginRemoval(first);
+    await world.clock.advance(100);
+    world.engine.destroy(first);
+    await world.clock.advance(100);
+    expect(world.engine.idOf("web-node1", "app")).not.toBe(first);
+    expect(world.statusOf("web")).toMatchObject({
+      phase: "Running",
+      containerStatuses: [{ restartCount: 0, lastState: {} }],
+    });
+  });
 
   test("a removal that the engine does not finish is a crash after all", async () => {
     await world.started(named("web"));
@@ -120,7 +117,7 @@ describe("a container", () => {
     { what: "crashes at once, always", exitCode: 1, runsMs: 20 },
     { what: "ends well at once, always", exitCode: 0, runsMs: 20 },
     { what: "crashes after 3 s, always", exitCode: 1, runsMs: 3_000 },
-  ])("back-off of what $what: 0, 10, 20, 40, 80, 160, 300, 300 s [oracle C 75]", async ({ exitCode, runsMs }) => {
+  ])("back-off of what $what: 0, 10, 20, 40, 80, 160, 300, 300 s", async ({ exitCode, runsMs }) => {
     await world.started(named("web"));
     const delays: number[] = [];
     const messages: (string | undefined)[] = [];
@@ -142,7 +139,7 @@ describe("a container", () => {
     ]);
   });
 
-  test("a liveness probe that always fails: the third restart waits [oracle C 40]", async () => {
+  test("a liveness probe that always fails: the third restart waits", async () => {
     world.engine.stopAnswersAfterMs = 50;
     await world.started(named("web"));
     const delays: number[] = [];
@@ -158,7 +155,7 @@ describe("a container", () => {
     expect(delays).toEqual([0, 0, 10, 20, 40, 80]);
   });
 
-  test("back-off of an init container [oracle C 75]", async () => {
+  test("back-off of an init container", async () => {
     await world.started(named("web", { initContainers: [aContainer({ name: "i" })] }));
     const delays: number[] = [];
     for (let crash = 0; crash < 5; crash++) {
@@ -177,7 +174,7 @@ describe("a container", () => {
 });
 
 describe("our own restart", () => {
-  test("adopts what runs: nothing is created, nothing restarted [S181]", async () => {
+  test("adopts what runs: nothing is created, nothing restarted", async () => {
     await world.started(named("web"), named("db"));
     world.renew();
     world.engine.calls.length = 0;
@@ -235,7 +232,7 @@ describe("our own restart", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ restartCount: 4, state: { running: {} } });
   });
 
-  test("a finished pod stays finished, even when its container was removed [U15]", async () => {
+  test("a finished pod stays finished, even when its container was removed", async () => {
     const job = named("job", { restartPolicy: "Never" });
     await world.started(job);
     world.engine.exit(world.engine.idOf("job-node1", "app"), 0);
@@ -253,7 +250,7 @@ describe("our own restart", () => {
     });
   });
 
-  test("what is removed while its last words are read, or just after, is not forgotten [oracle C 85]", async () => {
+  test("what is removed while its last words are read, or just after, is not forgotten", async () => {
     const job = named("job", { restartPolicy: "Never" });
     await world.started(job);
     const words = Promise.withResolvers<string>();

@@ -51,7 +51,7 @@ describe("trouble", () => {
     expect(world.engine.running()).toContain("web-node1/app");
   });
 
-  test("a failing pull is told, then its back-off, and it is tried again when that says so [oracle B 33]", async () => {
+  test("a failing pull is told, then its back-off, and it is tried again when that says so", async () => {
     const waiting = () => world.statusOf("web")?.containerStatuses?.[0]?.state.waiting;
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
     world.engine.failures.set("pull app", { error, times: 1 });
@@ -321,7 +321,7 @@ describe("an evicted pod", () => {
   });
 });
 
-test("--maximum-dead-containers: the net removes what is too many, but not what a restart rests on [S056]", async () => {
+test("--maximum-dead-containers: the net removes what is too many, but not what a restart rests on", async () => {
   await world.started(named("a", { restartPolicy: "Never" }), named("b", { restartPolicy: "Never" }), named("c"));
   for (const name of ["a", "b"]) {
     world.engine.exit(world.engine.idOf(`${name}-node1`, "app"), 0);

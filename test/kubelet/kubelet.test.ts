@@ -115,7 +115,7 @@ describe("removal", () => {
     expect(world.statusOf("web")?.phase).toBe("Running");
   });
 
-  test("a successor of the same name with another uid waits for its predecessor [U16]", async () => {
+  test("a successor of the same name with another uid waits for its predecessor", async () => {
     world.engine.stopTakesMs = 5_000;
     await world.started(named("web"));
     world.want(named("web", {}, { uid: "other" }));
@@ -136,7 +136,7 @@ describe("removal", () => {
     expect(world.statusOf("new")?.phase).toBe("Running");
   });
 
-  test("orphans of this node go, once every source has spoken [U17]", async () => {
+  test("orphans of this node go, once every source has spoken", async () => {
     await world.started(named("web"), named("lost"));
     world.renew();
     world.kubelet.start();

@@ -60,14 +60,14 @@ describe("reasons and messages are upstream's", () => {
       message: "Pod Node didn't have enough resource: cpu, requested: 100000, used: 0, capacity: 2000",
     },
     {
-      what: "too many CPUs, critical (oracle 28)",
+      what: "too many CPUs, critical",
       wish: { cpu: "100", critical: true },
       reason: "UnexpectedAdmissionError",
       message:
         "Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [(res: cpu, q: 98000), ]",
     },
     {
-      what: "too much memory, critical (oracle 28)",
+      what: "too much memory, critical",
       wish: { memory: "100Gi", critical: true },
       reason: "UnexpectedAdmissionError",
       message:
@@ -249,7 +249,7 @@ describe("node affinity", () => {
   });
 });
 
-describe("huge pages (oracle 13 reshp)", () => {
+describe("huge pages", () => {
   const list = { memory: "32Mi", "hugepages-2Mi": "4Mi" };
   const wish = { spec: { containers: [aContainer({ resources: { requests: list, limits: list } })] } };
   const pods = [desired("a", wish), desired("b", wish)];

@@ -261,7 +261,7 @@ describe("main containers", () => {
     },
   ]);
 
-  test("other limits: changed in place, without a restart [M13]", () => {
+  test("other limits: changed in place, without a restart", () => {
     const { actions } = planOf({ containers: [aRunning()], limits: { app: { CpuQuota: 50_000 } } });
     expect(actions).toEqual([{ kind: "resize-container", id: "app-0", name: "app", update: { CpuQuota: 50_000 } }]);
   });
@@ -319,7 +319,7 @@ describe("restart policy", () => {
       phase: "Failed",
     },
     {
-      when: "the container's own policy wins [M08]",
+      when: "the container's own policy wins",
       pod: aPod({ containers: [aContainer({ restartPolicy: "Never" })] }),
       containers: [anExited("app", 1)],
       want: ["stop-sandbox sandbox-0"],
@@ -378,7 +378,7 @@ test.each([
   expect(plan.actions).toMatchObject([{ kind: "kill-container", graceSeconds: want }]);
 });
 
-describe("RestartAllContainers [M09]", () => {
+describe("RestartAllContainers", () => {
   const rule = { action: "RestartAllContainers" as const, exitCodes: { operator: "In" as const, values: [88] } };
   const pod = aPod({
     restartPolicy: "Never",
@@ -480,7 +480,7 @@ describe("init containers", () => {
   ]);
 });
 
-describe("sidecars [M01]", () => {
+describe("sidecars", () => {
   const pod = aPod({ initContainers: [sidecar("proxy"), aContainer({ name: "setup" }), sidecar("logs")] });
   const up = (name: string) => ({ [name]: { containerId: `${name}-0`, started: true } });
   table([
@@ -564,7 +564,7 @@ describe("sidecars [M01]", () => {
   ]);
 });
 
-describe("crash-loop back-off [oracle B 35]", () => {
+describe("crash-loop back-off", () => {
   const crashed = (restartCount: number) => anExited("app", 1, { restartCount, createdAt: at(restartCount) });
   const entry = (delayMs: number, updatedAtMs = 0) => new Map([["app@hash-app", { delayMs, updatedAtMs }]]);
   const state = (exitedAtMs: number, backOff = entry(0), more = {}) =>
@@ -636,7 +636,7 @@ describe("crash-loop back-off [oracle B 35]", () => {
   });
 });
 
-describe("activeDeadlineSeconds [M52]", () => {
+describe("activeDeadlineSeconds", () => {
   test("the plan is made again when it runs out", () => {
     expect(planOf({ containers: [aRunning()], deadlineAtMs: 90_000 }).recheckAtMs).toBe(90_000);
   });

@@ -47,7 +47,7 @@ function resolvConf(spec: Partial<Pod["spec"]>, facts: DnsFacts, namespace?: str
 const CLUSTER_FIRST =
   "nameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local cluster.local corp.example lab.example\noptions ndots:5\n";
 
-describe("as recorded with cluster flags (oracle 29)", () => {
+describe("as recorded with cluster flags", () => {
   test.each<{ when: string; spec: Partial<Pod["spec"]>; namespace?: string; want: string }>([
     { when: "ClusterFirst", spec: {}, want: CLUSTER_FIRST },
     {
@@ -84,7 +84,7 @@ describe("as recorded with cluster flags (oracle 29)", () => {
   });
 });
 
-describe("as recorded without cluster flags (oracle 10)", () => {
+describe("as recorded without cluster flags", () => {
   test.each<{ when: string; spec: Partial<Pod["spec"]>; want: string; warnings?: string[] }>([
     { when: "ClusterFirst", spec: {}, want: "nameserver 192.0.2.53\n", warnings: ["MissingClusterDNS"] },
     {

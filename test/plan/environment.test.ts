@@ -81,7 +81,7 @@ function outcome(env: EnvVar[], envFrom: EnvFromSource[] = [], facts: Partial<En
     : resolved.env.map(({ name, value }) => `${name}=${value}`);
 }
 
-test("the recorded kubelet's expansion (oracle 02)", () => {
+test("the recorded kubelet's expansion", () => {
   const env = [
     { name: "PLAIN", value: "hello" },
     { name: "EMPTY", value: "" },
@@ -294,7 +294,7 @@ describe("fileKeyRef", () => {
   });
 });
 
-test("command and args see the container's variables, undefined ones stay (oracle 01)", () => {
+test("command and args see the container's variables, undefined ones stay", () => {
   const container = aContainer({ command: ["sh", "-c", "echo $(A) $$(A) $A $(B)"], args: ["$(A)"] });
   expect(expandCommand(container, [{ name: "A", value: "1" }])).toEqual({
     command: ["sh", "-c", "echo 1 $(A) $A $(B)"],

@@ -127,7 +127,7 @@ describe("who goes first", () => {
   });
 });
 
-describe("limits of the disk [M47]", () => {
+describe("limits of the disk", () => {
   const pod = aPod({
     containers: [
       aContainer({ resources: { limits: { "ephemeral-storage": "10Mi" } } } as never),

@@ -9,7 +9,7 @@ const ALIASES = [
 ];
 const ALIAS_LINES = "\n# Entries added by HostAliases.\n1.2.3.4\ta.example\ta\n::9\tnine\n";
 
-test("a pod without subdomain (oracle 29)", () => {
+test("a pod without subdomain", () => {
   expect(formatManagedHosts(["10.1.2.3"], { hostname: "p-node1", domain: "" })).toBe(`${HEAD}10.1.2.3\tp-node1\n`);
 });
 

@@ -60,7 +60,7 @@ describe("names", () => {
 });
 
 describe("bounds of the pod", () => {
-  test("Guaranteed: the sums (oracle 11)", () => {
+  test("Guaranteed: the sums", () => {
     const pod = podOf([same({ cpu: "100m", memory: "64Mi" }), same({ cpu: "1500m", memory: "128M" })]);
     expect(computePodCgroupLimits(pod, SETTINGS)).toEqual({
       cpuShares: 1638,
@@ -73,7 +73,7 @@ describe("bounds of the pod", () => {
     });
   });
 
-  test("BestEffort: no bounds, the least weight (oracle 13)", () => {
+  test("BestEffort: no bounds, the least weight", () => {
     expect(computePodCgroupLimits(podOf([{}]), SETTINGS)).toMatchObject({
       cpuShares: 2,
       cpuQuotaUs: -1,

@@ -7,12 +7,12 @@ const LONG = "a".repeat(60);
 test.each<{ when: string; name?: string; spec?: Partial<Pod["spec"]>; domain?: string; want: object }>([
   { when: "the name of the pod", want: { hostname: "p-node1", domain: "", kernelHostname: "p-node1" } },
   {
-    when: "hostname and subdomain (oracle 29 cdsub)",
+    when: "hostname and subdomain",
     spec: { hostname: "hh", subdomain: "ss" },
     want: { hostname: "hh", domain: "ss.default.svc.cluster.local", kernelHostname: "hh" },
   },
   {
-    when: "setHostnameAsFQDN (oracle 29 cdfqdn)",
+    when: "setHostnameAsFQDN",
     spec: { hostname: "hh", subdomain: "ss", setHostnameAsFQDN: true },
     want: {
       hostname: "hh",

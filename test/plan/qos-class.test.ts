@@ -19,13 +19,13 @@ const FULL = { requests: { cpu: "10m", memory: "8Mi" }, limits: { cpu: "10m", me
 
 test.each<[string, Pod, string]>([
   ["nothing", podOf([{}]), "BestEffort"],
-  ["ephemeral storage alone (oracle qe)", podOf([{ limits: { "ephemeral-storage": "1Gi" } }]), "BestEffort"],
-  ["cpu 0 (oracle qz)", podOf([{ requests: { cpu: "0" } }]), "BestEffort"],
-  ["all limited (oracle qg)", podOf([FULL]), "Guaranteed"],
-  ["only cpu limited (oracle qb1)", podOf([{ requests: { cpu: "10m" }, limits: { cpu: "10m" } }]), "Burstable"],
-  ["one of two containers (oracle qb2)", podOf([FULL, {}]), "Burstable"],
-  ["a request below its limit (oracle qb3)", podOf([{ ...FULL, requests: { cpu: "5m", memory: "8Mi" } }]), "Burstable"],
-  ["an init container without (oracle qgi)", podOf([FULL], [{}]), "Burstable"],
+  ["ephemeral storage alone", podOf([{ limits: { "ephemeral-storage": "1Gi" } }]), "BestEffort"],
+  ["cpu 0", podOf([{ requests: { cpu: "0" } }]), "BestEffort"],
+  ["all limited", podOf([FULL]), "Guaranteed"],
+  ["only cpu limited", podOf([{ requests: { cpu: "10m" }, limits: { cpu: "10m" } }]), "Burstable"],
+  ["one of two containers", podOf([FULL, {}]), "Burstable"],
+  ["a request below its limit", podOf([{ ...FULL, requests: { cpu: "5m", memory: "8Mi" } }]), "Burstable"],
+  ["an init container without", podOf([FULL], [{}]), "Burstable"],
   ["an init container with", podOf([FULL], [FULL]), "Guaranteed"],
   [
     "the same amount written otherwise",

@@ -139,7 +139,7 @@ test("an init container is ready once it has ended well, and never started; a si
   });
 });
 
-test("an image is called what the engine calls it first, its id by digest when it has one [oracle B 34]", () => {
+test("an image is called what the engine calls it first, its id by digest when it has one", () => {
   const imageNames = new Map([["sha256:busybox", { tag: "registry/app:1", digest: "registry/app@sha256:abc" }]]);
   expect(statusOf({ attempts: [aRunning()], imageNames })).toMatchObject({
     image: "registry/app:1",

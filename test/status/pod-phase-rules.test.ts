@@ -34,20 +34,20 @@ const rules = (action: "Restart" | "RestartAllContainers", ...values: number[]) 
 
 const ROWS: Row[] = [
   {
-    when: "one of two has not started yet [oracle 31]",
+    when: "one of two has not started yet",
     mains: [{ state: running }, { state: waiting() }],
     want: "Pending",
   },
-  { when: "one backs off, one runs [oracle 32]", mains: [{ state: running }, crashLoop(3)], want: "Running" },
+  { when: "one backs off, one runs", mains: [{ state: running }, crashLoop(3)], want: "Running" },
   {
-    when: "one backs off, one has no image [oracle 44]",
+    when: "one backs off, one has no image",
     mains: [crashLoop(2), { state: waiting("ImagePullBackOff") }],
     want: "Pending",
   },
   { when: "Always, all backing off", mains: [crashLoop(0)], want: "Running" },
   { when: "Always, ended well a moment ago", mains: [{ state: ended(0) }], want: "Running" },
   {
-    when: "OnFailure, one done, one runs [oracle 44]",
+    when: "OnFailure, one done, one runs",
     policy: "OnFailure",
     mains: [{ state: ended(0) }, { state: running }],
     want: "Running",
@@ -60,19 +60,19 @@ const ROWS: Row[] = [
     want: "Running",
   },
   {
-    when: "Never, one failed [oracle 34]",
+    when: "Never, one failed",
     policy: "Never",
     mains: [{ state: ended(0) }, { state: ended(137) }],
     want: "Failed",
   },
   {
-    when: "Never, one failed, one runs [oracle 66]",
+    when: "Never, one failed, one runs",
     policy: "Never",
     mains: [{ state: ended(137) }, { state: running }],
     want: "Running",
   },
   {
-    when: "an init container backs off [oracle 75]",
+    when: "an init container backs off",
     inits: [crashLoop(1)],
     mains: [{ state: waiting() }],
     want: "Pending",

@@ -44,7 +44,7 @@ interface Row {
   want: string;
 }
 
-describe("phase [oracle B 31]", () => {
+describe("phase", () => {
   test.each<Row>([
     { when: "nothing is known yet", mains: ["unknown"], want: "Pending" },
     { when: "one waits for its first start although another runs", mains: ["running", "waiting"], want: "Pending" },

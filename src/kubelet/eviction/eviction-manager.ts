@@ -27,7 +27,7 @@ import { computeQosClass } from "../../plan/qos-class.ts";
 
 /** The kubelet as this manager sees it. */
 export interface EvictingKubelet {
-  /** Every wanted pod with its status. */
+  /** Every desired and terminating pod with its status. */
   pods(): readonly Pod[];
   /** undefined for a pod that is gone, all of it. */
   worker(uid: PodUID): { readonly isRemoving: boolean } | undefined;
@@ -47,14 +47,14 @@ export interface EvictionDeps {
   readSignals: () => NodeSignals;
   /** Memory and processes of every pod that runs. */
   readUsage: () => ReadonlyMap<PodUID, PodUsage>;
-  /** What these pods keep on the disk, as far as it was measured; measures again when that is due. */
+  /** Disk usage of these pods as last measured; starts a new measurement when one is due. */
   askDisk: (uids: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, PodDiskUsage>;
   /** Resolves when no measurement is under way. */
   diskSettled: () => Promise<void>;
   /** Removes unused images. @returns how many */
   reclaimImages: (signal: AbortSignal) => Promise<number>;
   settings: EvictionSettings;
-  /** Of a pod evicted by a soft threshold; -1 = its own. */
+  /** Grace period limit of a pod evicted by a soft threshold; -1 = the pod's own. */
   maxPodGraceSeconds: number;
   /** A pod is evicted; of what there was too little, or which limit it passed. */
   onEvict?: (signal: string) => void;
@@ -64,24 +64,24 @@ export interface EvictionDeps {
 const PERIOD_MS = 10_000;
 
 /**
- * Keeps the node from running out of memory, disk and processes: looks every ten seconds while there are pods, and stops
- * one pod at a time until there is enough again. Pods that use more of the disk than they may go too. All come back when
- * the pressure has been gone for the transition period, the most important first [S055 S086 U14 M47].
+ * Keeps the node from running out of memory, disk and processes: checks every ten seconds while there are pods, and stops
+ * one pod at a time until there is enough again. Pods over their own disk limits are evicted too. All come back when
+ * the pressure has been gone for the transition period, the most important first.
  */
 export class EvictionManager {
   readonly #deps: EvictionDeps;
   #seen: NodePressure = { history: NO_HISTORY, pressures: new Set(), due: [] };
   #seenAtMs = Number.NEGATIVE_INFINITY;
   readonly #startedAt: Date;
-  /** When each pressure last came or went. */
+  /** When each pressure last began or ended. */
   readonly #changedAt = new Map<PressureType, Date>();
-  /** When each pod was evicted, in that order: who came first matters least. Monotonic. */
+  /** When each pod was evicted, in that order: pods evicted first are the least important. Monotonic. */
   readonly #evictedAtMs = new Map<PodUID, number>();
 
   constructor(deps: EvictionDeps) {
     this.#deps = deps;
     this.#startedAt = deps.clock.now();
-    // Of a process before us: nobody knows how long it was gone, so they wait as if they had been evicted now.
+    // Evicted by an earlier process, at an unknown time: they wait as if they were evicted now.
     for (const uid of deps.kubelet.evicted.keys()) this.#evictedAtMs.set(uid, deps.clock.monotonicMs());
   }
 
@@ -90,7 +90,7 @@ export class EvictionManager {
     return this.#seen.pressures;
   }
 
-  /** The same, with what is not there, and since when. Looks first where nobody else did for long: without pods nobody does. */
+  /** All pressures, present or not, with the time of the last change. Observes first when the last observation is old. */
   states(): ReadonlyMap<PressureType, PressureState> {
     if (this.#deps.clock.monotonicMs() - this.#seenAtMs >= PERIOD_MS) this.#observe();
     const state = (type: PressureType): [PressureType, PressureState] => [
@@ -100,9 +100,9 @@ export class EvictionManager {
     return new Map([state("MemoryPressure"), state("DiskPressure"), state("PIDPressure")]);
   }
 
-  /** Why the node takes no such pod now; undefined when it does. */
+  /** Why the node rejects this pod now; undefined when it does not. */
   refusalOf(pod: Pod): Rejection | undefined {
-    // The first pods of a start must not bring a shortage back that nobody has looked for yet.
+    // The first pods after a start must not bring back a shortage that was not observed yet.
     if (this.#seenAtMs === Number.NEGATIVE_INFINITY) this.#observe();
     const message = findPressureRefusal(pod, computeQosClass(pod) === "BestEffort", this.pressures);
     return message === undefined ? undefined : { reason: "Evicted", message };
@@ -120,7 +120,7 @@ export class EvictionManager {
     }
   }
 
-  /** One look. */
+  /** One observation and its consequences. */
   async synchronize(signal: AbortSignal): Promise<void> {
     this.#forgetUnwanted();
     this.#observe();
@@ -170,7 +170,7 @@ export class EvictionManager {
     for (const type of come) logger.warn(`The node is under ${type}`);
     for (const type of gone) logger.info(`The node is no longer under ${type}`);
     for (const type of [...come, ...gone]) this.#changedAt.set(type, clock.now());
-    // Pods that were refused meanwhile may come now.
+    // Pods rejected during the pressure may run now.
     if (gone.length > 0) kubelet.readmit([]);
   }
 
@@ -189,13 +189,13 @@ export class EvictionManager {
     const { kubelet, logger, reclaimImages } = this.#deps;
     if (isDiskSignal(due.signal)) {
       const removed = kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 }) + (await reclaimImages(signal));
-      // Their room may be enough: looked at the next time, when the engine is done.
+      // The space freed may be enough; the next observation tells, when the engine is done.
       if (removed > 0) return;
     }
-    // What the last one leaves is not free before it is gone.
+    // What the last evicted pod uses is not free before the pod is gone.
     if ([...this.#evictedAtMs.keys()].some((uid) => kubelet.worker(uid))) return;
     const victim = await this.#choose(due);
-    if (!victim) return logger.debug(`There is no pod to evict for want of ${resourceOf(due.signal)}`);
+    if (!victim) return logger.debug(`No pod to evict for ${resourceOf(due.signal)}`);
     const grace = due.kind === "soft" && this.#deps.maxPodGraceSeconds >= 0 ? this.#deps.maxPodGraceSeconds : undefined;
     const message = toEvictionMessage(resourceOf(due.signal), victim);
     this.#evict(
@@ -235,7 +235,7 @@ export class EvictionManager {
     onEvict?.(signal);
   }
 
-  /** One at a time: if it brings the pressure back, the others were right to wait. */
+  /** One at a time: the pressure may come back. */
   #readmit(): void {
     const { clock, settings, kubelet, logger } = this.#deps;
     if (this.pressures.size > 0) return;

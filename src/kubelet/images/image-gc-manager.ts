@@ -11,11 +11,11 @@ import {
 } from "../../plan/image-gc.ts";
 import type { EngineImage } from "../../runtime/engine-images.ts";
 
-/** What is kept of one image that pods of ours used, or that we loaded. By id on disk. */
+/** An image that our pods used or that the kubelet loaded, as stored by id. */
 export interface KnownImage {
-  /** Names by which it came to us, as `toImageKey` writes them. */
+  /** Names under which it was pulled or loaded, as `toImageKey` writes them. */
   names: readonly string[];
-  /** For how long we have seen nobody use it: wall clocks jump, so no time of day is kept. */
+  /** How long the image was unused while the kubelet ran: wall clocks jump, so no time of day is stored. */
   unusedMs: number;
 }
 
@@ -29,9 +29,9 @@ export interface ImageGcDeps {
   };
   /** The disk the engine keeps images on; undefined when it cannot be asked. */
   readDisk: () => Promise<ImageDisk | undefined>;
-  /** Names that wanted pods mention, as `toImageKey` writes them: these are in use, whether the pods run or not. */
+  /** Names that desired pods mention, as `toImageKey` writes them: these are in use, whether the pods run or not. */
   wantedNames: () => ReadonlySet<string>;
-  /** false while not every wanted pod is known: then nothing is removed. */
+  /** false while not every desired pod is known: nothing is removed then. */
   isReady: () => boolean;
   file: Persisted<Record<string, KnownImage>>;
   policy: ImageGcPolicy;
@@ -48,9 +48,9 @@ interface Tracked {
 }
 
 /**
- * Removes images nobody uses, when the image disk is too full or they are too old [S088 M19]. Only those that pods of
- * ours used or that we loaded, and only while they have no name that did not come to us: an image of anybody else, the
- * pause image, and one that any container on the engine was made from are never touched [U19].
+ * Removes unused images when the image disk is too full or the images are too old. Only images that our pods used or
+ * that the kubelet loaded, and only while all their names were pulled or loaded by it. Images of other users of the
+ * engine, the pause image, and images of any existing container are never removed.
  */
 export class ImageGcManager {
   readonly #deps: ImageGcDeps;
@@ -67,7 +67,7 @@ export class ImageGcManager {
     }
   }
 
-  /** A pod of ours uses this image now, or we loaded it: from here on it may be removed one day. */
+  /** One of our pods uses this image, or the kubelet loaded it: it may be removed once it is unused. */
   noteUsed(id: string, name: string): void {
     const known = this.#tracked.get(id);
     const isNews = !known?.names.has(name);
@@ -75,18 +75,18 @@ export class ImageGcManager {
     if (isNews) this.#save();
   }
 
-  /** Looks every five minutes. Resolves when the signal aborts. */
+  /** Collects every five minutes. Resolves when the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     for (let waitMs = FIRST_MS; !signal.aborted; waitMs = PERIOD_MS) {
       await this.#deps.clock.sleep(waitMs, signal).catch(() => {});
       if (signal.aborted) return;
       await this.collect(signal).catch((error: Error) => {
-        if (!signal.aborted) this.#deps.logger.warn(`Cannot look for unused images: ${error.message}`);
+        if (!signal.aborted) this.#deps.logger.warn(`Cannot collect unused images: ${error.message}`);
       });
     }
   }
 
-  /** One look, as the thresholds say. @throws what the engine throws */
+  /** One collection by the thresholds. @throws what the engine throws */
   collect(signal: AbortSignal): Promise<void> {
     return this.#serialize(async () => {
       const { readDisk, policy, clock } = this.#deps;
@@ -104,13 +104,13 @@ export class ImageGcManager {
       );
       const isShort = plan.missingBytes > 0 || inUse > 0;
       if (plan.usedPercent !== undefined && plan.usedPercent >= policy.highThresholdPercent && isShort) {
-        const message = `The image disk is ${plan.usedPercent} % full and there are no more unused images of ours to remove`;
+        const message = `The image disk is ${plan.usedPercent} % full and no further unused image may be removed`;
         this.#changes.log("full", "warn", message);
       } else this.#changes.resolve("full", "The image disk has room again");
     });
   }
 
-  /** Everything unused for the minimum time, whatever the thresholds: the node is short of disk. @returns how many went */
+  /** Removes everything unused for the minimum time: the node is short of disk. @returns how many images were removed */
   reclaim(signal: AbortSignal): Promise<number> {
     return this.#serialize(async () => {
       const unused = await this.#detectImages(signal);
@@ -166,7 +166,7 @@ export class ImageGcManager {
       if (!image) continue;
       signal.throwIfAborted();
       const name = image.tags[0] ?? id;
-      // The wish may have changed while others were removed.
+      // A pod may have started to need it while others were removed.
       if (this.#isWanted(image) || !(await this.#deps.images.remove(image, signal))) {
         inUse++;
         this.#deps.logger.debug(`Image "${name}" is used after all`);

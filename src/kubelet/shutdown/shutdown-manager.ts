@@ -15,21 +15,21 @@ import type { PodEnd } from "../../plan/pod-plan.ts";
 /** The machine as far as its end is concerned. */
 export interface ShutdownHost {
   /**
-   * Holds up every shutdown of the machine from now on, for so long at most; the end of our process lets go of it too.
+   * Delays every shutdown of the machine from now on, for this long at most; the end of our process releases it too.
    * @throws Error when the machine cannot be held up
    */
   hold(maxSeconds: number, signal: AbortSignal): Promise<ShutdownHold>;
   /**
-   * Tells when the machine is about to go down (true), and when that was called off (false).
+   * Reports when the machine is about to shut down (true), and when that was cancelled (false).
    * @returns a promise that rejects when nothing more can be learnt, or when the signal aborts
    */
   watch(onChange: (isGoingDown: boolean) => void, signal: AbortSignal): Promise<never>;
-  /** Whether all services are being stopped because the machine goes down. */
+  /** Whether all services are being stopped because the machine shuts down. */
   isStopping(): Promise<boolean>;
 }
 
 export interface ShutdownHold {
-  /** Lets the machine go down. */
+  /** Allows the shutdown to proceed. */
   release(): void;
   /** Rejects when the hold was lost without {@link release}. */
   readonly lost: Promise<never>;
@@ -37,7 +37,7 @@ export interface ShutdownHold {
 
 /** The kubelet as this manager sees it. */
 export interface HaltingKubelet {
-  /** Every wanted pod with its status. */
+  /** Every desired and terminating pod with its status. */
   pods(): readonly Pod[];
   /** Resolves when nothing of the pod runs any more. */
   halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void>;
@@ -57,8 +57,8 @@ const RETRY_MS = 60_000;
 const SETTLE_MS = 1_000;
 
 /**
- * Gives pods time to end when the machine goes down: holds up the shutdown, stops the least important pods first, and
- * lets go. Nothing is removed: the next start of the machine runs them again [M16].
+ * Gives pods time to end when the machine shuts down: delays the shutdown, stops the least important pods first, then
+ * releases it. Nothing is removed: the next start of the machine runs the pods again.
  */
 export class ShutdownManager {
   readonly #deps: ShutdownDeps;
@@ -68,7 +68,7 @@ export class ShutdownManager {
     this.#deps = deps;
   }
 
-  /** Why the node takes no new pod now; undefined when it does. */
+  /** Why the node rejects new pods now; undefined when it does not. */
   refusal(): Rejection | undefined {
     return this.#ending ? REFUSED_BY_SHUTDOWN : undefined;
   }
@@ -78,9 +78,9 @@ export class ShutdownManager {
     const { clock, logger } = this.#deps;
     for (let said = ""; !signal.aborted; ) {
       const why = await this.#attend(signal).catch((error: Error) => error.message);
-      // Who stops us and our children together stops them first, perhaps.
+      // A stop of our whole process group may have stopped our child process first.
       await clock.sleep(SETTLE_MS, signal).catch(() => {});
-      // When services are stopped so is the bus, and that is no news.
+      // When services are stopped the bus is stopped too: nothing to report.
       if (signal.aborted || this.#ending) return;
       const message = `A shutdown of the machine does not wait for pods: ${why}`;
       if (message !== said) logger.warn(message);
@@ -90,7 +90,7 @@ export class ShutdownManager {
   }
 
   /**
-   * We are being stopped: if that is because the machine goes down, and nobody held that up for us, the pods end now,
+   * The process is being stopped: if the machine shuts down and the shutdown could not be delayed, the pods end now,
    * while our service manager waits for us.
    */
   async beforeExit(): Promise<void> {

@@ -64,7 +64,7 @@ test("what nobody of us used stays, on the fullest disk", async () => {
   expect(left()).toEqual(["stranger"]);
   expect(logger.lines).toEqual([
     'info Removed unused image "ours:1" (10.0 MB): the image disk is 99 % full, the threshold is 85 %',
-    "warn The image disk is 99 % full and there are no more unused images of ours to remove",
+    "warn The image disk is 99 % full and no further unused image may be removed",
   ]);
 });
 

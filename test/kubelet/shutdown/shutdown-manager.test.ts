@@ -65,7 +65,7 @@ async function attended(periods: readonly ShutdownPeriod[] = PERIODS): Promise<S
 
 const kills = () => world.engine.calls.filter((call) => call.startsWith("kill"));
 
-describe("a shutdown of the machine [M16]", () => {
+describe("a shutdown of the machine", () => {
   test("stops critical pods after all others, removes nothing, and then lets the machine go down", async () => {
     world.engine.stopTakesMs = 3_000;
     await world.started(named("web"), named("dns", critical));
@@ -244,7 +244,7 @@ describe("after the machine has started again", () => {
     expect(world.statusOf("once")).toMatchObject(END);
   });
 
-  test("a Never pod that was done is done [U15]", async () => {
+  test("a Never pod that was done is done", async () => {
     await world.started(named("once", { restartPolicy: "Never" }));
     world.engine.exit(world.engine.idOf("once-node1", "app"), 0);
     await world.clock.advance(1_000);
