@@ -56,6 +56,20 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
   server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files"],
+  // What runs in browsers, and the types that it receives.
+  page: [
+    "preact",
+    // What the JSX transform is said to import where no tsconfig is read.
+    "react",
+    "preact/hooks",
+    "preact/compat",
+    "preact/jsx-dev-runtime",
+    "preact/jsx-runtime",
+    "uplot",
+    "@xterm/xterm",
+    "@xterm/addon-fit",
+  ],
+  pageserver: ["api", "model", "server", "status", "page/wire.ts", "ws"],
 };
 
 /** Allowed beyond the table, types only: folders, or single files. */
@@ -90,11 +104,17 @@ interface SourceFile {
   imports: Import[];
 }
 
-const transpiler = new Bun.Transpiler({ loader: "ts" });
+const transpilers = {
+  ts: new Bun.Transpiler({ loader: "ts" }),
+  tsx: new Bun.Transpiler({
+    loader: "tsx",
+    tsconfig: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
+  }),
+};
 
 function readSource(path: string): SourceFile {
   const text = readFileSync(join(SRC, path), "utf8");
-  const values = transpiler.scanImports(text).map((found) => found.path);
+  const values = transpilers[path.endsWith("x") ? "tsx" : "ts"].scanImports(text).map((found) => found.path);
   // The transpiler drops what is only a type, so those are looked for in the text.
   const statements = text.matchAll(/^(?:import|export)\s(?:[^"';]*?\sfrom\s)?["']([^"']+)["']/gm);
   const all = new Set([...values, ...Array.from(statements, (match) => match[1] ?? "")]);
@@ -107,7 +127,7 @@ function readSource(path: string): SourceFile {
 }
 
 const files = readdirSync(SRC, { recursive: true, encoding: "utf8" })
-  .filter((path) => path.endsWith(".ts"))
+  .filter((path) => /\.tsx?$/.test(path))
   .sort()
   .map(readSource);
 
@@ -188,7 +208,11 @@ describe("the plan of the house", () => {
 
   test("files are kebab-case, and none is a drawer for odds and ends", () => {
     const wrong = files.filter(({ path }) => {
-      const name = path.split("/").at(-1)?.replace(/\.ts$/, "") ?? "";
+      const name =
+        path
+          .split("/")
+          .at(-1)
+          ?.replace(/\.tsx?$/, "") ?? "";
       return !/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name) || /^(utils?|helpers?|commons?|misc|index)$/.test(name);
     });
     expect(wrong.map((file) => file.path)).toEqual([]);

@@ -8,7 +8,13 @@ import { buildInfo } from "./version.ts";
 
 type IntroducedOptions = Pick<
   KubeletOptions,
-  "hostnameOverride" | "rootDir" | "runOnce" | "readOnlyAddress" | "readOnlyPort" | "dockerEndpoint"
+  | "hostnameOverride"
+  | "rootDir"
+  | "runOnce"
+  | "readOnlyAddress"
+  | "readOnlyPort"
+  | "cadvisorBindAddress"
+  | "dockerEndpoint"
 >;
 
 /** Where commands ask the kubelet of this root directory; undefined where the path would be too long for a socket. */
@@ -27,6 +33,7 @@ export function instanceInfo(
   environment: Readonly<Record<string, string | undefined>>,
   servers: Pick<RunningServers, "ports" | "socketPath"> | undefined,
 ): InstanceIntroduction {
+  const pagePort = servers?.ports().cadvisor;
   const boundPort = servers?.ports().readOnly;
   return {
     pid: process.pid,
@@ -36,6 +43,7 @@ export function instanceInfo(
     mode: options.runOnce ? "run-once" : "supervise",
     readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),
     readOnlyPort: options.readOnlyPort,
+    pageUrl: pagePort === undefined ? undefined : toLocalUrl(options.cadvisorBindAddress, pagePort),
     socketPath: servers?.socketPath(),
     dockerEndpoint: endpointText(parseEndpoint(options.dockerEndpoint || undefined, environment)),
   };

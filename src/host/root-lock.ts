@@ -17,6 +17,8 @@ export interface InstanceIntroduction {
   socketPath: string | undefined;
   /** e.g. `unix:///var/run/docker.sock`. */
   dockerEndpoint: string;
+  /** Where the page answers; absent while it does not. */
+  pageUrl?: string | undefined;
 }
 
 const PREFIX = "kubelet-ts-";

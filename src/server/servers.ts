@@ -42,9 +42,17 @@ export interface ServerDependencies extends RequestCounters {
   nodeFacts: () => Promise<NodeObjectFacts>;
   /** Where a Unix socket answers as the read-only port does, for our own user alone; absent: there is none. */
   socketPath?: string;
+  /** Absent: the cAdvisor port has no page. */
+  startCadvisorPort?: StartCadvisorPort;
   /** Absent: the authenticated port is off. */
   authenticated?: AuthenticatedServerParts;
 }
+
+/** Starts what serves the cAdvisor port; every path that is not the page's goes to `route`. */
+export type StartCadvisorPort = (route: (request: RouteRequest) => Answer | Promise<Answer>) => {
+  readonly port: number | undefined;
+  stop(): Promise<void>;
+};
 
 /** Servers that are up, or will be once their port is free. */
 export interface RunningServers {
@@ -86,6 +94,7 @@ export function startServers(
   const listen = (name: string, hostname: string, port: number, route: Parameters<typeof listenAt>[2]) =>
     port === 0 ? undefined : listenAt(`${name} port`, { hostname, port }, route);
   const readOnly = counted((request: RouteRequest) => routeReadOnly(request, context), "readonly", dependencies);
+  const cadvisorRoute = (request: RouteRequest) => routeCadvisor(request, context);
   const { socketPath } = dependencies;
   const listeners = {
     healthz: listen("healthz", options.healthzBindAddress, options.healthzPort, (request) =>
@@ -93,9 +102,10 @@ export function startServers(
     ),
     readOnly: listen("read-only", options.readOnlyAddress, options.readOnlyPort, readOnly),
     socket: socketPath === undefined ? undefined : listenAt("socket of the commands", { socketPath }, readOnly),
-    cadvisor: listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, (request) =>
-      routeCadvisor(request, context),
-    ),
+    cadvisor:
+      options.cadvisorPort !== 0 && dependencies.startCadvisorPort
+        ? dependencies.startCadvisorPort(cadvisorRoute)
+        : listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, cadvisorRoute),
     authenticated:
       dependencies.authenticated &&
       startAuthenticatedServer(dependencies.authenticated, { ...context, podList: fullPodList }, dependencies),

@@ -7,6 +7,7 @@ import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { EngineInfo } from "../../model/node.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
+import { ProbeLog } from "../../pageserver/probe-log.ts";
 import type { ProbeManager } from "../../prober/probe-manager.ts";
 import { ImageInventory } from "../../runtime/image-inventory.ts";
 import type { ImageManager } from "../../runtime/image-manager.ts";
@@ -44,6 +45,8 @@ export interface AssembledKubelet {
   imageInventory: ImageInventory;
   volumes: VolumeManager;
   probes: ProbeManager;
+  /** Last answers of each probe. */
+  probeLog: ProbeLog;
   admission: PodAdmission;
   /** Containers and sandboxes that ran out of memory, as the engine reports it. */
   oomEvents: Listeners<ContainerId>;
@@ -69,7 +72,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const logLinks = buildLogLinks(context, engine);
   const services = buildRuntimeManager(context, engine, { images, volumes, cgroups, logLinks });
   const probeChanges = new Listeners<PodUID>();
-  const probes = buildProbes(context, client, probeChanges);
+  const probeLog = new ProbeLog();
+  const probes = buildProbes(context, client, probeChanges, probeLog);
   const admission = new PodAdmission(context, engine);
   const oomEvents = new Listeners<ContainerId>();
   const kubelet = buildKubelet(context, engine, { podManager, images, services, probes, admission, oomEvents });
@@ -86,6 +90,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     imageInventory: new ImageInventory(client, context.clock),
     volumes,
     probes,
+    probeLog,
     admission,
     oomEvents,
     engineIfKnown: () => engine.infoIfKnown,

@@ -1,6 +1,7 @@
 import type { Listeners } from "../../concurrency/listeners.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
 import type { PodUID } from "../../model/identity.ts";
+import type { ProbeLog } from "../../pageserver/probe-log.ts";
 import { HostProber } from "../../prober/host-prober.ts";
 import { ProbeManager } from "../../prober/probe-manager.ts";
 import { probeVersion } from "../version.ts";
@@ -8,7 +9,12 @@ import { type NodeContext, openStateFile } from "./node-context.ts";
 import { ProbeResultsSchema } from "./state-schemas.ts";
 
 /** @param onChange told of each pod whose probe results changed */
-export function buildProbes(context: NodeContext, client: DockerClient, onChange: Listeners<PodUID>): ProbeManager {
+export function buildProbes(
+  context: NodeContext,
+  client: DockerClient,
+  onChange: Listeners<PodUID>,
+  log: ProbeLog,
+): ProbeManager {
   const { node, clock, logger, recorder, metrics } = context;
   // Not durable: no container outlives a power cut, and its results need not either.
   const file = openStateFile(context, "probes", ProbeResultsSchema);
@@ -22,7 +28,8 @@ export function buildProbes(context: NodeContext, client: DockerClient, onChange
     onChange: (uid) => onChange.emit(uid),
     stored: new Map(file.read() ?? []),
     store: { save: async (results) => file.write([...results]) },
-    onAttempt: ({ pod, containerName, kind, outcome }) => {
+    onAttempt: ({ pod, containerName, kind, outcome, durationMs }) => {
+      log.add(pod.uid, containerName, kind, outcome, durationMs, clock.now().getTime());
       metrics.countProbe(pod, containerName, kind, outcome);
     },
   });

@@ -12,6 +12,7 @@ import { NodeStats } from "../../stats/node-stats.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import { sourceFamilies } from "../source-metrics.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 
 /** The kubelet as HTTP answers show it. */
@@ -59,6 +60,7 @@ export function startNodeServers(
     },
     processMetrics: new ProcessMetrics(),
     probeRegistry: metrics.probeRegistry,
+    startCadvisorPort: buildPage(parts, view, stats, nodeFacts),
     ...(options.port !== 0 && { authenticated: authenticatedParts(parts) }),
   });
 }

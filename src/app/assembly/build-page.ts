@@ -1,0 +1,178 @@
+import { loadavg, uptime } from "node:os";
+import type { Pod } from "../../api/pod.ts";
+import type { Summary } from "../../api/stats-summary.ts";
+import { creationTime, summarizePod } from "../../cli/print/pod-row.ts";
+import type { Finding } from "../../model/finding.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
+import { PageFeed } from "../../pageserver/page-feed.ts";
+import { PageRoutes } from "../../pageserver/page-handler.ts";
+import { ensurePageSecret } from "../../pageserver/page-secret.ts";
+import { PageServer } from "../../pageserver/page-server.ts";
+import { PageSessions } from "../../pageserver/page-session.ts";
+import { toCondition, toEventRow, toPodDetail } from "../../pageserver/pod-detail.ts";
+import { toPodRow, whyNotReady } from "../../pageserver/pod-row.ts";
+import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
+import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
+import { type NodeObjectFacts, toNodeConditions } from "../../server/node-object.ts";
+import { redactPod } from "../../server/redact-pod.ts";
+import type { StartCadvisorPort } from "../../server/servers.ts";
+import type { KubeletView } from "../../server/view.ts";
+import type { NodeStats } from "../../stats/node-stats.ts";
+import { versionLine } from "../version.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+
+const LOOPBACK = /^(127\.|::1$|localhost$)/;
+
+/** Serves the page, and cAdvisor's API, on the cAdvisor port. */
+export function buildPage(
+  parts: AssembledKubelet,
+  view: KubeletView,
+  stats: NodeStats,
+  nodeFacts: () => Promise<NodeObjectFacts>,
+): StartCadvisorPort {
+  const { context, kubelet, client, imageInventory, probeLog } = parts;
+  const { clock, logger, options } = context;
+  const usage = new UsageRecorder();
+  let rejections: Rejection[] = [];
+  parts.feed.onChange((_, { findings }) => {
+    rejections = findings.filter(({ severity }) => severity === "error").map(toRejection);
+  });
+  const toRow = (pod: Pod): PodRow => {
+    const origin = kubelet.desiredPods.find(({ pod: { metadata } }) => metadata.uid === pod.metadata.uid)?.origin;
+    return toPodRow(pod, { ...summarizePod(pod), createdAt: creationTime(pod) }, origin ?? "");
+  };
+  const measure = async () => {
+    const summary = await stats.summary(false);
+    return { summary, node: toNodeUsage(summary) };
+  };
+  const node = async (): Promise<NodeState> => {
+    const facts = await nodeFacts();
+    const { serverVersion } = parts.engineIfKnown() ?? {};
+    return {
+      name: context.node.name,
+      version: versionLine(),
+      engine: serverVersion ? `Docker ${serverVersion}` : "no Docker engine",
+      problem: facts.ready.runtimeError ?? "",
+      conditions: toNodeConditions(facts, clock.now()).map((condition) => toCondition(condition)),
+      cpuCount: context.node.cpuCount,
+      memoryBytes: context.node.memoryBytes,
+      bootTime: clock.now().getTime() - uptime() * 1000,
+    };
+  };
+  const feed = new PageFeed({
+    clock,
+    usage,
+    node,
+    measure,
+    toRow,
+    pods: () => view.pods(),
+    onPodsChanged: (callback) => kubelet.onChange(callback),
+    rejections: () => rejections,
+    onError: (error) => logger.debug("The usage of pods could not be sampled", { error: String(error) }),
+  });
+  const podDetail = async (uid: PodUID, privileged: boolean) => {
+    const pod = view.pods().find(({ metadata }) => metadata.uid === uid);
+    if (!pod) return undefined;
+    const shown = privileged ? pod : redactPod(pod);
+    const summary = await stats.summary(false);
+    const { stringify } = await import("yaml");
+    return toPodDetail({
+      row: feed.row(pod),
+      pod: shown,
+      usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
+      events: view.events().items,
+      explanation: whyNotReady(pod),
+      probeAnswers: (container, kind) => probeLog.answers(uid, container, kind),
+      manifest: stringify(shown),
+    });
+  };
+  const nodeDetail = async (): Promise<NodeDetail> => {
+    const [state, summary, images] = await Promise.all([
+      node(),
+      stats.summary(false),
+      imageInventory.look().catch(() => undefined),
+    ]);
+    return {
+      state,
+      filesystems: toFilesystems(summary),
+      images: (images?.images ?? []).map(({ names, sizeBytes }) => ({ names: [...names], sizeBytes })),
+      containers: summary.pods
+        .flatMap(({ podRef, containers }) =>
+          (containers ?? []).map(({ name, cpu, memory }) => ({
+            name: `${podRef.namespace}/${podRef.name}/${name}`,
+            cpuCores: (cpu?.usageNanoCores ?? 0) / 1e9,
+            memoryBytes: memory?.workingSetBytes ?? 0,
+          })),
+        )
+        .toSorted((a, b) => b.memoryBytes - a.memoryBytes),
+      events: view.events().items.map(toEventRow),
+    };
+  };
+  const isLoopback = LOOPBACK.test(options.cadvisorBindAddress);
+  return (cadvisor) => {
+    const routes = new PageRoutes({
+      feed,
+      sessions: new PageSessions(ensurePageSecret(options.rootDir), () => clock.now().getTime()),
+      isTls: false,
+      allowedHosts: isLoopback ? new Set(["localhost", "ip6-localhost"]) : undefined,
+      pods: () => view.pods(),
+      podDetail,
+      nodeDetail,
+      history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
+      containers: new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback)),
+      actions: undefined,
+      cadvisor,
+    });
+    const place = { hostname: options.cadvisorBindAddress, port: options.cadvisorPort };
+    const server = new PageServer(place, routes, clock, logger);
+    feed.start();
+    server.start();
+    return {
+      get port() {
+        return server.port;
+      },
+      stop: async () => {
+        feed.stop();
+        await server.stop();
+      },
+    };
+  };
+}
+
+const toRejection = ({ file, line, column, field, message }: Finding): Rejection => ({
+  source: file,
+  line,
+  column,
+  message: field === "" ? message : `${field}: ${message}`,
+});
+
+function toFilesystems({ node: { fs, runtime } }: Summary): NodeDetail["filesystems"] {
+  const disks = [
+    ["root directory", fs],
+    ["images", runtime?.imageFs],
+  ] as const;
+  return disks.flatMap(([device, disk]) =>
+    disk?.capacityBytes === undefined
+      ? []
+      : { device, capacityBytes: disk.capacityBytes, usedBytes: disk.capacityBytes - (disk.availableBytes ?? 0) },
+  );
+}
+
+function toNodeUsage({ node }: Summary): NodeUsage {
+  const { cpu, memory, fs, runtime } = node;
+  const [one = 0, five = 0, fifteen = 0] = loadavg();
+  const psi = cpu?.psi && memory?.psi && node.io?.psi;
+  return {
+    cpuCores: (cpu?.usageNanoCores ?? 0) / 1e9,
+    memoryBytes: memory?.workingSetBytes ?? 0,
+    diskUsedBytes: (fs?.capacityBytes ?? 0) - (fs?.availableBytes ?? 0),
+    diskBytes: fs?.capacityBytes ?? 0,
+    imageUsedBytes: runtime?.imageFs?.usedBytes ?? 0,
+    imageDiskBytes: runtime?.imageFs?.capacityBytes ?? 0,
+    load: [one, five, fifteen],
+    ...(psi && {
+      pressure: { cpu: cpu.psi!.some.avg10, memory: memory.psi!.some.avg10, io: node.io!.psi!.some.avg10 },
+    }),
+  };
+}

@@ -1,0 +1,102 @@
+import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
+import type { ActionResult, Snapshot, Update } from "./wire.ts";
+
+const FIRST_RETRY_MS = 1000;
+const LONGEST_RETRY_MS = 15_000;
+/** The server writes at least this often. */
+const SILENCE_MS = 25_000;
+
+/** Follows the stream and calls `onState` at most once per animation frame. @returns a function that ends it */
+export function followState(onState: (state: PageState) => void): () => void {
+  let state = EMPTY_STATE;
+  let source: EventSource | undefined;
+  let retryMs = FIRST_RETRY_MS;
+  let retry: ReturnType<typeof setTimeout> | undefined;
+  let silence: ReturnType<typeof setTimeout> | undefined;
+  let frame = 0;
+  const publish = () => {
+    if (frame !== 0) return;
+    // A hidden tab gets no frames; it catches up when it is shown.
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      onState(state);
+    });
+  };
+  const lose = () => {
+    source?.close();
+    clearTimeout(silence);
+    clearTimeout(retry);
+    state = { ...state, connection: "lost" };
+    publish();
+    retry = setTimeout(connect, retryMs);
+    retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+  };
+  const heard = () => {
+    clearTimeout(silence);
+    silence = setTimeout(lose, SILENCE_MS);
+  };
+  const connect = () => {
+    source = new EventSource("/page/stream");
+    source.addEventListener("snapshot", (event) => {
+      retryMs = FIRST_RETRY_MS;
+      state = applySnapshot(JSON.parse(event.data) as Snapshot, Date.now());
+      heard();
+      publish();
+    });
+    source.addEventListener("update", (event) => {
+      state = applyUpdate(state, JSON.parse(event.data) as Update);
+      heard();
+      publish();
+    });
+    source.addEventListener("ping", heard);
+    source.onerror = lose;
+    heard();
+  };
+  connect();
+  return () => {
+    source?.close();
+    clearTimeout(retry);
+    clearTimeout(silence);
+    cancelAnimationFrame(frame);
+  };
+}
+
+/** An answer other than 2xx. */
+export class RequestFailed extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** @throws RequestFailed */
+export async function fetchJson<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const response = await fetch(path, { ...(signal && { signal }), headers: { Accept: "application/json" } });
+  if (!response.ok) throw new RequestFailed(response.status, (await response.text()).slice(0, 500));
+  return (await response.json()) as T;
+}
+
+/** Never rejects. */
+export async function act(path: string, body: unknown = {}): Promise<ActionResult> {
+  try {
+    const response = await fetch(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (response.ok) return (await response.json()) as ActionResult;
+    return { ok: false, message: (await response.text()).slice(0, 2000) || `HTTP ${response.status}` };
+  } catch {
+    return { ok: false, message: "The kubelet does not answer." };
+  }
+}
+
+/** Exchanges the one-time token of the address (`#token=…`) for a session, and removes it from the address. */
+export async function logInFromAddress(): Promise<string | undefined> {
+  const token = /^#token=([\w.-]+)$/.exec(location.hash)?.[1];
+  if (token === undefined) return undefined;
+  history.replaceState(null, "", "#/");
+  const { ok, message } = await act("/page/login", { token });
+  return ok ? undefined : message;
+}

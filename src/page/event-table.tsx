@@ -1,0 +1,55 @@
+import { Age } from "./parts.tsx";
+import type { EventRow } from "./wire.ts";
+
+/** Newest first. */
+export function EventTable({
+  events,
+  now,
+  withObject,
+}: {
+  events: readonly EventRow[];
+  now: number;
+  withObject?: boolean;
+}) {
+  if (events.length === 0) return <p class="empty">No events.</p>;
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Last seen</th>
+          <th scope="col">Type</th>
+          <th scope="col">Reason</th>
+          {withObject && <th scope="col">Pod</th>}
+          <th scope="col">Message</th>
+        </tr>
+      </thead>
+      <tbody>
+        {events
+          .toSorted((a, b) => b.lastTime - a.lastTime)
+          .map((event) => (
+            <tr
+              key={`${event.object} ${event.reason} ${event.firstTime} ${event.message}`}
+              class={event.type === "Warning" ? "warning" : undefined}
+            >
+              <td>
+                <Age at={event.lastTime} now={now} />
+                {event.count > 1 && <span class="ago"> ×{event.count}</span>}
+              </td>
+              <td>{event.type}</td>
+              <td>
+                <bdi>{event.reason}</bdi>
+              </td>
+              {withObject && (
+                <td>
+                  <bdi>{event.object}</bdi>
+                </td>
+              )}
+              <td class="message">
+                <bdi>{event.message}</bdi>
+              </td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,42 @@
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** `1.5 GiB`; `-` for what is not known. */
+export function formatBytes(bytes: number | null | undefined): string {
+  if (bytes == null || !Number.isFinite(bytes)) return "-";
+  let value = bytes;
+  let unit = 0;
+  while (Math.abs(value) >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** Cores as `250m` or `1.5`; `-` for what is not known. */
+export function formatCores(cores: number | null | undefined): string {
+  if (cores == null || !Number.isFinite(cores)) return "-";
+  if (cores >= 1) return cores.toFixed(2);
+  const millis = cores * 1000;
+  return millis >= 10 || millis === 0 ? `${Math.round(millis)}m` : `${millis.toFixed(1)}m`;
+}
+
+const STEPS = [
+  [86_400_000, "d"],
+  [3_600_000, "h"],
+  [60_000, "m"],
+] as const;
+
+/** `5d`, `3h`, `12m`, `40s`; "" for 0. */
+export function formatAge(fromMs: number, nowMs: number): string {
+  if (fromMs === 0) return "";
+  const ms = Math.max(0, nowMs - fromMs);
+  for (const [step, unit] of STEPS) if (ms >= step) return `${Math.floor(ms / step)}${unit}`;
+  return `${Math.floor(ms / 1000)}s`;
+}
+
+/** For titles: the whole time, in the reader's zone. */
+export const formatTime = (ms: number): string =>
+  ms === 0 ? "" : new Date(ms).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+export const formatPercent = (part: number, whole: number): string =>
+  whole > 0 ? `${Math.round((part / whole) * 100)} %` : "-";

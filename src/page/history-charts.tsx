@@ -1,0 +1,70 @@
+import { useMemo, useState } from "preact/hooks";
+import { Chart } from "./chart.tsx";
+import { fetchJson } from "./connection.ts";
+import { formatBytes, formatCores } from "./format.ts";
+import { useLoaded } from "./parts.tsx";
+import type { History, HistoryRange } from "./wire.ts";
+
+const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
+const REFRESH_MS = 10_000;
+
+/** CPU, memory, network and disk of a pod or of the node. */
+export function HistoryCharts({
+  path,
+  now,
+  cpuLimitCores = 0,
+  memoryLimitBytes = 0,
+}: {
+  path: string;
+  now: number;
+  cpuLimitCores?: number;
+  memoryLimitBytes?: number;
+}) {
+  const [range, setRange] = useState<HistoryRange>("10m");
+  const { value, error } = useLoaded(`${path} ${range}`, Math.floor(now / REFRESH_MS), (signal) =>
+    fetchJson<History>(`${path}?range=${range}`, signal),
+  );
+  const lines = useMemo(
+    () =>
+      value && {
+        cpu: [{ label: "CPU", values: value.cpuCores, color: 0 as const }],
+        memory: [{ label: "memory", values: value.memoryBytes, color: 0 as const }],
+        network: [
+          { label: "in", values: value.receivedBytes, color: 0 as const },
+          { label: "out", values: value.sentBytes, color: 1 as const },
+        ],
+        disk: [{ label: "disk", values: value.diskBytes, color: 0 as const }],
+      },
+    [value],
+  );
+  return (
+    <section class="card" aria-label="Charts">
+      <div class="toolbar">
+        {RANGES.map((known) => (
+          <button key={known} type="button" aria-pressed={known === range} onClick={() => setRange(known)}>
+            {known}
+          </button>
+        ))}
+        {error && <span class="note">{error}</span>}
+      </div>
+      <div class="charts">
+        {value && lines && (
+          <>
+            <Chart title="CPU" times={value.times} lines={lines.cpu} limit={cpuLimitCores} format={formatCores} />
+            <Chart
+              title="Memory"
+              times={value.times}
+              lines={lines.memory}
+              limit={memoryLimitBytes}
+              format={formatBytes}
+            />
+            <Chart title="Network" times={value.times} lines={lines.network} format={perSecond} />
+            <Chart title="Disk" times={value.times} lines={lines.disk} format={formatBytes} />
+          </>
+        )}
+      </div>
+    </section>
+  );
+}
+
+const perSecond = (bytes: number) => `${formatBytes(bytes)}/s`;

@@ -1,0 +1,245 @@
+import { memo } from "preact/compat";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { LineSplitter, plainText, toSpans } from "./log-text.ts";
+import type { ContainerDetail } from "./wire.ts";
+
+const MAX_LINES = 5000;
+const TAIL_LINES = 500;
+/** Lines in the document; older ones are reached by the search and the download. */
+const SHOWN_LINES = 1000;
+const RECONNECT_MS = 2000;
+const ALL = "";
+
+interface Line {
+  id: number;
+  container: string;
+  text: string;
+}
+
+export function LogView({
+  path,
+  pod,
+  containers,
+}: {
+  path: string;
+  pod: string;
+  containers: readonly ContainerDetail[];
+}) {
+  const [container, setContainer] = useState(containers.find(({ kind }) => kind === "main")?.name ?? "");
+  const [isPrevious, setPrevious] = useState(false);
+  const [withTimes, setTimes] = useState(false);
+  const [isWrapped, setWrapped] = useState(true);
+  const [isPaused, setPaused] = useState(false);
+  const [search, setSearch] = useState("");
+  const names = container === ALL ? containers.map(({ name }) => name) : [container];
+  const { lines, dropped, problem } = useLog(path, names, isPrevious, withTimes, isPaused);
+  const matches = useMemo(() => {
+    const needle = search.toLowerCase();
+    return needle === "" ? lines : lines.filter(({ text }) => plainText(text).toLowerCase().includes(needle));
+  }, [lines, search]);
+  const shown = matches.length > SHOWN_LINES ? matches.slice(-SHOWN_LINES) : matches;
+  const box = useRef<HTMLDivElement>(null);
+  const follows = useRef(true);
+  useEffect(() => {
+    if (follows.current && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [shown]);
+  const hasPrevious = containers.some(({ name, hasPrevious: has }) => has && names.includes(name));
+  const query = new URLSearchParams({
+    container: names[0] ?? "",
+    previous: String(isPrevious),
+    timestamps: String(withTimes),
+  });
+  return (
+    <section class="card">
+      <div class="toolbar">
+        <select aria-label="Container" value={container} onChange={(event) => setContainer(event.currentTarget.value)}>
+          {containers.length > 1 && <option value={ALL}>All containers</option>}
+          {containers.map(({ name }) => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <input
+          type="search"
+          placeholder="Search"
+          aria-label="Search in the log"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+        <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
+          {isPaused ? "Continue" : "Pause"}
+        </button>
+        <Toggle text="Wrap" value={isWrapped} onChange={setWrapped} />
+        <Toggle text="Times" value={withTimes} onChange={setTimes} />
+        <Toggle text="Previous" value={isPrevious} onChange={setPrevious} disabled={!hasPrevious && !isPrevious} />
+        {container !== ALL && (
+          <a class="button" href={`${path}/logs?${query}`} download={`${pod}-${container}.log`}>
+            Download
+          </a>
+        )}
+      </div>
+      <p class="note" role="status">
+        {problem ||
+          `${matches.length} lines${dropped > 0 ? `, ${dropped} older ones dropped` : ""}${isPaused ? ", paused" : ""}`}
+      </p>
+      <div
+        ref={box}
+        class={isWrapped ? "log wrap" : "log"}
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label="Log"
+        onScroll={(event) => {
+          const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
+          follows.current = scrollHeight - scrollTop - clientHeight < 40;
+        }}
+      >
+        {shown.map((line) => (
+          <LogLine key={line.id} text={line.text} prefix={names.length > 1 ? line.container : ""} />
+        ))}
+        {shown.length === 0 && <p class="empty">{search === "" ? "Nothing written yet." : "No line matches."}</p>}
+      </div>
+    </section>
+  );
+}
+
+function Toggle({
+  text,
+  value,
+  onChange,
+  disabled,
+}: {
+  text: string;
+  value: boolean;
+  onChange: (value: boolean) => void;
+  disabled?: boolean;
+}) {
+  return (
+    <label>
+      <input
+        type="checkbox"
+        checked={value}
+        disabled={disabled ?? false}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />{" "}
+      {text}
+    </label>
+  );
+}
+
+const LogLine = memo(({ text, prefix }: { text: string; prefix: string }) => (
+  <div class="line" dir="ltr">
+    {prefix !== "" && <span class="prefix">{prefix} </span>}
+    {toSpans(text).map((span, index) => (
+      <bdi key={index} class={span.color > 0 || span.bold ? `c${span.color}${span.bold ? " bold" : ""}` : undefined}>
+        {span.text}
+      </bdi>
+    ))}
+  </div>
+));
+
+/** Follows the logs of containers. At most one render per animation frame, however fast lines arrive. */
+function useLog(path: string, names: readonly string[], isPrevious: boolean, withTimes: boolean, isPaused: boolean) {
+  const [state, setState] = useState<{ lines: Line[]; dropped: number; problem: string }>({
+    lines: [],
+    dropped: 0,
+    problem: "",
+  });
+  const paused = useRef(isPaused);
+  paused.current = isPaused;
+  const publishNow = useRef(() => {});
+  useEffect(() => {
+    if (!isPaused) publishNow.current();
+  }, [isPaused]);
+  const key = `${path} ${names.join()} ${isPrevious} ${withTimes}`;
+  useEffect(() => {
+    const controller = new AbortController();
+    let lines: Line[] = [];
+    /** Arrived since the last render. */
+    const pending: Line[] = [];
+    let dropped = 0;
+    let problem = "";
+    let nextId = 0;
+    let frame = 0;
+    const publish = () => {
+      if (frame !== 0 || paused.current) return;
+      frame = requestAnimationFrame(() => {
+        frame = 0;
+        const all = pending.length > 0 ? [...lines, ...pending.splice(0)] : lines;
+        dropped += Math.max(0, all.length - MAX_LINES);
+        lines = all.slice(-MAX_LINES);
+        setState({ lines, dropped, problem });
+      });
+    };
+    publishNow.current = publish;
+    const add = (container: string, added: readonly string[]) => {
+      if (added.length === 0) return;
+      pending.push(...added.slice(-MAX_LINES).map((text) => ({ id: nextId++, container, text })));
+      dropped += Math.max(0, added.length - MAX_LINES);
+      if (pending.length > MAX_LINES) dropped += pending.splice(0, pending.length - MAX_LINES).length;
+      publish();
+    };
+    setState({ lines: [], dropped: 0, problem: "" });
+    for (const name of names) {
+      void followLog(
+        path,
+        name,
+        isPrevious,
+        withTimes,
+        controller.signal,
+        (added) => add(name, added),
+        (text) => {
+          problem = text;
+          publish();
+        },
+      );
+    }
+    return () => {
+      controller.abort();
+      cancelAnimationFrame(frame);
+    };
+  }, [key]);
+  return state;
+}
+
+/** Reads one container's log until the signal aborts, across restarts of the container and of the kubelet. */
+async function followLog(
+  path: string,
+  container: string,
+  isPrevious: boolean,
+  withTimes: boolean,
+  signal: AbortSignal,
+  onLines: (lines: readonly string[]) => void,
+  onProblem: (text: string) => void,
+): Promise<void> {
+  let tail = TAIL_LINES;
+  while (!signal.aborted) {
+    const query = new URLSearchParams({
+      container,
+      follow: String(!isPrevious),
+      tailLines: String(tail),
+      previous: String(isPrevious),
+      timestamps: String(withTimes),
+    });
+    try {
+      const response = await fetch(`${path}/logs?${query}`, { signal });
+      if (!response.ok || !response.body) {
+        onProblem(`${container}: ${(await response.text()).slice(0, 300)}`);
+      } else {
+        onProblem("");
+        const splitter = new LineSplitter();
+        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+        for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+          onLines(splitter.push(piece.value));
+        }
+        // What comes next is only what the next container writes.
+        tail = 0;
+      }
+    } catch {
+      if (!signal.aborted) onProblem("The kubelet does not answer; trying again.");
+    }
+    if (isPrevious) return;
+    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
+  }
+}

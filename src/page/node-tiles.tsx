@@ -1,0 +1,73 @@
+import { formatAge, formatBytes, formatPercent } from "./format.ts";
+import { Badge, Meter, type Tone } from "./parts.tsx";
+import type { PageState } from "./store.ts";
+import type { Condition } from "./wire.ts";
+
+/** The node at a glance. The tiles keep their size while values arrive. */
+export function NodeTiles({ state, now }: { state: PageState; now: number }) {
+  const { node, nodeUsage: usage } = state;
+  return (
+    <section class="tiles" aria-label="Node">
+      <div class="card">
+        <h2>CPU</h2>
+        <Meter
+          used={usage?.cpuCores ?? 0}
+          total={node?.cpuCount ?? 0}
+          text={usage && node ? `${usage.cpuCores.toFixed(2)} of ${node.cpuCount} cores` : "-"}
+        />
+        <p class="note">{usage ? `load ${usage.load.map((load) => load.toFixed(2)).join(" ")}` : "\u00a0"}</p>
+      </div>
+      <div class="card">
+        <h2>Memory</h2>
+        <Meter
+          used={usage?.memoryBytes ?? 0}
+          total={node?.memoryBytes ?? 0}
+          text={usage && node ? `${formatBytes(usage.memoryBytes)} of ${formatBytes(node.memoryBytes)}` : "-"}
+        />
+        <p class="note">
+          {usage?.pressure
+            ? `pressure: cpu ${usage.pressure.cpu.toFixed(1)}, memory ${usage.pressure.memory.toFixed(1)}, io ${usage.pressure.io.toFixed(1)} %`
+            : "\u00a0"}
+        </p>
+      </div>
+      <div class="card">
+        <h2>Disk</h2>
+        <Meter
+          used={usage?.diskUsedBytes ?? 0}
+          total={usage?.diskBytes ?? 0}
+          text={usage ? `${formatBytes(usage.diskUsedBytes)} of ${formatBytes(usage.diskBytes)}` : "-"}
+        />
+        <p class="note">
+          {usage && usage.imageDiskBytes > 0
+            ? `images ${formatBytes(usage.imageUsedBytes)}, their disk ${formatPercent(usage.diskUsedBytes, usage.diskBytes)} full`
+            : "\u00a0"}
+        </p>
+      </div>
+      <div class="card">
+        <h2>Node</h2>
+        <div class="badges">
+          {node?.conditions.map((condition) => (
+            <Badge key={condition.type} tone={conditionTone(condition)}>
+              <span title={condition.message}>{conditionText(condition)}</span>
+            </Badge>
+          ))}
+        </div>
+        <p class="note">{node ? `up ${formatAge(node.bootTime, now)}` : "\u00a0"}</p>
+      </div>
+    </section>
+  );
+}
+
+const isGood = ({ type, status }: Condition) => (type === "Ready" ? status === "True" : status === "False");
+
+export const conditionTone = (condition: Condition): Tone => (isGood(condition) ? "good" : "bad");
+
+/** `Ready`, `Not ready`, `No disk pressure`. */
+export function conditionText(condition: Condition): string {
+  if (condition.type === "Ready") return isGood(condition) ? "Ready" : "Not ready";
+  const words = condition.type
+    .replace(/(?<=[a-zD])(?=P)/g, " ")
+    .toLowerCase()
+    .replace("pid", "PID");
+  return isGood(condition) ? `No ${words}` : words.replace(/^./, (first) => first.toUpperCase());
+}

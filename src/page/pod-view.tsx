@@ -1,0 +1,283 @@
+import { useState } from "preact/hooks";
+import { act, fetchJson } from "./connection.ts";
+import { EventTable } from "./event-table.tsx";
+import { formatBytes, formatCores, formatPercent, formatTime } from "./format.ts";
+import { HistoryCharts } from "./history-charts.tsx";
+import { LogView } from "./log-view.tsx";
+import { Age, Badge, Meter, Question, statusTone, useLoaded } from "./parts.tsx";
+import { POD_TABS, type PodTab, podAddress } from "./router.ts";
+import { ShellView } from "./shell-view.tsx";
+import type { PageState } from "./store.ts";
+import type { ContainerDetail, PodDetail, ProbeHistory } from "./wire.ts";
+
+const TAB_TITLES: Readonly<Record<PodTab, string>> = {
+  overview: "Overview",
+  logs: "Logs",
+  shell: "Shell",
+  events: "Events",
+  manifest: "Manifest",
+};
+const REFRESH_MS = 5000;
+
+export function PodView({ state, uid, tab, now }: { state: PageState; uid: string; tab: PodTab; now: number }) {
+  const row = state.pods.get(uid);
+  const path = `/page/api/pods/${encodeURIComponent(uid)}`;
+  // Loaded again when the pod changes, and every few seconds for its usage.
+  const { value: detail, error } = useLoaded(
+    uid,
+    row && `${JSON.stringify(row)} ${Math.floor(now / REFRESH_MS)}`,
+    (signal) => fetchJson<PodDetail>(path, signal),
+  );
+  const [question, setQuestion] = useState<"restart" | "delete">();
+  const [answer, setAnswer] = useState("");
+  if (!row && state.connection === "live") {
+    return (
+      <p class="empty">
+        This pod is no longer on the node. <a href="#/">All pods</a>
+      </p>
+    );
+  }
+  const name = row?.name ?? detail?.row.name ?? "";
+  const onAnswer = async (yes: boolean) => {
+    const action = question;
+    setQuestion(undefined);
+    if (yes && action) setAnswer((await act(`${path}/${action}`)).message);
+  };
+  const tabs = state.privileged ? POD_TABS : POD_TABS.filter((known) => known !== "logs" && known !== "shell");
+  return (
+    <>
+      <div class="title">
+        <h1>
+          <bdi>{name}</bdi> <span class="namespace">{row?.namespace}</span>
+        </h1>
+        {row && <Badge tone={statusTone(row.status, row.isReady)}>{row.status}</Badge>}
+        {state.canAct && (
+          <span class="buttons">
+            <button type="button" onClick={() => setQuestion("restart")}>
+              Restart
+            </button>
+            <button type="button" class="danger" onClick={() => setQuestion("delete")}>
+              Delete
+            </button>
+          </span>
+        )}
+      </div>
+      <div role="status">
+        {answer && <p class="banner">{answer}</p>}
+        {error && <p class="banner warn">{error}</p>}
+      </div>
+      {question && (
+        <Question
+          action={question === "restart" ? "Restart" : "Delete"}
+          text={
+            question === "restart"
+              ? `Restart all containers of ${name}? It does not serve meanwhile.`
+              : `Delete ${name}? Its containers are stopped and its emptyDir volumes are lost.`
+          }
+          onAnswer={onAnswer}
+        />
+      )}
+      <nav class="tabs" aria-label="Parts of the pod">
+        {tabs.map((known) => (
+          <a key={known} href={podAddress(uid, known)} aria-current={known === tab ? "page" : undefined}>
+            {TAB_TITLES[known]}
+          </a>
+        ))}
+      </nav>
+      {!detail && <p class="empty">Loading…</p>}
+      {detail && tab === "overview" && <PodOverview detail={detail} path={path} now={now} />}
+      {detail && tab === "logs" && <LogView path={path} pod={name} containers={detail.containers} />}
+      {detail && tab === "shell" && <ShellView uid={uid} containers={detail.containers} />}
+      {detail && tab === "events" && (
+        <section class="card">
+          <EventTable events={detail.events} now={now} />
+        </section>
+      )}
+      {detail && tab === "manifest" && (
+        <section class="card">
+          <p class="note">
+            From <bdi>{detail.row.source}</bdi>
+          </p>
+          <pre class="manifest" tabIndex={0}>
+            {detail.manifest}
+          </pre>
+        </section>
+      )}
+    </>
+  );
+}
+
+function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; now: number }) {
+  const total = (key: "cpuLimitCores" | "memoryLimitBytes") => {
+    const mains = detail.containers.filter(({ kind }) => kind === "main" || kind === "sidecar");
+    return mains.every((container) => container[key] > 0)
+      ? mains.reduce((sum, container) => sum + container[key], 0)
+      : 0;
+  };
+  return (
+    <>
+      {detail.explanation.length > 0 && (
+        <section class="card warn" aria-label="Why this pod is not ready">
+          <h2>Why it is not ready</h2>
+          {detail.explanation.map((line) => (
+            <p key={line} class="explanation">
+              <bdi>{line}</bdi>
+            </p>
+          ))}
+        </section>
+      )}
+      <section class="card facts">
+        <dl>
+          <Fact name="Source" value={detail.row.source} />
+          <Fact name="IP" value={detail.row.ip || "-"} />
+          <Fact name="QoS class" value={detail.qosClass} />
+          <Fact name="Started" value={formatTime(detail.startedAt) || "-"} />
+          {Object.entries(detail.labels).map(([name, value]) => (
+            <Fact key={name} name={name} value={value} />
+          ))}
+        </dl>
+      </section>
+      <HistoryCharts
+        path={`${path}/history`}
+        now={now}
+        cpuLimitCores={total("cpuLimitCores")}
+        memoryLimitBytes={total("memoryLimitBytes")}
+      />
+      {detail.containers.map((container) => (
+        <ContainerCard key={container.name} container={container} now={now} />
+      ))}
+      {detail.volumes.length > 0 && (
+        <section class="card">
+          <h2>Volumes</h2>
+          {detail.volumes.map(({ name, type, usedBytes, capacityBytes }) => (
+            <Meter
+              key={name}
+              used={usedBytes}
+              total={capacityBytes}
+              text={`${name} (${type})${capacityBytes > 0 ? `: ${formatBytes(usedBytes)} of ${formatBytes(capacityBytes)}` : ""}`}
+            />
+          ))}
+        </section>
+      )}
+      <section class="card">
+        <h2>Conditions</h2>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Type</th>
+              <th scope="col">Status</th>
+              <th scope="col">Since</th>
+              <th scope="col">Message</th>
+            </tr>
+          </thead>
+          <tbody>
+            {detail.conditions.map(({ type, status, since, reason, message }) => (
+              <tr key={type}>
+                <th scope="row">{type}</th>
+                <td>{status}</td>
+                <td>
+                  <Age at={since} now={now} />
+                </td>
+                <td class="message">
+                  <bdi>{[reason, message].filter((text) => text !== "").join(": ")}</bdi>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </>
+  );
+}
+
+const Fact = ({ name, value }: { name: string; value: string }) => (
+  <div>
+    <dt>
+      <bdi>{name}</bdi>
+    </dt>
+    <dd>
+      <bdi>{value}</bdi>
+    </dd>
+  </div>
+);
+
+const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
+
+function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
+  const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes } = container;
+  const tone = container.ready
+    ? "good"
+    : container.isRunning
+      ? "warn"
+      : /Completed/.test(container.state)
+        ? "idle"
+        : "bad";
+  return (
+    <section class="card">
+      <h2>
+        <bdi>{container.name}</bdi> <span class="namespace">{KINDS[container.kind]}</span>{" "}
+        <Badge tone={tone}>
+          <bdi>{container.state}</bdi>
+        </Badge>
+      </h2>
+      <dl class="facts">
+        <Fact name="Image" value={container.image} />
+        <Fact name="Digest" value={container.imageId || "-"} />
+        <div>
+          <dt>Started</dt>
+          <dd>
+            <Age at={container.startedAt} now={now} />
+          </dd>
+        </div>
+        <Fact name="Restarts" value={String(container.restarts)} />
+        {container.lastEnd !== "" && <Fact name="Last end" value={container.lastEnd} />}
+        {container.ports.length > 0 && <Fact name="Ports" value={container.ports.join(", ")} />}
+      </dl>
+      {container.isRunning && (
+        <div class="pair">
+          <Meter
+            used={cpuCores}
+            total={cpuLimitCores}
+            text={`CPU ${formatCores(cpuCores)}${cpuLimitCores > 0 ? ` of ${formatCores(cpuLimitCores)} (${formatPercent(cpuCores, cpuLimitCores)})` : ", no limit"}`}
+          />
+          <Meter
+            used={memoryBytes}
+            total={memoryLimitBytes}
+            text={`Memory ${formatBytes(memoryBytes)}${memoryLimitBytes > 0 ? ` of ${formatBytes(memoryLimitBytes)} (${formatPercent(memoryBytes, memoryLimitBytes)})` : ", no limit"}`}
+          />
+        </div>
+      )}
+      {container.probes.map((probe) => (
+        <Probe key={probe.kind} probe={probe} now={now} />
+      ))}
+    </section>
+  );
+}
+
+function Probe({ probe, now }: { probe: ProbeHistory; now: number }) {
+  const last = probe.answers.at(-1);
+  return (
+    <div class="probe">
+      <span>
+        {probe.kind} probe <code>{probe.target}</code>
+      </span>
+      <ol class="answers" aria-label={`Last answers of the ${probe.kind} probe, oldest first`}>
+        {probe.answers.map((answer) => (
+          <li
+            key={answer.time}
+            class={answer.result}
+            title={`${formatTime(answer.time)}: ${answer.result}, ${Math.round(answer.durationMs)} ms. ${answer.output}`}
+          >
+            <span class="hidden">{answer.result}</span>
+          </li>
+        ))}
+      </ol>
+      {last && (
+        <span class="note">
+          {last.result} <Age at={last.time} now={now} /> ago
+          {last.result !== "success" && last.output !== "" && `: ${last.output}`}
+        </span>
+      )}
+    </div>
+  );
+}

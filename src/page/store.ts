@@ -1,0 +1,128 @@
+import type { NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePoint } from "./wire.ts";
+
+/** Points of the spark lines: ten minutes at the pace of an open page. */
+export const SPARK_POINTS = 60;
+const SPARK_MS = 600_000;
+
+export interface Spark {
+  cpuCores: (number | null)[];
+  memoryBytes: (number | null)[];
+}
+
+/** Everything the overview shows. Replaced as a whole; unchanged rows stay the same objects. */
+export interface PageState {
+  connection: "connecting" | "live" | "lost";
+  privileged: boolean;
+  canAct: boolean;
+  node: NodeState | undefined;
+  pods: ReadonlyMap<string, PodRow>;
+  rejections: readonly Rejection[];
+  times: readonly number[];
+  nodeUsage: NodeUsage | undefined;
+  sparks: ReadonlyMap<string, Spark>;
+  /** Clock of the server minus ours. */
+  clockOffsetMs: number;
+}
+
+export const EMPTY_STATE: PageState = {
+  connection: "connecting",
+  privileged: false,
+  canAct: false,
+  node: undefined,
+  pods: new Map(),
+  rejections: [],
+  times: [],
+  nodeUsage: undefined,
+  sparks: new Map(),
+  clockOffsetMs: 0,
+};
+
+export function applySnapshot(snapshot: Snapshot, receivedAtMs: number): PageState {
+  const { usage } = snapshot;
+  return {
+    connection: "live",
+    privileged: snapshot.access.privileged,
+    canAct: snapshot.access.canAct,
+    node: snapshot.node,
+    pods: new Map(snapshot.pods.map((pod) => [pod.uid, pod])),
+    rejections: snapshot.rejections,
+    times: usage.times,
+    nodeUsage: usage.node,
+    sparks: new Map(Object.entries(usage.pods)),
+    clockOffsetMs: snapshot.now - receivedAtMs,
+  };
+}
+
+export function applyUpdate(state: PageState, update: Update): PageState {
+  let { pods } = state;
+  if (update.changedPods || update.removedPods) {
+    const next = new Map(pods);
+    for (const uid of update.removedPods ?? []) next.delete(uid);
+    for (const pod of update.changedPods ?? []) next.set(pod.uid, pod);
+    pods = next;
+  }
+  const merged: PageState = {
+    ...state,
+    pods,
+    ...(update.node && { node: update.node }),
+    ...(update.rejections && { rejections: update.rejections }),
+  };
+  return update.usage ? addUsage(merged, update.usage) : merged;
+}
+
+/** Every series has one value for each time. */
+function addUsage(state: PageState, point: UsagePoint): PageState {
+  const inWindow = state.times.findIndex((time) => time > point.time - SPARK_MS);
+  const from = inWindow < 0 ? state.times.length : Math.max(inWindow, state.times.length - SPARK_POINTS + 1);
+  const kept = state.times.length - from;
+  const sparks = new Map<string, Spark>();
+  const uids = new Set([...Object.keys(point.pods), ...[...state.sparks.keys()].filter((uid) => state.pods.has(uid))]);
+  for (const uid of uids) {
+    const old = state.sparks.get(uid);
+    const extend = (series: readonly (number | null)[] | undefined, value: number | undefined) => [
+      ...(series?.slice(from) ?? Array<null>(kept).fill(null)),
+      value ?? null,
+    ];
+    const usage = point.pods[uid];
+    sparks.set(uid, {
+      cpuCores: extend(old?.cpuCores, usage?.cpuCores),
+      memoryBytes: extend(old?.memoryBytes, usage?.memoryBytes),
+    });
+  }
+  return { ...state, times: [...state.times.slice(from), point.time], nodeUsage: point.node, sparks };
+}
+
+export type SortKey = "name" | "status" | "restarts" | "age" | "cpu" | "memory";
+
+export interface RowFilter {
+  text: string;
+  onlyNotReady: boolean;
+  sort: SortKey;
+  descending: boolean;
+}
+
+/** Rows of the overview in order; groups by namespace are made of this order. */
+export function selectRows(state: PageState, { text, onlyNotReady, sort, descending }: RowFilter): PodRow[] {
+  const needle = text.trim().toLowerCase();
+  const rows = [...state.pods.values()].filter(
+    (pod) =>
+      (!onlyNotReady || (!pod.isReady && pod.status !== "Completed" && pod.status !== "Succeeded")) &&
+      (needle === "" ||
+        `${pod.namespace}/${pod.name} ${pod.status} ${pod.source} ${pod.why}`.toLowerCase().includes(needle)),
+  );
+  const last = (uid: string, key: keyof Spark) => state.sparks.get(uid)?.[key].at(-1) ?? -1;
+  const byName = (a: PodRow, b: PodRow) =>
+    a.namespace === b.namespace ? compare(a.name, b.name) : compare(a.namespace, b.namespace);
+  const by: Record<SortKey, (a: PodRow, b: PodRow) => number> = {
+    name: byName,
+    status: (a, b) => compare(a.status, b.status),
+    restarts: (a, b) => a.restarts - b.restarts,
+    age: (a, b) => b.createdAt - a.createdAt,
+    cpu: (a, b) => last(a.uid, "cpuCores") - last(b.uid, "cpuCores"),
+    memory: (a, b) => last(a.uid, "memoryBytes") - last(b.uid, "memoryBytes"),
+  };
+  const direction = descending ? -1 : 1;
+  return rows.sort((a, b) => direction * by[sort](a, b) || byName(a, b));
+}
+
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

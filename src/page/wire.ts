@@ -1,0 +1,216 @@
+/** What the page and its server exchange. Times are milliseconds since 1970, sizes are bytes, CPU is in cores. */
+
+/** What the holder of the session may do. Without a session the page shows what the read-only port shows. */
+export interface Access {
+  /** Logs and shell. */
+  privileged: boolean;
+  /** Restart, delete and apply. */
+  canAct: boolean;
+}
+
+/** First message of a stream, and the complete state after a reconnect. */
+export interface Snapshot {
+  access: Access;
+  node: NodeState;
+  pods: PodRow[];
+  rejections: Rejection[];
+  /** Usage by pod UID; the history of the last ten minutes. */
+  usage: UsageHistory;
+  /** Clock of the server. */
+  now: number;
+}
+
+/** A change since the snapshot. Absent members did not change. */
+export interface Update {
+  node?: NodeState;
+  changedPods?: PodRow[];
+  removedPods?: string[];
+  rejections?: Rejection[];
+  usage?: UsagePoint;
+}
+
+export interface NodeState {
+  name: string;
+  version: string;
+  engine: string;
+  /** Why the kubelet cannot do its work; "" when it can. */
+  problem: string;
+  conditions: Condition[];
+  cpuCount: number;
+  memoryBytes: number;
+  bootTime: number;
+}
+
+export interface Condition {
+  type: string;
+  status: string;
+  reason: string;
+  message: string;
+  /** Time of the last transition. */
+  since: number;
+}
+
+export interface PodRow {
+  uid: string;
+  namespace: string;
+  name: string;
+  /** As `kubelet-ts get pods` prints it. */
+  status: string;
+  ready: number;
+  total: number;
+  isReady: boolean;
+  restarts: number;
+  /** 0 = never. */
+  lastRestart: number;
+  /** 0 = unknown. */
+  createdAt: number;
+  /** Manifest: `file:line`, URL or `submitted`. */
+  source: string;
+  /** Why the pod is not Ready, in a sentence; "" when it is. */
+  why: string;
+  ip: string;
+}
+
+/** A manifest that was refused. */
+export interface Rejection {
+  /** File or URL. */
+  source: string;
+  line: number;
+  column: number;
+  message: string;
+}
+
+/** Usage of the node and of each pod at one time. */
+export interface UsagePoint {
+  time: number;
+  node: NodeUsage;
+  pods: Record<string, PodUsage>;
+}
+
+export interface NodeUsage {
+  cpuCores: number;
+  memoryBytes: number;
+  diskUsedBytes: number;
+  diskBytes: number;
+  imageUsedBytes: number;
+  imageDiskBytes: number;
+  load: [number, number, number];
+  /** Share of time, in per cent of the last ten seconds, in which some task waited; absent where the kernel does not tell. */
+  pressure?: { cpu: number; memory: number; io: number };
+}
+
+export interface PodUsage {
+  cpuCores: number;
+  /** Working set. */
+  memoryBytes: number;
+}
+
+/** Series with one value for each time; null where the pod did not run. */
+export interface UsageHistory {
+  times: number[];
+  node: NodeUsage | undefined;
+  pods: Record<string, { cpuCores: (number | null)[]; memoryBytes: (number | null)[] }>;
+}
+
+export type HistoryRange = "10m" | "1h" | "24h";
+
+/** Charts of one pod, or of the node. */
+export interface History {
+  times: number[];
+  cpuCores: (number | null)[];
+  memoryBytes: (number | null)[];
+  /** Bytes per second. */
+  receivedBytes: (number | null)[];
+  sentBytes: (number | null)[];
+  diskBytes: (number | null)[];
+}
+
+/** Everything about one pod. */
+export interface PodDetail {
+  row: PodRow;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
+  qosClass: string;
+  startedAt: number;
+  conditions: Condition[];
+  containers: ContainerDetail[];
+  volumes: VolumeDetail[];
+  events: EventRow[];
+  /** Lines that explain why the pod is not Ready. */
+  explanation: string[];
+  /** The pod as YAML; without environment values unless privileged. */
+  manifest: string;
+}
+
+export interface ContainerDetail {
+  name: string;
+  kind: "init" | "sidecar" | "main" | "ephemeral";
+  /** `running`, `waiting: CrashLoopBackOff`, `terminated: OOMKilled`. */
+  state: string;
+  isRunning: boolean;
+  hasPrevious: boolean;
+  ready: boolean;
+  restarts: number;
+  image: string;
+  imageId: string;
+  /** Of the running container, or of the last one that ended; 0 = unknown. */
+  startedAt: number;
+  /** How the container before this one ended; "" = there was none. */
+  lastEnd: string;
+  /** 0 = no limit. */
+  cpuLimitCores: number;
+  memoryLimitBytes: number;
+  cpuCores: number;
+  memoryBytes: number;
+  ports: string[];
+  probes: ProbeHistory[];
+}
+
+export interface ProbeHistory {
+  kind: string;
+  /** `http-get :8080/healthz`. */
+  target: string;
+  /** Oldest first. */
+  answers: ProbeAnswer[];
+}
+
+export interface ProbeAnswer {
+  time: number;
+  result: string;
+  output: string;
+  durationMs: number;
+}
+
+export interface VolumeDetail {
+  name: string;
+  type: string;
+  usedBytes: number;
+  /** 0 = unknown. */
+  capacityBytes: number;
+}
+
+export interface EventRow {
+  type: string;
+  reason: string;
+  message: string;
+  count: number;
+  firstTime: number;
+  lastTime: number;
+  /** `namespace/pod`. */
+  object: string;
+}
+
+export interface NodeDetail {
+  state: NodeState;
+  filesystems: { device: string; capacityBytes: number; usedBytes: number }[];
+  images: { names: string[]; sizeBytes: number }[];
+  /** Containers of all pods, `namespace/pod/container`, by memory. */
+  containers: { name: string; cpuCores: number; memoryBytes: number }[];
+  events: EventRow[];
+}
+
+/** Answer of an action. */
+export interface ActionResult {
+  ok: boolean;
+  message: string;
+}

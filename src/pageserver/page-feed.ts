@@ -1,0 +1,180 @@
+import type { Pod } from "../api/pod.ts";
+import type { Summary } from "../api/stats-summary.ts";
+import type { Clock } from "../model/clock.ts";
+import type { Access, NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePoint } from "../page/wire.ts";
+import type { UsageRecorder } from "./usage-recorder.ts";
+
+export interface PageFeedDeps {
+  clock: Clock;
+  pods: () => readonly Pod[];
+  /** Calls back after every change of a pod. @returns a function that ends it */
+  onPodsChanged: (callback: () => void) => () => void;
+  toRow: (pod: Pod) => PodRow;
+  node: () => Promise<NodeState>;
+  rejections: () => readonly Rejection[];
+  measure: () => Promise<{ summary: Summary; node: NodeUsage }>;
+  usage: UsageRecorder;
+  /** An update could not be computed. */
+  onError: (error: unknown) => void;
+}
+
+/** One open page. */
+export interface PageSubscriber {
+  access: Access;
+  /** Takes an event of the stream. @returns false when the reader is slow: it is sent nothing until `resume` */
+  send: (event: "snapshot" | "update", data: string) => boolean;
+}
+
+/** The pace of an open page. */
+export const OPEN_PERIOD_MS = 10_000;
+/** The pace when no page is open: enough for the chart of a day. */
+export const IDLE_PERIOD_MS = 120_000;
+const COALESCE_MS = 100;
+
+/**
+ * State of the overview, as one stream for all pages. Changes are computed and serialized once. With no page open only
+ * the usage is sampled, every two minutes.
+ */
+export class PageFeed {
+  readonly #deps: PageFeedDeps;
+  /** Value: whether it takes updates now. */
+  readonly #subscribers = new Map<PageSubscriber, boolean>();
+  readonly #rows = new WeakMap<Pod, PodRow>();
+  #sent = new Map<string, Pod>();
+  #sentNode = "";
+  #sentRejections = "";
+  #node: NodeState | undefined;
+  #nodeUsage: NodeUsage | undefined;
+  #unsubscribe: (() => void) | undefined;
+  #cancelFlush: (() => void) | undefined;
+  #cancelSample: (() => void) | undefined;
+  #stopped = false;
+
+  constructor(deps: PageFeedDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#scheduleSample(IDLE_PERIOD_MS);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#unsubscribe?.();
+    this.#cancelFlush?.();
+    this.#cancelSample?.();
+    this.#subscribers.clear();
+  }
+
+  get isOpen(): boolean {
+    return this.#subscribers.size > 0;
+  }
+
+  /** Sends the snapshot and then every update. @returns a function that ends it */
+  async subscribe(subscriber: PageSubscriber): Promise<() => void> {
+    this.#subscribers.set(subscriber, false);
+    if (!this.#unsubscribe) {
+      this.#unsubscribe = this.#deps.onPodsChanged(() => this.#scheduleFlush());
+      this.#scheduleSample(0);
+    }
+    this.#node ??= await this.#deps.node();
+    this.resume(subscriber);
+    return () => {
+      this.#subscribers.delete(subscriber);
+      if (this.isOpen) return;
+      this.#unsubscribe?.();
+      this.#unsubscribe = undefined;
+      this.#node = undefined;
+      this.#scheduleSample(IDLE_PERIOD_MS);
+    };
+  }
+
+  /** Sends the whole state to a reader that is new or that has caught up. */
+  resume(subscriber: PageSubscriber): void {
+    if (!this.#subscribers.has(subscriber) || !this.#node) return;
+    // What this reader gets as a snapshot must not be missed by the others.
+    this.#flush();
+    const snapshot: Snapshot = {
+      access: subscriber.access,
+      node: this.#node,
+      pods: this.#deps.pods().map((pod) => this.row(pod)),
+      rejections: [...this.#deps.rejections()],
+      usage: this.#deps.usage.recent(this.#nodeUsage, this.#deps.clock.now().getTime()),
+      now: this.#deps.clock.now().getTime(),
+    };
+    this.#subscribers.set(subscriber, subscriber.send("snapshot", JSON.stringify(snapshot)));
+  }
+
+  /** Computed once for each version of a pod. */
+  row(pod: Pod): PodRow {
+    const known = this.#rows.get(pod);
+    if (known) return known;
+    const row = this.#deps.toRow(pod);
+    this.#rows.set(pod, row);
+    return row;
+  }
+
+  #scheduleFlush(): void {
+    this.#cancelFlush ??= this.#deps.clock.schedule(COALESCE_MS, () => {
+      this.#cancelFlush = undefined;
+      this.#flush();
+    });
+  }
+
+  #flush(usage?: UsagePoint): void {
+    const update: Update = {};
+    const pods = new Map(this.#deps.pods().map((pod) => [pod.metadata.uid ?? "", pod]));
+    const changed = [...pods].filter(([uid, pod]) => this.#sent.get(uid) !== pod);
+    const removed = [...this.#sent.keys()].filter((uid) => !pods.has(uid));
+    this.#sent = pods;
+    if (changed.length > 0) update.changedPods = changed.map(([, pod]) => this.row(pod));
+    if (removed.length > 0) update.removedPods = removed;
+    const rejections = this.#deps.rejections();
+    const rejectionsText = JSON.stringify(rejections);
+    if (rejectionsText !== this.#sentRejections) update.rejections = [...rejections];
+    this.#sentRejections = rejectionsText;
+    const nodeText = JSON.stringify(this.#node);
+    if (this.#node && nodeText !== this.#sentNode) update.node = this.#node;
+    this.#sentNode = nodeText;
+    if (usage) update.usage = usage;
+    if (Object.keys(update).length > 0) this.#broadcast(JSON.stringify(update));
+  }
+
+  #broadcast(data: string): void {
+    for (const [subscriber, isLive] of this.#subscribers) {
+      if (isLive) this.#subscribers.set(subscriber, subscriber.send("update", data));
+    }
+  }
+
+  #scheduleSample(ms: number): void {
+    this.#cancelSample?.();
+    if (this.#stopped) return;
+    this.#cancelSample = this.#deps.clock.schedule(ms, () => {
+      this.#cancelSample = undefined;
+      void this.#sample()
+        .catch(this.#deps.onError)
+        .finally(() => {
+          if (!this.#cancelSample) this.#scheduleSample(this.isOpen ? OPEN_PERIOD_MS : IDLE_PERIOD_MS);
+        });
+    });
+  }
+
+  async #sample(): Promise<void> {
+    const { summary, node } = await this.#deps.measure();
+    const time = this.#deps.clock.now().getTime();
+    this.#deps.usage.add(summary, time);
+    this.#deps.usage.retain(this.#deps.pods().map(({ metadata }) => metadata.uid ?? ""));
+    this.#nodeUsage = node;
+    if (!this.isOpen) return;
+    this.#node = await this.#deps.node();
+    this.#flush({ time, node, pods: toPodUsage(summary) });
+  }
+}
+
+const toPodUsage = ({ pods }: Summary): UsagePoint["pods"] =>
+  Object.fromEntries(
+    pods.map(({ podRef, cpu, memory }) => [
+      podRef.uid,
+      { cpuCores: (cpu?.usageNanoCores ?? 0) / 1e9, memoryBytes: memory?.workingSetBytes ?? 0 },
+    ]),
+  );

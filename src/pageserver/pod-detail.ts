@@ -1,0 +1,174 @@
+import type { CoreEvent } from "../api/event.ts";
+import type { Container, ContainerStatus, Pod, Probe } from "../api/pod.ts";
+import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
+import type { ContainerSummary, PodSummary } from "../api/stats-summary.ts";
+import type { ProbeKind } from "../model/prober.ts";
+import type {
+  Condition,
+  ContainerDetail,
+  EventRow,
+  PodDetail,
+  PodRow,
+  ProbeAnswer,
+  ProbeHistory,
+} from "../page/wire.ts";
+
+/** What a pod's page is made of. */
+export interface PodDetailFacts {
+  row: PodRow;
+  /** As the reader may see it. */
+  pod: Pod;
+  usage: PodSummary | undefined;
+  events: readonly CoreEvent[];
+  explanation: readonly string[];
+  probeAnswers: (container: string, kind: ProbeKind) => readonly ProbeAnswer[];
+  /** The pod as YAML. */
+  manifest: string;
+}
+
+/** Everything the page shows of one pod. Pure. */
+export function toPodDetail({
+  row,
+  pod,
+  usage,
+  events,
+  explanation,
+  probeAnswers,
+  manifest,
+}: PodDetailFacts): PodDetail {
+  const { metadata, spec, status } = pod;
+  const containers = [
+    ...(spec.initContainers ?? []).map((container) => ({
+      container,
+      kind: container.restartPolicy === "Always" ? ("sidecar" as const) : ("init" as const),
+    })),
+    ...spec.containers.map((container) => ({ container, kind: "main" as const })),
+  ];
+  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  return {
+    row,
+    labels: metadata.labels ?? {},
+    annotations: metadata.annotations ?? {},
+    qosClass: status?.qosClass ?? "",
+    startedAt: toMs(status?.startTime),
+    conditions: (status?.conditions ?? []).map(toCondition),
+    containers: containers.map(({ container, kind }) => ({
+      kind,
+      ...toContainerDetail(
+        container,
+        statuses.find(({ name }) => name === container.name),
+        usage?.containers?.find(({ name }) => name === container.name),
+        probeAnswers,
+      ),
+    })),
+    volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
+      const measured = usage?.volume?.find((volume) => volume.name === name);
+      return {
+        name,
+        type: Object.keys(source).find((key) => source[key as keyof typeof source] !== undefined) ?? "",
+        usedBytes: measured?.usedBytes ?? 0,
+        capacityBytes: measured?.capacityBytes ?? 0,
+      };
+    }),
+    events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid).map(toEventRow),
+    explanation: [...explanation],
+    manifest,
+  };
+}
+
+function toContainerDetail(
+  container: Container,
+  status: ContainerStatus | undefined,
+  usage: ContainerSummary | undefined,
+  probeAnswers: PodDetailFacts["probeAnswers"],
+): Omit<ContainerDetail, "kind"> {
+  const { limits } = container.resources ?? {};
+  const { running, terminated } = status?.state ?? {};
+  const last = status?.lastState?.terminated;
+  return {
+    name: container.name,
+    state: describeState(status),
+    isRunning: running !== undefined,
+    hasPrevious: last?.containerID !== undefined,
+    ready: status?.ready ?? false,
+    restarts: status?.restartCount ?? 0,
+    image: container.image ?? "",
+    imageId: status?.imageID ?? "",
+    startedAt: toMs(running?.startedAt ?? terminated?.startedAt),
+    lastEnd: last
+      ? `${last.reason ?? "ended"} (exit code ${last.exitCode}) at ${last.finishedAt ?? "an unknown time"}`
+      : "",
+    cpuLimitCores: limits?.cpu ? quantityToMilli(limits.cpu) / 1000 : 0,
+    memoryLimitBytes: limits?.memory ? quantityToWhole(limits.memory) : 0,
+    cpuCores: (usage?.cpu?.usageNanoCores ?? 0) / 1e9,
+    memoryBytes: usage?.memory?.workingSetBytes ?? 0,
+    ports: (container.ports ?? []).map(
+      ({ containerPort, hostPort, protocol }) =>
+        `${hostPort ? `${hostPort} → ` : ""}${containerPort}/${protocol ?? "TCP"}`,
+    ),
+    probes: PROBES.flatMap(([kind, key]) => {
+      const probe = container[key];
+      if (!probe) return [];
+      return {
+        kind,
+        target: describeTarget(probe),
+        answers: [...probeAnswers(container.name, kind)],
+      } satisfies ProbeHistory;
+    }),
+  };
+}
+
+const PROBES = [
+  ["startup", "startupProbe"],
+  ["readiness", "readinessProbe"],
+  ["liveness", "livenessProbe"],
+] as const satisfies readonly (readonly [ProbeKind, keyof Container])[];
+
+function describeState(status: ContainerStatus | undefined): string {
+  const { running, waiting, terminated } = status?.state ?? {};
+  if (running) return status?.ready ? "running" : "running, not ready";
+  if (terminated) return `${terminated.reason ?? "terminated"} (exit code ${terminated.exitCode})`;
+  return waiting?.reason ?? "waiting";
+}
+
+function describeTarget({ httpGet, tcpSocket, exec, grpc }: Probe): string {
+  if (httpGet) return `http-get :${httpGet.port}${httpGet.path ?? "/"}`;
+  if (tcpSocket) return `tcp-socket :${tcpSocket.port}`;
+  if (grpc) return `grpc :${grpc.port}`;
+  return `exec ${exec?.command?.[0] ?? ""}`;
+}
+
+/** Milliseconds since 1970 of an RFC 3339 time; 0 when there is none. */
+export const toMs = (time: string | undefined | null): number => (time ? Date.parse(time) || 0 : 0);
+
+export const toCondition = (condition: {
+  type: string;
+  status: string;
+  reason?: string | undefined;
+  message?: string | undefined;
+  lastTransitionTime?: string | null | undefined;
+}): Condition => ({
+  type: condition.type,
+  status: condition.status,
+  reason: condition.reason ?? "",
+  message: condition.message ?? "",
+  since: toMs(condition.lastTransitionTime),
+});
+
+export const toEventRow = ({
+  type,
+  reason,
+  message,
+  count,
+  firstTimestamp,
+  lastTimestamp,
+  involvedObject,
+}: CoreEvent): EventRow => ({
+  type,
+  reason,
+  message,
+  count,
+  firstTime: toMs(firstTimestamp),
+  lastTime: toMs(lastTimestamp),
+  object: `${involvedObject.namespace}/${involvedObject.name}`,
+});

@@ -1,0 +1,42 @@
+import { describe, expect, test } from "bun:test";
+import { LineSplitter, MAX_SHOWN_LINE, plainText, toSpans } from "../../src/page/log-text.ts";
+
+describe("spans of a line", () => {
+  test.each([
+    ["plain", [["plain", 0, false]]],
+    [
+      "\x1b[31mred\x1b[0m rest",
+      [
+        ["red", 2, false],
+        [" rest", 0, false],
+      ],
+    ],
+    ["\x1b[1;92mok", [["ok", 11, true]]],
+    ["\x1b[2J\x1b[Hcleared", [["cleared", 0, false]]],
+    ["\x1b]0;title\x07after", [["after", 0, false]]],
+    ["\x1b]8;;https://example.com\x1b\\link", [["link", 0, false]]],
+    ["a\u202eb\u2066c\x07d\x9be", [["abcde", 0, false]]],
+    ["<img src=x onerror=alert(1)>", [["<img src=x onerror=alert(1)>", 0, false]]],
+    ["", []],
+  ] as const)("%j", (line, spans) => {
+    expect(toSpans(line).map(({ text, color, bold }) => [text, color, bold])).toEqual(spans as never);
+  });
+
+  test("a long line is cut, and the cut is named", () => {
+    const spans = toSpans("x".repeat(1 << 20));
+    expect(spans.map(({ text }) => text.length)).toEqual([MAX_SHOWN_LINE, spans[1]!.text.length]);
+    expect(spans[1]?.text).toContain(`${(1 << 20) - MAX_SHOWN_LINE} more`);
+  });
+});
+
+test("the search sees what the reader sees", () => {
+  expect(plainText("\x1b[31mer\x1b[1mror\x1b[0m\u202e")).toBe("error");
+});
+
+test("lines are complete however their text arrives", () => {
+  const splitter = new LineSplitter();
+  expect(splitter.push("one\ntw")).toEqual(["one"]);
+  expect(splitter.push("o\nthree")).toEqual(["two"]);
+  expect(splitter.push("\n\n")).toEqual(["three", ""]);
+  expect(splitter.push("y".repeat((1 << 20) + 1)).map((line) => line.length)).toEqual([65_536]);
+});

@@ -1,0 +1,89 @@
+import { expect, test } from "bun:test";
+import { applySnapshot, applyUpdate, selectRows } from "../../src/page/store.ts";
+import type { PodRow, Snapshot } from "../../src/page/wire.ts";
+
+const row = (name: string, more: Partial<PodRow> = {}): PodRow => ({
+  uid: name,
+  namespace: "default",
+  name,
+  status: "Running",
+  ready: 1,
+  total: 1,
+  isReady: true,
+  restarts: 0,
+  lastRestart: 0,
+  createdAt: 1,
+  source: "/pods/a.yaml",
+  why: "",
+  ip: "",
+  ...more,
+});
+
+const node = {
+  cpuCores: 1,
+  memoryBytes: 2,
+  diskUsedBytes: 3,
+  diskBytes: 4,
+  imageUsedBytes: 5,
+  imageDiskBytes: 6,
+  load: [0, 0, 0] as [number, number, number],
+};
+
+const snapshot: Snapshot = {
+  access: { privileged: false, canAct: false },
+  node: { name: "n", version: "", engine: "", problem: "", conditions: [], cpuCount: 2, memoryBytes: 8, bootTime: 0 },
+  pods: [row("a"), row("b")],
+  rejections: [],
+  usage: { times: [1000], node, pods: { a: { cpuCores: [0.5], memoryBytes: [10] } } },
+  now: 5000,
+};
+
+test("an update changes, adds and removes pods; the others stay the same objects", () => {
+  const before = applySnapshot(snapshot, 4000);
+  const after = applyUpdate(before, { changedPods: [row("a", { restarts: 1 }), row("c")], removedPods: ["b"] });
+  expect([...after.pods.keys()]).toEqual(["a", "c"]);
+  expect(after.pods.get("a")?.restarts).toBe(1);
+  expect(after.clockOffsetMs).toBe(1000);
+  const again = applyUpdate(after, { changedPods: [row("c", { restarts: 2 })] });
+  expect(again.pods.get("a")).toBe(after.pods.get("a")!);
+});
+
+test("every spark line has one value for each time, ten minutes at most", () => {
+  let state = applySnapshot(snapshot, 4000);
+  const add = (time: number, pods: Record<string, { cpuCores: number; memoryBytes: number }>) => {
+    state = applyUpdate(state, { usage: { time, node, pods } });
+  };
+  add(11_000, { a: { cpuCores: 1, memoryBytes: 1 } });
+  add(21_000, { a: { cpuCores: 2, memoryBytes: 2 }, b: { cpuCores: 3, memoryBytes: 3 } });
+  add(31_000, { b: { cpuCores: 4, memoryBytes: 4 } });
+  expect(state.times).toEqual([1000, 11_000, 21_000, 31_000]);
+  expect(state.sparks.get("a")?.cpuCores).toEqual([0.5, 1, 2, null]);
+  expect(state.sparks.get("b")?.cpuCores).toEqual([null, null, 3, 4]);
+  add(612_000, { b: { cpuCores: 5, memoryBytes: 5 } });
+  expect(state.times).toEqual([21_000, 31_000, 612_000]);
+  expect(state.sparks.get("b")?.cpuCores).toEqual([3, 4, 5]);
+  for (let time = 1_000_000; time < 2_000_000; time += 1000) add(time, { b: { cpuCores: 1, memoryBytes: 1 } });
+  expect(state.times.length).toBe(60);
+  expect(state.sparks.get("b")?.cpuCores.length).toBe(60);
+});
+
+test("rows are filtered by text and by readiness, and sorted", () => {
+  const state = applySnapshot(
+    {
+      ...snapshot,
+      pods: [
+        row("a", { isReady: false, status: "CrashLoopBackOff", why: "exit code 3" }),
+        row("b"),
+        row("done", { isReady: false, status: "Completed" }),
+      ],
+    },
+    0,
+  );
+  const names = (text: string, onlyNotReady: boolean, sort: "name" | "cpu" = "name", descending = false) =>
+    selectRows(state, { text, onlyNotReady, sort, descending }).map(({ name }) => name);
+  expect(names("", false)).toEqual(["a", "b", "done"]);
+  expect(names("EXIT", false)).toEqual(["a"]);
+  expect(names("", true)).toEqual(["a"]);
+  expect(names("", false, "cpu", true)).toEqual(["a", "b", "done"]);
+  expect(names("", false, "name", true)).toEqual(["done", "b", "a"]);
+});

@@ -1,0 +1,129 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import type { Snapshot, Update } from "../../src/page/wire.ts";
+import { IDLE_PERIOD_MS, OPEN_PERIOD_MS, PageFeed, type PageSubscriber } from "../../src/pageserver/page-feed.ts";
+import { toPodRow } from "../../src/pageserver/pod-row.ts";
+import { UsageRecorder } from "../../src/pageserver/usage-recorder.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+const pod = (uid: string): Pod =>
+  ({ metadata: { uid, name: uid, namespace: "default" }, spec: { containers: [] } }) as unknown as Pod;
+const nodeUsage = {
+  cpuCores: 0,
+  memoryBytes: 0,
+  diskUsedBytes: 0,
+  diskBytes: 0,
+  imageUsedBytes: 0,
+  imageDiskBytes: 0,
+  load: [0, 0, 0] as [number, number, number],
+};
+
+function world() {
+  const clock = new FakeClock();
+  const state = { pods: [pod("a")], measured: 0, listeners: new Set<() => void>() };
+  const feed = new PageFeed({
+    clock,
+    usage: new UsageRecorder(),
+    pods: () => state.pods,
+    onPodsChanged: (callback) => {
+      state.listeners.add(callback);
+      return () => state.listeners.delete(callback);
+    },
+    toRow: (it) =>
+      toPodRow(
+        it,
+        { status: "Running", ready: 1, total: 1, restarts: 0, lastRestart: undefined, createdAt: undefined },
+        "",
+      ),
+    node: async () => ({
+      name: "n",
+      version: "",
+      engine: "",
+      problem: "",
+      conditions: [],
+      cpuCount: 1,
+      memoryBytes: 1,
+      bootTime: 0,
+    }),
+    rejections: () => [],
+    measure: async () => {
+      state.measured++;
+      return { summary: { node: { nodeName: "n", startTime: "" }, pods: [] }, node: nodeUsage };
+    },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  const change = (pods: Pod[]) => {
+    state.pods = pods;
+    for (const listener of state.listeners) listener();
+  };
+  return { clock, state, feed, change };
+}
+
+function subscriber() {
+  const events: [string, Snapshot & Update][] = [];
+  let isFast = true;
+  const it: PageSubscriber = {
+    access: { privileged: false, canAct: false },
+    send: (event, data) => {
+      events.push([event, JSON.parse(data)]);
+      return isFast;
+    },
+  };
+  return { it, events, slow: () => (isFast = false), fast: () => (isFast = true) };
+}
+
+test("a page gets a snapshot, then only what changed", async () => {
+  const { clock, feed, change, state } = world();
+  const { it, events } = subscriber();
+  const end = await feed.subscribe(it);
+  expect(events.map(([event, { pods }]) => [event, pods.map(({ uid }) => uid)])).toEqual([["snapshot", ["a"]]]);
+  change([...state.pods, pod("b")]);
+  await clock.advance(100);
+  const last = events.at(-1)!;
+  expect([last[0], last[1].changedPods?.map(({ uid }) => uid), last[1].removedPods]).toEqual([
+    "update",
+    ["b"],
+    undefined,
+  ]);
+  change(state.pods.slice(1));
+  await clock.advance(100);
+  expect(events.at(-1)![1].removedPods).toEqual(["a"]);
+  end();
+  expect(state.listeners.size).toBe(0);
+});
+
+test("a slow page is sent nothing until it has caught up, and then the whole state", async () => {
+  const { clock, feed, change, state } = world();
+  const { it, events, slow, fast } = subscriber();
+  await feed.subscribe(it);
+  slow();
+  change([...state.pods, pod("b")]);
+  await clock.advance(100);
+  const count = events.length;
+  change([...state.pods, pod("c")]);
+  await clock.advance(100);
+  expect(events.length).toBe(count);
+  fast();
+  feed.resume(it);
+  expect([events.at(-1)![0], events.at(-1)![1].pods.map(({ uid }) => uid)]).toEqual(["snapshot", ["a", "b", "c"]]);
+});
+
+test("usage is sampled every ten seconds for an open page, every two minutes without one", async () => {
+  const { clock, feed, state } = world();
+  feed.start();
+  await clock.advance(IDLE_PERIOD_MS * 3);
+  expect(state.measured).toBe(3);
+  const end = await feed.subscribe(subscriber().it);
+  state.measured = 0;
+  await clock.advance(OPEN_PERIOD_MS * 3);
+  expect(state.measured).toBe(4);
+  end();
+  state.measured = 0;
+  await clock.advance(IDLE_PERIOD_MS);
+  expect(state.measured).toBe(1);
+  feed.stop();
+  await clock.advance(IDLE_PERIOD_MS * 5);
+  expect(state.measured).toBe(1);
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "bun:test";
+import {
+  createLoginToken,
+  LOGIN_LIFETIME_MS,
+  PageSessions,
+  SESSION_COOKIE,
+  SESSION_LIFETIME_MS,
+} from "../../src/pageserver/page-session.ts";
+
+const secret = Buffer.alloc(32, 1);
+
+test("a login token is good once, and only for its time and its secret", () => {
+  let nowMs = 1_000_000;
+  const sessions = new PageSessions(secret, () => nowMs);
+  const token = createLoginToken(secret, nowMs);
+  const session = sessions.logIn(token);
+  expect(sessions.isValid(`other=1; ${SESSION_COOKIE}=${session}`)).toBe(true);
+  expect(sessions.logIn(token)).toBeUndefined();
+  expect(sessions.logIn(createLoginToken(Buffer.alloc(32, 2), nowMs))).toBeUndefined();
+  const late = createLoginToken(secret, nowMs);
+  nowMs += LOGIN_LIFETIME_MS + 1;
+  expect(sessions.logIn(late)).toBeUndefined();
+  expect(sessions.isValid(`${SESSION_COOKIE}=${session}`)).toBe(true);
+  // Sessions outlive the process.
+  expect(new PageSessions(secret, () => nowMs).isValid(`${SESSION_COOKIE}=${session}`)).toBe(true);
+  nowMs += SESSION_LIFETIME_MS;
+  expect(sessions.isValid(`${SESSION_COOKIE}=${session}`)).toBe(false);
+});
+
+test.each(["", "x", "1.2.3", "9999999999999..", "9999999999999", "a.b.c.d", "x".repeat(100_000)])(
+  "%s is no token and no session",
+  (text) => {
+    const sessions = new PageSessions(secret, () => 1000);
+    expect(sessions.logIn(text)).toBeUndefined();
+    expect(sessions.isValid(`${SESSION_COOKIE}=${text}`)).toBe(false);
+    expect(sessions.isValid(undefined)).toBe(false);
+  },
+);
+
+test("a login token is no session", () => {
+  const sessions = new PageSessions(secret, () => 1000);
+  expect(sessions.isValid(`${SESSION_COOKIE}=${createLoginToken(secret, 1000)}`)).toBe(false);
+});

@@ -1,0 +1,61 @@
+import { expect, test } from "bun:test";
+import type { Summary } from "../../src/api/stats-summary.ts";
+import { UsageRecorder } from "../../src/pageserver/usage-recorder.ts";
+
+const time = "";
+const summary = (cores: number, rxBytes: number, pods: readonly string[]): Summary => ({
+  node: {
+    nodeName: "n",
+    startTime: time,
+    cpu: { time, usageNanoCores: cores * 1e9 },
+    memory: { time, workingSetBytes: 100 },
+  },
+  pods: pods.map((uid) => ({
+    podRef: { name: uid, namespace: "default", uid },
+    startTime: time,
+    containers: [],
+    cpu: { time, usageNanoCores: cores * 1e9 },
+    memory: { time, workingSetBytes: 7 },
+    network: { time, name: "eth0", rxBytes, txBytes: 0, interfaces: [] },
+    "ephemeral-storage": { time, usedBytes: 5 },
+  })),
+});
+
+test("rates come from counters; a counter that goes back starts again", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(0.25, 1000, ["a"]), 10_000);
+  usage.add(summary(0.5, 3000, ["a"]), 20_000);
+  usage.add(summary(0.5, 100, ["a"]), 30_000);
+  expect(usage.history("a", "10m", 30_000)).toEqual({
+    times: [10_000, 20_000, 30_000],
+    cpuCores: [0.25, 0.5, 0.5],
+    memoryBytes: [7, 7, 7],
+    receivedBytes: [null, 200, null],
+    sentBytes: [null, 0, 0],
+    diskBytes: [5, 5, 5],
+  });
+  expect(usage.history("", "10m", 30_000).memoryBytes).toEqual([100, 100, 100]);
+});
+
+test("a pod has no values for the time before it, nor after it is gone", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, ["a"]), 1000);
+  usage.add(summary(1, 0, ["a", "b"]), 2000);
+  expect(usage.recent(undefined, 2000).pods).toEqual({
+    a: { cpuCores: [1, 1], memoryBytes: [7, 7] },
+    b: { cpuCores: [null, 1], memoryBytes: [7, 7].map((value, index) => (index === 0 ? null : value)) },
+  });
+  usage.retain(["b"]);
+  expect(Object.keys(usage.recent(undefined, 2000).pods)).toEqual(["b"]);
+  expect(usage.history("a", "10m", 2000).cpuCores).toEqual([null, null]);
+});
+
+test("a day is kept at two minutes, whatever the pace", () => {
+  const usage = new UsageRecorder();
+  const day = 86_400_000;
+  for (let now = 10_000; now <= 2 * day; now += 10_000) usage.add(summary(1, 0, ["a"]), now);
+  const { times } = usage.history("a", "24h", 2 * day);
+  expect(times.length).toBe(720);
+  expect(times.every((value, index) => index === 0 || value - times[index - 1]! === 120_000)).toBe(true);
+  expect(usage.history("a", "1h", 2 * day).times.length).toBe(360);
+});
