@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/endpoint.ts";
 import { readNodeName } from "../host/node-info.ts";
-import type { InstanceIntroduction } from "../host/root-lock.ts";
+import { COMMAND_SOCKET, type InstanceInfo } from "../host/root-lock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { RunningServers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
 
-type IntroducedOptions = Pick<
+type InstanceOptions = Pick<
   KubeletOptions,
   | "hostnameOverride"
   | "rootDir"
@@ -17,22 +17,22 @@ type IntroducedOptions = Pick<
   | "dockerEndpoint"
 >;
 
-/** Where commands ask the kubelet of this root directory; undefined where the path would be too long for a socket. */
+/** Socket that answers the commands of this root directory; undefined where the path is too long for a socket. */
 export function toCommandSocketPath(rootDir: string): string | undefined {
-  const path = join(rootDir, "kubelet-ts.sock");
+  const path = join(rootDir, COMMAND_SOCKET);
   return Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES ? undefined : path;
 }
 
 /**
- * Who we are, for `kubelet-ts get` and its like.
+ * What `kubelet-ts get` and the like read about this process.
  * @param environment DOCKER_HOST is read
- * @param servers those that answer now; absent: none
+ * @param servers absent while there are none
  */
 export function instanceInfo(
-  options: IntroducedOptions,
+  options: InstanceOptions,
   environment: Readonly<Record<string, string | undefined>>,
   servers: Pick<RunningServers, "ports" | "socketPath"> | undefined,
-): InstanceIntroduction {
+): InstanceInfo {
   const pagePort = servers?.ports().cadvisor;
   const boundPort = servers?.ports().readOnly;
   return {
@@ -49,7 +49,7 @@ export function instanceInfo(
   };
 }
 
-/** A server bound to all addresses is asked on the loopback. */
+/** A server that listens on all addresses is reached on the loopback. */
 export function toLocalUrl(address: string, port: number): string {
   const host = address === "0.0.0.0" ? "127.0.0.1" : address === "::" ? "::1" : address;
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;

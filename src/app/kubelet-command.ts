@@ -1,12 +1,11 @@
 import { type CommandSummary, renderHelp } from "../cli/help.ts";
 import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
-import { lockRootDir } from "../host/root-lock.ts";
+import { prepareRootDirectory } from "../host/root-directory.ts";
+import { lockRootDir, type RootLock } from "../host/root-lock.ts";
 import { READER_GONE_EXIT, ReaderGone, writeAll } from "../host/write-all.ts";
 import { writeStderr } from "../host/write-stderr.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
-import { computeRootHash } from "../runtime/labels.ts";
-import type { RunningServers } from "../server/servers.ts";
 import { instanceInfo } from "./instance-info.ts";
 import { type Environment, EXIT, type KubeletRun } from "./kubelet-run.ts";
 import { createLogger, wantsColor } from "./logging.ts";
@@ -65,28 +64,27 @@ function logStart({ options, origins, warnings }: ResolvedOptions, logger: Logge
   }
 }
 
-/** Runs while this process holds the root directory. */
+/** Runs while this process holds the lock of the root directory. */
 async function runLocked({ options, positionals }: ResolvedOptions, logger: Logger): Promise<number> {
   const environment = takeProxiesOutOfEnvironment();
-  let servers: RunningServers | undefined;
-  const release = await lockRootDir(computeRootHash(options.rootDir), () =>
-    instanceInfo(options, environment, servers),
-  );
-  if (!release) {
-    logger.error(`Another kubelet-ts uses the root directory "${options.rootDir}"; set another one with --root-dir`);
-    return EXIT.failed;
-  }
-  const run: KubeletRun = {
-    options,
-    manifests: positionals,
-    environment,
-    logger,
-    stop: stopOnSignals(logger),
-    onServers: (started) => {
-      servers = started;
-    },
-  };
+  let lock: RootLock | undefined;
   try {
+    prepareRootDirectory(options.rootDir);
+    lock = await lockRootDir(options.rootDir);
+    if (!lock)
+      throw new Error(
+        `Another kubelet-ts uses the root directory "${options.rootDir}"; set another one with --root-dir`,
+      );
+    const { publish } = lock;
+    publish(instanceInfo(options, environment, undefined));
+    const run: KubeletRun = {
+      options,
+      manifests: positionals,
+      environment,
+      logger,
+      stop: stopOnSignals(logger),
+      onServers: (servers) => publish(instanceInfo(options, environment, servers)),
+    };
     if (options.runOnce) return await runOnce(run);
     await runForever(run);
     return EXIT.done;
@@ -95,7 +93,7 @@ async function runLocked({ options, positionals }: ResolvedOptions, logger: Logg
     logger.error((error as Error).message);
     return EXIT.failed;
   } finally {
-    release();
+    lock?.release();
   }
 }
 

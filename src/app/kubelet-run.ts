@@ -14,7 +14,7 @@ export interface KubeletRun {
   logger: Logger;
   /** Aborts on SIGTERM and SIGINT. */
   stop: AbortSignal;
-  /** Called when the ports are open. */
+  /** Called when the ports are open, and again with each port that opens later. */
   onServers: (servers: RunningServers) => void;
 }
 

@@ -42,8 +42,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
   const view = buildView(parts);
   const stats = buildStats(parts, view);
   const shutdown = buildShutdownManager(parts);
-  const { servers, eviction } = startServing(parts, view, stats, () => shutdown?.refusal() !== undefined);
-  onServers(servers);
+  const { servers, eviction } = startServing(parts, view, stats, () => shutdown?.refusal() !== undefined, onServers);
   if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
   parts.admission.addHandler((pod) => eviction.refusalOf(pod));
   const oomWatch = startOomWatch(parts, view, stats);
@@ -74,12 +73,18 @@ export async function runForever(run: KubeletRun): Promise<void> {
 }
 
 /** The ports answer before the engine does, so that health checks can report it. */
-function startServing(parts: AssembledKubelet, view: KubeletView, stats: NodeStats, isLeaving: () => boolean) {
+function startServing(
+  parts: AssembledKubelet,
+  view: KubeletView,
+  stats: NodeStats,
+  isLeaving: () => boolean,
+  onServers: KubeletRun["onServers"],
+) {
   const { options, clock, logger, recorder } = parts.context;
   const podFacts = () => view.podFacts();
   const eviction = buildEvictionManager({ parts, options, stats, podFacts, clock, logger, recorder });
   const facts = nodeFacts({ parts, options, eviction, isLeaving, clock });
-  return { eviction, servers: startNodeServers(parts, view, stats, facts) };
+  return { eviction, servers: startNodeServers(parts, view, stats, facts, onServers) };
 }
 
 /** undefined unless a grace period for shutdowns of the machine is configured. */

@@ -6,7 +6,7 @@ import { accessSync, constants, mkdirSync } from "node:fs";
  */
 export function prepareRootDirectory(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o750 });
+    mkdirSync(path, { recursive: true, mode: 0o700 });
     accessSync(path, constants.W_OK | constants.X_OK);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

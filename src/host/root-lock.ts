@@ -1,7 +1,10 @@
-import { createConnection, createServer } from "node:net";
+import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
+import { tryFlock } from "./flock.ts";
 
-/** What a running kubelet tells whoever asks on its root directory's socket. Any local user may ask: no secrets. */
-export interface InstanceIntroduction {
+/** What is known of a process that uses a root directory, as its lock file has it. No secrets. */
+export interface InstanceInfo {
   pid: number;
   /** Semantic version, without `v`. */
   version: string;
@@ -9,11 +12,11 @@ export interface InstanceIntroduction {
   rootDir: string;
   /** `run-once` has no servers, and ends soon. */
   mode: "supervise" | "run-once";
-  /** Where the read-only port answers, as this machine reaches it; undefined while it does not. */
+  /** URL of the read-only port, as this machine reaches it; undefined while it does not answer. */
   readOnlyUrl: string | undefined;
   /** As configured; 0 is off. */
   readOnlyPort: number;
-  /** A Unix socket that answers as that port does, for the user we run as alone; undefined while there is none. */
+  /** A Unix socket that answers as that port does, for the user of the process alone; undefined while there is none. */
   socketPath: string | undefined;
   /** e.g. `unix:///var/run/docker.sock`. */
   dockerEndpoint: string;
@@ -21,81 +24,124 @@ export interface InstanceIntroduction {
   pageUrl?: string | undefined;
 }
 
-const PREFIX = "kubelet-ts-";
+export interface RootLock {
+  /** Replaces what other processes read of this one. */
+  publish(info: InstanceInfo): void;
+  release(): void;
+}
 
-/** A kubelet answers from memory; one whose loop is stuck must not hold up whoever asks. */
-const ANSWER_LIMIT_MS = 2_000;
-const MAX_INTRODUCTION_CHARS = 16_384;
+const LOCK_FILE = "kubelet-ts.lock";
+export const COMMAND_SOCKET = "kubelet-ts.sock";
+const MAX_INFO_BYTES = 16_384;
+const MAX_TABLE_BYTES = 64 * 1024 * 1024;
 
 /**
- * Makes sure that only one process works on a root directory: an abstract Unix socket, which the kernel frees with the
- * process however it dies. The scope is the network namespace.
- * @param rootHash of the root directory
- * @param introduce asked anew by each who connects
- * @returns a function that gives the place up; undefined when another process has it
+ * Makes sure that only one process uses a root directory, by an flock on `<root-dir>/kubelet-ts.lock` (mode 0600). On a
+ * read-only file system the directory itself is locked.
+ * @returns undefined when another process has the lock
+ * @throws Error when the file cannot be opened, or belongs to another user; FlockUnavailableError
  */
-export function lockRootDir(
-  rootHash: string,
-  introduce: () => InstanceIntroduction,
-): Promise<(() => void) | undefined> {
-  return new Promise((resolve, reject) => {
-    const server = createServer((socket) => {
-      // Who has gone already need not be told.
-      socket.on("error", () => {});
-      socket.end(`${JSON.stringify(introduce())}\n`);
-    });
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      if (error.code === "EADDRINUSE") resolve(undefined);
-      else reject(error);
-    });
-    server.listen(`\0${PREFIX}${rootHash}`, () => {
-      server.unref();
-      resolve(() => void server.close());
-    });
-  });
-}
-
-/**
- * Asks whoever works on a root directory.
- * @param rootHash of the root directory
- * @returns undefined: nobody does; "silent": somebody who does not say who it is (stuck, or of an older version)
- */
-export function askInstance(rootHash: string): Promise<InstanceIntroduction | "silent" | undefined> {
-  return new Promise((resolve) => {
-    let text = "";
-    const socket = createConnection(`\0${PREFIX}${rootHash}`);
-    const timer = setTimeout(() => end("silent"), ANSWER_LIMIT_MS);
-    const end = (outcome: InstanceIntroduction | "silent" | undefined) => {
-      clearTimeout(timer);
-      socket.destroy();
-      resolve(outcome);
-    };
-    socket.setEncoding("utf8");
-    socket.on("data", (piece) => {
-      text += String(piece);
-      if (text.length > MAX_INTRODUCTION_CHARS) end("silent");
-    });
-    socket.on("error", ({ code }: NodeJS.ErrnoException) => end(code === "ECONNREFUSED" ? undefined : "silent"));
-    socket.on("close", () => end(parseIntroduction(text) ?? "silent"));
-  });
-}
-
-/** Root hashes of all that run here, from the text of `/proc/net/unix`. */
-export function parseInstanceHashes(unixSockets: string): string[] {
-  const found = unixSockets.matchAll(/ @kubelet-ts-([0-9a-f]{16})$/gm);
-  return [...new Set(Array.from(found, ([, hash]) => hash!))];
-}
-
-function parseIntroduction(text: string): InstanceIntroduction | undefined {
+export async function lockRootDir(rootDir: string): Promise<RootLock | undefined> {
+  const path = join(rootDir, LOCK_FILE);
+  const { descriptor, isWritable } = openLockFile(path, rootDir);
+  let isLocked = false;
   try {
-    const said = JSON.parse(text) as Partial<InstanceIntroduction> | null;
-    const { pid, version, nodeName, rootDir, mode, readOnlyUrl, readOnlyPort, dockerEndpoint, socketPath } = said ?? {};
+    const { uid } = fstatSync(descriptor);
+    if (isWritable && uid !== process.geteuid?.()) {
+      throw new Error(`"${path}" belongs to user ${uid}: remove it, or use another --root-dir`);
+    }
+    isLocked = await tryFlock(descriptor);
+  } finally {
+    if (!isLocked) closeSync(descriptor);
+  }
+  if (!isLocked) return undefined;
+  const write = (text: string) => {
+    if (!isWritable) return;
+    try {
+      ftruncateSync(descriptor, 0);
+      writeSync(descriptor, text, 0);
+    } catch {
+      // A full disk: commands find no kubelet, pods are not affected.
+    }
+  };
+  return {
+    publish: (info) => write(`${JSON.stringify({ ...info, startTime: readStartTime(info.pid) })}\n`),
+    release: () => {
+      write("");
+      closeSync(descriptor);
+    },
+  };
+}
+
+function openLockFile(path: string, rootDir: string): { descriptor: number; isWritable: boolean } {
+  const { O_RDWR, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_DIRECTORY } = constants;
+  try {
+    return { descriptor: openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600), isWritable: true };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EROFS") throw error;
+    return { descriptor: openSync(rootDir, O_RDONLY | O_DIRECTORY), isWritable: false };
+  }
+}
+
+/**
+ * The process that uses a root directory, by its lock file.
+ * @returns undefined when none does; "unreadable" when this user may not know
+ */
+export function readInstance(rootDir: string): InstanceInfo | "unreadable" | undefined {
+  let text: string | undefined;
+  try {
+    text = readTextIfExists(join(rootDir, LOCK_FILE), MAX_INFO_BYTES);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES" ? "unreadable" : undefined;
+  }
+  const found = parseInstance(text ?? "");
+  // A process that was killed leaves its file.
+  return found && readStartTime(found.info.pid) === found.startTime ? found.info : undefined;
+}
+
+/**
+ * Root directories of the kubelets on this machine that serve commands and belong to this user or root, by their sockets
+ * in the text of `/proc/net/unix`.
+ */
+export function listInstances(unixSockets = readBoundedText("/proc/net/unix", MAX_TABLE_BYTES)): string[] {
+  const sockets = unixSockets.matchAll(/ (\/.+)$/gm);
+  const paths = Array.from(sockets, ([, path]) => path!).filter((path) => path.endsWith(`/${COMMAND_SOCKET}`));
+  return [...new Set(paths.map(dirname))].filter(isTrusted);
+}
+
+/** Whether only this user and root can replace the directory: another user must not pose as a kubelet. */
+export function isTrusted(directory: string): boolean {
+  const trusted = new Set([0, process.geteuid?.() ?? 0]);
+  try {
+    for (let path = directory; ; path = dirname(path)) {
+      const stats = lstatSync(path);
+      const isSticky = (stats.mode & 0o1000) !== 0;
+      const isShared = (stats.mode & 0o022) !== 0 && !(isSticky && path !== directory);
+      if (!stats.isDirectory() || !trusted.has(stats.uid) || isShared) return false;
+      if (path === "/") return true;
+    }
+  } catch {
+    return false;
+  }
+}
+
+/** Clock ticks since boot; with the pid it identifies a process. undefined for a process that is gone. */
+function readStartTime(pid: number): number | undefined {
+  const stat = readTextIfExists(`/proc/${pid}/stat`, 4096);
+  if (stat === undefined) return undefined;
+  // The name, in parentheses, may hold anything.
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]);
+}
+
+function parseInstance(text: string): { info: InstanceInfo; startTime: number | undefined } | undefined {
+  try {
+    const { startTime, ...info } = JSON.parse(text) as Partial<InstanceInfo> & { startTime?: number };
+    const { pid, version, nodeName, rootDir, mode, readOnlyUrl, readOnlyPort, dockerEndpoint, socketPath } = info;
     if (typeof pid !== "number" || typeof readOnlyPort !== "number") return undefined;
     const texts = [version, nodeName, rootDir, dockerEndpoint, readOnlyUrl ?? "", socketPath ?? ""];
-    if (!texts.every((value) => typeof value === "string") || (mode !== "supervise" && mode !== "run-once")) {
-      return undefined;
-    }
-    return said as InstanceIntroduction;
+    if (!texts.every((value) => typeof value === "string")) return undefined;
+    if (mode !== "supervise" && mode !== "run-once") return undefined;
+    return { info: info as InstanceInfo, startTime };
   } catch {
     return undefined;
   }

@@ -20,6 +20,8 @@ export interface ListenerOptions {
   name: string;
   place: ListenerPlace;
   route: (request: RouteRequest) => Answer | Promise<Answer>;
+  /** Called when the port or socket is open, which may be later than the start. */
+  onListening?: (() => void) | undefined;
 }
 
 const FIRST_RETRY_MS = 1_000;
@@ -79,6 +81,7 @@ export class Listener {
     }
     this.#cancelRetry = undefined;
     this.#logger.info(`Serving the ${name}`, { address });
+    this.#options.onListening?.();
   }
 
   #serveSocket(path: string): Bun.Server<undefined> {

@@ -44,6 +44,8 @@ export interface ServerDependencies extends RequestCounters {
   socketPath?: string;
   /** Absent: the cAdvisor port has no page. */
   startCadvisorPort?: StartCadvisorPort;
+  /** Called with each port or socket that opens, which may be later than the start. */
+  onListening?: () => void;
   /** Absent: the authenticated port is off. */
   authenticated?: AuthenticatedServerParts;
 }
@@ -87,7 +89,7 @@ export function startServers(
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };
   const listenAt = (name: string, place: ListenerPlace, route: (request: RouteRequest) => Answer | Promise<Answer>) => {
-    const listener = new Listener({ name, place, route }, clock, logger);
+    const listener = new Listener({ name, place, route, onListening: dependencies.onListening }, clock, logger);
     listener.start();
     return listener;
   };

@@ -6,11 +6,11 @@ import { tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
 
-test("is made with all above it, for us and our group, and used again", () => {
+test("is created with its parents, for this user alone, and used again", () => {
   const path = join(tempDir(), "var/lib/kubelet");
   prepareRootDirectory(path);
   prepareRootDirectory(path);
-  expect(statSync(path).mode & 0o777).toBe(0o750 & ~process.umask());
+  expect(statSync(path).mode & 0o777).toBe(0o700 & ~process.umask());
 });
 
 test.each([

@@ -1,6 +1,5 @@
 import { Listeners } from "../../concurrency/listeners.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
-import { prepareRootDirectory } from "../../host/root-directory.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
@@ -58,9 +57,8 @@ export interface AssembledKubelet {
   connect: (signal: AbortSignal) => Promise<void>;
 }
 
-/** Builds one subsystem after the other. Touches the disk (root directory, state files) but not the engine. */
+/** Builds one subsystem after the other. Reads and writes below the root directory but does not talk to the engine. */
 export async function assembleKubelet(input: AssembleInput): Promise<AssembledKubelet> {
-  prepareRootDirectory(input.options.rootDir);
   const context = await readNodeContext(input);
   const engine = buildEngineConnection(context);
   const { client } = engine;

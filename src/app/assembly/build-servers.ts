@@ -39,17 +39,23 @@ export const buildStats = (parts: AssembledKubelet, view: KubeletView): NodeStat
     readImageBytes: async () => (await parts.imageInventory.look()).bytes,
   });
 
-/** Opens every port that is configured, and the socket of the commands. Never throws for a port that is taken. */
+/**
+ * Opens every port that is configured, and the socket of the commands. Never throws for a port that is taken.
+ * @param onServers called at once, and again with each port that opens later
+ */
 export function startNodeServers(
   parts: AssembledKubelet,
   view: KubeletView,
   stats: NodeStats,
   nodeFacts: ServerDependencies["nodeFacts"],
+  onServers: (servers: RunningServers) => void,
 ): RunningServers {
   const { options, clock, logger, recorder, metrics } = parts.context;
   const socketPath = options.enableServer ? toCommandSocketPath(options.rootDir) : undefined;
-  return startServers(options, view, {
+  let servers: RunningServers | undefined;
+  servers = startServers(options, view, {
     ...(socketPath !== undefined && { socketPath }),
+    onListening: () => servers && onServers(servers),
     clock,
     logger,
     stats,
@@ -63,6 +69,8 @@ export function startNodeServers(
     startCadvisorPort: buildPage(parts, view, stats, nodeFacts),
     ...(options.port !== 0 && { authenticated: authenticatedParts(parts) }),
   });
+  onServers(servers);
+  return servers;
 }
 
 const authenticatedParts = ({ context, client }: AssembledKubelet) => ({

@@ -1,8 +1,7 @@
-import { accessSync, constants, readFileSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
-import { askInstance, type InstanceIntroduction, parseInstanceHashes } from "../../host/root-lock.ts";
+import { type InstanceInfo, listInstances, readInstance } from "../../host/root-lock.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
-import { computeRootHash } from "../../runtime/labels.ts";
 
 /** A kubelet that can be asked. */
 export interface FoundKubelet {
@@ -10,32 +9,33 @@ export interface FoundKubelet {
   url: string;
   /** Its Unix socket, to be asked instead of the host of the URL. */
   socketPath?: string;
-  /** What it said of itself; absent when its address was given. */
-  introduction?: InstanceIntroduction;
+  /** Absent when its address was given. */
+  instance?: InstanceInfo;
 }
 
 /** Why none can be asked, and where it was looked for. */
 export interface NoKubelet {
   problem: string;
   /** One runs, but has no address. */
-  introduction?: InstanceIntroduction;
+  instance?: InstanceInfo;
 }
 
 /** How running kubelets are found on this machine. */
 export interface InstanceFinder {
-  ask: (rootHash: string) => Promise<InstanceIntroduction | "silent" | undefined>;
-  /** Root hashes of all that run. */
+  /** The process that uses a root directory; "unreadable" when this user may not know. */
+  read: (rootDir: string) => InstanceInfo | "unreadable" | undefined;
+  /** Root directories of all that run for this user or root. */
   list: () => string[];
   /** Whether we may use a Unix socket. */
   mayUse: (socketPath: string) => boolean;
 }
 
-/** Through the sockets that keep a second kubelet from a root directory. */
+/** Through the lock files in root directories. */
 export const localInstances: InstanceFinder = {
-  ask: askInstance,
+  read: readInstance,
   list: () => {
     try {
-      return parseInstanceHashes(readFileSync("/proc/net/unix", "utf8"));
+      return listInstances();
     } catch {
       // Without /proc only the default can be tried.
       return [];
@@ -67,42 +67,40 @@ export async function findKubelet(
     return url ? { url } : { problem: `--server must be a URL, host:port or a port (found "${server}")` };
   }
   const wanted = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
-  const said = await finder.ask(computeRootHash(wanted));
-  if (said !== undefined) return toKubelet(said, wanted, finder);
-  const others = await askAll(finder);
+  const found = finder.read(wanted);
+  if (found !== undefined) return toKubelet(found, wanted, finder);
+  const others = readAll(finder);
   const [only] = others;
   if (rootDir === undefined && only && others.length === 1) return toKubelet(only, only.rootDir, finder);
   return { problem: `no kubelet runs on the root directory "${wanted}"${hintOf(rootDir, others)}` };
 }
 
-async function askAll(finder: InstanceFinder): Promise<InstanceIntroduction[]> {
-  const answers = await Promise.all(finder.list().map((hash) => finder.ask(hash)));
-  const known = answers.filter((answer) => answer !== undefined && answer !== "silent");
+function readAll(finder: InstanceFinder): InstanceInfo[] {
+  const found = finder.list().map((rootDir) => finder.read(rootDir));
+  const known = found.filter((instance) => instance !== undefined && instance !== "unreadable");
   return known.toSorted((a, b) => (a.rootDir < b.rootDir ? -1 : 1));
 }
 
 function toKubelet(
-  said: InstanceIntroduction | "silent",
+  instance: InstanceInfo | "unreadable",
   rootDir: string,
   { mayUse }: InstanceFinder,
 ): FoundKubelet | NoKubelet {
-  if (said === "silent") {
+  if (instance === "unreadable") {
     return {
-      problem: `the kubelet that works on "${rootDir}" does not say where it can be asked (it hangs, or is of an older version): give its address with --server`,
+      problem: `the root directory "${rootDir}" belongs to another user: run the command as that user, usually root, or name the read-only port of its kubelet with --server=http://127.0.0.1:10255`,
     };
   }
-  const { readOnlyUrl, mode, pid, socketPath } = said;
-  if (socketPath !== undefined && mayUse(socketPath)) {
-    return { url: "http://kubelet", socketPath, introduction: said };
-  }
-  if (readOnlyUrl !== undefined) return { url: readOnlyUrl, introduction: said };
-  const who = `the kubelet-ts that works on "${said.rootDir}" (pid ${pid})`;
-  const why = mode === "run-once" ? "only starts pods (--runonce) and cannot be asked" : silence(said);
-  return { problem: `${who} ${why}`, introduction: said };
+  const { readOnlyUrl, mode, pid, socketPath } = instance;
+  if (socketPath !== undefined && mayUse(socketPath)) return { url: "http://kubelet", socketPath, instance };
+  if (readOnlyUrl !== undefined) return { url: readOnlyUrl, instance };
+  const who = `the kubelet-ts on "${instance.rootDir}" (pid ${pid})`;
+  const why = mode === "run-once" ? "only starts pods (--runonce) and cannot be asked" : silence(instance);
+  return { problem: `${who} ${why}`, instance };
 }
 
 /** Why one that supervises pods has no address for us. */
-function silence({ readOnlyPort, socketPath }: InstanceIntroduction): string {
+function silence({ readOnlyPort, socketPath }: InstanceInfo): string {
   const port =
     readOnlyPort === 0
       ? "has its read-only port off"
@@ -112,7 +110,7 @@ function silence({ readOnlyPort, socketPath }: InstanceIntroduction): string {
   return readOnlyPort === 0 ? `${port}: start it with --read-only-port=10255` : `${port}, or starts just now`;
 }
 
-function hintOf(rootDir: string | undefined, others: readonly InstanceIntroduction[]): string {
+function hintOf(rootDir: string | undefined, others: readonly InstanceInfo[]): string {
   if (others.length === 0) {
     const way = rootDir === undefined ? ", nor on any other here" : "";
     return `${way}; start one with: kubelet-ts --pod-manifest-path=<directory>`;

@@ -4,7 +4,7 @@ import type { Pod } from "../../api/pod.ts";
 import type { LogsOptions } from "../../docker/container-calls.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import { DockerError, DockerUnreachableError, isNotFound } from "../../docker/docker-error.ts";
-import type { InstanceIntroduction } from "../../host/root-lock.ts";
+import type { InstanceInfo } from "../../host/root-lock.ts";
 import { ReaderGone } from "../../host/write-all.ts";
 import { computeRootHash, LABEL } from "../../runtime/labels.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
@@ -19,7 +19,7 @@ import { CommandError, type CommandRequest, findingOptions, scopeOf, UsageError 
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
   const pods = await lookForPods(request);
-  const client = new DockerClient(engineEndpoint(request, pods.introduction));
+  const client = new DockerClient(engineEndpoint(request, pods.instance));
   try {
     const { targets, problems } = await chooseTargets(wanted, pods, client, request, io);
     for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
@@ -108,7 +108,7 @@ function sinceOf(since: string | undefined, sinceTime: string | undefined, now: 
 interface KnownPods {
   /** undefined: no kubelet could be asked. */
   pods: Pod[] | undefined;
-  introduction: InstanceIntroduction | undefined;
+  instance: InstanceInfo | undefined;
 }
 
 /** From the kubelet if one answers; an address that was given must answer. */
@@ -117,19 +117,19 @@ async function lookForPods(request: CommandRequest): Promise<KnownPods> {
   const kubelet = await findKubelet(options);
   if ("problem" in kubelet) {
     if (options.server !== undefined) throw new UsageError(kubelet.problem);
-    return { pods: undefined, introduction: kubelet.introduction };
+    return { pods: undefined, instance: kubelet.instance };
   }
   try {
-    return { pods: (await new KubeletApi(kubelet).pods())!.value, introduction: kubelet.introduction };
+    return { pods: (await new KubeletApi(kubelet).pods())!.value, instance: kubelet.instance };
   } catch (error) {
     if (options.server !== undefined || !(error instanceof KubeletApiError)) throw error;
-    return { pods: undefined, introduction: kubelet.introduction };
+    return { pods: undefined, instance: kubelet.instance };
   }
 }
 
-function engineEndpoint({ value }: CommandRequest, introduction: InstanceIntroduction | undefined) {
+function engineEndpoint({ value }: CommandRequest, instance: InstanceInfo | undefined) {
   try {
-    return DockerClient.endpointFrom(value("docker-endpoint") ?? introduction?.dockerEndpoint);
+    return DockerClient.endpointFrom(value("docker-endpoint") ?? instance?.dockerEndpoint);
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
@@ -137,13 +137,13 @@ function engineEndpoint({ value }: CommandRequest, introduction: InstanceIntrodu
 
 async function chooseTargets(
   wanted: WantedLogs,
-  { pods, introduction }: KnownPods,
+  { pods, instance }: KnownPods,
   client: DockerClient,
   request: CommandRequest,
   io: CommandIo,
 ): Promise<{ targets: LogTarget[]; problems: string[] }> {
   if (pods === undefined) {
-    const rootDir = introduction?.rootDir ?? request.value("root-dir");
+    const rootDir = instance?.rootDir ?? request.value("root-dir");
     // Of all root directories when none is given: there may be just one such pod.
     const label = [rootDir === undefined ? LABEL.root : `${LABEL.root}=${computeRootHash(resolve(rootDir))}`];
     const found = findListedTargets(await client.listContainers({ all: true, filters: { label } }), wanted);

@@ -9,7 +9,7 @@ export async function runPage(request: CommandRequest, io: CommandIo): Promise<n
   if (first !== undefined) throw new UsageError(`takes no arguments (found "${first}")`);
   if (request.value("server")) throw new UsageError("needs the kubelet's root directory: use --root-dir, not --server");
   const { kubelet } = await openKubelet(request);
-  const { pageUrl, rootDir = "" } = kubelet.introduction ?? {};
+  const { pageUrl, rootDir = "" } = kubelet.instance ?? {};
   if (!pageUrl) throw new CommandError("the kubelet does not serve the page: start it with --cadvisor-port=4194");
   const link = `${pageUrl}/#token=${createLoginToken(readSecret(rootDir), io.now().getTime())}`;
   if (request.isOn("open") && (await opens(link))) return 0;

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { findKubelet, type InstanceFinder, toServerUrl } from "../../../src/cli/client/find-kubelet.ts";
-import type { InstanceIntroduction } from "../../../src/host/root-lock.ts";
-import { computeRootHash } from "../../../src/runtime/labels.ts";
+import type { InstanceInfo } from "../../../src/host/root-lock.ts";
 
-const anInstance = (over: Partial<InstanceIntroduction> = {}): InstanceIntroduction => ({
+const anInstance = (over: Partial<InstanceInfo> = {}): InstanceInfo => ({
   pid: 42,
   version: "0.1.0",
   nodeName: "node1",
@@ -16,15 +15,13 @@ const anInstance = (over: Partial<InstanceIntroduction> = {}): InstanceIntroduct
   ...over,
 });
 
-/** Those that run; "silent" ones are given by their root directory. */
-function running(...instances: readonly (InstanceIntroduction | string)[]): InstanceFinder {
-  const known = new Map<string, InstanceIntroduction | "silent">(
-    instances.map((it) =>
-      typeof it === "string" ? [computeRootHash(it), "silent"] : [computeRootHash(it.rootDir), it],
-    ),
+/** Those that run; "unreadable" ones are given by their root directory. */
+function running(...instances: readonly (InstanceInfo | string)[]): InstanceFinder {
+  const known = new Map<string, InstanceInfo | "unreadable">(
+    instances.map((it) => (typeof it === "string" ? [it, "unreadable"] : [it.rootDir, it])),
   );
   return {
-    ask: async (hash) => known.get(hash),
+    read: (rootDir) => known.get(rootDir),
     list: () => [...known.keys()],
     mayUse: (path) => !path.startsWith("/root"),
   };
@@ -76,7 +73,7 @@ describe("why none can be asked", () => {
     ],
     ["its port is taken", NOTHING, [anInstance({ readOnlyUrl: undefined })], ["another program", "10255"]],
     ["it only starts pods", NOTHING, [anInstance({ readOnlyUrl: undefined, mode: "run-once" })], ["--runonce"]],
-    ["it says nothing", NOTHING, ["/var/lib/kubelet"], ["--server"]],
+    ["its root directory is another user's", NOTHING, ["/var/lib/kubelet"], ["--server"]],
     ["the address is none", { ...NOTHING, server: "ftp://x" }, [DEFAULT], ["--server", "ftp://x"]],
   ] as const)("%s", async (_, options, instances, told) => {
     const found = await findKubelet(options, running(...instances));
