@@ -8,7 +8,7 @@ const SRC = join(import.meta.dir, "..", "src");
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: ["valibot"],
   text: [],
-  files: [],
+  files: ["text"],
   logging: ["model"],
   concurrency: ["model"],
   model: ["api"],

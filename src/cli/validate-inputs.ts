@@ -76,8 +76,8 @@ function readPath(path: string): ValidateInput[] {
     const content = readManifestFile(file);
     if (content.kind === "content") return [{ file, bytes: content.bytes }];
     if (content.kind === "unreadable") return [{ file, problem: content.message }];
-    // Skipped in a directory, as the kubelet does.
-    if (listing.isDirectory) return [];
+    // In a directory these are passed over, as the kubelet does.
+    if (listing.kind === "directory") return [];
     return [{ file, problem: content.kind === "not-a-file" ? `is ${content.what}` : "there is no such file" }];
   });
 }

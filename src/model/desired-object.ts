@@ -21,6 +21,8 @@ export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> 
   source: SourceKind;
   /** As `DesiredPod.origin`. */
   origin: string;
+  /** As `DesiredPod.sourceId`. */
+  sourceId?: string;
   /** 32 hex digits of the canonical object; changes with any edit that means something. */
   revision: string;
 }

@@ -25,6 +25,8 @@ export interface DesiredPod {
   origin: string;
   /** Absent for sources that have no text, e.g. an API. */
   location?: ManifestLocation;
+  /** Identifies the source in checkpoints and state files: 32 hex digits, or a word. Absent: not known. */
+  sourceId?: string;
   /** `kubernetes.io/config.hash`: 32 hex digits of the canonical manifest; every edit with a meaning changes it. */
   revision: string;
 }
@@ -37,8 +39,11 @@ export interface ObjectIndex {
 
 /** Information about a desired pod that does not keep it from running. */
 export interface PodNotice {
-  /** `InvalidManifest`: an older text runs, the newest is bad. `DuplicateManifest`: a second text is ignored. */
-  reason: "InvalidManifest" | "DuplicateManifest";
+  /**
+   * `InvalidManifest`: an older text runs, since the newest is bad or the source cannot be read. `DuplicateManifest`: a
+   * second text is ignored. `Unclaimed`: the source is not configured any more.
+   */
+  reason: "InvalidManifest" | "DuplicateManifest" | "Unclaimed";
   message: string;
 }
 
@@ -59,6 +64,8 @@ export interface DesiredState extends ObjectIndex {
   notices?: ReadonlyMap<PodUID, readonly PodNotice[]>;
   /** Workloads and the like, sorted by kind, namespace and name; their pods are not in `pods` yet. Absent: none. */
   objects?: readonly DesiredObject[];
+  /** Sources that were read completely: of their pods, those that are not in `pods` may be removed. Absent: all. */
+  completeSources?: ReadonlySet<string>;
   /** By UID of pods that are not in `pods`. */
   deletions?: ReadonlyMap<PodUID, PodDeletion>;
 }

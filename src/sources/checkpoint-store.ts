@@ -1,21 +1,27 @@
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, unlinkSync } from "node:fs";
+import { readdirSync, unlinkSync } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { readBoundedText } from "../files/bounded-read.ts";
+import type { FileSystemPlace } from "../files/mount-points.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 import type { Objects } from "./source-set.ts";
 
-const VERSION = 1;
+/** Version 1 had no name and no place. */
+const VERSION = 2;
 /** A disk that was full may have room again. */
 const RETRY_MS = 30_000;
 /** Edits come in bursts; a crash in between loses a hint, nothing more. */
 const WRITE_DELAY_MS = 500;
+/** Larger than the pods of a thousand manifests. Unit: bytes. */
+const MAX_CHECKPOINT_BYTES = 1024 ** 3;
 
 export interface CheckpointStoreDeps {
   /** `<root-dir>/checkpoints`. */
   dir: string;
-  /** Pods carry it in their names: what was kept for another node is of no use. */
+  /** Pods carry it in their names, so a checkpoint of another node is not used. */
   nodeName: string;
   clock: Clock;
   logger: Logger;
@@ -24,52 +30,79 @@ export interface CheckpointStoreDeps {
 /** What a source wants, by the name of the text (file path or masked URL). */
 export type ObjectsByText = ReadonlyMap<string, Objects>;
 
+/** The last set of a source that was read. */
+export interface Checkpoint {
+  texts: ObjectsByText;
+  /** File system of a directory at that time. */
+  place?: FileSystemPlace;
+}
+
+/** A checkpoint whose source is not among the configured ones. */
+export interface KeptCheckpoint {
+  /** {@link sourceId} of its source. */
+  id: string;
+  /** Path or masked URL; undefined in checkpoints of version 1. */
+  name: string | undefined;
+  checkpoint: Checkpoint;
+}
+
 interface Body {
   nodeName: string;
   source: string;
+  name?: string;
   savedAt: string;
+  place?: FileSystemPlace;
   texts: Record<string, Objects>;
 }
 
+interface ToWrite {
+  id: string;
+  name: string | undefined;
+  checkpoint: Checkpoint;
+}
+
 /**
- * The last good set of each source, on disk [D7 P13]: a box that boots without its network starts the pods it had. The
- * files hold secrets (mode 0600). They are hints: what cannot be read is thrown away with a warning.
+ * The last set of each source, on disk: a machine that boots without its network or a disk starts the pods it had. The
+ * files hold secrets (mode 0600). A file that cannot be read is not used, with a warning, and is left in place.
  */
 export class CheckpointStore {
   readonly #deps: CheckpointStoreDeps;
-  readonly #waiting = new Map<string, ObjectsByText>();
-  readonly #latest = new Map<string, ObjectsByText>();
+  readonly #waiting = new Map<string, ToWrite>();
+  readonly #latest = new Map<string, Checkpoint>();
   /** Hash of the texts on disk, by source: an unchanged set is not written again. */
   readonly #written = new Map<string, string>();
   #cancelTimer: (() => void) | undefined;
   #writing: Promise<void> = Promise.resolve();
-  #complained = false;
+  #hasComplained = false;
 
   constructor(deps: CheckpointStoreDeps) {
     this.#deps = deps;
   }
 
-  /** What `source` wanted last; undefined when that is not known. */
-  load(source: string): ObjectsByText | undefined {
-    const path = this.#path(source);
-    try {
-      const body = parseCheckpoint(readFileSync(path, "utf8"));
-      if (body.nodeName !== this.#deps.nodeName) {
-        this.#deps.logger.warn(`The last known good pods in "${path}" are those of node "${body.nodeName}": not used`);
-        return undefined;
-      }
-      return new Map(Object.entries(body.texts));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      this.#deps.logger.warn(`The last known good pods in "${path}" are not used: ${(error as Error).message}`);
-      return undefined;
-    }
+  /** The checkpoint of a source; undefined when there is none that can be used. */
+  load(id: string): Checkpoint | undefined {
+    const body = this.#read(id);
+    return body && toCheckpoint(body);
   }
 
-  /** Keeps a set; it is on disk shortly after, or when {@link flush} resolves. */
-  save(source: string, texts: ObjectsByText): void {
-    this.#waiting.set(source, texts);
-    this.#latest.set(source, texts);
+  /** The checkpoints of all sources but these, by name. */
+  loadOthers(ids: ReadonlySet<string>): KeptCheckpoint[] {
+    return this.#ids()
+      .filter((id) => !ids.has(id))
+      .flatMap((id) => {
+        const body = this.#read(id);
+        return body ? [{ id, name: body.name, checkpoint: toCheckpoint(body) }] : [];
+      })
+      .sort((a, b) => ((a.name ?? "") < (b.name ?? "") ? -1 : 1));
+  }
+
+  /**
+   * Stores a set; it is on disk shortly after, or when {@link flush} resolves.
+   * @param name for messages: path or masked URL
+   */
+  save(id: string, name: string | undefined, checkpoint: Checkpoint): void {
+    this.#waiting.set(id, { id, name, checkpoint });
+    this.#latest.set(id, checkpoint);
     this.#cancelTimer ??= this.#deps.clock.schedule(WRITE_DELAY_MS, () => void this.flush());
   }
 
@@ -77,46 +110,71 @@ export class CheckpointStore {
   async flush(): Promise<void> {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    const waiting = [...this.#waiting];
+    const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
     this.#writing = this.#writing.then(async () => {
-      for (const [source, texts] of waiting) await this.#write(source, texts);
+      for (const each of waiting) await this.#write(each);
     });
     await this.#writing;
   }
 
-  /** Forgets the sources nobody configures any more: they may hold secrets. */
-  keepOnly(sources: readonly string[]): void {
-    const wanted = new Set(sources.map(fileName));
+  remove(id: string): void {
     try {
-      for (const name of readdirSync(this.#deps.dir)) {
-        if (name.startsWith("source-") && !wanted.has(name)) unlinkSync(join(this.#deps.dir, name));
-      }
+      unlinkSync(this.#path(id));
     } catch {
-      // No directory yet, or not ours to change: nothing is lost.
+      // It holds no pods, and another start tries again.
     }
   }
 
-  #path(source: string): string {
-    return join(this.#deps.dir, fileName(source));
+  #ids(): string[] {
+    try {
+      return readdirSync(this.#deps.dir).flatMap((name) => /^source-([\da-f]{32})\.json$/.exec(name)?.[1] ?? []);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") {
+        this.#deps.logger.warn(`The last known good pods in "${this.#deps.dir}" are not used: ${messageOf(error)}`);
+      }
+      return [];
+    }
   }
 
-  async #write(source: string, texts: ObjectsByText): Promise<void> {
-    const path = this.#path(source);
+  #read(id: string): Body | undefined {
+    const path = this.#path(id);
+    const { logger, nodeName } = this.#deps;
+    try {
+      const body = parseCheckpoint(readBoundedText(path, MAX_CHECKPOINT_BYTES));
+      if (body.nodeName === nodeName) return body;
+      logger.warn(`The last known good pods in "${path}" are those of node "${body.nodeName}": not used`);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      logger.warn(`The last known good pods in "${path}" are not used: ${messageOf(error)}`);
+    }
+    return undefined;
+  }
+
+  #path(id: string): string {
+    return join(this.#deps.dir, `source-${id}.json`);
+  }
+
+  async #write({ id, name, checkpoint }: ToWrite): Promise<void> {
+    const { clock, dir, logger, nodeName } = this.#deps;
+    const path = this.#path(id);
     const temporary = `${path}.tmp`;
-    const shown = Object.fromEntries(texts);
-    const hash = sha256(JSON.stringify(shown));
-    if (this.#written.get(source) === hash) return;
+    const { place } = checkpoint;
+    const texts = Object.fromEntries(checkpoint.texts);
+    const hash = sha256(JSON.stringify([place, texts]));
+    if (this.#written.get(id) === hash) return;
     const body: Body = {
-      nodeName: this.#deps.nodeName,
-      source: fileName(source),
-      savedAt: this.#deps.clock.now().toISOString(),
-      texts: shown,
+      nodeName,
+      source: id,
+      ...(name === undefined ? {} : { name }),
+      savedAt: clock.now().toISOString(),
+      ...(place ? { place } : {}),
+      texts,
     };
     const json = JSON.stringify(body);
     try {
-      await mkdir(this.#deps.dir, { recursive: true, mode: 0o700 });
-      // Made anew: an old one might have another mode.
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      // An older file might have another mode.
       await rm(temporary, { force: true });
       const file = await open(temporary, "wx", 0o600);
       try {
@@ -126,19 +184,17 @@ export class CheckpointStore {
         await file.close();
       }
       await rename(temporary, path);
-      this.#written.set(source, hash);
-      this.#complained = false;
+      this.#written.set(id, hash);
+      this.#hasComplained = false;
     } catch (error) {
-      if (!this.#complained) {
-        this.#deps.logger.error(
-          `Cannot keep the last known good pods in "${path}", will try again: ${(error as Error).message}`,
-        );
+      if (!this.#hasComplained) {
+        logger.error(`Cannot store the last known good pods in "${path}", will try again: ${messageOf(error)}`);
       }
-      this.#complained = true;
-      // Where there is no room, half a file takes some.
+      this.#hasComplained = true;
+      // A partial file takes room on a full disk.
       await rm(temporary, { force: true }).catch(() => {});
-      this.#deps.clock.schedule(RETRY_MS, () => {
-        if (this.#latest.get(source) === texts) this.save(source, texts);
+      clock.schedule(RETRY_MS, () => {
+        if (this.#latest.get(id) === checkpoint) this.save(id, name, checkpoint);
       });
     }
   }
@@ -146,14 +202,19 @@ export class CheckpointStore {
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** The name of a source may be long, and hold secrets. */
-const fileName = (source: string): string => `source-${sha256(source).slice(0, 32)}.json`;
+/** Identifies a source on disk: its path or URL may be long, and hold secrets. */
+export const sourceId = (key: string): string => sha256(key).slice(0, 32);
+
+const toCheckpoint = ({ texts, place }: Body): Checkpoint => ({
+  texts: new Map(Object.entries(texts)),
+  ...(place ? { place } : {}),
+});
 
 /** @throws Error that says what is wrong with it. */
 function parseCheckpoint(text: string): Body {
   const head = /^\{"version":(\d+),"sha256":"([\da-f]{64})","body":/.exec(text);
   if (!head) throw new Error("it is damaged");
-  if (Number(head[1]) !== VERSION) throw new Error(`it has version ${head[1]}, known is ${VERSION}`);
+  if (Number(head[1]) > VERSION) throw new Error(`it has version ${head[1]}, known is ${VERSION}`);
   const json = text.slice(head[0].length).replace(/\}\n$/, "");
   if (sha256(json) !== head[2]) throw new Error("it is damaged (its checksum differs)");
   return JSON.parse(json) as Body;

@@ -1,27 +1,33 @@
 import { ChangeLogger } from "../logging/change-logger.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
+import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import type { CheckpointStore, ObjectsByText } from "./checkpoint-store.ts";
+import type { Checkpoint, CheckpointStore, ObjectsByText } from "./checkpoint-store.ts";
+import {
+  type KeptSource,
+  mergeRunOnce,
+  RUN_ONCE_ID,
+  RUN_ONCE_KEY,
+  type RunnableKey,
+  runnableKeys,
+} from "./kept-source.ts";
 import { type Duplicate, mergeSources } from "./merge-sources.ts";
-import type { Source, SourceSet, SourceStatus } from "./source-set.ts";
+import { hasErrors, type Objects, type Source, type SourceSet, type SourceStatus } from "./source-set.ts";
 
 export interface FeedInfo {
-  /**
-   * Every source has spoken and no text is unknown: containers of ours that belong to no pod are orphans. Before that
-   * nothing that is not in the state may be removed as one.
-   */
+  /** Every source was read and no text is unknown. Before that, no pod outside of the state may be removed. */
   isComplete: boolean;
   findings: readonly Finding[];
   duplicates: readonly Duplicate[];
 }
 
-/** A source whose sets can be kept. */
+/** A source whose sets can be stored. */
 export interface FeedSource extends Source {
-  /** Path or URL, not masked: tells sources apart, is never shown. */
-  readonly key: string;
-  /** What it wants now by text; undefined when there is nothing worth keeping. */
-  objectsByFile(): ObjectsByText | undefined;
+  /** Identifies the source: hash of its path or URL. */
+  readonly id: string;
+  /** What it wants now; undefined when there is nothing to store. */
+  checkpoint(): Checkpoint | undefined;
 }
 
 /** What reading everything once brought. */
@@ -31,11 +37,22 @@ export interface ReadOnceResult extends FeedInfo {
   failures: string[];
 }
 
+/** A manifest, or a part of it, that is refused; what it wanted before keeps running. */
+export interface ManifestRejection {
+  /** Path or masked URL of the source. */
+  source: string;
+  kind: "file" | "http";
+  finding: Finding;
+  /** Pods that run by an older text of that file. */
+  stalePods: readonly PodFullName[];
+}
+
 export interface DesiredStateFeedDeps {
   /** In the order in which they win against each other. */
   sources: readonly FeedSource[];
-  /** Absent: nothing is kept (--runonce). */
-  checkpoints?: CheckpointStore;
+  /** Sources that exist as checkpoints only; they lose against all others. */
+  kept: readonly KeptSource[];
+  checkpoints: CheckpointStore;
   logger: Logger;
 }
 
@@ -43,68 +60,133 @@ export interface DesiredStateFeedDeps {
 export class DesiredStateFeed {
   readonly #deps: DesiredStateFeedDeps;
   readonly #facts: ChangeLogger;
+  readonly #sources: readonly FeedSource[];
   readonly #sets: (SourceSet | undefined)[];
   readonly #listeners = new Set<(state: DesiredState, info: FeedInfo) => void>();
+  #isStarting = true;
   #last: { state: DesiredState; info: FeedInfo } | undefined;
 
   constructor(deps: DesiredStateFeedDeps) {
     this.#deps = deps;
     this.#facts = new ChangeLogger(deps.logger);
-    this.#sets = deps.sources.map(() => undefined);
+    this.#sources = [...deps.sources, ...deps.kept];
+    this.#sets = this.#sources.map(() => undefined);
   }
 
-  /**
-   * Begins to look and to watch; the first states come at once for files. Without any source the state is empty and
-   * complete: nothing shall run.
-   */
+  /** Starts the sources. Without any source the state is empty and complete. */
   start(): void {
-    if (this.#deps.sources.length === 0) this.#publish();
-    this.#deps.sources.forEach((source, index) => {
-      source.start((set) => this.#onSet(index, set));
+    this.#sources.forEach((source, index) => {
+      source.start((set) => this.#onSet(index, source, set));
     });
+    this.#isStarting = false;
+    if (this.#sources.length === 0 || this.#sets.some((set) => set !== undefined)) this.#publish();
   }
 
-  /** Called with every new state, at once with the one there is. Returns the way to stop that. */
+  /** Calls back with every new state, at once with the present one. Returns the way to end that. */
   onChange(listener: (state: DesiredState, info: FeedInfo) => void): () => void {
     this.#listeners.add(listener);
     if (this.#last) listener(this.#last.state, this.#last.info);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Lets go of everything and writes what is still to be kept. */
+  /** Ends all sources and writes what is still to be stored. */
   async stop(): Promise<void> {
     this.#listeners.clear();
-    await Promise.all(this.#deps.sources.map((source) => source.stop()));
-    await this.#deps.checkpoints?.flush();
+    await Promise.all(this.#sources.map((source) => source.stop()));
+    await this.#deps.checkpoints.flush();
   }
 
   /** In the order of the sources; for `/healthz?verbose` and metrics. */
   status(): SourceStatus[] {
-    return this.#deps.sources.map((source) => source.status());
+    return this.#sources
+      .map((source) => source.status())
+      .filter(({ state, looks, pods }) => state !== "ok" || looks + pods > 0);
   }
 
-  /** Reads every source once, side by side, instead of `start`. Rejects only when `signal` aborts. */
+  /** Manifests that are refused at present, in the order of the sources. */
+  rejections(): ManifestRejection[] {
+    return this.#sets.flatMap((set, index) => {
+      const { name, kind } = this.#sources[index]!;
+      return (set?.findings ?? [])
+        .filter((finding) => hasErrors([finding]))
+        .map((finding) => ({
+          source: name,
+          kind,
+          finding,
+          stalePods: [...(set?.stale ?? [])]
+            .filter(([, why]) => why.startsWith(`${finding.file}:`))
+            .map(([pod]) => pod),
+        }));
+    });
+  }
+
+  /**
+   * Removes a pod or workload whose source is not configured any more, or that `--runonce` started.
+   * @param key `namespace/name` of a pod, `Kind namespace/name` of a workload
+   * @returns false when there is none, or a configured source describes it
+   */
+  forget(key: RunnableKey): boolean {
+    const isForgotten = this.#drop(new Set([key]));
+    for (const source of this.#deps.kept) source.emit();
+    return isForgotten;
+  }
+
+  /** Reads every configured source once, concurrently, instead of `start`. Rejects only when `signal` aborts. */
   async readOnce(signal: AbortSignal): Promise<ReadOnceResult> {
-    const outcomes = await Promise.allSettled(this.#deps.sources.map((source) => source.readOnce(signal)));
+    const { sources } = this.#deps;
+    const outcomes = await Promise.allSettled(sources.map((source) => source.readOnce(signal)));
     signal.throwIfAborted();
-    const merged = mergeSources(
-      outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined)),
-    );
+    const sets = outcomes.map((outcome) => (outcome.status === "fulfilled" ? outcome.value : undefined));
+    sets.forEach((set, index) => {
+      this.#sets[index] = set;
+    });
     const failures = outcomes.flatMap((outcome) =>
       outcome.status === "rejected" ? [(outcome.reason as Error).message] : [],
     );
-    return { ...merged, failures };
+    return { ...mergeSources(sets), failures };
   }
 
-  #onSet(index: number, set: SourceSet): void {
+  /** Stores the pods of {@link readOnce}, so that a kubelet on the same root directory supervises them. */
+  async storeRunOnce(): Promise<void> {
+    const { sources, checkpoints } = this.#deps;
+    const now = new Map<string, Objects>();
+    sources.forEach(({ name }, index) => {
+      const set = this.#sets[index];
+      if (!set) return;
+      const { pods, configMaps, secrets, objects = [] } = set;
+      now.set(name, { pods, configMaps, secrets, objects });
+    });
+    const before: ObjectsByText = checkpoints.load(RUN_ONCE_ID)?.texts ?? new Map();
+    checkpoints.save(RUN_ONCE_ID, RUN_ONCE_KEY, { texts: mergeRunOnce(before, now) });
+    await checkpoints.flush();
+  }
+
+  #onSet(index: number, source: FeedSource, set: SourceSet): void {
     this.#sets[index] = set;
-    const source = this.#deps.sources[index]!;
-    const texts = source.objectsByFile();
-    if (texts) this.#deps.checkpoints?.save(source.key, texts);
-    this.#publish();
+    const checkpoint = source.checkpoint();
+    if (checkpoint) this.#deps.checkpoints.save(source.id, source.name, checkpoint);
+    if (!this.#isStarting) this.#publish();
+  }
+
+  /** @returns whether a kept source had one of these */
+  #drop(keys: ReadonlySet<RunnableKey>): boolean {
+    let isDropped = false;
+    for (const source of this.#deps.kept) if (source.drop(keys)) isDropped = true;
+    return isDropped;
+  }
+
+  /** Pods of kept sources that a configured source describes belong to that source from now on. */
+  #handOver(): void {
+    const isLive = (set: SourceSet | undefined, index: number) =>
+      set !== undefined && !set.isKept && this.#sources[index]!.status().state === "ok";
+    this.#drop(new Set(this.#sets.filter(isLive).flatMap((set) => runnableKeys(set!))));
+    this.#deps.kept.forEach((source, index) => {
+      this.#sets[this.#deps.sources.length + index] = source.set();
+    });
   }
 
   #publish(): void {
+    if (this.#deps.kept.length > 0) this.#handOver();
     const { state, findings, duplicates, isComplete } = mergeSources(this.#sets);
     const said = new Set<string>();
     for (const { message } of duplicates) {
@@ -112,7 +194,23 @@ export class DesiredStateFeed {
       this.#facts.log(`duplicate:${message}`, "warn", message);
     }
     this.#facts.prune("duplicate:", said);
-    this.#last = { state, info: { isComplete, findings, duplicates } };
+    this.#reportUnclaimed(state);
+    const completeSources = new Set(
+      this.#sources.filter((_, index) => this.#sets[index]?.isComplete).map(({ id }) => id),
+    );
+    this.#last = { state: { ...state, completeSources }, info: { isComplete, findings, duplicates } };
     for (const listener of this.#listeners) listener(this.#last.state, this.#last.info);
+  }
+
+  #reportUnclaimed({ pods, notices }: DesiredState): void {
+    const said = new Set<string>();
+    for (const { pod } of pods) {
+      const unclaimed = notices?.get(pod.metadata.uid!)?.find(({ reason }) => reason === "Unclaimed");
+      if (!unclaimed) continue;
+      const key = `unclaimed:${pod.metadata.uid}`;
+      said.add(key);
+      this.#facts.log(key, "warn", `Pod "${podFullName(pod.metadata)}" is unclaimed: ${unclaimed.message}`);
+    }
+    this.#facts.prune("unclaimed:", said);
   }
 }

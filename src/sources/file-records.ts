@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
+import { basename } from "node:path";
 import type { ChangeLogger } from "../logging/change-logger.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import { type FileIdentity, looksLikeManifest, readManifestFile } from "./manifest-files.ts";
+import { messageOf } from "../text/error-message.ts";
+import { type FileIdentity, looksLikeManifest, type ManifestSnapshot } from "./manifest-files.ts";
 import {
   describeFinding,
   EMPTY_OBJECTS,
@@ -24,6 +26,10 @@ const REMOVAL_SETTLE_MS = 100;
 const WRITE_SETTLE_MS = 100;
 /** How long a text with errors must stay the same before it counts as wrong rather than half written. */
 const ERROR_SETTLE_MS = 300;
+/** Longest time until a text that is parsed in the background is read again, should its end be missed. */
+const PARSE_LIMIT_MS = 120_000;
+/** Skipped files that one log line names. */
+const SKIPPED_SHOWN = 20;
 /** A text with errors that is older than this counts at once. */
 const YOUNG_MS = 10_000;
 /** File systems count time in ticks, and two writes in one tick look like one: younger files are read at every look. */
@@ -34,6 +40,8 @@ export interface FileRecordsDeps {
   clock: Clock;
   logger: Logger;
   facts: ChangeLogger;
+  /** A text that is parsed in the background is ready: the source has to look again. */
+  onParsed: () => void;
   /** The checkpoint: what each file wanted when this source was last read; undefined when that is not known. */
   lastKnownGood: () => ReadonlyMap<string, Objects> | undefined;
 }
@@ -55,8 +63,17 @@ interface FileRecord {
   isUnknown?: boolean;
 }
 
+/** A text that is parsed in the background. */
+interface Parsing {
+  hash: string;
+  done: Promise<void>;
+  result?: ManifestResult;
+}
+
 interface ChangedFile {
   path: string;
+  /** The path is the source itself. */
+  isGiven: boolean;
   bytes: Uint8Array;
   identity: FileIdentity;
   hash: string;
@@ -67,19 +84,40 @@ interface ChangedFile {
 export class FileRecords {
   readonly #deps: FileRecordsDeps;
   readonly #records = new Map<string, FileRecord>();
+  readonly #parsing = new Map<string, Parsing>();
+  /** Skipped at the last look, by path. */
+  #skipped: ReadonlyMap<string, string> = new Map();
   #revision = 0;
 
   constructor(deps: FileRecordsDeps) {
     this.#deps = deps;
   }
 
-  /** Grows whenever {@link assemble} would answer something else. */
+  /** Grows with every change of what {@link assemble} returns. */
   get revision(): number {
     return this.#revision;
   }
 
   get isEmpty(): boolean {
     return this.#records.size === 0;
+  }
+
+  /** Whether a file wants something; for a source that was never read, what its checkpoint wants. */
+  get wantsAnything(): boolean {
+    return [...this.#records.values()].some(({ live }) => !isEmptyObjects(live));
+  }
+
+  /** Identities of the texts that need not be read again. */
+  identities(): ReadonlyMap<string, FileIdentity> {
+    const known = new Map<string, FileIdentity>();
+    for (const [path, { identity }] of this.#records) if (identity) known.set(path, identity);
+    return known;
+  }
+
+  /** Resolves when the next text that is parsed in the background is ready; undefined when there is none. */
+  nextParsed(): Promise<void> | undefined {
+    const open = [...this.#parsing.values()].filter(({ result }) => !result);
+    return open.length === 0 ? undefined : Promise.race(open.map(({ done }) => done));
   }
 
   /** A file was seen whose first text has not settled: the set is not complete yet. */
@@ -92,26 +130,31 @@ export class FileRecords {
   }
 
   /**
-   * Looks at all files there are now.
-   * @param isGiven the path is the source itself, whatever its name and text look like
+   * Takes the files that a look at the source found.
    * @returns after how many milliseconds something unsettled is to be looked at again
    */
-  examine(files: readonly string[], isGiven: boolean): number | undefined {
-    const { clock } = this.#deps;
+  examine({ listing, contents }: ManifestSnapshot): number | undefined {
+    const isGiven = listing.kind === "file";
     const present = new Set<string>();
+    const dangling = new Set<string>();
+    const skipped = new Map<string, string>();
     const changed: ChangedFile[] = [];
-    for (const path of files) {
+    if (listing.kind === "directory") for (const { path, reason } of listing.skipped) skipped.set(path, reason);
+    for (const [path, content] of contents) {
       const record = this.#records.get(path);
-      const content = readManifestFile(path, record?.identity);
       switch (content.kind) {
         case "same":
           present.add(path);
           break;
         case "missing":
           break;
+        case "dangling":
+          if (record) dangling.add(path);
+          else skipped.set(path, "a symbolic link whose target is missing");
+          break;
         case "not-a-file":
-          if (!isGiven) {
-            this.#skip(path, content.what);
+          if (!isGiven && !record) {
+            skipped.set(path, content.what);
             break;
           }
           present.add(path);
@@ -122,15 +165,16 @@ export class FileRecords {
           this.#noteUnreadable(path, content.message);
           break;
         case "content": {
-          const ageMs = clock.now().getTime() - Number(content.identity.mtimeNs / 1_000_000n);
-          const hash = createHash("sha256").update(content.bytes).digest("hex");
+          const { identity, bytes } = content;
+          const ageMs = this.#deps.clock.now().getTime() - Number(identity.mtimeNs / 1_000_000n);
+          const hash = createHash("sha256").update(bytes).digest("hex");
           if (record?.hash === hash) {
             delete record.pending;
-            remember(record, content.identity, ageMs);
-          } else if (!record && !isGiven && !looksLikeManifest(path, content.bytes)) {
-            this.#skip(path, "no manifest, by name or text");
+            remember(record, identity, ageMs);
+          } else if (!record && !isGiven && !looksLikeManifest(path, bytes)) {
+            skipped.set(path, "its text is not a manifest");
             break;
-          } else changed.push({ path, bytes: content.bytes, identity: content.identity, hash, ageMs });
+          } else changed.push({ path, isGiven, bytes, identity, hash, ageMs });
           present.add(path);
           break;
         }
@@ -138,12 +182,13 @@ export class FileRecords {
           content satisfies never;
       }
     }
+    this.#reportSkipped(skipped);
     const accepted = changed.map((file) => this.#accept(file)).filter((retryMs) => retryMs !== undefined);
-    const retries = [...accepted, ...this.#examineMissing(present)];
+    const retries = [...accepted, ...this.#examineMissing(present, dangling)];
     return retries.length > 0 ? Math.min(...retries) : undefined;
   }
 
-  /** Takes what was wanted before this start, where there is nothing to be read. */
+  /** Takes what the checkpoint says; for a source that cannot be read. */
   restoreAll(): boolean {
     for (const [path, live] of this.#deps.lastKnownGood() ?? []) {
       const record = this.#newRecord(path);
@@ -153,18 +198,18 @@ export class FileRecords {
     return this.#records.size > 0;
   }
 
-  /** @param outOfReach why no file can be looked at; then every pod is stale. */
+  /** @param outOfReach why the source cannot be read; then every pod is stale. */
   assemble(outOfReach?: string): SourceSet {
     const paths = [...this.#records.keys()].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     const records = paths.map((path) => this.#records.get(path)!);
-    // A file that is gone (perhaps only for a moment) gives way to one that describes the same pods: it was moved.
+    // A file that is missing gives way to one that describes the same pods: it was moved.
     const here = records.filter((record) => record.missingSinceMs === undefined);
     const namesHere = new Set(here.flatMap(({ live }) => live.pods.map(({ pod }) => podFullName(pod.metadata))));
     const isMoved = (record: FileRecord) =>
       record.missingSinceMs !== undefined &&
       record.live.pods.some(({ pod }) => namesHere.has(podFullName(pod.metadata)));
     const used = records.filter((record) => !isMoved(record));
-    // So does what is only kept from an older text: its pod may have been moved to a good file.
+    // A pod that is kept from an older text gives way to the same pod in a good file.
     const fresh = new Set(used.flatMap((record) => freshNames(record)));
     const isOutdated = (record: FileRecord, name: PodFullName) => record.stale.includes(name) && fresh.has(name);
     const podsOf = (record: FileRecord) =>
@@ -205,7 +250,8 @@ export class FileRecords {
     const isMaybeWritten = file.identity.ctimeNs <= file.identity.mtimeNs;
     const quietMs = Math.max(file.ageMs, now - sinceMs);
     if (isMaybeWritten && quietMs < WRITE_SETTLE_MS) return wait(WRITE_SETTLE_MS - quietMs);
-    const result = isBlank(file.bytes) ? blankFile(file.path) : this.#deps.read(file.bytes, file.path);
+    const result = isBlank(file.bytes) ? blankFile(file) : this.#parse(file);
+    if (!result) return wait(PARSE_LIMIT_MS);
     const isBad = hasErrors(result.findings);
     if (isBad && Math.abs(file.ageMs) < YOUNG_MS && now - sinceMs < ERROR_SETTLE_MS) {
       return wait(ERROR_SETTLE_MS - (now - sinceMs));
@@ -216,6 +262,31 @@ export class FileRecords {
     const live = keepLastGood(before, result);
     this.#settle(file.path, record, file.hash, live, result.findings, isBad ? staleNames(live, result) : []);
     remember(record, file.identity, file.ageMs);
+    return undefined;
+  }
+
+  /** undefined while the text is parsed in the background. */
+  #parse({ path, bytes, hash }: ChangedFile): ManifestResult | undefined {
+    const known = this.#parsing.get(path);
+    if (known?.hash === hash) {
+      if (known.result) this.#parsing.delete(path);
+      return known.result;
+    }
+    const result = this.#deps.read(bytes, path);
+    if (!(result instanceof Promise)) {
+      this.#parsing.delete(path);
+      return result;
+    }
+    const parsing: Parsing = {
+      hash,
+      done: result
+        .catch((error: unknown) => failedFile(wholeFile(path, messageOf(error))))
+        .then((parsed) => {
+          parsing.result = parsed;
+          this.#deps.onParsed();
+        }),
+    };
+    this.#parsing.set(path, parsing);
     return undefined;
   }
 
@@ -253,15 +324,27 @@ export class FileRecords {
     record.isUnknown = known === undefined;
     const restored = known?.get(path);
     if (!restored) return record.live;
-    // A file whose text was never good is remembered, too: as one that wants nothing.
-    if (!isEmptyObjects(restored)) {
+    // A file whose text was never good is in the checkpoint, too, as one that wants nothing.
+    if (!isEmptyObjects(restored))
       this.#deps.logger.warn(`${path}: its last good text, from before this start, is used`);
-    }
     return restored;
   }
 
-  #skip(path: string, reason: string): void {
-    this.#deps.facts.log(`skip:${path}`, "debug", `Manifests: "${path}" is not looked at: ${reason}`);
+  /** One line for what is new; hidden files are usual, and of no interest. */
+  #reportSkipped(skipped: ReadonlyMap<string, string>): void {
+    const isNews = (path: string) => this.#skipped.get(path) !== skipped.get(path);
+    const news = [...skipped].filter(([path]) => isNews(path));
+    this.#skipped = skipped;
+    const { logger } = this.#deps;
+    const isHidden = (path: string) => basename(path).startsWith(".");
+    for (const [path, reason] of news.filter(([path]) => isHidden(path))) {
+      logger.debug(`Manifests: skipped "${path}": ${reason}`);
+    }
+    const visible = news.filter(([path]) => !isHidden(path));
+    if (visible.length === 0) return;
+    const shown = visible.slice(0, SKIPPED_SHOWN).map(([path, reason]) => `"${path}" (${reason})`);
+    const more = visible.length > shown.length ? ` and ${visible.length - shown.length} more` : "";
+    logger.info(`Manifests: skipped ${shown.join(", ")}${more}`);
   }
 
   #report(path: string, record: FileRecord): void {
@@ -279,13 +362,13 @@ export class FileRecords {
       facts.log(
         staleKey,
         "warn",
-        `${path}: has errors; as it was before ${record.stale.length > 1 ? "stay" : "stays"} ${names}`,
+        `${path}: has errors; ${record.stale.length > 1 ? "pods" : "pod"} ${names} ${record.stale.length > 1 ? "stay" : "stays"} as before`,
       );
     } else facts.resolve(staleKey, `${path}: is good again`);
     facts.prune(`file:${path}:`, said);
   }
 
-  #examineMissing(present: ReadonlySet<string>): number[] {
+  #examineMissing(present: ReadonlySet<string>, dangling: ReadonlySet<string>): number[] {
     const now = this.#deps.clock.monotonicMs();
     const retries: number[] = [];
     for (const [path, record] of this.#records) {
@@ -301,7 +384,15 @@ export class FileRecords {
         retries.push(leftMs);
         continue;
       }
+      if (dangling.has(path)) {
+        // The name is still there, so nobody has removed the manifest.
+        delete record.missingSinceMs;
+        this.#revision++;
+        this.#noteUnreadable(path, "is a symbolic link whose target is missing");
+        continue;
+      }
       this.#records.delete(path);
+      this.#parsing.delete(path);
       this.#revision++;
       this.#deps.facts.prune(`file:${path}:`, new Set());
       this.#deps.logger.debug(`Manifests: "${path}" is gone`);
@@ -321,11 +412,20 @@ function remember(record: FileRecord, identity: FileIdentity, ageMs: number): vo
 
 const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
 
-/** An empty file is what a crash or a full disk leaves; whoever wants the pod gone removes the file. */
-function blankFile(file: string): ManifestResult {
-  const finding = wholeFile(file, "is empty; to remove its pods remove the file");
-  return { pods: [], configMaps: [], secrets: [], objects: [], findings: [finding], results: [] };
+/** An empty file is what a crash or a full disk leaves. */
+function blankFile({ path, isGiven }: ChangedFile): ManifestResult {
+  const wayOut = isGiven ? "write a List without items" : "remove the file";
+  return failedFile(wholeFile(path, `is empty; to remove its pods, ${wayOut}`));
 }
+
+const failedFile = (finding: Finding): ManifestResult => ({
+  pods: [],
+  configMaps: [],
+  secrets: [],
+  objects: [],
+  findings: [finding],
+  results: [],
+});
 
 function wholeFile(file: string, message: string): Finding {
   return { code: "syntax", severity: "error", file, document: 1, line: 1, column: 1, field: "", message };

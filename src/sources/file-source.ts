@@ -1,14 +1,17 @@
+import { type FileSystemPlace, isSameFileSystem } from "../files/mount-points.ts";
 import { ChangeLogger } from "../logging/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
+import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
 import { FileRecords } from "./file-records.ts";
-import { listManifests } from "./manifest-files.ts";
+import { type FileIdentity, type ManifestSnapshot, readManifests } from "./manifest-files.ts";
 import { PathWatch } from "./path-watch.ts";
-import type { Objects, ReadText, Source, SourceSet, SourceStatus } from "./source-set.ts";
+import { isEmptyObjects, type ReadText, type Source, type SourceSet, type SourceStatus } from "./source-set.ts";
 
-/** After an event the directory must be quiet for so long: a copy of 500 files is one look. */
+/** How long a directory must be quiet after an event: a copy of 500 files is one look. */
 const DEBOUNCE_MS = 10;
-/** A directory that is never quiet is looked at all the same. */
+/** A directory that is never quiet is looked at after this time. */
 const LONGEST_UNQUIET_MS = 500;
 
 export interface FileSourceDeps {
@@ -18,15 +21,23 @@ export interface FileSourceDeps {
   clock: Clock;
   logger: Logger;
   checkFrequencyMs: number;
-  /** The checkpoint: what each file wanted when this source was last read, also by an earlier process. */
-  lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
+  /** What each file wanted when this source was last read, also by an earlier process. */
+  lastKnownGood?: () => Checkpoint | undefined;
+  /** Reads path and files; rejects when a file system does not answer. Default: at once, in this thread. */
+  readManifests?: (
+    path: string,
+    known: ReadonlyMap<string, FileIdentity>,
+  ) => ManifestSnapshot | Promise<ManifestSnapshot>;
 }
 
-/** Manifests in a directory (not below it), or one manifest file [S100]. A path that is missing is an empty set. */
+/**
+ * Manifests in a directory (not below it), or one manifest file. Only a path that was read removes pods: one that is
+ * missing, unreadable, or empty because nothing is mounted there any more keeps the last set.
+ */
 export class FileSource implements Source {
   readonly kind = "file";
   readonly name: string;
-  readonly key: string;
+  readonly id: string;
   readonly #deps: FileSourceDeps;
   readonly #facts: ChangeLogger;
   readonly #watch: PathWatch;
@@ -36,10 +47,12 @@ export class FileSource implements Source {
   #cancelTimer: (() => void) | undefined;
   #timerAtMs = Number.POSITIVE_INFINITY;
   #unquietSinceMs: number | undefined;
+  #isReading = false;
   #stopped = false;
-  #isMissing = false;
-  /** Why nothing can be looked at. */
-  #unreadable: string | undefined;
+  /** Why the path cannot be read; undefined when the last look read it. */
+  #failure: string | undefined;
+  /** File system of the directory when it was last read. */
+  #place: FileSystemPlace | undefined;
   #looks = 0;
   #failures = 0;
   #lastAttempt: Date | undefined;
@@ -47,7 +60,7 @@ export class FileSource implements Source {
 
   constructor(deps: FileSourceDeps) {
     this.name = deps.path;
-    this.key = deps.path;
+    this.id = sourceId(deps.path);
     this.#deps = deps;
     this.#facts = new ChangeLogger(deps.logger);
     this.#watch = new PathWatch(deps.path, () => this.#onEvent());
@@ -56,7 +69,8 @@ export class FileSource implements Source {
       clock: deps.clock,
       logger: deps.logger,
       facts: this.#facts,
-      lastKnownGood: () => deps.lastKnownGood?.(),
+      onParsed: () => this.#schedule(0),
+      lastKnownGood: () => deps.lastKnownGood?.()?.texts,
     });
   }
 
@@ -65,14 +79,15 @@ export class FileSource implements Source {
     this.#look();
   }
 
-  /** Looks until every file has settled; here a path that does not exist is an error. */
+  /** Looks until every file has settled. @throws Error for a path that cannot be read */
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     for (;;) {
-      const retryMs = this.#examine("once");
-      if (this.#unreadable) throw new Error(this.#unreadable);
-      if (this.#isMissing) throw new Error(`"${this.name}" does not exist`);
+      const retryMs = this.#take(await this.#read(), "once");
+      if (this.#failure !== undefined) throw new Error(this.#failure);
       if (retryMs === undefined) return this.#records.assemble();
-      await this.#deps.clock.sleep(retryMs, signal);
+      const parsed = this.#records.nextParsed();
+      await (parsed ?? this.#deps.clock.sleep(retryMs, signal));
+      signal.throwIfAborted();
     }
   }
 
@@ -83,16 +98,16 @@ export class FileSource implements Source {
   }
 
   status(): SourceStatus {
-    const set = this.#records.assemble(this.#unreadable);
+    const set = this.#records.assemble(this.#failure);
     const state = (): SourceStatus["state"] => {
-      if (this.#unreadable) return this.#lastSuccess === undefined && set.pods.length > 0 ? "restored" : "failing";
-      return this.#looks === 0 ? "waiting" : "ok";
+      if (this.#failure === undefined) return this.#lastSuccess === undefined ? "waiting" : "ok";
+      return this.#lastSuccess === undefined && set.pods.length > 0 ? "restored" : "failing";
     };
     return {
       kind: "file",
       name: this.name,
       state: state(),
-      ...(this.#unreadable ? { message: this.#unreadable } : {}),
+      ...(this.#failure === undefined ? {} : { message: this.#failure }),
       pods: set.pods.length,
       ...(this.#lastSuccess ? { lastSuccess: this.#lastSuccess } : {}),
       ...(this.#lastAttempt ? { lastAttempt: this.#lastAttempt } : {}),
@@ -101,9 +116,8 @@ export class FileSource implements Source {
     };
   }
 
-  /** What each file wants now, for the checkpoint. */
-  objectsByFile(): ReadonlyMap<string, Objects> {
-    return this.#records.objectsByFile();
+  checkpoint(): Checkpoint {
+    return { texts: this.#records.objectsByFile(), ...(this.#place ? { place: this.#place } : {}) };
   }
 
   #onEvent(): void {
@@ -113,7 +127,7 @@ export class FileSource implements Source {
     this.#schedule(Math.min(DEBOUNCE_MS, patienceMs), true);
   }
 
-  /** @param postpone an earlier appointment is moved rather than kept: the directory is not quiet yet. */
+  /** @param postpone moves an earlier look instead of keeping it: the directory is not quiet yet */
   #schedule(delayMs: number, postpone = false): void {
     if (this.#stopped) return;
     const atMs = this.#deps.clock.monotonicMs() + delayMs;
@@ -124,67 +138,90 @@ export class FileSource implements Source {
   }
 
   #look(): void {
-    if (this.#stopped) return;
     this.#cancelTimer?.();
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     this.#unquietSinceMs = undefined;
-    // Armed first, so that what happens while we look is heard.
-    this.#watch.arm();
-    const retryMs = this.#examine() ?? Number.POSITIVE_INFINITY;
+    if (this.#stopped) return;
+    // The look that is under way may have missed what this one is for.
+    if (this.#isReading) return this.#schedule(DEBOUNCE_MS);
+    const read = this.#read();
+    if (!(read instanceof Promise)) return this.#finishLook(read);
+    this.#isReading = true;
+    void read.then((snapshot) => {
+      this.#isReading = false;
+      this.#finishLook(snapshot);
+    });
+  }
+
+  #read(): ManifestSnapshot | Promise<ManifestSnapshot> {
+    const { path, clock, readManifests: readPath = readManifests } = this.#deps;
+    this.#looks++;
+    this.#lastAttempt = clock.now();
+    const read = readPath(path, this.#records.identities());
+    if (!(read instanceof Promise)) return read;
+    return read.catch((error: unknown): ManifestSnapshot => {
+      const reason = messageOf(error);
+      const message = `"${path}" cannot be read: ${reason}`;
+      return { listing: { kind: "unreadable", message, reason }, contents: new Map() };
+    });
+  }
+
+  #finishLook(snapshot: ManifestSnapshot): void {
+    if (this.#stopped) return;
+    const retryMs = this.#take(snapshot, "supervise") ?? Number.POSITIVE_INFINITY;
     this.#schedule(Math.min(retryMs, this.#deps.checkFrequencyMs));
+    // Not for a file system that does not answer: this thread would wait for it, too. What happened before the watch
+    // was set up is found by a second look.
+    if (snapshot.listing.kind !== "unreadable" && this.#watch.arm()) this.#schedule(0);
     this.#emitIfNew();
   }
 
   #emitIfNew(): void {
-    // A source that cannot answer says nothing, and the first answer is complete: what it leaves out is removed.
-    if (this.#unreadable && this.#records.isEmpty) return;
+    // A source that cannot be read has nothing to say, and the first set is complete: what it leaves out is removed.
+    if (this.#failure !== undefined && this.#records.isEmpty) return;
     if (this.#emitted === undefined && this.#records.isUnsettled) return;
-    const state = `${this.#records.revision} ${this.#unreadable ?? ""}`;
+    const state = `${this.#records.revision} ${this.#failure ?? ""}`;
     if (state === this.#emitted) return;
     this.#emitted = state;
-    this.#emit?.(this.#records.assemble(this.#unreadable));
+    this.#emit?.(this.#records.assemble(this.#failure));
   }
 
-  /** Brings the records up to date. Returns after how long something unsettled is to be looked at again. */
-  #examine(purpose: "supervise" | "once" = "supervise"): number | undefined {
-    const { clock, path, logger } = this.#deps;
-    this.#looks++;
-    this.#lastAttempt = clock.now();
-    const listing = listManifests(path);
-    this.#isMissing = listing.kind === "missing";
-    if (listing.kind === "unreadable") {
+  /** Brings the records up to date. @returns after how many milliseconds something unsettled is to be looked at again */
+  #take(snapshot: ManifestSnapshot, purpose: "supervise" | "once"): number | undefined {
+    const { logger } = this.#deps;
+    const failure = this.#whyNotRead(snapshot);
+    this.#failure = failure;
+    if (failure !== undefined) {
       this.#failures++;
-      this.#unreadable = listing.message;
-      if (purpose === "supervise") {
-        this.#facts.log("source", "error", `Manifests: ${listing.message}; pods that came from there stay as they are`);
+      if (this.#records.isEmpty && purpose === "supervise" && this.#records.restoreAll()) {
+        logger.warn(`Manifests: the last good ones of "${this.name}", from before this start, are used`);
       }
-      if (this.#records.isEmpty && this.#records.restoreAll()) {
-        logger.warn(`Manifests: the last good ones of "${path}", from before this start, are used`);
-      }
+      const effect = this.#records.wantsAnything
+        ? "its pods stay as they are until it can be read"
+        : "no pods come from it until it can be read";
+      if (purpose === "supervise") this.#facts.log("source", "warn", `Manifests: ${failure}; ${effect}`);
       return undefined;
     }
-    this.#unreadable = undefined;
     this.#lastSuccess = this.#lastAttempt;
-    this.#facts.resolve("source", `Manifests: "${path}" can be read again`);
-    if (listing.kind === "missing") {
-      // Who looks once does not wait for it, and is told by the error.
-      if (purpose === "supervise") {
-        this.#facts.log(
-          "missing",
-          "warn",
-          `Manifests: "${path}" does not exist; no pods come from there until it does`,
-        );
-      }
-      return this.#records.examine([], false);
+    if (snapshot.listing.kind === "directory") this.#place = snapshot.listing.place;
+    this.#facts.resolve("source", `Manifests: "${this.name}" can be read again`);
+    return this.#records.examine(snapshot);
+  }
+
+  #whyNotRead({ listing, contents }: ManifestSnapshot): string | undefined {
+    if (listing.kind === "missing" || listing.kind === "unreadable") return listing.message;
+    if (listing.kind === "file") {
+      const content = contents.get(listing.files[0])?.kind;
+      return content === "missing" || content === "dangling" ? `"${this.name}" does not exist` : undefined;
     }
-    this.#facts.resolve("missing", `Manifests: "${path}" is there now`);
-    for (const skipped of listing.skipped) {
-      this.#facts.log(
-        `skip:${skipped.path}`,
-        "debug",
-        `Manifests: "${skipped.path}" is not looked at: ${skipped.reason}`,
-      );
-    }
-    return this.#records.examine(listing.files, !listing.isDirectory);
+    if (listing.files.length > 0) return undefined;
+    const before = this.#place ?? this.#deps.lastKnownGood?.()?.place;
+    if (before === undefined || isSameFileSystem(before, listing.place)) return undefined;
+    const hadPods = this.#records.isEmpty ? hasObjects(this.#deps.lastKnownGood?.()) : this.#records.wantsAnything;
+    if (!hadPods) return undefined;
+    return `"${this.name}" is empty and on another file system than before (a disk that is not mounted?)`;
   }
 }
+
+const hasObjects = (checkpoint: Checkpoint | undefined): boolean =>
+  [...(checkpoint?.texts.values() ?? [])].some((objects) => !isEmptyObjects(objects));

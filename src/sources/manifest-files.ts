@@ -1,30 +1,32 @@
-import { closeSync, fstatSync, openSync, readdirSync, readSync, statSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { readDescriptor, UnreadableFileError } from "../files/bounded-read.ts";
+import { type FileSystemPlace, findFileSystem } from "../files/mount-points.ts";
 
 /** A manifest of exactly this size is already too long. Source: kubelet's file source. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)$/i;
 
-/** What editors, package managers and copy programs leave beside a file [U11 U12]. */
+/** What editors, package managers and copy programs leave in a directory. */
 const LEFTOVERS: readonly [RegExp, string][] = [
   [/^\./, "its name starts with a dot"],
   [/~$/, "an editor's backup"],
   [/^#.*#$/, "an editor's auto-save"],
   [/\.(swp|swo|swx)$/, "an editor's swap file"],
   [/^4913$/, "an editor's test file"],
-  [/\.(bak|old|orig|rej|save|tmp|temp|part|partial)$/i, "a backup or half a file"],
+  [/\.(bak|old|orig|rej|save|tmp|temp|part|partial)$/i, "a backup or a partial file"],
   [/\.(rpmsave|rpmnew|rpmorig|ucf-dist|ucf-old|ucf-new|pacnew|pacsave|dpkg-[a-z-]+)$/, "left by a package manager"],
 ];
 
-/** Why a file in a manifest directory is not looked at, or undefined when its name says nothing against it. */
+/** Why a file in a manifest directory is skipped by its name; undefined when it is read. */
 export function skipReason(name: string): string | undefined {
   for (const [pattern, reason] of LEFTOVERS) if (pattern.test(name)) return reason;
   if (MANIFEST_EXTENSION.test(name) || !name.includes(".")) return undefined;
   return "not a .yaml, .yml, .json or .manifest file";
 }
 
-/** A file without extension counts when its text says that it is a manifest (README and LICENSE stand there too). */
+/** A file without an extension counts when its text is a manifest (README and LICENSE have none either). */
 export function looksLikeManifest(name: string, bytes: Uint8Array): boolean {
   if (MANIFEST_EXTENSION.test(name)) return true;
   const head = new TextDecoder().decode(bytes.subarray(0, 65_536));
@@ -32,30 +34,47 @@ export function looksLikeManifest(name: string, bytes: Uint8Array): boolean {
 }
 
 export type Listing =
-  | { kind: "missing" }
+  | { kind: "missing"; message: string }
   /** `message` names the path, `reason` does not. */
   | { kind: "unreadable"; message: string; reason: string }
-  | { kind: "files"; isDirectory: boolean; files: string[]; skipped: { path: string; reason: string }[] };
+  | { kind: "file"; files: [string] }
+  | { kind: "directory"; files: string[]; skipped: { path: string; reason: string }[]; place: FileSystemPlace };
 
-/** The manifest files behind a path, in byte order of their names; no recursion. */
+/** The manifest files of a path, in byte order of their names; directories in it are not entered. */
 export function listManifests(path: string): Listing {
   try {
-    if (!statSync(path).isDirectory()) return { kind: "files", isDirectory: false, files: [path], skipped: [] };
+    if (!statSync(path).isDirectory()) return { kind: "file", files: [path] };
     const files: string[] = [];
     const skipped: { path: string; reason: string }[] = [];
+    // Before the names: what is mounted or unmounted in between must not look like a file system that was read.
+    const place = findFileSystem(path);
     const names = readdirSync(path).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     for (const name of names) {
       const reason = skipReason(name);
       if (reason) skipped.push({ path: join(path, name), reason });
       else files.push(join(path, name));
     }
-    return { kind: "files", isDirectory: true, files, skipped };
+    return { kind: "directory", files, skipped, place };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return { kind: "missing" };
+    if (code === "ENOENT") return { kind: "missing", message: `"${path}" does not exist` };
     const reason = explain(code) ?? message;
     return { kind: "unreadable", message: `"${path}" cannot be read: ${reason}`, reason };
   }
+}
+
+/** A path and its files at one moment. */
+export interface ManifestSnapshot {
+  listing: Listing;
+  /** By path, for each file of the listing. */
+  contents: ReadonlyMap<string, FileContent>;
+}
+
+/** @param known files that are read only when they differ from this identity */
+export function readManifests(path: string, known: ReadonlyMap<string, FileIdentity>): ManifestSnapshot {
+  const listing = listManifests(path);
+  const files = "files" in listing ? listing.files : [];
+  return { listing, contents: new Map(files.map((file) => [file, readManifestFile(file, known.get(file))])) };
 }
 
 /** Tells two states of a file apart without reading it. */
@@ -72,57 +91,43 @@ export type FileContent =
   /** Not read: it is what `known` says. */
   | { kind: "same" }
   | { kind: "missing" }
-  /** A directory, socket, device …: nothing to read, nothing wrong. */
+  /** A symbolic link whose target is missing: a part of a swap in several steps, or a disk that is not mounted. */
+  | { kind: "dangling" }
+  /** A directory, socket, device: nothing to read, nothing wrong. */
   | { kind: "not-a-file"; what: string }
   | { kind: "unreadable"; message: string };
+
+/** O_NONBLOCK: a FIFO or a device that takes the place of the file must not hold up the open. */
+const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /** Reads one manifest file (through symbolic links) unless it is still the one that `known` describes. */
 export function readManifestFile(path: string, known?: FileIdentity): FileContent {
   let fd: number | undefined;
   try {
-    // Looked at before it is opened: opening a FIFO would wait for a writer.
+    // Devices act on being opened, so they are not.
     const before = statSync(path, { bigint: true });
     if (!before.isFile())
       return { kind: "not-a-file", what: before.isDirectory() ? "a directory" : "not a regular file" };
     if (known && isSameFile(known, before)) return { kind: "same" };
-    fd = openSync(path, "r");
-    const stat = fstatSync(fd, { bigint: true });
-    if (stat.size >= BigInt(MAX_MANIFEST_BYTES)) return { kind: "unreadable", message: tooLarge(stat.size) };
-    const bytes = readAll(fd, Number(stat.size));
-    if (bytes.length >= MAX_MANIFEST_BYTES) return { kind: "unreadable", message: tooLarge(bytes.length) };
-    const { dev, ino, size, mtimeNs, ctimeNs } = stat;
+    fd = openSync(path, READ);
+    const { dev, ino, size, mtimeNs, ctimeNs } = fstatSync(fd, { bigint: true });
+    const bytes = readDescriptor(fd, MAX_MANIFEST_BYTES - 1);
     return { kind: "content", bytes, identity: { dev, ino, size, mtimeNs, ctimeNs } };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return { kind: "missing" };
+    if (code === "ENOENT") return isLink(path) ? { kind: "dangling" } : { kind: "missing" };
+    if (error instanceof UnreadableFileError) return { kind: "unreadable", message };
     return { kind: "unreadable", message: `cannot be read: ${explain(code) ?? message}` };
   } finally {
     if (fd !== undefined) closeSync(fd);
   }
 }
 
-/** The file may have grown since it was measured: reads to its end, within the limit. */
-function readAll(fd: number, expected: number): Uint8Array {
-  let buffer = Buffer.alloc(Math.min(expected + 1, MAX_MANIFEST_BYTES));
-  let length = 0;
-  while (length < MAX_MANIFEST_BYTES) {
-    if (length === buffer.length) {
-      const larger = Buffer.alloc(Math.min(buffer.length * 2, MAX_MANIFEST_BYTES));
-      buffer.copy(larger);
-      buffer = larger;
-    }
-    const read = readSync(fd, buffer, length, buffer.length - length, length);
-    if (read === 0) break;
-    length += read;
-  }
-  return buffer.subarray(0, length);
-}
+const isLink = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 
 function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.ino === b.ino && a.dev === b.dev && a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs;
 }
-
-const tooLarge = (size: number | bigint): string => `is too large: ${size} bytes, must be below ${MAX_MANIFEST_BYTES}`;
 
 function explain(code: string | undefined): string | undefined {
   switch (code) {
@@ -133,6 +138,8 @@ function explain(code: string | undefined): string | undefined {
       return "a symbolic link that leads to itself";
     case "ENOTDIR":
       return "part of the path is not a directory";
+    case "EAGAIN":
+      return "it is a stream without an end, not a file";
     case "EIO":
       return "the disk reports an error (EIO)";
     case "ESTALE":

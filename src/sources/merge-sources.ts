@@ -3,10 +3,10 @@ import type { Secret } from "../api/secret.ts";
 import { type DesiredObject, type ObjectKey, type ObjectKind, objectKey } from "../model/desired-object.ts";
 import type { DesiredPod, DesiredState, PodNotice } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
-import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
+import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
 import type { SourceSet } from "./source-set.ts";
 
-/** One text lost against an earlier one that describes the same object. */
+/** A text that is ignored, because an earlier one describes the same object. */
 export interface Duplicate {
   kind: "Pod" | "ConfigMap" | "Secret" | ObjectKind;
   /** `namespace/name`. */
@@ -20,14 +20,14 @@ export interface MergeResult {
   /** Of all sources, in their order. */
   findings: readonly Finding[];
   duplicates: readonly Duplicate[];
-  /** Every source that was asked has spoken, and no text is unknown: what is in nobody's set may go. */
+  /** Every source was read, and no text is unknown: pods that no set has may be removed. */
   isComplete: boolean;
 }
 
 /**
  * All sources together. Of two objects with the same namespace and name (or two pods with one UID) the first counts, by
- * order of the sources, then of the files, then of the documents [S106 U11 M56]; the other is reported.
- * @param sets in the order of the sources; undefined: that source has not spoken yet
+ * order of the sources, then of the files, then of the documents; the other is reported, unless it is a kept one.
+ * @param sets in the order of the sources; undefined: that source was not read yet
  */
 export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeResult {
   const duplicates: Duplicate[] = [];
@@ -45,6 +45,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       const uid = desired.pod.metadata.uid!;
       const winner = byName.get(name) ?? byUid.get(uid);
       if (winner) {
+        if (set?.isKept) continue;
         const what = byName.has(name) ? `pod "${name}"` : `a pod with the uid ${uid}`;
         const message = `${desired.origin}: ignored, ${what} is described by ${winner.origin} already`;
         duplicates.push({ kind: "Pod", name, message });
@@ -53,13 +54,16 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       }
       byName.set(name, desired);
       byUid.set(uid, desired);
+      if (set?.unclaimedFrom !== undefined)
+        note(uid, { reason: "Unclaimed", message: unclaimedMessage(name, set.unclaimedFrom) });
       const why = set?.stale.get(name);
       if (why !== undefined) {
-        note(uid, { reason: "InvalidManifest", message: `runs by an older text, the newest is bad: ${why}` });
+        note(uid, { reason: "InvalidManifest", message: `runs by an older text: ${why}` });
       }
     }
-    addObjects("ConfigMap", set?.configMaps ?? [], configMaps, duplicates);
-    addObjects("Secret", set?.secrets ?? [], secrets, duplicates);
+    const reported = set?.isKept ? [] : duplicates;
+    addObjects("ConfigMap", set?.configMaps ?? [], configMaps, reported);
+    addObjects("Secret", set?.secrets ?? [], secrets, reported);
     for (const desired of set?.objects ?? []) {
       const key = objectKey(desired.kind, desired.object.metadata);
       const winner = objects.get(key);
@@ -67,7 +71,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       else {
         const name = podFullName(desired.object.metadata);
         const message = `${desired.origin}: ignored, ${desired.kind} "${name}" is described by ${winner.origin} already`;
-        duplicates.push({ kind: desired.kind, name, message });
+        reported.push({ kind: desired.kind, name, message });
       }
     }
   }
@@ -87,6 +91,11 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
     isComplete: sets.every((set) => set?.isComplete),
   };
 }
+
+/** Says why an unclaimed pod runs, and both ways out. */
+export const unclaimedMessage = (name: PodFullName, source: string): string =>
+  `its source ${source} is not configured any more; the pod keeps running until it is removed ` +
+  `("kubelet-ts delete pod ${name}") or a configured source describes it`;
 
 function addObjects<T extends ConfigMap | Secret>(
   kind: Duplicate["kind"],

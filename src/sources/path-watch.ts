@@ -2,9 +2,9 @@ import { type FSWatcher, statSync, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 
 /**
- * Tells that something happened to a path or in it: the directory itself, and its name in the directory above it (a
- * file is only seen from there; a directory or link may be replaced, removed and made again). What happened is not
- * told, on purpose: whoever hears it looks again. Events may be missing (network file systems): look by time as well.
+ * Reports that something happened to a path or in it: watches the directory itself, and its name in the parent directory
+ * (where a file, and a directory or link that is replaced, is seen). What happened is not reported: the listener looks
+ * again. Network file systems may send no events, so a timer is needed as well.
  */
 export class PathWatch {
   readonly #path: string;
@@ -18,17 +18,22 @@ export class PathWatch {
     this.#onEvent = onEvent;
   }
 
-  /** Watches what is there now; to be called at every look, since inotify follows inodes, not names. */
-  arm(): void {
-    if (this.#stopped) return;
+  /**
+   * Watches what is there now. To be called after every look, since inotify follows inodes, not names.
+   * @returns whether a watch was set up: what happened before that was not reported
+   */
+  arm(): boolean {
+    if (this.#stopped) return false;
+    const before = [this.#parent, this.#self];
     const name = basename(this.#path);
     this.#parent = rearm(this.#parent, dirname(this.#path), (file) => {
       if (file !== null && file !== name) return;
-      // Perhaps another directory by now, be it with the inode number of the old one, whose watch died with it.
+      // Another directory may have the name now, even the inode number of the old one, whose watch died with it.
       if (this.#self) this.#self.broken = true;
       this.#onEvent();
     });
     this.#self = rearm(this.#self, this.#path, () => this.#onEvent());
+    return [this.#parent, this.#self].some((armed, index) => armed !== undefined && armed !== before[index]);
   }
 
   stop(): void {
@@ -45,7 +50,7 @@ interface Armed {
   broken: boolean;
 }
 
-/** Keeps a watch that is still on the right directory, else makes a new one; undefined when there is none to watch. */
+/** Keeps a watch that is on the right directory, else sets up a new one; undefined when there is none to watch. */
 function rearm(old: Armed | undefined, directory: string, onEvent: (file: string | null) => void): Armed | undefined {
   let stat: ReturnType<typeof statSync>;
   try {
@@ -70,6 +75,6 @@ function rearm(old: Armed | undefined, directory: string, onEvent: (file: string
     });
     return armed;
   } catch {
-    return undefined; // Out of inotify watches, or gone again: the timer looks.
+    return undefined; // Out of inotify watches, or removed meanwhile: the timer covers it.
   }
 }

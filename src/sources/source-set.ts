@@ -15,26 +15,33 @@ export interface Objects {
   objects?: readonly DesiredObject[];
 }
 
-/** Everything one source wants at one time: what is not in it shall not run. */
+/** Everything one source wants at one time; its pods that are not in the set are removed. */
 export interface SourceSet extends Objects {
   /**
-   * false: a text is bad and nothing is known of what it said before, not even from a checkpoint. Pods that run already
-   * may be its pods: what nobody seems to want must be left alone.
+   * false: a text is bad, and not even a checkpoint says what it wanted before. Running pods that no text describes may
+   * be its pods and must be left alone.
    */
   isComplete: boolean;
   /** About the newest texts, good or bad. */
   findings: readonly Finding[];
-  /** Pods that run by an older text, because the newest one is bad or out of reach: why. */
+  /** Pods that run by an older text, with the reason: the newest one is bad, or the source cannot be read. */
   stale: ReadonlyMap<PodFullName, string>;
+  /** The pods run by a checkpoint alone: any other source that describes them takes them over. */
+  isKept?: boolean;
+  /** Name of the source the pods came from, which is not configured any more. */
+  unclaimedFrom?: string;
 }
 
-/** How a source is doing, for `/healthz?verbose`, metrics and people. */
+/** State of a source, for `/healthz?verbose`, metrics and people. */
 export interface SourceStatus {
   kind: "file" | "http";
   /** Path or masked URL. */
   name: string;
-  /** `waiting`: nothing was learnt yet. `failing`: the last look failed. `restored`: lives on the last known good. */
-  state: "waiting" | "ok" | "failing" | "restored";
+  /**
+   * `waiting`: not read yet. `failing`: the last look failed. `restored`: failing since the start, the checkpoint is used.
+   * `unclaimed`: not configured any more, its pods run on.
+   */
+  state: "waiting" | "ok" | "failing" | "restored" | "unclaimed";
   /** Why, unless ok. */
   message?: string;
   pods: number;
@@ -45,19 +52,27 @@ export interface SourceStatus {
   failures: number;
 }
 
-/** A place manifests come from. Emits complete sets; emits nothing while it cannot answer. */
+/** A place manifests come from. Emits complete sets, and nothing while it cannot be read. */
 export interface Source {
   readonly name: string;
   readonly kind: "file" | "http";
   start(emit: (set: SourceSet) => void): void;
-  /** One look now, also before `start`; rejects when the source cannot answer. */
+  /** One look now, also before `start`; rejects when the source cannot be read. */
   readOnce(signal: AbortSignal): Promise<SourceSet>;
-  /** Lets go of timers, watches and requests; nothing is emitted any more. */
+  /** Ends timers, watches and requests; nothing is emitted any more. */
   stop(): Promise<void>;
   status(): SourceStatus;
 }
 
-export type ReadText = (bytes: Uint8Array, name: string) => ManifestResult;
+/** Parses one text; a long one in the background. */
+export type ReadText = (bytes: Uint8Array, name: string) => ManifestResult | Promise<ManifestResult>;
+
+/** Notes in each pod and workload which source they come from. */
+export const withSource = <T extends Objects>(objects: T, sourceId: string): T => ({
+  ...objects,
+  pods: objects.pods.map((pod) => ({ ...pod, sourceId })),
+  ...(objects.objects && { objects: objects.objects.map((object) => ({ ...object, sourceId })) }),
+});
 
 export const EMPTY_OBJECTS: Objects = { pods: [], configMaps: [], secrets: [] };
 

@@ -1,12 +1,13 @@
+import { sourceId } from "./checkpoint-store.ts";
 import type { FeedSource } from "./desired-state-feed.ts";
 import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
 import { EMPTY_OBJECTS, type ReadText, type SourceSet, type SourceStatus } from "./source-set.ts";
 
-/** Standard input, read to its end once (`-`); there is nothing to watch. */
+/** Standard input (`-`), read to its end once. */
 export class StdinSource implements FeedSource {
   readonly kind = "file";
   readonly name = "-";
-  readonly key = "-";
+  readonly id = sourceId("-");
   readonly #read: ReadText;
   readonly #input: () => AsyncIterable<Uint8Array>;
   #pods = 0;
@@ -17,7 +18,7 @@ export class StdinSource implements FeedSource {
     this.#input = input;
   }
 
-  /** Standard input cannot be supervised: it brings nothing. */
+  /** Standard input is read by {@link readOnce} only. */
   start(emit: (set: SourceSet) => void): void {
     emit({ ...EMPTY_OBJECTS, findings: [], stale: new Map(), isComplete: true });
   }
@@ -34,7 +35,7 @@ export class StdinSource implements FeedSource {
       chunks.push(chunk);
     }
     if (length === 0) throw new Error("standard input is empty");
-    const { pods, configMaps, secrets, objects, findings } = this.#read(Buffer.concat(chunks), "-");
+    const { pods, configMaps, secrets, objects, findings } = await this.#read(Buffer.concat(chunks), "-");
     this.#pods = pods.length;
     return { pods, configMaps, secrets, objects, findings, stale: new Map(), isComplete: true };
   }
@@ -52,7 +53,7 @@ export class StdinSource implements FeedSource {
     };
   }
 
-  objectsByFile(): undefined {
+  checkpoint(): undefined {
     return undefined;
   }
 }

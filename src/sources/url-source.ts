@@ -1,10 +1,12 @@
 import { createHash } from "node:crypto";
 import { ChangeLogger } from "../logging/change-logger.ts";
+import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Finding } from "../model/finding.ts";
 import type { PodFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import { maskUrl } from "../text/url.ts";
+import { type Checkpoint, sourceId } from "./checkpoint-store.ts";
 import {
   describeFinding,
   EMPTY_OBJECTS,
@@ -20,9 +22,9 @@ import {
 } from "./source-set.ts";
 import { fetchManifest, type UrlFetchOptions, type Validators } from "./url-fetch.ts";
 
-/** While nothing was learnt yet: a network that comes up late is met soon. Doubles up to the usual period. */
+/** First pause while there was no answer yet, for a network that comes up late. Doubles up to the usual period. */
 const FIRST_RETRY_MS = 1_000;
-/** An answer that is late leaves the last known good running meanwhile. */
+/** How long the first answer may take until the checkpoint is used. */
 const RESTORE_AFTER_MS = 3_000;
 
 export interface UrlSourceDeps extends UrlFetchOptions {
@@ -33,16 +35,16 @@ export interface UrlSourceDeps extends UrlFetchOptions {
   /** In [0, 1); for the jitter after errors. */
   random: () => number;
   checkFrequencyMs: number;
-  /** What the URL said when it last spoke, before this start. */
-  lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
+  /** What the URL wanted when it last answered, also to an earlier process. */
+  lastKnownGood?: () => Checkpoint | undefined;
 }
 
-/** Manifests from a URL, polled [S102]. While it does not answer, or answers nonsense, the last set stays. */
+/** Manifests from a URL, polled. While it does not answer, or answers with a bad text, the last set stays. */
 export class UrlSource implements Source {
   readonly kind = "http";
   /** Masked. */
   readonly name: string;
-  readonly key: string;
+  readonly id: string;
   readonly #deps: UrlSourceDeps;
   readonly #facts: ChangeLogger;
   readonly #stop = new AbortController();
@@ -69,7 +71,7 @@ export class UrlSource implements Source {
   constructor(deps: UrlSourceDeps) {
     this.#deps = deps;
     this.name = maskUrl(deps.url);
-    this.key = deps.url;
+    this.id = sourceId(deps.url);
     this.#facts = new ChangeLogger(deps.logger);
   }
 
@@ -110,9 +112,9 @@ export class UrlSource implements Source {
     };
   }
 
-  /** What the URL wants now, for the checkpoint; undefined before its first good answer. */
-  objectsByFile(): ReadonlyMap<string, Objects> | undefined {
-    return this.#live && !this.#isRestored ? new Map([[this.name, this.#live]]) : undefined;
+  /** undefined before the first good answer. */
+  checkpoint(): Checkpoint | undefined {
+    return this.#live && !this.#isRestored ? { texts: new Map([[this.name, this.#live]]) } : undefined;
   }
 
   async #poll(): Promise<void> {
@@ -138,11 +140,11 @@ export class UrlSource implements Source {
     if (this.#failuresInARow === 0) return checkFrequencyMs;
     const isFirst = this.#lastSuccess === undefined;
     const soonMs = isFirst ? FIRST_RETRY_MS * 2 ** Math.min(this.#failuresInARow - 1, 20) : checkFrequencyMs;
-    // Many machines that lost one server together must not come back together.
+    // Jitter: many machines that lost one server at the same time.
     return Math.min(soonMs, checkFrequencyMs) * (0.75 + 0.5 * random());
   }
 
-  /** One request. Returns why it brought nothing, or undefined. */
+  /** One request. @returns why it failed; undefined on success */
   async #look(signal: AbortSignal): Promise<string | undefined> {
     const { clock, read, url } = this.#deps;
     this.#looks++;
@@ -152,14 +154,14 @@ export class UrlSource implements Source {
       const answer = await fetchManifest(url, this.#deps, this.#validators, signal);
       if (answer.kind === "bytes") {
         const hash = createHash("sha256").update(answer.bytes).digest("hex");
-        if (hash !== this.#hash) this.#textFailure = this.#take(read(answer.bytes, this.name));
+        if (hash !== this.#hash) this.#textFailure = this.#take(await read(answer.bytes, this.name));
         this.#hash = hash;
-        // Only what was read may be left out next time.
+        // Set only now: a later answer may be left out if this one was taken.
         this.#validators = answer.validators;
         failure = this.#textFailure;
       } else {
         failure =
-          this.#hash === "" ? "answered 304 (not modified) to somebody who knows nothing yet" : this.#textFailure;
+          this.#hash === "" ? "answered 304 (not modified) to a request without a condition" : this.#textFailure;
       }
     } catch (error) {
       if (signal.aborted) throw error;
@@ -171,13 +173,13 @@ export class UrlSource implements Source {
       this.#facts.resolve("url", `Manifests: ${this.name} answers again`);
     } else {
       this.#failures++;
-      this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; pods that came from there stay as they are`);
+      this.#facts.log("url", "warn", `Manifests: ${this.name} ${failure}; its pods stay as they are`);
     }
     return failure;
   }
 
-  /** Takes a text that was not seen before. Returns what is wrong with it, if anything. */
-  #take(result: ReturnType<ReadText>): string | undefined {
+  /** Takes a new text. @returns what is wrong with it, if anything */
+  #take(result: ManifestResult): string | undefined {
     const said = new Set<string>();
     for (const finding of result.findings) {
       const key = `finding:${finding.document}:${finding.field}:${finding.message}`;
@@ -198,7 +200,7 @@ export class UrlSource implements Source {
   }
 
   #lastKnownGood(): Objects | undefined {
-    return this.#deps.lastKnownGood?.()?.get(this.name);
+    return this.#deps.lastKnownGood?.()?.texts.get(this.name);
   }
 
   #restore(why: string): void {

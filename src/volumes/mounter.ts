@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
-import { unescapeMountPath } from "../text/mount-path.ts";
+import { listMountPoints } from "../files/mount-points.ts";
 
 /** mount(8) said no; the message has its words. */
 export class MountFailedError extends Error {
@@ -47,18 +47,8 @@ export class Mounter {
 
   /** Mount points at or beneath a directory, as the kernel lists them: the latest and deepest last. */
   listBeneath(directory: string): string[] {
-    return parseMountPoints(readFileSync("/proc/self/mountinfo", "utf8")).filter(
-      (path) => path === directory || path.startsWith(`${directory}/`),
-    );
+    return listMountPoints().filter((path) => path === directory || path.startsWith(`${directory}/`));
   }
-}
-
-/** The mount points of a mountinfo text, in its order. Source: proc(5). */
-export function parseMountPoints(mountInfo: string): string[] {
-  return mountInfo
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => unescapeMountPath(line.split(" ")[4] ?? ""));
 }
 
 const MOUNT_TEST = ".mount-test-";

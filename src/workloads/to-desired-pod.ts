@@ -30,8 +30,8 @@ export function toDesiredPod(
     spec: { ...template.spec, nodeName },
     status: { phase: "Pending" },
   };
-  const { source, origin } = desired;
-  return { pod, source, origin, revision: hex32(`${hash}\n${uid}`) };
+  const { source, origin, sourceId } = desired;
+  return { pod, source, origin, ...(sourceId !== undefined && { sourceId }), revision: hex32(`${hash}\n${uid}`) };
 }
 
 /** Labels by which a controller knows the revision of its pods. */

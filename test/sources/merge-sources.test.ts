@@ -79,7 +79,7 @@ test("a pod that runs by an older text says why", () => {
   const set = { ...setOf(["a.yaml", manifest("x")]), stale: new Map([["default/x-node1" as const, "a.yaml:3:1: no"]]) };
   const { state } = mergeSources([set]);
   expect([...state.notices!.values()]).toEqual([
-    [{ reason: "InvalidManifest", message: "runs by an older text, the newest is bad: a.yaml:3:1: no" }],
+    [{ reason: "InvalidManifest", message: "runs by an older text: a.yaml:3:1: no" }],
   ]);
 });
 

@@ -1,5 +1,6 @@
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { FileSystemPlace } from "../../src/files/mount-points.ts";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 import type { Clock } from "../../src/model/clock.ts";
@@ -43,6 +44,7 @@ export interface WatchedOptions {
   clock?: Clock;
   checkFrequencyMs?: number;
   lastKnownGood?: () => ReadonlyMap<string, Objects> | undefined;
+  lastPlace?: FileSystemPlace;
   /** Below the temporary directory. */
   path?: string;
 }
@@ -67,7 +69,10 @@ export class WatchedDirectory {
       logger: this.logger,
       // Only the watch can be as quick as the tests want it, unless a test is about the timer.
       checkFrequencyMs: options.checkFrequencyMs ?? 3_600_000,
-      ...(options.lastKnownGood ? { lastKnownGood: options.lastKnownGood } : {}),
+      lastKnownGood: () => {
+        const texts = options.lastKnownGood?.();
+        return texts && { texts, ...(options.lastPlace ? { place: options.lastPlace } : {}) };
+      },
     });
   }
 

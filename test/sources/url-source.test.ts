@@ -211,7 +211,7 @@ describe("what is no answer leaves the pods alone", () => {
     async ({ url, why }) => {
       const known: Objects = readUrl(Buffer.from(manifest("web")), "x");
       const address = await url();
-      const watched = new Watched(address, { lastKnownGood: () => new Map([[address, known]]) }).start();
+      const watched = new Watched(address, { lastKnownGood: () => ({ texts: new Map([[address, known]]) }) }).start();
       await watched.wants("web=busybox:1");
       await watched.polls(2);
       expect(watched.source.status().message).toContain(why);

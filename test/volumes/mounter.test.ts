@@ -1,19 +1,10 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { Mounter, MountFailedError, parseMountPoints, sweepMountTests } from "../../src/volumes/mounter.ts";
+import { Mounter, MountFailedError, sweepMountTests } from "../../src/volumes/mounter.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
-
-test("mount points of a mountinfo text, spaces and all", () => {
-  const text = [
-    "27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw",
-    "40 27 0:35 / /var/lib/a\\040b\\134c rw - tmpfs tmpfs rw",
-    "",
-  ].join("\n");
-  expect(parseMountPoints(text)).toEqual(["/", "/var/lib/a b\\c"]);
-});
 
 test.if(mounting.ok)("mounts, lists and unmounts; twice is no error", async () => {
   const mounter = new Mounter();

@@ -1,0 +1,46 @@
+import { realpathSync, statSync } from "node:fs";
+import { unescapeMountPath } from "../text/mount-path.ts";
+import { readBoundedText } from "./bounded-read.ts";
+
+/** Hosts with many containers have some thousand mounts of about 200 bytes. Unit: bytes. */
+const MAX_MOUNTINFO_BYTES = 64 * 1024 * 1024;
+
+/** The mount points of a mountinfo text, in its order. Source: proc(5). */
+export function parseMountPoints(mountInfo: string): string[] {
+  return mountInfo
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => unescapeMountPath(line.split(" ")[4] ?? ""));
+}
+
+/** Every mount point that this process sees. */
+export const listMountPoints = (): string[] =>
+  parseMountPoints(readBoundedText("/proc/self/mountinfo", MAX_MOUNTINFO_BYTES));
+
+/** Which file system a path lies on. */
+export interface FileSystemPlace {
+  /** Where that file system is mounted. */
+  mountPoint: string;
+  /** `st_dev`; may differ after a reboot though the disk is the same. */
+  device: number;
+  bootId: string;
+}
+
+/** @throws the system's error. */
+export function findFileSystem(path: string): FileSystemPlace {
+  const real = realpathSync(path);
+  const contains = (mountPoint: string) =>
+    mountPoint === "/" || real === mountPoint || real.startsWith(`${mountPoint}/`);
+  const mountPoint = listMountPoints()
+    .filter(contains)
+    .reduce((longest, each) => (each.length > longest.length ? each : longest), "");
+  return {
+    mountPoint,
+    device: statSync(real).dev,
+    bootId: readBoundedText("/proc/sys/kernel/random/boot_id", 100).trim(),
+  };
+}
+
+export function isSameFileSystem(a: FileSystemPlace, b: FileSystemPlace): boolean {
+  return a.mountPoint === b.mountPoint && (a.bootId !== b.bootId || a.device === b.device);
+}
