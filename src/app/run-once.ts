@@ -36,6 +36,7 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
     return EXIT.badInput;
   }
   await parts.connect(stop);
+  await parts.feed.storeRunOnce();
   await parts.preload(stop);
   void parts.images.run(stop);
   const results = await startAndWait(parts, read.state, report, stop);

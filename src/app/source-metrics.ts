@@ -1,10 +1,14 @@
 import { type MetricFamily, MetricsRegistry } from "../metrics/metrics-registry.ts";
+import type { ManifestRejection } from "../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../sources/source-set.ts";
 
 const LABELS = ["kind", "source"];
 
 /** The families of `/metrics` that tell how each manifest source is doing. URLs are masked. */
-export function sourceFamilies(sources: readonly SourceStatus[]): MetricFamily[] {
+export function sourceFamilies(
+  sources: readonly SourceStatus[],
+  rejections: readonly ManifestRejection[] = [],
+): MetricFamily[] {
   const registry = new MetricsRegistry();
   const up = registry.gauge(
     "kubelet_ts_source_up",
@@ -31,5 +35,17 @@ export function sourceFamilies(sources: readonly SourceStatus[]): MetricFamily[]
     looks.inc(labels, source.looks);
     failures.inc(labels, source.failures);
   }
+  const rejected = registry.gauge(
+    "kubelet_ts_manifests_rejected",
+    "Errors in a manifest file that is refused at present; its pods keep running as before.",
+    ["source", "file"],
+  );
+  const counts = new Map<string, { labels: string[]; count: number }>();
+  for (const { source, finding } of rejections) {
+    const labels = [source, finding.file];
+    const known = counts.get(labels.join("\0"));
+    counts.set(labels.join("\0"), { labels, count: (known?.count ?? 0) + 1 });
+  }
+  for (const { labels, count } of counts.values()) rejected.set(count, labels);
   return registry.collect();
 }

@@ -49,6 +49,9 @@ export interface KubeletDeps
   deadContainers?: DeadContainerPolicy;
 }
 
+/** `DesiredPod.source` of pods of the local API server, which are known as soon as anything is. */
+const API_SOURCE = "api";
+
 /**
  * The sync loop: turns the desired state and what the engine reports into orders for pod workers, one worker per pod. A
  * pod whose name or host port is still held by a terminating pod waits for it.
@@ -60,6 +63,8 @@ export class Kubelet {
   readonly #workers = new Map<PodUID, PodWorker>();
   readonly #blocked = new Map<PodUID, BlockedPod>();
   readonly #cleanup: PodCleanupStore;
+  /** Pods of unknown sources that were reported. */
+  readonly #unclaimed = new Set<PodUID>();
   /** Refused although admitted: until an edit, or until they are readmitted. */
   readonly #evictions: EvictionStore;
   /** Halted pods, including those that have no worker yet. */
@@ -324,7 +329,9 @@ export class Kubelet {
     } catch (error) {
       return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message }, before);
     }
-    const worker = own ?? this.#createWorker(podRefOf(desired.pod));
+    const ref = podRefOf(desired.pod);
+    const worker = own ?? this.#createWorker(ref);
+    this.#cleanup.add(ref, desired.sourceId ?? desired.source);
     worker.setRevision(revision);
     const halt = this.#halts.get(uid);
     if (halt) void worker.halt(...halt);
@@ -394,10 +401,33 @@ export class Kubelet {
     for (const ref of [...seen, ...this.#cleanup.refs()]) {
       const { uid } = ref;
       if (this.#workers.has(uid) || (desiredUids.has(uid) && !this.rejection(uid))) continue;
-      const why = this.rejection(uid) ? "the node refuses it" : "no manifest describes it";
+      const isRejected = this.rejection(uid) !== undefined;
+      if (!isRejected && !this.#isDeleted(uid)) {
+        this.#reportUnclaimed(ref);
+        continue;
+      }
+      const why = isRejected ? "the node refuses it" : "no manifest describes it";
       this.#deps.logger.info(`Removing pod "${podFullName(ref)}": ${why}`);
       this.#remove(this.#createWorker(ref), this.#desired.deletions?.get(uid));
     }
+  }
+
+  /** Whether the source of a pod that is not desired was read: only then its absence is known. */
+  #isDeleted(uid: PodUID): boolean {
+    const { completeSources, deletions } = this.#desired;
+    if (completeSources === undefined || deletions?.has(uid)) return true;
+    const sourceId = this.#cleanup.sourceOf(uid);
+    return sourceId === API_SOURCE || (sourceId !== undefined && completeSources.has(sourceId));
+  }
+
+  #reportUnclaimed(ref: PodRef): void {
+    if (this.#unclaimed.has(ref.uid)) return;
+    this.#unclaimed.add(ref.uid);
+    const name = podFullName(ref);
+    this.#deps.logger.warn(
+      `Pod "${name}" keeps running unsupervised: its manifest and its source are not known; ` +
+        `to remove it: kubelet-ts delete pod ${name}`,
+    );
   }
 
   #changed(): void {

@@ -2,29 +2,41 @@ import type { PodUID } from "../model/identity.ts";
 import type { Persisted } from "../model/persisted.ts";
 import type { PodRef } from "../model/pod-ref.ts";
 
+/** A pod with something to clean up. */
+export interface BegunPod extends PodRef {
+  /** `DesiredPod.sourceId`: the source whose sets tell whether the pod is still described. Absent: not known. */
+  sourceId?: string;
+}
+
 /**
  * Pods with something to clean up: directory, volumes, cgroup, log links. If the process ends after the last container
  * of a pod was removed, no container tells the next process about the rest; this file does.
  */
 export class PodCleanupStore {
-  readonly #file: Persisted<readonly PodRef[]>;
-  readonly #pods: Map<PodUID, PodRef>;
+  readonly #file: Persisted<readonly BegunPod[]>;
+  readonly #pods: Map<PodUID, BegunPod>;
   #isSaved = true;
 
-  constructor(file: Persisted<readonly PodRef[]>) {
+  constructor(file: Persisted<readonly BegunPod[]>) {
     this.#file = file;
     this.#pods = new Map((file.read() ?? []).map((ref) => [ref.uid, ref]));
   }
 
   /** Pods of this process and of earlier ones, in no particular order. */
-  refs(): Iterable<PodRef> {
+  refs(): Iterable<BegunPod> {
     return this.#pods.values();
   }
 
-  add(ref: PodRef): void {
-    if (this.#pods.has(ref.uid)) return;
-    this.#pods.set(ref.uid, ref);
+  /** @param sourceId of the source that describes it now; undefined keeps the one that is known */
+  add({ uid, name, namespace }: PodRef, sourceId?: string): void {
+    const known = this.#pods.get(uid);
+    if (known && (sourceId === undefined || known.sourceId === sourceId)) return;
+    this.#pods.set(uid, { uid, name, namespace, ...(sourceId !== undefined && { sourceId }) });
     this.#isSaved = false;
+  }
+
+  sourceOf(uid: PodUID): string | undefined {
+    return this.#pods.get(uid)?.sourceId;
   }
 
   delete(uid: PodUID): void {

@@ -25,5 +25,22 @@ test("each source has its state, its pods and its counts", () => {
       { labelValues: ["file", "/m"], value: 1 },
       { labelValues: ["http", "http://***@h/"], value: 4 },
     ],
+    kubelet_ts_manifests_rejected: [],
   });
+});
+
+test("errors are counted by file", () => {
+  const finding = (file: string, line: number) =>
+    ({ code: "syntax", severity: "error", file, document: 1, line, column: 1, field: "", message: "no" }) as const;
+  const rejections = [finding("/m/a.yaml", 1), finding("/m/a.yaml", 7), finding("/m/b.yaml", 1)].map((found) => ({
+    source: "/m",
+    kind: "file" as const,
+    finding: found,
+    stalePods: [],
+  }));
+  const family = sourceFamilies([], rejections).find(({ name }) => name === "kubelet_ts_manifests_rejected")!;
+  expect([...family.samples]).toEqual([
+    { labelValues: ["/m", "/m/a.yaml"], value: 2 },
+    { labelValues: ["/m", "/m/b.yaml"], value: 1 },
+  ]);
 });

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
@@ -45,6 +46,31 @@ describe("a pod", () => {
     world.engine.destroy(world.engine.idOf("web-node1", "POD"));
     await world.clock.advance(10);
     expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+  });
+
+  test("an orphan goes only when the source that described it was read", async () => {
+    const desire = (pods: readonly Pod[], sources: readonly string[], sourceId?: string) =>
+      world.kubelet.setDesired(
+        {
+          pods: pods.map((pod) => ({ pod, source: "file", origin: "", revision: "", ...(sourceId && { sourceId }) })),
+          configMaps: new Map(),
+          secrets: new Map(),
+          completeSources: new Set(sources),
+        },
+        true,
+      );
+    world.kubelet.start();
+    desire([named("web")], ["s1"], "s1");
+    await world.clock.advance(1_000);
+    world.renew();
+    world.kubelet.start();
+    desire([], ["s2"]);
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.logger.lines.filter((line) => line.includes("keeps running unsupervised"))).toHaveLength(1);
+    desire([], ["s1", "s2"]);
+    await world.clock.advance(20_000);
+    expect(world.engine.running()).toEqual([]);
   });
 
   test("a killed sandbox takes the containers with it into a new one", async () => {
@@ -147,5 +173,30 @@ describe("removal", () => {
     world.want(named("web"));
     await world.clock.advance(100);
     expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+  });
+
+  test("an orphan goes only when the source that described it was read", async () => {
+    const desire = (pods: readonly Pod[], sources: readonly string[], sourceId?: string) =>
+      world.kubelet.setDesired(
+        {
+          pods: pods.map((pod) => ({ pod, source: "file", origin: "", revision: "", ...(sourceId && { sourceId }) })),
+          configMaps: new Map(),
+          secrets: new Map(),
+          completeSources: new Set(sources),
+        },
+        true,
+      );
+    world.kubelet.start();
+    desire([named("web")], ["s1"], "s1");
+    await world.clock.advance(1_000);
+    world.renew();
+    world.kubelet.start();
+    desire([], ["s2"]);
+    await world.clock.advance(1_000);
+    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
+    expect(world.logger.lines.filter((line) => line.includes("keeps running unsupervised"))).toHaveLength(1);
+    desire([], ["s1", "s2"]);
+    await world.clock.advance(20_000);
+    expect(world.engine.running()).toEqual([]);
   });
 });

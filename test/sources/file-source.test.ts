@@ -15,10 +15,11 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { findFileSystem } from "../../src/files/mount-points.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { tempDirs } from "../support/temp-dir.ts";
+import { mounting, tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
-import { manifest, podsOf, readFile, WatchedDirectory, type WatchedOptions } from "./source-harness.ts";
+import { manifest, podsOf, readFile, WatchedDirectory, type WatchedOptions, writeSettled } from "./source-harness.ts";
 
 // Real files, programs and servers: on a busy machine each may take its time.
 setDefaultTimeout(60_000);
@@ -45,17 +46,104 @@ test("a new manifest, an edit in place and a removal are seen at once", async ()
   expect(directory.history).toEqual(["", "web=busybox:1", "web=busybox:2", ""]);
 });
 
-test("a path that is missing at start is an empty set; it may come, go and come again", async () => {
+test("a path that is missing at the start says nothing until it is there", async () => {
   const directory = watched({ path: "later" }).start();
-  expect(directory.sets.map(podsOf)).toEqual([[]]);
+  expect(directory.sets).toEqual([]);
+  expect(directory.source.status()).toMatchObject({
+    state: "failing",
+    message: `"${directory.path}" does not exist`,
+    failures: 1,
+  });
+  expect(directory.logger.lines).toContain(
+    `warn Manifests: "${directory.path}" does not exist; no pods come from it until it can be read`,
+  );
   mkdirSync(directory.path);
   directory.write("p1.yaml", manifest("p1"));
   await directory.wants("p1=busybox:1");
-  rmSync(directory.path, { recursive: true });
-  await directory.wants();
-  mkdirSync(directory.path);
+});
+
+test.each([
+  { what: "removed", away: (path: string) => rmSync(path, { recursive: true }) },
+  { what: "renamed", away: (path: string) => renameSync(path, `${path}.gone`) },
+])("a directory that is $what keeps its pods until there is one again", async ({ away }) => {
+  const directory = watched({ checkFrequencyMs: 10 });
+  directory.write("p1.yaml", manifest("p1"));
   directory.write("p2.yaml", manifest("p2"));
-  await directory.wants("p2=busybox:1");
+  directory.start();
+  renameSync(directory.path, `${directory.path}.old`);
+  await until("the failure", () => directory.source.status().state === "failing");
+  const { looks } = directory.source.status();
+  await until("more looks", () => directory.source.status().looks > looks + 20);
+  expect(directory.pods).toEqual(["p1=busybox:1", "p2=busybox:1"]);
+  expect([...directory.sets.at(-1)!.stale.values()]).toEqual(Array(2).fill(`"${directory.path}" does not exist`));
+  away(`${directory.path}.old`);
+  mkdirSync(directory.path);
+  directory.write("p2.yaml", manifest("p2", "busybox:2"));
+  await directory.wants("p2=busybox:2");
+  expect(directory.history.filter((line) => !line.includes("p2="))).toEqual([]);
+});
+
+test.skipIf(!mounting.ok)("an emptied mount point keeps its pods; an emptied directory does not", async () => {
+  const directory = watched({ checkFrequencyMs: 10 });
+  expect(Bun.spawnSync(["mount", "-t", "tmpfs", "tmpfs", directory.path]).exitCode).toBe(0);
+  try {
+    directory.write("web.yaml", manifest("web"));
+    directory.start();
+    expect(directory.pods).toEqual(["web=busybox:1"]);
+  } finally {
+    Bun.spawnSync(["umount", "-l", directory.path]);
+  }
+  await until("the failure", () => directory.source.status().state === "failing");
+  expect(directory.source.status().message).toContain("is empty and on another file system than before");
+  const { looks } = directory.source.status();
+  await until("more looks", () => directory.source.status().looks > looks + 20);
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+  directory.write("web.yaml", manifest("web", "busybox:2"));
+  await directory.wants("web=busybox:2");
+  rmSync(directory.file("web.yaml"));
+  await directory.wants();
+});
+
+test("at the start, an empty directory on another file system than in the checkpoint keeps its pods", async () => {
+  const good = readFile(Buffer.from(manifest("web")), "web.yaml");
+  const elsewhere = { mountPoint: "/nowhere", device: 1, bootId: "" };
+  const directory = watched({ lastKnownGood: () => new Map([["web.yaml", good]]), lastPlace: elsewhere }).start();
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+  expect(directory.source.status().state).toBe("restored");
+  const same = findFileSystem(directory.path);
+  const emptied = watched({ lastKnownGood: () => new Map([["web.yaml", good]]), lastPlace: same }).start();
+  expect(emptied.pods).toEqual([]);
+});
+
+test("a manifest that is a link whose target is missing keeps its pod", async () => {
+  const directory = watched({ checkFrequencyMs: 10 });
+  writeSettled(join(directory.root, "web.yaml"), manifest("web"));
+  symlinkSync("../web.yaml", directory.file("web.yaml"));
+  directory.start();
+  unlinkSync(join(directory.root, "web.yaml"));
+  await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
+  expect(directory.sets.at(-1)!.findings[0]!.message).toBe("is a symbolic link whose target is missing");
+  expect(directory.pods).toEqual(["web=busybox:1"]);
+  unlinkSync(directory.file("web.yaml"));
+  await directory.wants();
+});
+
+test("a file that becomes a FIFO or a device keeps its pod and holds nothing up", async () => {
+  const directory = watched({ checkFrequencyMs: 10 });
+  directory.write("web.yaml", manifest("web"));
+  directory.write("other.yaml", manifest("other"));
+  directory.start();
+  for (const [exchange, message] of [
+    [() => Bun.spawnSync(["mkfifo", directory.file("web.yaml")]), "is not a regular file"],
+    [() => symlinkSync("/dev/zero", directory.file("web.yaml")), "is not a regular file"],
+    [() => symlinkSync("/proc/kmsg", directory.file("web.yaml")), "cannot be read: "],
+    [() => mkdirSync(directory.file("web.yaml")), "is a directory"],
+  ] as const) {
+    rmSync(directory.file("web.yaml"));
+    exchange();
+    await until(message, () => directory.sets.at(-1)!.findings.some((finding) => finding.message.startsWith(message)));
+    expect(directory.pods).toEqual(["other=busybox:1", "web=busybox:1"]);
+  }
 });
 
 test("a directory that is replaced by another one is watched on", async () => {
@@ -99,6 +187,9 @@ test("a single file is followed through edits, replacement and removal, whatever
   renameSync(join(directory.root, "x"), directory.path);
   await directory.wants("one=busybox:3");
   unlinkSync(directory.path);
+  await until("the failure", () => directory.source.status().state === "failing");
+  expect(directory.pods).toEqual(["one=busybox:3"]);
+  writeFileSync(directory.path, "apiVersion: v1\nkind: List\nitems: []\n");
   await directory.wants();
 });
 
@@ -146,12 +237,17 @@ test("what editors, package managers and people leave beside manifests is skippe
   directory.write("kops.manifest", manifest("kops"));
   directory.start();
   await directory.wants("web=busybox:1", "upper=busybox:1", "plain=busybox:1", "kops=busybox:1");
-  for (const name of [...leftovers, "README", "sub.yaml"]) {
+  // Once, however often the directory is looked at.
+  directory.write("third.yaml", manifest("third"));
+  await directory.wants("web=busybox:1", "upper=busybox:1", "plain=busybox:1", "kops=busybox:1", "third=busybox:1");
+  for (const name of [...leftovers, "README", "sub.yaml", "broken.yaml"]) {
+    const level = name.startsWith(".") ? "debug" : "info";
     expect(
-      directory.logger.lines.filter((line) => line.startsWith("debug") && line.includes(`"${directory.file(name)}"`)),
+      directory.logger.lines.filter((line) => line.startsWith(level) && line.includes(`"${directory.file(name)}"`)),
     ).toHaveLength(1);
   }
-  expect(directory.logger.lines.filter((line) => !line.startsWith("debug"))).toEqual([]);
+  expect(directory.logger.lines.filter((line) => line.startsWith("info"))).toHaveLength(1);
+  expect(directory.logger.lines.join("\n")).toContain(`"${directory.file("sub.yaml")}" (a directory)`);
 });
 
 test("one bad file disturbs no other, is reported once, and its pod stays as it was", async () => {
@@ -331,7 +427,7 @@ test("a directory that cannot be read keeps its pods and says so once", async ()
   expect(directory.pods).toEqual(["web=busybox:1"]);
   const looks = directory.source.status().looks;
   await until("more looks", () => directory.source.status().looks > looks + 3);
-  expect(directory.logger.lines.filter((line) => line.startsWith("error"))).toHaveLength(1);
+  expect(directory.logger.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
   unlinkSync(directory.path);
   renameSync(join(directory.root, "away"), directory.path);
   await until("recovery", () => directory.source.status().state === "ok");

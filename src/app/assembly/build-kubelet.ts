@@ -14,7 +14,7 @@ import type { ImageManager } from "../../runtime/image-manager.ts";
 import type { ImageNames } from "../../status/container-status.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import type { PodAdmission } from "./pod-admission.ts";
-import { CompletionsSchema, ContainerIdsSchema, EvictionsSchema, PodRefsSchema } from "./state-schemas.ts";
+import { BegunPodsSchema, CompletionsSchema, ContainerIdsSchema, EvictionsSchema } from "./state-schemas.ts";
 
 export interface KubeletParts {
   podManager: PodManager;
@@ -64,7 +64,7 @@ function stateFilesOf(context: NodeContext) {
   return {
     evictions,
     completions: new CompletionStore(openStateFile(context, "completions", CompletionsSchema, { durable: true })),
-    podCleanup: openStateFile(context, "pods", PodRefsSchema),
+    podCleanup: openStateFile(context, "pods", BegunPodsSchema),
     shutdownTerminated: openStateFile(context, "cut-off", ContainerIdsSchema, { durable: true }),
     oomVerdicts: openStateFile(context, "oom-killed", ContainerIdsSchema),
   };

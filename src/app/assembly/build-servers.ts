@@ -62,7 +62,11 @@ export function startNodeServers(
     nodeFacts,
     kubeletMetrics: metrics.kubelet,
     registry: {
-      collect: () => [...metrics.collect(), ...sourceFamilies(parts.feed.status()), ...eventFamilies(recorder)],
+      collect: () => [
+        ...metrics.collect(),
+        ...sourceFamilies(parts.feed.status(), parts.feed.rejections()),
+        ...eventFamilies(recorder),
+      ],
     },
     processMetrics: new ProcessMetrics(),
     probeRegistry: metrics.probeRegistry,

@@ -10,8 +10,13 @@ const ProbeResultSchema = v.exactOptional(v.picklist(["success", "failure"]));
 
 export const ContainerIdsSchema = v.array(TextSchema);
 
-export const PodRefsSchema = v.array(
-  v.object({ uid: v.pipe(TextSchema, v.minLength(1)), name: TextSchema, namespace: TextSchema }),
+export const BegunPodsSchema = v.array(
+  v.object({
+    uid: v.pipe(TextSchema, v.minLength(1)),
+    name: TextSchema,
+    namespace: TextSchema,
+    sourceId: v.exactOptional(TextSchema),
+  }),
 );
 
 export const EvictionsSchema = v.array(
