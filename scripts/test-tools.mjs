@@ -6,7 +6,14 @@ import { step } from "./say.mjs";
 import { ROOT } from "./workspace.mjs";
 
 /** Programs that tests drive, and Debian's packages that have them. */
-const INSTALLED = { curl: "curl", ip: "iproute2", openssl: "openssl", rsync: "rsync", vim: "vim" };
+const INSTALLED = {
+  chromium: "chromium",
+  curl: "curl",
+  ip: "iproute2",
+  openssl: "openssl",
+  rsync: "rsync",
+  vim: "vim",
+};
 
 /** Those whose installation would start a service are only unpacked. */
 const UNPACKED = { promtool: "prometheus" };

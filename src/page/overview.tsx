@@ -32,6 +32,7 @@ export function Overview({ state, now }: { state: PageState; now: number }) {
   const groups = isGrouped ? groupByNamespace(rows) : [["", rows] as const];
   return (
     <>
+      <h1 class="hidden">Pods</h1>
       <NodeTiles state={state} now={now} />
       {state.rejections.length > 0 && (
         <section class="card warn" aria-label="Refused manifests">

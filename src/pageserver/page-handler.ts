@@ -18,7 +18,7 @@ export interface PageHandlerDeps {
   sessions: PageSessions;
   /** Whether the listener speaks TLS. */
   isTls: boolean;
-  /** Hosts in the `Host` header that reach a loopback listener; undefined = any. */
+  /** Hosts in the `Host` header that reach a loopback listener; undefined: the port is on the network, where there is no page. */
   allowedHosts: ReadonlySet<string> | undefined;
   pods: () => readonly Pod[];
   podDetail: (uid: string, privileged: boolean) => Promise<PodDetail | undefined>;
@@ -74,6 +74,7 @@ export class PageRoutes implements PageHandler {
     if (path !== "/" && path !== "/page" && !path.startsWith("/page/")) {
       return this.#passOn(request, response, path, query);
     }
+    if (!this.#deps.allowedHosts) return sendText(response, 403, LOOPBACK_ONLY);
     const asset = this.#assets.get(path);
     if (asset) return sendAsset(request, response, asset);
     const isWrite = request.method === "POST";
@@ -93,7 +94,7 @@ export class PageRoutes implements PageHandler {
     const uid = /^\/page\/api\/pods\/([^/]+)\/shell$/.exec(target?.path ?? "")?.[1];
     const refuse = (status: string) =>
       socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-    if (!target || uid === undefined) return void refuse("404 Not Found");
+    if (!target || uid === undefined || !this.#deps.allowedHosts) return void refuse("404 Not Found");
     if (!this.#isHostAllowed(request)) return void refuse("421 Misdirected Request");
     if (!isSameOrigin(request, this.#deps.isTls)) return void refuse("403 Forbidden");
     if (!this.#deps.sessions.isValid(request.headers.cookie)) return void refuse("401 Unauthorized");
@@ -247,6 +248,8 @@ export class PageRoutes implements PageHandler {
 }
 
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
+const LOOPBACK_ONLY =
+  "The page is served on loopback addresses only: start kubelet-ts without --cadvisor-bind-address, and use ssh -L 4194:localhost:4194\n";
 const NO_ACTIONS = "The local API is off (--local-api-port=0): edit the manifests\n";
 const UNAUTHORIZED = "This needs a session: run kubelet-ts page on the machine and open the link\n";
 

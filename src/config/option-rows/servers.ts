@@ -76,7 +76,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     option: "cadvisorPort",
     kind: port,
     subject: "Servers",
-    description: "Port of cAdvisor's API; 0 is off.",
+    description: "Port of the page and of cAdvisor's API; 0 is off.",
   }),
   option({
     flag: "cadvisor-bind-address",
@@ -84,7 +84,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     option: "cadvisorBindAddress",
     kind: ipAddress,
     subject: "Servers",
-    description: "Address of cAdvisor's API.",
+    description: "Address of cAdvisor's API; the page needs loopback.",
   }),
   option({
     flag: "address",

@@ -1,0 +1,231 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import axe from "axe-core";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { launchBrowser } from "../support/browser.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const POD = (name: string, script: string, more = "") => `
+apiVersion: v1
+kind: Pod
+metadata:
+  name: ${name}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+    - name: app
+      image: busybox:1.35
+      command: [sh, -c, '${script}']${more}
+`;
+
+const HOSTILE = String.raw`printf "<img src=x onerror=alert(1)> \033[31mred\033[0m \033]0;title\007\342\200\256reversed\n"`;
+
+/** No token in an address that a test prints. */
+async function link(node: TestNode): Promise<string> {
+  const { exitCode, stdout, stderr } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
+  return stdout.trim();
+}
+
+describeWithEngine("the page", () => {
+  let browser: Browser;
+  let node: TestNode;
+  let origin: string;
+  const foreign: string[] = [];
+  const errors: string[] = [];
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+    node = testNode();
+    origin = `http://127.0.0.1:${node.cadvisorPort}`;
+    node.writeManifest(
+      "web.yaml",
+      POD("web", `i=0; ${HOSTILE}; while true; do i=$((i+1)); echo "line $i"; sleep 0.2; done`),
+    );
+    node.writeManifest("crash.yaml", POD("crash", "echo cannot connect to db; exit 3"));
+    node.writeManifest("bad.yaml", POD("bad", "true").replace("containers:", "containerz:"));
+    await node.start();
+    await node.runningContainer("app");
+  });
+  afterAll(() => browser?.close());
+
+  async function open(context: BrowserContext, address = `${origin}/`): Promise<Page> {
+    const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
+    page.on("request", (request) => {
+      if (!request.url().startsWith(origin) && !request.url().startsWith("data:")) foreign.push(request.url());
+    });
+    page.on("pageerror", (error) => errors.push(error.message));
+    page.on("dialog", (dialog) => {
+      errors.push(`a script of a pod ran: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    await page.goto(address);
+    return page;
+  }
+
+  const open360 = (options: object = {}) => browser.newContext({ viewport: { width: 360, height: 780 }, ...options });
+
+  test("shows pods, why they are not ready, refused manifests; a pod comes and goes while one looks", async () => {
+    const context = await browser.newContext();
+    const page = await open(context);
+    await page.getByRole("row", { name: /web-.*Running/ }).waitFor();
+    const crash = page.getByRole("row", { name: /^crash-/ });
+    await crash.getByText(/exit code 3/).waitFor();
+    const refused = page.getByRole("region", { name: "Refused manifests" });
+    expect(await refused.textContent()).toMatch(/bad\.yaml:\d+:\d+ .*containerz/);
+    node.writeManifest("late.yaml", POD("late", "sleep 3600"));
+    await page.getByRole("row", { name: /^late-.*Running/ }).waitFor();
+    node.removeManifest("late.yaml");
+    await page.getByRole("row", { name: /^late-/ }).waitFor({ state: "detached" });
+    await page.getByLabel("Filter pods").fill("exit code");
+    await page.getByText("1 of 2 pods").waitFor();
+    await context.close();
+  });
+
+  test("a pod that crashes and recovers is followed", async () => {
+    const context = await browser.newContext();
+    const page = await open(context);
+    node.writeManifest("flip.yaml", POD("flip", "exit 1"));
+    await page.getByRole("row", { name: /^flip-.*(Error|CrashLoopBackOff)/ }).waitFor();
+    node.writeManifest("flip.yaml", POD("flip", "sleep 3600"));
+    await page.getByRole("row", { name: /^flip-.*Running/ }).waitFor();
+    node.removeManifest("flip.yaml");
+    await page.getByRole("row", { name: /^flip-/ }).waitFor({ state: "detached" });
+    await context.close();
+  });
+
+  test("without a session there are neither logs nor a shell; a link works once", async () => {
+    const context = await browser.newContext();
+    const page = await open(context);
+    await page.getByRole("link", { name: /^web-/ }).click();
+    await page.getByRole("link", { name: "Manifest" }).waitFor();
+    expect(await page.getByRole("link", { name: "Logs" }).count()).toBe(0);
+    const [pod] = await node.pods();
+    const api = `${origin}/page/api/pods/${pod!.metadata.uid}`;
+    expect((await fetch(`${api}/logs?container=app`)).status).toBe(401);
+    expect((await fetch(`${api}/restart`, { method: "POST" })).status).toBe(401);
+    expect((await fetch(`${origin}/page/login`, { method: "POST", body: '{"token":"1.2.3"}' })).status).toBe(401);
+    const address = await link(node);
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.getByRole("row", { name: /^web-/ }).waitFor();
+    expect(page.url()).not.toContain("token");
+    const [cookie] = await context.cookies();
+    expect([cookie?.httpOnly, cookie?.sameSite]).toEqual([true, "Strict"]);
+    const second = await browser.newContext();
+    const late = await open(second, address);
+    await late.getByText(/expired or was used/).waitFor();
+    await Promise.all([context.close(), second.close()]);
+  });
+
+  test("a foreign Host, a foreign Origin and a WebSocket without a session are refused", async () => {
+    const context = await browser.newContext();
+    const page = await open(context, await link(node));
+    await page.getByRole("row", { name: /^web-/ }).waitFor();
+    const [cookie] = await context.cookies();
+    const headers = { Cookie: `${cookie!.name}=${cookie!.value}` };
+    const [pod] = await node.pods();
+    const api = `${origin}/page/api/pods/${pod!.metadata.uid}`;
+    expect((await fetch(`${origin}/`, { headers: { Host: "attacker.example" } })).status).toBe(421);
+    const post = (more: Record<string, string>) =>
+      fetch(`${api}/restart`, { method: "POST", headers: { ...headers, ...more } });
+    expect((await post({ Origin: "https://attacker.example" })).status).toBe(403);
+    expect((await post({ "Sec-Fetch-Site": "cross-site" })).status).toBe(403);
+    const upgrade = (more: Record<string, string>) =>
+      fetch(`${api}/shell?container=app`, {
+        headers: {
+          Connection: "Upgrade",
+          Upgrade: "websocket",
+          "Sec-WebSocket-Version": "13",
+          "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+          ...more,
+        },
+      });
+    expect((await upgrade({ Origin: origin })).status).toBe(401);
+    expect((await upgrade({ ...headers, Origin: "https://attacker.example" })).status).toBe(403);
+    const answer = await fetch(`${origin}/`);
+    expect(answer.headers.get("Content-Security-Policy")).toContain("script-src 'self';");
+    expect(answer.headers.get("Access-Control-Allow-Origin")).toBeNull();
+    await context.close();
+  });
+
+  test("logs are live, searchable text; a shell runs commands", async () => {
+    const context = await browser.newContext();
+    const page = await open(context, await link(node));
+    await page.getByRole("link", { name: /^web-/ }).click();
+    await page.getByRole("link", { name: "Logs" }).click();
+    const log = page.getByRole("log");
+    await log
+      .getByText(/^line \d+$/)
+      .last()
+      .waitFor();
+    expect(await log.textContent()).toContain("<img src=x onerror=alert(1)> red reversed");
+    expect(await log.locator("img").count()).toBe(0);
+    const seen = await log.locator(".line").count();
+    await log.locator(".line").nth(seen).waitFor();
+    await page.getByLabel("Search in the log").fill("ONERROR");
+    await page.getByText("1 lines").waitFor();
+    await page.getByRole("link", { name: "Shell" }).click();
+    await page.locator(".xterm-screen").waitFor();
+    await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
+    await page.keyboard.type("echo $((20+3))-seen\n");
+    await page.locator(".xterm-rows", { hasText: "23-seen" }).waitFor();
+    await context.close();
+  });
+
+  test("a page survives a restart of the kubelet, and its session too", async () => {
+    const other = testNode();
+    other.writeManifest("web.yaml", POD("web", "sleep 3600"));
+    const first = await other.start();
+    await other.runningContainer("app");
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
+    await page.goto(await link(other));
+    await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
+    await first.stop();
+    await page.getByText("The kubelet does not answer").waitFor();
+    await other.start();
+    await page.getByText("The kubelet does not answer").waitFor({ state: "detached" });
+    await page.getByRole("link", { name: /^web-/ }).click();
+    await page.getByRole("link", { name: "Logs" }).waitFor();
+    await context.close();
+  });
+
+  test.each(["light", "dark"] as const)(
+    "every view is accessible, %s, and on 360 px nothing is wider than the screen",
+    async (colorScheme) => {
+      const context = await open360({ colorScheme, reducedMotion: "reduce" });
+      const page = await open(context, await link(node));
+      const check = async (view: string) => {
+        await page.evaluate(axe.source);
+        const { violations } = await page.evaluate<axe.AxeResults>("axe.run()");
+        expect({
+          view,
+          violations: violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html.slice(0, 200))]),
+        }).toEqual({ view, violations: [] });
+        expect({ view, width: await page.evaluate("document.documentElement.scrollWidth") }).toEqual({
+          view,
+          width: 360,
+        });
+      };
+      await page.getByRole("row", { name: /^web-/ }).waitFor();
+      await check("overview");
+      await page.getByRole("link", { name: /^web-/ }).click();
+      for (const tab of ["Overview", "Logs", "Shell", "Events", "Manifest"]) {
+        await page.getByRole("navigation", { name: "Parts of the pod" }).getByRole("link", { name: tab }).click();
+        await page.waitForTimeout(500);
+        await check(tab);
+      }
+      await page.getByRole("link", { name: "Node", exact: true }).click();
+      await page.getByRole("heading", { name: "Images" }).waitFor();
+      await check("node");
+      await context.close();
+    },
+  );
+
+  test("no request left for another host, and no script failed", () => {
+    expect({ foreign, errors }).toEqual({ foreign: [], errors: [] });
+  });
+});

@@ -1,0 +1,21 @@
+import { type Browser, chromium } from "playwright-core";
+
+/** Chromium as Debian packages it; undefined where it is not installed. */
+export const chromiumPath = (): string | undefined => Bun.which("chromium") ?? undefined;
+
+/** A headless Chromium that talks to no host of its own accord. */
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: chromiumPath() ?? "chromium",
+    args: [
+      // Root has no sandbox.
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+}
