@@ -30,6 +30,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The edit rules hash what the engine would be told: a pure mapping of runtime/.
   kubelet: [
     "api",
+    "files",
     "logging",
     "model",
     "manifest",

@@ -39,6 +39,10 @@ export async function runForever(run: KubeletRun): Promise<void> {
   });
   const parts = await assembleKubelet({ options, manifests, environment, clock, logger, recorder });
   logger.info(`${versionLine()} on node "${parts.context.node.name}", root directory "${options.rootDir}"`);
+  clock.onTimer = (lagMs) => {
+    parts.context.loopLag.observe(lagMs);
+    parts.context.metrics.kubelet.eventLoopLag.observe(lagMs / 1000);
+  };
   const view = buildView(parts);
   const stats = buildStats(parts, view);
   const shutdown = buildShutdownManager(parts);

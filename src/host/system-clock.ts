@@ -3,8 +3,11 @@ import type { Clock } from "../model/clock.ts";
 /** A timer with a longer delay fires at once: Node and Bun keep delays in 32 bits. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** Time as the machine has it. */
+/** The clocks and timers of the machine. */
 export class SystemClock implements Clock {
+  /** Called whenever a timer fires, with how late it is in milliseconds. */
+  onTimer: ((lagMs: number) => void) | undefined;
+
   now(): Date {
     return new Date();
   }
@@ -29,7 +32,12 @@ export class SystemClock implements Clock {
   }
 
   schedule(ms: number, callback: () => void): () => void {
-    const timer = setTimeout(callback, Math.min(Math.max(0, ms), LONGEST_TIMER_MS));
+    const delayMs = Math.min(Math.max(0, ms), LONGEST_TIMER_MS);
+    const dueMs = performance.now() + delayMs;
+    const timer = setTimeout(() => {
+      this.onTimer?.(Math.max(0, performance.now() - dueMs));
+      callback();
+    }, delayMs);
     return () => clearTimeout(timer);
   }
 }

@@ -1,6 +1,7 @@
-import { closeSync, constants, fstatSync, mkdirSync, openSync, readFileSync, readSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Container, Pod } from "../api/pod.ts";
+import { readTextIfExists } from "../files/bounded-read.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { NodeInfo } from "../model/node.ts";
@@ -8,6 +9,8 @@ import { PodStepError } from "../model/pod-services.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
+
+const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
 
 export interface PodFilesDeps {
   logger: Logger;
@@ -28,7 +31,7 @@ export class PodFiles {
   /** The pod's resolv.conf, from its spec and the host's own file. */
   computeDns(pod: Pod): ReturnType<typeof computeDnsConfig> {
     const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
-    const hostResolvConf = resolvConf ? (readIfThere(resolvConf) ?? "") : undefined;
+    const hostResolvConf = resolvConf ? (readTextIfExists(resolvConf, MAX_RESOLV_CONF_BYTES) ?? "") : undefined;
     return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
   }
 
@@ -97,15 +100,7 @@ function naming<T>(what: string, write: () => T): T {
   }
 }
 
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return undefined;
-  }
-}
-
-/** The last 4 KiB, which is all that counts: what a container writes there has no bounds. */
+/** The last 4 KiB, which is all that counts: a container may write any amount there. */
 function readEndIfThere(path: string): string | undefined {
   const limitBytes = 4096;
   let file: number;
@@ -115,9 +110,11 @@ function readEndIfThere(path: string): string | undefined {
     return undefined;
   }
   try {
-    const { size } = fstatSync(file);
-    const bytes = Buffer.alloc(Math.min(size, limitBytes));
-    return bytes.toString("utf8", 0, readSync(file, bytes, 0, bytes.length, Math.max(0, size - limitBytes)));
+    const stats = fstatSync(file);
+    if (!stats.isFile()) return undefined;
+    const bytes = Buffer.alloc(Math.min(stats.size, limitBytes));
+    const length = readSync(file, bytes, 0, bytes.length, Math.max(0, stats.size - limitBytes));
+    return bytes.toString("utf8", 0, length);
   } finally {
     closeSync(file);
   }

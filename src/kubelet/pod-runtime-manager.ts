@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../api/pod.ts";
 import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
+import { readBoundedText } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -26,6 +26,9 @@ import type { ContainerLogLinks, PodCgroups, PodHooks, PodImages, PodVolumes } f
 import { PodFiles } from "./pod-files.ts";
 import { PodHookRunner } from "./pod-hook-runner.ts";
 import { PodVolumeQueue } from "./pod-volume-queue.ts";
+
+/** Limit of a seccomp profile. */
+const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
 
 export interface PodRuntimeManagerDeps {
   clock: Clock;
@@ -268,7 +271,7 @@ export class PodRuntimeManager implements PodServices {
         podLogsDir: options.podLogsDir,
       },
       settings: options,
-      readFile: (path) => readFileSync(path, "utf8"),
+      readFile: (path) => readBoundedText(path, MAX_PROFILE_BYTES),
     };
   }
 }

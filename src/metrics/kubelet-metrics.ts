@@ -31,6 +31,12 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
       alpha("The number of containers per pod."),
       exponentialBuckets(1, 2, 5),
     ),
+    /** Lateness of timers. */
+    eventLoopLag: registry.histogram(
+      "kubelet_ts_event_loop_lag_seconds",
+      "How late timers of the process fired.",
+      [0.001, 0.01, 0.05, 0.25, 1, 5],
+    ),
     /** By the signal that triggered it, e.g. `memory.available`. */
     evictions: registry.counter("kubelet_evictions", alpha("Cumulative number of pod evictions by eviction signal"), [
       "eviction_signal",

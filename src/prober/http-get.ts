@@ -47,8 +47,7 @@ const FORBIDDEN_IN_VALUE = /[\x00-\x08\x0a-\x1f\x7f]/;
 /**
  * One GET over a connection of its own, TLS unverified, straight to the host (no proxy). Follows up to 10 redirects on
  * the same host; an answer that redirects to another host is the result. Rejects with {@link HttpGetError}, or with the
- * signal's reason unless that is a DeadlineError. node:http would do, at twice the CPU per attempt, and hides in which
- * phase it failed. Source: upstream's `DoHTTPProbe` and `RedirectChecker`.
+ * signal's reason unless that is a DeadlineError. Source: upstream's `DoHTTPProbe` and `RedirectChecker`.
  */
 export async function httpGet(start: HttpLocation, options: HttpGetOptions): Promise<HttpGetResponse> {
   let location = start;
@@ -208,7 +207,8 @@ function describe(error: unknown): string {
   if (error instanceof PlainHttpError) return "http: server gave HTTP response to HTTPS client";
   if (error instanceof MalformedResponseError) {
     const isEnd = error.message === "EOF" || error.message === "unexpected EOF";
-    return isEnd ? error.message : `net/http: HTTP/1.x transport connection broken: ${error.message}`;
+    if (isEnd || error.message.startsWith("net/http:")) return error.message;
+    return `net/http: HTTP/1.x transport connection broken: ${error.message}`;
   }
   if (error instanceof DialError || error instanceof DeadlineError) return error.message;
   if (!(error instanceof Error)) return String(error);

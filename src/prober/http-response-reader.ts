@@ -6,6 +6,9 @@ export class MalformedResponseError extends Error {
 /** More than any sane server sends before a body; Go's limit of 10 MiB would let an endless header eat memory. */
 const HEAD_LIMIT_BYTES = 64 * 1024;
 
+/** Interim responses (100 Continue, 103 Early Hints) before the real one. Source: Go's max1xxResponses. */
+const MAX_INTERIM_RESPONSES = 5;
+
 const EMPTY = Buffer.alloc(0);
 
 type State = "head" | "fixed-body" | "chunk-size" | "chunk-data" | "chunk-end" | "body-to-end" | "done";
@@ -13,12 +16,17 @@ type State = "head" | "fixed-body" | "chunk-size" | "chunk-data" | "chunk-end" |
 /**
  * Reads one HTTP/1.x response to a GET from the pieces a socket delivers, keeping at most `bodyLimitBytes` of the body.
  * It is `isDone` when the response is complete or the limit is reached: the rest need not be read.
+ *
+ * Used in place of node:http, which costs 1.3 times the CPU per attempt (0.093 ms and 0.072 ms, Bun 1.4.5, 3,000 attempts
+ * on loopback) and lacks three things the messages of the kubelet need: the bytes of an answer that is not HTTP, the phase
+ * in which an attempt timed out, and header values in UTF-8. It also accepts interim responses without limit.
  */
 export class HttpResponseReader {
   #state: State = "head";
   /** Not yet understood: an unfinished head or chunk size. */
   #pending: Buffer = EMPTY;
   #remaining = 0;
+  #interimResponses = 0;
   readonly #body: Buffer[] = [];
   #bodyBytes = 0;
   readonly #bodyLimitBytes: number;
@@ -120,21 +128,23 @@ export class HttpResponseReader {
   }
 
   #readHead(bytes: Buffer): Buffer | undefined {
-    const end = /\r?\n\r?\n/.exec(bytes.toString("latin1", 0, Math.min(bytes.length, HEAD_LIMIT_BYTES + 4)));
+    const end = findHeadEnd(bytes);
     if (!end) {
       checkStart(bytes);
       if (bytes.length <= HEAD_LIMIT_BYTES) return undefined;
       throw new MalformedResponseError(`server response headers exceeded ${HEAD_LIMIT_BYTES} bytes; aborted`);
     }
-    const [statusLine, ...lines] = bytes.toString("latin1", 0, end.index).split(/\r?\n/);
+    const [statusLine, ...lines] = bytes.toString("latin1", 0, end.start).split(/\r?\n/);
     const status = /^HTTP\/\d\.\d (\d{3})(?: |$)/.exec(statusLine!);
     if (!status)
       throw new MalformedResponseError(`malformed HTTP response ${JSON.stringify(statusLine!.slice(0, 100))}`);
     this.#takeHeaders(lines);
     this.status = Number(status[1]);
-    const rest = bytes.subarray(end.index + end[0].length);
-    // Interim responses (100 Continue, 103 Early Hints) precede the real one.
+    const rest = bytes.subarray(end.end);
     if (this.status >= 100 && this.status < 200 && this.status !== 101) {
+      if (++this.#interimResponses > MAX_INTERIM_RESPONSES) {
+        throw new MalformedResponseError("net/http: too many 1xx informational responses");
+      }
       this.headers.clear();
       this.status = 0;
       return rest;
@@ -161,6 +171,16 @@ export class HttpResponseReader {
     this.#remaining = Number(length);
     return this.#remaining === 0 ? "done" : "fixed-body";
   }
+}
+
+/** Finds the empty line after the headers. Costs no more than the head itself, however much follows it. */
+function findHeadEnd(bytes: Buffer): { start: number; end: number } | undefined {
+  const limit = Math.min(bytes.length, HEAD_LIMIT_BYTES + 4);
+  for (let at = bytes.indexOf(10); at >= 0 && at < limit; at = bytes.indexOf(10, at + 1)) {
+    const next = bytes[at + 1] === 13 ? at + 2 : at + 1;
+    if (next < limit && bytes[next] === 10) return { start: bytes[at - 1] === 13 ? at - 1 : at, end: next + 1 };
+  }
+  return undefined;
 }
 
 /** Notices early that this will never be HTTP, instead of waiting for an end of line that may never come. */

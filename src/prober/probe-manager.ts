@@ -1,5 +1,6 @@
 import type { Container, Pod, Probe } from "../api/pod.ts";
 import { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
+import { LoopLagMonitor } from "../concurrency/loop-lag-monitor.ts";
 import type { Clock } from "../model/clock.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
@@ -44,6 +45,8 @@ export interface ProbeManagerDeps {
   /** Contents of the store at the start. */
   stored?: StoredProbeResultsById;
   onAttempt?: (record: ProbeAttemptRecord) => void;
+  /** Absent: a monitor of its own. */
+  loopLag?: LoopLagMonitor;
 }
 
 /** Probes need no better time than this; see {@link TimerWheel}. */
@@ -104,6 +107,7 @@ export class ProbeManager {
       random: deps.random,
       execLimit: new ConcurrencyLimit(MAX_EXEC_ATTEMPTS),
       networkLimit: new ConcurrencyLimit(MAX_NETWORK_ATTEMPTS),
+      loopLag: deps.loopLag ?? new LoopLagMonitor(deps.clock),
     };
     this.#stored = new Map(deps.stored);
     this.#forgetStoredAtMs = deps.clock.monotonicMs() + FORGET_STORED_MS;
@@ -241,6 +245,11 @@ export class ProbeManager {
       onAttempt: (kind: ProbeKind, outcome: ProbeOutcome, durationMs: number) =>
         this.#onAttempt(pod, probed, kind, outcome, durationMs),
       onResult: (kind: ProbeKind, result: ProbeResult) => this.#onResult(pod, probed, kind, result),
+      onVoid: (kind: ProbeKind, lagMs: number) =>
+        this.#deps.logger.debug(
+          `${KIND_WORDS[kind]} probe of container "${probed.name}" does not count: our event loop was stalled`,
+          { pod: `${pod.ref.namespace}/${pod.ref.name}`, lagMs: Math.round(lagMs) },
+        ),
     };
     for (const [kind, probe] of probes) {
       const command = expandCommand(probe, container);

@@ -1,5 +1,6 @@
 import type { Probe } from "../api/probe.ts";
 import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
+import type { LoopLagMonitor } from "../concurrency/loop-lag-monitor.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ProbeKind, ProbeOutcome, ProbeResult, Prober, ProbeTarget } from "../model/prober.ts";
 import {
@@ -23,7 +24,16 @@ export interface ProbeWorkerDeps {
   random: () => number;
   execLimit: ConcurrencyLimit;
   networkLimit: ConcurrencyLimit;
+  loopLag: LoopLagMonitor;
 }
+
+/**
+ * Lag of our own event loop from which on a failed attempt does not count. The shortest timeout of a probe is 1 s; less
+ * lag than this leaves the container most of it.
+ */
+export const STALL_MS = 250;
+/** A void attempt is repeated after this time instead of after the period. */
+const VOID_RETRY_MS = 1000;
 
 /** The probe manager, as its workers see it. */
 export interface ProbeWorkerListener {
@@ -32,6 +42,8 @@ export interface ProbeWorkerListener {
   /** After every attempt but the early ones that failed. */
   onAttempt: (kind: ProbeKind, outcome: ProbeOutcome, durationMs: number) => void;
   onResult: (kind: ProbeKind, result: ProbeResult) => void;
+  /** A failed attempt does not count, because our own event loop was stalled for this long. */
+  onVoid: (kind: ProbeKind, lagMs: number) => void;
 }
 
 /** One running container, as a probe sees it. */
@@ -151,7 +163,7 @@ export class ProbeWorker {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
     const limit = this.probe.exec ? this.#deps.execLimit : this.#deps.networkLimit;
-    let outcome: ProbeOutcome | undefined;
+    let outcome: (ProbeOutcome & { lagMs: number }) | undefined;
     try {
       outcome = await limit.run(attempt.signal, () =>
         this.#ask(instance, isEarly ? 1 : MAX_PROBE_TRIES, attempt.signal),
@@ -165,26 +177,33 @@ export class ProbeWorker {
     const now = clock.monotonicMs();
     if (isEarly) this.#early = this.#early.filter((dueMs) => dueMs > now);
     else this.#regularMs = nextRegularMs(this.#rhythm, this.#regularMs, now);
-    this.#take(outcome, isEarly, now - startMs);
+    // A success counts: the container has answered. Silence may be our own.
+    if (outcome.lagMs >= STALL_MS && !isSuccess(outcome)) {
+      if (!isEarly) {
+        this.#regularMs = Math.min(this.#regularMs, now + VOID_RETRY_MS);
+        this.#listener.onVoid(this.kind, outcome.lagMs);
+      }
+    } else this.#take(outcome, isEarly, now - startMs);
     this.reschedule();
   }
 
-  async #ask(instance: ProbedInstance, tries: number, signal: AbortSignal): Promise<ProbeOutcome> {
+  /** @returns the outcome of the last attempt, and the greatest lag of our event loop during it */
+  async #ask(instance: ProbedInstance, tries: number, signal: AbortSignal): Promise<ProbeOutcome & { lagMs: number }> {
     const target = this.#execCommand ? { ...instance, execCommand: this.#execCommand } : instance;
-    let outcome = await this.#deps.prober.attempt(this.probe, target, signal);
-    for (let tried = 1; outcome.result === "unknown" && tried < tries && !signal.aborted; tried++) {
-      outcome = await this.#deps.prober.attempt(this.probe, target, signal);
+    for (let tried = 1; ; tried++) {
+      const closeWindow = this.#deps.loopLag.openWindow();
+      const outcome = await this.#deps.prober.attempt(this.probe, target, signal);
+      const lagMs = closeWindow();
+      if (outcome.result !== "unknown" || tried >= tries || signal.aborted) return { ...outcome, lagMs };
     }
-    return outcome;
   }
 
-  #take(outcome: ProbeOutcome, isEarly: boolean, durationMs: number): void {
-    const isSuccess = outcome.result === "success" || outcome.result === "warning";
-    if (isEarly && !isSuccess) return;
+  #take({ lagMs: _, ...outcome }: ProbeOutcome & { lagMs: number }, isEarly: boolean, durationMs: number): void {
+    if (isEarly && !isSuccess(outcome)) return;
     this.#listener.onAttempt(this.kind, outcome, durationMs);
     if (outcome.result === "unknown") return;
     const before = this.#state.result;
-    const result = isSuccess ? "success" : "failure";
+    const result = isSuccess(outcome) ? "success" : "failure";
     this.#state = countAttempt(this.kind, this.probe, this.#state, result);
     if (this.#state.result !== undefined && this.#state.result !== before) {
       this.#listener.onResult(this.kind, this.#state.result);
@@ -195,3 +214,5 @@ export class ProbeWorker {
     return earlyAttemptsMs(this.kind, this.probe).map((delayMs) => fromMs + delayMs);
   }
 }
+
+const isSuccess = ({ result }: ProbeOutcome) => result === "success" || result === "warning";

@@ -213,6 +213,17 @@ describe("no answer", () => {
     expect(output).toContain('transport connection broken: malformed HTTP response "SSH-2.0-OpenSSH_9.6');
   });
 
+  test("interim responses without end", async () => {
+    const server = await rawServer((socket) => {
+      const flood = () => void (!socket.destroyed && socket.write("HTTP/1.1 100 C\r\n\r\n".repeat(1000), flood));
+      flood();
+    });
+    expect(await probe({ port: server.port })).toEqual({
+      result: "failure",
+      output: `Get "http://127.0.0.1:${server.port}/": net/http: too many 1xx informational responses`,
+    });
+  });
+
   test("plain HTTP where HTTPS was asked for", async () => {
     const port = serve(() => new Response("plain"));
     expect(await probe({ port, scheme: "HTTPS" })).toEqual({

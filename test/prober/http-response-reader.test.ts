@@ -26,6 +26,12 @@ const RESPONSES = [
     status: 200,
     body: "ok",
   },
+  {
+    when: "five interim responses first",
+    text: `${"HTTP/1.1 100 C\r\n\r\n".repeat(5)}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`,
+    status: 200,
+    body: "ok",
+  },
   { when: "bare line feeds", text: "HTTP/1.0 200 OK\nContent-Length: 2\n\nok", status: 200, body: "ok" },
   { when: "no reason phrase", text: "HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok" },
 ];
@@ -68,6 +74,11 @@ test.each([
   { when: "a bad length", text: "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", message: /^bad Content-Length/ },
   { when: "a bad chunk", text: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", message: /chunked/ },
   { when: "endless headers", text: `HTTP/1.1 200 OK\r\n${"a: b\r\n".repeat(20_000)}`, message: /headers exceeded/ },
+  {
+    when: "interim responses without end",
+    text: "HTTP/1.1 100 C\r\n\r\n".repeat(6),
+    message: /^net\/http: too many 1xx informational responses$/,
+  },
   { when: "silence", text: "", end: true, message: /^EOF$/ },
   { when: "half a head", text: "HTTP/1.1 200 OK\r\nA", end: true, message: /^unexpected EOF$/ },
   {

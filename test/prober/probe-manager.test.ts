@@ -482,3 +482,39 @@ test("200 pods with three probes each keep one timer and ask each probe once in 
   await clock.advance(10_000);
   expect(asked - before).toBe(400);
 });
+
+describe("a stall of our own event loop", () => {
+  const pod = podWith({ livenessProbe: http({ failureThreshold: 1 }) });
+
+  test("voids a failed attempt, which is repeated after a second", async () => {
+    let isStalled = true;
+    const world = new World(async () => {
+      if (!isStalled) return OK;
+      isStalled = false;
+      world.clock.stall(1500);
+      return NO;
+    });
+    world.see(pod, [aRunning()]);
+    await world.clock.advance(12_000);
+    expect(world.state()?.liveness).toBe("success");
+    expect(world.recorder.events).toEqual([]);
+    expect(world.asked[1]! - world.asked[0]!).toBeLessThan(3000);
+  });
+
+  test("leaves a success alone: the container has answered", async () => {
+    const world = new World(async () => {
+      world.clock.stall(600);
+      return OK;
+    });
+    world.see(pod, [aRunning()]);
+    await world.clock.advance(12_000);
+    expect(world.state()?.liveness).toBe("success");
+  });
+
+  test("a failure without a stall counts", async () => {
+    const world = new World(() => NO);
+    world.see(pod, [aRunning()]);
+    await world.clock.advance(12_000);
+    expect(world.state()?.liveness).toBe("failure");
+  });
+});

@@ -64,6 +64,11 @@ export class FakeClock implements Clock {
     this.#moveTo(endMs);
   }
 
+  /** The event loop is blocked: time passes, timers that become due fire late. */
+  stall(ms: number): void {
+    this.#moveTo(this.#nowMs + ms);
+  }
+
   /** The wall clock jumps, as on an edge box that learns the time after boot; monotonic time does not. */
   jump(wall: Date | string): void {
     this.#wallMs = new Date(wall).getTime();

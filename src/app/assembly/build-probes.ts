@@ -15,7 +15,7 @@ export function buildProbes(
   onChange: Listeners<PodUID>,
   log: ProbeLog,
 ): ProbeManager {
-  const { node, clock, logger, recorder, metrics } = context;
+  const { node, clock, logger, recorder, metrics, loopLag } = context;
   // Not durable: no container outlives a power cut, and its results need not either.
   const file = openStateFile(context, "probes", ProbeResultsSchema);
   return new ProbeManager({
@@ -25,6 +25,7 @@ export function buildProbes(
     prober: new HostProber({ exec: client, clock, version: probeVersion }),
     random: Math.random,
     hostIp: () => node.ip,
+    loopLag,
     onChange: (uid) => onChange.emit(uid),
     stored: new Map(file.read() ?? []),
     store: { save: async (results) => file.write([...results]) },

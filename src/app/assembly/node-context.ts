@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import * as v from "valibot";
+import { LoopLagMonitor } from "../../concurrency/loop-lag-monitor.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import { readMayLowerOomScores, readNodeInfo, readNodeName } from "../../host/node-info.ts";
 import { StateFile } from "../../host/state-file.ts";
@@ -30,6 +31,7 @@ export interface NodeContext extends NodeContextInput {
   owner: Owner;
   allocatable: NodeAllocatable;
   metrics: MetricsRecorder;
+  loopLag: LoopLagMonitor;
 }
 
 /** Reads the facts of this machine; does not talk to the engine. */
@@ -47,6 +49,7 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
       ephemeralStorageBytes: disk ? computeAllocatableDisk(disk.capacityBytes, options) : 0,
     },
     metrics: new MetricsRecorder(name, clock),
+    loopLag: new LoopLagMonitor(clock),
   };
 }
 

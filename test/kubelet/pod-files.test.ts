@@ -1,0 +1,57 @@
+import { beforeEach, expect, test } from "bun:test";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { PodFiles } from "../../src/kubelet/pod-files.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { aContainer, aPod } from "../support/builders.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const makeDirectory = tempDirs();
+let root: string;
+let files: PodFiles;
+
+beforeEach(() => {
+  root = makeDirectory();
+  files = new PodFiles({
+    logger: new RecordingLogger(),
+    options: { ...DEFAULT_KUBELET_OPTIONS, rootDir: root },
+    node: () => {
+      throw new Error("not needed");
+    },
+    writeHostsFile: () => "",
+  });
+});
+
+const logPath = () => {
+  const directory = join(root, "pods", "uid", "containers", "app");
+  mkdirSync(directory, { recursive: true });
+  return join(directory, "0");
+};
+
+test("the end of a termination log of 8 GiB is read, and nothing else of it", () => {
+  const path = logPath();
+  writeFileSync(path, "start");
+  truncateSync(path, 8 * 1024 ** 3);
+  const rssBefore = process.memoryUsage().rss;
+  expect(files.readTerminationLog("uid", "app", 0)).toHaveLength(4096);
+  expect(process.memoryUsage().rss - rssBefore).toBeLessThan(64 * 1024 * 1024);
+});
+
+test("a FIFO, a link and a missing file have no termination message", () => {
+  execFileSync("mkfifo", [logPath()]);
+  expect(files.readTerminationLog("uid", "app", 0)).toBeUndefined();
+  writeFileSync(join(root, "secret"), "secret");
+  symlinkSync(join(root, "secret"), `${logPath().slice(0, -1)}1`);
+  expect(files.readTerminationLog("uid", "app", 1)).toBeUndefined();
+  expect(files.readTerminationLog("uid", "app", 2)).toBeUndefined();
+});
+
+test("the termination log is made for one attempt, writable by any user of the container", () => {
+  const pod = aPod({}, { uid: "uid" });
+  const path = files.makeTerminationLog(pod, aContainer({ terminationMessagePath: "/dev/termination-log" }), 3);
+  expect(path).toBe(join(root, "pods", "uid", "containers", "app", "3"));
+  writeFileSync(path!, "bye");
+  expect(files.readTerminationLog("uid", "app", 3)).toBe("bye");
+});
