@@ -47,12 +47,13 @@ export class WorkLane {
 
   /**
    * Every item of `work`, which is continued in slices of 10 ms.
-   * @throws LaneFullError; what `work` throws
+   * @throws LaneFullError; what `work` throws; the reason of `stop`
    */
-  async collect<T>(work: Iterable<T>): Promise<T[]> {
+  async collect<T>(work: Iterable<T>, stop: AbortSignal): Promise<T[]> {
     const iterator = work[Symbol.iterator]();
     const items: T[] = [];
     const slice = (): boolean => {
+      stop.throwIfAborted();
       const endMs = performance.now() + SLICE_MS;
       do {
         const next = iterator.next();

@@ -5,6 +5,7 @@ import type { Pod } from "../api/pod.ts";
 import type { ContainerAccess } from "../model/container-access.ts";
 import type { ActionResult, History, HistoryRange, NodeDetail, PodDetail } from "../page/wire.ts";
 import { type Answer, parseTarget, type RouteRequest } from "../server/answer.ts";
+import { bytesOf } from "../server/send-answer.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
 import { loadAssets } from "./assets.ts";
 import type { PageFeed } from "./page-feed.ts";
@@ -225,15 +226,17 @@ export class PageRoutes implements PageHandler {
     path: string,
     query: URLSearchParams,
   ): Promise<void> {
+    const gone = new AbortController();
+    response.once("close", () => gone.abort(new DOMException("the client is gone", "AbortError")));
     const answer = await this.#deps.cadvisor({
       method: request.method ?? "GET",
       path,
       query,
       header: (name) => request.headers[name.toLowerCase()]?.toString() ?? null,
       text: async () => (await readBody(request)) ?? "",
+      signal: gone.signal,
     });
-    const { body } = answer;
-    const bytes = body instanceof Blob ? new Uint8Array(await body.arrayBuffer()) : Buffer.from(body);
+    const bytes = bytesOf(answer);
     response.writeHead(answer.status, { ...answer.headers, "Content-Length": bytes.length });
     response.end(request.method === "HEAD" ? undefined : bytes);
   }

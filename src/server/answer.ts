@@ -1,12 +1,32 @@
-/** What a route answers, before it becomes a `Response`. The same for GET and HEAD. */
+import type { ShownCertificate } from "./client-identity.ts";
+import type { WebSocketConnection } from "./websocket.ts";
+
+/** What a route answers. The same for GET and HEAD. It may be sent to several clients and is not changed. */
 export interface Answer {
   status: number;
   headers: Record<string, string>;
-  /** A Blob is for bytes prepared once and sent often: its store is shared by all connections. */
-  body: string | Uint8Array<ArrayBuffer> | Blob;
+  body: string | Uint8Array;
 }
 
-/** One request as far as routes care. */
+/** An answer that is sent while it is made. */
+export interface StreamedAnswer {
+  status: number;
+  headers: Record<string, string>;
+  /** Leaving its loop must end what makes it. */
+  chunks: AsyncIterable<Uint8Array>;
+}
+
+/** The connection becomes a WebSocket. Only for requests whose `upgrade` is `websocket`. */
+export interface WebSocketAnswer {
+  /** Subprotocol that was chosen; undefined: the client named none. */
+  protocol: string | undefined;
+  /** Ends the connection itself. */
+  run(socket: WebSocketConnection): Promise<void>;
+}
+
+export type ServerAnswer = Answer | StreamedAnswer | WebSocketAnswer;
+
+/** The part of a request that most routes need. */
 export interface RouteRequest {
   method: string;
   /** Percent-decoded; starts with `/`. */
@@ -14,9 +34,22 @@ export interface RouteRequest {
   query: URLSearchParams;
   /** Value of a request header, null when absent. */
   header(name: string): string | null;
-  /** The request's body, for the few queries that are posted. */
+  /** The body, for the few queries that are posted. */
   text(): Promise<string>;
+  /** Aborts when the client is gone. */
+  signal: AbortSignal;
 }
+
+/** A request as the server hands it to a route. */
+export interface ServerRequest extends RouteRequest {
+  /** The client's certificate. */
+  shown: ShownCertificate | undefined;
+  /** Lower-case value of `Upgrade` where the connection is to become something else; else "". */
+  upgrade: string;
+}
+
+export const tooManyRequests = () =>
+  textAnswer(503, "503: too many requests at a time, try again later\n", { "Retry-After": "1" });
 
 const PLAIN = "text/plain; charset=utf-8";
 
@@ -24,24 +57,24 @@ export function textAnswer(status: number, body: string, headers: Record<string,
   return { status, headers: { "Content-Type": PLAIN, ...headers }, body };
 }
 
-export function jsonAnswer(body: string | Blob, headers: Record<string, string> = {}): Answer {
+export function jsonAnswer(body: string | Uint8Array, headers: Record<string, string> = {}): Answer {
   return { status: 200, headers: { "Content-Type": "application/json", ...headers }, body };
 }
 
 /** 200 with `value` indented by one space, as cAdvisor's handlers print it. */
 export const indentedJsonAnswer = (value: unknown) => jsonAnswer(JSON.stringify(value, null, 1));
 
-/** Unknown path. Source: Go's `http.NotFound` (oracle 90). */
+/** Unknown path. Source: Go's `http.NotFound`. */
 export const notFound = () => textAnswer(404, "404 page not found\n", { "X-Content-Type-Options": "nosniff" });
 
-/** Unknown path below a known root. Source: go-restful (oracle 90). */
+/** Unknown path below a known root. Source: go-restful. */
 export const resourceNotFound = () => textAnswer(404, "404: Page Not Found");
 
 export const methodNotAllowed = () => textAnswer(405, "405: Method Not Allowed", { Allow: "GET, HEAD" });
 
 export const notAcceptable = () => textAnswer(406, "406: Not Acceptable");
 
-/** The answer of the unauthenticated port for exec, run, logs, … (oracle 90). */
+/** The answer of the unauthenticated port for exec, run, logs, …. */
 export const debugDisabled = () =>
   textAnswer(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
 
@@ -81,22 +114,6 @@ export function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
     const candidate = part.trim().replace(/^W\//, "");
     return candidate === etag || candidate === "*";
   });
-}
-
-/** Reads a `Request`; null when its path is not valid percent-encoded UTF-8. */
-export function toRouteRequest(request: Request): RouteRequest | null {
-  const { url } = request;
-  // A request without a Host header, as HTTP/1.0 health checks send it, has the bare target for its URL.
-  const pathStart = url.startsWith("/") ? 0 : url.indexOf("/", url.indexOf("//") + 2);
-  const target = parseTarget(pathStart < 0 ? "/" : url.slice(pathStart));
-  return (
-    target && {
-      method: request.method,
-      ...target,
-      header: (name) => request.headers.get(name),
-      text: () => request.text(),
-    }
-  );
 }
 
 /** Path and query of a request line's target, which begins with `/`; null when the path is not valid percent-encoded UTF-8. */

@@ -1,6 +1,13 @@
 import type { LogDirectory } from "../model/log-directory.ts";
-import { cleanPath, debugDisabled, notFound, resourceNotFound, textAnswer } from "./answer.ts";
-import type { AuthenticatedAnswer, AuthenticatedRequest } from "./authenticated-listener.ts";
+import {
+  cleanPath,
+  debugDisabled,
+  notFound,
+  resourceNotFound,
+  type ServerAnswer,
+  type ServerRequest,
+  textAnswer,
+} from "./answer.ts";
 import { type AccessRules, authenticate, forbid } from "./client-identity.ts";
 import { type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
 import { routeLogDirectory } from "./log-directory-routes.ts";
@@ -24,9 +31,9 @@ const CONTAINER_ROOTS = new Set(["containerLogs", "run", "exec", "attach", "port
  * as recorded from kubelet 1.20 (oracle 92, 97); unknown paths are 404 even for those who are not let in.
  */
 export function routeAuthenticated(
-  request: AuthenticatedRequest,
+  request: ServerRequest,
   context: AuthenticatedContext,
-): AuthenticatedAnswer | Promise<AuthenticatedAnswer> {
+): ServerAnswer | Promise<ServerAnswer> {
   const path = cleanPath(request.path);
   if (!isKnownPath(path)) return notFound();
   const user = authenticate(request.shown, context.rules, context.clock.now());
@@ -53,7 +60,7 @@ export function routeAuthenticated(
 }
 
 /** Browsers name the site a request comes from; other programs name none, or this one. */
-function isOfAnotherSite(request: AuthenticatedRequest): boolean {
+function isOfAnotherSite(request: ServerRequest): boolean {
   const origin = request.header("Origin");
   if (origin === null) return false;
   return URL.parse(origin)?.host !== request.header("Host")?.toLowerCase();

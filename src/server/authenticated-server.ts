@@ -4,9 +4,10 @@ import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { LogDirectory } from "../model/log-directory.ts";
 import type { Logger } from "../model/logger.ts";
 import type { DialPod } from "../model/pod-dialer.ts";
-import { AuthenticatedListener } from "./authenticated-listener.ts";
 import { routeAuthenticated } from "./authenticated-routes.ts";
-import { counted, type RequestCounters } from "./instrument-handler.ts";
+import { isLocalHost, isLoopback } from "./host-header.ts";
+import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
+import { Listener } from "./listener.ts";
 import type { ReadOnlyContext } from "./read-only-routes.ts";
 import { readTlsMaterial, type ServedNames } from "./serving-certificate.ts";
 
@@ -27,7 +28,7 @@ export type AuthenticatedOptions = Pick<
   | "streamingConnectionIdleTimeoutMs"
 >;
 
-/** What the authenticated port needs beside what all ports need. */
+/** What only the authenticated port needs. */
 export interface AuthenticatedServerParts {
   options: AuthenticatedOptions;
   containers: ContainerAccess;
@@ -37,12 +38,12 @@ export interface AuthenticatedServerParts {
   names: ServedNames;
 }
 
-/** Starts 10250. Returns at once and never throws. [S020 S021 S057 S070] */
+/** Starts 10250. Returns at once and never throws. */
 export function startAuthenticatedServer(
   { options, containers, dialPod, names, logDirectory }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,
   dependencies: RequestCounters & { logger: Logger },
-): AuthenticatedListener {
+): Listener {
   const { clock, logger } = dependencies;
   const context = {
     readOnly,
@@ -60,13 +61,17 @@ export function startAuthenticatedServer(
       authorizationMode: options.authorizationMode,
     },
   };
-  const listener = new AuthenticatedListener(
+  const { address: hostname, port } = options;
+  const listener = new Listener(
     {
-      hostname: options.address,
-      port: options.port,
-      versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
-      readMaterial: () => readTlsMaterial(options, names, clock.now()),
-      route: counted((request) => routeAuthenticated(request, context), "readwrite", dependencies),
+      name: "authenticated port",
+      place: { hostname, port },
+      route: instrumentHandler((request) => routeAuthenticated(request, context), "readwrite", dependencies),
+      acceptsHost: (host) => !isLoopback(hostname) || isLocalHost(host, names.nodeName),
+      tls: {
+        versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
+        readMaterial: () => readTlsMaterial(options, names, clock.now()),
+      },
     },
     clock,
     logger,

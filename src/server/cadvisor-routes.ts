@@ -62,8 +62,8 @@ async function routeApi(path: string, request: RouteRequest, { cadvisor, shared 
   if (!isReading(request) && request.method !== "POST") return methodNotAllowed();
   const name = `/${rest.join("/")}`.replace(/(?<=.)\/$/, "");
   const query = { ...parseQuery(request.query), ...(await postedQuery(request)), containerName: name };
-  return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, () =>
-    resourceAnswer(resource, name, query, cadvisor, shared.lane),
+  return shared.get(questionOf(`${version}/${resource}`, query), SHARED_MS, request.signal, (stop) =>
+    resourceAnswer(resource, name, query, cadvisor, shared.lane, stop),
   );
 }
 
@@ -73,16 +73,17 @@ async function resourceAnswer(
   query: StatsQuery,
   cadvisor: CadvisorApi,
   lane: WorkLane,
+  stop: AbortSignal,
 ): Promise<Answer> {
   switch (resource) {
     case "machine":
       return lane.run(() => jsonAnswer(JSON.stringify(cadvisor.facts.machineInfo())));
     case "subcontainers": {
-      const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query)));
+      const infos = await lane.collect(jsonTexts(cadvisor.containers(name, query)), stop);
       return infos.length > 0 ? jsonAnswer(`[${infos.join(",")}]`) : unknownContainer(name);
     }
     case "docker": {
-      const entries = await lane.collect(jsonEntries(cadvisor.dockerContainers(name.slice(1), query)));
+      const entries = await lane.collect(jsonEntries(cadvisor.dockerContainers(name.slice(1), query)), stop);
       return name !== "/" && entries.length === 0 ? unknownContainer(name) : jsonAnswer(`{${entries.join(",")}}`);
     }
     default:

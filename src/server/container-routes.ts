@@ -5,8 +5,7 @@ import type { Logger } from "../model/logger.ts";
 import { findContainer } from "../model/pod-containers.ts";
 import type { DialPod } from "../model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
-import { methodNotAllowed, resourceNotFound, textAnswer } from "./answer.ts";
-import type { AuthenticatedAnswer, AuthenticatedRequest } from "./authenticated-listener.ts";
+import { methodNotAllowed, resourceNotFound, type ServerAnswer, type ServerRequest, textAnswer } from "./answer.ts";
 import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
 import type { User } from "./client-identity.ts";
 import { servePortForward } from "./port-forward.ts";
@@ -48,10 +47,10 @@ const NO_SUCH_POD = "pod does not exist";
  * that are wanted on this node are found; texts and codes as recorded (oracle 92, 97). [S147 S148 S150]
  */
 export function routeContainers(
-  request: AuthenticatedRequest,
+  request: ServerRequest,
   user: User,
   context: ContainerRoutesContext,
-): AuthenticatedAnswer | Promise<AuthenticatedAnswer> {
+): ServerAnswer | Promise<ServerAnswer> {
   const [, root, ...parts] = request.path.split("/");
   if (parts.includes("")) return resourceNotFound();
   const [namespace = "", name = "", ...rest] = parts;
@@ -97,11 +96,11 @@ function findPod(pods: readonly Pod[], namespace: string, name: string, uid: str
 }
 
 async function containerLogs(
-  request: AuthenticatedRequest,
+  request: ServerRequest,
   { pod, container }: Found,
   name: string,
   { containers, clock }: ContainerRoutesContext,
-): Promise<AuthenticatedAnswer> {
+): Promise<ServerAnswer> {
   const parsed = parseLogQuery(request.query);
   if (!("value" in parsed)) return textAnswer(parsed.status, parsed.problem);
   if (!pod) return textAnswer(404, `pod ${JSON.stringify(name)} does not exist`);
@@ -121,11 +120,11 @@ async function containerLogs(
 }
 
 async function run(
-  request: AuthenticatedRequest,
+  request: ServerRequest,
   found: Found,
   user: User,
   { containers, logger }: ContainerRoutesContext,
-): Promise<AuthenticatedAnswer> {
+): Promise<ServerAnswer> {
   const { pod, container } = found;
   if (!pod) return textAnswer(404, NO_SUCH_POD);
   const target = findRunningContainer(pod, container);
@@ -146,11 +145,11 @@ async function run(
 
 function remoteCommand(
   root: "exec" | "attach",
-  request: AuthenticatedRequest,
+  request: ServerRequest,
   found: Found,
   user: User,
   { containers, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): AuthenticatedAnswer {
+): ServerAnswer {
   const parsed = parseStreamQuery(request.query);
   if (!("value" in parsed)) return textAnswer(parsed.status, parsed.problem);
   const { pod, container } = found;
@@ -180,11 +179,11 @@ function remoteCommand(
 }
 
 function portForward(
-  request: AuthenticatedRequest,
+  request: ServerRequest,
   found: Found,
   user: User,
   { view, dialPod, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): AuthenticatedAnswer {
+): ServerAnswer {
   const { pod, podName } = found;
   if (!pod) return textAnswer(404, NO_SUCH_POD);
   const refusal = refuseUpgrade(request);
@@ -223,7 +222,7 @@ function note(what: string, { podName, container }: Found, user: User, logger: L
   });
 }
 
-function refuseUpgrade({ upgrade }: AuthenticatedRequest): AuthenticatedAnswer | undefined {
+function refuseUpgrade({ upgrade }: ServerRequest): ServerAnswer | undefined {
   if (upgrade === "websocket") return undefined;
   return upgrade.startsWith("spdy")
     ? textAnswer(400, NO_SPDY)

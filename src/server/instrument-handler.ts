@@ -3,15 +3,14 @@ import type { Clock } from "../model/clock.ts";
 
 export interface RequestCounters {
   clock: Clock;
-  /** Where requests are counted. */
   kubeletMetrics: Pick<KubeletMetrics, "httpRequests" | "httpRequestsDuration" | "httpInflightRequests">;
 }
 
 /**
  * The route, with every request counted in `kubelet_http_requests_*`.
- * @param server as upstream names it: `readonly`, `readwrite`
+ * @param server the kubelet's name of it: `readonly`, `readwrite`
  */
-export function counted<R extends { method: string; path: string }, A>(
+export function instrumentHandler<R extends { method: string; path: string }, A>(
   route: (request: R) => A | Promise<A>,
   server: "readonly" | "readwrite",
   { clock, kubeletMetrics }: RequestCounters,
@@ -54,7 +53,7 @@ const METRIC_PATHS = new Set([
   "stats",
 ]);
 
-/** First part of the path, two for metrics, as upstream; unlike there, unknown ones share a name, so that nobody can fill our memory with labels. */
+/** First part of the path, two for metrics, as upstream. Unknown paths share one label: clients must not create labels. */
 function metricPath(path: string): string {
   const [first = "", second] = path.slice(1).split("/", 2);
   const label = first === "metrics" && second ? `${first}/${second}` : first;

@@ -1,148 +1,219 @@
 import { rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import tls, { type TLSSocket } from "node:tls";
+import type { TlsVersions } from "../config/cipher-suites.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
-import { type Answer, type RouteRequest, textAnswer, toRouteRequest } from "./answer.ts";
+import { messageOf } from "../text/error-message.ts";
+import { ConnectionTable } from "./connection-table.ts";
+import { HttpServer, type HttpServerOptions, IDLE_MS } from "./http-server.ts";
+import type { TlsMaterial } from "./serving-certificate.ts";
 
 /** Where a listener listens. */
 export type ListenerPlace =
   | {
-      /** Address to bind, never empty: Bun's default would be all interfaces. */
+      /** Address to bind, never empty. */
       hostname: string;
-      /** 0 is not "any port" but "no listener"; see `startServers`. */
+      /** 0: the system chooses one. */
       port: number;
     }
-  /** A Unix socket for our own user alone. What is there is replaced: the caller knows that nobody listens on it. */
+  /** A Unix socket that only the own user may use. A file of that path is replaced: the caller knows that it is stale. */
   | { socketPath: string };
 
-/** One place and what answers there. */
-export interface ListenerOptions {
-  /** For the log: `read-only port`, `healthz port`, `command socket`. */
-  name: string;
+export interface ListenerOptions extends HttpServerOptions {
   place: ListenerPlace;
-  route: (request: RouteRequest) => Answer | Promise<Answer>;
-  /** Called when the port or socket is open, which may be later than the start. */
+  /** Called when the listener begins to listen, which may be later than the start. */
   onListening?: (() => void) | undefined;
+  /** Absent: without TLS. */
+  tls?: ListenerTls;
+}
+
+export interface ListenerTls {
+  versions: TlsVersions;
+  /** Reads the files. @throws Error whose message is for the operator */
+  readMaterial: () => TlsMaterial;
 }
 
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 60_000;
-/** Idle connections and readers that take nothing are dropped after this. Above a Prometheus interval of 15 s. */
-const IDLE_TIMEOUT_SECONDS = 30;
-/** Only queries are posted; the largest real one is a few hundred bytes. */
-const MAX_BODY_BYTES = 64 * 1024;
+/** How often certificates and keys are checked for changes. */
+const RELOAD_MS = 10_000;
+const HANDSHAKE_MS = 10_000;
+/** Requests in progress end by then when the listener stops, or are cut off. */
+const STOP_MS = 3_000;
+const LIMITS = { connections: 500, perAddress: 250 };
 
 /**
- * Serves one port or socket for as long as the process lives. A port that is taken (or an address the machine does not have yet)
- * is logged once and tried again, 1 s to 60 s apart: it must never end or delay the supervision of pods. [S074]
+ * Serves one port or socket until it is stopped. A port that is taken, an address that the machine does not have yet, and
+ * certificate files that cannot be used are logged once and tried again, 1 s to 60 s apart: they never end or delay the
+ * supervision of pods. Certificate files that change are in use within ten seconds; unusable ones leave the old ones in use.
  */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  #server: Bun.Server<undefined> | undefined;
-  #cancelRetry: (() => void) | undefined;
+  readonly #table: ConnectionTable;
+  readonly #http: HttpServer;
+  #server: Server | undefined;
+  /** Handles TLS for the connections that `#server` accepts; undefined without TLS. */
+  #tls: tls.Server | undefined;
+  #material: TlsMaterial | undefined;
+  #isListening = false;
+  #isStopped = false;
+  #cancelTimer: (() => void) | undefined;
   #retryMs = FIRST_RETRY_MS;
+  #loggedProblem = "";
 
   constructor(options: ListenerOptions, clock: Clock, logger: Logger) {
     this.#options = options;
     this.#clock = clock;
     this.#logger = logger;
+    this.#table = new ConnectionTable(clock, LIMITS);
+    this.#http = new HttpServer(options, this.#table, logger);
   }
 
-  /** Port that answers, undefined while it could not be had. */
+  /** Port in use; undefined while it is not available. */
   get port(): number | undefined {
-    return this.#server?.port;
+    const address = this.#isListening ? this.#server?.address() : undefined;
+    return address && typeof address === "object" ? address.port : undefined;
   }
 
-  /** Path of the socket that answers, undefined while it could not be had. */
+  /** Path of the socket in use; undefined while it is not available. */
   get socketPath(): string | undefined {
     const { place } = this.#options;
-    return this.#server && "socketPath" in place ? place.socketPath : undefined;
+    return this.#isListening && "socketPath" in place ? place.socketPath : undefined;
   }
 
-  /** Never throws for a port that is busy. */
+  /** Never throws. */
   start(): void {
-    const { name, place } = this.#options;
-    const address = addressOf(place);
+    if (this.#isStopped) return;
     try {
-      this.#server =
-        "socketPath" in place
-          ? this.#serveSocket(place.socketPath)
-          : // With `development: false` Bun would share the port with whoever else shares it, another kubelet-ts included.
-            Bun.serve({ ...place, reusePort: false, idleTimeout: IDLE_TIMEOUT_SECONDS, ...this.#handlers() });
+      if (this.#options.tls) {
+        this.#material = this.#options.tls.readMaterial();
+        this.#tls = this.#createTls(this.#options.tls, this.#material);
+      }
+      this.#listen();
     } catch (error) {
-      const waitMs = this.#retryMs;
-      this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
-      const fields = { address, error: error instanceof Error ? error.message : String(error) };
-      if (waitMs === FIRST_RETRY_MS) this.#logger.error(`Cannot serve the ${name}, trying again`, fields);
-      else this.#logger.debug(`The ${name} is still not to be had`, fields);
-      this.#cancelRetry = this.#clock.schedule(waitMs, () => this.start());
-      return;
-    }
-    this.#cancelRetry = undefined;
-    this.#logger.info(`Serving the ${name}`, { address });
-    this.#options.onListening?.();
-  }
-
-  #serveSocket(path: string): Bun.Server<undefined> {
-    // A file that was left behind would be taken for somebody who listens.
-    rmSync(path, { force: true });
-    const umask = process.umask(0o077);
-    try {
-      return Bun.serve({ unix: path, ...this.#handlers() });
-    } finally {
-      process.umask(umask);
+      this.#retry(error);
     }
   }
 
-  #handlers() {
-    return {
-      // In a compiled binary NODE_ENV reads "development", and then error pages would show our source.
-      development: false,
-      maxRequestBodySize: MAX_BODY_BYTES,
-      fetch: (request: Request) => this.#answer(request, this.#options.route),
-      error: () => new Response("500 internal server error\n", { status: 500 }),
-    } as const;
-  }
-
-  /** Stops listening, cuts what is open, and tries no more. */
+  /** Stops listening, closes all connections and retries no more. Work for clients is aborted and waited for. */
   async stop(): Promise<void> {
-    this.#cancelRetry?.();
-    this.#cancelRetry = undefined;
-    await this.#server?.stop(true);
-    this.#server = undefined;
+    this.#isStopped = true;
+    this.#cancelTimer?.();
+    this.#isListening = false;
+    this.#server?.close();
+    this.#table.destroyAll();
+    const patience = Promise.withResolvers<void>();
+    const cancel = this.#clock.schedule(STOP_MS, patience.resolve);
+    await Promise.race([this.#http.settled(), patience.promise]);
+    cancel();
   }
 
-  #answer(request: Request, route: ListenerOptions["route"]): Response | Promise<Response> {
-    const routed = toRouteRequest(request);
-    if (!routed) return toResponse(textAnswer(400, "400 Bad Request"));
+  get #address(): string {
+    const { place } = this.#options;
+    if ("socketPath" in place) return place.socketPath;
+    return `${place.hostname.includes(":") ? `[${place.hostname}]` : place.hostname}:${place.port}`;
+  }
+
+  #retry(error: unknown): void {
+    const waitMs = this.#retryMs;
+    this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
+    const { name } = this.#options;
+    const fields = { address: this.#address, error: messageOf(error) };
+    if (fields.error !== this.#loggedProblem) this.#logger.error(`Cannot serve the ${name}, trying again`, fields);
+    else this.#logger.debug(`The ${name} is still not available`, fields);
+    this.#loggedProblem = fields.error;
+    this.#cancelTimer = this.#clock.schedule(waitMs, () => this.start());
+  }
+
+  #listen(): void {
+    const { place, name } = this.#options;
+    const server = createServer((socket) => this.#accept(socket));
+    this.#server = server;
+    server.on("error", (error) => {
+      if (this.#server === server && !this.#isListening && !this.#isStopped) this.#retry(error);
+    });
+    const onListening = () => {
+      if (this.#isStopped) return void server.close();
+      this.#isListening = true;
+      this.#retryMs = FIRST_RETRY_MS;
+      this.#loggedProblem = "";
+      this.#cancelTimer = undefined;
+      this.#logger.info(`Serving the ${name}`, { address: this.#address });
+      this.#options.onListening?.();
+      if (this.#options.tls) this.#scheduleReload(this.#options.tls);
+    };
+    if ("socketPath" in place) listenOnSocket(server, place.socketPath, onListening);
+    else server.listen({ host: place.hostname, port: place.port, exclusive: true }, onListening);
+  }
+
+  #accept(socket: Socket): void {
+    socket.on("error", () => {});
+    const firstMs = this.#tls ? HANDSHAKE_MS : IDLE_MS;
+    if (!this.#table.admit(socket, firstMs)) return;
+    if (this.#tls) this.#tls.emit("connection", socket);
+    else this.#http.serve(socket);
+  }
+
+  #createTls({ versions }: ListenerTls, { cert, key, clientCas }: TlsMaterial): tls.Server {
+    const server = tls.createServer(
+      {
+        cert,
+        key,
+        ...versions,
+        // Without authorities the TLS library trusts those of the system: then no certificate is requested.
+        ...(clientCas.length > 0 && { ca: [...clientCas] }),
+        requestCert: clientCas.length > 0,
+        // Clients without a valid certificate get an answer that says so: 401.
+        rejectUnauthorized: false,
+        handshakeTimeout: HANDSHAKE_MS,
+      },
+      (socket: TLSSocket) => {
+        socket.on("error", () => {});
+        this.#table.secured(socket, IDLE_MS);
+        this.#http.serve(socket);
+      },
+    );
+    server.on("tlsClientError", (_error, socket) => void socket.destroy());
+    return server;
+  }
+
+  #scheduleReload(options: ListenerTls): void {
+    this.#cancelTimer = this.#clock.schedule(RELOAD_MS, () => {
+      this.#reload(options);
+      this.#scheduleReload(options);
+    });
+  }
+
+  #reload(options: ListenerTls): void {
+    const { name } = this.#options;
     try {
-      const answer = route(routed);
-      return answer instanceof Promise
-        ? answer.then(toResponse, (error) => this.#failed(routed, error))
-        : toResponse(answer);
+      const material = options.readMaterial();
+      const isSame = JSON.stringify(material) === JSON.stringify(this.#material);
+      this.#loggedProblem = "";
+      if (isSame) return;
+      this.#tls = this.#createTls(options, material);
+      this.#material = material;
+      this.#logger.info(`The ${name} uses new certificates`);
     } catch (error) {
-      return this.#failed(routed, error);
+      const message = messageOf(error);
+      if (message !== this.#loggedProblem) {
+        this.#logger.error(`Cannot use the new certificates; the ${name} keeps the old ones`, { error: message });
+      }
+      this.#loggedProblem = message;
     }
   }
+}
 
-  /** The reason goes to the log only: an error text may hold what this port must not show. */
-  #failed(request: RouteRequest, error: unknown): Response {
-    this.#logger.error("A request could not be answered", {
-      server: this.#options.name,
-      path: request.path,
-      error: error instanceof Error ? error.message : String(error),
-    });
-    return toResponse(textAnswer(500, "500 internal server error\n"));
+function listenOnSocket(server: Server, path: string, onListening: () => void): void {
+  // The file of a process that was killed would make the address look taken.
+  rmSync(path, { force: true });
+  const umask = process.umask(0o077);
+  try {
+    server.listen({ path }, onListening);
+  } finally {
+    process.umask(umask);
   }
-}
-
-function addressOf(place: ListenerPlace): string {
-  if ("socketPath" in place) return place.socketPath;
-  return `${place.hostname.includes(":") ? `[${place.hostname}]` : place.hostname}:${place.port}`;
-}
-
-function toResponse({ status, headers, body }: Answer): Response {
-  // HEAD gets the same: Bun sends the headers, Content-Length included, and leaves the body out.
-  return new Response(body, { status, headers });
 }

@@ -1,6 +1,5 @@
 import type { LogDirectory } from "../model/log-directory.ts";
-import { escapeHtml, methodNotAllowed, notFound, textAnswer } from "./answer.ts";
-import type { AuthenticatedAnswer, AuthenticatedRequest } from "./authenticated-listener.ts";
+import { escapeHtml, methodNotAllowed, notFound, type ServerAnswer, type ServerRequest, textAnswer } from "./answer.ts";
 import { isReading } from "./read-only-routes.ts";
 
 const PREFIX = "/logs/";
@@ -9,7 +8,7 @@ const PREFIX = "/logs/";
  * `/logs/…`: the machine's log directory, files as text and directories as lists (oracle 97). What leads out of it is
  * not there. Source: Go's `http.FileServer`; parts of a file cannot be asked for.
  */
-export function routeLogDirectory(request: AuthenticatedRequest, directory: LogDirectory): AuthenticatedAnswer {
+export function routeLogDirectory(request: ServerRequest, directory: LogDirectory): ServerAnswer {
   if (!isReading(request)) return methodNotAllowed();
   const relative = request.path.slice(PREFIX.length);
   const entry = directory.look(relative.replace(/\/$/, ""));

@@ -4,7 +4,7 @@ import { redactPod } from "./redact-pod.ts";
 
 /** A rendered list and the name of exactly these bytes. */
 export interface PreparedList {
-  body: Blob;
+  body: Uint8Array;
   /** Strong, quoted, as `ETag` and `If-None-Match` carry it. */
   etag: string;
 }
@@ -32,7 +32,7 @@ export class PodListRenderer {
       .map((pod) => this.#item(pod));
     const body = podListText(items);
     this.#revision = revision;
-    this.#prepared = { body: new Blob([body]), etag: `"${Bun.hash(body).toString(16)}"` };
+    this.#prepared = { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
     return this.#prepared;
   }
 

@@ -82,7 +82,7 @@ async function feed(
   connections: ReadonlyMap<number, Promise<PodConnection | undefined>>,
   protocol: ChannelProtocol,
 ): Promise<void> {
-  for await (const { payload } of socket.messages()) {
+  for await (const payload of socket.messages()) {
     const message = decodeChannel(protocol, payload);
     if (message) await (await connections.get(message.channel))?.write(message.data);
   }

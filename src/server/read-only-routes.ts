@@ -124,6 +124,7 @@ const KNOWN_RESOURCES = new Set(["/pods", "/node", "/spec", "/stats/summary", "/
 
 function resource(path: string, request: RouteRequest, context: ReadOnlyContext): Answer | Promise<Answer> {
   const { view, stats, cadvisor, shared } = context;
+  const { signal } = request;
   switch (path.split("/").slice(1, 3).join("/").replace(/\/$/, "")) {
     case "pods": {
       const { body, etag } = context.podList.render(view.podsRevision(), () => view.pods());
@@ -131,26 +132,28 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
       return jsonAnswer(body, { ETag: etag });
     }
     case "api/v1":
-      return shared.get(`${path} ${request.query} ${request.header("If-None-Match")}`, 0, () =>
+      return shared.get(`${path} ${request.query} ${request.header("If-None-Match")}`, 0, signal, () =>
         shared.lane.run(() => eventListAnswer(request, view, NAMESPACED_EVENTS.exec(path)?.[1])),
       );
     case "runningpods":
-      return shared.get(path, 0, () => shared.lane.run(() => jsonAnswer(runningPodListText(view.podFacts()))));
+      return shared.get(path, 0, signal, () => shared.lane.run(() => jsonAnswer(runningPodListText(view.podFacts()))));
     case "configz":
       return jsonAnswer(JSON.stringify({ kubeletconfig: view.config() }), { "X-Content-Type-Options": "nosniff" });
     case "node":
-      return shared.get(path, 0, async () => jsonAnswer(JSON.stringify(await context.node())));
+      return shared.get(path, 0, signal, async () => jsonAnswer(JSON.stringify(await context.node())));
     case "spec":
-      return shared.get(path, SHARED_MS, () => shared.lane.run(() => indentedJsonAnswer(cadvisor.facts.machineInfo())));
+      return shared.get(path, SHARED_MS, signal, () =>
+        shared.lane.run(() => indentedJsonAnswer(cadvisor.facts.machineInfo())),
+      );
     case "stats/summary": {
       const onlyCpuAndMemory = isTrue(request.query.get("only_cpu_and_memory"));
-      return shared.get(`summary ${onlyCpuAndMemory}`, SHARED_MS, async () =>
+      return shared.get(`summary ${onlyCpuAndMemory}`, SHARED_MS, signal, async () =>
         indentedJsonAnswer(await stats.summary(onlyCpuAndMemory)),
       );
     }
     default:
-      return shared.get(questionOf(path, parseQuery(request.query)), SHARED_MS, () =>
-        statsAnswer(path, request, cadvisor, shared.lane),
+      return shared.get(questionOf(path, parseQuery(request.query)), SHARED_MS, signal, (stop) =>
+        statsAnswer(path, request, cadvisor, shared.lane, stop),
       );
   }
 }
@@ -223,14 +226,14 @@ export function metricsAnswer(request: RouteRequest, source: MetricsSource, shar
     "Content-Type": TEXT_CONTENT_TYPE[format],
     Vary: "Accept, Accept-Encoding",
   };
-  const plain = () =>
-    shared.get(`${name} ${format}`, ageMs, async () => {
-      const text = await shared.lane.collect(source.parts(format));
+  const plain = (signal: AbortSignal) =>
+    shared.get(`${name} ${format}`, ageMs, signal, async (stop) => {
+      const text = await shared.lane.collect(source.parts(format), stop);
       return { status: 200, headers, body: Buffer.from(text.join("")) };
     });
-  if (!acceptsGzip(request.header("Accept-Encoding"))) return plain();
-  return shared.get(`${name} ${format} gzip`, ageMs, async () => {
-    const answer = await plain();
+  if (!acceptsGzip(request.header("Accept-Encoding"))) return plain(request.signal);
+  return shared.get(`${name} ${format} gzip`, ageMs, request.signal, async (stop) => {
+    const answer = await plain(stop);
     if (answer.status !== 200) return answer;
     const body = await compress(answer.body as Uint8Array, COMPRESSION);
     return { status: 200, headers: { ...headers, "Content-Encoding": "gzip" }, body };

@@ -81,7 +81,7 @@ async function converse(
 
 /** What the client types, until it stops or is gone. */
 async function feed(socket: WebSocketConnection, held: ProcessSession, protocol: ChannelProtocol): Promise<void> {
-  for await (const { payload } of socket.messages()) {
+  for await (const payload of socket.messages()) {
     const message = decodeChannel(protocol, payload);
     if (message?.channel === CHANNEL.stdin) await held.write(message.data);
     else if (message?.channel === CHANNEL.resize) {

@@ -8,15 +8,16 @@ import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./an
 import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
 import { healthzAnswer } from "./healthz.ts";
-import { counted, type RequestCounters } from "./instrument-handler.ts";
-import { Listener, type ListenerPlace } from "./listener.ts";
+import { isLocalHost, isLoopback } from "./host-header.ts";
+import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
+import { Listener, type ListenerOptions, type ListenerPlace } from "./listener.ts";
 import { type NodeObjectFacts, toNodeObject } from "./node-object.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import { SharedAnswers } from "./shared-answers.ts";
 import type { KubeletView } from "./view.ts";
 
-/** Which ports, and where. A port of 0 is off. [U28] */
+/** Which ports, and where. A port of 0 is off. */
 export type ServerOptions = Pick<
   KubeletOptions,
   | "healthzBindAddress"
@@ -30,7 +31,6 @@ export type ServerOptions = Pick<
 
 export interface ServerDependencies extends RequestCounters {
   logger: Logger;
-  /** Measures while somebody asks. */
   stats: NodeStats;
   /** Shown on `/metrics`. */
   registry: Pick<MetricsRegistry, "collect">;
@@ -40,7 +40,7 @@ export interface ServerDependencies extends RequestCounters {
   probeRegistry: Pick<MetricsRegistry, "collect">;
   /** For `/node`; asked at each request. */
   nodeFacts: () => Promise<NodeObjectFacts>;
-  /** Where a Unix socket answers as the read-only port does, for our own user alone; absent: there is none. */
+  /** Path of a Unix socket that answers like the read-only port, for the own user only; absent: none. */
   socketPath?: string;
   /** Absent: the cAdvisor port has no page. */
   startCadvisorPort?: StartCadvisorPort;
@@ -66,7 +66,7 @@ export interface RunningServers {
   stop(): Promise<void>;
 }
 
-/** Starts 10248, 10255, 4194 and 10250. Returns at once and never throws for a port that is taken. [S071 S072 S073 S074] */
+/** Starts 10248, 10255, 4194 and 10250. Returns at once and never throws for a port that is taken. */
 export function startServers(
   options: ServerOptions,
   view: KubeletView,
@@ -74,7 +74,7 @@ export function startServers(
 ): RunningServers {
   const { clock, logger, stats, registry, processMetrics, probeRegistry, nodeFacts } = dependencies;
   const podList = new PodListRenderer(options.readOnlyFull);
-  // Who is let in sees the pods in full; nothing that comes from a Secret is in them either way.
+  // Authenticated clients see literal environment values; values of Secrets are in no pod object.
   const fullPodList = options.readOnlyFull ? podList : new PodListRenderer(true);
   const cadvisor = new CadvisorApi(stats);
   const context: ReadOnlyContext = {
@@ -88,14 +88,24 @@ export function startServers(
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };
-  const listenAt = (name: string, place: ListenerPlace, route: (request: RouteRequest) => Answer | Promise<Answer>) => {
-    const listener = new Listener({ name, place, route, onListening: dependencies.onListening }, clock, logger);
+  const listenAt = (name: string, place: ListenerPlace, route: ListenerOptions["route"]) => {
+    const isLocal = "hostname" in place && isLoopback(place.hostname);
+    const acceptsHost = (host: string | null) => !isLocal || isLocalHost(host, view.nodeName());
+    const listener = new Listener(
+      { name, place, route, acceptsHost, onListening: dependencies.onListening },
+      clock,
+      logger,
+    );
     listener.start();
     return listener;
   };
-  const listen = (name: string, hostname: string, port: number, route: Parameters<typeof listenAt>[2]) =>
+  const listen = (name: string, hostname: string, port: number, route: ListenerOptions["route"]) =>
     port === 0 ? undefined : listenAt(`${name} port`, { hostname, port }, route);
-  const readOnly = counted((request: RouteRequest) => routeReadOnly(request, context), "readonly", dependencies);
+  const readOnly = instrumentHandler(
+    (request: RouteRequest) => routeReadOnly(request, context),
+    "readonly",
+    dependencies,
+  );
   const cadvisorRoute = (request: RouteRequest) => routeCadvisor(request, context);
   const { socketPath } = dependencies;
   const listeners = {
@@ -126,7 +136,7 @@ export function startServers(
   };
 }
 
-/** 10248: `/healthz` and nothing else. [S071] */
+/** 10248: `/healthz` and nothing else. */
 export function routeHealthzPort(request: RouteRequest, view: KubeletView): Answer {
   const answer = request.path.startsWith("/healthz") ? healthzAnswer(request, view.healthChecks()) : notFound();
   return answer.status === 404 || isReading(request) ? answer : methodNotAllowed();

@@ -1,6 +1,7 @@
+import { SingleFlight } from "../concurrency/single-flight.ts";
 import { LaneFullError, WorkLane } from "../concurrency/work-lane.ts";
 import type { Clock } from "../model/clock.ts";
-import { type Answer, textAnswer } from "./answer.ts";
+import { type Answer, tooManyRequests } from "./answer.ts";
 
 /** Answers kept or in the making. */
 const MAX_ANSWERS = 64;
@@ -9,13 +10,14 @@ const MAX_WAITING = 256;
 
 /**
  * Makes each answer once for all clients that ask the same question at the same time, and for a while after that. Work on
- * different questions shares one lane.
+ * different questions shares one lane. It ends when no client waits for it any more.
  */
 export class SharedAnswers {
   /** Where computing answers belongs. */
   readonly lane: WorkLane;
   readonly #clock: Clock;
-  readonly #answers = new Map<string, Promise<Answer>>();
+  readonly #inProgress = new SingleFlight<Answer>();
+  readonly #kept = new Map<string, Answer>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -25,25 +27,37 @@ export class SharedAnswers {
   /**
    * The answer to `question`, which `make` makes unless there is one. Too much work is 503.
    * @param ageMs how long the answer is good for later requests
+   * @param signal of the request
+   * @throws what `make` throws; the signal's reason
    */
-  async get(question: string, ageMs: number, make: () => Promise<Answer>): Promise<Answer> {
+  async get(
+    question: string,
+    ageMs: number,
+    signal: AbortSignal,
+    make: (stop: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer> {
+    const kept = this.#kept.get(question);
+    if (kept) return kept;
+    if (this.#inProgress.size >= MAX_ANSWERS) return tooManyRequests();
     try {
-      return await (this.#answers.get(question) ?? this.#make(question, ageMs, make));
+      return await this.#inProgress.join(question, (stop) => this.#make(question, ageMs, make, stop), signal);
     } catch (error) {
       if (error instanceof LaneFullError) return tooManyRequests();
       throw error;
     }
   }
 
-  #make(question: string, ageMs: number, make: () => Promise<Answer>): Promise<Answer> {
-    if (this.#answers.size >= MAX_ANSWERS) throw new LaneFullError("too many questions at a time");
-    const answer = make();
-    this.#answers.set(question, answer);
-    const forget = () => void this.#answers.delete(question);
-    answer.then(() => (ageMs > 0 ? void this.#clock.schedule(ageMs, forget) : forget()), forget);
+  async #make(
+    question: string,
+    ageMs: number,
+    make: (stop: AbortSignal) => Promise<Answer>,
+    stop: AbortSignal,
+  ): Promise<Answer> {
+    const answer = await make(stop);
+    if (ageMs > 0 && answer.status === 200 && this.#kept.size < MAX_ANSWERS) {
+      this.#kept.set(question, answer);
+      this.#clock.schedule(ageMs, () => void this.#kept.delete(question));
+    }
     return answer;
   }
 }
-
-export const tooManyRequests = () =>
-  textAnswer(503, "503: too many requests at a time, try again later\n", { "Retry-After": "1" });

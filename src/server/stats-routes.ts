@@ -23,6 +23,7 @@ export async function statsAnswer(
   request: RouteRequest,
   cadvisor: CadvisorApi,
   lane: WorkLane,
+  stop: AbortSignal,
 ): Promise<Answer> {
   const parts = statsParts(path) ?? [];
   const query = parseQuery(request.query);
@@ -30,7 +31,7 @@ export async function statsAnswer(
   if (parts.length === 1) {
     const { containerName, subcontainers } = query;
     if (subcontainers) {
-      const entries = await lane.collect(jsonEntries(cadvisor.containers(containerName, query)));
+      const entries = await lane.collect(jsonEntries(cadvisor.containers(containerName, query)), stop);
       return entries.length === 0 ? found(undefined) : jsonAnswer(`{\n${entries.join(",\n")}\n}`);
     }
     return lane.run(() => {

@@ -1,39 +1,64 @@
-import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import {
-  CLOSE,
-  encodeClose,
-  encodeFrame,
-  type Frame,
-  FrameReader,
-  OPCODE,
-  WebSocketProtocolError,
-} from "./websocket-frames.ts";
+import type { WebSocket } from "ws";
 
-/** Messages that were not taken yet; above it the client has to wait. */
-const MAX_QUEUED_BYTES = 256 * 1024;
+/** Longest message accepted; kubectl's are up to 32 KiB. */
+const MAX_MESSAGE_BYTES = 1024 * 1024;
+/** Received messages that wait for the reader; above this the client has to wait. */
+const MAX_RECEIVED_BYTES = 256 * 1024;
+/** Sent bytes that wait for the client; above this the sender has to wait. */
+const MAX_UNSENT_BYTES = 64 * 1024;
 
-/** One WebSocket, server side, after its handshake. */
+/**
+ * Completes the handshake of a WebSocket.
+ * @param protocol the subprotocol chosen; undefined: the client named none
+ * @returns undefined when the request is not a valid handshake; it has been answered then
+ */
+export async function acceptWebSocket(
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+  protocol: string | undefined,
+): Promise<WebSocketConnection | undefined> {
+  const { WebSocketServer } = await import("ws");
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: MAX_MESSAGE_BYTES,
+    perMessageDeflate: false,
+    autoPong: false,
+    handleProtocols: () => protocol ?? false,
+  });
+  return new Promise((resolve) => {
+    socket.once("close", () => resolve(undefined));
+    server.handleUpgrade(request, socket, head, (webSocket) => resolve(new WebSocketConnection(webSocket, socket)));
+  });
+}
+
+/** One WebSocket, server side, with back-pressure in both directions. */
 export class WebSocketConnection {
-  readonly #socket: Duplex;
-  readonly #reader = new FrameReader();
-  readonly #queue: Frame[] = [];
+  readonly #socket: WebSocket;
+  readonly #stream: Duplex;
+  readonly #received: Buffer[] = [];
   readonly #gone = new AbortController();
-  #queuedBytes = 0;
+  #receivedBytes = 0;
   #wakeReader: (() => void) | undefined;
-  #isOver = false;
-  #hasSentClose = false;
-  /** Called for whatever comes or goes. */
+  /** Called for everything that is sent or received. */
   onActivity: () => void = () => {};
 
-  /** @param head what the client sent behind its handshake */
-  constructor(socket: Duplex, head: Uint8Array) {
+  /** @param stream the connection under it */
+  constructor(socket: WebSocket, stream: Duplex) {
     this.#socket = socket;
+    this.#stream = stream;
+    socket.on("message", (data) => this.#receive(data as Buffer));
+    // A client that reads no pongs gets none.
+    socket.on("ping", (data) => {
+      this.onActivity();
+      if (socket.bufferedAmount < MAX_UNSENT_BYTES) socket.pong(data);
+    });
+    // Violations of the protocol: the library closes the connection itself.
     socket.on("error", () => {});
     socket.on("close", () => this.#end());
-    socket.on("end", () => this.#end());
-    if (head.length > 0) this.#take(head);
-    socket.on("data", (chunk: Uint8Array) => this.#take(chunk));
   }
 
   /** Aborts when nothing more can come: the client closed, is gone, or broke the protocol. */
@@ -42,14 +67,14 @@ export class WebSocketConnection {
   }
 
   /** Messages of the client, until it closes. May be read once. */
-  async *messages(): AsyncGenerator<Frame> {
+  async *messages(): AsyncGenerator<Buffer> {
     for (;;) {
-      const frame = this.#queue.shift();
-      if (frame) {
-        this.#queuedBytes -= frame.payload.length;
-        if (this.#queuedBytes < MAX_QUEUED_BYTES) this.#socket.resume();
-        yield frame;
-      } else if (this.#isOver) return;
+      const message = this.#received.shift();
+      if (message) {
+        this.#receivedBytes -= message.length;
+        if (this.#receivedBytes < MAX_RECEIVED_BYTES) this.#socket.resume();
+        yield message;
+      } else if (this.#gone.signal.aborted) return;
       else {
         await new Promise<void>((resolve) => {
           this.#wakeReader = resolve;
@@ -58,79 +83,44 @@ export class WebSocketConnection {
     }
   }
 
-  /** Resolves when more may be sent; at once when nobody takes it any more. */
+  /** Resolves when more may be sent; at once when the connection is closed. */
   send(payload: Uint8Array, kind: "binary" | "text" = "binary"): Promise<void> {
-    if (this.#hasSentClose || !this.#socket.writable) return Promise.resolve();
+    if (this.#socket.readyState !== this.#socket.OPEN) return Promise.resolve();
     this.onActivity();
-    if (this.#socket.write(encodeFrame(OPCODE[kind], payload))) return Promise.resolve();
     return new Promise((resolve) => {
-      const done = () => {
-        this.#socket.off("drain", done);
-        this.#socket.off("close", done);
+      this.#socket.send(payload, { binary: kind === "binary" }, () => {
         this.onActivity();
         resolve();
-      };
-      this.#socket.on("drain", done);
-      this.#socket.on("close", done);
+      });
+      if (this.#socket.bufferedAmount < MAX_UNSENT_BYTES) resolve();
     });
   }
 
-  /** Says farewell and ends the connection when that is sent. */
-  close(code: number = CLOSE.normal): void {
-    this.#sayClose(code);
+  /** Sends a close frame; the connection ends when it is sent, as the kubelet's does: clients need not answer it. */
+  close(): void {
+    this.#socket.close(1000);
+    this.#stream.end();
     this.#end();
   }
 
-  /** Ends it without a word. */
+  /** Ends the connection at once. */
   destroy(): void {
-    this.#socket.destroy();
+    this.#socket.terminate();
     this.#end();
   }
 
-  #take(chunk: Uint8Array): void {
-    if (this.#isOver) return;
+  #receive(message: Buffer): void {
+    if (this.#gone.signal.aborted) return;
     this.onActivity();
-    try {
-      for (const frame of this.#reader.push(chunk)) this.#handle(frame);
-    } catch (error) {
-      if (!(error instanceof WebSocketProtocolError)) throw error;
-      this.close(error.code);
-    }
-  }
-
-  #handle(frame: Frame): void {
-    switch (frame.opcode) {
-      case OPCODE.close:
-        this.close(CLOSE.normal);
-        return;
-      case OPCODE.ping:
-        if (this.#socket.writable) this.#socket.write(encodeFrame(OPCODE.pong, frame.payload));
-        return;
-      case OPCODE.pong:
-        return;
-      default:
-        this.#queue.push(frame);
-        this.#queuedBytes += frame.payload.length;
-        if (this.#queuedBytes >= MAX_QUEUED_BYTES) this.#socket.pause();
-        this.#wakeReader?.();
-    }
-  }
-
-  #sayClose(code: number): void {
-    if (this.#hasSentClose) return;
-    this.#hasSentClose = true;
-    if (this.#socket.writable) this.#socket.end(encodeClose(code));
+    this.#received.push(message);
+    this.#receivedBytes += message.length;
+    if (this.#receivedBytes >= MAX_RECEIVED_BYTES) this.#socket.pause();
+    this.#wakeReader?.();
   }
 
   #end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#wakeReader?.();
+    if (this.#gone.signal.aborted) return;
     this.#gone.abort(new DOMException("the WebSocket is closed", "AbortError"));
+    this.#wakeReader?.();
   }
-}
-
-/** Value of `Sec-WebSocket-Accept`. Source: RFC 6455, 4.2.2. */
-export function acceptKey(key: string): string {
-  return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }

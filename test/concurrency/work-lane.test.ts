@@ -51,5 +51,5 @@ test("a long list is collected piece by piece", async () => {
   function* numbers() {
     for (let i = 0; i < 5_000; i++) yield i;
   }
-  expect((await lane.collect(numbers())).length).toBe(5_000);
+  expect((await lane.collect(numbers(), new AbortController().signal)).length).toBe(5_000);
 });

@@ -97,5 +97,6 @@ export function aRequest(
     query: new URLSearchParams(query),
     header: (name) => known.get(name),
     text: async () => body,
+    signal: new AbortController().signal,
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
-import type { AuthenticatedAnswer, AuthenticatedRequest } from "../../src/server/authenticated-listener.ts";
+import type { ServerAnswer, ServerRequest } from "../../src/server/answer.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { AccessRules, ShownCertificate } from "../../src/server/client-identity.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
@@ -77,7 +77,7 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
     ...changes,
   };
   const ask = async (target: string, { upgrade = "", shown, ...options }: Asking = {}) => {
-    const request: AuthenticatedRequest = {
+    const request: ServerRequest = {
       ...aRequest(target, options),
       upgrade,
       shown,
@@ -90,17 +90,17 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
   return { ask, containers, logger, clock };
 }
 
-async function textOf(answer: AuthenticatedAnswer): Promise<string> {
+async function textOf(answer: ServerAnswer): Promise<string> {
   if ("run" in answer) throw new Error("a WebSocket");
-  if (!("chunks" in answer)) return new Response(answer.body).text();
+  if (!("chunks" in answer)) return Buffer.from(answer.body as string).toString();
   const chunks: Uint8Array[] = [];
   for await (const chunk of answer.chunks) chunks.push(chunk);
   return Buffer.concat(chunks).toString();
 }
 
-const statusOf = (answer: AuthenticatedAnswer) => ("run" in answer ? 101 : answer.status);
+const statusOf = (answer: ServerAnswer) => ("run" in answer ? 101 : answer.status);
 
-async function compare(answer: AuthenticatedAnswer, want: RecordedAnswer) {
+async function compare(answer: ServerAnswer, want: RecordedAnswer) {
   if ("run" in answer) throw new Error("a WebSocket");
   await expectRecorded(answer, () => textOf(answer), want);
 }

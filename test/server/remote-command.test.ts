@@ -1,15 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { dialPod } from "../../src/host/pod-dialer.ts";
 import { CHANNEL, chooseProtocol, REMOTE_COMMAND_PROTOCOLS } from "../../src/server/channel-protocol.ts";
 import { servePortForward } from "../../src/server/port-forward.ts";
 import { parseSize, serveRemoteCommand } from "../../src/server/remote-command.ts";
-import { WebSocketConnection } from "../../src/server/websocket.ts";
-import { encodeFrame, OPCODE } from "../../src/server/websocket-frames.ts";
 import recorded from "../fixtures/oracle/http/exec-websocket.json";
 import { FakeClock } from "../support/fake-clock.ts";
 import { until } from "../support/until.ts";
+import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
 import { FakeContainers } from "./fake-containers.ts";
 
 const cleanUps: (() => unknown)[] = [];
@@ -17,35 +16,13 @@ afterEach(() => {
   for (const cleanUp of cleanUps.splice(0)) cleanUp();
 });
 
-/** Two ends of a connection; the server's is a WebSocket whose handshake is over. */
 async function aSocket() {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const client = connect((server.address() as { port: number }).port, "127.0.0.1");
-  const [accepted] = (await once(server, "connection")) as [Socket];
-  const received: Buffer[] = [];
-  let isClosed = false;
-  client.on("data", (chunk) => received.push(Buffer.from(chunk)));
-  client.on("close", () => {
-    isClosed = true;
-  });
-  cleanUps.push(() => {
-    client.destroy();
-    server.close();
-  });
+  const socket = await aWebSocket();
+  cleanUps.push(socket.close);
   return {
-    client,
-    connection: new WebSocketConnection(accepted, new Uint8Array()),
-    hex: () => Buffer.concat(received).toString("hex"),
-    isClosed: () => isClosed,
-    /** A masked frame; the mask is zero. */
+    ...socket,
     send: (channel: number, data: string | Buffer) => {
-      const payload = Buffer.concat([Buffer.from([channel]), Buffer.from(data)]);
-      const frame = encodeFrame(OPCODE.binary, payload);
-      const header = Buffer.from(frame.subarray(0, frame.length - payload.length));
-      header[1]! |= 0x80;
-      client.write(Buffer.concat([header, Buffer.alloc(4), payload]));
+      socket.client.write(clientFrame(OPCODE.binary, Buffer.concat([Buffer.from([channel]), Buffer.from(data)])));
     },
   };
 }

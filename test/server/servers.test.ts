@@ -27,13 +27,18 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function start(options: Partial<ServerOptions> = {}) {
+/** @param serving ports to wait for */
+async function start(
+  options: Partial<ServerOptions> = {},
+  serving: ("healthz" | "readOnly" | "cadvisor")[] = ["healthz", "readOnly", "cadvisor"],
+) {
   const world = aServerWorld(tree);
   const [healthzPort, readOnlyPort, cadvisorPort] = [await freePort(), await freePort(), await freePort()];
   const addresses = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST };
   const all: ServerOptions = { ...addresses, healthzPort, readOnlyPort, cadvisorPort, readOnlyFull: false, ...options };
   const servers: RunningServers = startServers(all, world.view, world.dependencies);
   cleanUps.push(() => servers.stop());
+  await until("the ports", () => serving.every((name) => servers.ports()[name] !== undefined));
   return { ...world, servers, options: all, url: `http://${HOST}:${all.readOnlyPort}` };
 }
 
@@ -70,7 +75,7 @@ test("three ports answer, each what it is for", async () => {
 });
 
 test("a port of 0 is off [U28]", async () => {
-  const { servers } = await start({ healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 });
+  const { servers } = await start({ healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 }, []);
   expect(servers.ports()).toEqual({
     healthz: undefined,
     readOnly: undefined,
@@ -83,31 +88,33 @@ test("a taken port is told once and had as soon as it is free; the others do not
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
   const { port } = holder.address() as { port: number };
-  const { servers, clock, logger } = await start({ readOnlyPort: port });
-  expect(servers.ports()).toMatchObject({ readOnly: undefined, healthz: expect.any(Number) });
+  const { servers, clock, logger } = await start({ readOnlyPort: port }, ["healthz"]);
+  const attempts = () => logger.lines.filter((line) => line.includes("read-only port")).length;
+  await until("the first attempt", () => attempts() === 1);
   await clock.advance(1_000);
-  await clock.advance(2_000);
+  await until("the second attempt", () => attempts() === 2);
+  expect(servers.ports().readOnly).toBeUndefined();
   expect(logger.lines.filter((line) => line.startsWith("error"))).toEqual([
     "error Cannot serve the read-only port, trying again",
   ]);
   await new Promise((resolve) => holder.close(resolve));
   await clock.advance(60_000);
-  expect(servers.ports().readOnly).toBe(port);
+  await until("the port", () => servers.ports().readOnly === port);
   expect(logger.lines).toContain("info Serving the read-only port");
 });
 
 test("two of us do not share a port: whose answer would come?", async () => {
   const { servers: first } = await start({});
   const port = first.ports().readOnly ?? 0;
-  const { servers: second, logger } = await start({ readOnlyPort: port });
-  expect(second.ports()).toMatchObject({ readOnly: undefined, healthz: expect.any(Number) });
-  expect(logger.lines).toContain("error Cannot serve the read-only port, trying again");
+  const { servers: second, logger } = await start({ readOnlyPort: port }, ["healthz"]);
+  await until("the refusal", () => logger.lines.includes("error Cannot serve the read-only port, trying again"));
+  expect(second.ports().readOnly).toBeUndefined();
 });
 
 test("stopping ends the attempts to get a port too", async () => {
-  const { servers, clock } = await start({ readOnlyAddress: "192.0.2.1" });
+  const { servers, clock } = await start({ readOnlyAddress: "192.0.2.1" }, []);
+  await until("the next attempt to be planned", () => clock.pendingTimers === 1);
   expect(servers.ports().readOnly).toBeUndefined();
-  expect(clock.pendingTimers).toBe(1);
   await servers.stop();
   expect(clock.pendingTimers).toBe(0);
 });
@@ -123,7 +130,7 @@ test("a socket for our own user answers as the read-only port does, also where t
     socketPath: path,
   });
   cleanUps.push(() => servers.stop());
-  expect(servers.socketPath()).toBe(path);
+  await until("the socket", () => servers.socketPath() === path);
   expect((statSync(path).mode & 0o777).toString(8)).toBe("700");
   const answer = await fetch("http://kubelet/pods", { unix: path });
   expect(await answer.text()).toContain('"items":null');
@@ -163,12 +170,21 @@ test("a failure of ours is an answer without the reason, and the reason is in th
 
 test.each([
   { what: "garbage", bytes: "\0\x01\x02 nonsense\r\n\r\n" },
-  { what: "a header block without end", bytes: `GET /pods HTTP/1.1\r\nHost: x\r\n${"X-Long: y\r\n".repeat(4000)}` },
-  { what: "one endless header", bytes: `GET /pods HTTP/1.1\r\nHost: x\r\nX-Long: ${"y".repeat(100_000)}\r\n\r\n` },
-  { what: "a path of 100 kB", bytes: `GET /${"a".repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n` },
-  { what: "a path that is no text", bytes: "GET /%zz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" },
-  { what: "a length that is none", bytes: "POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n" },
-  { what: "a body of 1 GB announced", bytes: "POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: 1073741824\r\n\r\n" },
+  {
+    what: "a header block without end",
+    bytes: `GET /pods HTTP/1.1\r\nHost: localhost\r\n${"X-Long: y\r\n".repeat(4000)}`,
+  },
+  {
+    what: "one endless header",
+    bytes: `GET /pods HTTP/1.1\r\nHost: localhost\r\nX-Long: ${"y".repeat(100_000)}\r\n\r\n`,
+  },
+  { what: "a path of 100 kB", bytes: `GET /${"a".repeat(100_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n` },
+  { what: "a path that is no text", bytes: "GET /%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" },
+  { what: "a length that is none", bytes: "POST /pods HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n" },
+  {
+    what: "a body of 1 GB announced",
+    bytes: "POST /pods HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n",
+  },
 ])("$what is refused and hurts nobody", async ({ bytes }) => {
   const { url, options } = await start();
   const answer = await exchange(options.readOnlyPort, bytes, (text) => text.includes("\r\n\r\n"));
@@ -186,7 +202,7 @@ test("a thousand idle connections and a hundred readers that take nothing are in
     const socket = connect(options.readOnlyPort, HOST, () => {
       connected++;
       // Asks for much and reads none of it.
-      if (index >= 1000) socket.write("GET /pods HTTP/1.1\r\nHost: x\r\n\r\n".repeat(20));
+      if (index >= 1000) socket.write("GET /pods HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(20));
     });
     socket.on("error", () => {});
     if (index >= 1000) socket.pause();
@@ -207,9 +223,24 @@ test("a health check of HTTP/1.0 names no host", async () => {
   }
 });
 
+test.each([
+  ["evil.example", 421],
+  ["evil.example:10255", 421],
+  ["localhost", 200],
+  ["127.0.0.1:10255", 200],
+  ["[::1]:10255", 200],
+  ["node1", 200],
+])("a port on the loopback answers a request for %s with %d", async (host, want) => {
+  const { options } = await start();
+  for (const port of [options.healthzPort, options.readOnlyPort, options.cadvisorPort]) {
+    const bytes = `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+    expect(await exchange(port, bytes, () => false)).toStartWith(`HTTP/1.1 ${want} `);
+  }
+});
+
 test("one connection serves one request after the other", async () => {
   const { options } = await start();
-  const request = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+  const request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
   const answer = await exchange(options.readOnlyPort, request + request, (text) => text.split("\r\n\r\nok").length > 2);
   expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
 });

@@ -3,17 +3,19 @@ import { jsonAnswer } from "../../src/server/answer.ts";
 import { SharedAnswers } from "../../src/server/shared-answers.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
+const STAYS = new AbortController().signal;
+
 test("one answer serves all who ask at the same time, and later ones for as long as it is good", async () => {
   const clock = new FakeClock();
   const shared = new SharedAnswers(clock);
   let made = 0;
   const make = async () => jsonAnswer(String(++made));
-  const answers = await Promise.all(Array.from({ length: 100 }, () => shared.get("q", 1_000, make)));
+  const answers = await Promise.all(Array.from({ length: 100 }, () => shared.get("q", 1_000, STAYS, make)));
   expect(new Set(answers).size).toBe(1);
   await clock.advance(999);
-  expect((await shared.get("q", 1_000, make)).body).toBe("1");
+  expect((await shared.get("q", 1_000, STAYS, make)).body).toBe("1");
   await clock.advance(1);
-  expect((await shared.get("q", 1_000, make)).body).toBe("2");
+  expect((await shared.get("q", 1_000, STAYS, make)).body).toBe("2");
   await clock.advance(2_000);
   expect(clock.pendingTimers).toBe(0);
 });
@@ -22,13 +24,13 @@ test("an answer without an age is shared only while it is made, and a failure is
   const shared = new SharedAnswers(new FakeClock());
   let made = 0;
   const make = async () => jsonAnswer(String(++made));
-  await shared.get("q", 0, make);
-  expect((await shared.get("q", 0, make)).body).toBe("2");
+  await shared.get("q", 0, STAYS, make);
+  expect((await shared.get("q", 0, STAYS, make)).body).toBe("2");
   const failing = async () => {
     throw new Error("broken");
   };
-  await expect(shared.get("r", 1_000, failing)).rejects.toThrow("broken");
-  expect((await shared.get("r", 1_000, make)).status).toBe(200);
+  await expect(shared.get("r", 1_000, STAYS, failing)).rejects.toThrow("broken");
+  expect((await shared.get("r", 1_000, STAYS, make)).status).toBe(200);
 });
 
 test("too many different questions at a time are answered with 503", async () => {
@@ -38,8 +40,25 @@ test("too many different questions at a time are answered with 503", async () =>
     await promise;
     return jsonAnswer("1");
   };
-  const answers = Array.from({ length: 65 }, (_, index) => shared.get(`q${index}`, 0, make));
+  const answers = Array.from({ length: 65 }, (_, index) => shared.get(`q${index}`, 0, STAYS, make));
   expect(await answers[64]).toMatchObject({ status: 503, headers: { "Retry-After": "1" } });
   resolve();
   expect((await answers[0])!.status).toBe(200);
+});
+
+test("work ends when every client that waited for it is gone", async () => {
+  const shared = new SharedAnswers(new FakeClock());
+  const clients = [new AbortController(), new AbortController()];
+  let stop: AbortSignal | undefined;
+  const make = (signal: AbortSignal) => {
+    stop = signal;
+    return new Promise<never>(() => {});
+  };
+  const answers = clients.map(({ signal }) => shared.get("q", 0, signal, make).catch((error) => error));
+  await Promise.resolve();
+  clients[0]!.abort();
+  expect(stop!.aborted).toBe(false);
+  clients[1]!.abort();
+  expect(stop!.aborted).toBe(true);
+  await Promise.all(answers);
 });

@@ -1,0 +1,218 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import type { TLSSocket } from "node:tls";
+import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
+import {
+  type Answer,
+  parseTarget,
+  type ServerAnswer,
+  type ServerRequest,
+  textAnswer,
+  tooManyRequests,
+} from "./answer.ts";
+import type { ShownCertificate } from "./client-identity.ts";
+import type { ConnectionTable } from "./connection-table.ts";
+import { bytesOf, rawAnswer, readBody, sendAnswer, streamAnswer } from "./send-answer.ts";
+import { acceptWebSocket } from "./websocket.ts";
+
+export interface HttpServerOptions {
+  /** For the log. */
+  name: string;
+  route: (request: ServerRequest) => ServerAnswer | Promise<ServerAnswer>;
+  /** Whether a request for this host is answered; others get 421. */
+  acceptsHost: (host: string | null) => boolean;
+}
+
+/** An idle connection is closed after this, and one whose request does not get complete. Above usual scrape intervals. */
+export const IDLE_MS = 60_000;
+/** A client that has not taken its whole answer by then is dropped. */
+const SEND_MS = 60_000;
+/** Requests that a client may send before it has the answer to the first. */
+const MAX_PIPELINED = 16;
+/** Requests that are answered at the same time. */
+const MAX_REQUESTS = 256;
+/** Bytes of answers that clients have not taken yet. */
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
+
+/** One connection's requests, answered one after the other. */
+interface Queue {
+  length: number;
+  last: Promise<void>;
+}
+
+/** HTTP over connections that something else accepts. */
+export class HttpServer {
+  readonly #options: HttpServerOptions;
+  readonly #table: ConnectionTable;
+  readonly #logger: Logger;
+  readonly #http: Server;
+  readonly #queues = new WeakMap<Duplex, Queue>();
+  readonly #running = new Set<Promise<void>>();
+  #unsentBytes = 0;
+
+  constructor(options: HttpServerOptions, table: ConnectionTable, logger: Logger) {
+    this.#options = options;
+    this.#table = table;
+    this.#logger = logger;
+    this.#http = createServer((request, response) => this.#enqueue(request, response));
+    // The default of 5 s would end a connection between two scrapes.
+    this.#http.keepAliveTimeout = IDLE_MS;
+    this.#http.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      this.#track(this.#upgrade(request, socket, head));
+    });
+    this.#http.on("clientError", (_error, socket) => void socket.destroy());
+  }
+
+  /** Serves a connection that the table has admitted. */
+  serve(socket: Duplex): void {
+    this.#http.emit("connection", socket);
+  }
+
+  /** Resolves when no request is being answered. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#running);
+  }
+
+  /** `work` never rejects. */
+  #track(work: Promise<void>): void {
+    this.#running.add(work);
+    void work.finally(() => this.#running.delete(work));
+  }
+
+  #enqueue(message: IncomingMessage, response: ServerResponse): void {
+    const { socket } = message;
+    const queue = this.#queues.get(socket) ?? { length: 0, last: Promise.resolve() };
+    this.#queues.set(socket, queue);
+    if (queue.length >= MAX_PIPELINED) {
+      socket.destroy();
+      return;
+    }
+    queue.length++;
+    queue.last = queue.last
+      .then(() => this.#serve(message, response))
+      .finally(() => {
+        queue.length--;
+        if (queue.length === 0) this.#table.mark(socket, "idle", IDLE_MS);
+      });
+    this.#track(queue.last);
+  }
+
+  async #serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { socket } = message;
+    if (socket.destroyed) return;
+    this.#table.mark(socket, "working");
+    const gone = new AbortController();
+    const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
+    response.on("error", () => {});
+    response.on("close", onClose);
+    socket.on("close", onClose);
+    try {
+      const answer = await this.#answer(message, "", gone.signal);
+      if (gone.signal.aborted) return;
+      if ("run" in answer) throw new Error("a WebSocket for a request without an upgrade");
+      if ("chunks" in answer) await streamAnswer(response, answer, gone.signal);
+      else await this.#send(response, answer, message);
+    } catch (error) {
+      if (!gone.signal.aborted) {
+        this.#logger.debug("A request was not answered completely", {
+          server: this.#options.name,
+          error: messageOf(error),
+        });
+      }
+      socket.destroy();
+    } finally {
+      socket.off("close", onClose);
+    }
+  }
+
+  async #send(response: ServerResponse, wanted: Answer, message: IncomingMessage): Promise<void> {
+    const { length } = bytesOf(wanted);
+    const fits = this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
+    const answer = fits ? wanted : tooManyRequests();
+    const bytes = fits ? length : 0;
+    this.#table.mark(message.socket, "sending", SEND_MS);
+    this.#unsentBytes += bytes;
+    try {
+      await sendAnswer(response, answer, message.method === "HEAD");
+    } finally {
+      this.#unsentBytes -= bytes;
+    }
+  }
+
+  async #upgrade(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    this.#table.mark(message.socket, "working");
+    socket.on("error", () => {});
+    const gone = new AbortController();
+    const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
+    socket.on("close", onClose);
+    const upgrade = String(message.headers.upgrade ?? "").toLowerCase();
+    const answer = await this.#answer(message, upgrade, gone.signal);
+    socket.off("close", onClose);
+    if (gone.signal.aborted) return;
+    if (!("run" in answer)) {
+      const refusal = "chunks" in answer ? textAnswer(400, "This cannot be upgraded.\n") : answer;
+      // Ends a stream that was opened for the request.
+      gone.abort(new DOMException("the stream is not wanted", "AbortError"));
+      this.#table.mark(message.socket, "sending", SEND_MS);
+      socket.end(rawAnswer(refusal));
+      return;
+    }
+    const connection = await acceptWebSocket(message, socket, head, answer.protocol);
+    if (!connection) return;
+    try {
+      await answer.run(connection);
+    } catch (error) {
+      this.#logger.error("A WebSocket session failed", { error: messageOf(error) });
+      connection.destroy();
+    }
+    this.#table.mark(message.socket, "sending", SEND_MS);
+  }
+
+  /** The route's answer; when the route fails it is 500, and the reason is only in the log. */
+  async #answer(message: IncomingMessage, upgrade: string, signal: AbortSignal): Promise<ServerAnswer> {
+    const target = parseTarget((message.url ?? "/").replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, "") || "/");
+    if (!target?.path.startsWith("/")) return textAnswer(400, "400 Bad Request");
+    if (!this.#options.acceptsHost(message.headers.host ?? null)) {
+      return textAnswer(421, "421: this server answers for localhost, its node and addresses only\n");
+    }
+    if (this.#running.size > MAX_REQUESTS) return tooManyRequests();
+    try {
+      return await this.#options.route({
+        method: message.method ?? "GET",
+        ...target,
+        header: (name) => {
+          const value = message.headers[name.toLowerCase()];
+          return value === undefined ? null : String(value);
+        },
+        text: () => readBody(message),
+        shown: certificateOf(message.socket as TLSSocket),
+        signal,
+        upgrade,
+      });
+    } catch (error) {
+      if (!signal.aborted) {
+        this.#logger.error("A request could not be answered", {
+          server: this.#options.name,
+          path: target.path,
+          error: messageOf(error),
+        });
+      }
+      return textAnswer(500, "500 internal server error\n");
+    }
+  }
+}
+
+/** The certificate that the client of a TLS connection sent. */
+function certificateOf(socket: TLSSocket): ShownCertificate | undefined {
+  const certificate = socket.getPeerCertificate?.();
+  // Without one it is an empty object, or null.
+  if (!certificate?.subject || !certificate.valid_to) return undefined;
+  const { CN, O } = certificate.subject as { CN?: string | string[]; O?: string | string[] };
+  return {
+    isVerified: socket.authorized,
+    commonName: [CN ?? []].flat().at(-1) ?? "",
+    organizations: [O ?? []].flat(),
+    notAfter: new Date(certificate.valid_to),
+  };
+}

@@ -1,0 +1,91 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { until } from "../support/until.ts";
+import { aWebSocket, clientFrame, OPCODE } from "./a-websocket.ts";
+
+const cleanUps: (() => unknown)[] = [];
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0)) cleanUp();
+});
+
+async function connected(protocol?: string) {
+  const socket = await aWebSocket(protocol);
+  cleanUps.push(socket.close);
+  return socket;
+}
+
+test("the handshake names the subprotocol that was chosen, and none where none was offered", async () => {
+  expect((await connected("v5.channel.k8s.io")).head).toContain("Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n");
+  const { head } = await connected();
+  expect(head).toStartWith("HTTP/1.1 101 ");
+  expect(head).not.toContain("Sec-WebSocket-Protocol");
+});
+
+test("messages arrive whole, also in parts and with a ping between them", async () => {
+  const { client, connection } = await connected();
+  client.write(clientFrame(OPCODE.binary, Buffer.from("a"), { final: false }));
+  client.write(clientFrame(OPCODE.ping, Buffer.from("p")));
+  client.write(clientFrame(OPCODE.continuation, Buffer.from("bc")));
+  client.write(clientFrame(OPCODE.text, Buffer.from("x".repeat(70_000))));
+  const messages = connection.messages();
+  expect((await messages.next()).value!.toString()).toBe("abc");
+  expect((await messages.next()).value!).toHaveLength(70_000);
+});
+
+test("close sends a close frame and ends the connection without waiting for the client", async () => {
+  const { connection, hex, isClosed } = await connected();
+  await connection.send(Buffer.from("\u0001hello\n"));
+  connection.close();
+  expect(connection.gone.aborted).toBe(true);
+  await until("the end", isClosed);
+  expect(hex()).toBe("82070168656c6c6f0a880203e8");
+});
+
+describe("a client that breaks the rules is cut off:", () => {
+  const huge = Buffer.concat([Buffer.from([0x82, 0xff]), Buffer.from("0000000000100001", "hex")]);
+  test.each([
+    { what: "a frame without a mask", bytes: Buffer.from([0x82, 0x01, 0x78]) },
+    { what: "reserved bits", bytes: Buffer.from([0xc2, 0x80]) },
+    { what: "a split ping", bytes: clientFrame(OPCODE.ping, Buffer.from("x"), { final: false }) },
+    { what: "a continuation of nothing", bytes: clientFrame(OPCODE.continuation, Buffer.from("x")) },
+    { what: "a message of more than a MiB", bytes: huge },
+  ])("$what", async ({ bytes }) => {
+    const { client, connection, isClosed } = await connected();
+    client.write(bytes);
+    await until("the end", isClosed);
+    expect(connection.gone.aborted).toBe(true);
+  });
+});
+
+test("a client that sends faster than it is read has to wait", async () => {
+  const { client, connection } = await connected();
+  const frame = clientFrame(OPCODE.binary, Buffer.alloc(64 * 1024));
+  let written = 0;
+  const write = () => {
+    while (written < 2_000) {
+      written++;
+      if (!client.write(frame)) return void client.once("drain", write);
+    }
+  };
+  write();
+  let before = -1;
+  await until("it to wait", async () => {
+    const stands = written === before;
+    before = written;
+    await Bun.sleep(100);
+    return stands && written === before;
+  });
+  expect(written).toBeLessThan(1_000);
+  const messages = connection.messages();
+  for (let i = 0; i < 100; i++) expect((await messages.next()).value).toHaveLength(64 * 1024);
+});
+
+test("pings are answered, but not to a client that reads no answers", async () => {
+  const { client, connection, stream, hex } = await connected();
+  client.write(clientFrame(OPCODE.ping, Buffer.from("p")));
+  await until("the pong", () => hex() === "8a0170");
+  client.pause();
+  const pings = Buffer.concat(Array.from({ length: 10_000 }, () => clientFrame(OPCODE.ping, Buffer.alloc(125))));
+  for (let i = 0; i < 50; i++) await new Promise((done) => client.write(pings, done));
+  expect(stream.writableLength).toBeLessThan(1_000_000);
+  connection.destroy();
+});
