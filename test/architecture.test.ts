@@ -56,7 +56,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "cli/print/node-row.ts",
   ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
-  server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files"],
+  server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files", "ws"],
   // What runs in browsers, and the types that it receives.
   page: [
     "preact",
