@@ -1,4 +1,5 @@
 import { createReadStream, statSync } from "node:fs";
+import { basename } from "node:path";
 import { FieldPath } from "../manifest/field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
@@ -6,15 +7,19 @@ import { findDanglingReferences } from "../manifest/references.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { podFullName } from "../model/identity.ts";
-import { listManifests, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
+import { listManifests, looksLikeManifest, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
 import { fetchManifest } from "../sources/url-fetch.ts";
 import { isManifestUrl, maskUrl } from "../text/url.ts";
+import { findNodeRefusals, type NodeRules } from "./validate-node.ts";
 
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
 
-/** One text to check, or why it could not be read. */
-export type ValidateInput = { file: string; bytes: Uint8Array } | { file: string; problem: string };
+/** One text to check, why it could not be read, or a file that the kubelet skips because of its name or contents. */
+export type ValidateInput =
+  | { file: string; bytes: Uint8Array }
+  | { file: string; problem: string }
+  | { file: string; skipped: string };
 
 /**
  * Reads the arguments: files, the manifest files of directories, URLs, `-`.
@@ -72,28 +77,42 @@ function readPath(path: string): ValidateInput[] {
   const listing = listManifests(path);
   if (listing.kind === "missing") return [{ file: path, problem: "there is no such file or directory" }];
   if (listing.kind === "unreadable") return [{ file: path, problem: `cannot be read: ${listing.reason}` }];
-  return listing.files.flatMap((file): ValidateInput[] => {
+  const isDirectory = listing.kind === "directory";
+  const skipped = (listing.kind === "directory" ? listing.skipped : []).map(
+    (entry): ValidateInput => ({ file: entry.path, skipped: entry.reason }),
+  );
+  const read: ValidateInput[] = listing.files.flatMap((file): ValidateInput[] => {
     const content = readManifestFile(file);
-    if (content.kind === "content") return [{ file, bytes: content.bytes }];
     if (content.kind === "unreadable") return [{ file, problem: content.message }];
-    // In a directory these are passed over, as the kubelet does.
-    if (listing.kind === "directory") return [];
+    const name = basename(file);
+    if (content.kind === "content") {
+      const isManifest = !isDirectory || looksLikeManifest(name, content.bytes);
+      return [isManifest ? { file, bytes: content.bytes } : { file, skipped: "it has no apiVersion and kind" }];
+    }
+    if (content.kind === "not-a-file" && isDirectory) return [{ file, skipped: `it is ${content.what}` }];
+    // The file was removed after it was listed.
+    if (isDirectory) return [];
     return [{ file, problem: content.kind === "not-a-file" ? `is ${content.what}` : "there is no such file" }];
   });
+  if (!read.every((input) => "skipped" in input)) return [...read, ...skipped];
+  const problem = "the directory has no manifest: its files must end in .yaml, .yml, .json or .manifest";
+  return [{ file: path, problem }, ...read, ...skipped];
 }
 
 /** Checks all inputs, then rules across them: duplicate objects and references to missing objects. */
 export function checkInputs(
   inputs: readonly ValidateInput[],
   options: Omit<ReadManifestOptions, "file" | "keepPlaces">,
+  rules: NodeRules,
 ): ObjectResult[] {
-  const read = inputs.map((input): ManifestResult => {
+  const read = inputs.flatMap((input): ManifestResult | [] => {
+    if ("skipped" in input) return [];
     if ("problem" in input) return failedInput(input.file, input.problem);
     if (input.bytes.length >= MAX_MANIFEST_BYTES) return failedInput(input.file, TOO_LONG);
     return readManifest(input.bytes, { ...options, file: input.file, keepPlaces: true });
   });
   const results = read.flatMap((manifest) => manifest.results);
-  reportDuplicates(results);
+  reportRefusals(results, reportDuplicates(results), rules);
   reportDangling(results, indexObjects(read));
   return results;
 }
@@ -116,13 +135,32 @@ function indexObjects(manifests: readonly ManifestResult[]): ObjectIndex {
   };
 }
 
-function warn(result: ObjectResult, path: FieldPath, message: string): void {
+function add(result: ObjectResult, code: "ignored" | "unsupported", path: FieldPath, message: string): void {
   const place = result.places?.locate(path) ?? { line: 1, column: 1 };
   const at = { file: result.file, document: result.document, ...place };
-  result.findings.push({ code: "ignored", severity: "warning", ...at, field: path.toString(), message });
+  const severity = code === "ignored" ? "warning" : "error";
+  result.findings.push({ code, severity, ...at, field: path.toString(), message });
+  if (severity === "error") result.ok = false;
 }
 
-function reportDuplicates(results: readonly ObjectResult[]): void {
+/** Reports pods that the node would refuse, in the order in which it admits them. */
+function reportRefusals(
+  results: readonly ObjectResult[],
+  duplicates: ReadonlySet<ObjectResult>,
+  rules: NodeRules,
+): void {
+  const candidates = results.flatMap((result) => {
+    if (!result.pod || !result.ok || duplicates.has(result)) return [];
+    return [{ result, pod: result.pod, path: result.places?.path ?? FieldPath.root }];
+  });
+  for (const [index, refusal] of findNodeRefusals(candidates, rules).entries()) {
+    if (refusal) add(candidates[index]!.result, "unsupported", refusal.path, refusal.message);
+  }
+}
+
+/** @returns the objects that do not count because an earlier one has the same name */
+function reportDuplicates(results: readonly ObjectResult[]): Set<ObjectResult> {
+  const duplicates = new Set<ObjectResult>();
   const first = new Map<string, ObjectResult>();
   for (const result of results) {
     if (!result.ok || result.name === "") continue;
@@ -131,16 +169,18 @@ function reportDuplicates(results: readonly ObjectResult[]): void {
     if (!before) first.set(key, result);
     else {
       const path = (result.places?.path ?? FieldPath.root).child("metadata").child("name");
-      warn(result, path, `${key} is already defined in ${before.file}: the first one counts`);
+      duplicates.add(result);
+      add(result, "ignored", path, `${key} is already defined in ${before.file}: the first one counts`);
     }
   }
+  return duplicates;
 }
 
 function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {
   for (const result of results) {
     if (!result.pod || !result.ok) continue;
     for (const dangling of findDanglingReferences(result.pod, index, result.places?.path)) {
-      warn(result, dangling.path, dangling.message);
+      add(result, "ignored", dangling.path, dangling.message);
     }
   }
 }

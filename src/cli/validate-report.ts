@@ -33,7 +33,7 @@ export function renderText(results: readonly ObjectResult[], isTerminal: boolean
   for (const result of results) {
     for (const finding of result.findings) {
       text += `${renderFinding(finding)}\n`;
-      const line = isTerminal && mayShowLines(result) ? result.places?.lineText(finding.line) : undefined;
+      const line = isTerminal ? result.places?.lineText(finding.line) : undefined;
       if (line !== undefined && line.trim() !== "") text += renderCaret(line, finding);
     }
   }
@@ -46,9 +46,6 @@ function renderFinding({ file, line, column, field, message, severity }: Finding
   const parts = [`${file}:${line}:${column}`, severity === "warning" ? "warning" : "", field, message];
   return escapeControl(parts.filter((part) => part !== "").join(": "));
 }
-
-/** A document that cannot be read may be a Secret as well. */
-const mayShowLines = (result: ObjectResult) => result.kind !== "" && result.kind !== "Secret";
 
 const WIDTH = 100;
 

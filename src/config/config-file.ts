@@ -12,6 +12,8 @@ export interface ConfigFile {
   settings: Setting[];
   warnings: string[];
   errors: string[];
+  /** Unknown fields; `--validate` decides whether they are errors. */
+  unknown: string[];
 }
 
 /** Kind of a file given by --config. */
@@ -29,11 +31,10 @@ export function detectKind(text: string): FileNature {
 }
 
 /**
- * Reads a KubeletConfiguration (YAML or JSON). Unknown fields and fields without effect warn; values of a wrong kind are
- * errors. Other documents of kubeadm in the same file are skipped.
+ * Reads a KubeletConfiguration (YAML or JSON). Fields without effect warn; values of a wrong kind are errors. Other documents of kubeadm in the same file are skipped.
  */
 export function parseConfigFile(text: string, file: string): ConfigFile {
-  const result: ConfigFile = { settings: [], warnings: [], errors: [] };
+  const result: ConfigFile = { settings: [], warnings: [], errors: [], unknown: [] };
   const { documents, lines } = parseStream(Buffer.from(text, "utf8"));
   const place = (offset: number): string => {
     const { line, column } = lines.locate(offset);
@@ -93,7 +94,7 @@ function readMap(map: MapNode, path: string, walk: Walk): void {
     if (node.kind === "null") continue;
     const row = ROW_BY_FIELD.get(field);
     if (!row) {
-      if (!isSection(field)) walk.result.warnings.push(`${at}: ${unknownField(field, path)}`);
+      if (!isSection(field)) walk.result.unknown.push(`${at}: ${unknownField(field, path)}`);
       else if (node.kind === "map") readMap(node, field, walk);
       else walk.result.errors.push(`${walk.place(node.offset)}: ${field}: must be a map`);
       continue;

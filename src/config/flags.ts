@@ -1,5 +1,5 @@
 import { nearestName } from "../text/nearest-name.ts";
-import type { FlagRow, OptionRow } from "./option-row.ts";
+import type { FlagRow, InapplicableRow, OptionRow, RefusedRow } from "./option-row.ts";
 import { asksForNothing, takesValue } from "./option-row.ts";
 import { ROW_BY_FLAG } from "./option-table.ts";
 
@@ -33,6 +33,8 @@ export interface CommandLine {
 export function parseCommandLine(argv: readonly string[]): CommandLine {
   const line: CommandLine = { settings: [], configPaths: [], positionals: [], warnings: [], errors: [] };
   const settings = new Map<OptionRow["option"], Setting>();
+  /** The last value of each flag that sets no option. */
+  const withoutOption = new Map<string, { row: InapplicableRow | RefusedRow; text: string }>();
   const warned = new Set<string>();
   const warn = (message: string) => {
     if (!warned.has(message)) line.warnings.push(message);
@@ -74,7 +76,11 @@ export function parseCommandLine(argv: readonly string[]): CommandLine {
       index++;
     }
     previous = value === undefined ? flag : undefined;
-    applyFlag(row, flag, value ?? "true", line, settings, warn);
+    applyFlag(row, flag, value ?? "true", line, settings, withoutOption, warn);
+  }
+  for (const [flag, { row, text }] of withoutOption) {
+    if (row.is === "inapplicable" && !row.silent?.includes(text)) warn(`--${flag} has no effect: ${row.why}`);
+    if (row.is === "refused" && !row.allowed.includes(text)) line.errors.push(`--${flag}: ${row.why}`);
   }
   line.settings = [...settings.values()];
   return line;
@@ -134,14 +140,13 @@ function applyFlag(
   text: string,
   line: CommandLine,
   settings: Map<OptionRow["option"], Setting>,
+  withoutOption: Map<string, { row: InapplicableRow | RefusedRow; text: string }>,
   warn: (message: string) => void,
 ): void {
   switch (row.is) {
     case "inapplicable":
-      if (!row.silent?.includes(text)) warn(`--${flag} has no effect: ${row.why}`);
-      return;
     case "refused":
-      if (!row.allowed.includes(text)) line.errors.push(`--${flag}: ${row.why}`);
+      withoutOption.set(flag, { row, text });
       return;
     case "command": {
       const parsed = row.kind.fromText(text);

@@ -41,6 +41,8 @@ export async function resolveOptions(
   if (files.manifestPaths.length > 0) addManifestPaths(flags, files.manifestPaths);
 
   const { options, origins } = layOver(files.settings, flags, files.found);
+  if (options.validate === "strict") errors.push(...files.unknown);
+  else if (options.validate === "warn") warnings.push(...files.unknown);
   warnings.push(...featureGateWarnings(options.featureGates));
   const positionals = line.positionals.map((name) => (isManifestUrl(name) || name === "-" ? name : resolve(cwd, name)));
   const checked = checkOptions(options, origins, positionals, purpose);
@@ -64,6 +66,8 @@ interface Configuration {
   settings: Setting[];
   /** `--config` in its meaning of Kubernetes 1.4. */
   manifestPaths: Setting[];
+  /** Unknown fields of the files. */
+  unknown: string[];
   /** A KubeletConfiguration was read: upstream's other defaults apply. */
   found: boolean;
 }
@@ -74,7 +78,7 @@ async function readConfiguration(
   warnings: string[],
   errors: string[],
 ): Promise<Configuration> {
-  const result: Configuration = { settings: [], manifestPaths: [], found: false };
+  const result: Configuration = { settings: [], manifestPaths: [], unknown: [], found: false };
   const configFiles: { path: string; text: string }[] = [];
   // The YAML reader is loaded only when there is a file to read.
   if (line.configPaths.length === 0 && !line.configDir) return result;
@@ -112,6 +116,7 @@ async function readConfiguration(
     const parsed = parseConfigFile(text, path);
     warnings.push(...parsed.warnings);
     errors.push(...parsed.errors);
+    result.unknown.push(...parsed.unknown);
     result.settings.push(...parsed.settings.map((setting) => absolutePaths(setting, dirname(path))));
     result.found = true;
   }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { MAX_RESTART_PERIOD_ANNOTATION } from "../api/annotations.ts";
 import { parseDuration } from "../api/duration.ts";
 import type { Pod, QOSClass } from "../api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
@@ -10,9 +11,6 @@ import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { computeContainerHash, computeSandboxHash } from "../runtime/hashes.ts";
 import { computeContainerLimits } from "../runtime/resources.ts";
-
-/** Annotation: the longest crash-loop back-off of this pod, a Go duration from 1s to 5m. */
-export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restart-period";
 
 /** One revision of one pod, as a pod worker runs it. */
 export interface PodRevision {

@@ -28,6 +28,7 @@ export interface ObjectPlaces {
   /** Path of the object in its document. */
   path: FieldPath;
   locate(path: FieldPath): { line: number; column: number };
+  /** "" where the line may be part of a Secret. */
   lineText(line: number): string;
 }
 

@@ -102,7 +102,7 @@ export class ObjectReading {
     return {
       path,
       locate: (field) => lines.locate(locateField(root, field)),
-      lineText: (line) => lines.lineText(line),
+      lineText: (line) => (mayShowLines(this.kind, lines) ? lines.lineText(line) : ""),
     };
   }
 
@@ -120,6 +120,15 @@ export class ObjectReading {
     result.results.push(outcome);
   }
 }
+
+/** Words of Secrets, also when the kind is misspelt or the text is not YAML. */
+const SECRET_WORDS = /secret|stringdata|passw|token/i;
+
+/** Whether lines of an object may be printed. */
+export const mayShowLines = (kind: string, lines: LineTable): boolean =>
+  PUBLIC_KINDS.has(kind) || !lines.matches(SECRET_WORDS);
+
+const PUBLIC_KINDS = new Set(["Pod", "ConfigMap"]);
 
 /**
  * Position of a field in the text: its value, or the nearest existing parent.

@@ -2,7 +2,7 @@ import type { Finding } from "../model/finding.ts";
 import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
-import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS } from "./object-reading.ts";
+import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
 
 /**
@@ -64,7 +64,11 @@ function failedDocument(
   };
   if (options.keepPlaces) {
     const locate = () => lines.locate(offset);
-    result.places = { path: FieldPath.root, locate, lineText: (line) => lines.lineText(line) };
+    result.places = {
+      path: FieldPath.root,
+      locate,
+      lineText: (line) => (mayShowLines("", lines) ? lines.lineText(line) : ""),
+    };
   }
   return result;
 }

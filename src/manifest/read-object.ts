@@ -12,8 +12,7 @@ import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
-import { findUnsupported } from "./support/find-unsupported.ts";
-import { findFractionalBytes } from "./support/fractional-bytes.ts";
+import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
@@ -204,7 +203,7 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded;
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
-  const notes = [...findUnsupported(pod, reading.path), ...findFractionalBytes(pod, reading.path)];
+  const notes = findPodNotes(pod, reading.path);
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";

@@ -27,7 +27,8 @@ const MAX_SEARCH_LINE_LENGTH = 2048;
 
 /**
  * The resolver settings of a pod by `dnsPolicy` and `dnsConfig`. With host networking `ClusterFirst` means `Default`;
- * without `--cluster-dns` it falls back to `Default` with a warning (to be recorded once per sandbox).
+ * without `--cluster-dns` it falls back to `Default`, with a warning only for `ClusterFirstWithHostNet`, which is never a
+ * default. Warnings are recorded once per sandbox.
  * Source: upstream's `Configurer.GetPodDNS`.
  */
 export function computeDnsConfig(pod: Pod, facts: DnsFacts): { dns: DnsConfig; warnings: PodEvent[] } {
@@ -54,7 +55,8 @@ function baseConfig(pod: Pod, facts: DnsFacts, warnings: PodEvent[]): DnsConfig 
   const wantsCluster = policy === "ClusterFirstWithHostNet" || (policy === "ClusterFirst" && !pod.spec.hostNetwork);
   if (!wantsCluster) return host;
   if (facts.clusterDns.length === 0) {
-    warnings.push(missingClusterDns(pod));
+    // ClusterFirst is the default of every pod; only ClusterFirstWithHostNet shows that a cluster is expected.
+    if (policy === "ClusterFirstWithHostNet") warnings.push(missingClusterDns(pod));
     return host;
   }
   const namespace = pod.metadata.namespace ?? "default";

@@ -1,10 +1,6 @@
 import { isIP } from "node:net";
+import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../api/annotations.ts";
 import type { Pod } from "../api/pod.ts";
-
-/** Annotation: the Docker network of the pod. In a user-defined network other pods reach the pod by its name. */
-export const NETWORK_ANNOTATION = "kubelet-ts.io/network";
-/** Annotation: a fixed IPv4 or IPv6 address in that network. */
-export const IP_ANNOTATION = "kubelet-ts.io/ip";
 
 /** Predefined networks of every engine; they have no DNS. */
 const BUILT_IN_NETWORKS = new Set(["default", "bridge", "none", "host"]);

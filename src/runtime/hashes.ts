@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
+import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../api/annotations.ts";
 import type { Container, ContainerResizePolicy, Pod } from "../api/pod.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
-import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../plan/pod-network.ts";
 import { memoryBytesOf } from "../plan/pod-resources.ts";
 import { computeQosClass, isCriticalPod } from "../plan/qos-class.ts";
 import { computeAppArmorProfile, computeSeccompProfile } from "./security.ts";

@@ -1,3 +1,4 @@
+import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../api/annotations.ts";
 import type { Pod } from "../api/pod.ts";
 import type { ContainerCreateBody, EndpointConfig, LogConfig } from "../docker/container-create-body.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -5,7 +6,7 @@ import type { EngineInfo } from "../model/node.ts";
 import type { DnsConfig } from "../plan/dns-config.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
-import { computeUserNetwork, IP_ANNOTATION, NETWORK_ANNOTATION } from "../plan/pod-network.ts";
+import { computeUserNetwork } from "../plan/pod-network.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { type Owner, toSandboxLabels } from "./labels.ts";
 import { MappingError, UnsupportedError } from "./mapping-error.ts";

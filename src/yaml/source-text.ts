@@ -104,6 +104,11 @@ export class LineTable {
     return { line, column: at - start - skipped + 1 };
   }
 
+  /** Whether a pattern occurs anywhere in the text. */
+  matches(pattern: RegExp): boolean {
+    return pattern.test(this.#text);
+  }
+
   /** The text of a 1-based line, without its line break. */
   lineText(line: number): string {
     const start = this.#starts[line - 1];

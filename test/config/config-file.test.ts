@@ -157,8 +157,11 @@ describe("what is wrong has its place", () => {
       warning: "k.yaml:4:3: kubeletTs.imageDir: no such field; did you mean kubeletTs.imagesDir?",
     },
   ])("$body", ({ body, warning, error }) => {
-    const { warnings, errors } = parse(body);
-    expect({ warnings, errors }).toEqual({ warnings: warning ? [warning] : [], errors: error ? [error] : [] });
+    const { warnings, unknown, errors } = parse(body);
+    expect({ warnings: [...warnings, ...unknown], errors }).toEqual({
+      warnings: warning ? [warning] : [],
+      errors: error ? [error] : [],
+    });
   }); // prettier-ignore
 
   test.each([

@@ -4,6 +4,22 @@ import { parseCommandLine } from "../../src/config/flags.ts";
 const read = (argv: readonly string[], option: string): unknown =>
   parseCommandLine(argv).settings.find(({ row }) => row.option === option)?.value;
 
+describe("the last value of a repeated flag counts", () => {
+  test.each([
+    { argv: ["--network-plugin=cni", "--network-plugin=noop"], errors: [] },
+    {
+      argv: ["--network-plugin=noop", "--network-plugin=cni"],
+      errors: [expect.stringContaining("--network-plugin: ")],
+    },
+    { argv: ["--container-runtime=rkt", "--container-runtime", "docker"], errors: [] },
+  ])("$argv", ({ argv, errors }) => expect(parseCommandLine(argv).errors).toEqual([...errors]));
+
+  test("a flag without effect warns once, for its last value", () => {
+    const { warnings } = parseCommandLine(["--register-node=true", "--register-node=false"]);
+    expect(warnings).toEqual([]);
+  });
+});
+
 describe("how flags are written", () => {
   test.each([
     { argv: ["--max-pods", "5"], option: "maxPods", want: 5 },

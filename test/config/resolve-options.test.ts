@@ -249,3 +249,26 @@ describe("what does not go together", () => {
     });
   }); // prettier-ignore
 });
+
+describe("unknown fields of a configuration file", () => {
+  const dir = directoryWith({ "k.yaml": `${HEAD}maxPodz: 3\n` });
+  const message = `${dir}/k.yaml:3:1: maxPodz: no such field; did you mean maxPods?`;
+
+  test.each([
+    { argv: [], errors: [message], warnings: [] },
+    { argv: ["--validate=warn"], errors: [], warnings: [message] },
+    { argv: ["--validate=ignore"], errors: [], warnings: [] },
+  ])("with $argv", async ({ argv, errors, warnings }) => {
+    const resolved = await resolveOptions(["--config=k.yaml", ...argv], dir);
+    expect({ errors: resolved.errors, warnings: resolved.warnings }).toEqual({
+      errors: [...errors],
+      warnings: [...warnings],
+    });
+  });
+});
+
+test("gates of features that are always on warn only when they are switched off", async () => {
+  const gates = "InPlacePodVerticalScaling=true,GracefulNodeShutdown=true,SidecarContainers=false";
+  const { warnings } = await resolveOptions([`--feature-gates=${gates}`], "/");
+  expect(warnings).toEqual(["feature gate SidecarContainers cannot be switched off"]);
+});

@@ -86,7 +86,7 @@ describe("as recorded with cluster flags", () => {
 
 describe("as recorded without cluster flags", () => {
   test.each<{ when: string; spec: Partial<Pod["spec"]>; want: string; warnings?: string[] }>([
-    { when: "ClusterFirst", spec: {}, want: "nameserver 192.0.2.53\n", warnings: ["MissingClusterDNS"] },
+    { when: "ClusterFirst, the default", spec: {}, want: "nameserver 192.0.2.53\n" },
     {
       when: "ClusterFirstWithHostNet",
       spec: { hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" },
@@ -124,7 +124,7 @@ describe("as recorded without cluster flags", () => {
   });
 
   test("the event's text", () => {
-    expect(computeDnsConfig(aPod({}), NO_CLUSTER).warnings).toEqual([
+    expect(computeDnsConfig(aPod({ dnsPolicy: "ClusterFirstWithHostNet" }), NO_CLUSTER).warnings).toEqual([
       {
         type: "Warning",
         reason: "MissingClusterDNS",

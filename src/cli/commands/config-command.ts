@@ -1,6 +1,10 @@
 import { Document, isMap, isScalar, type Pair, type Scalar, type YAMLMap } from "yaml";
 import { originsByField, toKubeletConfiguration } from "../../config/effective-config.ts";
-import { resolveOptions } from "../../config/resolve-options.ts";
+import type { Origins } from "../../config/option-row.ts";
+import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
+import { readNodeName } from "../../host/node-info.ts";
+import type { KubeletOptions } from "../../model/kubelet-options.ts";
+import { isManifestUrl } from "../../text/url.ts";
 import type { TextIo } from "../command-io.ts";
 
 /**
@@ -18,12 +22,39 @@ export async function runConfig(argv: readonly string[], io: TextIo, cwd: string
   for (const warning of resolved.warnings) io.stderr(`kubelet-ts config: warning: ${warning}\n`);
   for (const error of resolved.errors) io.stderr(`kubelet-ts config: ${error}\n`);
   if (resolved.errors.length > 0) return 2;
-  const config = toKubeletConfiguration(resolved.options);
-  const origins = originsByField(resolved.origins);
+  const { options, origins: originOf } = inForce(resolved, process.env.DOCKER_HOST);
+  const config = toKubeletConfiguration(options);
+  const origins = originsByField(originOf);
   if (resolved.options.output === "json") {
     io.stdout(`${JSON.stringify({ config, origins: Object.fromEntries(origins) }, null, 2)}\n`);
   } else io.stdout(toAnnotatedYaml(config, origins));
   return 0;
+}
+
+/** The options with the values that the kubelet derives from its arguments and environment when it starts. */
+function inForce(
+  { options, origins, positionals }: ResolvedOptions,
+  dockerHost: string | undefined,
+): { options: KubeletOptions; origins: Origins } {
+  const values = { ...options };
+  const originOf = { ...origins };
+  const paths = positionals.filter((place) => place !== "-" && !isManifestUrl(place));
+  const urls = positionals.filter(isManifestUrl);
+  const withArguments = (origin: string) => (origin === "default" ? "arguments" : `${origin} and arguments`);
+  if (paths.length > 0) {
+    values.podManifestPaths = [...options.podManifestPaths, ...paths];
+    originOf.podManifestPaths = withArguments(origins.podManifestPaths);
+  }
+  if (urls.length > 0) {
+    values.manifestUrls = [...options.manifestUrls, ...urls];
+    originOf.manifestUrls = withArguments(origins.manifestUrls);
+  }
+  if (options.dockerEndpoint === "") {
+    values.dockerEndpoint = dockerHost || "unix:///var/run/docker.sock";
+    if (dockerHost) originOf.dockerEndpoint = "DOCKER_HOST";
+  }
+  values.hostnameOverride = readNodeName(options.hostnameOverride);
+  return { options: values, origins: originOf };
 }
 
 /** A file for `--config`; comments give the origin of each value. */

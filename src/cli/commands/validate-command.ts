@@ -1,3 +1,4 @@
+import { resolveOptions } from "../../config/resolve-options.ts";
 import { readNodeName } from "../../host/node-info.ts";
 import { writeAll } from "../../host/write-all.ts";
 import { writeStderr } from "../../host/write-stderr.ts";
@@ -6,6 +7,7 @@ import { readManifest } from "../../manifest/read-manifest.ts";
 import { readArguments } from "../arguments.ts";
 import { VALIDATE_ARGS } from "../declarations/validate-args.ts";
 import { checkInputs, readInputs } from "../validate-inputs.ts";
+import type { NodeRules } from "../validate-node.ts";
 import { renderText, toJsonResult } from "../validate-report.ts";
 
 export interface ValidateIo {
@@ -19,27 +21,49 @@ export interface ValidateIo {
 interface ValidateOptions {
   strictness: Strictness;
   nodeName: string;
+  /** false only where it was set: Kubernetes' own verdict allows privileged containers. */
   allowPrivileged: boolean;
 }
 
 /** `kubelet-ts validate`. Returns the exit code. */
 export async function runValidate(argv: readonly string[], io: ValidateIo): Promise<number> {
-  const parsed = parse(argv);
+  const parsed = await parse(argv);
   if ("problem" in parsed) {
     io.stderr(`kubelet-ts validate: ${parsed.problem}\nTry 'kubelet-ts validate --help'.\n`);
     return 2;
   }
   if (parsed.batch) return runBatch(parsed.options, io);
+  for (const warning of parsed.warnings) io.stderr(`kubelet-ts validate: warning: ${warning}\n`);
   const inputs = await readInputs(parsed.files, io.input);
-  const results = checkInputs(inputs, { ...parsed.options, source: "file" });
+  for (const input of inputs) if ("skipped" in input) io.stderr(`${input.file}: skipped: ${input.skipped}\n`);
+  const results = checkInputs(inputs, { ...parsed.options, source: "file" }, parsed.rules);
   if (parsed.output === "json") io.stdout(`${JSON.stringify({ results: results.map(toJsonResult) })}\n`);
   else io.stdout(renderText(results, io.isTerminal));
   return results.every((result) => result.ok) ? 0 : 2;
 }
 
-type Parsed = { problem: string } | { batch: boolean; output: string; files: string[]; options: ValidateOptions };
+type Parsed =
+  | { problem: string }
+  | {
+      batch: boolean;
+      output: string;
+      files: string[];
+      options: ValidateOptions;
+      rules: NodeRules;
+      warnings: readonly string[];
+    };
 
-function parse(argv: readonly string[]): Parsed {
+/** Flags that have the same meaning for the kubelet. */
+const NODE_FLAGS = [
+  "config",
+  "config-dir",
+  "allow-privileged",
+  "allowed-unsafe-sysctls",
+  "max-pods",
+  "node-labels",
+] as const;
+
+async function parse(argv: readonly string[]): Promise<Parsed> {
   const read = readArguments("validate", VALIDATE_ARGS, argv);
   if ("problem" in read) return read;
   // --help was answered before.
@@ -51,12 +75,19 @@ function parse(argv: readonly string[]): Parsed {
     return { problem: "name at least one file, directory or URL, or - for standard input" };
   }
   if (batch && files.length > 0) return { problem: "--batch takes its manifests from standard input only" };
+  const nodeFlags = NODE_FLAGS.flatMap((flag) => (read.values.get(flag) ?? []).map((text) => `--${flag}=${text}`));
+  const resolved = await resolveOptions(nodeFlags, process.cwd(), "show");
+  if (resolved.errors.length > 0) return { problem: resolved.errors.join("; ") };
+  const node = resolved.options;
+  const nodeName = readNodeName(value("node-name") ?? node.hostnameOverride);
   const options: ValidateOptions = {
-    strictness: (value("validate") ?? "strict") as Strictness,
-    nodeName: readNodeName(value("node-name") ?? ""),
-    allowPrivileged: value("allow-privileged") !== "false",
+    strictness: (value("validate") ??
+      (resolved.origins.validate === "default" ? "strict" : node.validate)) as Strictness,
+    nodeName,
+    allowPrivileged: node.allowPrivileged || resolved.origins.allowPrivileged === "default",
   };
-  return { batch, output: value("output") ?? "text", files, options };
+  const rules = { ...node, nodeName };
+  return { batch, output: value("output") ?? "text", files, options, rules, warnings: resolved.warnings };
 }
 
 /** Checks one manifest per JSON line of standard input. */

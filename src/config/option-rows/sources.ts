@@ -99,7 +99,7 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "validate",
     kind: oneOf("strict", "warn", "ignore"),
     subject: "Pods from files and URLs",
-    description: "Unknown fields in manifests: an error, a warning, or ignored.",
+    description: "Unknown fields in manifests and configuration files: an error, a warning, or ignored.",
   }),
   option({
     flag: "runonce",

@@ -58,7 +58,11 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
   { path: "spec.nodeName", level: "ignored", note: "replaced by the name of this node", quiet: true },
   { path: "spec.workloadRef", level: "ignored", note: noScheduler },
   { path: "spec.schedulingGates", level: "refused", note: "a static pod is bound to its node", quiet: true },
-  { path: "spec.overhead", level: "ignored", note: "Docker's runtimes declare no overhead" },
+  {
+    path: "spec.overhead",
+    level: "partly",
+    note: "is added to the requests and limits of the pod and its cgroup; a runtime class does not set it",
+  },
   { path: "spec.priority", level: "partly", note: "orders eviction and shutdown; nothing is preempted" },
   {
     path: "spec.priorityClassName",

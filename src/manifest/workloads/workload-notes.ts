@@ -3,8 +3,8 @@ import type { Pod } from "../../api/pod.ts";
 import type { PodTemplateSpec } from "../../api/workload.ts";
 import type { TypedObject } from "../../model/desired-object.ts";
 import type { FieldPath } from "../field-path.ts";
-import { findUnsupported, type SupportNote } from "../support/find-unsupported.ts";
-import { findFractionalBytes } from "../support/fractional-bytes.ts";
+import type { SupportNote } from "../support/find-unsupported.ts";
+import { findPodNotes } from "../support/pod-notes.ts";
 
 /** Settings of a workload that have no effect, or another effect, on one node. */
 export function findWorkloadNotes(desired: TypedObject, path: FieldPath): SupportNote[] {
@@ -24,10 +24,8 @@ export function findWorkloadNotes(desired: TypedObject, path: FieldPath): Suppor
 }
 
 /** Notes on the pods of a template. */
-export function findTemplateNotes(template: PodTemplateSpec, path: FieldPath): SupportNote[] {
-  const pod = template as Pod;
-  return [...findUnsupported(pod, path), ...findFractionalBytes(pod, path)];
-}
+export const findTemplateNotes = (template: PodTemplateSpec, path: FieldPath): SupportNote[] =>
+  findPodNotes(template as Pod, path);
 
 function findReplicaNotes(replicas: number, template: PodTemplateSpec, specPath: FieldPath): SupportNote[] {
   const notes: SupportNote[] = [];

@@ -209,3 +209,81 @@ test.each([
   writeFileSync(file, POD.replace("{name: a,", "{name: a, securityContext: {privileged: true},"));
   expect((await run([flag, file])).code).toBe(want);
 });
+
+describe("the rules of the node", () => {
+  const podWith = (name: string, spec: object) =>
+    `${JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers: [{ name: "a", image: "b:1" }], ...spec } })}\n`;
+  const container = (fields: object) => ({ containers: [{ name: "a", image: "b:1", ...fields }] });
+
+  test.each([
+    {
+      what: "a privileged container",
+      spec: container({ securityContext: { privileged: true } }),
+      field: "spec.containers[0].securityContext.privileged: privileged containers are not allowed on this node",
+      allows: ["--allow-privileged=true"],
+    },
+    {
+      what: "an unsafe sysctl",
+      spec: { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1" }] } },
+      field: "spec.securityContext.sysctls[0].name: forbidden sysctl",
+      allows: ["--allowed-unsafe-sysctls=net.core.*"],
+    },
+    {
+      what: "a node selector",
+      spec: { nodeSelector: { disk: "ssd" } },
+      field: "spec.nodeSelector: the labels of this node",
+      allows: ["--node-labels=disk=ssd"],
+    },
+  ])("$what is refused as by the kubelet with the same flags", async ({ spec, field, allows }) => {
+    writeFileSync(join(dir, ".node.json"), podWith("p", spec));
+    const refused = await run([join(dir, ".node.json")]);
+    expect(refused).toMatchObject({ code: 2, stdout: expect.stringContaining(field) });
+    expect(await run([join(dir, ".node.json"), ...allows])).toMatchObject({ code: 0 });
+  });
+
+  test("the second pod with a host port is refused", async () => {
+    const ports = container({ ports: [{ containerPort: 80, hostPort: 8080 }] });
+    writeFileSync(join(dir, ".one.json"), podWith("one", ports));
+    writeFileSync(join(dir, ".two.json"), podWith("two", ports));
+    const { code, stdout } = await run([join(dir, ".one.json"), join(dir, ".two.json")]);
+    expect(code).toBe(2);
+    expect(stdout).toMatch(
+      /\.two\.json:1:\d+: spec\.containers\[0\]\.ports\[0\]\.hostPort: host port 8080\/TCP is held by/,
+    );
+  });
+
+  test("--config gives the rules; its mistakes are errors", async () => {
+    const head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+    writeFileSync(join(dir, ".k.yaml"), `${head}kubeletTs: {allowPrivileged: true}\n`);
+    writeFileSync(join(dir, ".node.json"), podWith("p", container({ securityContext: { privileged: true } })));
+    expect(await run([join(dir, ".node.json"), `--config=${join(dir, ".k.yaml")}`])).toMatchObject({ code: 0 });
+    writeFileSync(join(dir, ".k.yaml"), `${head}maxPodz: 1\n`);
+    const { code, stderr } = await run([join(dir, ".node.json"), `--config=${join(dir, ".k.yaml")}`]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("maxPodz: no such field") });
+  });
+});
+
+describe("directories", () => {
+  test("one without manifests is an error; skipped files are named", async () => {
+    const empty = tempDirs()();
+    expect(await run([empty])).toMatchObject({ code: 2, stdout: expect.stringContaining("has no manifest") });
+    writeFileSync(join(empty, "notes.txt"), "x");
+    writeFileSync(join(empty, "README"), "x");
+    const { code, stdout, stderr } = await run([empty]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: expect.stringContaining("has no manifest") });
+    expect(stderr).toContain("notes.txt: skipped: not a .yaml");
+    expect(stderr).toContain("README: skipped: it has no apiVersion and kind");
+  });
+});
+
+describe("syntax errors on a terminal", () => {
+  test("the line and a caret are shown", async () => {
+    writeFileSync(join(dir, ".broken.yaml"), "kind: Pod\n  metadata: x\n");
+    expect((await run([join(dir, ".broken.yaml")], "", true)).stdout).toMatch(/\n {6}metadata: x\n +\^\n/);
+  });
+
+  test("not when the text may be a Secret", async () => {
+    writeFileSync(join(dir, ".broken.yaml"), "kind: Secret\n  stringData: hunter2\n");
+    expect((await run([join(dir, ".broken.yaml")], "", true)).stdout).not.toContain("hunter2");
+  });
+});

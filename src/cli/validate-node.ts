@@ -1,0 +1,89 @@
+import type { Pod } from "../api/pod.ts";
+import type { FieldPath } from "../manifest/field-path.ts";
+import type { PodUID } from "../model/identity.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import { admitPods } from "../plan/admission.ts";
+import { computeNodeLabels } from "../plan/node-affinity.ts";
+import { findNetworkMistake } from "../plan/pod-network.ts";
+import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../runtime/sysctls.ts";
+
+/** The options of a node that decide which pods it runs, without its capacity and its engine. */
+export type NodeRules = { nodeName: string } & Pick<
+  KubeletOptions,
+  "allowPrivileged" | "allowedUnsafeSysctls" | "maxPods" | "nodeLabels"
+>;
+
+/** A pod that the node refuses; `path` is the field that causes it. */
+export interface NodeRefusal {
+  path: FieldPath;
+  message: string;
+}
+
+/**
+ * Pods that a node with these options refuses to start, by the rules of the running kubelet. Rules that depend on the
+ * machine or the engine (cpu, memory, runtimes) are not applied.
+ * @param pods valid pods with their identity, and their paths in the document
+ */
+export function findNodeRefusals(
+  pods: readonly { pod: Pod; path: FieldPath }[],
+  rules: NodeRules,
+): (NodeRefusal | undefined)[] {
+  const refusals = pods.map(({ pod, path }) => findOwnRefusal(pod, path, rules));
+  const labels = computeNodeLabels(rules.nodeName, process.arch === "x64" ? "amd64" : process.arch, rules.nodeLabels);
+  const rejections = admitPods({
+    pods: pods
+      .filter((_, index) => refusals[index] === undefined)
+      .map(({ pod }) => ({ pod, source: "file" as const, origin: "", revision: "" })),
+    running: new Set<PodUID>(),
+    held: new Map(),
+    node: { name: rules.nodeName, labels, maxPods: rules.maxPods },
+  });
+  return pods.map(({ pod, path }, index) => {
+    const own = refusals[index];
+    if (own) return own;
+    const rejection = rejections.get(pod.metadata.uid!);
+    if (!rejection) return undefined;
+    const message = rejection.message.replace(/^Pod (?:Predicate \S+ failed: )?/, "");
+    return { path: fieldOfRejection(rejection.reason, pod, path), message };
+  });
+}
+
+function findOwnRefusal(pod: Pod, path: FieldPath, rules: NodeRules): NodeRefusal | undefined {
+  const { spec } = pod;
+  const specPath = path.child("spec");
+  const sysctl = findForbiddenSysctl(pod, rules.allowedUnsafeSysctls);
+  if (sysctl) {
+    const name = /"([^"]+)"/.exec(sysctl)?.[1];
+    const index = spec.securityContext.sysctls?.findIndex((item) => item.name === name) ?? -1;
+    const at = specPath.child("securityContext").child("sysctls");
+    const isAllowable = name !== undefined && computeSysctlNamespace(toDottedSysctl(name)) !== undefined;
+    const isListed = sysctl.endsWith("not whitelisted");
+    const message = isAllowable && isListed ? `${sysctl}; --allowed-unsafe-sysctls=${name} permits it` : sysctl;
+    return { path: index < 0 ? at : at.index(index).child("name"), message };
+  }
+  const network = findNetworkMistake(pod);
+  if (network)
+    return { path: path.child("metadata").child("annotations"), message: `${network.field}: ${network.why}` };
+  if (rules.allowPrivileged) return undefined;
+  for (const list of ["initContainers", "containers"] as const) {
+    for (const [index, container] of (spec[list] ?? []).entries()) {
+      if (!container.securityContext?.privileged) continue;
+      return {
+        path: specPath.child(list).index(index).child("securityContext").child("privileged"),
+        message: "privileged containers are not allowed on this node; --allow-privileged=true permits them",
+      };
+    }
+  }
+  return undefined;
+}
+
+function fieldOfRejection(reason: string, pod: Pod, path: FieldPath): FieldPath {
+  const specPath = path.child("spec");
+  if (reason === "NodeAffinity") return specPath.child(pod.spec.nodeSelector ? "nodeSelector" : "affinity");
+  if (reason !== "NodePorts") return specPath;
+  for (const [index, container] of pod.spec.containers.entries()) {
+    const port = (container.ports ?? []).findIndex(({ hostPort }) => hostPort !== undefined && hostPort > 0);
+    if (port >= 0) return specPath.child("containers").index(index).child("ports").index(port).child("hostPort");
+  }
+  return specPath;
+}
