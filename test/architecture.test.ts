@@ -7,7 +7,7 @@ const SRC = join(import.meta.dir, "..", "src");
 /** Who may import whom, folders and packages; a folder may import itself. The table of docs/architecture.md. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: ["valibot"],
-  text: [],
+  text: ["croner"],
   files: ["text"],
   logging: ["model"],
   concurrency: ["model"],

@@ -52,7 +52,7 @@ export function toPodRevision(
     containers: new Map(
       containers.map((container) => [
         container.name,
-        computeContainerHash(pod, container, computeSourceRevision(pod, container, state)),
+        computeContainerHash(pod, container, desired.runsOnce ? "" : computeSourceRevision(pod, container, state)),
       ]),
     ),
     limits: new Map(
@@ -73,13 +73,15 @@ export function toPodRevision(
       maxDeadPerContainer: options.maximumDeadContainersPerContainer,
       minDeadTtlMs: options.minimumContainerTtlMs,
     },
-    runRevision: digest([
-      hashes.sandbox,
-      ...hashes.containers.values(),
-      // A finished pod may end otherwise under another deadline or policy.
-      String(pod.spec.activeDeadlineSeconds),
-      pod.spec.restartPolicy ?? "Always",
-    ]),
+    runRevision: desired.runsOnce
+      ? (pod.metadata.uid ?? "")
+      : digest([
+          hashes.sandbox,
+          ...hashes.containers.values(),
+          // A finished pod may end otherwise under another deadline or policy.
+          String(pod.spec.activeDeadlineSeconds),
+          pod.spec.restartPolicy ?? "Always",
+        ]),
     objectsRevision: digest([desired.revision, ...objectsUsed(pod, state)]),
     // ManifestLive reports whether the newest manifest is the one that runs.
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),

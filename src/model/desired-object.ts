@@ -1,4 +1,5 @@
-import type { Deployment, ReplicaSet, ReplicationController } from "../api/workload.ts";
+import type { CronJob, Job } from "../api/job.ts";
+import type { DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet } from "../api/workload.ts";
 import type { SourceKind } from "./desired-pod.ts";
 
 /** Kinds other than Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
@@ -6,6 +7,10 @@ export interface ObjectOfKind {
   Deployment: Deployment;
   ReplicaSet: ReplicaSet;
   ReplicationController: ReplicationController;
+  StatefulSet: StatefulSet;
+  DaemonSet: DaemonSet;
+  Job: Job;
+  CronJob: CronJob;
 }
 export type ObjectKind = keyof ObjectOfKind;
 

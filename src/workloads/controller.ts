@@ -1,4 +1,5 @@
 import type { ObjectMeta } from "../api/meta.ts";
+import type { PodStatus } from "../api/pod-status.ts";
 import type { PodTemplateSpec } from "../api/workload.ts";
 import { hex32 } from "../text/canonical-json.ts";
 import {
@@ -19,6 +20,8 @@ export interface PodFacts {
   readyForMs: number;
   /** Nothing of it is left on the engine. */
   isGone: boolean;
+  /** As the kubelet publishes it. */
+  status?: PodStatus;
 }
 
 /** A line for the log and for events. */
@@ -31,8 +34,11 @@ export interface WorkloadEvent {
 /** The world as a controller sees it. */
 export interface ControllerWorld {
   nodeName: string;
-  /** Wall clock; for time stamps. */
+  /** Wall clock; for time stamps and schedules. */
   now: Date;
+  /** Monotonic clock; for durations. */
+  nowMs: number;
+  nodeLabels: Readonly<Record<string, string>>;
   /** Facts of a pod by uid. A pod that is not known yet is Pending. */
   pod: (uid: string) => PodFacts;
 }
@@ -134,6 +140,21 @@ export class Draft {
     return revision;
   }
 
+  /** The revision of a template, as the newest one, also when it existed before. */
+  takeUpRevision(template: PodTemplateSpec, named: "by-hash" | "as-owner"): RevisionRecord {
+    const found = this.findRevision(template) ?? this.addRevision(template, named);
+    const newest = this.revisions().at(-1);
+    if (newest && newest !== found) found.revision = newest.revision + 1;
+    return found;
+  }
+
+  /** Forgets the oldest revisions that no pod has, beyond `limit`. */
+  limitHistory(limit: number, keep: readonly string[]): void {
+    const used = new Set([...keep, ...this.record.pods.map(({ revision }) => revision)]);
+    const unused = this.revisions().filter(({ hash }) => !used.has(hash));
+    for (const { hash } of unused.slice(0, Math.max(0, unused.length - limit))) delete this.record.revisions[hash];
+  }
+
   /** Forgets the templates that no pod has any more. */
   dropUnusedRevisions(current: RevisionRecord): void {
     const used = new Set([current.hash, ...this.record.pods.map(({ revision }) => revision)]);
@@ -145,11 +166,11 @@ export class Draft {
     return this.record.pods.filter((pod) => !pod.leaving && (!revision || pod.revision === revision.hash));
   }
 
-  /** Makes one more pod, named `<revision>-<suffix>`. */
-  makePod(revision: RevisionRecord): PodRecord {
+  /** Makes one more pod, named `<prefix>-<suffix>`. */
+  makePod(revision: RevisionRecord, prefix: string = revision.name): PodRecord {
     const taken = new Set(this.record.pods.map(({ name }) => name));
     for (;;) {
-      const name = `${revision.name}-${podSuffix(revision.uid, revision.hash, revision.made++)}`;
+      const name = `${prefix}-${podSuffix(revision.uid, revision.hash, revision.made++)}`;
       if (!taken.has(name)) return this.addPod(name, revision);
     }
   }

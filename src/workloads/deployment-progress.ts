@@ -6,6 +6,7 @@ const NO_DEADLINE = 2147483647;
 
 /** When a rollout last got further; kept in memory. */
 export interface ProgressMemory {
+  kind: "Deployment";
   counts: DeploymentCounts;
   generation: number;
   /** Monotonic. */
@@ -32,7 +33,7 @@ export function judgeProgress(
   nowMs: number,
 ): ProgressVerdict {
   const hasMoved = !before || before.generation !== generation || isFurther(before.counts, counts);
-  const memory = { counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
+  const memory: ProgressMemory = { kind: "Deployment", counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
   const { replicas, paused, progressDeadlineSeconds = NO_DEADLINE } = spec;
   const isComplete =
     counts.updatedReplicas === replicas && counts.replicas === replicas && counts.availableReplicas === replicas;

@@ -93,12 +93,8 @@ class Rollout {
     return this.#draft.countAvailable(this.#draft.livePods(revision), this.#spec.minReadySeconds);
   }
 
-  /** The ReplicaSet of the present template; one that existed before gets the newest revision number. */
-  #takeUpCurrent(): RevisionRecord {
-    const found = this.current ?? this.#draft.addRevision(this.#spec.template, "by-hash");
-    const newest = this.#draft.revisions().at(-1);
-    if (newest && newest !== found) found.revision = newest.revision + 1;
-    return found;
+  #takeUp(): RevisionRecord {
+    return this.#draft.takeUpRevision(this.#spec.template, "by-hash");
   }
 
   #setReplicas(revision: RevisionRecord, replicas: number): boolean {
@@ -170,14 +166,14 @@ class Rollout {
     const hashes = new Set(old.map(({ hash }) => hash));
     const isOldLeft = this.#draft.record.pods.some(({ revision }) => hashes.has(revision));
     if (isOldLeft) return false;
-    const isScaled = this.#setReplicas(this.#takeUpCurrent(), this.#spec.replicas);
+    const isScaled = this.#setReplicas(this.#takeUp(), this.#spec.replicas);
     this.#cleanUp();
     return isScaled;
   }
 
   /** Source: rolling.go. */
   #rollingUpdate(): boolean {
-    const current = this.#takeUpCurrent();
+    const current = this.#takeUp();
     if (this.#scaleUpCurrent(current) || this.#scaleDownOld(current)) return true;
     this.#cleanUp();
     return false;

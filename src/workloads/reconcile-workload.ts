@@ -1,12 +1,16 @@
 import type { DesiredObject } from "../model/desired-object.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
+import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
+import { reconcileDaemonSet } from "./daemon-set.ts";
 import { reconcileDeployment } from "./deployment.ts";
 import { judgeProgress, type ProgressMemory } from "./deployment-progress.ts";
+import { type JobMemory, reconcileJob } from "./job.ts";
 import { reconcileReplicaSet } from "./replica-set.ts";
+import { reconcileStatefulSet } from "./stateful-set.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
 
 /** What a controller wants to find again at its next look, in this process. */
-export type Memory = ProgressMemory;
+export type Memory = ProgressMemory | JobMemory;
 
 export interface Outcome {
   record: WorkloadRecord;
@@ -22,7 +26,7 @@ export function reconcileWorkload(
   known: WorkloadRecord | undefined,
   world: ControllerWorld,
   memory: Memory | undefined,
-  nowMs: number,
+  jobOf: JobLookup,
 ): Outcome {
   const { revision } = desired;
   switch (desired.kind) {
@@ -31,7 +35,8 @@ export function reconcileWorkload(
       const { record } = draft;
       const wasExceeded = record.progressDeadlineExceeded === true && known?.generation === record.generation;
       const { spec } = desired.object;
-      const verdict = judgeProgress(spec, counts, record.generation, memory, wasExceeded, nowMs);
+      const progress = memory?.kind === "Deployment" ? memory : undefined;
+      const verdict = judgeProgress(spec, counts, record.generation, progress, wasExceeded, world.nowMs);
       if (verdict.wakeInMs !== undefined) draft.wakeIn(verdict.wakeInMs);
       delete record.progressDeadlineExceeded;
       if (verdict.isExceeded) record.progressDeadlineExceeded = true;
@@ -44,6 +49,17 @@ export function reconcileWorkload(
     case "ReplicaSet":
     case "ReplicationController":
       return toOutcome(reconcileReplicaSet(desired.kind, desired.object, revision, known, world));
+    case "StatefulSet":
+      return toOutcome(reconcileStatefulSet(desired.object, revision, known, world));
+    case "DaemonSet":
+      return toOutcome(reconcileDaemonSet(desired.object, revision, known, world));
+    case "Job": {
+      const jobMemory = memory?.kind === "Job" ? memory : undefined;
+      const { draft, memory: next } = reconcileJob(desired.object, revision, known, world, jobMemory);
+      return toOutcome(draft, next);
+    }
+    case "CronJob":
+      return toOutcome(reconcileCronJob(desired.object, revision, known, world, jobOf));
     default:
       return desired satisfies never;
   }

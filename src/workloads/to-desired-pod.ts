@@ -1,42 +1,108 @@
 import type { OwnerReference } from "../api/meta.ts";
-import type { Pod } from "../api/pod.ts";
+import type { Container, Pod, PodSpec } from "../api/pod.ts";
 import type { DesiredObject } from "../model/desired-object.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import { hex32 } from "../text/canonical-json.ts";
 import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
+type Labels = Record<string, string>;
+
 /** The pod of a record, complete: name, labels and owner as a cluster's controller would give it. */
 export function toDesiredPod(
   desired: DesiredObject,
   record: WorkloadRecord,
-  { name, uid, revision: hash, createdAt }: PodRecord,
+  pod: PodRecord,
   nodeName: string,
 ): DesiredPod {
-  const revision = record.revisions[hash]!;
-  const { template } = revision;
-  const pod: Pod = {
+  const revision = record.revisions[pod.revision]!;
+  const { metadata, spec } = revision.template;
+  const annotations = { ...metadata.annotations, ...controllerAnnotations(desired, pod) };
+  const made: Pod = {
     metadata: {
-      name,
-      generateName: `${revision.name}-`,
+      name: pod.name,
+      generateName: pod.name.slice(0, pod.name.lastIndexOf("-") + 1),
       namespace: desired.object.metadata.namespace ?? "default",
-      uid,
-      creationTimestamp: createdAt,
-      labels: Object.assign(Object.create(null), template.metadata.labels, controllerLabels(desired, revision)),
-      ...(template.metadata.annotations && {
-        annotations: Object.assign(Object.create(null), template.metadata.annotations),
-      }),
+      uid: pod.uid,
+      creationTimestamp: pod.createdAt,
+      labels: asMap({ ...metadata.labels, ...controllerLabels(desired, record, revision, pod) }),
+      ...(Object.keys(annotations).length > 0 && { annotations: asMap(annotations) }),
       ownerReferences: [ownerOf(desired, record, revision)],
     },
-    spec: { ...template.spec, nodeName },
+    spec: { ...spec, ...identityOf(desired, spec, pod), nodeName },
     status: { phase: "Pending" },
   };
   const { source, origin, sourceId } = desired;
-  return { pod, source, origin, ...(sourceId !== undefined && { sourceId }), revision: hex32(`${hash}\n${uid}`) };
+  const known = sourceId !== undefined && { sourceId };
+  const runsOnce = desired.kind === "Job" && { runsOnce: true as const };
+  return { pod: made, source, origin, ...known, revision: hex32(`${pod.revision}\n${pod.uid}`), ...runsOnce };
 }
 
-/** Labels by which a controller knows the revision of its pods. */
-function controllerLabels({ kind }: DesiredObject, { hash }: RevisionRecord): Record<string, string> {
-  return kind === "Deployment" ? { "pod-template-hash": hash } : {};
+const asMap = (map: Labels): Labels => Object.assign(Object.create(null), map);
+
+/** Labels by which a controller knows the pods it made, and the revision they have. */
+function controllerLabels(
+  { kind, object }: DesiredObject,
+  { uid }: WorkloadRecord,
+  { hash }: RevisionRecord,
+  pod: PodRecord,
+): Labels {
+  const name = object.metadata.name ?? "";
+  const revisionName = `${name}-${hash}`;
+  switch (kind) {
+    case "Deployment":
+      return { "pod-template-hash": hash };
+    case "StatefulSet":
+      return {
+        "controller-revision-hash": revisionName,
+        "statefulset.kubernetes.io/pod-name": pod.name,
+        "apps.kubernetes.io/pod-index": String(pod.ordinal ?? 0),
+      };
+    case "DaemonSet":
+      return { "controller-revision-hash": hash };
+    case "Job":
+      return {
+        "controller-uid": uid,
+        "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": name,
+        ...(pod.index !== undefined && { [COMPLETION_INDEX]: String(pod.index) }),
+      };
+    default:
+      return {};
+  }
+}
+
+const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
+
+const controllerAnnotations = (_: DesiredObject, { index }: PodRecord): Labels =>
+  index === undefined ? {} : { [COMPLETION_INDEX]: String(index) };
+
+/** What pods of a StatefulSet or an indexed Job have of their own: host name, claims, index. */
+function identityOf(desired: DesiredObject, spec: PodSpec, pod: PodRecord): Partial<PodSpec> {
+  if (desired.kind === "StatefulSet") {
+    const { serviceName, volumeClaimTemplates = [] } = desired.object.spec;
+    const claims = volumeClaimTemplates.map(({ metadata: { name = "" } }) => ({
+      name,
+      persistentVolumeClaim: { claimName: `${name}-${pod.name}` },
+    }));
+    const names = new Set(claims.map(({ name }) => name));
+    const others = (spec.volumes ?? []).filter(({ name }) => !names.has(name));
+    return {
+      hostname: pod.name,
+      ...(serviceName !== undefined && { subdomain: serviceName }),
+      ...(claims.length > 0 && { volumes: [...others, ...claims] }),
+    };
+  }
+  if (pod.index === undefined) return {};
+  const withIndex = (container: Container): Container => {
+    const env = (container.env ?? []).filter(({ name }) => name !== "JOB_COMPLETION_INDEX");
+    return { ...container, env: [...env, { name: "JOB_COMPLETION_INDEX", value: String(pod.index) }] };
+  };
+  return {
+    hostname: `${desired.object.metadata.name}-${pod.index}`,
+    containers: spec.containers.map(withIndex),
+    ...(spec.initContainers && { initContainers: spec.initContainers.map(withIndex) }),
+  };
 }
 
 function ownerOf({ kind, object }: DesiredObject, { uid }: WorkloadRecord, revision: RevisionRecord): OwnerReference {
@@ -44,6 +110,7 @@ function ownerOf({ kind, object }: DesiredObject, { uid }: WorkloadRecord, revis
   if (kind === "Deployment") {
     return { apiVersion: "apps/v1", kind: "ReplicaSet", name: revision.name, uid: revision.uid, ...flags };
   }
-  const apiVersion = kind === "ReplicationController" ? "v1" : "apps/v1";
-  return { apiVersion, kind, name: object.metadata.name ?? "", uid, ...flags };
+  return { apiVersion: API_VERSIONS[kind] ?? "apps/v1", kind, name: object.metadata.name ?? "", uid, ...flags };
 }
+
+const API_VERSIONS: Readonly<Record<string, string>> = { ReplicationController: "v1", Job: "batch/v1" };

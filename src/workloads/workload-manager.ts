@@ -1,13 +1,14 @@
 import type { Pod, PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
-import { type DesiredObject, type ObjectKey, objectKey } from "../model/desired-object.ts";
+import { type DesiredObject, type DesiredObjectOf, type ObjectKey, objectKey } from "../model/desired-object.ts";
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "./controller.ts";
+import { toChildJob } from "./cron-job.ts";
 import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
-import type { WorkloadRecord } from "./workload-record.ts";
+import type { JobRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** What the kubelet says of pods. */
 export interface ObservedPods {
@@ -29,11 +30,14 @@ export interface WorkloadManagerDeps {
   clock: Clock;
   logger: Logger;
   nodeName: string;
+  nodeLabels: Readonly<Record<string, string>>;
   file: WorkloadFile;
   kubelet: ObservedPods;
   /** Gets every new state: that of the sources, with the pods of the workloads in it. */
   publish: (state: DesiredState, isComplete: boolean) => void;
 }
+
+type Statuses = ReadonlyMap<PodUID, PodStatus | undefined>;
 
 /** Changes of many pods come together; one look answers them all. */
 const GATHER_MS = 20;
@@ -102,19 +106,54 @@ export class WorkloadManager {
     this.#noteReady(statuses);
     let isChanged = this.#dropDeleted();
     for (const desired of this.#state.objects ?? []) {
-      const key = objectKey(desired.kind, desired.object.metadata);
-      const entry = this.#entries.get(key);
-      if (entry && !this.#isDue(entry, desired, statuses)) continue;
-      if (this.#reconcile(key, desired, entry, statuses)) isChanged = true;
+      if (this.#lookAt(desired, statuses)) isChanged = true;
+      if (desired.kind === "CronJob" && this.#lookAtChildren(desired, statuses)) isChanged = true;
     }
+    // Jobs that their CronJob has given up.
+    if (this.#dropDeleted()) isChanged = true;
     if (isChanged) this.#save();
     this.#setTimer();
     this.#publish(isNewState);
   }
 
+  /** @returns whether its record has changed */
+  #lookAt(desired: DesiredObject, statuses: Statuses): boolean {
+    const key = objectKey(desired.kind, desired.object.metadata);
+    const entry = this.#entries.get(key);
+    return (!entry || this.#isDue(entry, desired, statuses)) && this.#reconcile(key, desired, entry, statuses);
+  }
+
+  /** The Jobs of a CronJob. What changes with them may let it start, or forget, another one. */
+  #lookAtChildren(cronJob: DesiredObjectOf<"CronJob">, statuses: Statuses): boolean {
+    const key = objectKey("CronJob", cronJob.object.metadata);
+    const before = this.#childrenOf(cronJob);
+    const hasChanged = before.map((job) => this.#lookAt(job, statuses)).includes(true);
+    if (!hasChanged) return false;
+    this.#reconcile(key, cronJob, this.#entries.get(key), statuses);
+    for (const job of this.#childrenOf(cronJob)) this.#lookAt(job, statuses);
+    return true;
+  }
+
+  #childrenOf({ object, source, origin }: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
+    const key = objectKey("CronJob", object.metadata);
+    const record = this.#entries.get(key)?.record ?? this.#restored.get(key);
+    if (!record?.cron) return [];
+    return record.cron.jobs.map((child) => ({
+      kind: "Job",
+      object: toChildJob(object, record.uid, child),
+      source,
+      origin,
+      revision: child.name,
+    }));
+  }
+
   /** A workload that is only remembered is deleted when every source has spoken without naming it. */
   #dropDeleted(): boolean {
-    const wanted = new Set<string>(this.#state.objects?.map(({ kind, object }) => objectKey(kind, object.metadata)));
+    const objects = this.#state.objects ?? [];
+    const children = objects.flatMap((desired) => (desired.kind === "CronJob" ? this.#childrenOf(desired) : []));
+    const wanted = new Set<string>(
+      [...objects, ...children].map(({ kind, object }) => objectKey(kind, object.metadata)),
+    );
     const isDeleted = (key: string) => !wanted.has(key);
     const deleted = [...this.#entries.keys()].filter(isDeleted);
     for (const key of deleted) this.#entries.delete(key);
@@ -123,7 +162,7 @@ export class WorkloadManager {
     return deleted.length + forgotten.length > 0;
   }
 
-  #isDue(entry: Entry, desired: DesiredObject, statuses: ReadonlyMap<PodUID, PodStatus | undefined>): boolean {
+  #isDue(entry: Entry, desired: DesiredObject, statuses: Statuses): boolean {
     if (entry.desired.revision !== desired.revision) return true;
     if (entry.desired !== desired) entry.desired = desired;
     if (entry.wakeAtMs <= this.#deps.clock.monotonicMs()) return true;
@@ -138,17 +177,13 @@ export class WorkloadManager {
   }
 
   /** @returns whether the record is another one now */
-  #reconcile(
-    key: ObjectKey,
-    desired: DesiredObject,
-    entry: Entry | undefined,
-    statuses: ReadonlyMap<PodUID, PodStatus | undefined>,
-  ): boolean {
-    const { clock, nodeName } = this.#deps;
+  #reconcile(key: ObjectKey, desired: DesiredObject, entry: Entry | undefined, statuses: Statuses): boolean {
+    const { clock, nodeName, nodeLabels } = this.#deps;
     const nowMs = clock.monotonicMs();
     const known = entry?.record ?? this.#restored.get(key);
-    const world: ControllerWorld = { nodeName, now: clock.now(), pod: (uid) => this.#factsOf(uid, statuses, nowMs) };
-    const outcome = reconcileWorkload(desired, known, world, entry?.memory, nowMs);
+    const pod = (uid: PodUID) => this.#factsOf(uid, statuses, nowMs);
+    const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
+    const outcome = reconcileWorkload(desired, known, world, entry?.memory, (name) => this.#jobOf(desired, name));
     this.#restored.delete(key);
     const { record } = outcome;
     this.#entries.set(key, {
@@ -162,10 +197,18 @@ export class WorkloadManager {
     return !known || JSON.stringify(known) !== JSON.stringify(record);
   }
 
-  #factsOf(uid: PodUID, statuses: ReadonlyMap<PodUID, PodStatus | undefined>, nowMs: number): PodFacts {
+  #jobOf({ object }: DesiredObject, name: string): JobRecord | undefined {
+    const { namespace } = object.metadata;
+    const key = objectKey("Job", { namespace, name });
+    return (this.#entries.get(key)?.record ?? this.#restored.get(key))?.job;
+  }
+
+  #factsOf(uid: PodUID, statuses: Statuses, nowMs: number): PodFacts {
     const readySinceMs = this.#readySinceMs.get(uid);
+    const status = statuses.get(uid);
     return {
-      phase: (statuses.get(uid)?.phase as PodFacts["phase"] | undefined) ?? "Pending",
+      ...(status && { status }),
+      phase: (status?.phase as PodFacts["phase"] | undefined) ?? "Pending",
       isReady: readySinceMs !== undefined,
       readyForMs: readySinceMs === undefined ? 0 : Math.max(0, nowMs - readySinceMs),
       isGone: this.#isGone(uid),
@@ -173,7 +216,7 @@ export class WorkloadManager {
   }
 
   /** A pod that was Ready before this process began keeps that time, as far as the wall clock can tell it. */
-  #noteReady(statuses: ReadonlyMap<PodUID, PodStatus | undefined>): void {
+  #noteReady(statuses: Statuses): void {
     const { clock } = this.#deps;
     for (const uid of this.#readySinceMs.keys()) if (!statuses.has(uid)) this.#readySinceMs.delete(uid);
     for (const uid of this.#knownUids) if (!statuses.has(uid)) this.#knownUids.delete(uid);

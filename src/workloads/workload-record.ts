@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { CronJob } from "../api/job.ts";
 import type { PodTemplateSpec } from "../api/workload.ts";
 import { canonicalJson, hex32 } from "../text/canonical-json.ts";
 
@@ -12,6 +13,54 @@ export interface PodRecord {
   createdAt: string;
   /** It is being removed: wanted no longer, but not gone. */
   leaving?: true;
+  /** Of a StatefulSet's pod. */
+  ordinal?: number;
+  /** Of an indexed Job's pod. */
+  index?: number;
+  /** Of a Job's pod: how it ended. */
+  ended?: PodEnd;
+}
+
+/** How a pod of a Job ended. */
+export interface PodEnd {
+  phase: "Succeeded" | "Failed";
+  at: string;
+  /** What a rule of podFailurePolicy makes of it. */
+  isIgnored?: true;
+  failsJob?: true;
+  failsIndex?: true;
+}
+
+/** State of a Job. */
+export interface JobRecord {
+  /** Completions and their mode: others make another run. */
+  shape: string;
+  startTime?: string;
+  isSuspended?: true;
+  finished?: { type: "Complete" | "Failed"; reason?: string; message?: string; at: string };
+  /** `ttlSecondsAfterFinished` has passed, and its pods were removed. */
+  isExpired?: true;
+}
+
+/** One Job of a CronJob. */
+export interface ChildJobRecord {
+  name: string;
+  scheduledAt: string;
+  /** As it was when the Job was created. */
+  template: CronJob["spec"]["jobTemplate"];
+}
+
+/** State of a CronJob. */
+export interface CronRecord {
+  /** Runs up to this time are not made up for. */
+  notBefore: string;
+  lastScheduleTime?: string;
+  /** Time of a run that was missed or held back, and told of. */
+  missed?: string;
+  /** Time zone and schedule. */
+  schedule: string;
+  /** Oldest first. */
+  jobs: ChildJobRecord[];
 }
 
 /** One pod template a workload had; of a Deployment a ReplicaSet. */
@@ -32,6 +81,8 @@ export interface RevisionRecord {
   maxReplicas: number;
   /** Pods made so far: the next one's name and uid are derived from it. */
   made: number;
+  /** Of a StatefulSet: pods made so far, by ordinal. */
+  incarnations?: Record<number, number>;
 }
 
 /** What is remembered of one workload, across restarts and reboots. */
@@ -44,6 +95,10 @@ export interface WorkloadRecord {
   objectRevision: string;
   revisions: Record<string, RevisionRecord>;
   pods: PodRecord[];
+  /** Of a StatefulSet: hash of the revision that the last complete rollout brought. */
+  currentRevision?: string;
+  job?: JobRecord;
+  cron?: CronRecord;
   /** The last rollout made no progress in time. */
   progressDeadlineExceeded?: true;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
-import type { TestNode } from "../support/test-node.ts";
+import { removeContainersOf, type TestNode } from "../support/test-node.ts";
 
 const podsOf = async (node: TestNode) =>
   (await node.pods()).map(({ metadata, spec, status }) => ({
@@ -62,5 +62,93 @@ describeWithEngine("a Deployment in a manifest directory", () => {
 
     node.removeManifest("web.yaml");
     await node.until("nothing left", async () => (await node.listAll()).length === 0);
+  });
+});
+
+describeWithEngine("the other workloads", () => {
+  const shell = (name: string, script: string, restartPolicy: string, container: object = {}) => ({
+    metadata: { labels: { app: name } },
+    spec: {
+      restartPolicy,
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: "app", image: "busybox:test", command: ["sh", "-c", script], ...container }],
+    },
+  });
+  const SLEEP = "trap 'exit 0' TERM; while :; do sleep 1 & wait $!; done";
+
+  test("a StatefulSet starts its pods in order, and each finds its claim again after an update", async () => {
+    const node = testNode();
+    const claim = `data-${node.name}`;
+    const statefulSet = (version: string) => ({
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      metadata: { name: "db" },
+      spec: {
+        replicas: 2,
+        serviceName: "db",
+        selector: { matchLabels: { app: "db" } },
+        template: shell("db", `hostname >> /data/names; ${SLEEP}`, "Always", {
+          env: [{ name: "VERSION", value: version }],
+          volumeMounts: [{ name: claim, mountPath: "/data" }],
+          readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
+        }),
+        volumeClaimTemplates: [
+          {
+            metadata: { name: claim },
+            spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+          },
+        ],
+      },
+    });
+    try {
+      node.writeManifest("db.yaml", statefulSet("1"));
+      await node.start();
+      const before = await readyPods(node, 2);
+      expect(before.map(({ name }) => name).sort()).toEqual(["db-0", "db-1"]);
+      node.writeManifest("db.yaml", statefulSet("2"));
+      await node.until("two new pods of the old names", async () => {
+        const now = await readyPods(node, 2);
+        return now.every(({ uid }) => !before.some((old) => old.uid === uid));
+      });
+      const [container] = await node.containers("app");
+      // Written by two pods of one name.
+      await node.until("what the pod before it wrote", async () => {
+        const { output } = await node.docker.exec(container!.Id, ["cat", "/data/names"]);
+        return /^(db-[01])\n\1\n$/.test(output);
+      });
+    } finally {
+      await node.endProcesses();
+      await removeContainersOf(node.docker, node.name);
+      for (const ordinal of [0, 1]) await node.docker.removeVolume(`${claim}-db-${ordinal}`);
+    }
+  });
+
+  test("a Job runs once, also over a restart; a DaemonSet has one pod", async () => {
+    const node = testNode();
+    const job = {
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { name: "once" },
+      spec: { completions: 2, template: shell("once", "echo done", "Never") },
+    };
+    const daemonSet = {
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      metadata: { name: "agent" },
+      spec: { selector: { matchLabels: { app: "agent" } }, template: shell("agent", SLEEP, "Always") },
+    };
+    node.writeManifest("all.yaml", { apiVersion: "v1", kind: "List", items: [job, daemonSet] });
+    const kubelet = await node.start();
+    const isDone = async () => {
+      const pods = await node.pods();
+      const ended = pods.filter(({ status }) => status.phase === "Succeeded");
+      return ended.length === 2 && pods.length === 3 && pods.map(({ metadata }) => metadata.uid).sort();
+    };
+    const uids = await node.until("two ended pods and a daemon", isDone);
+    await node.until("the end in the log", () => kubelet.log.includes('Job "default/once": Job completed'));
+    await kubelet.stop();
+    const again = await node.start();
+    expect(await node.until("the same pods", isDone)).toEqual(uids);
+    expect(again.log).not.toContain("Created pod");
   });
 });

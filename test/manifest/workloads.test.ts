@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { Deployment } from "../../src/api/workload.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
 
 const read = (manifest: unknown) => {
@@ -51,13 +52,13 @@ describe("defaults", () => {
 
   test("the selector of old groups is that of the template's labels", () => {
     const { objects } = read(workload("Deployment", { selector: undefined }, "extensions/v1beta1"));
-    expect(objects[0]!.object.spec.selector).toEqual({ matchLabels: { app: "web" } });
+    expect((objects[0]!.object.spec as Deployment["spec"]).selector).toEqual({ matchLabels: { app: "web" } });
   });
 
   test("a ReplicationController selects the labels of its template", () => {
     const { objects, findings } = read(workload("ReplicationController", { selector: undefined }, "v1"));
     expect(findings).toEqual([]);
-    expect(objects[0]!.object.spec.selector).toEqual({ app: "web" });
+    expect(objects[0]!.object.spec).toMatchObject({ selector: { app: "web" } });
     expect({ ...objects[0]!.object.metadata.labels }).toEqual({ app: "web" });
   });
 

@@ -3,7 +3,7 @@ import { readManifest } from "../../src/manifest/read-manifest.ts";
 import type { DesiredObject } from "../../src/model/desired-object.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/workloads/controller.ts";
 import { type Memory, reconcileWorkload } from "../../src/workloads/reconcile-workload.ts";
-import type { PodRecord, WorkloadRecord } from "../../src/workloads/workload-record.ts";
+import type { JobRecord, PodRecord, WorkloadRecord } from "../../src/workloads/workload-record.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 export const readObjects = (...manifests: object[]): DesiredObject[] =>
@@ -27,6 +27,8 @@ export class WorkloadWorld {
   #object: DesiredObject;
   record: WorkloadRecord | undefined;
   memory: Memory | undefined;
+  /** What Jobs of a CronJob have come to, by name. */
+  readonly jobs = new Map<string, JobRecord>();
   events: WorkloadEvent[] = [];
   wakeInMs: number | undefined;
 
@@ -43,7 +45,9 @@ export class WorkloadWorld {
   look(): void {
     const world: ControllerWorld = {
       nodeName: "node1",
+      nodeLabels: { "kubernetes.io/os": "linux" },
       now: this.clock.now(),
+      nowMs: this.clock.monotonicMs(),
       pod: (uid) => {
         const known = this.#facts.get(uid);
         if (!known) return { phase: "Pending", isReady: false, readyForMs: 0, isGone: false };
@@ -51,7 +55,7 @@ export class WorkloadWorld {
         return { ...known.facts, readyForMs };
       },
     };
-    const outcome = reconcileWorkload(this.#object, this.record, world, this.memory, this.clock.monotonicMs());
+    const outcome = reconcileWorkload(this.#object, this.record, world, this.memory, (name) => this.jobs.get(name));
     this.record = outcome.record;
     this.memory = outcome.memory;
     this.wakeInMs = outcome.wakeInMs;

@@ -1,7 +1,14 @@
 import * as v from "valibot";
+import { CronJobSchema, JobSchema } from "../../api/job.ts";
 import type { ObjectMeta } from "../../api/meta.ts";
 import { text } from "../../api/scalar.ts";
-import { DeploymentSchema, ReplicaSetSchema, ReplicationControllerSchema } from "../../api/workload.ts";
+import {
+  DaemonSetSchema,
+  DeploymentSchema,
+  ReplicaSetSchema,
+  ReplicationControllerSchema,
+  StatefulSetSchema,
+} from "../../api/workload.ts";
 import type { ObjectKind, ObjectOfKind, TypedObject } from "../../model/desired-object.ts";
 import type { SourceNode } from "../../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
@@ -9,6 +16,8 @@ import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
+import { validateCronJob, validateJob } from "./validate-job.ts";
+import { validateDaemonSet, validateStatefulSet } from "./validate-sets.ts";
 import {
   type ValidateOptions,
   validateDeployment,
@@ -16,9 +25,13 @@ import {
   validateReplicationController,
 } from "./validate-workload.ts";
 import {
+  applyCronJobDefaults,
+  applyDaemonSetDefaults,
   applyDeploymentDefaults,
+  applyJobDefaults,
   applyReplicaSetDefaults,
   applyReplicationControllerDefaults,
+  applyStatefulSetDefaults,
 } from "./workload-defaults.ts";
 import { findWorkloadNotes } from "./workload-notes.ts";
 
@@ -53,6 +66,30 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
     shape: shapeOfKind(ReplicationControllerSchema),
     applyDefaults: applyReplicationControllerDefaults,
     validate: validateReplicationController,
+  },
+  StatefulSet: {
+    versions: ["apps/v1", "apps/v1beta2", "apps/v1beta1"],
+    shape: shapeOfKind(StatefulSetSchema),
+    applyDefaults: applyStatefulSetDefaults,
+    validate: validateStatefulSet,
+  },
+  DaemonSet: {
+    versions: ["apps/v1", "apps/v1beta2", "extensions/v1beta1"],
+    shape: shapeOfKind(DaemonSetSchema),
+    applyDefaults: applyDaemonSetDefaults,
+    validate: validateDaemonSet,
+  },
+  Job: {
+    versions: ["batch/v1"],
+    shape: shapeOfKind(JobSchema),
+    applyDefaults: applyJobDefaults,
+    validate: validateJob,
+  },
+  CronJob: {
+    versions: ["batch/v1", "batch/v1beta1", "batch/v2alpha1"],
+    shape: shapeOfKind(CronJobSchema),
+    applyDefaults: applyCronJobDefaults,
+    validate: validateCronJob,
   },
 };
 

@@ -1,5 +1,13 @@
+import type { CronJob, Job, JobSpec } from "../../api/job.ts";
 import type { Pod } from "../../api/pod.ts";
-import type { Deployment, PodTemplateSpec, ReplicaSet, ReplicationController } from "../../api/workload.ts";
+import type {
+  DaemonSet,
+  Deployment,
+  PodTemplateSpec,
+  ReplicaSet,
+  ReplicationController,
+  StatefulSet,
+} from "../../api/workload.ts";
 import { applyPodDefaults } from "../defaults.ts";
 
 /** As a number that is never reached: "no limit" of the API group `extensions/v1beta1`. */
@@ -43,11 +51,49 @@ export function applyReplicationControllerDefaults(controller: ReplicationContro
   metadata.labels ??= { ...labels };
 }
 
+export function applyStatefulSetDefaults(set: StatefulSet, apiVersion: string): void {
+  const { spec } = set;
+  applyTemplateDefaults(spec.template);
+  if (hasDefaultSelector(apiVersion)) applyLegacyLabels(set);
+}
+
+export function applyDaemonSetDefaults(set: DaemonSet, apiVersion: string): void {
+  const { spec } = set;
+  applyTemplateDefaults(spec.template);
+  if (hasDefaultSelector(apiVersion)) applyLegacyLabels(set);
+  if (spec.updateStrategy.type === "RollingUpdate") {
+    spec.updateStrategy.rollingUpdate ??= {};
+    const { rollingUpdate } = spec.updateStrategy;
+    rollingUpdate.maxSurge ??= 0;
+    rollingUpdate.maxUnavailable ??= rollingUpdate.maxSurge === 0 ? 1 : 0;
+  }
+}
+
+/** Source: `pkg/apis/batch/v1/defaults.go`. */
+export function applyJobDefaults({ metadata, spec }: Job): void {
+  applyJobSpecDefaults(spec);
+  const { labels } = spec.template.metadata;
+  if (labels) metadata.labels ??= { ...labels };
+}
+
+export function applyCronJobDefaults({ spec }: CronJob): void {
+  applyJobSpecDefaults(spec.jobTemplate.spec);
+  const { labels, annotations } = spec.jobTemplate.metadata;
+  spec.jobTemplate.metadata = { ...(labels && { labels }), ...(annotations && { annotations }) };
+}
+
+function applyJobSpecDefaults(spec: JobSpec): void {
+  applyTemplateDefaults(spec.template);
+  if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
+  spec.parallelism ??= 1;
+  spec.backoffLimit ??= spec.backoffLimitPerIndex === undefined ? 6 : NO_LIMIT;
+}
+
 /** The groups before apps/v1beta2 select the labels of the template when no selector is given. */
 export const hasDefaultSelector = (apiVersion: string): boolean =>
   apiVersion === "extensions/v1beta1" || apiVersion === "apps/v1beta1";
 
-function applyLegacyLabels({ metadata, spec }: Deployment | ReplicaSet): void {
+function applyLegacyLabels({ metadata, spec }: Deployment | ReplicaSet | StatefulSet | DaemonSet): void {
   const { labels } = spec.template.metadata;
   if (!labels) return;
   spec.selector ??= { matchLabels: { ...labels } };

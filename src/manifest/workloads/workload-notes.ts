@@ -8,10 +8,15 @@ import { findPodNotes } from "../support/pod-notes.ts";
 
 /** Settings of a workload that have no effect, or another effect, on one node. */
 export function findWorkloadNotes(desired: TypedObject, path: FieldPath): SupportNote[] {
-  const { object } = desired;
   const specPath = path.child("spec");
-  const notes = findTemplateNotes(object.spec.template, specPath.child("template"));
-  const { replicas, template } = object.spec;
+  if (desired.kind === "CronJob") {
+    const templatePath = specPath.child("jobTemplate").child("spec").child("template");
+    return findTemplateNotes(desired.object.spec.jobTemplate.spec.template, templatePath);
+  }
+  const { template } = desired.object.spec;
+  const notes = findTemplateNotes(template, specPath.child("template"));
+  if (desired.kind === "DaemonSet" || desired.kind === "Job") return notes;
+  const { replicas } = desired.object.spec;
   if (replicas > 1) notes.push(...findReplicaNotes(replicas, template, specPath));
   if (desired.kind === "Deployment" && desired.object.spec.strategy.type === "RollingUpdate" && replicas > 0) {
     const port = hostPortOf(template);
