@@ -37,11 +37,8 @@ const WAYS_OUT: Readonly<Record<string, string>> = {
   apply:
     "a kubelet applies the manifests of its directory when they change: put the file there, or start it with kubelet-ts --runonce <manifest>",
   create: "put the manifest into the directory of the kubelet, or write: kubelet-ts --runonce <manifest>",
-  delete: "remove the manifest from the directory of the kubelet",
-  rm: "remove the manifest from the directory of the kubelet",
-  stop: "remove the manifest from the directory of the kubelet",
-  down: "remove the manifest from the directory of the kubelet",
-  exec: "write: docker exec <container>; docker ps has the names",
+  rm: "write: kubelet-ts delete pod <name>",
+  stop: "write: kubelet-ts delete pod <name>",
   wait: "write: kubelet-ts --runonce <manifest>, which waits for its pods, or kubelet-ts get pods -w",
   lint: "write: kubelet-ts validate <manifest>",
   check: "write: kubelet-ts validate <manifest>",

@@ -1,12 +1,18 @@
 import { takesValue } from "../config/option-row.ts";
 import { ROW_BY_FLAG } from "../config/option-table.ts";
 import { flagsOf } from "./arguments.ts";
+import { CHANGE_COMMANDS, INSIDE_COMMANDS } from "./declarations/change.ts";
 import { SETUP_COMMANDS } from "./declarations/setup.ts";
 import { SHOW_COMMANDS } from "./declarations/show.ts";
 import type { SubCommand } from "./sub-command.ts";
 
 /** Every sub-command, in the order of `--help`. What a command does is loaded when it runs. */
-export const COMMANDS: readonly SubCommand[] = [...SHOW_COMMANDS, ...SETUP_COMMANDS];
+export const COMMANDS: readonly SubCommand[] = [
+  ...SHOW_COMMANDS,
+  ...CHANGE_COMMANDS,
+  ...INSIDE_COMMANDS,
+  ...SETUP_COMMANDS,
+];
 
 export const findCommand = (name: string): SubCommand | undefined => COMMANDS.find((command) => command.name === name);
 

@@ -1,8 +1,14 @@
+import { resolve } from "node:path";
 import { type ArgsDef, defineCommand, runCommand } from "citty";
 import { type LabelFilter, parseLabelSelector } from "../api/label-selector.ts";
+import { DockerClient } from "../docker/docker-client.ts";
+import type { DockerEndpoint } from "../docker/endpoint.ts";
 import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
+import { computeRootHash } from "../runtime/labels.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import { GLOBAL_ARGS, readArguments } from "./arguments.ts";
+import type { EngineReader } from "./client/engine-reader.ts";
 import { type FindingOptions, type FoundKubelet, findKubelet } from "./client/find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./client/kubelet-api.ts";
 import type { PodScope } from "./client/pod-lookup.ts";
@@ -126,6 +132,46 @@ export async function openKubelet(request: CommandRequest): Promise<{ api: Kubel
   const kubelet = await findKubelet(findingOptions(request));
   if ("problem" in kubelet) throw new CommandError(kubelet.problem);
   return { api: new KubeletApi(kubelet), kubelet };
+}
+
+/** What read commands ask: a kubelet, or the engine. */
+export type PodReader = Pick<KubeletApi, "pods" | "events" | "node">;
+
+/**
+ * The kubelet; where none runs, the engine and the checkpoints of the root directory.
+ * @throws CommandError when neither can be asked
+ */
+export async function openReader(request: CommandRequest): Promise<PodReader> {
+  removeProxies();
+  const options = findingOptions(request);
+  const kubelet = await findKubelet(options);
+  if (!("problem" in kubelet)) return new KubeletApi(kubelet);
+  if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
+  return await openEngine(request, kubelet.problem);
+}
+
+/** @param noKubelet why the kubelet cannot be asked */
+export async function openEngine(request: CommandRequest, noKubelet: string): Promise<EngineReader> {
+  const [{ EngineReader }, { readKeptPods }] = await Promise.all([
+    import("./client/engine-reader.ts"),
+    import("./client/kept-pods.ts"),
+  ]);
+  const { rootDir } = findingOptions(request);
+  return new EngineReader({
+    client: new DockerClient(engineEndpoint(request, undefined)),
+    rootHash: rootDir === undefined ? undefined : computeRootHash(resolve(rootDir)),
+    kept: readKeptPods(resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir)).map(({ pod }) => pod),
+    noKubelet,
+  });
+}
+
+/** @param known of the kubelet that runs. @throws UsageError */
+export function engineEndpoint({ value }: CommandRequest, known: string | undefined): DockerEndpoint {
+  try {
+    return DockerClient.endpointFrom(value("docker-endpoint") ?? known);
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
 }
 
 /** Bun's fetch would send requests for this machine to a proxy. */

@@ -18,6 +18,8 @@ export interface NoKubelet {
   problem: string;
   /** One runs, but has no address. */
   instance?: InstanceInfo;
+  /** No kubelet runs on that root directory, so the engine alone knows its pods. */
+  isAbsent?: true;
 }
 
 /** How running kubelets are found on this machine. */
@@ -72,7 +74,9 @@ export async function findKubelet(
   const others = readAll(finder);
   const [only] = others;
   if (rootDir === undefined && only && others.length === 1) return toKubelet(only, only.rootDir, finder);
-  return { problem: `no kubelet runs on the root directory "${wanted}"${hintOf(rootDir, others)}` };
+  const problem = `no kubelet runs on the root directory "${wanted}"${hintOf(rootDir, others)}`;
+  // With several kubelets and no --root-dir, the engine's answer would be a guess.
+  return rootDir !== undefined || others.length === 0 ? { problem, isAbsent: true } : { problem };
 }
 
 function readAll(finder: InstanceFinder): InstanceInfo[] {

@@ -1,4 +1,5 @@
 import type { Pod } from "../../api/pod.ts";
+import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, inScope } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
 import { describeNode } from "../print/describe-node.ts";
@@ -7,7 +8,7 @@ import {
   CommandError,
   type CommandRequest,
   findObject,
-  openKubelet,
+  openReader,
   requireNode,
   scopeOf,
   selectorOf,
@@ -20,9 +21,10 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
   const object = findObject(request.command, kind);
   const names = first ? [first, ...more] : more;
   const matches = selectorOf(request, names);
-  const { api } = await openKubelet(request);
-  const [pods, events] = await Promise.all([api.pods(), api.events()]);
-  const all = { pods: pods!.value, events: events!.value };
+  const api = await openReader(request);
+  // Events are known to a running kubelet alone.
+  const events = await (api instanceof KubeletApi ? api.events() : undefined);
+  const all = { pods: (await api.pods())!.value, events: events?.value ?? [] };
   const times = { now: io.now(), offsetMinutes: io.offsetMinutes };
   if (object === "nodes") {
     const node = await api.node();

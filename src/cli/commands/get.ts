@@ -1,5 +1,5 @@
 import { SystemClock } from "../../host/system-clock.ts";
-import { type KubeletApi, KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
+import { KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
 import { findPod } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
 import { labelHeaders, toLabelColumns, withLabelCells } from "../print/label-columns.ts";
@@ -17,7 +17,8 @@ import {
   CommandError,
   type CommandRequest,
   findObject,
-  openKubelet,
+  openReader,
+  type PodReader,
   scopeOf,
   selectorOf,
   UsageError,
@@ -41,7 +42,7 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     namespaceColumn: request.isOn("all-namespaces") ? true : request.value("namespace") ? false : undefined,
     toYaml: request.value("output") === "yaml" ? await loadYaml() : String,
   });
-  const { api } = await openKubelet(request);
+  const api = await openReader(request);
   const { items, problems } = (await look.at(api))!;
   const isWatch = request.isOn("watch") || request.isOn("watch-only");
   if (isWatch) {
@@ -109,13 +110,13 @@ class Look {
   }
 
   /** undefined: as it was the last time. */
-  async at(api: KubeletApi): Promise<Seen | undefined> {
+  async at(api: PodReader): Promise<Seen | undefined> {
     const seen = await this.#see(api);
     const columns = labelColumnsOf(this.#request);
     return seen && { ...seen, items: seen.items.map((item) => withLabelCells(item, columns)) };
   }
 
-  async #see(api: KubeletApi): Promise<Seen | undefined> {
+  async #see(api: PodReader): Promise<Seen | undefined> {
     switch (this.#resource) {
       case "pods": {
         const answer = this.#keep(await api.pods(this.#etag));
@@ -170,7 +171,7 @@ class Look {
 
 /** Shows what changes. A kubelet that is restarted is waited for: its pods go on, and so does who watches them. */
 async function watch(
-  api: KubeletApi,
+  api: PodReader,
   look: Look,
   seen: readonly ResourceItem[],
   printer: ResourcePrinter,

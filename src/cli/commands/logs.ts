@@ -1,4 +1,3 @@
-import { resolve } from "node:path";
 import { parseDuration } from "../../api/duration.ts";
 import type { Pod } from "../../api/pod.ts";
 import type { LogsOptions } from "../../docker/container-calls.ts";
@@ -6,22 +5,30 @@ import { DockerClient } from "../../docker/docker-client.ts";
 import { DockerError, DockerUnreachableError, isNotFound } from "../../docker/docker-error.ts";
 import type { InstanceInfo } from "../../host/root-lock.ts";
 import { ReaderGone } from "../../host/write-all.ts";
-import { computeRootHash, LABEL } from "../../runtime/labels.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "../client/kubelet-api.ts";
 import { LinePrefixer } from "../client/log-lines.ts";
-import { chooseContainers, findListedTargets, findLogTarget, type LogTarget } from "../client/log-target.ts";
+import { chooseContainers, findLogTarget, type LogTarget } from "../client/log-target.ts";
 import { findPod } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, findingOptions, scopeOf, UsageError } from "../sub-command.ts";
+import {
+  CommandError,
+  type CommandRequest,
+  engineEndpoint,
+  findingOptions,
+  openEngine,
+  removeProxies,
+  scopeOf,
+  UsageError,
+} from "../sub-command.ts";
 
 /** `kubelet-ts logs`. Returns the exit code. */
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
-  const pods = await lookForPods(request);
-  const client = new DockerClient(engineEndpoint(request, pods.instance));
+  const known = await lookForPods(request);
+  const client = new DockerClient(engineEndpoint(request, known.instance?.dockerEndpoint));
   try {
-    const { targets, problems } = await chooseTargets(wanted, pods, client, request, io);
+    const { targets, problems } = chooseTargets(wanted, known.pods, io);
     for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
     await printLogs(client, targets, wanted, io);
     return problems.length > 0 ? 1 : 0;
@@ -106,50 +113,34 @@ function sinceOf(since: string | undefined, sinceTime: string | undefined, now: 
 }
 
 interface KnownPods {
-  /** undefined: no kubelet could be asked. */
-  pods: Pod[] | undefined;
+  pods: Pod[];
   instance: InstanceInfo | undefined;
 }
 
-/** From the kubelet if one answers; an address that was given must answer. */
+/** From the kubelet if one answers, else from the engine; an address that was given must answer. */
 async function lookForPods(request: CommandRequest): Promise<KnownPods> {
+  removeProxies();
   const options = findingOptions(request);
   const kubelet = await findKubelet(options);
   if ("problem" in kubelet) {
     if (options.server !== undefined) throw new UsageError(kubelet.problem);
-    return { pods: undefined, instance: kubelet.instance };
+    const { value } = await (await openEngine(request, kubelet.problem)).pods();
+    return { pods: value, instance: kubelet.instance };
   }
   try {
     return { pods: (await new KubeletApi(kubelet).pods())!.value, instance: kubelet.instance };
   } catch (error) {
     if (options.server !== undefined || !(error instanceof KubeletApiError)) throw error;
-    return { pods: undefined, instance: kubelet.instance };
+    const { value } = await (await openEngine(request, error.message)).pods();
+    return { pods: value, instance: kubelet.instance };
   }
 }
 
-function engineEndpoint({ value }: CommandRequest, instance: InstanceInfo | undefined) {
-  try {
-    return DockerClient.endpointFrom(value("docker-endpoint") ?? instance?.dockerEndpoint);
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
-async function chooseTargets(
+function chooseTargets(
   wanted: WantedLogs,
-  { pods, instance }: KnownPods,
-  client: DockerClient,
-  request: CommandRequest,
+  pods: readonly Pod[],
   io: CommandIo,
-): Promise<{ targets: LogTarget[]; problems: string[] }> {
-  if (pods === undefined) {
-    const rootDir = instance?.rootDir ?? request.value("root-dir");
-    // Of all root directories when none is given: there may be just one such pod.
-    const label = [rootDir === undefined ? LABEL.root : `${LABEL.root}=${computeRootHash(resolve(rootDir))}`];
-    const found = findListedTargets(await client.listContainers({ all: true, filters: { label } }), wanted);
-    if ("problem" in found) throw new CommandError(`${found.problem} (no kubelet could be asked, only the engine)`);
-    return { targets: found, problems: [] };
-  }
+): { targets: LogTarget[]; problems: string[] } {
   const pod = findPod(pods, wanted.pod, { namespace: wanted.namespace });
   if ("problem" in pod) throw new CommandError(pod.problem);
   const chosen = chooseContainers(pod, wanted.container, wanted.all);

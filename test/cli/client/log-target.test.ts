@@ -1,11 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import {
-  chooseContainers,
-  findListedTargets,
-  findLogTarget,
-  type ListedContainer,
-} from "../../../src/cli/client/log-target.ts";
-import { LABEL } from "../../../src/runtime/labels.ts";
+import { chooseContainers, findLogTarget } from "../../../src/cli/client/log-target.ts";
 import { ended, has, running, shown, waiting } from "../print/pods.ts";
 
 const TWO = shown({ mains: [has("app", running), has("side", running)], init: [has("prep", ended("Completed"))] });
@@ -87,59 +81,5 @@ describe("which of its attempts", () => {
       status: { reason: "OutOfpods" },
     });
     expect(findLogTarget(refused, "app", false)).toHaveProperty("problem", expect.stringContaining("OutOfpods"));
-  });
-});
-
-let created = 1_700_000_000;
-const listed = (pod: string, container: string, attempt = 0, over: Record<string, string> = {}): ListedContainer => ({
-  Id: `${pod}/${container}/${attempt}`,
-  Created: created++,
-  Labels: {
-    [LABEL.type]: "container",
-    [LABEL.podName]: pod,
-    [LABEL.podNamespace]: "default",
-    [LABEL.podUid]: pod,
-    [LABEL.containerName]: container,
-    [LABEL.restartCount]: String(attempt),
-    [LABEL.node]: "node1",
-    ...over,
-  },
-});
-
-describe("by labels alone", () => {
-  const containers = [
-    listed("web-node1", "POD", 0, { [LABEL.type]: "podsandbox" }),
-    listed("web-node1", "app", 2),
-    listed("web-node1", "app", 1),
-    listed("two-node1", "a"),
-    listed("two-node1", "b"),
-  ];
-  const web = { pod: "web", namespace: undefined, container: undefined, all: false, previous: false };
-
-  test.each([
-    ["the newest attempt", web, ["web-node1/app/2"]],
-    ["the one before", { ...web, previous: true }, ["web-node1/app/1"]],
-    ["by its whole name", { ...web, pod: "web-node1" }, ["web-node1/app/2"]],
-    ["a named container", { ...web, pod: "two", container: "b" }, ["two-node1/b/0"]],
-    ["all", { ...web, pod: "two", all: true }, ["two-node1/a/0", "two-node1/b/0"]],
-  ])("%s", (_, wanted, want) => {
-    const found = findListedTargets(containers, wanted);
-    expect("problem" in found ? found : found.map(({ containerId }) => containerId)).toEqual(want);
-  });
-
-  test.each([
-    ["several containers", { ...web, pod: "two" }, "-c: a, b"],
-    ["no such pod", { ...web, pod: "wbe-node1" }, 'did you mean "web-node1"?'],
-    ["no such namespace", { ...web, namespace: "prod" }, 'no container of a pod "web"'],
-    ["no such container", { ...web, container: "x" }, "it has app"],
-    ["no attempt before", { ...web, pod: "two", container: "a", previous: true }, "no previous one"],
-  ])("%s", (_, wanted, told) => {
-    expect(findListedTargets(containers, wanted)).toHaveProperty("problem", expect.stringContaining(told));
-  });
-
-  test("pods of the same name in two namespaces", () => {
-    const twin = listed("web-node1", "app", 0, { [LABEL.podNamespace]: "prod", [LABEL.podUid]: "other" });
-    expect(findListedTargets([...containers, twin], web)).toHaveProperty("problem", expect.stringContaining("-n"));
-    expect(findListedTargets([...containers, twin], { ...web, namespace: "prod" })).toHaveLength(1);
   });
 });

@@ -1,0 +1,123 @@
+import type { CoreEvent } from "../../api/event.ts";
+import type { Pod } from "../../api/pod.ts";
+import type { DockerClient } from "../../docker/docker-client.ts";
+import { DockerUnreachableError } from "../../docker/docker-error.ts";
+import type { ContainerSnapshot } from "../../model/pod-snapshot.ts";
+import { byNewest, isRunning } from "../../plan/container-history.ts";
+import type { ContainerProbeState } from "../../plan/pod-plan.ts";
+import { computeQosClass } from "../../plan/qos-class.ts";
+import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
+import { ANNOTATION_PREFIX, LABEL } from "../../runtime/labels.ts";
+import { computePodStatus } from "../../status/compute-pod-status.ts";
+import { KubeletApiError, type Tagged } from "./kubelet-api.ts";
+
+/** Answers about pods while no kubelet runs: from the labels on the engine and the checkpoints of the root directory. */
+export class EngineReader {
+  readonly #client: DockerClient;
+  readonly #rootHash: string | undefined;
+  readonly #kept: ReadonlyMap<string, Pod>;
+  readonly #noKubelet: string;
+
+  /**
+   * @param rootHash undefined: the pods of every root directory
+   * @param kept pods of the checkpoints
+   * @param noKubelet why only the engine can be asked
+   */
+  constructor(input: { client: DockerClient; rootHash: string | undefined; kept: readonly Pod[]; noKubelet: string }) {
+    this.#client = input.client;
+    this.#rootHash = input.rootHash;
+    this.#kept = new Map(input.kept.map((pod) => [pod.metadata.uid ?? "", pod]));
+    this.#noKubelet = input.noKubelet;
+  }
+
+  async enginePods(): Promise<EnginePod[]> {
+    try {
+      return await listEnginePods(this.#client, this.#rootHash, AbortSignal.timeout(15_000));
+    } catch (error) {
+      if (error instanceof DockerUnreachableError) {
+        throw new KubeletApiError(`${this.#noKubelet}; ${error.message}`);
+      }
+      throw error;
+    }
+  }
+
+  /** The parameter is that of the kubelet's API; the answer is always new. */
+  async pods(_etag?: string): Promise<Tagged<Pod[]>> {
+    const now = new Date();
+    const pods = (await this.enginePods()).map((pod) => toPod(pod, this.#kept.get(pod.snapshot.uid), now));
+    return { value: pods, etag: undefined };
+  }
+
+  async events(_etag?: string): Promise<Tagged<CoreEvent[]>> {
+    throw new KubeletApiError(`${this.#noKubelet}; events are known to a running kubelet alone`);
+  }
+
+  async node(): Promise<never> {
+    throw new KubeletApiError(this.#noKubelet);
+  }
+}
+
+/**
+ * A pod as the API shows it. Without its manifest every container counts as a main container that restarts; a running
+ * container counts as ready, for nothing probes it.
+ * @param kept the pod by its manifest, if a checkpoint has it
+ */
+export function toPod({ snapshot, owner }: EnginePod, kept: Pod | undefined, now: Date): Pod {
+  const [sandbox] = snapshot.sandboxes;
+  const pod = kept ?? toPodOfLabels(snapshot.containers, sandbox?.labels ?? {}, snapshot, owner.nodeName);
+  const createdAt = [...snapshot.sandboxes, ...snapshot.containers].map((it) => it.createdAt.getTime());
+  const startTime = new Date(Math.min(...createdAt));
+  const probes = new Map(
+    snapshot.containers
+      .filter(isRunning)
+      .map(({ name, id }): [string, ContainerProbeState] => [name, { containerId: id, started: true, ready: true }]),
+  );
+  const status = computePodStatus({
+    pod,
+    snapshot,
+    qosClass: computeQosClass(pod),
+    probes,
+    waiting: new Map(),
+    postStartPending: new Set(),
+    terminationMessages: new Map(),
+    imageNames: new Map(),
+    lastPodIps: [],
+    hostIp: "",
+    startTime,
+    now,
+  });
+  return { ...pod, status };
+}
+
+function toPodOfLabels(
+  containers: readonly ContainerSnapshot[],
+  labels: Readonly<Record<string, string>>,
+  { name, namespace, uid }: EnginePod["snapshot"],
+  nodeName: string,
+): Pod {
+  const newest = new Map<string, ContainerSnapshot>();
+  for (const container of containers.toSorted(byNewest)) {
+    if (!newest.has(container.name)) newest.set(container.name, container);
+  }
+  const inOrder = [...newest.values()].sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime());
+  const isOwn = (key: string) =>
+    !key.startsWith(ANNOTATION_PREFIX) && !key.startsWith("io.kubernetes.") && !key.startsWith("kubelet-ts.io/");
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name,
+      namespace,
+      uid,
+      labels: Object.fromEntries(Object.entries(labels).filter(([key]) => isOwn(key))),
+    },
+    spec: {
+      nodeName,
+      restartPolicy: "Always",
+      containers: inOrder.map((container) => ({
+        name: container.name,
+        image: container.labels[LABEL.image] ?? container.image,
+      })),
+    },
+  } as unknown as Pod;
+}

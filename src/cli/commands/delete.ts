@@ -1,0 +1,199 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { RootDirInUseError, removePods } from "../../app/remove-pods.ts";
+import { resolveOptions } from "../../config/resolve-options.ts";
+import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
+import { readManifest } from "../../manifest/read-manifest.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
+import type { Logger } from "../../model/logger.ts";
+import type { EnginePod } from "../../runtime/engine-pods.ts";
+import { findKubelet } from "../client/find-kubelet.ts";
+import { readKeptPods } from "../client/kept-pods.ts";
+import { KubeletApi } from "../client/kubelet-api.ts";
+import { findPod, namespaceOf } from "../client/pod-lookup.ts";
+import type { CommandIo } from "../command-io.ts";
+import {
+  CommandError,
+  type CommandRequest,
+  findingOptions,
+  removeProxies,
+  scopeOf,
+  UsageError,
+} from "../sub-command.ts";
+import { readInputs, type ValidateInput } from "../validate-inputs.ts";
+
+const KINDS = ["pod", "pods", "po"];
+
+/** Which pods are meant. */
+interface Wanted {
+  all: boolean;
+  /** As written, without a kind. */
+  names: string[];
+  inputs: ValidateInput[];
+  graceSeconds: number | undefined;
+  namespace: string | undefined;
+}
+
+/** `kubelet-ts delete` and `kubelet-ts down`. Returns the exit code. */
+export async function runDelete(request: CommandRequest, io: CommandIo): Promise<number> {
+  removeProxies();
+  const wanted = await readWanted(request);
+  const options = findingOptions(request);
+  const kubelet = await findKubelet(options);
+  if (!("problem" in kubelet)) {
+    throw new CommandError(await describeSources(new KubeletApi(kubelet), wanted));
+  }
+  // Which of several kubelets is meant is never guessed.
+  if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
+  const rootDir = resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+  return await removeFromRoot(rootDir, wanted, request, io);
+}
+
+/** @throws UsageError */
+async function readWanted(request: CommandRequest): Promise<Wanted> {
+  const { positionals, values, isOn, value } = request;
+  const [first = "", ...rest] = positionals;
+  const written = KINDS.includes(first) ? rest : positionals;
+  const names = written.map((name) => {
+    const [kind, of] = name.split("/", 2);
+    if (of === undefined) return name;
+    if (!KINDS.includes(kind ?? ""))
+      throw new UsageError(`"${name}" is no pod; only pods are removed while no kubelet runs`);
+    return of;
+  });
+  const files = values("filename");
+  const all = isOn("all");
+  if ([names.length > 0, files.length > 0, all].filter(Boolean).length !== 1) {
+    throw new UsageError("name pods, or give -f FILE, or --all for every pod of the root directory");
+  }
+  const grace = isOn("now") ? "1" : isOn("force") ? "0" : value("grace-period");
+  if (grace !== undefined && !/^\d+$/.test(grace)) {
+    throw new UsageError(`--grace-period must be a whole number of seconds (found "${grace}")`);
+  }
+  const inputs = await readInputs(files, () => Bun.stdin.stream());
+  for (const input of inputs) if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
+  return {
+    all,
+    names,
+    inputs,
+    graceSeconds: grace === undefined ? undefined : Number(grace),
+    namespace: scopeOf(request).namespace,
+  };
+}
+
+async function removeFromRoot(
+  rootDir: string,
+  wanted: Wanted,
+  request: CommandRequest,
+  io: CommandIo,
+): Promise<number> {
+  const endpoint = request.value("docker-endpoint");
+  const flags = [`--root-dir=${rootDir}`, ...(endpoint === undefined ? [] : [`--docker-endpoint=${endpoint}`])];
+  const { options, errors } = await resolveOptions(flags);
+  if (errors.length > 0) throw new UsageError(errors.join("\n"));
+  const isNew = !existsSync(rootDir);
+  const problems: string[] = [];
+  let count = 0;
+  const stop = new AbortController();
+  const onSignal = () => stop.abort(new CommandError("interrupted; what was not removed yet stays"));
+  process.once("SIGINT", onSignal);
+  process.once("SIGTERM", onSignal);
+  try {
+    const failures = await removePods({
+      options,
+      environment: process.env,
+      logger: warningsTo(io),
+      choose: (pods) => {
+        const { chosen, missing } = choosePods(pods, wanted);
+        problems.push(...missing);
+        count = chosen.length;
+        return chosen;
+      },
+      ...(wanted.graceSeconds !== undefined && { graceSeconds: wanted.graceSeconds }),
+      removeLeftovers: wanted.all && !isNew,
+      onProgress: ({ snapshot }, step) => {
+        if (step === "removed") io.stdout(`pod "${snapshot.name}" deleted\n`);
+      },
+      signal: stop.signal,
+    });
+    problems.push(...failures.map(({ name, why }) => `pod "${name}" is not removed: ${why}`));
+  } catch (error) {
+    if (error instanceof RootDirInUseError || error instanceof DockerError || error instanceof DockerUnreachableError) {
+      throw new CommandError(error.message);
+    }
+    throw error;
+  } finally {
+    process.off("SIGINT", onSignal);
+    process.off("SIGTERM", onSignal);
+  }
+  if (problems.length > 0) throw new CommandError(problems.join("\n"));
+  if (count === 0) io.stderr(`No pods found on the root directory "${rootDir}"\n`);
+  const again = readKeptPods(rootDir).filter(
+    ({ pod }) => wanted.all || wanted.names.some((name) => isNamed(pod.metadata, name, pod.spec.nodeName ?? "")),
+  );
+  for (const { pod, origin } of again) {
+    io.stderr(`pod "${pod.metadata.name}" comes from ${origin}: a kubelet that reads it starts the pod again\n`);
+  }
+  return 0;
+}
+
+const isNamed = ({ name }: { name?: string | undefined }, written: string, nodeName: string): boolean =>
+  name === written || name === `${written}-${nodeName}`;
+
+/** @returns pods, and what to say about names that nothing has */
+function choosePods(
+  pods: readonly EnginePod[],
+  { all, names, inputs, namespace }: Wanted,
+): { chosen: EnginePod[]; missing: string[] } {
+  const inScope = pods.filter(({ snapshot }) => namespace === undefined || snapshot.namespace === namespace);
+  if (all) return { chosen: inScope, missing: [] };
+  const missing: string[] = [];
+  const chosen = new Set<EnginePod>();
+  for (const name of names) {
+    const found = inScope.filter(({ snapshot, owner }) => isNamed(snapshot, name, owner.nodeName));
+    const namespaces = new Set(found.map(({ snapshot }) => snapshot.namespace));
+    if (found.length === 0) missing.push(`pod "${name}" not found${listOf(inScope)}`);
+    else if (namespaces.size > 1) {
+      missing.push(`there are pods "${name}" in the namespaces ${[...namespaces].join(", ")}: choose one with -n`);
+    } else for (const pod of found) chosen.add(pod);
+  }
+  for (const input of inputs) for (const pod of podsOfManifest(input, pods)) chosen.add(pod);
+  if (inputs.length > 0 && chosen.size === 0)
+    missing.push(`no pod of ${inputs.map(({ file }) => file).join(", ")} is here`);
+  return { chosen: [...chosen], missing };
+}
+
+const listOf = (pods: readonly EnginePod[]): string =>
+  pods.length === 0 ? "; there are no pods" : `; there are ${pods.map(({ snapshot }) => snapshot.name).join(", ")}`;
+
+function podsOfManifest(input: ValidateInput, pods: readonly EnginePod[]): EnginePod[] {
+  if ("problem" in input) return [];
+  return [...new Set(pods.map(({ owner }) => owner.nodeName))].flatMap((nodeName) => {
+    const { results } = readManifest(input.bytes, { file: input.file, nodeName, source: "file", strictness: "ignore" });
+    const named = new Set(results.flatMap(({ pod }) => (pod ? `${namespaceOf(pod)}/${pod.metadata.name}` : [])));
+    return pods.filter(
+      ({ owner, snapshot }) => owner.nodeName === nodeName && named.has(`${snapshot.namespace}/${snapshot.name}`),
+    );
+  });
+}
+
+/** A kubelet that runs starts again what is removed, so the way out is the source of each pod. */
+async function describeSources(api: KubeletApi, { all, names, namespace }: Wanted): Promise<string> {
+  const pods = (await api.pods())?.value ?? [];
+  if (all) return "a kubelet runs on this root directory: stop it first, or remove its manifests";
+  const lines = names.map((name) => {
+    const pod = findPod(pods, name, { namespace });
+    if ("problem" in pod) return pod.problem;
+    const source = pod.metadata.annotations?.["kubelet-ts.io/manifest"] ?? "a manifest";
+    return `pod "${pod.metadata.name}" comes from ${source}: remove it from there`;
+  });
+  return lines.length > 0
+    ? lines.join("\n")
+    : "a kubelet runs on this root directory: remove the manifest from its directory";
+}
+
+const warningsTo = (io: CommandIo): Logger => {
+  const tell = (message: string) => io.stderr(`kubelet-ts delete: ${message}\n`);
+  const silent = () => {};
+  return { error: tell, warn: tell, info: silent, debug: silent, trace: silent };
+};

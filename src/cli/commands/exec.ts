@@ -1,0 +1,60 @@
+import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
+import { openAttachSession, openExecSession } from "../../docker/exec-session.ts";
+import { SystemClock } from "../../host/system-clock.ts";
+import type { ProcessSession } from "../../model/container-access.ts";
+import { chooseRunningContainer } from "../client/choose-container.ts";
+import { runSession } from "../client/terminal-session.ts";
+import type { CommandIo } from "../command-io.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+
+/** `kubelet-ts exec`: runs a command in a container. Returns the command's exit code. */
+export async function runExec(request: CommandRequest, io: CommandIo): Promise<number> {
+  const [pod, ...argv] = request.positionals;
+  if (pod === undefined) throw new UsageError("name a pod and a command: exec POD -- COMMAND");
+  if (argv.length === 0) throw new UsageError(`name the command to run: exec ${pod} -- COMMAND`);
+  const streams = streamsOf(request);
+  const { client, containerId, note } = await chooseRunningContainer(request, pod);
+  if (note) io.stderr(`${note}\n`);
+  const clock = new SystemClock();
+  const schedule = (ms: number, callback: () => void) => clock.schedule(ms, callback);
+  const open = () => openExecSession(client, containerId, argv, streams, schedule);
+  return (await hold(open, streams, io)) ?? 1;
+}
+
+/** `kubelet-ts attach`: holds the streams of a container's own process, which goes on afterwards. */
+export async function runAttach(request: CommandRequest, io: CommandIo): Promise<number> {
+  const [pod, ...others] = request.positionals;
+  if (pod === undefined) throw new UsageError("name a pod");
+  if (others.length > 0) throw new UsageError(`attach takes one pod (found also "${others.join('", "')}")`);
+  const { client, containerId, note } = await chooseRunningContainer(request, pod);
+  if (note) io.stderr(`${note}\n`);
+  // A container has a terminal or it has none, whatever the command line asks for.
+  const { Config } = await client.inspectContainer(containerId);
+  const streams = { stdin: request.isOn("stdin"), stdout: true, stderr: !Config.Tty, tty: Config.Tty };
+  await hold(() => openAttachSession(client, containerId, streams), streams, io);
+  return 0;
+}
+
+/** A terminal has one output, so there is no standard error with it. */
+function streamsOf({ isOn }: CommandRequest) {
+  const tty = isOn("tty");
+  return { stdin: isOn("stdin"), stdout: true, stderr: !tty, tty };
+}
+
+async function hold(
+  open: () => Promise<ProcessSession>,
+  streams: { stdin: boolean; tty: boolean },
+  io: CommandIo,
+): Promise<number | undefined> {
+  try {
+    return await runSession(await open(), streams, {
+      stdin: process.stdin,
+      stdout: process.stdout,
+      writeStdout: io.stdout,
+      writeStderr: (data) => io.stderr(Buffer.from(data).toString("utf8")),
+    });
+  } catch (error) {
+    if (error instanceof DockerError || error instanceof DockerUnreachableError) throw new CommandError(error.message);
+    throw error;
+  }
+}
