@@ -122,6 +122,7 @@ export class Kubelet {
    */
   setDesired(state: DesiredState, isComplete: boolean): void {
     this.#deps.podManager.set(state);
+    this.#podList = undefined;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
     this.#mayRemoveOrphans = isComplete;
     const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {

@@ -30,6 +30,12 @@ describe("a pod", () => {
     expect(world.engine.calls).toEqual([]);
   });
 
+  test("is listed as soon as it is wanted, also before the engine was looked at", () => {
+    expect(world.kubelet.pods()).toEqual([]);
+    world.want(named("web"));
+    expect(world.kubelet.pods()).toHaveLength(1);
+  });
+
   test("a missed event is caught by the net", async () => {
     await world.started(named("web"));
     world.engine.isDeaf = true;
