@@ -1,8 +1,10 @@
+import { join } from "node:path";
 import { prepareRootDirectory } from "../host/root-directory.ts";
 import { lockRootDir } from "../host/root-lock.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
 import { PodManager } from "../kubelet/pod-manager.ts";
+import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { PodServices } from "../model/pod-services.ts";
@@ -10,6 +12,7 @@ import { isRunning } from "../plan/container-history.ts";
 import { SANDBOX_GRACE_SECONDS } from "../plan/stop-pod.ts";
 import { type EnginePod, listEnginePods } from "../runtime/engine-pods.ts";
 import { computeRootHash } from "../runtime/labels.ts";
+import { CheckpointStore } from "../sources/checkpoint-store.ts";
 import { messageOf } from "../text/error-message.ts";
 import { buildCgroups } from "./assembly/build-cgroups.ts";
 import { buildImageManager } from "./assembly/build-images.ts";
@@ -64,18 +67,21 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
     const failures: RemovalFailure[] = [];
     for (const nodeName of new Set(chosen.map(({ owner }) => owner.nodeName))) {
       const { services } = await servicesOf(input, nodeName);
+      const removed = new Set<PodFullName>();
       await Promise.all(
         chosen
           .filter(({ owner }) => owner.nodeName === nodeName)
           .map(async (pod) => {
             try {
               await removePod(pod, services, input);
+              removed.add(podFullName(pod.snapshot));
             } catch (error) {
               signal.throwIfAborted();
               failures.push({ name: pod.snapshot.name, why: messageOf(error) });
             }
           }),
       );
+      await dropFromCheckpoints(input, nodeName, removed);
     }
     if (input.removeLeftovers) {
       const kept = new Set(pods.filter((pod) => !chosen.includes(pod)).map(({ snapshot }) => snapshot.uid));
@@ -90,6 +96,28 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
   } finally {
     lock.release();
   }
+}
+
+/** A kubelet that starts later would run the pods of its checkpoints again. */
+async function dropFromCheckpoints(
+  { options, logger }: RemovePodsInput,
+  nodeName: string,
+  removed: ReadonlySet<PodFullName>,
+): Promise<void> {
+  if (removed.size === 0) return;
+  const dir = join(options.rootDir, "checkpoints");
+  const store = new CheckpointStore({ dir, nodeName, clock: new SystemClock(), logger });
+  for (const { id, name, checkpoint } of store.loadOthers(new Set())) {
+    const texts = [...checkpoint.texts].map(
+      ([text, objects]) =>
+        [
+          text,
+          { ...objects, pods: objects.pods.filter(({ pod }) => !removed.has(podFullName(pod.metadata))) },
+        ] as const,
+    );
+    store.save(id, name, { ...checkpoint, texts: new Map(texts) });
+  }
+  await store.flush();
 }
 
 /** The steps of a pod's life on this node. */

@@ -135,7 +135,10 @@ export async function openKubelet(request: CommandRequest): Promise<{ api: Kubel
 }
 
 /** What read commands ask: a kubelet, or the engine. */
-export type PodReader = Pick<KubeletApi, "pods" | "events" | "node">;
+export type PodReader = Pick<KubeletApi, "pods" | "events" | "node"> & {
+  /** Why the engine is asked instead of a kubelet. */
+  note?: string;
+};
 
 /**
  * The kubelet; where none runs, the engine and the checkpoints of the root directory.

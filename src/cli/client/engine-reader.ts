@@ -18,6 +18,11 @@ export class EngineReader {
   readonly #kept: ReadonlyMap<string, Pod>;
   readonly #noKubelet: string;
 
+  /** Why only the engine is asked. */
+  get note(): string {
+    return this.#noKubelet;
+  }
+
   /**
    * @param rootHash undefined: the pods of every root directory
    * @param kept pods of the checkpoints
@@ -117,6 +122,7 @@ function toPodOfLabels(
       containers: inOrder.map((container) => ({
         name: container.name,
         image: container.labels[LABEL.image] ?? container.image,
+        resources: {},
       })),
     },
   } as unknown as Pod;

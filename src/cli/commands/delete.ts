@@ -93,7 +93,9 @@ async function removeFromRoot(
   if (errors.length > 0) throw new UsageError(errors.join("\n"));
   const isNew = !existsSync(rootDir);
   const problems: string[] = [];
-  let count = 0;
+  // Read before the removal, which drops the pods from the checkpoints.
+  const kept = readKeptPods(rootDir).filter(({ origin }) => existsSync(origin.replace(/(:\d+| \(.*\))$/, "")));
+  const removed = new Set<string>();
   const stop = new AbortController();
   const onSignal = () => stop.abort(new CommandError("interrupted; what was not removed yet stays"));
   process.once("SIGINT", onSignal);
@@ -106,13 +108,14 @@ async function removeFromRoot(
       choose: (pods) => {
         const { chosen, missing } = choosePods(pods, wanted);
         problems.push(...missing);
-        count = chosen.length;
         return chosen;
       },
       ...(wanted.graceSeconds !== undefined && { graceSeconds: wanted.graceSeconds }),
       removeLeftovers: wanted.all && !isNew,
       onProgress: ({ snapshot }, step) => {
-        if (step === "removed") io.stdout(`pod "${snapshot.name}" deleted\n`);
+        if (step !== "removed") return;
+        removed.add(snapshot.uid);
+        io.stdout(`pod "${snapshot.name}" deleted\n`);
       },
       signal: stop.signal,
     });
@@ -127,11 +130,8 @@ async function removeFromRoot(
     process.off("SIGTERM", onSignal);
   }
   if (problems.length > 0) throw new CommandError(problems.join("\n"));
-  if (count === 0) io.stderr(`No pods found on the root directory "${rootDir}"\n`);
-  const again = readKeptPods(rootDir).filter(
-    ({ pod }) => wanted.all || wanted.names.some((name) => isNamed(pod.metadata, name, pod.spec.nodeName ?? "")),
-  );
-  for (const { pod, origin } of again) {
+  if (removed.size === 0) io.stderr(`No pods found on the root directory "${rootDir}"\n`);
+  for (const { pod, origin } of kept.filter(({ pod }) => removed.has(pod.metadata.uid ?? ""))) {
     io.stderr(`pod "${pod.metadata.name}" comes from ${origin}: a kubelet that reads it starts the pod again\n`);
   }
   return 0;
@@ -167,7 +167,7 @@ const listOf = (pods: readonly EnginePod[]): string =>
   pods.length === 0 ? "; there are no pods" : `; there are ${pods.map(({ snapshot }) => snapshot.name).join(", ")}`;
 
 function podsOfManifest(input: ValidateInput, pods: readonly EnginePod[]): EnginePod[] {
-  if ("problem" in input) return [];
+  if (!("bytes" in input)) return [];
   return [...new Set(pods.map(({ owner }) => owner.nodeName))].flatMap((nodeName) => {
     const { results } = readManifest(input.bytes, { file: input.file, nodeName, source: "file", strictness: "ignore" });
     const named = new Set(results.flatMap(({ pod }) => (pod ? `${namespaceOf(pod)}/${pod.metadata.name}` : [])));

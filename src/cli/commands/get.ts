@@ -52,7 +52,7 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     return 0;
   }
   if (items.length > 0 || !isTable(request)) io.stdout(printer.print(items, named.length === 1, io.now()));
-  else if (named.length === 0) io.stderr(`${nothingFound(request)}\n`);
+  else if (named.length === 0) io.stderr(`${nothingFound(request)}${api.note ? ` (${api.note})` : ""}\n`);
   for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
   return problems.length > 0 ? 1 : 0;
 }

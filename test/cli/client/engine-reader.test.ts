@@ -1,0 +1,41 @@
+import { describe, expect, test } from "bun:test";
+import { toPod } from "../../../src/cli/client/engine-reader.ts";
+import { summarizePod } from "../../../src/cli/print/pod-row.ts";
+import { aContainer, anExited, aPod, aRunning, aSandbox, aSnapshot, EPOCH } from "../../support/builders.ts";
+
+const owner = { nodeName: "node1", rootHash: "0" };
+const labels = {
+  app: "web",
+  "kubelet-ts.io/node": "node1",
+  "io.kubernetes.pod.name": "web-node1",
+  "annotation.x": "y",
+};
+
+describe("a pod by its containers alone", () => {
+  test("has the newest attempt of each container, in the order they were created", () => {
+    const snapshot = aSnapshot(
+      [
+        aRunning("b", { createdAt: new Date(EPOCH.getTime() + 2) }),
+        aRunning("a", { restartCount: 1, createdAt: new Date(EPOCH.getTime() + 1) }),
+        anExited("a", 1, { restartCount: 0 }),
+      ],
+      [aSandbox({ labels })],
+    );
+    const pod = toPod({ owner, snapshot, graceSeconds: 30 }, undefined, EPOCH);
+    expect(pod.spec.containers.map(({ name }) => name)).toEqual(["a", "b"]);
+    expect(pod.metadata.labels).toEqual({ app: "web" });
+    expect(summarizePod(pod)).toMatchObject({ ready: 2, total: 2, status: "Running", restarts: 1 });
+  });
+
+  test("has the manifest of its checkpoint", () => {
+    const kept = aPod({ initContainers: [aContainer({ name: "init" })], containers: [aContainer({ name: "app" })] });
+    const snapshot = aSnapshot([aRunning("app"), anExited("init", 0)]);
+    const pod = toPod({ owner, snapshot, graceSeconds: 30 }, kept, EPOCH);
+    expect(summarizePod(pod)).toMatchObject({ ready: 1, total: 1, status: "Running" });
+  });
+
+  test("without a container that runs is not Running", () => {
+    const pod = toPod({ owner, snapshot: aSnapshot([anExited("app", 1)]), graceSeconds: 30 }, undefined, EPOCH);
+    expect(summarizePod(pod)).toMatchObject({ ready: 0, total: 1, status: "Error" });
+  });
+});
