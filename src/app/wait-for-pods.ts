@@ -75,10 +75,12 @@ export async function waitForPods({
 const isDecided = (results: readonly RunOnceResult[]) => results.every(({ verdict }) => verdict.state !== "waiting");
 
 function judge(kubelet: Kubelet): RunOnceResult[] {
-  return kubelet.pods().map((pod) => {
-    const sandboxError = kubelet.worker(pod.metadata.uid ?? "")?.startErrors.get("");
+  const pods = kubelet.pods().filter(({ metadata }) => !metadata.deletionTimestamp);
+  return pods.map((pod) => {
+    const worker = kubelet.worker(pod.metadata.uid ?? "");
+    const facts = { sandboxError: worker?.startErrors.get("")?.message, ...(worker && { rollout: worker.rollout }) };
     const verdict = kubelet.isSynced
-      ? judgeRunOnce(pod, sandboxError && `${sandboxError.message}`)
+      ? judgeRunOnce(pod, facts)
       : { state: "waiting" as const, message: "looking at the engine" };
     return { pod, name: podFullName(pod.metadata), verdict };
   });

@@ -9,7 +9,7 @@ import { containersOf } from "../model/pod-containers.ts";
 import { computeSourceRevision, podReferences } from "../plan/object-references.ts";
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
-import { computeContainerHash, computeSandboxHash } from "../runtime/hashes.ts";
+import { computeContainerHash, computeInitHash, computeSandboxHash } from "../runtime/hashes.ts";
 import { computeContainerLimits } from "../runtime/resources.ts";
 
 /** One revision of one pod, as a pod worker runs it. */
@@ -31,7 +31,8 @@ export interface PodRevision {
  *
  * | The edit changes | Effect |
  * | --- | --- |
- * | `hashes.sandbox`: network, host namespaces, sysctls and other settings of the pod as a whole | the pod starts again in a new sandbox |
+ * | `hashes.sandbox`: network, host namespaces, sysctls the QoS class and other settings of the pod as a whole | the pod starts again in a new sandbox |
+ * | `hashes.init`: an init container, sidecars excepted | the pod starts again in a new sandbox |
  * | `hashes.containers`: image, command, environment (ConfigMaps and Secrets it uses included), mounts, … of one container | that container restarts |
  * | `hashes.limits`: cpu and memory, unless `resizePolicy` asks for a restart | the running container is updated in place |
  * | `objectsRevision`: labels, annotations, contents of ConfigMaps and Secrets in volumes | files are written again |
@@ -49,6 +50,7 @@ export function toPodRevision(
   const containers = containersOf(pod.spec);
   const hashes = {
     sandbox: computeSandboxHash(pod),
+    init: computeInitHash(pod),
     containers: new Map(
       containers.map((container) => [
         container.name,

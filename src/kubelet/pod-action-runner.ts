@@ -367,4 +367,5 @@ export const toPodRequest = ({ pod, objects, hashes }: PodRevision): PodRequest 
   pod,
   objects,
   sandboxHash: hashes.sandbox,
+  ...(hashes.init !== undefined && { initHash: hashes.init }),
 });

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Container, Pod } from "../api/pod.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
@@ -83,6 +83,11 @@ export class PodFiles {
   /** The last 4 KiB of that file; undefined when it is not there. */
   readTerminationLog(uid: string, container: string, restartCount: number): string | undefined {
     return readEndIfThere(this.#terminationLogPath(uid, container, restartCount));
+  }
+
+  /** To be called when the container is removed: its message was read when it was first seen dead. */
+  removeTerminationLog(uid: string, container: string, restartCount: number): void {
+    rmSync(this.#terminationLogPath(uid, container, restartCount), { force: true });
   }
 
   #terminationLogPath(uid: string, container: string, restartCount: number): string {

@@ -84,7 +84,7 @@ export class PodRuntimeManager implements PodServices {
 
   async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
     const { pods, cgroups, gate, engine, owner, options, recorder } = this.#deps;
-    const { pod, objects, sandboxHash } = request;
+    const { pod, objects, sandboxHash, initHash } = request;
     await this.#volumes.setUp(pod, objects, signal);
     await cgroups.ensure(pod);
     const image = await this.#deps.ensurePauseImage(signal);
@@ -97,6 +97,7 @@ export class PodRuntimeManager implements PodServices {
       attempt,
       image,
       hash: sandboxHash,
+      initHash,
       engine: engine(),
       owner,
       settings: options,
@@ -180,7 +181,9 @@ export class PodRuntimeManager implements PodServices {
 
   async removeContainer(container: ContainerSnapshot, signal: AbortSignal): Promise<void> {
     await this.#deps.pods.remove(container.id, signal);
-    this.#deps.logLinks.removeContainer(container, podRefOfLabels(container));
+    const ref = podRefOfLabels(container);
+    this.#deps.logLinks.removeContainer(container, ref);
+    this.#files.removeTerminationLog(ref.uid, container.name, container.restartCount);
   }
 
   async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {

@@ -2,7 +2,13 @@ import type { Pod, PodStatus } from "../api/pod.ts";
 import { podFullName } from "../model/identity.ts";
 import type { PodRef } from "../model/pod-ref.ts";
 import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
-import { computePodActions, DEADLINE_EXCEEDED, sidecarNames } from "../plan/compute-pod-actions.ts";
+import {
+  computePodActions,
+  DEADLINE_EXCEEDED,
+  isRevisionLive,
+  type RolloutProgress,
+  sidecarNames,
+} from "../plan/compute-pod-actions.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { DeadContainer } from "../plan/dead-container-limit.ts";
 import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
@@ -67,6 +73,8 @@ export class PodWorker {
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
   #revision: PodRevision | undefined;
+  /** Revision of the last pass. */
+  #plannedRevision: PodRevision | undefined;
   #deletion: DeletionInfo | undefined;
   #isTearingDown = false;
   #maxGraceSeconds = Number.POSITIVE_INFINITY;
@@ -110,6 +118,13 @@ export class PodWorker {
     return this.#deletion;
   }
 
+  get rollout(): RolloutProgress {
+    const revision = this.#revision;
+    if (!revision || this.#plannedRevision !== revision) return "pending";
+    const isLive = this.#end !== undefined || isRevisionLive({ ...revision, snapshot: this.snapshot });
+    return isLive ? "live" : "progressing";
+  }
+
   get snapshot(): PodSnapshot {
     return this.#deps.cache.get(this.ref);
   }
@@ -125,6 +140,7 @@ export class PodWorker {
     if (this.isRemoving) return;
     const before = this.#revision;
     this.#revision = revision;
+    if (before && before.qosClass !== revision.qosClass) this.#recordQosChange(before, revision);
     if (before === undefined) {
       this.#timer.added(revision.pod.spec.containers.length, this.#deps.desiredSinceMs());
       this.#adopt(revision);
@@ -140,6 +156,12 @@ export class PodWorker {
       this.#state.forgetFailures();
     }
     this.wake();
+  }
+
+  /** Containers cannot be moved to the cgroup of another QoS class, so the pod starts again. */
+  #recordQosChange(before: PodRevision, { qosClass }: PodRevision): void {
+    const message = `QoS class changes from ${before.qosClass} to ${qosClass}: the pod starts again in a new sandbox`;
+    this.#actions.record("Normal", "QOSClassChanged", message);
   }
 
   /** Stops the pod and removes all of it. Cannot be undone; `onGone` is called when it is done. */
@@ -252,6 +274,7 @@ export class PodWorker {
 
     if (!this.#currentEnd && this.#removeShutdownTerminated(revision, snapshot)) return;
     const plan = this.#plan(revision, snapshot);
+    this.#plannedRevision = revision;
     if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
     for (const action of plan.actions) this.#actions.perform(action, revision);
     if (!this.#currentEnd) {

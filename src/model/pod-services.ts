@@ -10,6 +10,8 @@ export interface PodRequest {
   objects: ObjectIndex;
   /** Label value by which this revision is recognized later. */
   sandboxHash: string;
+  /** Revision of the init containers. */
+  initHash?: string;
 }
 
 export interface StartContainerRequest extends PodRequest {

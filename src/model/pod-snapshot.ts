@@ -56,6 +56,8 @@ export interface SandboxSnapshot {
   attempt: number;
   /** Label `annotation.kubelet-ts.io/sandbox.hash`: revision of what needs a new sandbox when it changes. */
   hash: string;
+  /** Label `annotation.kubelet-ts.io/init.hash`: revision of the init containers; absent on sandboxes without the label. */
+  initHash?: string;
   createdAt: Date;
   /** In the order of the pod's networks, IPv4 first; empty with host networking or when stopped. */
   ips: string[];

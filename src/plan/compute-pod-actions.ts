@@ -1,10 +1,10 @@
 import type { Container } from "../api/pod.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import { containersOf, findContainer } from "../model/pod-containers.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
-import { isRunning, isTerminated } from "./container-history.ts";
+import { attemptsOf, isRunning, isTerminated } from "./container-history.ts";
 import { PlanDraft } from "./plan-draft.ts";
-import type { PodEnd, PodPlan, PodPlanInput } from "./pod-plan.ts";
+import type { PodEnd, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
 import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
 
@@ -22,8 +22,9 @@ export function computePodActions(input: PodPlanInput): PodPlan {
     draft.recheckAt(input.deadlineAtMs);
   }
   collectGarbage(draft);
+  if (input.hold && !isRunningAny(draft) && input.state.starting.size === 0) return planHold(draft, input.hold);
   if (!planSandbox(draft)) {
-    const isSettled = draft.actions.length === 0 && draft.sandbox?.hash === input.hashes.sandbox;
+    const isSettled = draft.actions.length === 0 && isDesiredSandbox(draft);
     return draft.finish(isSettled ? endOf(draft) : undefined);
   }
   if (!planRestartAll(draft)) return draft.finish();
@@ -68,15 +69,36 @@ function planPodTermination(draft: PlanDraft, end: PodEnd): PodPlan {
   return draft.finish(end);
 }
 
+/** Nothing of the pod runs, and nothing may start yet. A pod that has ended is over all the same. */
+function planHold(draft: PlanDraft, hold: WaitingReason): PodPlan {
+  const end = isDesiredSandbox(draft) ? endOf(draft) : undefined;
+  if (end) return planPodTermination(draft, end);
+  for (const { name } of containersOf(draft.input.pod.spec)) {
+    const newest = draft.attempts(name)[0];
+    const isDone = newest && isTerminated(newest) && newest.exitCode === 0 && newest.hash === draft.hashOf(name);
+    if (!isDone) draft.waiting.set(name, hold);
+  }
+  return draft.finish();
+}
+
+/**
+ * Whether the newest sandbox is of the desired revision. Init containers count: they prepare the pod as a whole, so an
+ * edit of one starts the pod again. Sandboxes made before init containers were recorded are left alone.
+ */
+function isDesiredSandbox({ sandbox, input: { hashes } }: PlanDraft): boolean {
+  if (sandbox?.hash !== hashes.sandbox) return false;
+  return sandbox.initHash === undefined || hashes.init === undefined || sandbox.initHash === hashes.init;
+}
+
 /**
  * Ensures that exactly one sandbox of the desired revision runs. Source: the kubelet's podSandboxChanged.
  * @returns whether containers may be planned
  */
 function planSandbox(draft: PlanDraft): boolean {
-  const { snapshot, state, hashes, nowMs } = draft.input;
+  const { snapshot, state, nowMs } = draft.input;
   const newest = draft.sandbox;
   if (state.sandboxBusy) return false;
-  if (newest?.state === "ready" && newest.hash === hashes.sandbox && !newest.isRestarted) {
+  if (newest?.state === "ready" && isDesiredSandbox(draft) && !newest.isRestarted) {
     for (const old of snapshot.sandboxes.slice(1)) {
       if (old.state === "ready")
         draft.actions.push({ kind: "stop-sandbox", id: old.id, graceSeconds: SANDBOX_GRACE_SECONDS });
@@ -91,7 +113,7 @@ function planSandbox(draft: PlanDraft): boolean {
     draft.actions.push({ kind: "stop-sandbox", id: newest.id, graceSeconds: SANDBOX_GRACE_SECONDS });
     return false;
   }
-  if (newest && newest.hash === hashes.sandbox && !deservesNewSandbox(draft)) return false;
+  if (newest && isDesiredSandbox(draft) && !deservesNewSandbox(draft)) return false;
   if (state.sandboxRetryAtMs !== undefined && state.sandboxRetryAtMs > nowMs) {
     draft.recheckAt(state.sandboxRetryAtMs);
     return false;
@@ -267,8 +289,10 @@ function collectGarbage(draft: PlanDraft): void {
     // An older attempt that was started again by hand is surplus.
     const strays = (wanted.has(name) ? attempts.slice(1) : attempts).filter(isRunning);
     for (const stray of strays) draft.kill(stray, "SpecChanged", `Stopping container ${name}`);
-    const dead = attempts.filter((attempt) => attempt.state === "exited" && !state.removing.has(attempt.id));
-    for (const old of dead.slice(wanted.has(name) ? deadToKeep(attempts, options.maxDeadPerContainer) : 0)) {
+    // A container that could not be started stays in state "created": it is dead as well.
+    const dead = attempts.filter((attempt) => isTerminated(attempt) && !state.removing.has(attempt.id));
+    const keep = wanted.has(name) ? deadToKeep(draft, name, attempts, options.maxDeadPerContainer) : 0;
+    for (const old of dead.slice(keep)) {
       const mayGoAtMs = (state.exitedAtMs.get(old.id) ?? Number.NEGATIVE_INFINITY) + options.minDeadTtlMs;
       if (nowMs < mayGoAtMs) draft.recheckAt(mayGoAtMs);
       else draft.actions.push({ kind: "remove-container", id: old.id, name });
@@ -277,12 +301,19 @@ function collectGarbage(draft: PlanDraft): void {
 }
 
 /**
- * While the newest attempt runs, one dead predecessor shows why it was restarted; otherwise the newest itself does. The
- * newest is kept whatever the limit: restart count and back-off are read from it.
+ * While the newest attempt runs or waits to start again, one dead attempt shows why it was restarted. The newest is kept
+ * whatever the limit: restart count and back-off are read from it. One that is done keeps its predecessors in addition,
+ * for `logs --previous`.
  */
-function deadToKeep(attempts: readonly ContainerSnapshot[], limit: number): number {
+function deadToKeep(draft: PlanDraft, name: string, attempts: readonly ContainerSnapshot[], limit: number): number {
   if (limit < 0) return attempts.length;
-  return attempts[0]?.state === "exited" ? Math.max(1, limit) : limit;
+  const [newest] = attempts;
+  if (!newest || !isTerminated(newest)) return limit;
+  const { spec } = draft.input.pod;
+  const isInit = spec.initContainers?.some((container) => container.name === name) ?? false;
+  const container = findContainer(spec, name);
+  const isDone = container && decideRestart(spec, container, newest.exitCode, { isInit }) === "leave";
+  return isDone ? limit + 1 : Math.max(1, limit);
 }
 
 /** Whether every main container has come to its end, and how the pod ended then. Source: the kubelet's getPhase. */
@@ -322,4 +353,23 @@ export function computeLimitsUpdate(
     update.MemorySwap = want.MemorySwap;
   }
   return Object.keys(update).length === 0 ? undefined : update;
+}
+
+/**
+ * How far the desired revision of a pod has come. `pending`: the status may still be that of an earlier revision.
+ * `progressing`: containers of an earlier revision run, or none. `live`: every container is of the desired revision.
+ */
+export type RolloutProgress = "pending" | "progressing" | "live";
+
+/**
+ * Whether what runs is of the desired revision: its sandbox, and the newest attempt of every container. false while an
+ * edit is in progress.
+ */
+export function isRevisionLive({ pod, hashes, snapshot }: Pick<PodPlanInput, "pod" | "hashes" | "snapshot">): boolean {
+  const [sandbox] = snapshot.sandboxes;
+  if (sandbox?.state !== "ready" || sandbox.hash !== hashes.sandbox) return false;
+  return pod.spec.containers.every(({ name }) => {
+    const newest = attemptsOf(snapshot, name)[0];
+    return newest?.sandboxId === sandbox.id && newest.hash === hashes.containers.get(name);
+  });
 }

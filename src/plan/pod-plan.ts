@@ -68,6 +68,8 @@ export interface PodPlan {
 /** Hashes of the parts of a manifest, to compare with the labels of what runs. */
 export interface PodHashes {
   sandbox: string;
+  /** Of the init containers without sidecars; absent: their edits do not matter. */
+  init?: string;
   /** By container name, init containers included. */
   containers: ReadonlyMap<string, string>;
   /** CPU and memory as the engine should enforce them: edits of these need no restart. */
@@ -107,6 +109,8 @@ export interface PodPlanInput {
   deadlineAtMs?: number;
   /** The pod already ended in this revision (also in an earlier process), or is halted. */
   end?: PodEnd;
+  /** Nothing may start while nothing of the pod runs: it waits for another pod. */
+  hold?: WaitingReason;
   /** Limits the grace period of a pod that is stopped. */
   maxGraceSeconds?: number;
 }

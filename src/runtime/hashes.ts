@@ -4,6 +4,7 @@ import type { Container, ContainerResizePolicy, Pod } from "../api/pod.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
 import { memoryBytesOf } from "../plan/pod-resources.ts";
 import { computeQosClass, isCriticalPod } from "../plan/qos-class.ts";
+import { isSidecar } from "../plan/restart-policy.ts";
 import { computeAppArmorProfile, computeSeccompProfile } from "./security.ts";
 
 /**
@@ -51,6 +52,17 @@ export function computeSandboxHash(pod: Pod): string {
     qosClass: computeQosClass(pod),
   });
 }
+
+/** Revision of the init containers, sidecars left out: an edit of one starts the pod again, as the sandbox hash does. */
+export const computeInitHash = ({ spec }: Pod): string =>
+  toHash(
+    (spec.initContainers ?? [])
+      .filter((container) => !isSidecar(container))
+      .map(({ resizePolicy: _, imagePullPolicy: __, ...container }) => ({
+        ...container,
+        resources: toFixedResources({ ...container, resizePolicy: _ }),
+      })),
+  );
 
 const RESIZABLE = ["cpu", "memory"] as const;
 

@@ -2,7 +2,7 @@ import type { ContainerInspect } from "../docker/container-schema.ts";
 import type { Observed } from "../model/container-runtime.ts";
 import type { PodRef } from "../model/pod-ref.ts";
 import type { ContainerSnapshot, ContainerState, SandboxSnapshot } from "../model/pod-snapshot.ts";
-import { parseContainerLabels } from "./labels.ts";
+import { LABEL, parseContainerLabels } from "./labels.ts";
 
 /** Docker's "never" for a time. */
 const NEVER = "0001-01-01";
@@ -47,6 +47,7 @@ export function toObserved(inspect: ContainerInspect, writableLayerPath = ""): O
       state: isUp ? "ready" : "notready",
       attempt: parsed.attempt,
       hash: parsed.hash,
+      ...(labels[LABEL.initHash] !== undefined && { initHash: labels[LABEL.initHash] }),
       createdAt,
       ips: isUp ? toIps(inspect) : [],
       hostNetwork: inspect.HostConfig.NetworkMode === "host",

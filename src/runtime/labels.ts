@@ -27,6 +27,7 @@ export const LABEL = {
   /** Milliseconds. The restart count does not tell: a container also starts again for edits and new sandboxes. */
   backOff: `${ANNOTATION_PREFIX}kubelet-ts.io/back-off-ms`,
   sandboxHash: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.hash`,
+  initHash: `${ANNOTATION_PREFIX}kubelet-ts.io/init.hash`,
   sandboxAttempt: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.attempt`,
   /** Ownership: only a container with our value of both is ever stopped or removed. */
   node: "kubelet-ts.io/node",
@@ -64,7 +65,11 @@ const identityLabels = (pod: Pod, containerName: string) => ({
  * Labels of the sandbox: the pod's own labels and annotations, identity, ownership. Ours win over a pod's label of the
  * same name, else a manifest could disown its containers or claim another pod's.
  */
-export function toSandboxLabels(pod: Pod, owner: Owner, hash: string, attempt: number): Record<string, string> {
+export function toSandboxLabels(
+  pod: Pod,
+  owner: Owner,
+  { hash, initHash, attempt }: { hash: string; initHash?: string | undefined; attempt: number },
+): Record<string, string> {
   const annotations = Object.entries(pod.metadata.annotations ?? {});
   return {
     ...pod.metadata.labels,
@@ -72,6 +77,7 @@ export function toSandboxLabels(pod: Pod, owner: Owner, hash: string, attempt: n
     ...identityLabels(pod, SANDBOX_CONTAINER_NAME),
     [LABEL.type]: "podsandbox",
     [LABEL.sandboxHash]: hash,
+    ...(initHash !== undefined && { [LABEL.initHash]: initHash }),
     [LABEL.sandboxAttempt]: String(attempt),
     ...ownershipLabels(owner),
   };

@@ -26,6 +26,8 @@ export interface SandboxRequest {
   image: string;
   /** {@link computeSandboxHash}. */
   hash: string;
+  /** {@link computeInitHash}. */
+  initHash?: string | undefined;
   /** What the engine is to ask, and to write beside itself; absent where the file is written over afterwards. */
   dns?: DnsConfig;
   engine: EngineInfo;
@@ -115,7 +117,7 @@ export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBod
     ...(!spec.hostNetwork && { Hostname: host.kernelHostname }),
     ...(user !== undefined && { User: user }),
     ExposedPorts,
-    Labels: toSandboxLabels(pod, request.owner, request.hash, request.attempt),
+    Labels: toSandboxLabels(pod, request.owner, request),
     HostConfig: {
       NetworkMode: network.mode,
       IpcMode: spec.hostIPC ? "host" : "shareable",

@@ -1,4 +1,5 @@
 import type { ContainerStatus, Pod } from "../api/pod.ts";
+import type { RolloutProgress } from "../plan/compute-pod-actions.ts";
 
 /** State of a pod of a `--runonce`. */
 export interface RunOnceVerdict {
@@ -6,6 +7,8 @@ export interface RunOnceVerdict {
   /** What it waits for, or why it failed. */
   message: string;
 }
+
+const EDIT_IN_PROGRESS: RunOnceVerdict = { state: "waiting", message: "an edit is in progress" };
 
 /** Waiting reasons that will not go away by waiting. */
 const HOPELESS = new Set([
@@ -24,13 +27,18 @@ const HOPELESS = new Set([
 /**
  * Whether a pod has come up, as `--runonce` sees it: Running with every container started, or Succeeded. A pod that
  * cannot run with this manifest has failed without further waiting.
+ * A pod whose edit is in progress is not up: what runs is about to be replaced.
  * @param sandboxError what keeps the pod from having a sandbox, e.g. a volume
  */
-export function judgeRunOnce(pod: Pod, sandboxError?: string): RunOnceVerdict {
+export function judgeRunOnce(
+  pod: Pod,
+  { sandboxError, rollout = "live" }: { sandboxError?: string | undefined; rollout?: RolloutProgress } = {},
+): RunOnceVerdict {
   const { status } = pod;
+  if (rollout === "pending") return EDIT_IN_PROGRESS;
   const containers = status?.containerStatuses ?? [];
   const all = [...(status?.initContainerStatuses ?? []), ...containers];
-  if (status?.phase === "Succeeded") return { state: "succeeded", message: "Succeeded" };
+  if (status?.phase === "Succeeded" && rollout === "live") return { state: "succeeded", message: "Succeeded" };
   if (status?.phase === "Failed") return { state: "failed", message: describeFailure(status, all) };
   for (const container of all) {
     const { waiting } = container.state;
@@ -39,7 +47,9 @@ export function judgeRunOnce(pod: Pod, sandboxError?: string): RunOnceVerdict {
   }
   if (sandboxError) return { state: "failed", message: sandboxError };
   const isUp = ({ state, started }: ContainerStatus) => (state.running ? started === true : isDone(pod, state));
-  if (status?.phase === "Running" && containers.every(isUp)) return { state: "up", message: "Running" };
+  if (status?.phase === "Running" && containers.every(isUp)) {
+    return rollout === "live" ? { state: "up", message: "Running" } : EDIT_IN_PROGRESS;
+  }
   const late = all.find((container) => !isUp(container));
   return { state: "waiting", message: late ? `container ${late.name}: ${describeState(late)}` : "waiting" };
 }

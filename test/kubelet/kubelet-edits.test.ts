@@ -114,3 +114,25 @@ describe("an edit", () => {
     expect(world.engine.calls).toContain("refresh web-node1");
   });
 });
+
+test("an edit that changes the QoS class is an event", async () => {
+  await world.started(named("web"));
+  const worker = world.kubelet.worker("uid-web")!;
+  worker.setRevision({ ...worker.revision!, qosClass: "Burstable" });
+  expect(world.recorder.events).toContainEqual(
+    "web-node1 QOSClassChanged QoS class changes from BestEffort to Burstable: the pod starts again in a new sandbox",
+  );
+});
+
+test("the rollout of an edit is live when the successor runs", async () => {
+  await world.started(named("web"));
+  const worker = world.kubelet.worker("uid-web")!;
+  expect(worker.rollout).toBe("live");
+  world.engine.stopTakesMs = 5_000;
+  world.want(named("web", { containers: [aContainer({ image: "new" })] }));
+  expect(worker.rollout).toBe("pending");
+  await world.clock.advance(1_000);
+  expect(worker.rollout).toBe("progressing");
+  await world.clock.advance(5_000);
+  expect(worker.rollout).toBe("live");
+});

@@ -89,6 +89,27 @@ describe("sandbox", () => {
       want: ["stop-sandbox sandbox-0"],
     },
     {
+      when: "an edited init container: the pod starts again",
+      initHash: "new",
+      sandboxes: [aSandbox({ initHash: "old" })],
+      containers: [aRunning()],
+      want: ["kill app-0 (SandboxChanged)"],
+    },
+    {
+      when: "an edited init container of a finished Never pod: it runs again",
+      pod: never(),
+      initHash: "new",
+      sandboxes: [aSandbox({ state: "notready", initHash: "old" })],
+      containers: [anExited("app", 0)],
+      want: ["create-sandbox#1"],
+    },
+    {
+      when: "a sandbox made before init containers were recorded is left alone",
+      initHash: "new",
+      containers: [aRunning()],
+      want: [],
+    },
+    {
       when: "changed revision of a finished Never pod: it runs again",
       pod: never(),
       sandboxHash: "new",
@@ -644,5 +665,73 @@ describe("activeDeadlineSeconds", () => {
     const plan = planOf({ containers: [aRunning()], deadlineAtMs: 60_000 });
     expect(plan.actions.map(say)).toEqual(["kill app-0 (PodEnded)"]);
     expect(plan.end).toMatchObject({ phase: "Failed", reason: "DeadlineExceeded" });
+  });
+});
+
+describe("a pod that waits for another pod", () => {
+  const hold = { reason: "WaitingForDependency", message: "waits for pod default/db to be Ready" };
+
+  test("starts nothing, and its containers say what they wait for", () => {
+    const plan = planOf({ hold, sandboxes: [] });
+    expect(plan.actions).toEqual([]);
+    expect(plan.waiting.get("app")).toEqual(hold);
+  });
+
+  test("does not start again either, with its sandbox in place", () => {
+    expect(planOf({ hold, containers: [anExited("app", 1)] }).actions).toEqual([]);
+  });
+
+  test("that runs is left alone", () => {
+    expect(planOf({ hold, containers: [aRunning()] })).toMatchObject({ actions: [], waiting: new Map() });
+  });
+
+  test("that partly runs goes on starting", () => {
+    const pod = aPod({ containers: [aContainer(), aContainer({ name: "b" })] });
+    expect(planOf({ hold, pod, containers: [aRunning()] }).actions.map(({ kind }) => kind)).toEqual([
+      "start-container",
+    ]);
+  });
+
+  test("that has ended is over", () => {
+    const plan = planOf({ hold, pod: never(), containers: [anExited("app", 0)] });
+    expect(plan.end).toEqual({ phase: "Succeeded" });
+  });
+});
+
+describe("dead containers", () => {
+  const neverStarted = (restartCount: number) =>
+    aRunning("app", {
+      id: `app-${restartCount}`,
+      state: "created",
+      exitCode: 127,
+      startedAt: undefined as never,
+      restartCount,
+    });
+
+  test("that could not be started are removed like exited ones", () => {
+    const state = aSyncState({ "app-0": 0, "app-1": 30_000, "app-2": 59_000 });
+    const containers = [neverStarted(2), neverStarted(1), neverStarted(0)];
+    const removed = planOf({ containers, state }).actions.filter(({ kind }) => kind === "remove-container");
+    expect(removed.map((action) => "id" in action && action.id)).toEqual(["app-1", "app-0"]);
+  });
+
+  test("the predecessor of a container that is done stays for `logs --previous`", () => {
+    const containers = [
+      anExited("app", 0, { id: "app-1", restartCount: 1 }),
+      anExited("app", 1, { id: "app-0", restartCount: 0 }),
+      aRunning("other"),
+    ];
+    const pod = aPod({ restartPolicy: "OnFailure", containers: [aContainer(), aContainer({ name: "other" })] });
+    expect(planOf({ pod, containers }).actions).toEqual([]);
+  });
+
+  test("of a crash loop only the newest stays", () => {
+    const containers = [
+      anExited("app", 1, { id: "app-1", restartCount: 1 }),
+      anExited("app", 1, { id: "app-0", restartCount: 0 }),
+    ];
+    const pod = aPod({ restartPolicy: "OnFailure" });
+    const removed = planOf({ pod, containers }).actions.filter(({ kind }) => kind === "remove-container");
+    expect(removed).toEqual([{ kind: "remove-container", id: "app-0", name: "app" }]);
   });
 });

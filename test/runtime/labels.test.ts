@@ -34,7 +34,7 @@ const CONTAINER_LABELS = toContainerLabels({
 });
 
 test("labels of a sandbox: the pod's own, its annotations with a prefix, identity, ownership", () => {
-  expect(toSandboxLabels(POD, OWNER, "h", 2)).toEqual({
+  expect(toSandboxLabels(POD, OWNER, { hash: "h", attempt: 2 })).toEqual({
     app: "x",
     "annotation.a.b/c": "d",
     "io.kubernetes.pod.name": "web-node1",
@@ -82,7 +82,7 @@ test("a pod cannot disown its sandbox or claim another pod's by a label", () => 
       annotations: { "kubelet-ts.io/sandbox.hash": "evil" },
     },
   });
-  const labels = toSandboxLabels(pod, OWNER, "h", 0);
+  const labels = toSandboxLabels(pod, OWNER, { hash: "h", attempt: 0 });
   expect(Object.values(labels)).not.toContain("evil");
   expect(isOwned(labels, OWNER)).toBe(true);
 });
@@ -112,7 +112,7 @@ test("labels are read back", () => {
     restartCount: 3,
     backOffMs: 40_000,
   });
-  expect(parseContainerLabels(toSandboxLabels(POD, OWNER, "h", 2))).toEqual({
+  expect(parseContainerLabels(toSandboxLabels(POD, OWNER, { hash: "h", attempt: 2 }))).toEqual({
     type: "podsandbox",
     podName: "web-node1",
     podNamespace: "default",

@@ -72,8 +72,23 @@ test.each([
 
 test("what keeps the sandbox away is a failure", () => {
   const waiting = pod("Pending", [one({ state: { waiting: { reason: "ContainerCreating" } } })]);
-  expect(judgeRunOnce(waiting, "hostPath type check failed")).toEqual({
+  expect(judgeRunOnce(waiting, { sandboxError: "hostPath type check failed" })).toEqual({
     state: "failed",
     message: "hostPath type check failed",
   });
+});
+
+test("a pod whose edit is in progress is not up, however well the old revision runs", () => {
+  const running = pod("Running", [one({ state: { running: { startedAt: "" } }, started: true, ready: true })]);
+  expect(judgeRunOnce(running).state).toBe("up");
+  for (const rollout of ["pending", "progressing"] as const) {
+    expect(judgeRunOnce(running, { rollout })).toEqual({ state: "waiting", message: "an edit is in progress" });
+  }
+  expect(judgeRunOnce(pod("Succeeded", []), { rollout: "progressing" }).state).toBe("waiting");
+});
+
+test("a failure of the old revision does not count before the edit was planned", () => {
+  const looping = pod("Running", [one({ state: { waiting: { reason: "CrashLoopBackOff" } } })]);
+  expect(judgeRunOnce(looping, { rollout: "pending" }).state).toBe("waiting");
+  expect(judgeRunOnce(looping, { rollout: "progressing" }).state).toBe("failed");
 });

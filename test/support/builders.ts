@@ -113,6 +113,8 @@ export interface PlanCase {
   end?: PodPlanInput["end"];
   hashes?: Record<string, string>;
   sandboxHash?: string;
+  initHash?: string;
+  hold?: PodPlanInput["hold"];
   limits?: Record<string, Partial<ContainerLimits>>;
   options?: Partial<PodPlanInput["options"]>;
 }
@@ -128,6 +130,7 @@ export function aPlanInput(given: PlanCase = {}): PodPlanInput {
     pod,
     hashes: {
       sandbox: given.sandboxHash ?? "sandbox-hash",
+      ...(given.initHash !== undefined && { init: given.initHash }),
       containers: new Map(containers.map(({ name }) => [name, given.hashes?.[name] ?? `hash-${name}`])),
       limits: new Map(containers.map(({ name }) => [name, { ...NO_LIMITS, ...given.limits?.[name] }])),
     },
@@ -138,5 +141,6 @@ export function aPlanInput(given: PlanCase = {}): PodPlanInput {
     options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0, ...given.options },
     ...(given.deadlineAtMs !== undefined && { deadlineAtMs: given.deadlineAtMs }),
     ...(given.end && { end: given.end }),
+    ...(given.hold && { hold: given.hold }),
   };
 }

@@ -146,7 +146,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
 
   // --- PodServices ---
 
-  async createSandbox({ pod, sandboxHash }: PodRequest, attempt: number): Promise<string> {
+  async createSandbox({ pod, sandboxHash, initHash }: PodRequest, attempt: number): Promise<string> {
     this.calls.push(`sandbox#${attempt} ${pod.metadata.name}`);
     await this.#work("sandbox");
     const id = `sandbox-${this.#next++}`;
@@ -155,6 +155,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
       state: "ready" as const,
       attempt,
       hash: sandboxHash,
+      ...(initHash !== undefined && { initHash }),
       createdAt: this.#clock.now(),
       ips: [`172.17.0.${this.#next}`],
       hostNetwork: false,
