@@ -49,6 +49,9 @@ export async function runForever(run: KubeletRun): Promise<void> {
   const stats = buildStats(parts, view);
   const shutdown = buildShutdownManager(parts);
   const { servers, eviction } = startServing(parts, view, stats, () => shutdown?.refusal() !== undefined, onServers);
+  const service = new ServiceNotifier({ clock, logger, environment });
+  await service.ready();
+  void service.status("waiting for the Docker engine");
   if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
   parts.admission.addHandler((pod) => eviction.refusalOf(pod));
   const oomWatch = startOomWatch(parts, view, stats);
@@ -66,7 +69,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
     parts.feed.onChange((state, { isComplete }) => parts.workloads.setDesired(state, isComplete));
     parts.feed.start();
     parts.kubelet.start();
-    parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
+    if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
     for (const loop of loops) void loop?.run(stop);
     await aborted(stop);
     await shutdown?.beforeExit();

@@ -31,6 +31,11 @@ export class ServiceNotifier {
     this.#send = NOTIFY_SOCKET ? (deps.send ?? ((message) => sendDatagram(NOTIFY_SOCKET, message))) : undefined;
   }
 
+  /** Whether a service manager wants to be told. */
+  get isWanted(): boolean {
+    return this.#send !== undefined;
+  }
+
   /** Half of WATCHDOG_USEC, in milliseconds; undefined when systemd does not watch this process. */
   get watchdogPeriodMs(): number | undefined {
     const { WATCHDOG_USEC, WATCHDOG_PID } = this.#deps.environment;
