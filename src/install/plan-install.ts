@@ -31,7 +31,7 @@ export type InstallStep =
   /** Renames or copies a file over another, atomically. */
   | { kind: "move"; from: string; to: string }
   | { kind: "remove"; path: string }
-  | { kind: "run"; argv: string[] /** A failure does not end the work. */; mayFail?: true };
+  | { kind: "run"; argv: readonly string[] /** A failure does not end the work. */; mayFail?: true };
 
 export interface InstallPlan {
   steps: InstallStep[];

@@ -37,6 +37,18 @@ Only the user that runs the kubelet can make one.`,
     run: async (request, io) => (await import("../commands/page.ts")).runPage(request, io),
   },
   {
+    name: "doctor",
+    description: "check this machine: engine, kernel, disks, ports, manifests, images",
+    section: "Check",
+    usage: ["doctor [flags of the kubelet] [-o text|json]"],
+    about: `Checks what a kubelet needs on this machine, one line each: ok, warn or FAIL, with the command
+that fixes it. It changes nothing. Without flags it takes the settings of the installed service.
+Exit codes: 0 no check failed, 1 one did, 2 bad usage.`,
+    args: {},
+    takesKubeletFlags: true,
+    run: async ({ rawArgs }, io) => (await import("../commands/doctor.ts")).runDoctor(rawArgs, io),
+  },
+  {
     name: "install",
     description: "install this binary as a service that starts with the machine",
     section: "Setup",
