@@ -7,7 +7,7 @@ export interface CheckResult {
   /** Lower case words: `engine`, `cgroups`, `port 10255`. */
   name: string;
   status: CheckStatus;
-  /** What was found. */
+  /** The finding. */
   message: string;
   /** Command or setting that fixes it; absent when there is nothing to fix. */
   fix?: string;
@@ -141,7 +141,7 @@ const fail = (name: string, message: string, fix?: string): CheckResult => ({
 
 function checkEngine({ engine }: MachineFacts): CheckResult[] {
   const { endpoint, problem } = engine;
-  if (problem) return [fail("engine", `${endpoint}: ${problem.message}`, engineFix(problem.kind, endpoint))];
+  if (problem) return [fail("engine", problem.message, engineFix(problem.kind, endpoint))];
   const results = [ok("engine", `Docker ${engine.version}, API ${engine.apiVersion}, at ${endpoint}`)];
   results.push(
     compareVersions(engine.apiVersion, "1.32") < 0
@@ -397,7 +397,7 @@ function checkUnit({ unit }: MachineFacts): CheckResult[] {
 
 const formatGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 
-/** By numbers, not by letters: `1.9` is older than `1.32`. */
+/** Compares numbers, not letters: `1.9` is older than `1.32`. */
 function compareVersions(a: string, b: string): number {
   const [left, right] = [a, b].map((version) => version.split(".").map(Number));
   for (let index = 0; index < Math.max(left!.length, right!.length); index++) {

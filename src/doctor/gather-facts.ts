@@ -130,7 +130,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
   }
 }
 
-/** Who made a container that is not ours; undefined for ours and for plain ones. */
+/** The maker of a container that is not ours; undefined for ours and for plain ones. */
 function ownerOf(labels: Readonly<Record<string, string>>): string | undefined {
   if ("kubelet-ts.io/node" in labels) return undefined;
   if ("io.kubernetes.pod.name" in labels) return "a kubelet";

@@ -7,7 +7,7 @@ import {
   type ServiceManager,
 } from "./install-files.ts";
 
-/** What is on the machine before an installation. Texts are undefined for files that do not exist. */
+/** State of the machine before an installation. Texts are undefined for files that do not exist. */
 export interface InstallState {
   manager: ServiceManager;
   paths: InstallPaths;

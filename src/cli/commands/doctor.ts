@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { buildInfo } from "../../app/version.ts";
+import { buildFacts } from "../../app/version.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { type CheckResult, isFailure, runChecks } from "../../doctor/checks.ts";
 import { gatherFacts } from "../../doctor/gather-facts.ts";
@@ -26,8 +26,7 @@ export async function runDoctor(rawArgs: readonly string[], io: CommandIo): Prom
   const facts = await gatherFacts({
     options: { ...resolved.options, podManifestPaths: [...resolved.options.podManifestPaths, ...resolved.positionals] },
     environment: process.env,
-    buildMs: Date.parse(buildInfo.buildDate) || 0,
-    binaryTarget: process.arch,
+    ...buildFacts(),
   });
   const results = runChecks(facts);
   io.stdout(isJson ? `${JSON.stringify({ checks: results }, null, 2)}\n` : renderChecks(results));
