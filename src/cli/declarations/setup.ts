@@ -38,7 +38,7 @@ Only the user that runs the kubelet can make one.`,
   },
   {
     name: "doctor",
-    description: "check this machine: engine, kernel, disks, ports, manifests, images",
+    description: "check this machine: engine, kernel, disks, ports, manifests",
     section: "Check",
     usage: ["doctor [flags of the kubelet] [-o text|json]"],
     about: `Checks what a kubelet needs on this machine, one line each: ok, warn or FAIL, with the command
