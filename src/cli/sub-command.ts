@@ -64,6 +64,10 @@ export async function runSubCommand(
   io: CommandIo = terminalIo,
 ): Promise<number> {
   try {
+    if (command.takesKubeletFlags && argv.some((word) => word === "--help" || word === "-h")) {
+      io.stdout(renderCommandHelp(command));
+      return 0;
+    }
     if (command.takesKubeletFlags) return await command.run(toRequest(command, { _: [] }, new Map(), argv), io);
     const read = readArguments(command.name, command.args, argv, command.stopsAtCommand);
     if ("problem" in read) throw new UsageError(read.problem);

@@ -2,6 +2,7 @@ import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS, type EvictionThreshold, type KubeletOptions } from "../model/kubelet-options.ts";
 import { isManifestUrl } from "../text/url.ts";
+import { environmentSettings } from "./environment-flags.ts";
 import { featureGateWarnings } from "./feature-gates.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
 import type { OptionRow, Origins } from "./option-row.ts";
@@ -23,7 +24,8 @@ export interface ResolvedOptions {
 const UNSET = "default";
 
 /**
- * Resolves options in this order of precedence: defaults, configuration file, drop-ins by name, flags. Reads the files of
+ * Resolves options in this order of precedence: defaults, configuration file, drop-ins by name, environment
+ * (`KUBELET_TS_MAX_PODS`), flags. Reads the files of
  * `--config` and `--config-dir`; a `--config` that names a directory or a manifest adds a manifest path instead.
  * @param purpose `show`: options are only displayed, so options for --runonce alone are not an error.
  * @param cwd base of relative paths in flags; paths in a file are relative to its directory, as upstream.
@@ -32,12 +34,17 @@ export async function resolveOptions(
   argv: readonly string[],
   cwd: string = process.cwd(),
   purpose: Purpose = "run",
+  environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Promise<ResolvedOptions> {
   const line = parseCommandLine(argv);
-  const warnings = [...line.warnings];
-  const errors = [...line.errors];
+  const variables = environmentSettings(environment);
+  const warnings = [...line.warnings, ...variables.warnings];
+  const errors = [...line.errors, ...variables.errors];
   const files = await readConfiguration(line, cwd, warnings, errors);
-  const flags = line.settings.map((setting) => absolutePaths(setting, cwd));
+  const given = new Set(line.settings.map(({ row }) => row.option));
+  const flags = [...variables.settings.filter(({ row }) => !given.has(row.option)), ...line.settings].map((setting) =>
+    absolutePaths(setting, cwd),
+  );
   if (files.manifestPaths.length > 0) addManifestPaths(flags, files.manifestPaths);
 
   const { options, origins } = layOver(files.settings, flags, files.found);

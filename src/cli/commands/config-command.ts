@@ -13,12 +13,6 @@ import type { TextIo } from "../command-io.ts";
  */
 export async function runConfig(argv: readonly string[], io: TextIo, cwd: string = process.cwd()): Promise<number> {
   const resolved = await resolveOptions(argv, cwd, "show");
-  if (resolved.request === "help") {
-    io.stdout(
-      "Usage: kubelet-ts config [flags] [-o yaml|json]\n\nShows the effective configuration and where each value comes from.\nTakes all flags of kubelet-ts (see kubelet-ts --help).\n",
-    );
-    return 0;
-  }
   for (const warning of resolved.warnings) io.stderr(`kubelet-ts config: warning: ${warning}\n`);
   for (const error of resolved.errors) io.stderr(`kubelet-ts config: ${error}\n`);
   if (resolved.errors.length > 0) return 2;
