@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { aptInstall, isAptMachine, unpackPackages } from "./apt.mjs";
 import { findProgram } from "./run-command.mjs";
@@ -18,6 +18,9 @@ const INSTALLED = {
 /** Those whose installation would start a service are only unpacked. */
 const UNPACKED = { promtool: "prometheus" };
 
+/** Unpacked beside what may be on PATH: the tests drive an old kubectl (SPDY) and, where there is one, a new one. */
+const ALWAYS_UNPACKED = { kubectl: "kubernetes-client" };
+
 const CACHE = join(ROOT, "node_modules", ".cache", "test-tools");
 
 const missingOf = (tools) => Object.keys(tools).filter((program) => !findProgram(program));
@@ -33,19 +36,20 @@ export async function ensureTestTools() {
   process.env.PATH = `${process.env.PATH ?? ""}:${join(CACHE, "usr", "bin")}`;
   const isRoot = process.getuid?.() === 0;
   const toInstall = missingOf(INSTALLED);
-  const toUnpack = missingOf(UNPACKED);
+  const notCached = Object.keys(ALWAYS_UNPACKED).filter((program) => !existsSync(join(CACHE, "usr", "bin", program)));
+  const toUnpack = [...missingOf(UNPACKED), ...notCached];
   if (toInstall.length > 0 && isAptMachine() && isRoot) {
     const packages = packagesOf(INSTALLED, toInstall);
     step("tools", `installing what tests use (apt-get): ${packages.join(", ")}`);
     await aptInstall(packages);
   }
   if (toUnpack.length > 0 && isAptMachine()) {
-    const packages = packagesOf(UNPACKED, toUnpack);
+    const packages = packagesOf({ ...UNPACKED, ...ALWAYS_UNPACKED }, toUnpack);
     step("tools", `unpacking what tests use into node_modules/.cache: ${packages.join(", ")}`);
     mkdirSync(CACHE, { recursive: true });
     await unpackPackages(packages, CACHE);
   }
-  const missing = [...missingOf(INSTALLED), ...missingOf(UNPACKED)];
+  const missing = [...missingOf(INSTALLED), ...missingOf({ ...UNPACKED, ...ALWAYS_UNPACKED })];
   step("tools", missing.length === 0 ? "all there" : `missing, so their tests are skipped: ${missing.join(", ")}`);
   return missing.length === 0;
 }

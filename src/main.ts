@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { CERTIFICATES_ARGUMENT } from "./apiserver/pki/certificate-request.ts";
 import { takePrivateArguments } from "./app/private-arguments.ts";
 import { watchUnexpectedErrors } from "./app/unexpected-errors.ts";
 import { readCommandLine } from "./cli/command-line.ts";
@@ -12,6 +13,11 @@ async function main(argv: readonly string[]): Promise<void> {
   if (first === RELAY_ARGUMENT) {
     const { relayLoopback } = await import("./host/pod-dialer.ts");
     process.exit(await relayLoopback(Number(rest[0]), process.stdin, process.stdout));
+  }
+  if (first === CERTIFICATES_ARGUMENT) {
+    const { runCertificateProcess } = await import("./apiserver/pki/make-certificates.ts");
+    await runCertificateProcess();
+    return process.exit(0);
   }
   if (first === COMPLETE_ARGUMENT) {
     const [{ runComplete }, { terminalIo }] = await Promise.all([

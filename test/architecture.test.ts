@@ -46,6 +46,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   workloads: ["api", "model", "plan", "text"],
   // What kubectl prints is computed by the server and by our own commands alike.
   apiserver: [
+    "files",
+    "sources",
+    "logging",
+    "valibot",
+    "@valibot/to-json-schema",
+    "@peculiar/x509",
+    "reflect-metadata",
     "api",
     "model",
     "manifest",

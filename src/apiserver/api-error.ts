@@ -125,11 +125,11 @@ export const tooLarge = (limitBytes: number) =>
 export const notAcceptable = () =>
   new ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json");
 
-export const unsupportedMediaType = (supported: readonly string[]) =>
+export const unsupportedMediaType = (supported: readonly string[], why = "") =>
   new ApiError(
     415,
     "UnsupportedMediaType",
-    `the body of the request was in an unknown format - accepted media types include: ${supported.join(", ")}`,
+    `${why === "" ? "" : `${why}: `}the body of the request was in an unknown format - accepted media types include: ${supported.join(", ")}`,
   );
 
 export const insufficientStorage = (message: string) => new ApiError(507, "InsufficientStorage", message);

@@ -51,6 +51,8 @@ export interface ApiServerDeps {
   otherPaths: (request: ApiRequest, served: ServedResources) => ApiAnswer | undefined | Promise<ApiAnswer | undefined>;
   /** Brings objects up to date that are made when they are asked for (the node). */
   refresh?: (definition: ResourceDefinition) => Promise<void>;
+  /** Called before a change: loads what writing needs. */
+  beforeWrite?: () => Promise<void>;
   /** Called with what went wrong without being the client's fault. */
   onError: (message: string, path: string) => void;
 }
@@ -115,6 +117,7 @@ export class ApiServer {
     const form = negotiateForm(request.header("Accept"));
     if (!form) throw notAcceptable();
     await this.#deps.refresh?.(definition);
+    if (!READING.has(verb)) await this.#deps.beforeWrite?.();
     const show: ShowObject = definition.isSecret && request.user.role !== "admin" ? hideSecrets : (object) => object;
     return this.#serve({ request, info, definition, verb, form, show, warn: (message) => warnings.push(message) });
   }
@@ -244,6 +247,8 @@ interface Call {
   show: ShowObject;
   warn: (message: string) => void;
 }
+
+const READING = new Set<Verb>(["get", "list", "watch"]);
 
 const VERBS: Readonly<Record<string, string>> = {
   POST: "create",

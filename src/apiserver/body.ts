@@ -22,6 +22,7 @@ export async function readObjectBody(request: ApiRequest): Promise<unknown> {
   const type = typeOf(request);
   const bytes = await request.body();
   if (type === "application/yaml") return readYaml(bytes);
+  if (type === PROTOBUF) return readProtobuf(bytes);
   // Clients that send no type mean JSON.
   if (type !== "" && type !== "application/json" && type !== "*/*") {
     throw unsupportedMediaType(["application/json", "application/yaml"]);
@@ -33,7 +34,21 @@ export async function readObjectBody(request: ApiRequest): Promise<unknown> {
 export async function readOptionalBody(request: ApiRequest): Promise<unknown> {
   const bytes = await request.body();
   if (bytes.length === 0) return undefined;
+  if (typeOf(request) === PROTOBUF) return readProtobuf(bytes);
   return typeOf(request) === "application/yaml" ? readYaml(bytes) : readJson(bytes);
+}
+
+const PROTOBUF = "application/vnd.kubernetes.protobuf";
+
+async function readProtobuf(bytes: Uint8Array): Promise<unknown> {
+  const { decodeProtobufObject, ProtobufError } = await import("./protobuf-object.ts");
+  try {
+    return decodeProtobufObject(bytes);
+  } catch (error) {
+    if (!(error instanceof ProtobufError)) throw error;
+    // client-go sends JSON after this answer.
+    throw unsupportedMediaType(["application/json", "application/yaml"], error.message);
+  }
 }
 
 export type PatchBody = { type: (typeof PATCH_TYPES)[keyof typeof PATCH_TYPES]; patch: unknown };

@@ -65,7 +65,9 @@ export class ObjectWriter {
     const object = hasGeneration(definition, decoded) ? withMetadata(decoded, { generation: 1 }) : decoded;
     const manager = as ?? updateManager(definition, request.manager, "");
     const managedFields = input.metadata.managedFields && as ? input.metadata.managedFields : [];
-    const tracked = as ? managedFields : trackUpdate(undefined, object, [], manager, toApiTime(clock.now()));
+    // The status is the server's.
+    const { status: _initial, ...written } = object;
+    const tracked = as ? managedFields : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
     return this.#keep(definition, withMetadata(object, { managedFields: tracked }), request);
   }
 

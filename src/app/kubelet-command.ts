@@ -40,10 +40,12 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
 }
 
 /** Without any manifest the desired state would be empty, which removes every pod of the node. */
-function findErrors({ options, positionals, errors }: ResolvedOptions): readonly string[] {
+function findErrors({ options, origins, positionals, errors }: ResolvedOptions): readonly string[] {
   const places = [...positionals, ...options.podManifestPaths, ...options.manifestUrls];
   // A misspelt flag may be the one that names the manifests: its error is enough.
-  return places.length > 0 || errors.length > 0 ? errors : [NO_MANIFESTS];
+  // Pods may also be submitted to the local API, where that was asked for.
+  const hasApi = origins.localApiPort !== "default" && options.localApiPort !== 0 && !options.runOnce;
+  return places.length > 0 || hasApi || errors.length > 0 ? errors : [NO_MANIFESTS];
 }
 
 const buildLogger = (options: KubeletOptions): Logger =>

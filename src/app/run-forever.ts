@@ -14,6 +14,7 @@ import type { KubeletView } from "../server/view.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { type AssembledKubelet, assembleKubelet } from "./assembly/assemble-kubelet.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
+import { startLocalApi } from "./assembly/build-local-api.ts";
 import { buildStats, buildView, startNodeServers } from "./assembly/build-servers.ts";
 import { nodeFacts } from "./assembly/node-facts.ts";
 import { type OomWatch, watchOomKills } from "./assembly/watch-oom-kills.ts";
@@ -55,6 +56,9 @@ export async function runForever(run: KubeletRun): Promise<void> {
   if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
   parts.admission.addHandler((pod) => eviction.refusalOf(pod));
   const oomWatch = startOomWatch(parts, view, stats);
+  if (parts.localApi && options.enableServer) {
+    await startLocalApi(parts.localApi, parts, view, servers.node, []);
+  }
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
     await parts.preload(stop);
@@ -79,7 +83,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
   parts.workloads.stop();
   parts.kubelet.stop();
   await parts.probes.stop();
-  await Promise.all([parts.feed.stop(), servers.stop()]);
+  await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop()]);
   logger.info("Stopped; pods keep running");
 }
 

@@ -1,4 +1,5 @@
 import type { CoreEvent } from "../api/event.ts";
+import { Listeners } from "../concurrency/listeners.ts";
 import { type Rate, TokenBucket } from "../concurrency/token-bucket.ts";
 import type { Clock } from "../model/clock.ts";
 import type { PodUID } from "../model/identity.ts";
@@ -52,6 +53,7 @@ interface PodRing {
  */
 export class PodEventRecorder implements EventRecorder {
   readonly #deps: PodEventRecorderDeps;
+  readonly #listeners = new Listeners();
   /** Ordered by the last event, oldest first. */
   readonly #rings = new Map<PodUID, PodRing>();
   readonly #tokens: TokenBucket;
@@ -75,6 +77,11 @@ export class PodEventRecorder implements EventRecorder {
     return this.#version;
   }
 
+  /** Calls back after every event that was kept. */
+  onRecord(listener: () => void): () => void {
+    return this.#listeners.add(listener);
+  }
+
   record(pod: { uid: string; name: string; namespace: string }, event: PodEvent): void {
     if (!this.#tokens.tryTake()) return this.#drop();
     const ring = this.#ringOf(pod);
@@ -91,6 +98,7 @@ export class PodEventRecorder implements EventRecorder {
     dropSurplus(ring.events, shown);
     this.#log(ring, kept);
     this.#dropOldRings();
+    this.#listeners.emit();
   }
 
   #drop(): void {

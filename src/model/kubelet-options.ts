@@ -147,6 +147,12 @@ export interface KubeletOptions {
   readOnlyPort: number;
   /** true: literal env values are shown on the read-only port. */
   readOnlyFull: boolean;
+  /** Of the local Kubernetes API. */
+  localApiAddress: string;
+  /** 0 = no TLS port; the Unix socket answers in any case. */
+  localApiPort: number;
+  /** CSV of bearer tokens of the local API; "" = none. */
+  tokenAuthFile: string;
   healthzBindAddress: string;
   healthzPort: number;
   cadvisorBindAddress: string;
@@ -278,6 +284,9 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   readOnlyAddress: "127.0.0.1",
   readOnlyPort: 10255,
   readOnlyFull: false,
+  localApiAddress: "127.0.0.1",
+  localApiPort: 6443,
+  tokenAuthFile: "",
   healthzBindAddress: "127.0.0.1",
   healthzPort: 10248,
   cadvisorBindAddress: "127.0.0.1",

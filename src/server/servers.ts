@@ -62,6 +62,10 @@ export interface RunningServers {
   ports(): Record<"healthz" | "readOnly" | "cadvisor" | "authenticated", number | undefined>;
   /** Path of the Unix socket that answers; undefined while there is none. */
   socketPath(): string | undefined;
+  /** The node as the API shows it; measured now. */
+  node(): Promise<object>;
+  /** What the kubelet answers to users who may see everything: for the local API, which leads here. */
+  answer(request: RouteRequest): Answer | Promise<Answer>;
   /** Closes all; open connections are cut. */
   stop(): Promise<void>;
 }
@@ -130,6 +134,8 @@ export function startServers(
       authenticated: listeners.authenticated?.port,
     }),
     socketPath: () => listeners.socket?.socketPath,
+    node: context.node,
+    answer: (request) => routeReadOnly(request, { ...context, podList: fullPodList }),
     stop: async () => {
       await Promise.all(Object.values(listeners).map((listener) => listener?.stop()));
     },

@@ -31,6 +31,8 @@ export interface BuildFeedDeps {
   options: SourceOptions;
   /** Arguments of the command line: absolute paths, URLs, `-`. They win against the options. */
   manifests: readonly string[];
+  /** Objects of the local API: they come last, so that a manifest wins. */
+  submitted?: FeedSource;
   nodeName: string;
   /** `readManifest` with node name and strictness filled in. */
   read: (bytes: Uint8Array, name: string, source: SourceKind) => ManifestResult | Promise<ManifestResult>;
@@ -86,7 +88,7 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
       logger,
     });
   };
-  const sources = places.map(build);
+  const sources = [...places.map(build), ...(deps.submitted ? [deps.submitted] : [])];
   const kept = options.runOnce ? [] : loadKept(checkpoints, places);
   return new DesiredStateFeed({ sources, kept, checkpoints, logger });
 }

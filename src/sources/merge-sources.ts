@@ -75,6 +75,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       }
     }
   }
+  const deletions = sets.flatMap((set) => [...(set?.deletions ?? [])]);
   const pods = [...byName].sort(([a], [b]) => compareFullNames(a, b)).map(([, desired]) => desired);
   return {
     state: {
@@ -82,6 +83,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       configMaps,
       secrets,
       ...(notices.size > 0 && { notices }),
+      ...(deletions.length > 0 && { deletions: new Map(deletions) }),
       ...(objects.size > 0 && {
         objects: [...objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object),
       }),

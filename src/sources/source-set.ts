@@ -2,9 +2,9 @@ import type { ConfigMap } from "../api/config-map.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import { type DesiredObject, objectKey } from "../model/desired-object.ts";
-import type { DesiredPod } from "../model/desired-pod.ts";
+import type { DesiredPod, PodDeletion } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
-import { type PodFullName, podFullName } from "../model/identity.ts";
+import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
 
 /** The objects of one text, as far as they are good. */
 export interface Objects {
@@ -24,6 +24,8 @@ export interface SourceSet extends Objects {
   isComplete: boolean;
   /** About the newest texts, good or bad. */
   findings: readonly Finding[];
+  /** How pods that are no longer in the set are deleted; only an API knows. */
+  deletions?: ReadonlyMap<PodUID, PodDeletion>;
   /** Pods that run by an older text, with the reason: the newest one is bad, or the source cannot be read. */
   stale: ReadonlyMap<PodFullName, string>;
   /** The pods run by a checkpoint alone: any other source that describes them takes them over. */

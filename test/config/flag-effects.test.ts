@@ -9,6 +9,7 @@ const CONTAINERS = "integration/flags.test.ts";
 const PROGRAM = "integration/flags.test.ts";
 const AT_WORK = "integration/flags-at-work.test.ts";
 const AUTHENTICATED = "integration/authenticated-port.test.ts";
+const KUBECTL = "integration/kubectl.test.ts";
 const IMAGES = "integration/flags-of-images.test.ts";
 const MANIFEST_URL = "--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout";
 const BACK_OFF = "--crash-loop-back-off-max (M21), and the dead that pile up, or do not (S056)";
@@ -87,6 +88,9 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "containers-logs-dir": [CONTAINERS, "--pod-logs-dir, --containers-logs-dir"],
 
   "enable-server": [PROGRAM, "--enable-server=false leaves /healthz (S022 S025 S029)"],
+  "local-api-port": [KUBECTL, "the port, the socket and who is let in"],
+  "local-api-address": [KUBECTL, "the port, the socket and who is let in"],
+  "token-auth-file": [KUBECTL, "the port, the socket and who is let in"],
   "read-only-port": [PROGRAM, "--read-only-port=0, --cadvisor-port=0 are off"],
   "cadvisor-port": [PROGRAM, "--read-only-port=0, --cadvisor-port=0 are off"],
   "cadvisor-bind-address": [AT_WORK, "--cadvisor-bind-address"],

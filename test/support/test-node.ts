@@ -100,6 +100,7 @@ export class TestNode {
       `--read-only-port=${this.readOnlyPort}`,
       `--healthz-port=${this.healthzPort}`,
       `--cadvisor-port=${this.cadvisorPort}`,
+      "--local-api-port=0",
       `--port=${this.kubeletPort}`,
     ];
   }

@@ -1,3 +1,4 @@
+import type { LocalApi } from "../../apiserver/node/local-api.ts";
 import { Listeners } from "../../concurrency/listeners.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
@@ -17,6 +18,7 @@ import type { WorkloadManager } from "../../workloads/workload-manager.ts";
 import { buildCgroups } from "./build-cgroups.ts";
 import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
 import { buildKubelet } from "./build-kubelet.ts";
+import { buildLocalApi } from "./build-local-api.ts";
 import { buildManifestFeed } from "./build-manifest-feed.ts";
 import { buildProbes } from "./build-probes.ts";
 import { buildLogLinks, buildRuntimeManager } from "./build-runtime-manager.ts";
@@ -39,6 +41,8 @@ export interface AssembledKubelet {
   /** Turns workloads into pods, between the sources and the kubelet. */
   workloads: WorkloadManager;
   feed: DesiredStateFeed;
+  /** The Kubernetes API of this node; undefined when pods run once. */
+  localApi: LocalApi | undefined;
   images: ImageManager;
   imageGc: ImageGcManager;
   imageInventory: ImageInventory;
@@ -77,12 +81,14 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const kubelet = buildKubelet(context, engine, { podManager, images, services, probes, admission, oomEvents });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, images, kubelet);
+  const localApi = input.options.runOnce ? undefined : buildLocalApi(context);
   return {
     context,
     client,
     kubelet,
+    localApi,
     workloads: buildWorkloads(context, kubelet),
-    feed: buildManifestFeed(context, input.manifests),
+    feed: buildManifestFeed(context, input.manifests, localApi?.submitted),
     images,
     imageGc,
     imageInventory: new ImageInventory(client, context.clock),

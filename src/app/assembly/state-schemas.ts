@@ -75,3 +75,6 @@ export const WorkloadsSchema = v.record(
   TextSchema,
   v.custom<WorkloadRecord>((value) => v.is(WorkloadRecordSchema, value), "a workload"),
 );
+
+/** No resourceVersion handed out is above it. */
+export const ResourceVersionSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(0));

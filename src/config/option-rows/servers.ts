@@ -54,6 +54,32 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     description: "Show the values of environment variables on the read-only port.",
   }),
   option({
+    flag: "local-api-port",
+    field: "kubeletTs.localApiPort",
+    option: "localApiPort",
+    kind: port,
+    subject: "Servers",
+    description:
+      "Port of the local Kubernetes API for kubectl (TLS, <root-dir>/admin.conf); 0 is off. <root-dir>/api.sock answers in any case.",
+  }),
+  option({
+    flag: "local-api-address",
+    field: "kubeletTs.localApiAddress",
+    option: "localApiAddress",
+    kind: ipAddress,
+    subject: "Servers",
+    description: "Address of the local Kubernetes API.",
+  }),
+  option({
+    flag: "token-auth-file",
+    field: "kubeletTs.tokenAuthFile",
+    option: "tokenAuthFile",
+    kind: file,
+    subject: "Servers",
+    description:
+      'Bearer tokens of the local Kubernetes API, one token,user,uid,"group1,group2" a line; system:masters may do everything, others may look.',
+  }),
+  option({
     flag: "healthz-port",
     field: "healthzPort",
     zeroCounts: true,

@@ -1,0 +1,88 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { ApiUser, Role } from "./api-request.ts";
+
+/** A certificate a client showed, as the TLS layer judged it. */
+export interface ShownCertificate {
+  /** Signed by an authority that is trusted, and valid when the connection was made. */
+  isVerified: boolean;
+  /** "" without one. */
+  commonName: string;
+  organizations: readonly string[];
+  notAfter: Date;
+}
+
+/** One line of `--token-auth-file`. */
+export interface TokenEntry {
+  /** SHA-256 of the token: comparing hashes takes the same time for every token. */
+  digest: Uint8Array;
+  user: string;
+  groups: readonly string[];
+}
+
+const ADMIN_GROUPS = new Set(["system:masters", "admin"]);
+
+/** Members of `system:masters` and `admin` may do everything; everyone else who is known may look. */
+const roleOf = (groups: readonly string[]): Role =>
+  groups.some((group) => ADMIN_GROUPS.has(group)) ? "admin" : "view";
+
+const toUser = (name: string, groups: readonly string[]): ApiUser => ({
+  name,
+  groups: [...groups, "system:authenticated"],
+  role: roleOf(groups),
+});
+
+/** Clients of the Unix socket: the file's mode let them in. */
+export const SOCKET_USER: ApiUser = {
+  name: "kubelet-ts:socket",
+  groups: ["system:masters", "system:authenticated"],
+  role: "admin",
+};
+
+/**
+ * The user behind a request; undefined is answered with 401. A certificate or a token that does not hold is refused, also
+ * beside one that does.
+ */
+export function authenticate(
+  shown: ShownCertificate | undefined,
+  authorization: string | null,
+  tokens: readonly TokenEntry[],
+  now: Date,
+): ApiUser | undefined {
+  if (authorization !== null && authorization !== "") {
+    const [, token] = /^Bearer +(\S+)$/i.exec(authorization) ?? [];
+    const entry = token === undefined ? undefined : findToken(token, tokens);
+    return entry && toUser(entry.user, entry.groups);
+  }
+  if (!shown?.isVerified || shown.commonName === "") return undefined;
+  // Looked at for each request: a connection may live longer than its certificate.
+  return shown.notAfter.getTime() < now.getTime() ? undefined : toUser(shown.commonName, shown.organizations);
+}
+
+const digestOf = (token: string): Uint8Array => createHash("sha256").update(token).digest();
+
+/** Every entry is compared, whichever fits. */
+function findToken(token: string, tokens: readonly TokenEntry[]): TokenEntry | undefined {
+  const digest = digestOf(token);
+  let found: TokenEntry | undefined;
+  for (const entry of tokens) if (timingSafeEqual(entry.digest, digest)) found = entry;
+  return found;
+}
+
+/**
+ * Lines `token,user,uid[,"group1,group2"]`. Source: apiserver's `--token-auth-file`.
+ * @throws Error that names the line and never a token
+ */
+export function parseTokenFile(text: string, file: string): TokenEntry[] {
+  return text.split("\n").flatMap((line, index) => {
+    if (line.trim() === "" || line.startsWith("#")) return [];
+    const [, token = "", user = "", groups = ""] =
+      /^\s*([^,\s"]+)\s*,\s*"?([^,"]+)"?\s*,\s*[^,]*(?:,\s*"?([^"]*)"?\s*)?$/.exec(line.replace(/\r$/, "")) ?? [];
+    if (token === "" || user === "") {
+      throw new Error(
+        `--token-auth-file "${file}": line ${index + 1} is not of the form token,user,uid,"group1,group2"`,
+      );
+    }
+    const names = groups.split(",").map((group) => group.trim());
+    return [{ digest: digestOf(token), user: user.trim(), groups: names.filter((group) => group !== "") }];
+  });
+}

@@ -1,0 +1,293 @@
+import { randomUUID } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../../model/clock.ts";
+import type { Logger } from "../../model/logger.ts";
+import { ApiListener } from "../api-listener.ts";
+import type { ApiObject } from "../api-object.ts";
+import { ApiServer, type ExtraRoute } from "../api-server.ts";
+import { authenticate, parseTokenFile, SOCKET_USER, type TokenEntry } from "../authentication.ts";
+import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
+import { buildRegistry } from "../kinds/served-kinds.ts";
+import { answerNonResource, type HealthCheck, type VersionInfo } from "../non-resource-paths.ts";
+import { ObjectDeleter } from "../object-deleter.ts";
+import { ObjectStore } from "../object-store.ts";
+import { ObjectWriter } from "../object-writer.ts";
+import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-request.ts";
+import { prepareCertificates, toKubeconfig } from "../pki/local-authority.ts";
+import type { ResourceDefinition } from "../resource-definition.ts";
+import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
+import { writeFileAtomically } from "../storage/atomic-file.ts";
+import { ManifestDirectory } from "../storage/manifest-directory.ts";
+import { SubmittedObjects } from "../storage/submitted-objects.ts";
+import type { ObjectStorage } from "../write-request.ts";
+import { NodeMirror, type NodeView } from "./mirror.ts";
+
+export interface LocalApiDeps {
+  rootDir: string;
+  nodeName: string;
+  nodeIp: string;
+  /** "" and 0: no TLS. */
+  address: string;
+  /** 0 = no TLS; the Unix socket answers in any case. */
+  port: number;
+  /** "" = none. */
+  clientCaFile: string;
+  /** "" = none. */
+  tokenAuthFile: string;
+  read: ReadSubmitted;
+  clock: Clock;
+  logger: Logger;
+  version: VersionInfo;
+  mark: RevisionMark;
+  makeCertificates: (order: CertificateOrder) => Promise<CertificateDelivery>;
+}
+
+/** What is known only once the kubelet is built. */
+export interface LocalApiNode {
+  view: NodeView;
+  healthChecks: () => readonly HealthCheck[];
+  extras: readonly ExtraRoute[];
+}
+
+/** Longest path of a Unix socket, in bytes. Source: unix(7). */
+const MAX_SOCKET_PATH_BYTES = 107;
+const RENEWAL_LOOK_MS = 12 * 3_600_000;
+
+/** The Kubernetes API of this node, with everything that belongs to it. */
+export class LocalApi {
+  readonly store: ObjectStore;
+  readonly writer: ObjectWriter;
+  readonly deleter: ObjectDeleter;
+  /** Feeds the kubelet with what was submitted. */
+  readonly submitted: SubmittedObjects;
+  readonly registry;
+  readonly #deps: LocalApiDeps;
+  readonly #directory: ManifestDirectory;
+  #toYaml: ((value: unknown) => string) | undefined;
+  #mirror: NodeMirror | undefined;
+  #view: NodeView | undefined;
+  #listener: ApiListener | undefined;
+  #cancelRenewal: () => void = () => {};
+  #tokens: { stamp: number; entries: readonly TokenEntry[] } = { stamp: -1, entries: [] };
+  #isStopped = false;
+
+  constructor(deps: LocalApiDeps) {
+    this.#deps = deps;
+    const { clock, logger, read, rootDir } = deps;
+    this.registry = buildRegistry(read);
+    this.store = new ObjectStore(new RevisionClock(deps.mark));
+    this.#directory = new ManifestDirectory({ rootDir, registry: this.registry, logger, toYaml: () => this.#toYaml });
+    const storage: ObjectStorage = {
+      save: (definition, object) => {
+        this.#directory.save(definition, object);
+        this.submitted.claim(definition, object);
+      },
+      remove: (definition, object) => this.#directory.remove(definition, object),
+    };
+    this.writer = new ObjectWriter({
+      store: this.store,
+      storage,
+      clock,
+      newUid: () => randomUUID(),
+      random: Math.random,
+      refusalOf: (definition, object) => this.#refusalOf(definition, object),
+      onUnfinalized: (definition, object) => this.#onUnfinalized(definition, object),
+    });
+    this.deleter = new ObjectDeleter({
+      store: this.store,
+      registry: this.registry,
+      writer: this.writer,
+      storage,
+      clock,
+    });
+    this.submitted = new SubmittedObjects({
+      store: this.store,
+      registry: this.registry,
+      directory: this.#directory,
+      read,
+      clock,
+      logger,
+      onFileRemoved: (definition, object) => {
+        const { namespace, name } = object.metadata;
+        this.deleter.delete(definition, namespace, name, BY_HAND);
+      },
+    });
+  }
+
+  /** Port that answers; undefined while there is none. */
+  get port(): number | undefined {
+    return this.#listener?.port;
+  }
+
+  get socketPath(): string | undefined {
+    return this.#listener?.socketPath;
+  }
+
+  get revision(): number {
+    return this.store.revision;
+  }
+
+  /** The kubelet has another state of its pods. */
+  podsChanged(): void {
+    this.#mirror?.podsChanged();
+  }
+
+  eventRecorded(): void {
+    this.#mirror?.eventRecorded();
+  }
+
+  /** Opens the socket and the port. Never rejects: without them pods are supervised all the same. */
+  async start({ view, healthChecks, extras }: LocalApiNode): Promise<void> {
+    const { clock, logger, address, port, rootDir, nodeName, version } = this.#deps;
+    this.#view = view;
+    this.submitted.load();
+    const mirror = new NodeMirror({
+      store: this.store,
+      registry: this.registry,
+      view,
+      clock,
+      isOwn: (definition, object) => this.submitted.isOwn(definition, object),
+      onGone: (definition, object) => this.deleter.finish(definition, object),
+    });
+    this.#mirror = mirror;
+    const server = new ApiServer({
+      registry: this.registry,
+      store: this.store,
+      writer: this.writer,
+      deleter: this.deleter,
+      clock,
+      random: Math.random,
+      extras,
+      otherPaths: (request, served) =>
+        answerNonResource(request, served, {
+          version,
+          serverAddress: () => `${address}:${this.port ?? port}`,
+          healthChecks,
+          openApi: async (openApiRequest, all) => {
+            const { openApiAnswer } = await import("../openapi/openapi-answer.ts");
+            return openApiAnswer(openApiRequest, all);
+          },
+        }),
+      refresh: (definition) => mirror.refresh(definition),
+      beforeWrite: () => this.#loadYaml(),
+      onError: (error, path) => logger.error("A request of the local API failed", { path, error }),
+    });
+    const listener = new ApiListener({
+      clock,
+      logger,
+      answer: (request) => server.answer(request),
+      authenticate: (shown, authorization) => authenticate(shown, authorization, this.#readTokens(), clock.now()),
+      socketUser: SOCKET_USER,
+    });
+    this.#listener = listener;
+    const socketPath = join(rootDir, "api.sock");
+    if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
+      logger.warn(`The local API has no socket: "${socketPath}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
+    } else await listener.listenUnix(socketPath);
+    if (port === 0 || this.#isStopped) return;
+    try {
+      listener.listenTls(address, port, await this.#certificates());
+      this.#planRenewal();
+    } catch (error) {
+      logger.error(`The local API does not serve TLS on node "${nodeName}": ${(error as Error).message}`);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelRenewal();
+    this.#mirror?.stop();
+    await this.#listener?.stop();
+  }
+
+  async #loadYaml(): Promise<void> {
+    if (this.#toYaml) return;
+    const { stringify } = await import("yaml");
+    this.#toYaml = (value) => stringify(value, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false });
+  }
+
+  async #certificates() {
+    const { rootDir, nodeName, nodeIp, address, port, makeCertificates, clock, clientCaFile } = this.#deps;
+    const certificates = await prepareCertificates({
+      rootDir,
+      nodeName,
+      addresses: [nodeIp, address],
+      make: makeCertificates,
+      now: () => clock.now(),
+    });
+    const host =
+      address === "0.0.0.0"
+        ? "127.0.0.1"
+        : address === "::"
+          ? "[::1]"
+          : address.includes(":")
+            ? `[${address}]`
+            : address;
+    const path = join(rootDir, "admin.conf");
+    const text = toKubeconfig(`https://${host}:${port}`, nodeName, certificates);
+    if (readIfThere(path) !== text) writeFileAtomically(path, text);
+    const others = clientCaFile === "" ? [] : [readFileSync(clientCaFile, "utf8")];
+    return { ...certificates.server, clientAuthorities: [certificates.authority, ...others] };
+  }
+
+  #planRenewal(): void {
+    this.#cancelRenewal = this.#deps.clock.schedule(RENEWAL_LOOK_MS, () => {
+      this.#certificates()
+        .then((certificates) => this.#listener?.replaceCertificates(certificates))
+        .catch((error: Error) => this.#deps.logger.error(`The local API keeps its certificates: ${error.message}`))
+        .finally(() => {
+          if (!this.#isStopped) this.#planRenewal();
+        });
+    });
+  }
+
+  /** A file that turned bad keeps the tokens it held before. */
+  #readTokens(): readonly TokenEntry[] {
+    const { tokenAuthFile, logger } = this.#deps;
+    if (tokenAuthFile === "") return [];
+    try {
+      const stamp = statSync(tokenAuthFile).mtimeMs;
+      if (stamp !== this.#tokens.stamp) {
+        this.#tokens = { stamp, entries: this.#tokens.entries };
+        this.#tokens = { stamp, entries: parseTokenFile(readFileSync(tokenAuthFile, "utf8"), tokenAuthFile) };
+      }
+    } catch (error) {
+      logger.warn(`Tokens of the local API stay as they were: ${(error as Error).message}`);
+    }
+    return this.#tokens.entries;
+  }
+
+  #refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
+    if (definition.storage !== "file" || this.submitted.isOwn(definition, object)) return undefined;
+    const { name, uid = "" } = object.metadata;
+    const what = `${definition.singular} "${name}"`;
+    if (definition.plural === "namespaces") {
+      const isUsed = this.registry
+        .all()
+        .some(
+          (it) => it.namespaced && this.store.list(it.plural, name).some((found) => !this.submitted.isOwn(it, found)),
+        );
+      return isUsed ? `manifests of this node have objects in ${what}` : undefined;
+    }
+    const origin = definition.plural === "pods" ? this.#view?.originOf(uid) : undefined;
+    if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
+    return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;
+  }
+
+  #onUnfinalized(definition: ResourceDefinition, object: ApiObject): void {
+    this.deleter.unfinalized(definition, object);
+    if (definition.gracefulDeletion) this.#mirror?.podsChanged();
+  }
+}
+
+/** Someone removed the file. */
+const BY_HAND = { gracePeriodSeconds: undefined, propagation: "Background", preconditions: {}, dryRun: false } as const;
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,237 @@
+import type { CoreEvent } from "../../api/event.ts";
+import type { Pod, PodStatus } from "../../api/pod.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { DesiredState } from "../../model/desired-pod.ts";
+import { type ApiObject, toApiTime } from "../api-object.ts";
+import type { ObjectStore } from "../object-store.ts";
+import type { ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
+
+/** What the API server sees of the kubelet. */
+export interface NodeView {
+  /** Every wanted or terminating pod with its status; an unchanged pod is the same object as before. */
+  pods(): readonly Pod[];
+  /** Whether something of a pod is left that the kubelet works on. */
+  isThere(uid: string): boolean;
+  /** Where a pod was found, for people. */
+  originOf(uid: string): string | undefined;
+  desired(): DesiredState;
+  events(): { revision: number; items: readonly CoreEvent[] };
+  /** The node as it is now. */
+  node(): Promise<object>;
+}
+
+export interface MirrorDeps {
+  store: ObjectStore;
+  registry: ResourceRegistry;
+  view: NodeView;
+  clock: Clock;
+  /** Whether an object was submitted to this API. */
+  isOwn: (definition: ResourceDefinition, object: ApiObject) => boolean;
+  /** A terminating pod of this API of which nothing is left. */
+  onGone: (definition: ResourceDefinition, object: ApiObject) => void;
+}
+
+/** Bursts of events are taken over together. */
+const EVENTS_DELAY_MS = 100;
+
+/**
+ * Shows in the store what the kubelet knows: statuses of pods, objects of manifest files and URLs, events, the node.
+ * Nothing is done before the first request.
+ */
+export class NodeMirror {
+  readonly #deps: MirrorDeps;
+  /** Pods as they were taken over last, by uid. */
+  readonly #seen = new Map<string, Pod>();
+  readonly #seenObjects = new Map<string, object>();
+  /** Versions of events as they were taken over last, by namespace and name. */
+  readonly #eventVersions = new Map<string, string>();
+  #isWanted = false;
+  #isPlanned = false;
+  #areEventsWanted = false;
+  #eventsRevision = -1;
+  #cancelEvents: (() => void) | undefined;
+
+  constructor(deps: MirrorDeps) {
+    this.#deps = deps;
+  }
+
+  /** Brings the objects of one kind up to date. */
+  async refresh({ plural, group }: ResourceDefinition): Promise<void> {
+    if (!this.#isWanted) {
+      this.#isWanted = true;
+      this.sync();
+    }
+    if (group !== "") return;
+    if (plural === "nodes") await this.#syncNode();
+    if (plural === "events") {
+      this.#areEventsWanted = true;
+      this.#syncEvents();
+    }
+  }
+
+  /** The kubelet knows something new. */
+  podsChanged(): void {
+    if (!this.#isWanted || this.#isPlanned) return;
+    this.#isPlanned = true;
+    queueMicrotask(() => {
+      this.#isPlanned = false;
+      this.sync();
+    });
+  }
+
+  /** An event was recorded. */
+  eventRecorded(): void {
+    if (!this.#areEventsWanted || this.#cancelEvents) return;
+    this.#cancelEvents = this.#deps.clock.schedule(EVENTS_DELAY_MS, () => {
+      this.#cancelEvents = undefined;
+      this.#syncEvents();
+    });
+  }
+
+  stop(): void {
+    this.#isWanted = false;
+    this.#areEventsWanted = false;
+    this.#cancelEvents?.();
+  }
+
+  /** Takes over pods, and ConfigMaps and Secrets of other sources. */
+  sync(): void {
+    this.#syncPods();
+    this.#syncForeign("configmaps", "ConfigMap", this.#deps.view.desired().configMaps);
+    this.#syncForeign("secrets", "Secret", this.#deps.view.desired().secrets);
+  }
+
+  #syncPods(): void {
+    const { store, view, registry, isOwn, onGone } = this.#deps;
+    const definition = registry.get("pods");
+    if (!definition) return;
+    const wanted = new Set<string>();
+    for (const pod of view.pods()) {
+      const { uid = "", namespace = "default", name = "" } = pod.metadata;
+      wanted.add(uid);
+      const live = store.get("pods", namespace, name);
+      if (this.#seen.get(uid) === pod && live?.metadata.uid === uid) continue;
+      this.#seen.set(uid, pod);
+      this.#ensureNamespace(namespace);
+      if (live && isOwn(definition, live) && live.metadata.uid === uid) this.#putStatus(live, pod.status);
+      else if (!live || !isOwn(definition, live)) store.put("pods", this.#toObject(pod));
+    }
+    for (const live of store.list("pods")) {
+      const { uid = "", deletionTimestamp } = live.metadata;
+      if (wanted.has(uid) || view.isThere(uid)) continue;
+      const own = isOwn(definition, live);
+      // A pod that was submitted a moment ago is not known to the kubelet yet.
+      if (own && !deletionTimestamp) continue;
+      this.#seen.delete(uid);
+      if (own && (live.metadata.finalizers ?? []).length > 0) continue;
+      if (own) onGone(definition, live);
+      else store.remove("pods", live.metadata.namespace, live.metadata.name);
+    }
+  }
+
+  #putStatus(live: ApiObject, status: PodStatus | undefined): void {
+    const { store } = this.#deps;
+    const current = store.get("pods", live.metadata.namespace, live.metadata.name) ?? live;
+    if (status === undefined || Bun.deepEquals(current.status, status)) return;
+    store.put("pods", { ...current, status });
+  }
+
+  #toObject({ metadata, spec, status }: Pod): ApiObject {
+    const seen = metadata.annotations?.["kubernetes.io/config.seen"];
+    const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
+    return {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: {
+        ...metadata,
+        name: metadata.name ?? "",
+        namespace: metadata.namespace ?? "default",
+        creationTimestamp: created ? toApiTime(new Date(created)) : null,
+      } as ApiObject["metadata"],
+      spec,
+      status: status ?? { phase: "Pending" },
+    };
+  }
+
+  /** ConfigMaps and Secrets of manifest files and URLs. */
+  #syncForeign(resource: string, kind: string, objects: ReadonlyMap<string, { metadata: object }>): void {
+    const { store, registry, isOwn, clock } = this.#deps;
+    const definition = registry.get(resource);
+    if (!definition) return;
+    const found = new Set<string>();
+    for (const [key, object] of objects) {
+      const [namespace = "", name = ""] = key.split("/");
+      const live = store.get(resource, namespace, name);
+      if (live && isOwn(definition, live)) continue;
+      found.add(key);
+      if (live && this.#seenObjects.get(`${resource} ${key}`) === object) continue;
+      this.#seenObjects.set(`${resource} ${key}`, object);
+      this.#ensureNamespace(namespace);
+      const creationTimestamp = live?.metadata.creationTimestamp ?? toApiTime(clock.now());
+      const metadata = {
+        ...object.metadata,
+        namespace,
+        name,
+        uid: `${resource}-${namespace}-${name}`,
+        creationTimestamp,
+      };
+      store.put(resource, { ...object, apiVersion: "v1", kind, metadata });
+    }
+    for (const live of store.list(resource)) {
+      const { namespace, name } = live.metadata;
+      if (isOwn(definition, live) || found.has(`${namespace}/${name}`)) continue;
+      this.#seenObjects.delete(`${resource} ${namespace}/${name}`);
+      store.remove(resource, namespace, name);
+    }
+  }
+
+  /** Namespaces of manifest files are nowhere declared. */
+  #ensureNamespace(name: string): void {
+    const { store, registry, clock } = this.#deps;
+    if (store.get("namespaces", undefined, name)) return;
+    const metadata = { name, uid: `namespace-${name}`, creationTimestamp: toApiTime(clock.now()) };
+    const object: ApiObject = { apiVersion: "v1", kind: "Namespace", metadata };
+    store.put("namespaces", registry.get("namespaces")?.decode?.(object).object ?? object);
+  }
+
+  #syncEvents(): void {
+    const { store, view } = this.#deps;
+    const { revision, items } = view.events();
+    if (revision === this.#eventsRevision && items.length === store.count("events")) return;
+    this.#eventsRevision = revision;
+    const kept = new Set<string>();
+    for (const event of items) {
+      const { name, namespace, resourceVersion } = event.metadata;
+      kept.add(`${namespace}/${name}`);
+      const live = store.get("events", namespace, name);
+      if (live && this.#eventVersions.get(`${namespace}/${name}`) === resourceVersion) continue;
+      this.#eventVersions.set(`${namespace}/${name}`, resourceVersion);
+      store.put("events", event as unknown as ApiObject);
+    }
+    for (const { metadata } of store.list("events")) {
+      const key = `${metadata.namespace}/${metadata.name}`;
+      if (kept.has(key)) continue;
+      this.#eventVersions.delete(key);
+      store.remove("events", metadata.namespace, metadata.name);
+    }
+  }
+
+  /** Measured at each request; only what is more than a heartbeat is a new version. */
+  async #syncNode(): Promise<void> {
+    const { store, view } = this.#deps;
+    const node = (await view.node()) as ApiObject;
+    const name = node.metadata.name;
+    const live = store.get("nodes", undefined, name);
+    const uid = node.metadata.uid ?? name;
+    const next = { ...node, apiVersion: "v1", kind: "Node", metadata: { ...node.metadata, uid } };
+    if (live && JSON.stringify(withoutHeartbeat(live)) === JSON.stringify(withoutHeartbeat(next))) return;
+    store.put("nodes", next);
+  }
+}
+
+function withoutHeartbeat({ metadata, ...node }: ApiObject): object {
+  const { resourceVersion: _version, ...others } = metadata;
+  const { conditions = [], ...status } = (node.status ?? {}) as { conditions?: { lastHeartbeatTime?: string }[] };
+  const quiet = conditions.map(({ lastHeartbeatTime: _time, ...condition }) => condition);
+  return { ...node, metadata: others, status: { ...status, conditions: quiet } };
+}

@@ -1,0 +1,185 @@
+import { type ConversionConfig, toJsonSchema } from "@valibot/to-json-schema";
+import type * as v from "valibot";
+import * as affinity from "../../api/affinity.ts";
+import * as configMap from "../../api/config-map.ts";
+import * as container from "../../api/container.ts";
+import * as environment from "../../api/environment.ts";
+import * as job from "../../api/job.ts";
+import * as meta from "../../api/meta.ts";
+import * as pod from "../../api/pod.ts";
+import * as podStatus from "../../api/pod-status.ts";
+import * as probe from "../../api/probe.ts";
+import * as secret from "../../api/secret.ts";
+import * as securityContext from "../../api/security-context.ts";
+import * as volume from "../../api/volume.ts";
+import * as workload from "../../api/workload.ts";
+import { isRecord } from "../api-object.ts";
+import { listMergeAt } from "../list-keys.ts";
+import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
+
+/** A JSON schema as OpenAPI has it; `$ref` names a definition, without what stands before it. */
+export type Schema = { [keyword: string]: unknown };
+
+const META = "io.k8s.apimachinery.pkg.apis.meta.v1";
+const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<string, unknown>>])[] = [
+  [META, meta],
+  ["io.k8s.api.apps.v1", workload],
+  ["io.k8s.api.batch.v1", job],
+  ["io.k8s.api.core.v1", affinity],
+  ["io.k8s.api.core.v1", configMap],
+  ["io.k8s.api.core.v1", container],
+  ["io.k8s.api.core.v1", environment],
+  ["io.k8s.api.core.v1", pod],
+  ["io.k8s.api.core.v1", podStatus],
+  ["io.k8s.api.core.v1", probe],
+  ["io.k8s.api.core.v1", secret],
+  ["io.k8s.api.core.v1", securityContext],
+  ["io.k8s.api.core.v1", volume],
+];
+
+/** Schemas that upstream keeps elsewhere than the module they stand in here. */
+const CORE_IN_OTHERS =
+  /^(LocalObjectReference|Typed.*Reference|PodTemplateSpec|ReplicationController|PersistentVolumeClaim)/;
+
+type AnySchema = v.GenericSchema<unknown, unknown>;
+
+/** Schemas of the manifests by the name upstream gives them. */
+function namedSchemas(): Map<string, AnySchema> {
+  const named = new Map<string, AnySchema>();
+  for (const [prefix, module] of PACKAGES) {
+    for (const [exported, schema] of Object.entries(module)) {
+      const [, name = ""] = /^(\w+)Schema$/.exec(exported) ?? [];
+      if (name === "" || !isRecord(schema) || schema.type !== "object") continue;
+      const own = CORE_IN_OTHERS.test(name) ? "io.k8s.api.core.v1" : prefix;
+      named.set(`${own}.${name}`, schema as unknown as AnySchema);
+    }
+  }
+  return named;
+}
+
+/** Where a kind's definition is: `io.k8s.api.core.v1.Pod`. */
+export const definitionName = ({
+  group,
+  version,
+  kind,
+}: Pick<ResourceDefinition, "group" | "version" | "kind">): string =>
+  `io.k8s.api.${group === "" ? "core" : group.split(".")[0]}.${version}.${kind}`;
+
+/** Every definition: the schemas manifests are read with, and the kinds that are served. */
+export function openApiDefinitions(kinds: readonly ResourceDefinition[]): Record<string, Schema> {
+  const named = namedSchemas();
+  const config = {
+    errorMode: "ignore",
+    typeMode: "input",
+    definitions: Object.fromEntries(named),
+  } as unknown as ConversionConfig;
+  const definitions: Record<string, Schema> = {};
+  for (const [name, schema] of named) {
+    const converted = toJsonSchema(schema as never, config) as Schema & {
+      $defs?: Record<string, Schema>;
+      $ref?: string;
+    };
+    // A named schema is a reference to itself.
+    const own = converted.$defs?.[name] ?? converted;
+    definitions[name] = toOpenApi(own, []);
+  }
+  for (const kind of kinds) {
+    const name = definitionName(kind);
+    definitions[name] = withTypeFields(definitions[name] ?? bareKind(kind), kind);
+    definitions[`${name}List`] = listOf(name, kind);
+  }
+  definitions[`${META}.ListMeta`] ??= {
+    type: "object",
+    properties: { resourceVersion: { type: "string" }, continue: { type: "string" } },
+  };
+  return definitions;
+}
+
+/** Kinds without a schema here: what is inside is any object. */
+const bareKind = ({ description = "" }: ResourceDefinition): Schema => ({
+  type: "object",
+  description,
+  properties: {
+    metadata: { $ref: `${META}.ObjectMeta` },
+    spec: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+    status: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+  },
+});
+
+const TYPE_FIELDS = {
+  apiVersion: {
+    type: "string",
+    description: "APIVersion defines the versioned schema of this representation of an object.",
+  },
+  kind: {
+    type: "string",
+    description: "Kind is a string value representing the REST resource this object represents.",
+  },
+};
+
+function withTypeFields(schema: Schema, kind: ResourceDefinition): Schema {
+  return {
+    ...schema,
+    ...(kind.description !== undefined && { description: kind.description }),
+    properties: { ...TYPE_FIELDS, ...(schema.properties as object) },
+    "x-kubernetes-group-version-kind": [{ group: kind.group, kind: kind.kind, version: kind.version }],
+  };
+}
+
+const listOf = (name: string, { group, kind, version }: ResourceDefinition): Schema => ({
+  type: "object",
+  description: `${kind}List is a list of ${kind} of ${apiVersionOf({ group, version })}.`,
+  required: ["items"],
+  properties: {
+    ...TYPE_FIELDS,
+    items: { type: "array", items: { $ref: name } },
+    metadata: { $ref: `${META}.ListMeta` },
+  },
+  "x-kubernetes-group-version-kind": [{ group, kind: `${kind}List`, version }],
+});
+
+/** Structs that Go fills in: required by the schemas here, and not by upstream. */
+const DEFAULTED = new Set(["resources", "metadata", "state", "strategy"]);
+
+const KEPT_KEYWORDS = ["description", "enum", "required"];
+
+/** What the converter made, as the API server of Kubernetes writes it. */
+function toOpenApi(schema: Schema, path: readonly string[]): Schema {
+  const { $ref, scalar, type, properties, items, additionalProperties, anyOf, oneOf } = schema;
+  if (typeof $ref === "string") return { $ref: $ref.replace("#/$defs/", "") };
+  if (scalar === "intOrString") return { type: "string", format: "int-or-string" };
+  if (scalar === "time") return { type: "string", format: "date-time" };
+  if (scalar === "bytes") return { type: "string", format: "byte" };
+  if (scalar === "int32" || scalar === "int64") return { type: "integer", format: scalar };
+  if (scalar === "raw") return { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+  const choices = (anyOf ?? oneOf) as Schema[] | undefined;
+  if (choices) {
+    const real = choices.filter((choice) => choice.type !== "null");
+    return real.length === 1 ? toOpenApi(real[0]!, path) : {};
+  }
+  const result: Schema = type === undefined ? { type: "object" } : { type };
+  for (const keyword of KEPT_KEYWORDS) if (schema[keyword] !== undefined) result[keyword] = schema[keyword];
+  if (Array.isArray(result.required)) {
+    result.required = result.required.filter((name) => !DEFAULTED.has(String(name)));
+    if ((result.required as string[]).length === 0) delete result.required;
+  }
+  if (isRecord(properties)) {
+    result.properties = Object.fromEntries(
+      Object.entries(properties).map(([name, member]) => [name, toOpenApi(member as Schema, [...path, name])]),
+    );
+  }
+  if (isRecord(items)) {
+    result.items = toOpenApi(items, path);
+    const merge = listMergeAt(["containers", ...path]);
+    if (merge) {
+      Object.assign(result, {
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": merge.mapKeys,
+        "x-kubernetes-patch-merge-key": merge.patchKey,
+        "x-kubernetes-patch-strategy": merge.retainsKeys ? "merge,retainKeys" : "merge",
+      });
+    }
+  }
+  if (isRecord(additionalProperties)) result.additionalProperties = toOpenApi(additionalProperties, path);
+  return result;
+}

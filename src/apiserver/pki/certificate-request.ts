@@ -1,0 +1,36 @@
+/** First argument of a process of ours that makes certificates and ends: the library for it takes 20 MB once loaded. */
+export const CERTIFICATES_ARGUMENT = "__make-certificates";
+
+/** Standard input of that process, as JSON. Times are milliseconds since 1970. */
+export interface CertificateOrder {
+  /** Absent: a new authority is made. */
+  authority?: KeyPair;
+  /** Common name of a new authority. */
+  authorityName: string;
+  notBefore: number;
+  authorityNotAfter: number;
+  leaves: readonly LeafOrder[];
+}
+
+export interface LeafOrder {
+  commonName: string;
+  /** Organization: the group of a client. */
+  organization?: string;
+  usage: "server" | "client";
+  /** DNS names and IP addresses of a server. */
+  names: readonly string[];
+  notAfter: number;
+}
+
+/** A certificate and its key, PEM. */
+export interface KeyPair {
+  cert: string;
+  key: string;
+}
+
+/** Standard output of that process, as JSON. */
+export interface CertificateDelivery {
+  authority: KeyPair;
+  /** In the order of the order. */
+  leaves: KeyPair[];
+}

@@ -1,0 +1,103 @@
+import "reflect-metadata";
+import * as x509 from "@peculiar/x509";
+import type { CertificateDelivery, CertificateOrder, KeyPair, LeafOrder } from "./certificate-request.ts";
+
+const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
+const { KeyUsageFlags } = x509;
+
+/** Makes an authority unless it is given, and certificates it signs. Loads a large library: for a process of its own. */
+export async function makeCertificates(order: CertificateOrder): Promise<CertificateDelivery> {
+  const authority = order.authority ?? (await makeAuthority(order));
+  const issuer = new x509.X509Certificate(authority.cert);
+  const signingKey = await importKey(authority.key);
+  const leaves = await Promise.all(order.leaves.map((leaf) => makeLeaf(leaf, order.notBefore, issuer, signingKey)));
+  return { authority, leaves };
+}
+
+async function makeAuthority({ authorityName, notBefore, authorityNotAfter }: CertificateOrder): Promise<KeyPair> {
+  const keys = await generateKeys();
+  const cert = await x509.X509CertificateGenerator.createSelfSigned({
+    serialNumber: serialNumber(),
+    name: nameOf(authorityName),
+    notBefore: new Date(notBefore),
+    notAfter: new Date(authorityNotAfter),
+    signingAlgorithm: ALGORITHM,
+    keys,
+    extensions: [
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(
+        KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign | KeyUsageFlags.digitalSignature,
+        true,
+      ),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { cert: pem(cert), key: await exportKey(keys.privateKey) };
+}
+
+async function makeLeaf(
+  leaf: LeafOrder,
+  notBefore: number,
+  issuer: x509.X509Certificate,
+  signingKey: CryptoKey,
+): Promise<KeyPair> {
+  const keys = await generateKeys();
+  const isServer = leaf.usage === "server";
+  const cert = await x509.X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject: nameOf(leaf.commonName, leaf.organization),
+    issuer: issuer.subject,
+    notBefore: new Date(notBefore),
+    notAfter: new Date(leaf.notAfter),
+    signingAlgorithm: ALGORITHM,
+    publicKey: keys.publicKey,
+    signingKey,
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([
+        isServer ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth,
+      ]),
+      await x509.AuthorityKeyIdentifierExtension.create(issuer),
+      ...(leaf.names.length > 0 ? [new x509.SubjectAlternativeNameExtension(leaf.names.map(alternativeName))] : []),
+    ],
+  });
+  return { cert: pem(cert), key: await exportKey(keys.privateKey) };
+}
+
+const isAddress = (name: string) => name.includes(":") || /^\d+(\.\d+){3}$/.test(name);
+
+const alternativeName = (name: string): x509.JsonGeneralName => ({ type: isAddress(name) ? "ip" : "dns", value: name });
+
+const nameOf = (commonName: string, organization?: string): x509.JsonName => [
+  ...(organization === undefined ? [] : [{ O: [organization] }]),
+  { CN: [commonName] },
+];
+
+const generateKeys = () => crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]) as Promise<CryptoKeyPair>;
+
+/** Positive, 16 bytes. */
+const serialNumber = () => {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[0]! &= 0x7f;
+  return Buffer.from(bytes).toString("hex");
+};
+
+const pem = (certificate: x509.X509Certificate) => `${certificate.toString("pem").trim()}\n`;
+
+async function exportKey(key: CryptoKey): Promise<string> {
+  const der = await crypto.subtle.exportKey("pkcs8", key);
+  return `${x509.PemConverter.encode(der, "PRIVATE KEY").trim()}\n`;
+}
+
+function importKey(text: string): Promise<CryptoKey> {
+  const [der] = x509.PemConverter.decode(text);
+  if (!der) throw new Error("the key of the authority is no PEM");
+  return crypto.subtle.importKey("pkcs8", der, ALGORITHM, true, ["sign"]);
+}
+
+/** The process behind {@link CERTIFICATES_ARGUMENT}: reads its order, writes its delivery. */
+export async function runCertificateProcess(): Promise<void> {
+  const order = (await Bun.stdin.json()) as CertificateOrder;
+  await Bun.write(Bun.stdout, JSON.stringify(await makeCertificates(order)));
+}

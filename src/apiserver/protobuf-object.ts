@@ -1,0 +1,264 @@
+import { define } from "./json-patch.ts";
+
+/** Type of a field: a scalar, or the message it holds. */
+type FieldType = "string" | "int" | "bool" | "bytes" | Message;
+
+/** One field of a message. `map`: string keys; `list`: repeated. */
+type Field = readonly [name: string, type: FieldType, shape?: "list" | "map" | "inline"];
+
+/** Fields of a message by number. Source: generated.proto of the Kubernetes API. */
+interface Message {
+  readonly [number: number]: Field;
+}
+
+const OWNER: Message = {
+  1: ["kind", "string"],
+  3: ["name", "string"],
+  4: ["uid", "string"],
+  5: ["apiVersion", "string"],
+  6: ["controller", "bool"],
+  7: ["blockOwnerDeletion", "bool"],
+};
+
+const METADATA: Message = {
+  1: ["name", "string"],
+  2: ["generateName", "string"],
+  3: ["namespace", "string"],
+  5: ["uid", "string"],
+  6: ["resourceVersion", "string"],
+  11: ["labels", "string", "map"],
+  12: ["annotations", "string", "map"],
+  13: ["ownerReferences", OWNER, "list"],
+  14: ["finalizers", "string", "list"],
+};
+
+const metadata: Field = ["metadata", METADATA];
+
+const CONTAINER: Message = {
+  1: ["name", "string"],
+  2: ["image", "string"],
+  3: ["command", "string", "list"],
+  4: ["args", "string", "list"],
+  5: ["workingDir", "string"],
+  6: [
+    "ports",
+    {
+      1: ["name", "string"],
+      2: ["hostPort", "int"],
+      3: ["containerPort", "int"],
+      4: ["protocol", "string"],
+      5: ["hostIP", "string"],
+    },
+    "list",
+  ],
+  7: ["env", { 1: ["name", "string"], 2: ["value", "string"] }, "list"],
+  8: ["resources", {}],
+  14: ["imagePullPolicy", "string"],
+  16: ["stdin", "bool"],
+  17: ["stdinOnce", "bool"],
+  18: ["tty", "bool"],
+};
+
+const POD_SPEC: Message = {
+  2: ["containers", CONTAINER, "list"],
+  3: ["restartPolicy", "string"],
+  4: ["terminationGracePeriodSeconds", "int"],
+  5: ["activeDeadlineSeconds", "int"],
+  6: ["dnsPolicy", "string"],
+  7: ["nodeSelector", "string", "map"],
+  10: ["nodeName", "string"],
+  11: ["hostNetwork", "bool"],
+  14: ["securityContext", {}],
+};
+
+const TEMPLATE: Message = { 1: metadata, 2: ["spec", POD_SPEC] };
+const SELECTOR: Message = { 1: ["matchLabels", "string", "map"] };
+const JOB_SPEC: Message = {
+  1: ["parallelism", "int"],
+  2: ["completions", "int"],
+  3: ["activeDeadlineSeconds", "int"],
+  4: ["selector", SELECTOR],
+  6: ["template", TEMPLATE],
+  7: ["backoffLimit", "int"],
+  8: ["ttlSecondsAfterFinished", "int"],
+};
+
+/** What kubectl's `create` commands send in protobuf. */
+const KINDS: Readonly<Record<string, Message>> = {
+  Namespace: { 1: metadata, 2: ["spec", { 1: ["finalizers", "string", "list"] }], 3: ["status", {}] },
+  ConfigMap: { 1: metadata, 2: ["data", "string", "map"], 3: ["binaryData", "bytes", "map"], 4: ["immutable", "bool"] },
+  Secret: {
+    1: metadata,
+    2: ["data", "bytes", "map"],
+    3: ["type", "string"],
+    4: ["stringData", "string", "map"],
+    5: ["immutable", "bool"],
+  },
+  Deployment: {
+    1: metadata,
+    2: [
+      "spec",
+      {
+        1: ["replicas", "int"],
+        2: ["selector", SELECTOR],
+        3: ["template", TEMPLATE],
+        4: ["strategy", { 1: ["type", "string"] }],
+      },
+    ],
+    3: ["status", {}],
+  },
+  Job: { 1: metadata, 2: ["spec", JOB_SPEC], 3: ["status", {}] },
+  CronJob: {
+    1: metadata,
+    2: [
+      "spec",
+      {
+        1: ["schedule", "string"],
+        3: ["concurrencyPolicy", "string"],
+        4: ["suspend", "bool"],
+        5: ["jobTemplate", { 1: metadata, 2: ["spec", JOB_SPEC] }],
+      },
+    ],
+    3: ["status", {}],
+  },
+  Service: {
+    1: metadata,
+    2: [
+      "spec",
+      {
+        1: [
+          "ports",
+          {
+            1: ["name", "string"],
+            2: ["protocol", "string"],
+            3: ["port", "int"],
+            4: ["targetPort", { 1: ["type", "int"], 2: ["intVal", "int"], 3: ["strVal", "string"] }, "inline"],
+            5: ["nodePort", "int"],
+          },
+          "list",
+        ],
+        2: ["selector", "string", "map"],
+        3: ["clusterIP", "string"],
+        4: ["type", "string"],
+        7: ["sessionAffinity", "string"],
+      },
+    ],
+    3: ["status", {}],
+  },
+  Eviction: { 1: metadata, 2: ["deleteOptions", { 1: ["gracePeriodSeconds", "int"] }] },
+  DeleteOptions: {
+    1: ["gracePeriodSeconds", "int"],
+    2: ["preconditions", { 1: ["uid", "string"], 2: ["resourceVersion", "string"] }],
+    3: ["orphanDependents", "bool"],
+    4: ["propagationPolicy", "string"],
+    5: ["dryRun", "string", "list"],
+  },
+};
+
+const ENVELOPE: Message = {
+  1: ["typeMeta", { 1: ["apiVersion", "string"], 2: ["kind", "string"] }],
+  2: ["raw", "bytes"],
+};
+const MAGIC = Buffer.from("k8s\0");
+
+/** A body that cannot be read; the message says what it holds. */
+export class ProtobufError extends Error {
+  override readonly name = "ProtobufError";
+}
+
+/**
+ * An object of `application/vnd.kubernetes.protobuf` as JSON would have it. Only what kubectl itself writes is known: a
+ * field that is not is an error, never left out. Source: apimachinery's `runtime.Unknown`.
+ * @throws ProtobufError
+ */
+export function decodeProtobufObject(bytes: Uint8Array): Record<string, unknown> {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!buffer.subarray(0, 4).equals(MAGIC)) throw new ProtobufError("the body is no protobuf of Kubernetes");
+  const { typeMeta, raw } = decode(buffer.subarray(4), ENVELOPE, "", true) as {
+    typeMeta?: { apiVersion?: string; kind?: string };
+    raw?: string;
+  };
+  const { apiVersion = "", kind = "" } = typeMeta ?? {};
+  const message = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+  if (!message) throw new ProtobufError(`${kind} is not read in protobuf: send JSON`);
+  return { apiVersion, kind, ...decode(Buffer.from(raw ?? "", "base64"), message, kind, false) };
+}
+
+function decode(buffer: Buffer, message: Message, path: string, skipsUnknown: boolean): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
+  const reader = new Reader(buffer);
+  while (!reader.isAtEnd) {
+    const tag = reader.varint();
+    const number = Number(tag >> 3n);
+    const field = message[number];
+    const value = reader.value(Number(tag & 7n));
+    if (!field) {
+      // Go writes empty members of structs, too.
+      if (skipsUnknown || isZero(value)) continue;
+      throw new ProtobufError(`field ${number} of ${path} is not read in protobuf: send JSON`);
+    }
+    put(result, field, value, path);
+  }
+  return result;
+}
+
+function put(result: Record<string, unknown>, [name, type, shape]: Field, value: bigint | Buffer, path: string): void {
+  const place = `${path}.${name}`;
+  if (shape === "map") {
+    const entry = decode(value as Buffer, { 1: ["key", "string"], 2: ["value", type] }, place, false);
+    const map = (result[name] ?? {}) as Record<string, unknown>;
+    define(map, String(entry.key ?? ""), entry.value ?? "");
+    result[name] = map;
+    return;
+  }
+  const decoded = toJson(value, type, place);
+  if (shape === "list") result[name] = [...((result[name] as unknown[] | undefined) ?? []), decoded];
+  else if (shape === "inline") {
+    const { type: isText, intVal = 0, strVal = "" } = decoded as { type?: number; intVal?: number; strVal?: string };
+    result[name] = isText ? strVal : intVal;
+  } else if (!isZero(value) || type === "int" || type === "bool") result[name] = decoded;
+}
+
+function toJson(value: bigint | Buffer, type: FieldType, path: string): unknown {
+  if (typeof type === "object") {
+    if (typeof value === "bigint") throw new ProtobufError(`${path} is no message`);
+    return decode(value, type, path, false);
+  }
+  if (type === "int") return Number(BigInt.asIntN(64, value as bigint));
+  if (type === "bool") return value !== 0n;
+  return (value as Buffer).toString(type === "bytes" ? "base64" : "utf8");
+}
+
+const isZero = (value: bigint | Buffer) => (typeof value === "bigint" ? value === 0n : value.length === 0);
+
+class Reader {
+  readonly #buffer: Buffer;
+  #at = 0;
+
+  constructor(buffer: Buffer) {
+    this.#buffer = buffer;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#buffer.length;
+  }
+
+  varint(): bigint {
+    let value = 0n;
+    for (let shift = 0n; shift < 70n; shift += 7n) {
+      const byte = this.#buffer[this.#at++];
+      if (byte === undefined) throw new ProtobufError("the body ends in the middle of a number");
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return value;
+    }
+    throw new ProtobufError("a number of the body is too long");
+  }
+
+  value(wireType: number): bigint | Buffer {
+    if (wireType === 0) return this.varint();
+    const length = wireType === 2 ? Number(this.varint()) : wireType === 1 ? 8 : wireType === 5 ? 4 : -1;
+    if (length < 0 || this.#at + length > this.#buffer.length) throw new ProtobufError("the body is cut short");
+    this.#at += length;
+    return this.#buffer.subarray(this.#at - length, this.#at);
+  }
+}

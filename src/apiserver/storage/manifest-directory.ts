@@ -1,0 +1,254 @@
+import { createHash } from "node:crypto";
+import { readdirSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { readBoundedBytes } from "../../files/bounded-read.ts";
+import type { Logger } from "../../model/logger.ts";
+import { type ApiMetadata, type ApiObject, isRecord, toApiTime } from "../api-object.ts";
+import { MAX_BODY_BYTES } from "../body.ts";
+import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import type { ObjectStorage } from "../write-request.ts";
+import { writeFileAtomically } from "./atomic-file.ts";
+import { parseManifestObject } from "./parse-manifest.ts";
+
+/** What the text of one file says. */
+export interface StoredFile {
+  path: string;
+  definition: ResourceDefinition;
+  object: ApiObject;
+}
+
+/** What one look at the directory found. */
+export interface DirectoryContents {
+  files: StoredFile[];
+  /** Files that hold no object that can be used, with why. */
+  unreadable: { path: string; problem: string }[];
+  /** Names of the directories: namespaces. */
+  namespaces: string[];
+}
+
+export interface ManifestDirectoryDeps {
+  rootDir: string;
+  registry: ResourceRegistry;
+  logger: Logger;
+  /** Writes a value as YAML; undefined until it is loaded: JSON is written, which is YAML too. */
+  toYaml: () => ((value: unknown) => string) | undefined;
+}
+
+/** What is left out of the readable file and kept beside it. */
+interface Sidecar {
+  generation?: number;
+  managedFields?: unknown;
+  status?: unknown;
+}
+
+/** A text is read again only when one of these has changed. */
+interface KnownText {
+  stamp: string;
+  outcome: { file: StoredFile } | { problem: string };
+}
+
+/**
+ * Submitted objects as readable files: `<root-dir>/manifests/<namespace>/<kind>-<name>.yaml`. What people do not edit
+ * (managedFields, the status of workloads) stands in `<root-dir>/state/api/`; losing that loses no object.
+ */
+export class ManifestDirectory implements ObjectStorage {
+  readonly path: string;
+  readonly #sidecars: string;
+  readonly #deps: ManifestDirectoryDeps;
+  readonly #known = new Map<string, KnownText>();
+  /** Where each object stands, by resource and key: a file written by hand may have any name. */
+  readonly #places = new Map<string, string>();
+
+  constructor(deps: ManifestDirectoryDeps) {
+    this.#deps = deps;
+    this.path = join(deps.rootDir, "manifests");
+    this.#sidecars = join(deps.rootDir, "state", "api");
+  }
+
+  /** Where an object is kept, or will be. */
+  placeOf(definition: ResourceDefinition, { namespace, name }: Pick<ApiMetadata, "namespace" | "name">): string {
+    const known = this.#places.get(placeKey(definition, namespace, name));
+    if (known !== undefined) return known;
+    return join(this.path, namespace ?? "", `${definition.kind.toLowerCase()}-${name}.yaml`);
+  }
+
+  save(definition: ResourceDefinition, object: ApiObject): void {
+    const { metadata } = object;
+    // A pod that is going must not come back with the next start.
+    if (definition.gracefulDeletion && metadata.deletionTimestamp) return this.remove(definition, object);
+    const path = this.placeOf(definition, metadata);
+    const { text, sidecar } = this.#split(definition, object);
+    const before = this.#known.get(path);
+    if (!before || before.stamp === "" || this.#textAt(path) !== text) writeFileAtomically(path, text);
+    this.#writeSidecar(definition, metadata, sidecar);
+    this.#places.set(placeKey(definition, metadata.namespace, metadata.name), path);
+    this.#known.set(path, { stamp: stampOf(path), outcome: { file: { path, definition, object } } });
+  }
+
+  remove(definition: ResourceDefinition, { metadata }: ApiObject): void {
+    const path = this.placeOf(definition, metadata);
+    rmSync(path, { force: true });
+    rmSync(this.#sidecarOf(definition, metadata), { force: true });
+    this.#places.delete(placeKey(definition, metadata.namespace, metadata.name));
+    this.#known.delete(path);
+    if (definition.plural === "namespaces") removeIfEmpty(join(this.path, metadata.name));
+  }
+
+  /** Reads what is there; texts that did not change are not read again. Never throws. */
+  read(): DirectoryContents {
+    const contents: DirectoryContents = { files: [], unreadable: [], namespaces: [] };
+    for (const entry of this.#list(this.path, contents)) {
+      if (entry.isDirectory()) {
+        contents.namespaces.push(entry.name);
+        const directory = join(this.path, entry.name);
+        for (const file of this.#list(directory, contents))
+          this.#readFile(join(directory, file.name), entry.name, contents);
+      } else this.#readFile(join(this.path, entry.name), undefined, contents);
+    }
+    const seen = new Set([...contents.files, ...contents.unreadable].map(({ path }) => path));
+    for (const path of this.#known.keys()) if (!seen.has(path)) this.#known.delete(path);
+    this.#places.clear();
+    for (const { path, definition, object } of contents.files) {
+      this.#places.set(placeKey(definition, object.metadata.namespace, object.metadata.name), path);
+    }
+    return contents;
+  }
+
+  #list(directory: string, contents: DirectoryContents) {
+    try {
+      return readdirSync(directory, { withFileTypes: true })
+        .filter((entry) => !entry.name.startsWith("."))
+        .sort((a, b) => (a.name < b.name ? -1 : 1));
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      if (code !== "ENOENT") contents.unreadable.push({ path: directory, problem: message });
+      return [];
+    }
+  }
+
+  #readFile(path: string, namespace: string | undefined, contents: DirectoryContents): void {
+    if (!/\.(ya?ml|json)$/.test(path)) return;
+    const stamp = stampOf(path);
+    let known = this.#known.get(path);
+    if (!known || known.stamp !== stamp || stamp === "") {
+      known = { stamp, outcome: this.#parse(path, namespace) };
+      this.#known.set(path, known);
+    }
+    if ("file" in known.outcome) contents.files.push(known.outcome.file);
+    else contents.unreadable.push({ path, problem: known.outcome.problem });
+  }
+
+  #parse(path: string, namespace: string | undefined): KnownText["outcome"] {
+    let parsed: ReturnType<typeof parseManifestObject>;
+    try {
+      parsed = parseManifestObject(readBoundedBytes(path, MAX_BODY_BYTES));
+    } catch (error) {
+      return { problem: (error as Error).message };
+    }
+    if ("problem" in parsed) return parsed;
+    const { object } = parsed;
+    const definition = this.#deps.registry.findKind(object.apiVersion, object.kind);
+    if (definition?.storage !== "file") return { problem: `${object.kind} of ${object.apiVersion} is not kept here` };
+    if (definition.namespaced !== (namespace !== undefined)) {
+      return {
+        problem: `${object.kind} belongs ${definition.namespaced ? "into the directory of its namespace" : "above the namespaces"}`,
+      };
+    }
+    const found = object.metadata.namespace;
+    if (namespace !== undefined && found !== undefined && found !== namespace) {
+      return { problem: `metadata.namespace is "${found}", but the file lies in the directory of "${namespace}"` };
+    }
+    return this.#complete(path, definition, object, namespace);
+  }
+
+  /** Adds what a file that was written by hand lacks, and what is kept beside it. */
+  #complete(
+    path: string,
+    definition: ResourceDefinition,
+    object: ApiObject,
+    namespace: string | undefined,
+  ): KnownText["outcome"] {
+    const metadata: ApiMetadata = { ...object.metadata, ...(namespace !== undefined && { namespace }) };
+    metadata.uid ??= uidOf(`${path}\n${metadata.name}`);
+    metadata.creationTimestamp ??= toApiTime(new Date(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0));
+    const { generation, managedFields, status } = this.#readSidecar(definition, metadata);
+    if (generation !== undefined) metadata.generation = generation;
+    if (Array.isArray(managedFields)) metadata.managedFields = managedFields;
+    const whole: ApiObject = { ...object, metadata, ...(status !== undefined && { status }) };
+    const decoded = definition.decode?.(whole);
+    const [cause] = decoded?.causes ?? [];
+    if (cause) return { problem: `${cause.field ? `${cause.field}: ` : ""}${cause.message ?? "is not valid"}` };
+    return { file: { path, definition, object: decoded?.object ?? whole } };
+  }
+
+  #split(definition: ResourceDefinition, { status, ...object }: ApiObject): { text: string; sidecar: Sidecar } {
+    const { managedFields, resourceVersion: _version, generation, ...metadata } = object.metadata;
+    const written = { ...object, metadata };
+    const text = this.#deps.toYaml()?.(written) ?? `${JSON.stringify(written, null, 2)}\n`;
+    return {
+      text,
+      sidecar: {
+        ...(generation !== undefined && { generation }),
+        ...(managedFields !== undefined && { managedFields }),
+        // That of a pod is what its containers are.
+        ...(status !== undefined && !definition.gracefulDeletion && { status }),
+      },
+    };
+  }
+
+  #textAt(path: string): string | undefined {
+    try {
+      return Buffer.from(readBoundedBytes(path, MAX_BODY_BYTES)).toString("utf8");
+    } catch {
+      return undefined;
+    }
+  }
+
+  #sidecarOf(definition: ResourceDefinition, { namespace, name }: Pick<ApiMetadata, "namespace" | "name">): string {
+    return join(this.#sidecars, resourceId(definition), `${namespace ?? ""}_${name}.json`);
+  }
+
+  #writeSidecar(definition: ResourceDefinition, metadata: ApiMetadata, sidecar: Sidecar): void {
+    const path = this.#sidecarOf(definition, metadata);
+    const text = JSON.stringify({ uid: metadata.uid, ...sidecar });
+    if (this.#textAt(path) !== text) writeFileAtomically(path, text);
+  }
+
+  /** Of another object of that name it says nothing. */
+  #readSidecar(definition: ResourceDefinition, metadata: ApiMetadata): Sidecar {
+    const text = this.#textAt(this.#sidecarOf(definition, metadata));
+    if (text === undefined) return {};
+    try {
+      const value: unknown = JSON.parse(text);
+      return isRecord(value) && value.uid === metadata.uid ? (value as Sidecar) : {};
+    } catch {
+      this.#deps.logger.warn(
+        `State of ${definition.kind} "${metadata.name}" beside its manifest is damaged: going on without it`,
+      );
+      return {};
+    }
+  }
+}
+
+const placeKey = (definition: ResourceDefinition, namespace: string | undefined, name: string) =>
+  `${resourceId(definition)} ${namespace ?? ""}/${name}`;
+
+/** Changes with every write of the file; "" when there is none. */
+function stampOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat ? `${stat.ino} ${stat.size} ${stat.mtimeNs}` : "";
+}
+
+/** A UUID that the same file always gets. */
+function uidOf(text: string): string {
+  const hex = createHash("sha256").update(text).digest("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join("-");
+}
+
+function removeIfEmpty(directory: string): void {
+  try {
+    rmdirSync(directory);
+  } catch {
+    // Something that is no object of ours lies there.
+  }
+}

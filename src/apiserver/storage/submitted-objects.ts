@@ -1,0 +1,324 @@
+import { join } from "node:path";
+import type { ConfigMap } from "../../api/config-map.ts";
+import type { Secret } from "../../api/secret.ts";
+import { ChangeLogger } from "../../logging/change-logger.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { DesiredObject } from "../../model/desired-object.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
+import type { Logger } from "../../model/logger.ts";
+import type { FeedSource } from "../../sources/desired-state-feed.ts";
+import { PathWatch } from "../../sources/path-watch.ts";
+import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
+import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
+import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
+import type { ObjectStore } from "../object-store.ts";
+import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import type { ManifestDirectory, StoredFile } from "./manifest-directory.ts";
+
+export interface SubmittedObjectsDeps {
+  store: ObjectStore;
+  registry: ResourceRegistry;
+  directory: ManifestDirectory;
+  read: ReadSubmitted;
+  clock: Clock;
+  logger: Logger;
+  /** An object whose file was removed by hand: deletes it as a client would. */
+  onFileRemoved: (definition: ResourceDefinition, object: ApiObject) => void;
+}
+
+/** As containers of submitted pods tell their source. */
+const SOURCE_ID = "local-api";
+
+/** After an event the directory must be quiet for so long. */
+const DEBOUNCE_MS = 20;
+
+/**
+ * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is what counts; the directory is
+ * read at the start, and again after somebody else has written there.
+ */
+export class SubmittedObjects implements FeedSource {
+  readonly kind = "file";
+  readonly name: string;
+  readonly id = SOURCE_ID;
+  readonly #deps: SubmittedObjectsDeps;
+  readonly #facts: ChangeLogger;
+  readonly #watches = new Map<string, PathWatch>();
+  /** What the kubelet was told of each pod, by key. */
+  readonly #desired = new Map<string, { object: ApiObject; desired: DesiredPod | undefined }>();
+  readonly #own = new Set<string>();
+  readonly #workloads = new Map<string, { object: ApiObject; desired: readonly DesiredObject[] }>();
+  #emit: ((set: SourceSet) => void) | undefined;
+  #unsubscribe: () => void = () => {};
+  #cancelLook: (() => void) | undefined;
+  #isEmitPlanned = false;
+  #isComplete = false;
+  #looks = 0;
+  #isStopped = false;
+
+  constructor(deps: SubmittedObjectsDeps) {
+    this.#deps = deps;
+    this.name = deps.directory.path;
+    this.#facts = new ChangeLogger(deps.logger);
+  }
+
+  /** Whether an object was submitted, rather than found in a manifest of another source. */
+  isOwn(definition: ResourceDefinition, object: ApiObject): boolean {
+    return this.#own.has(ownKey(definition, object));
+  }
+
+  start(emit: (set: SourceSet) => void): void {
+    this.load();
+    this.#emit = emit;
+    emit(this.#assemble());
+  }
+
+  /** Reads the directory into the store, once; requests can be answered from then on. */
+  load(): void {
+    if (this.#looks > 0) return;
+    this.#look();
+    this.#deps.store.markStart();
+    this.#unsubscribe = this.#deps.store.subscribe(({ resource, type, object, previous }) => {
+      const definition = this.#deps.registry.get(resource);
+      if (definition?.storage !== "file") return;
+      const isOwn = this.isOwn(definition, object);
+      if (type === "DELETED") this.#own.delete(ownKey(definition, object));
+      if (definition.namespaced && isOwn && !isStatusOnly(object, previous)) this.#planEmit();
+    });
+  }
+
+  /** `--runonce` runs what it is given, not what was submitted. */
+  async readOnce(): Promise<SourceSet> {
+    return { pods: [], configMaps: [], secrets: [], findings: [], stale: new Map(), isComplete: true };
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#unsubscribe();
+    this.#cancelLook?.();
+    for (const watch of this.#watches.values()) watch.stop();
+  }
+
+  status(): SourceStatus {
+    return {
+      kind: "file",
+      name: this.name,
+      state: this.#looks === 0 ? "waiting" : "ok",
+      pods: [...this.#own].filter((key) => key.startsWith("pods ")).length,
+      looks: this.#looks,
+      failures: 0,
+    };
+  }
+
+  /** The files are their own checkpoint. */
+  checkpoint(): undefined {
+    return undefined;
+  }
+
+  /** To be told before an object that a client submits is put into the store. */
+  claim(definition: ResourceDefinition, object: ApiObject): void {
+    this.#own.add(ownKey(definition, object));
+    this.#arm();
+  }
+
+  #look(): void {
+    if (this.#isStopped) return;
+    this.#cancelLook = undefined;
+    this.#looks++;
+    this.#arm();
+    const { directory, store, registry } = this.#deps;
+    const { files, unreadable, namespaces } = directory.read();
+    this.#isComplete = unreadable.length === 0;
+    for (const { path, problem } of unreadable) {
+      this.#facts.log(
+        path,
+        "error",
+        `Manifest of the local API: ${path}: ${problem}; what it said before still counts`,
+      );
+    }
+    for (const { path } of files) this.#facts.resolve(path, `Manifest of the local API: "${path}" can be used again`);
+    for (const name of ["default", ...namespaces]) this.#ensureNamespace(name);
+    const found = new Set<string>();
+    const uncertain = new Set(unreadable.map(({ path }) => path));
+    for (const file of files) {
+      found.add(ownKey(file.definition, file.object));
+      this.#take(file);
+    }
+    for (const key of [...this.#own]) {
+      if (found.has(key)) continue;
+      const definition = registry.get(key.slice(0, key.indexOf(" ")));
+      const object = definition && store.list(resourceId(definition)).find((it) => ownKey(definition, it) === key);
+      if (!definition || !object) this.#own.delete(key);
+      else if (this.#isGone(definition, object, uncertain)) this.#deps.onFileRemoved(definition, object);
+    }
+  }
+
+  /** A file that cannot be read is no removed file, nor is any while a directory cannot be listed. */
+  #isGone(definition: ResourceDefinition, object: ApiObject, uncertain: ReadonlySet<string>): boolean {
+    if (object.metadata.deletionTimestamp) return false;
+    const { directory } = this.#deps;
+    const isDirectory = [...uncertain].some((path) => path === directory.path || !/\.(ya?ml|json)$/.test(path));
+    // Its name is no longer known once it could not be read: any bad file of the namespace may be it.
+    const isDoubtful = [...uncertain].some((path) =>
+      path.startsWith(join(directory.path, object.metadata.namespace ?? "")),
+    );
+    return !isDirectory && !isDoubtful && definition.plural !== "namespaces";
+  }
+
+  #take({ definition, object }: StoredFile): void {
+    const { store } = this.#deps;
+    const { namespace, name } = object.metadata;
+    const live = store.get(resourceId(definition), namespace, name);
+    if (live && !this.isOwn(definition, live)) return;
+    this.#own.add(ownKey(definition, object));
+    if (!live) return void store.put(resourceId(definition), object);
+    if (live.metadata.deletionTimestamp && definition.gracefulDeletion) return;
+    const next: ApiObject = {
+      ...object,
+      metadata: {
+        ...object.metadata,
+        uid: live.metadata.uid,
+        generation: Bun.deepEquals(live.spec, object.spec)
+          ? live.metadata.generation
+          : (live.metadata.generation ?? 0) + 1,
+        managedFields: live.metadata.managedFields,
+        resourceVersion: live.metadata.resourceVersion,
+      },
+      ...("status" in live && { status: live.status }),
+    };
+    if (JSON.stringify(sorted(next)) !== JSON.stringify(sorted(live))) store.put(resourceId(definition), next);
+  }
+
+  #ensureNamespace(name: string): void {
+    const { store, clock, registry } = this.#deps;
+    if (store.get("namespaces", undefined, name)) return;
+    const definition = registry.get("namespaces");
+    if (!definition) return;
+    const metadata = { name, uid: `namespace-${name}`, creationTimestamp: toApiTime(clock.now()) };
+    const object = { apiVersion: "v1", kind: "Namespace", metadata };
+    store.put("namespaces", definition.decode?.(object).object ?? object);
+  }
+
+  /** Watches the directory and those of the namespaces. */
+  #arm(): void {
+    if (this.#isStopped) return;
+    const { directory, store } = this.#deps;
+    const paths = [
+      directory.path,
+      ...store.list("namespaces").map(({ metadata }) => join(directory.path, metadata.name)),
+    ];
+    for (const path of paths) {
+      let watch = this.#watches.get(path);
+      if (!watch) {
+        watch = new PathWatch(path, () => this.#planLook());
+        this.#watches.set(path, watch);
+      }
+      watch.arm();
+    }
+  }
+
+  #planLook(): void {
+    this.#cancelLook?.();
+    this.#cancelLook = this.#deps.clock.schedule(DEBOUNCE_MS, () => this.#look());
+  }
+
+  /** Several changes of one moment are one set. */
+  #planEmit(): void {
+    if (this.#isEmitPlanned) return;
+    this.#isEmitPlanned = true;
+    queueMicrotask(() => {
+      this.#isEmitPlanned = false;
+      if (!this.#isStopped) this.#emit?.(this.#assemble());
+    });
+  }
+
+  #assemble(): SourceSet {
+    const own = (resource: string) => {
+      const definition = this.#deps.registry.get(resource);
+      if (!definition) return [];
+      return this.#deps.store.list(resource).filter((object) => this.isOwn(definition, object));
+    };
+    for (const key of this.#desired.keys()) if (!this.#own.has(`pods ${key}`)) this.#desired.delete(key);
+    const all = own("pods");
+    const isTerminating = ({ metadata }: ApiObject) => metadata.deletionTimestamp !== undefined;
+    const pods = all.filter((object) => !isTerminating(object)).flatMap((object) => this.#toDesired(object) ?? []);
+    const deletions = new Map(
+      all
+        .filter(isTerminating)
+        .map(({ metadata }) => [metadata.uid ?? "", { graceSeconds: metadata.deletionGracePeriodSeconds ?? 0 }]),
+    );
+    const workloads = this.#deps.registry.all().filter(isFedWorkload).map(resourceId);
+    return {
+      pods,
+      deletions,
+      objects: workloads.flatMap((resource) => own(resource).flatMap((object) => this.#toWorkload(object))),
+      configMaps: own("configmaps") as unknown as ConfigMap[],
+      secrets: own("secrets") as unknown as Secret[],
+      findings: [],
+      stale: new Map(),
+      isComplete: this.#isComplete,
+    };
+  }
+
+  #toWorkload(object: ApiObject): readonly DesiredObject[] {
+    if (object.metadata.deletionTimestamp !== undefined) return [];
+    const key = `${object.kind} ${keyOf(object)}`;
+    const known = this.#workloads.get(key);
+    if (known && isStatusOnly(object, known.object)) return known.desired;
+    const desired = this.#deps
+      .read(toManifest(object))
+      .objects.map((it) => ({ ...it, origin: this.name, sourceId: SOURCE_ID }));
+    this.#workloads.set(key, { object, desired });
+    return desired;
+  }
+
+  #toDesired(object: ApiObject): DesiredPod | undefined {
+    const key = keyOf(object);
+    const known = this.#desired.get(key);
+    if (known && isStatusOnly(object, known.object)) return known.desired;
+    const { metadata } = object;
+    const [read] = this.#deps.read(toManifest(object)).pods;
+    const path = this.#deps.directory.placeOf(this.#deps.registry.get("pods")!, metadata);
+    const desired = read && { ...read, origin: path, sourceId: SOURCE_ID };
+    this.#desired.set(key, { object, desired });
+    if (!desired) this.#facts.log(`refused ${key}`, "error", `Pod "${key}" of the local API cannot be used here`);
+    return desired;
+  }
+}
+
+/** An object as the file of a person would have it: without what the server keeps. */
+function toManifest({ status: _status, metadata, ...rest }: ApiObject): Uint8Array {
+  const { managedFields: _fields, resourceVersion: _version, generation: _generation, ...written } = metadata;
+  return Buffer.from(JSON.stringify({ ...rest, metadata: written }));
+}
+
+/** Kinds that controllers turn into pods. */
+const isFedWorkload = ({ storage, namespaced, plural }: ResourceDefinition) =>
+  storage === "file" && namespaced && !["pods", "configmaps", "secrets"].includes(plural);
+
+/** Whether two versions of an object differ in nothing that the kubelet would carry out. */
+function isStatusOnly(object: ApiObject, previous: ApiObject | undefined): boolean {
+  if (!previous || object === previous) return previous !== undefined;
+  const a = object.metadata;
+  const b = previous.metadata;
+  return (
+    object.spec !== undefined &&
+    object.spec === previous.spec &&
+    a.uid === b.uid &&
+    a.labels === b.labels &&
+    a.annotations === b.annotations &&
+    a.deletionTimestamp === b.deletionTimestamp
+  );
+}
+
+const ownKey = (definition: ResourceDefinition, object: ApiObject) => `${resourceId(definition)} ${keyOf(object)}`;
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, member]) => member !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, member]) => [name, sorted(member)]),
+  );
+}

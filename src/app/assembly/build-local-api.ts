@@ -1,0 +1,96 @@
+import type { ExtraRoute } from "../../apiserver/api-server.ts";
+import { LocalApi } from "../../apiserver/node/local-api.ts";
+import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
+import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
+import { readManifest } from "../../manifest/read-manifest.ts";
+import type { DesiredState } from "../../model/desired-pod.ts";
+import type { KubeletView } from "../../server/view.ts";
+import { buildInfo } from "../version.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+import { ResourceVersionSchema } from "./state-schemas.ts";
+
+/** The version of Kubernetes whose API is followed. */
+const KUBERNETES_VERSION = { major: "1", minor: "34" };
+
+/** The store and the writers of the local API; nothing listens yet. */
+export function buildLocalApi(context: NodeContext): LocalApi {
+  const { options, node, clock, logger } = context;
+  return new LocalApi({
+    rootDir: options.rootDir,
+    nodeName: node.name,
+    nodeIp: node.ip,
+    address: options.localApiAddress,
+    port: options.localApiPort,
+    clientCaFile: options.clientCaFile,
+    tokenAuthFile: options.tokenAuthFile,
+    read: (bytes) =>
+      readManifest(bytes, {
+        file: "request",
+        nodeName: node.name,
+        source: "api",
+        strictness: "warn",
+        allowPrivileged: options.allowPrivileged,
+      }),
+    clock,
+    logger,
+    version: versionInfo(),
+    mark: openStateFile(context, "resource-version", ResourceVersionSchema, { durable: true }),
+    makeCertificates: (order) => makeInChild(ownCommand(), order),
+  });
+}
+
+/** Begins to answer. Resolves when the socket does; the port may come later. */
+export async function startLocalApi(
+  api: LocalApi,
+  parts: AssembledKubelet,
+  view: KubeletView,
+  node: () => Promise<object>,
+  extras: readonly ExtraRoute[],
+): Promise<void> {
+  const { kubelet, context } = parts;
+  let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  parts.feed.onChange((state) => {
+    desired = state;
+    api.podsChanged();
+  });
+  kubelet.onChange(() => api.podsChanged());
+  context.recorder.onRecord(() => api.eventRecorded());
+  await api.start({
+    view: {
+      pods: () => kubelet.pods(),
+      isThere: (uid) => kubelet.worker(uid) !== undefined,
+      originOf: (uid) => {
+        const found = kubelet.desiredPods.find(({ pod }) => pod.metadata.uid === uid);
+        const { file, line } = found?.location ?? {};
+        return file !== undefined && line !== undefined ? `${file}:${line}` : found?.origin;
+      },
+      desired: () => desired,
+      events: () => view.events(),
+      node,
+    },
+    healthChecks: () => view.healthChecks(),
+    extras,
+  });
+}
+
+/** How this program is started again: a compiled binary by its path, a script by Bun with the script. */
+function ownCommand(): string[] {
+  const script = process.argv[1] ?? "";
+  return script.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, script];
+}
+
+function versionInfo(): VersionInfo {
+  const { major, minor } = KUBERNETES_VERSION;
+  return {
+    major,
+    minor,
+    gitVersion: `v${major}.${minor}.0+kubelet-ts.${buildInfo.version}`,
+    gitCommit: buildInfo.gitCommit,
+    gitTreeState: buildInfo.gitTreeState,
+    buildDate: buildInfo.buildDate,
+    goVersion: `bun${Bun.version}`,
+    compiler: "bun",
+    platform: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
+  };
+}

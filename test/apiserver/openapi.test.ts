@@ -1,0 +1,54 @@
+import { describe, expect, test } from "bun:test";
+import { openApiDefinitions } from "../../src/apiserver/openapi/definitions.ts";
+import { openApiV2, openApiV3 } from "../../src/apiserver/openapi/documents.ts";
+import { encodeOpenApiV2 } from "../../src/apiserver/openapi/protobuf-document.ts";
+import { anApiServer } from "./support.ts";
+
+const kinds = anApiServer().registry.all();
+
+describe("OpenAPI", () => {
+  test("the schemas of the manifests, with what kubectl merges by", () => {
+    const definitions = openApiDefinitions(kinds);
+    const spec = definitions["io.k8s.api.core.v1.PodSpec"] as {
+      properties: Record<string, object>;
+      required: string[];
+    };
+    expect(spec.required).toEqual(["containers"]);
+    expect(spec.properties.containers).toMatchObject({
+      type: "array",
+      items: { $ref: "io.k8s.api.core.v1.Container" },
+      "x-kubernetes-patch-merge-key": "name",
+      "x-kubernetes-patch-strategy": "merge",
+    });
+    expect(spec.properties.terminationGracePeriodSeconds).toMatchObject({ type: "integer", format: "int64" });
+    expect(definitions["io.k8s.api.core.v1.Pod"]).toMatchObject({
+      properties: { kind: { type: "string" }, spec: { $ref: "io.k8s.api.core.v1.PodSpec" } },
+      "x-kubernetes-group-version-kind": [{ group: "", kind: "Pod", version: "v1" }],
+    });
+  });
+
+  test("every reference leads somewhere", () => {
+    const document = openApiV3("", "v1", kinds) as { components: { schemas: Record<string, object> } };
+    const references = [...JSON.stringify(document).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(
+      (it) => it[1] ?? "",
+    );
+    expect(references.length).toBeGreaterThan(50);
+    expect(references.filter((name) => !(name in document.components.schemas))).toEqual([]);
+  });
+
+  test("patches of a kind name dryRun and fieldValidation, by which kubectl knows that they are served", () => {
+    const document = openApiV3("", "v1", kinds) as {
+      paths: Record<string, { patch?: { parameters: { name: string }[] } }>;
+    };
+    const names = document.paths["/api/v1/namespaces/{namespace}/pods/{name}"]?.patch?.parameters.map(
+      ({ name }) => name,
+    );
+    expect(names).toEqual(expect.arrayContaining(["dryRun", "fieldValidation"]));
+  });
+
+  test("in protobuf it begins as gnostic's Document does", () => {
+    const bytes = Buffer.from(encodeOpenApiV2(openApiV2(kinds)));
+    expect(bytes.subarray(0, 5).toString("latin1")).toBe("\x0a\x032.0");
+    expect(bytes.includes("io.k8s.api.core.v1.PodSpec")).toBe(true);
+  });
+});

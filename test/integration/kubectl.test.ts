@@ -1,0 +1,224 @@
+import { expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { Kubectl, kubectlClients } from "../support/kubectl.ts";
+import { freePorts, type TestNode } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
+
+const clients = kubectlClients();
+if (clients.length === 0)
+  console.warn("tests with kubectl are skipped: there is none (scripts/test-tools.mjs unpacks it)");
+
+const COUNTER = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: words}
+data: {greeting: hello}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web, labels: {app: web}}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers:
+  - name: app
+    image: busybox:1.35
+    command: [sh, -c, 'trap "exit 0" TERM; echo $GREETING; while true; do sleep 0.1; done']
+    env: [{name: GREETING, valueFrom: {configMapKeyRef: {name: words, key: greeting}}}]
+`;
+
+const STATIC = `
+apiVersion: v1
+kind: Pod
+metadata: {name: static}
+spec:
+  terminationGracePeriodSeconds: 1
+  containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
+`;
+
+async function startWithApi(node: TestNode, flags: readonly string[] = []): Promise<number> {
+  const [port = 0] = freePorts(1);
+  await node.start([`--local-api-port=${port}`, ...flags]);
+  await until("the local API writes its kubeconfig", () => existsSync(join(node.rootDir, "admin.conf")));
+  return port;
+}
+
+/** One request over the Unix socket, or over TLS with a token. */
+async function ask(node: TestNode, path: string, init: RequestInit & { unix?: string; tls?: object } = {}) {
+  const response = await fetch(`http://node1${path}`, { unix: join(node.rootDir, "api.sock"), ...init } as RequestInit);
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
+  return { status: response.status, json: (await response.json().catch(() => undefined)) as any };
+}
+
+describeWithEngine("the local Kubernetes API", () => {
+  test.each(clients)("kubectl $version submits, looks, changes and deletes", async (client) => {
+    const node = testNode();
+    node.writeManifest("static.yaml", STATIC);
+    await startWithApi(node);
+    const kubectl = new Kubectl(client, node);
+    expect(await kubectl.output(["apply", "-f", "-"], COUNTER)).toBe("configmap/words created\npod/web created");
+    await kubectl.output(["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"]);
+    const [header, row] = (await kubectl.output(["get", "pod", "web"])).split("\n");
+    expect(header?.split(/\s{2,}/)).toEqual(["NAME", "READY", "STATUS", "RESTARTS", "AGE"]);
+    expect(row?.split(/\s+/).slice(0, 4)).toEqual(["web", "1/1", "Running", "0"]);
+    // The pod runs under the name it was given, from a file that can be read.
+    const file = join(node.rootDir, "manifests", "default", "pod-web.yaml");
+    expect(readFileSync(file, "utf8")).toContain("image: busybox:1.35");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(await kubectl.output(["get", "pods", "-o", "name"])).toContain(`pod/static-${node.name}`);
+
+    expect(await kubectl.output(["apply", "-f", "-"], COUNTER)).toBe("configmap/words unchanged\npod/web unchanged");
+    expect((await kubectl.run(["diff", "-f", "-"], COUNTER)).code).toBe(0);
+    expect((await kubectl.run(["diff", "-f", "-"], COUNTER.replace("hello", "bye"))).code).toBe(1);
+    await kubectl.output(["label", "pod", "web", "tier=front"]);
+    await kubectl.output(["annotate", "pod", "web", "note=x"]);
+    expect(
+      await kubectl.output(["get", "pods", "-l", "tier=front", "-o", "jsonpath={.items[*].metadata.annotations.note}"]),
+    ).toBe("x");
+    const applied = await kubectl.output(["apply", "--server-side", "--force-conflicts", "-f", "-"], COUNTER);
+    expect(applied).toContain("pod/web serverside-applied");
+    expect(await kubectl.output(["describe", "pod", "web"])).toMatch(/Started\s.*kubelet\s+Started container app/);
+    expect(
+      await kubectl.output(["get", "events", "--field-selector", "involvedObject.name=web,reason=Started"]),
+    ).toContain("pod/web");
+    expect(await kubectl.output(["get", "nodes"])).toMatch(new RegExp(`${node.name}\\s+Ready`));
+
+    const refused = await kubectl.run(["delete", "pod", `static-${node.name}`]);
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(`comes from ${join(node.manifestDir, "static.yaml")}`);
+
+    // A change that Kubernetes forbids and this node can do.
+    await kubectl.output(["set", "image", "pod/web", "app=busybox:1.35.0"]).catch(() => {});
+    expect(await kubectl.output(["create", "namespace", "lab"])).toBe("namespace/lab created");
+    await kubectl.output(["run", "once", "--image=busybox:1.35", "--restart=Never", "-n", "lab", "--", "true"]);
+    await until(
+      "the pod of the namespace completes",
+      async () =>
+        (await kubectl.output(["get", "pod", "once", "-n", "lab", "-o", "jsonpath={.status.phase}"])) === "Succeeded",
+    );
+    await kubectl.output(["delete", "namespace", "lab"]);
+    expect(existsSync(join(node.rootDir, "manifests", "lab"))).toBe(false);
+
+    expect(await kubectl.output(["delete", "pod", "web"])).toContain('pod "web" deleted');
+    expect(existsSync(file)).toBe(false);
+    expect((await kubectl.run(["get", "pod", "web"])).stderr).toContain(
+      'Error from server (NotFound): pods "web" not found',
+    );
+  });
+
+  test("the port, the socket and who is let in", async () => {
+    const node = testNode();
+    const tokens = join(node.directory, "tokens.csv");
+    writeFileSync(tokens, 'secret-admin,ann,1,"system:masters"\nsecret-viewer,vic,2\n', { mode: 0o600 });
+    const port = await startWithApi(node, [`--token-auth-file=${tokens}`, "--local-api-address=127.0.0.1"]);
+    expect(statSync(join(node.rootDir, "api.sock")).mode & 0o777).toBe(0o600);
+    expect(statSync(join(node.rootDir, "admin.conf")).mode & 0o777).toBe(0o600);
+    const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "s" }, stringData: { key: "hunter2" } };
+    const secrets = "/api/v1/namespaces/default/secrets";
+    const made = await ask(node, secrets, {
+      method: "POST",
+      body: JSON.stringify(secret),
+      headers: { "Content-Type": "application/json" },
+    });
+    expect(made.status).toBe(201);
+
+    const over = async (path: string, token?: string, method = "GET") => {
+      const response = await fetch(`https://127.0.0.1:${port}${path}`, {
+        method,
+        tls: { ca: readFileSync(join(node.rootDir, "apiserver", "ca.crt"), "utf8") },
+        ...(token !== undefined && { headers: { Authorization: `Bearer ${token}` } }),
+      });
+      return { status: response.status, text: await response.text() };
+    };
+    const encoded = Buffer.from("hunter2").toString("base64");
+    expect((await over(`${secrets}/s`, "secret-admin")).text).toContain(encoded);
+    const viewed = await over(`${secrets}/s`, "secret-viewer");
+    expect([viewed.status, viewed.text.includes(encoded), viewed.text.includes("hunter2")]).toEqual([
+      200,
+      false,
+      false,
+    ]);
+    expect((await over(`${secrets}/s`, "secret-viewer", "DELETE")).status).toBe(403);
+    for (const token of [undefined, "wrong", "secret-admi", "secret-admin2"]) {
+      const answer = await over("/version", token);
+      expect([answer.status, JSON.parse(answer.text).message]).toEqual([401, "Unauthorized"]);
+    }
+    // At rest only we can read it, and no other port tells of it.
+    expect(statSync(join(node.rootDir, "manifests", "default", "secret-s.yaml")).mode & 0o777).toBe(0o600);
+    const pods = await fetch(`http://127.0.0.1:${node.readOnlyPort}/pods`).then((response) => response.text());
+    expect(pods).not.toContain(encoded);
+  });
+
+  test("files edited, added and removed by hand are as good as kubectl; what is bad changes nothing", async () => {
+    const node = testNode();
+    await startWithApi(node);
+    const directory = join(node.rootDir, "manifests", "default");
+    mkdirSync(directory, { recursive: true });
+    const file = join(directory, "anything.yaml");
+    const manifest = (value: string) =>
+      `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hand}\ndata: {key: ${value}}\n`;
+    const path = "/api/v1/namespaces/default/configmaps/hand";
+    const value = async () => (await ask(node, path)).json?.data?.key;
+    writeFileSync(file, manifest("one"));
+    await until("the file is an object", async () => (await value()) === "one");
+    const { uid, resourceVersion } = (await ask(node, path)).json.metadata;
+    writeFileSync(file, manifest("two"));
+    await until("the edit is seen", async () => (await value()) === "two");
+    const after = (await ask(node, path)).json.metadata;
+    expect(after.uid).toBe(uid);
+    expect(Number(after.resourceVersion)).toBeGreaterThan(Number(resourceVersion));
+    writeFileSync(file, "apiVersion: v1\nkind: [");
+    await Bun.sleep(300);
+    expect(await value()).toBe("two");
+    writeFileSync(file, manifest("three"));
+    await until("it is good again", async () => (await value()) === "three");
+    // A client's change goes into that file.
+    const body = JSON.stringify({ data: { key: "four" } });
+    await ask(node, path, { method: "PATCH", body, headers: { "Content-Type": "application/merge-patch+json" } });
+    expect(readFileSync(file, "utf8")).toContain("key: four");
+    rmSync(file);
+    await until("the object goes with its file", async () => (await ask(node, path)).status === 404);
+  });
+
+  test("pods, revisions and objects survive a kill of the process", async () => {
+    const node = testNode();
+    const [port = 0] = freePorts(1);
+    const child = await node.start([`--local-api-port=${port}`]);
+    const pods = "/api/v1/namespaces/default/pods";
+    const body = JSON.stringify({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "web" },
+      spec: {
+        terminationGracePeriodSeconds: 0,
+        containers: [{ name: "app", image: "busybox:1.35", command: ["sleep", "1000"] }],
+      },
+    });
+    await ask(node, pods, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    const running = await node.runningContainer("app");
+    const before = (await ask(node, `${pods}/web`)).json;
+    await child.kill();
+    await node.start([`--local-api-port=${port}`]);
+    await until(
+      "the pod is known again",
+      async () => (await ask(node, `${pods}/web`)).json?.status?.phase === "Running",
+    );
+    const after = (await ask(node, `${pods}/web`)).json;
+    expect([after.metadata.uid, after.metadata.creationTimestamp]).toEqual([
+      before.metadata.uid,
+      before.metadata.creationTimestamp,
+    ]);
+    expect(Number(after.metadata.resourceVersion)).toBeGreaterThan(Number(before.metadata.resourceVersion));
+    expect((await node.runningContainer("app")).Id).toBe(running.Id);
+    // A watch of the process before has to list again.
+    const { resourceVersion } = before.metadata;
+    const watch = await fetch(`http://x${pods}?watch=true&resourceVersion=${resourceVersion}`, {
+      unix: join(node.rootDir, "api.sock"),
+    });
+    expect(await watch.text()).toContain('"code":410');
+    await ask(node, `${pods}/web`, { method: "DELETE" });
+    await until("the pod goes", async () => (await ask(node, `${pods}/web`)).status === 404);
+    expect(await node.containers()).toEqual([]);
+  });
+});
