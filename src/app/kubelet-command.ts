@@ -6,13 +6,14 @@ import { READER_GONE_EXIT, ReaderGone, writeAll } from "../host/write-all.ts";
 import { writeStderr } from "../host/write-stderr.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import { isLoopback } from "../server/host-header.ts";
 import { instanceInfo } from "./instance-info.ts";
 import { type Environment, EXIT, type KubeletRun } from "./kubelet-run.ts";
 import { createLogger, wantsColor } from "./logging.ts";
 import { runForever } from "./run-forever.ts";
 import { runOnce } from "./run-once.ts";
 import { surviveUnexpectedErrors } from "./unexpected-errors.ts";
-import { buildFacts, versionLine } from "./version.ts";
+import { versionLine } from "./version.ts";
 
 const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --pod-manifest-path or --manifest-url";
 
@@ -64,6 +65,14 @@ function logStart({ options, origins, warnings }: ResolvedOptions, logger: Logge
   if (!options.runOnce && options.port === 0 && origins.port === "default" && options.enableServer) {
     logger.debug("The authenticated port is closed: it needs --client-ca-file or --anonymous-auth");
   }
+  if (!options.runOnce && options.port !== 0 && options.anonymousAuth && options.authorizationMode === "AlwaysAllow") {
+    const reach = isLoopback(options.address)
+      ? "Every user of this machine"
+      : `Everyone who reaches ${options.address}:${options.port}`;
+    logger.warn(
+      `${reach} may run commands in every container, as root on this machine: --anonymous-auth is set. Use --client-ca-file instead`,
+    );
+  }
 }
 
 /** Runs while this process holds the lock of the root directory. */
@@ -93,24 +102,9 @@ async function runLocked({ options, positionals }: ResolvedOptions, logger: Logg
   } catch (error) {
     if (error instanceof ReaderGone) return READER_GONE_EXIT;
     logger.error((error as Error).message);
-    await logFailedCheck(options, environment, logger);
     return EXIT.failed;
   } finally {
     lock?.release();
-  }
-}
-
-/** What is wrong with the machine often explains why the kubelet cannot run. */
-async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {
-  try {
-    const [{ isFailure, runChecks }, { gatherFacts }] = await Promise.all([
-      import("../doctor/checks.ts"),
-      import("../doctor/gather-facts.ts"),
-    ]);
-    const found = runChecks(await gatherFacts({ options, environment, ...buildFacts() })).find(isFailure);
-    if (found) logger.error(`kubelet-ts doctor: ${found.name}: ${found.message}${found.fix ? ` → ${found.fix}` : ""}`);
-  } catch {
-    // The first error has been reported.
   }
 }
 

@@ -211,6 +211,9 @@ function derive(options: KubeletOptions, origins: Record<string, string>): void 
     options.readOnlyAddress = options.address;
     origins.readOnlyAddress = origins.address!;
   }
+  // Anonymous requests may do everything: from this machine only, unless an address is given.
+  const isOpen = options.anonymousAuth && options.authorizationMode === "AlwaysAllow";
+  if (origins.address === UNSET && isOpen) options.address = "127.0.0.1";
   // Without any way to authenticate the port would refuse every request.
   if (origins.port === UNSET && options.clientCaFile === "" && !options.anonymousAuth) options.port = 0;
   if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });

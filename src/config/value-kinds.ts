@@ -52,6 +52,13 @@ export const file: ValueKind<string> = { ...text, hint: "file", completes: "file
 export const directory: ValueKind<string> = { ...text, hint: "directory", completes: "directory" };
 export const fileOrDirectory: ValueKind<string> = { ...text, hint: "path", completes: "file" };
 
+/** Absolute path of a cgroup, e.g. `/system.slice`; "" = none. */
+export const cgroupPath: ValueKind<string> = scalarKind("string", (value) =>
+  value === "" || (value.startsWith("/") && !value.split("/").includes(".."))
+    ? { value }
+    : { problem: `must be an absolute cgroup path such as /system.slice, got ${quote(value)}` },
+);
+
 const TRUE = new Set(["1", "t", "T", "true", "TRUE", "True"]);
 const FALSE = new Set(["0", "f", "F", "false", "FALSE", "False"]);
 

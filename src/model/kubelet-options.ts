@@ -111,6 +111,10 @@ export interface KubeletOptions {
   seccompDefault: boolean;
   /** Parent cgroup of `kubepods`; "" = the root. */
   cgroupRoot: string;
+  /** Cgroups that the summary shows as system containers; "" = none. */
+  kubeletCgroups: string;
+  runtimeCgroups: string;
+  systemCgroups: string;
   cgroupsPerQos: boolean;
   /** "" = the engine's. */
   cgroupDriver: "" | "cgroupfs" | "systemd";
@@ -260,6 +264,9 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   allowedUnsafeSysctls: [],
   seccompDefault: true,
   cgroupRoot: "",
+  kubeletCgroups: "",
+  runtimeCgroups: "",
+  systemCgroups: "",
   cgroupsPerQos: true,
   cgroupDriver: "",
   cpuCfsQuota: true,

@@ -1,4 +1,4 @@
-/** A view, as the address names it below `#`. */
+/** What the address names, below `#`. */
 export type View =
   | { kind: "overview" }
   | { kind: "node" }

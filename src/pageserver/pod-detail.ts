@@ -13,7 +13,7 @@ import type {
   ProbeHistory,
 } from "../page/wire.ts";
 
-/** Input of {@link toPodDetail}. */
+/** What a pod's page is made of. */
 export interface PodDetailFacts {
   row: PodRow;
   /** As the reader may see it. */

@@ -13,9 +13,9 @@ import { type ContainerRoutesContext, routeContainers } from "./container-routes
 import { routeLogDirectory } from "./log-directory-routes.ts";
 import { isKnownPath, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 
-/** Everything the routes of the authenticated port answer from. */
+/** What the routes of the authenticated port answer from. */
 export interface AuthenticatedContext extends ContainerRoutesContext {
-  /** For what the read-only port has, too. Its pods may be shown in full. */
+  /** For the routes of the read-only port. Its pods may be shown in full. */
   readOnly: ReadOnlyContext;
   rules: AccessRules;
   /** `--enable-debugging-handlers`. */
@@ -24,11 +24,13 @@ export interface AuthenticatedContext extends ContainerRoutesContext {
   logDirectory: LogDirectory | undefined;
 }
 
+const NO_LOG_QUERY = "Log queries are not supported: ask for a file, as in /logs/syslog\n";
+
 const CONTAINER_ROOTS = new Set(["containerLogs", "run", "exec", "attach", "portForward"]);
 
 /**
- * The authenticated port, 10250: what the read-only port has, and what reaches into containers. Paths, codes and texts
- * as recorded from kubelet 1.20 (oracle 92, 97); unknown paths are 404 even for those who are not let in.
+ * The authenticated port, 10250: the routes of the read-only port and those to containers. Paths, codes and texts are
+ * those of kubelet 1.20; unknown paths are 404 without authentication, too.
  */
 export function routeAuthenticated(
   request: ServerRequest,
@@ -40,7 +42,7 @@ export function routeAuthenticated(
   if (!user) return textAnswer(401, "Unauthorized");
   const refusal = forbid(user, request, context.rules);
   if (refusal) return textAnswer(403, refusal);
-  // Doubled slashes and dots are led to their clean form.
+  // Redirects paths with doubled slashes and dots.
   if (path !== request.path) return routeReadOnly(request, context.readOnly);
   const root = path.split("/", 2)[1]!;
   if (!context.debuggingHandlers) {
@@ -48,20 +50,26 @@ export function routeAuthenticated(
     return root === "configz" ? notFound() : routeReadOnly(request, context.readOnly);
   }
   if (CONTAINER_ROOTS.has(root) && path !== `/${root}`) {
-    // A page in somebody's browser must not use the certificate that the browser has.
+    // A page must not use the certificate of the browser that shows it.
     if (isOfAnotherSite(request)) return textAnswer(403, "Requests of other web sites are refused.\n");
     return routeContainers(request, user, context);
   }
   if (root === "debug") return path.startsWith("/debug/pprof/") ? resourceNotFound() : notFound();
   if (root === "logs" && path !== "/logs") {
+    if (request.query.has("query")) return textAnswer(400, NO_LOG_QUERY);
     return context.logDirectory ? routeLogDirectory(request, context.logDirectory) : notFound();
   }
   return routeReadOnly(request, context.readOnly);
 }
 
-/** Browsers name the site a request comes from; other programs name none, or this one. */
+/**
+ * Browsers name the site that a request comes from; other programs name none, or this server. An API server passes on
+ * the header of its own client, and adds `X-Forwarded-For`: a page cannot do that for a WebSocket, nor for another request
+ * without asking first, which is not allowed here.
+ */
 function isOfAnotherSite(request: ServerRequest): boolean {
   const origin = request.header("Origin");
   if (origin === null) return false;
+  if (request.shown?.isVerified && request.header("X-Forwarded-For") !== null) return false;
   return URL.parse(origin)?.host !== request.header("Host")?.toLowerCase();
 }

@@ -226,7 +226,7 @@ function refuseUpgrade({ upgrade }: ServerRequest): ServerAnswer | undefined {
   if (upgrade === "websocket") return undefined;
   return upgrade.startsWith("spdy")
     ? textAnswer(400, NO_SPDY)
-    : textAnswer(500, UPGRADE_REQUIRED, { "X-Content-Type-Options": "nosniff" });
+    : textAnswer(400, UPGRADE_REQUIRED, { "X-Content-Type-Options": "nosniff" });
 }
 
 const unknownProtocol = (known: readonly string[]) =>

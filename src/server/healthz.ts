@@ -4,8 +4,8 @@ import type { HealthCheck } from "./view.ts";
 const NOSNIFF = { "X-Content-Type-Options": "nosniff" };
 
 /**
- * `/healthz` and `/healthz/<check>`: 200 `ok`, or 500 and what failed. `?verbose` lists every check, `?exclude=<check>`
- * leaves one out. Source: apiserver's healthz package.
+ * `/healthz` and `/healthz/<check>`: 200 `ok`, or 500 and the reason. `?verbose` lists every check, `?exclude=<check>`
+ * skips one. Source: apiserver's healthz package.
  */
 export function healthzAnswer(request: RouteRequest, checks: readonly HealthCheck[]): Answer {
   if (request.path !== "/healthz") {
@@ -13,7 +13,8 @@ export function healthzAnswer(request: RouteRequest, checks: readonly HealthChec
     if (!check) return notFound();
     return check.ok ? textAnswer(200, "ok") : textAnswer(500, `internal server error: ${check.message}\n`, NOSNIFF);
   }
-  const excluded = new Set(request.query.getAll("exclude"));
+  const names = request.query.getAll("exclude").flatMap((text) => text.split(","));
+  const excluded = new Set(names.filter((name) => name !== ""));
   const included = checks.filter(({ name }) => !excluded.has(name));
   const failed = included.some(({ ok }) => !ok);
   if (!failed && !request.query.has("verbose")) return textAnswer(200, "ok", NOSNIFF);
@@ -21,5 +22,10 @@ export function healthzAnswer(request: RouteRequest, checks: readonly HealthChec
     if (excluded.has(name)) return `[+]${name} excluded: ok\n`;
     return ok ? `[+]${name} ok\n` : `[-]${name} failed: ${message}\n`;
   });
+  const unknown = [...excluded].filter((name) => !checks.some((check) => check.name === name));
+  if (unknown.length > 0) {
+    const quoted = unknown.map((name) => JSON.stringify(name)).join(",");
+    lines.push(`warn: some health checks cannot be excluded: no matches for ${quoted}\n`);
+  }
   return textAnswer(failed ? 500 : 200, `${lines.join("")}healthz check ${failed ? "failed" : "passed"}\n`, NOSNIFF);
 }

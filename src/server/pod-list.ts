@@ -9,50 +9,50 @@ export interface PreparedList {
   etag: string;
 }
 
-/**
- * Renders `/pods` once for each revision, and each pod once for each version of its object. Nothing is rendered while
- * nobody asks.
- */
+/** Renders `/pods` on demand, once for each revision, and each pod once for each version of its object. */
 export class PodListRenderer {
-  readonly #full: boolean;
+  /** Shows literal environment values. */
+  readonly isFull: boolean;
   readonly #items = new WeakMap<Pod, string>();
   #revision = Number.NaN;
   #prepared: PreparedList | undefined;
 
   /** @param full show literal environment values too (`--read-only-full`). */
   constructor(full: boolean) {
-    this.#full = full;
+    this.isFull = full;
   }
 
   /** @param pods called only when `revision` is another one than the last time. */
   render(revision: number, pods: () => readonly Pod[]): PreparedList {
     if (this.#prepared && revision === this.#revision) return this.#prepared;
-    const items = pods()
-      .toSorted(byNamespaceAndName)
-      .map((pod) => this.#item(pod));
-    const body = podListText(items);
     this.#revision = revision;
-    this.#prepared = { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
+    this.#prepared = this.renderOnly(pods());
     return this.#prepared;
+  }
+
+  /** The list of some pods; nothing but their items is kept. */
+  renderOnly(pods: readonly Pod[]): PreparedList {
+    const body = podListText(pods.toSorted(byNamespaceAndName).map((pod) => this.#item(pod)));
+    return { body: Buffer.from(body), etag: `"${Bun.hash(body).toString(16)}"` };
   }
 
   #item(pod: Pod): string {
     let text = this.#items.get(pod);
     if (text === undefined) {
-      text = JSON.stringify(toListItem(this.#full ? pod : redactPod(pod)));
+      text = JSON.stringify(toListItem(this.isFull ? pod : redactPod(pod)));
       this.#items.set(pod, text);
     }
     return text;
   }
 }
 
-/** Compact PodList of items already in JSON; `items` is null when there are none, as in Go (oracle 90). */
+/** Compact PodList of items already in JSON; `items` is null when there are none, as in Go. */
 export function podListText(items: readonly string[]): string {
   const list = items.length === 0 ? "null" : `[${items.join(",")}]`;
   return `{"kind":"PodList","apiVersion":"v1","metadata":{},"items":${list}}`;
 }
 
-/** A pod as an item of a list: kind and apiVersion stand on the list, selfLink and creationTimestamp as upstream. */
+/** A pod as an item of a list: kind and apiVersion are those of the list; selfLink and creationTimestamp as in the kubelet's. */
 export function toListItem(pod: Pod): object {
   const { metadata } = pod;
   const {
@@ -80,7 +80,7 @@ export function toListItem(pod: Pod): object {
   };
 }
 
-/** `/runningpods/`: what the engine runs, with no more than it knows (oracle 97). */
+/** `/runningpods/`: the pods that the engine runs, with what it knows of them. */
 export function runningPodListText(pods: readonly PodFacts[]): string {
   const items = pods.toSorted(byNamespaceAndName).map((pod) =>
     JSON.stringify({

@@ -18,10 +18,12 @@ import {
   notFound,
   type RouteRequest,
   resourceNotFound,
+  textAnswer,
 } from "./answer.ts";
 import { eventListAnswer } from "./event-list.ts";
 import { healthzAnswer } from "./healthz.ts";
-import { type PodListRenderer, runningPodListText } from "./pod-list.ts";
+import { type PodListRenderer, type PreparedList, runningPodListText } from "./pod-list.ts";
+import { parsePodSelectors } from "./pod-selectors.ts";
 import type { SharedAnswers } from "./shared-answers.ts";
 import { isStatsResource, parseQuery, questionOf, statsAnswer } from "./stats-routes.ts";
 import type { KubeletView } from "./view.ts";
@@ -127,9 +129,23 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
   const { signal } = request;
   switch (path.split("/").slice(1, 3).join("/").replace(/\/$/, "")) {
     case "pods": {
-      const { body, etag } = context.podList.render(view.podsRevision(), () => view.pods());
-      if (matchesEtag(request.header("If-None-Match"), etag)) return { status: 304, headers: { ETag: etag }, body: "" };
-      return jsonAnswer(body, { ETag: etag });
+      const matches = parsePodSelectors(request.query);
+      if (matches && "problem" in matches) return textAnswer(400, `${matches.problem}\n`);
+      const { podList } = context;
+      if (!matches)
+        return podListAnswer(
+          request,
+          podList.render(view.podsRevision(), () => view.pods()),
+        );
+      const question = JSON.stringify([
+        path,
+        podList.isFull,
+        ...["labelSelector", "fieldSelector"].map((name) => request.query.get(name)),
+        request.header("If-None-Match"),
+      ]);
+      return shared.get(question, 0, signal, () =>
+        shared.lane.run(() => podListAnswer(request, podList.renderOnly(view.pods().filter(matches)))),
+      );
     }
     case "api/v1":
       return shared.get(`${path} ${request.query} ${request.header("If-None-Match")}`, 0, signal, () =>
@@ -156,6 +172,11 @@ function resource(path: string, request: RouteRequest, context: ReadOnlyContext)
         statsAnswer(path, request, cadvisor, shared.lane, stop),
       );
   }
+}
+
+function podListAnswer(request: RouteRequest, { body, etag }: PreparedList): Answer {
+  if (matchesEtag(request.header("If-None-Match"), etag)) return { status: 304, headers: { ETag: etag }, body: "" };
+  return jsonAnswer(body, { ETag: etag });
 }
 
 function routeHealthz(request: RouteRequest, { view }: ReadOnlyContext): Answer {

@@ -73,10 +73,15 @@ export function parseStreamQuery(query: URLSearchParams): Parsed<StreamSelection
   return { status: 400, problem: "you must specify at least 1 of stdin, stdout, stderr" };
 }
 
+/** Each port may take a process of its own. */
+const MAX_PORTS = 32;
+
 /** Ports of `/portForward`, repeated or with commas. Source: kubelet's `portforward.NewV4Options`. */
 export function parsePortQuery(query: URLSearchParams): Parsed<readonly number[]> {
   const texts = [...query.getAll("port"), ...query.getAll("ports")].flatMap((text) => text.split(","));
   if (texts.length === 0) return { status: 400, problem: 'query parameter "port" is required' };
+  if (texts.length > MAX_PORTS)
+    return { status: 400, problem: `at most ${MAX_PORTS} ports can be forwarded at a time` };
   const ports = texts.map((text) => (/^\d{1,5}$/.test(text) ? Number(text) : Number.NaN));
   const bad = ports.findIndex((port) => !(port >= 1 && port <= 65_535));
   if (bad >= 0) return { status: 400, problem: `port ${JSON.stringify(texts[bad])} must be 1-65535` };

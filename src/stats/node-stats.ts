@@ -12,7 +12,7 @@ import { type DirectoryUsage, DiskUsage, type FsCapacity, readCapacityNow } from
 import type { MeasureDirectories } from "./measure-by-du.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { resourceText } from "./resource-metrics.ts";
-import { type CgroupSample, type NodeSample, Sampler } from "./sampler.ts";
+import { type CgroupSample, type NodeSample, Sampler, type SystemContainerName } from "./sampler.ts";
 import { type SummaryFacts, summaryDirectories, toSummary } from "./summary.ts";
 
 /** Where the machine is described; other directories in tests. */
@@ -34,6 +34,8 @@ export interface NodeStatsOptions {
   rootDir: string;
   /** Where images and what containers write lie; "" while the engine has not answered yet. */
   imagesDir: () => string;
+  /** Cgroups of the system that the summary shows. */
+  systemCgroups?: ReadonlyMap<SystemContainerName, string>;
   /** e.g. `20.10.24`; "" while not known. */
   engineVersion: () => string;
   /** Shortest time between two looks at disk usage (`--volume-stats-agg-period`). */
@@ -66,7 +68,8 @@ export class NodeStats {
     this.options = options;
     this.#roots = options.roots ?? MACHINE_ROOTS;
     this.reader = new CgroupReader(this.#roots.proc);
-    this.#sampler = new Sampler(this.reader, options.clock, options.podFacts, this.#roots.proc);
+    const { clock, podFacts, systemCgroups } = options;
+    this.#sampler = new Sampler(this.reader, clock, podFacts, this.#roots.proc, systemCgroups);
     this.#disk = new DiskUsage(options.clock, options.volumeStatsAggPeriodMs, options.measureDirectories);
   }
 

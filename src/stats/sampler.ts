@@ -41,6 +41,9 @@ export interface PodSample {
   interfaces: readonly InterfaceCounters[];
 }
 
+/** Names of the Summary API for the cgroups of `--kubelet-cgroups`, `--runtime-cgroups` and `--system-cgroups`. */
+export type SystemContainerName = "kubelet" | "runtime" | "misc";
+
 /** Everything measured at one instant. */
 export interface NodeSample {
   detail: Detail;
@@ -48,6 +51,8 @@ export interface NodeSample {
   root: CgroupSample | undefined;
   /** All pods together; undefined while there is none. */
   kubepods: CgroupSample | undefined;
+  /** Cgroups of the system that options name; one that does not exist is left out. */
+  system: ReadonlyMap<SystemContainerName, CgroupSample>;
   /** Cgroups between `kubepods` and the pods; only with detail `all`. */
   groups: CgroupSample[];
   /** In the order of the facts. A container that is gone is left out. */
@@ -116,6 +121,7 @@ export class Sampler {
   readonly #reader: CgroupReader;
   readonly #clock: Clock;
   readonly #facts: () => readonly PodFacts[];
+  readonly #systemCgroups: ReadonlyMap<SystemContainerName, string>;
   readonly #networks: NetDevReader;
   readonly #tracked = new Map<string, Tracked>();
   #latest: NodeSample | undefined;
@@ -125,8 +131,16 @@ export class Sampler {
   #samples = 0;
   #turns = 0;
 
-  constructor(reader: CgroupReader, clock: Clock, facts: () => readonly PodFacts[], procRoot = "/proc") {
+  /** @param systemCgroups paths that are measured in addition, e.g. `/system.slice` */
+  constructor(
+    reader: CgroupReader,
+    clock: Clock,
+    facts: () => readonly PodFacts[],
+    procRoot = "/proc",
+    systemCgroups: ReadonlyMap<SystemContainerName, string> = new Map(),
+  ) {
     this.#reader = reader;
+    this.#systemCgroups = systemCgroups;
     this.#clock = clock;
     this.#facts = facts;
     this.#networks = new NetDevReader(procRoot);
@@ -229,6 +243,11 @@ export class Sampler {
         },
       };
     });
+    const system = new Map<SystemContainerName, CgroupSample>();
+    for (const [name, path] of this.#systemCgroups) {
+      const cgroup = measure(`system ${name}`, () => this.#reader.ofPath(path));
+      if (cgroup) system.set(name, cgroup);
+    }
     const [kubepods, ...groups] = this.#podGroups(pods, detail).map(({ path, directories }) =>
       measure(path, () => directories),
     );
@@ -243,6 +262,7 @@ export class Sampler {
       at: this.#clock.now(),
       root,
       kubepods,
+      system,
       groups: groups.filter((group) => group !== undefined),
       pods,
       get interfaces() {

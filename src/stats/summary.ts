@@ -73,13 +73,20 @@ export const logDirectory = ({ logPath }: ContainerFacts) => logPath.slice(0, Ma
 export const toTime = (date: Date) => `${date.toISOString().slice(0, 19)}Z`;
 
 function nodeSummary(sample: NodeSample, facts: SummaryFacts, time: string, onlyCpuAndMemory: boolean): NodeSummary {
-  const { root, kubepods } = sample;
+  const { root, kubepods, system } = sample;
   const { memoryCapacityBytes, nodeFs, imageFs } = facts;
   const node: NodeSummary = { nodeName: facts.nodeName, startTime: toTime(facts.bootTime) };
   if (kubepods) {
     const container: ContainerSummary = { name: "pods", startTime: toTime(kubepods.createdAt) };
     const figures = usage(kubepods, time, kubepods.spec.memoryLimitBytes ?? memoryCapacityBytes);
     node.systemContainers = [Object.assign(container, figures)];
+  }
+  for (const [name, cgroup] of system) {
+    const figures = usage(cgroup, time, cgroup.spec.memoryLimitBytes);
+    node.systemContainers = [
+      ...(node.systemContainers ?? []),
+      { name, startTime: toTime(cgroup.createdAt), ...figures },
+    ];
   }
   if (root) Object.assign(node, usage(root, time, memoryCapacityBytes));
   if (onlyCpuAndMemory) return node;
@@ -105,7 +112,7 @@ function podSummary(pod: PodSample, facts: SummaryFacts, time: string, onlyCpuAn
       containers.length === 0
         ? null
         : containers.map((container) => containerSummary(container, facts, time, onlyCpuAndMemory)),
-    ...(pod.cgroup ? usage(pod.cgroup, time) : sumOfContainers(containers, time)),
+    ...(pod.cgroup ? usage(pod.cgroup, time, pod.cgroup.spec.memoryLimitBytes) : sumOfContainers(containers, time)),
   };
   if (onlyCpuAndMemory) return summary;
   if (!pod.facts.hostNetwork && pod.interfaces.length > 0) {

@@ -38,6 +38,15 @@ test.each([
 });
 
 test.each([
+  { flags: ["--anonymous-auth"], want: "127.0.0.1" },
+  { flags: ["--anonymous-auth", "--address=192.0.2.1"], want: "192.0.2.1" },
+  { flags: ["--anonymous-auth", "--authorization-mode=AlwaysDeny"], want: "0.0.0.0" },
+  { flags: ["--client-ca-file=/ca.crt"], want: "0.0.0.0" },
+])("the address of the authenticated port with $flags is $want", async ({ flags, want }) => {
+  expect((await resolveOptions(flags, "/", "show")).options.address).toBe(want);
+});
+
+test.each([
   { place: "web.yaml", want: "/work/web.yaml" },
   { place: "-", want: "-" },
   { place: "https://host/pods", want: "https://host/pods" },

@@ -106,12 +106,15 @@ async function compare(answer: ServerAnswer, want: RecordedAnswer) {
 }
 
 describe("as recorded from kubelet 1.20", () => {
+  /** A request that lacks the upgrade is the client's mistake: 400, where the kubelet answers 500. */
+  const withoutUpgrade = (want: RecordedAnswer): RecordedAnswer =>
+    want.body === "Upgrade request required\n" ? { ...want, status: 400 } : want;
   // The machine's log directory and the profiler's flags are not served here.
   const OTHERWISE = /^\/(logs\/|debug\/flags)/;
   test.each((recordedRequests as RecordedAnswer[]).filter(({ path }) => !OTHERWISE.test(path)))(
     "GET $path is $status",
     async (want) => {
-      await compare(await aWorld().ask(want.path), want);
+      await compare(await aWorld().ask(want.path), withoutUpgrade(want));
     },
   );
 
@@ -119,7 +122,7 @@ describe("as recorded from kubelet 1.20", () => {
     "$method $path is $status",
     async (want) => {
       const path = want.path.replace("<pod-uid:web-node1>", "u".repeat(32));
-      await compare(await aWorld().ask(path, { method: want.method }), want);
+      await compare(await aWorld().ask(path, { method: want.method }), withoutUpgrade(want));
     },
   );
 
@@ -183,6 +186,19 @@ describe("who may", () => {
     expect(containers.asked).toEqual([]);
     expect(statusOf(await run({ Host: "node1:10250", Origin: "https://node1:10250" }))).toBe(200);
   });
+
+  test("an API server passes on the origin of its own client", async () => {
+    const { ask } = aWorld({ rules: knownOnly });
+    const headers = { Host: "node1:10250", Origin: "https://dashboard.example", "X-Forwarded-For": "192.0.2.8" };
+    const run = (shown: ShownCertificate) =>
+      ask("/run/default/web-node1/log?cmd=id", { method: "POST", shown, headers });
+    expect(statusOf(await run(alice))).toBe(200);
+    expect(statusOf(await run({ ...alice, isVerified: false }))).toBe(401);
+  });
+});
+
+test("a log query is refused, not answered with a directory", async () => {
+  expect(statusOf(await aWorld().ask("/logs/?query=docker"))).toBe(400);
 });
 
 test("pods are shown in full", async () => {
@@ -308,6 +324,13 @@ describe("/exec, /attach, /portForward", () => {
       asking: offered("v4.channel.k8s.io"),
       status: 400,
       want: /"port" is required/,
+    },
+    {
+      when: "33 ports are named",
+      path: `/portForward/default/web-node1?port=${Array.from({ length: 33 }, (_, index) => index + 1)}`,
+      asking: offered("v4.channel.k8s.io"),
+      status: 400,
+      want: /at most 32 ports/,
     },
     {
       when: "a port is none",

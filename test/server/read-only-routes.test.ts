@@ -121,6 +121,30 @@ describe("/pods", () => {
     expect(await textOf(await ask("/pods"))).toBe('{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}');
   });
 
+  test.each([
+    ["labelSelector=tier%3Dweb", ["a"]],
+    ["labelSelector=tier+notin+(web)", ["b", "c"]],
+    ["fieldSelector=metadata.namespace%3Dkube-system", ["c"]],
+    ["fieldSelector=status.phase!%3DRunning,metadata.namespace%3Ddefault", ["b"]],
+    ["labelSelector=tier&fieldSelector=metadata.name%3Db", []],
+  ])("?%s lists %p", async (query, want) => {
+    const world = aServerWorld(tree);
+    world.view.show(
+      { ...aPod({}, { name: "a", uid: "1", labels: { tier: "web" } }), status: { phase: "Running" } } as never,
+      { ...aPod({}, { name: "b", uid: "2" }), status: { phase: "Pending" } } as never,
+      aPod({}, { name: "c", uid: "3", namespace: "kube-system" }),
+    );
+    const { items } = JSON.parse(await textOf(await ask(`/pods?${query}`, {}, world)));
+    expect((items ?? []).map((pod: { metadata: { name: string } }) => pod.metadata.name)).toEqual(want);
+  });
+
+  test.each(["labelSelector=a%3D%3D%3Db", "fieldSelector=spec.image%3Dx", "fieldSelector=nonsense"])(
+    "?%s is refused",
+    async (query) => {
+      expect((await ask(`/pods?${query}`)).status).toBe(400);
+    },
+  );
+
   test("pods by namespace and name, each as upstream shows it", async () => {
     const world = aServerWorld(tree);
     world.view.show(
@@ -224,6 +248,12 @@ describe("/healthz", () => {
   test("verbose lists every check", async () => {
     expect(await textOf(await ask("/healthz?verbose"))).toBe(
       "[+]ping ok\n[+]log ok\n[+]syncloop ok\nhealthz check passed\n",
+    );
+  });
+
+  test("says which checks to exclude are unknown", async () => {
+    expect(await textOf(await ask("/healthz?verbose&exclude=log&exclude=x"))).toBe(
+      '[+]ping ok\n[+]log excluded: ok\n[+]syncloop ok\nwarn: some health checks cannot be excluded: no matches for "x"\nhealthz check passed\n',
     );
   });
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { CadvisorApi } from "../../src/cadvisor/cadvisor-api.ts";
 import { readMachineInfo } from "../../src/cadvisor/machine-info.ts";
-import { NodeStats } from "../../src/stats/node-stats.ts";
+import { NodeStats, type NodeStatsOptions } from "../../src/stats/node-stats.ts";
 import type { PodFacts } from "../../src/stats/pod-facts.ts";
 import recordedCadvisor from "../fixtures/oracle/stats/metrics-cadvisor.json";
 import recordedResource from "../fixtures/oracle/stats/metrics-resource.json";
@@ -13,7 +14,7 @@ import recordedSummary from "../fixtures/oracle/stats/stats-summary.json";
 import recordedUsage from "../fixtures/oracle/stats/stats-summary-only-cpu-and-memory.json";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
-import { CONTAINER_ID, CONTAINER_PATHS, layTree, podOf, SANDBOX_ID, type TreeName } from "./lay-tree.ts";
+import { CONTAINER_ID, CONTAINER_PATHS, type LaidTree, layTree, podOf, SANDBOX_ID, type TreeName } from "./lay-tree.ts";
 
 const makeDirectory = tempDirs();
 
@@ -44,10 +45,15 @@ interface Case {
   /** Bytes and inodes by directory. */
   disk?: Record<string, [bytes: number, inodes: number]>;
   imageBytes?: number;
+  systemCgroups?: NonNullable<NodeStatsOptions["systemCgroups"]>;
+  tree?: LaidTree;
 }
 
-function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, imageBytes }: Case = {}) {
-  const { roots, cgroup } = trees[name];
+function setUp(
+  name: TreeName,
+  { pods = [podOf(name)], disk = {}, imageBytes, systemCgroups = new Map(), tree = trees[name] }: Case = {},
+) {
+  const { roots, cgroup } = tree;
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
   const asked: string[][] = [];
   const stats = new NodeStats({
@@ -58,6 +64,7 @@ function setUp(name: TreeName, { pods = [podOf(name)], disk = {}, imageBytes }: 
     rootDir: "/",
     imagesDir: () => "/",
     engineVersion: () => "20.10.24",
+    systemCgroups,
     volumeStatsAggPeriodMs: 60_000,
     measureDirectories: async (directories, what) => {
       if (what === "bytes") asked.push([...directories]);
@@ -180,6 +187,35 @@ describe("the summary", () => {
     for (const { node } of await Promise.all(both)) expect(node.cpu!.usageNanoCores).toBe(0);
     await clock.advance(5_000);
     expect((await stats.summary(true)).node.cpu!.usageNanoCores).toBe(0);
+  });
+
+  test("cgroups of the system that options name are system containers", async () => {
+    const { summary } = setUp("cgroup-v2", {
+      systemCgroups: new Map([
+        ["misc", "/kubepods.slice"],
+        ["runtime", "/nowhere.slice"],
+      ]),
+    });
+    const { systemContainers } = (await summary()).node;
+    expect(systemContainers!.map(({ name }) => name)).toEqual(["pods", "misc"]);
+    expect(systemContainers![1]).toMatchObject({
+      cpu: { usageNanoCores: 0 },
+      memory: { workingSetBytes: expect.any(Number) },
+    });
+  });
+
+  test("a pod whose cgroup has a limit shows what is available", async () => {
+    const directory = makeDirectory();
+    const tree = layTree("cgroup-v2", directory);
+    const { cgroupParent } = podOf("cgroup-v2");
+    const cgroup = join(tree.cgroup, "kubepods.slice", "kubepods-burstable.slice", cgroupParent);
+    const memory = async (limit: string) => {
+      writeFileSync(join(cgroup, "memory.max"), `${limit}\n`);
+      return (await setUp("cgroup-v2", { tree }).summary()).pods[0]!.memory!;
+    };
+    expect(await memory("max")).not.toHaveProperty("availableBytes");
+    const { availableBytes, workingSetBytes } = await memory("536870912");
+    expect(availableBytes).toBe(536_870_912 - workingSetBytes!);
   });
 
   test("images are asked for once a minute, and an engine that is away takes nothing along", async () => {

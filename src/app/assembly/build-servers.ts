@@ -5,10 +5,12 @@ import { dialPod } from "../../host/pod-dialer.ts";
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
 import { ProcessMetrics } from "../../metrics/process-metrics.ts";
+import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
+import type { SystemContainerName } from "../../stats/sampler.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import { sourceFamilies } from "../source-metrics.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
@@ -23,6 +25,7 @@ export const buildView = ({ context, kubelet, feed, volumes }: AssembledKubelet)
     recorder: context.recorder,
     config: toKubeletConfiguration(context.options),
     sources: () => feed.status(),
+    rejections: () => feed.rejections(),
     usagePaths: ({ revision }) => (revision ? volumes.usagePaths(revision.pod) : []),
   });
 
@@ -34,10 +37,21 @@ export const buildStats = (parts: AssembledKubelet, view: KubeletView): NodeStat
     podFacts: () => view.podFacts(),
     rootDir: parts.context.options.rootDir,
     imagesDir: () => parts.engineIfKnown()?.imagesDir ?? "",
+    systemCgroups: toSystemCgroups(parts.context.options),
     engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
     volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
     readImageBytes: async () => (await parts.imageInventory.look()).bytes,
   });
+
+/** Cgroups of the system that options name, by their names in the summary. */
+function toSystemCgroups({ kubeletCgroups, runtimeCgroups, systemCgroups }: KubeletOptions) {
+  const all: [SystemContainerName, string][] = [
+    ["kubelet", kubeletCgroups],
+    ["runtime", runtimeCgroups],
+    ["misc", systemCgroups],
+  ];
+  return new Map(all.filter(([, path]) => path !== ""));
+}
 
 /**
  * Opens every port that is configured, and the socket of the commands. Never throws for a port that is taken.

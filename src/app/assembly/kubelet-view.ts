@@ -3,7 +3,9 @@ import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { PodWorker } from "../../kubelet/pod-worker.ts";
 import type { ContainerSnapshot, SandboxSnapshot } from "../../model/pod-snapshot.ts";
 import type { HealthCheck, KubeletView } from "../../server/view.ts";
+import type { ManifestRejection } from "../../sources/desired-state-feed.ts";
 import type { SourceStatus } from "../../sources/source-set.ts";
+import { describeFinding } from "../../sources/source-set.ts";
 import type { ContainerFacts, PodFacts, VolumeFacts } from "../../stats/pod-facts.ts";
 import type { VolumeUsagePath } from "../../volumes/volume-manager.ts";
 
@@ -14,6 +16,8 @@ export interface KubeletViewDeps {
   /** Effective configuration, secrets masked. */
   config: Readonly<Record<string, unknown>>;
   sources: () => readonly SourceStatus[];
+  /** Manifests that are refused at present. */
+  rejections: () => readonly ManifestRejection[];
   usagePaths: (worker: PodWorker) => readonly VolumeUsagePath[];
 }
 
@@ -24,6 +28,7 @@ export function toKubeletView({
   recorder,
   config,
   sources,
+  rejections,
   usagePaths,
 }: KubeletViewDeps): KubeletView {
   return {
@@ -37,6 +42,7 @@ export function toKubeletView({
       ok("log"),
       { name: "syncloop", ok: kubelet.runtimeError === undefined, message: kubelet.runtimeError ?? "" },
       ...sources().map(toSourceCheck),
+      ...rejections().map(toRejectionCheck),
     ],
     config: () => config,
   };
@@ -44,7 +50,11 @@ export function toKubeletView({
 
 const ok = (name: string): HealthCheck => ({ name, ok: true, message: "" });
 
-/** A source out of reach is told, but is no reason to restart us: the last set goes on running. */
+/** A refused manifest is shown, and does not make the kubelet unhealthy: its pods keep running as before. */
+const toRejectionCheck = ({ finding }: ManifestRejection): HealthCheck =>
+  ok(`manifest ${finding.file} refused (${describeFinding(finding)})`);
+
+/** A source out of reach is shown, and does not make the kubelet unhealthy: the last set keeps running. */
 function toSourceCheck({ kind, name, state, message }: SourceStatus): HealthCheck {
   const why = state === "ok" ? "" : ` (${state}${message ? `: ${message}` : ""})`;
   return { name: `source ${kind} ${name}${why}`, ok: true, message: "" };

@@ -1,6 +1,7 @@
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
 import {
   boolean,
+  cgroupPath,
   directory,
   featureGates,
   integer,
@@ -174,10 +175,31 @@ export const NODE_ROWS: readonly FlagRow[] = [
     ],
     ["none", "None"],
   ),
+  option({
+    flag: "kubelet-cgroups",
+    field: "kubeletCgroups",
+    option: "kubeletCgroups",
+    kind: cgroupPath,
+    subject: "Servers",
+    description: "Cgroup that /stats/summary shows as systemContainers kubelet; processes are not moved.",
+  }),
+  option({
+    flag: "runtime-cgroups",
+    field: "kubeletTs.runtimeCgroups",
+    option: "runtimeCgroups",
+    kind: cgroupPath,
+    subject: "Servers",
+    description: "Cgroup that /stats/summary shows as systemContainers runtime, e.g. /system.slice/docker.service.",
+  }),
+  option({
+    flag: "system-cgroups",
+    field: "systemCgroups",
+    option: "systemCgroups",
+    kind: cgroupPath,
+    subject: "Servers",
+    description: "Cgroup that /stats/summary shows as systemContainers misc; processes are not moved.",
+  }),
   ...inapplicable("kubelet-ts leaves its own cgroup and those of the system alone", [
-    "kubelet-cgroups|kubeletCgroups",
-    "system-cgroups|systemCgroups",
-    "runtime-cgroups",
     "resource-container",
     "system-container",
     "system-reserved-cgroup|systemReservedCgroup",

@@ -119,6 +119,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     kind: ipAddress,
     subject: "Authenticated server",
     description: "Address of the authenticated port; when given, of the read-only port too.",
+    defaultText: "0.0.0.0; 127.0.0.1 with --anonymous-auth",
   }),
   option({
     flag: "port",
@@ -186,7 +187,7 @@ export const SERVER_ROWS: readonly FlagRow[] = [
     option: "anonymousAuth",
     kind: boolean,
     subject: "Authenticated server",
-    description: "Accept requests without credentials.",
+    description: "Accept requests without credentials; they may run commands in every container.",
   }),
   option({
     flag: "authorization-mode",

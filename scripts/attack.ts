@@ -1,0 +1,116 @@
+/**
+ * `npm run attack [-- name…]`: runs attacks against dist/kubelet-ts (or KUBELET_TS_BINARY), all of them when none is named,
+ * and prints what each did to the kubelet: growth of its memory, lag of its event loop, restarts of healthy pods (which
+ * must be 0). `npm run attack -- --list` names them. Needs a Docker engine; loopback only; removes what it started.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { liveNodes, TestNode } from "../test/support/test-node.ts";
+import type { Attack, AttackTarget, Figure } from "./attack/attack.ts";
+import { serverAttacks } from "./attack/server-attacks.ts";
+
+const ATTACKS: readonly Attack[] = [...serverAttacks];
+const BYSTANDERS = 3;
+/** Lag that the supervising loop may have under any attack. */
+const MAX_LAG_SECONDS = 0.05;
+
+const bystander = (name: string) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [
+      {
+        name: "app",
+        image: "busybox:test",
+        command: ["sh", "-c", "echo ok > /tmp/index.html; exec httpd -f -p 8080 -h /tmp"],
+        livenessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1, timeoutSeconds: 1, failureThreshold: 3 },
+      },
+    ],
+  },
+});
+
+function readMegabytes(pid: number, field: "VmRSS" | "VmHWM"): number {
+  const text = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? Number.NaN) / 1024;
+}
+
+/** Observations of the event loop's lag so far: all of them, and those above the limit. */
+async function readLag(node: TestNode): Promise<{ all: number; late: number; worst: string }> {
+  const text = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
+  const buckets = [...text.matchAll(/^kubelet_ts_event_loop_lag_seconds_bucket\{le="([^"]+)"\} (\d+)$/gm)].map(
+    ([, bound, count]) => [bound!, Number(count)] as const,
+  );
+  const all = buckets.at(-1)?.[1] ?? 0;
+  const timely = buckets.find(([bound]) => Number(bound) === MAX_LAG_SECONDS)?.[1] ?? 0;
+  return { all, late: all - timely, worst: buckets.find(([, count]) => count === all)?.[0] ?? "" };
+}
+
+async function restartsOf(node: TestNode): Promise<number> {
+  const pods = await node.pods();
+  const counts = pods.flatMap(({ status }) => status.containerStatuses?.map(({ restartCount }) => restartCount) ?? []);
+  return counts.length < BYSTANDERS ? Number.POSITIVE_INFINITY : counts.reduce((sum, count) => sum + count, 0);
+}
+
+async function runAttack(attack: Attack): Promise<boolean> {
+  const node = new TestNode();
+  try {
+    for (let i = 0; i < BYSTANDERS; i++) node.writeManifest(`bystander-${i}.json`, bystander(`bystander-${i}`));
+    const { pid } = await node.start(attack.flags);
+    await node.until("the bystanders to run", async () => {
+      const pods = await node.pods();
+      return pods.length === BYSTANDERS && pods.every(({ status }) => status.phase === "Running");
+    });
+    await Bun.sleep(3_000);
+    const target: AttackTarget = { node, pid };
+    const before = { megabytes: readMegabytes(pid, "VmRSS"), lag: await readLag(node) };
+    // Starts the kernel's record of the peak again.
+    writeFileSync(`/proc/${pid}/clear_refs`, "5");
+    const startMs = performance.now();
+    const own = await attack.run(target);
+    const seconds = (performance.now() - startMs) / 1_000;
+    const peak = readMegabytes(pid, "VmHWM");
+    await Bun.sleep(2_000);
+    const lag = await readLag(node);
+    const figures: Figure[] = [
+      { what: "growth of RSS", unit: "MB", value: peak - before.megabytes, atMost: attack.maxGrowthMegabytes },
+      { what: "restarts of bystanders", unit: "", value: await restartsOf(node), atMost: 0 },
+      {
+        what: `lag above ${MAX_LAG_SECONDS * 1_000} ms`,
+        unit: `of ${lag.all - before.lag.all} readings`,
+        value: lag.late - before.lag.late,
+        atMost: Math.ceil((lag.all - before.lag.all) / 100),
+      },
+      ...own,
+    ];
+    console.log(`${attack.name} (${seconds.toFixed(0)} s): ${attack.about}`);
+    for (const { what, unit, value, atMost } of figures) {
+      const verdict = value <= atMost ? "ok" : `ABOVE ${atMost}`;
+      console.log(`  ${what}: ${Number.isInteger(value) ? value : value.toFixed(1)} ${unit} ${verdict}`);
+    }
+    return figures.every(({ value, atMost }) => value <= atMost);
+  } finally {
+    await node.cleanUp();
+  }
+}
+
+const args = process.argv.slice(2);
+if (args.includes("--list")) {
+  for (const { name, about } of ATTACKS) console.log(`${name.padEnd(18)} ${about}`);
+  process.exit(0);
+}
+const unknown = args.find((name) => !ATTACKS.some((attack) => attack.name === name));
+if (unknown !== undefined) {
+  console.error(`There is no attack "${unknown}". Known: ${ATTACKS.map(({ name }) => name).join(", ")}`);
+  process.exit(2);
+}
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, async () => {
+    await Promise.allSettled([...liveNodes].map((node) => node.cleanUp()));
+    process.exit(1);
+  });
+}
+const chosen = args.length === 0 ? ATTACKS : ATTACKS.filter(({ name }) => args.includes(name));
+let allHeld = true;
+for (const attack of chosen) allHeld = (await runAttack(attack)) && allHeld;
+process.exit(allHeld ? 0 : 1);
