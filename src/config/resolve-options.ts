@@ -48,7 +48,7 @@ export async function resolveOptions(
   if (files.manifestPaths.length > 0) addManifestPaths(flags, files.manifestPaths);
 
   const { options, origins } = layOver(files.settings, flags, files.found);
-  if (options.validate === "strict") errors.push(...files.unknown);
+  if (options.validate === "strict" || options.validate === "standard") errors.push(...files.unknown);
   else if (options.validate === "warn") warnings.push(...files.unknown);
   warnings.push(...featureGateWarnings(options.featureGates));
   const positionals = line.positionals.map((name) => (isManifestUrl(name) || name === "-" ? name : resolve(cwd, name)));

@@ -6,8 +6,13 @@ import type { DesiredPod, SourceKind } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import type { FieldPath } from "./field-path.ts";
 
-/** Treatment of unknown fields: refuse the object, warn, or ignore them (as the kubelet does). */
-export type Strictness = "strict" | "warn" | "ignore";
+/**
+ * Treatment of unknown fields and objects without effect. `strict`: both are errors, and names must follow Kubernetes'
+ * rules. `standard`: unknown fields are errors; objects without effect on one node, volume names of podman and container
+ * declarations without apiVersion are accepted with a warning. `warn`, `ignore`: as `standard`, but unknown fields are
+ * warnings or are ignored (as the kubelet does).
+ */
+export type Strictness = "strict" | "standard" | "warn" | "ignore";
 
 export interface ReadManifestOptions {
   /** File path, masked URL or `-`; used in findings and `DesiredPod.origin`. */
@@ -47,7 +52,7 @@ export interface ObjectResult {
   /** Valid, runnable here, and without findings that the strictness makes errors. */
   ok: boolean;
   findings: Finding[];
-  /** The defaulted pod with its static-pod identity; present whenever it is valid. */
+  /** The defaulted pod with its static-pod identity; present whenever it is valid or runs here. */
   pod?: Pod;
   places?: ObjectPlaces;
 }

@@ -83,11 +83,17 @@ export class ObjectReading {
       if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
       else if (issue.kind === "duplicate") this.addAt("ignored", "warning", issue.offset, issue.path, message);
       else if (strictness !== "ignore") {
-        const severity = strictness === "strict" ? "error" : "warning";
+        const severity = strictness === "warn" ? "warning" : "error";
         this.addAt("unknown", severity, issue.offset, issue.path, message);
       }
     }
     return !issues.some((issue) => issue.kind === "type");
+  }
+
+  /** Warns of something that Kubernetes refuses and that is accepted here. */
+  addDeviation(path: FieldPath, message: string): void {
+    this.add("ignored", "warning", path, message);
+    this.valid = false;
   }
 
   addFieldErrors(errors: readonly FieldError[]): void {
@@ -115,7 +121,7 @@ export class ObjectReading {
       findings.push({ ...last, severity, field: "", message: `and ${this.#dropped} more findings` });
     }
     const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
-    if (this.pod && valid) outcome.pod = this.pod;
+    if (this.pod && (valid || ok)) outcome.pod = this.pod;
     if (options.keepPlaces) outcome.places = this.#places();
     result.results.push(outcome);
   }

@@ -1,6 +1,7 @@
 import type { Finding } from "../model/finding.ts";
 import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
+import { describeTemplate } from "./foreign-formats.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import { MAX_FINDINGS_PER_FILE, MAX_OBJECTS, mayShowLines } from "./object-reading.ts";
 import { readObject } from "./read-object.ts";
@@ -14,6 +15,7 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
   const result: ManifestResult = { pods: [], configMaps: [], secrets: [], objects: [], findings: [], results: [] };
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
   const budget = { findings: MAX_FINDINGS_PER_FILE };
+  let template: string | undefined;
   for (const [index, document] of stream.documents.entries()) {
     if (document.kind === "empty") continue;
     const origin = several ? `${options.file} (document ${index + 1})` : options.file;
@@ -24,6 +26,11 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
       break;
     }
     if (document.kind === "error") {
+      template ??= describeTemplate((pattern) => stream.lines.matches(pattern));
+      if (template !== undefined) {
+        result.results.push(failedDocument(context, document.error.offset, template));
+        break;
+      }
       result.results.push(failedDocument(context, document.error.offset, document.error.message));
       continue;
     }

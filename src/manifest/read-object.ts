@@ -10,8 +10,11 @@ import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
+import { convertContainerDeclaration, describeForeignFormat } from "./foreign-formats.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
+import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
+import { renamePodmanVolumes } from "./podman-volumes.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
@@ -60,6 +63,11 @@ export function readObject(
     reading.finish();
     return;
   }
+  const declaration = isLenient(reading) && path.steps().length === 0 ? convertContainerDeclaration(node) : undefined;
+  if (declaration) {
+    for (const note of declaration.notes) reading.addDeviation(path, note);
+    node = declaration.node;
+  }
   const type = readType(node, reading, defaultKind);
   reading.name = stringAt(node, "metadata", "name") ?? "";
   reading.namespace = stringAt(node, "metadata", "namespace") ?? "default";
@@ -88,6 +96,12 @@ function readType(
   if (isTypedItem) {
     return { kind: defaultKind, apiVersion: isObjectKind(defaultKind) ? versionsOf(defaultKind)[0] : "v1" };
   }
+  const foreign = describeForeignFormat(node);
+  if (foreign) {
+    reading.add("unsupported", "error", path, foreign);
+    reading.valid = false;
+    return undefined;
+  }
   if (kind === "") reading.add("invalid", "error", path.child("kind"), "is required, e.g. kind: Pod");
   if (apiVersion === "") reading.add("invalid", "error", path.child("apiVersion"), "is required: apiVersion: v1");
   if (kind === "" || apiVersion === "") return undefined;
@@ -100,7 +114,18 @@ function readType(
   return undefined;
 }
 
+/** Whether objects without effect and deviations from Kubernetes' rules are accepted with a warning. */
+const isLenient = ({ context }: ObjectReading): boolean => (context.options.strictness ?? "strict") !== "strict";
+
 function refuseType(kind: string, version: string, reading: ObjectReading): void {
+  const ignored = describeIgnoredKind(kind, version);
+  if (ignored !== undefined) {
+    const at = reading.path.child("kind");
+    if (isLenient(reading)) reading.addDeviation(at, ignored);
+    else reading.add("unsupported", "error", at, ignored);
+    reading.valid = false;
+    return;
+  }
   const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
   const supported = `Pod, ConfigMap, Secret and List (of v1), ${OBJECT_KINDS.join(", ")} can be used here`;
   const say = (at: string, found: string, hint = "") =>
@@ -203,6 +228,9 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded;
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
+  if (isLenient(reading)) {
+    for (const { path, message } of renamePodmanVolumes(pod, reading.path)) reading.addDeviation(path, message);
+  }
   const notes = findPodNotes(pod, reading.path);
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
@@ -222,7 +250,14 @@ function readPod(node: MapNode, reading: ObjectReading): void {
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const allowPrivileged = options.allowPrivileged ?? true;
-  const { desired, issues, errors, notes } = readWorkload(kind, apiVersion, node, reading.path, { allowPrivileged });
+  const { desired, issues, errors, notes } = readWorkload(
+    kind,
+    apiVersion,
+    node,
+    reading.path,
+    { allowPrivileged },
+    isLenient(reading),
+  );
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   reading.namespace = desired.object.metadata.namespace ?? "default";
   reading.addFieldErrors(decodes ? errors : withoutConsequences(errors, issues));

@@ -75,7 +75,7 @@ export interface KubeletOptions {
   /** The longest time between two lists of all containers. */
   syncFrequencyMs: number;
   /** How unknown fields in a manifest are treated. */
-  validate: "strict" | "warn" | "ignore";
+  validate: "strict" | "standard" | "warn" | "ignore";
 
   // Run once
   runOnce: boolean;
@@ -242,7 +242,7 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   fileCheckFrequencyMs: 20_000,
   httpCheckFrequencyMs: 20_000,
   syncFrequencyMs: 60_000,
-  validate: "strict",
+  validate: "standard",
 
   runOnce: false,
   runOnceTimeoutMs: 0,

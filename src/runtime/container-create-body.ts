@@ -4,6 +4,7 @@ import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Mount } from "../model/mount.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { computeMounts } from "./container-mounts.ts";
+import { computeHostDevices } from "./host-devices.ts";
 import { type Owner, toContainerLabels } from "./labels.ts";
 import { toContainerLogPath } from "./log-paths.ts";
 import {
@@ -90,7 +91,10 @@ function toHostConfig(request: ContainerRequest): HostConfig {
   const { pod, container, sandboxId, node, engine, settings } = request;
   const context = computeSecurityContext(pod, container);
   const groups = computeGroupAdd(pod);
-  const { Binds, Mounts } = computeMounts(computeAllMounts(request), engine);
+  const devices = computeHostDevices(pod, container);
+  const devicePaths = new Set(devices.map(({ PathInContainer }) => PathInContainer));
+  const mounts = computeAllMounts(request).filter(({ target }) => !devicePaths.has(target));
+  const { Binds, Mounts } = computeMounts(mounts, engine);
   const deviceRequests = computeDeviceRequests(container, engine);
   const pidsLimit = computePidsLimit(settings);
   const cgroupParent = computeCgroupParent(pod, engine, settings);
@@ -115,6 +119,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
     ...computeProcPaths(context, engine),
     ...computeContainerLimits({ pod, container, node, settings }),
     ...(pidsLimit !== undefined && { PidsLimit: pidsLimit }),
+    ...(devices.length > 0 && { Devices: devices }),
     ...(deviceRequests.length > 0 && { DeviceRequests: deviceRequests }),
     OomScoreAdj: clampOomScoreAdj(computeOomScoreAdj(pod, container, node.memoryBytes), engine),
     ...(cgroupParent && { CgroupParent: cgroupParent }),

@@ -6,6 +6,8 @@ import { ACCEPTED_ENCODINGS, BadPacking, TooLongUnpacked, unpackBody } from "./u
 
 const MAX_REDIRECTS = 10;
 const TOO_LONG = `answered with ${MAX_MANIFEST_BYTES} bytes or more`;
+/** Metadata servers of Google Compute Engine, which hold container declarations of the machine. */
+const METADATA_SERVERS = new Set(["metadata.google.internal", "metadata", "169.254.169.254"]);
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 export interface UrlFetchOptions {
@@ -111,6 +113,8 @@ function request(
   const url = new URL(target.href);
   const headers = new Headers({ "User-Agent": "kubelet-ts", Accept: "*/*", "Accept-Encoding": ACCEPTED_ENCODINGS });
   if (isTrusted) {
+    // Google's metadata server refuses requests without it, which keeps redirects of other servers from it.
+    if (METADATA_SERVERS.has(url.hostname)) headers.set("Metadata-Flavor", "Google");
     if (url.username || url.password) {
       const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
       headers.set("Authorization", `Basic ${Buffer.from(credentials).toString("base64")}`);

@@ -183,10 +183,10 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     says: "must be a string (found the number 5): put it in quotes",
   },
   {
-    mistake: "a kind that is not handled",
+    mistake: "a custom resource",
     text: "apiVersion: example.com/v1\nkind: ⟦Widget\nmetadata: {name: web}\n",
     field: "kind",
-    says: "Widget of example.com/v1 is not supported",
+    says: "Widget of example.com is a custom resource",
   },
   {
     mistake: "a Deployment of a version that does not exist",

@@ -81,8 +81,9 @@ async function parse(argv: readonly string[]): Promise<Parsed> {
   const node = resolved.options;
   const nodeName = readNodeName(value("node-name") ?? node.hostnameOverride);
   const options: ValidateOptions = {
+    // Many manifests are checked for Kubernetes' own verdict.
     strictness: (value("validate") ??
-      (resolved.origins.validate === "default" ? "strict" : node.validate)) as Strictness,
+      (batch && resolved.origins.validate === "default" ? "strict" : node.validate)) as Strictness,
     nodeName,
     allowPrivileged: node.allowPrivileged || resolved.origins.allowPrivileged === "default",
   };

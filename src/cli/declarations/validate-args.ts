@@ -6,8 +6,9 @@ export const VALIDATE_ARGS = {
   output: { type: "enum", alias: "o", options: ["text", "json"], description: "what to print (default: text)" },
   validate: {
     type: "enum",
-    options: ["strict", "warn", "ignore"],
-    description: "unknown fields are errors (default), warnings, or ignored",
+    options: ["strict", "standard", "warn", "ignore"],
+    description:
+      "unknown fields are errors (strict, standard), warnings, or ignored; strict refuses objects without effect too (default: standard, with --batch strict)",
   },
   "node-name": {
     type: "string",

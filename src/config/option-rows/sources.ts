@@ -97,9 +97,10 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     flag: "validate",
     field: "kubeletTs.validate",
     option: "validate",
-    kind: oneOf("strict", "warn", "ignore"),
+    kind: oneOf("strict", "standard", "warn", "ignore"),
     subject: "Pods from files and URLs",
-    description: "Unknown fields in manifests and configuration files: an error, a warning, or ignored.",
+    description:
+      "Unknown fields in manifests and configuration files: an error (strict, standard), a warning, or ignored. With strict, objects without effect on one node are errors too.",
   }),
   option({
     flag: "runonce",

@@ -134,7 +134,7 @@ function mismatch(expected: string, node: SourceNode, path: FieldPath): DecodeIs
     kind: "type",
     path,
     offset: node.offset,
-    message: `must be ${expected} (found ${found(node)})${advice}`,
+    message: `must be ${expected} (found ${found(node)})${advice}${quoted(expected, node)}`,
     discreet: `must be ${expected} (found ${KIND_NAMES[node.kind]})${advice}`,
   };
 }
@@ -145,6 +145,12 @@ function found(node: SourceNode): string {
   if (node.kind === "bool")
     return node.source === String(node.value) ? `${node.value}` : `${node.source}, which YAML reads as ${node.value}`;
   return KIND_NAMES[node.kind];
+}
+
+/** The text to write in place of a number or boolean. Contains the value. */
+function quoted(expected: string, node: SourceNode): string {
+  if (expected !== "a string" || (node.kind !== "number" && node.kind !== "bool")) return "";
+  return `, "${shorten(node.kind === "number" ? node.json : node.source)}"`;
 }
 
 function adviceFor(expected: string, node: SourceNode): string {

@@ -10,6 +10,22 @@ import type { SupportNote } from "./find-unsupported.ts";
  */
 export function findAnnotationNotes({ metadata }: Pod, path: FieldPath): SupportNote[] {
   const at = path.child("metadata").child("annotations");
+  return [...findForeignAnnotations(metadata.annotations ?? {}, at), ...findOwnAnnotations(metadata, at)];
+}
+
+/** Annotations that podman and cri-o write and read. */
+const FOREIGN = /^(?:io\.podman\.annotations\.|io\.kubernetes\.cri-o\.|org\.systemd\.property\.|bind-mount-options)/;
+
+function findForeignAnnotations(annotations: Readonly<Record<string, string>>, at: FieldPath): SupportNote[] {
+  const names = Object.keys(annotations).filter((name) => FOREIGN.test(name));
+  const [first] = names;
+  if (first === undefined) return [];
+  const others = names.length > 1 ? ` (and ${names.length - 1} more of podman)` : "";
+  const message = `has no effect here${others}: podman reads it; use the fields of the pod, e.g. securityContext`;
+  return [{ code: "ignored", path: at.key(first), message }];
+}
+
+function findOwnAnnotations(metadata: Pod["metadata"], at: FieldPath): SupportNote[] {
   return Object.entries(metadata.annotations ?? {}).flatMap(([key, value]): SupportNote[] => {
     if (!key.startsWith(ANNOTATION_PREFIX)) return [];
     const known = POD_ANNOTATIONS.find(({ name }) => name === key);

@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { CronJobSchema, JobSchema } from "../../api/job.ts";
 import type { ObjectMeta } from "../../api/meta.ts";
+import type { Pod } from "../../api/pod.ts";
 import { text } from "../../api/scalar.ts";
 import {
   DaemonSetSchema,
@@ -14,6 +15,7 @@ import type { SourceNode } from "../../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
 import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
+import { renamePodmanVolumes } from "../podman-volumes.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
@@ -108,9 +110,20 @@ export interface WorkloadReading {
   notes: SupportNote[];
 }
 
+function renameTemplateVolumes(object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
+  const specPath = path.child("spec");
+  if ("jobTemplate" in object.spec) {
+    const { template } = object.spec.jobTemplate.spec;
+    return renamePodmanVolumes(template as Pod, specPath.child("jobTemplate").child("spec").child("template"));
+  }
+  if (!("template" in object.spec)) return [];
+  return renamePodmanVolumes(object.spec.template as Pod, specPath.child("template"));
+}
+
 /**
  * Decodes, defaults and validates one object.
  * @param path of the object in its document
+ * @param isLenient rename volumes whose names only Kubernetes refuses
  */
 export function readWorkload(
   kind: ObjectKind,
@@ -118,6 +131,7 @@ export function readWorkload(
   node: SourceNode,
   path: FieldPath,
   options: ValidateOptions,
+  isLenient = false,
 ): WorkloadReading {
   const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
   const issues: DecodeIssue[] = [];
@@ -126,8 +140,10 @@ export function readWorkload(
   const object = rest as ObjectOfKind[ObjectKind];
   rules.applyDefaults(object, apiVersion);
   (object.metadata as ObjectMeta).namespace ??= "default";
+  // Before validation, which refuses the names.
+  const renamed = isLenient ? renameTemplateVolumes(object, path) : [];
   const desired = { kind, object } as TypedObject;
-  const notes = findWorkloadNotes(desired, path);
+  const notes = [...renamed, ...findWorkloadNotes(desired, path)];
   const current = rules.versions[0];
   if (apiVersion !== current) {
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;

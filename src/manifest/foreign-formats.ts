@@ -1,0 +1,91 @@
+import type { MapNode, SourceNode } from "../yaml/source-node.ts";
+
+/** Expressions of Go templates: `{{ .Values.image }}`, `{{- if …`, `{{ include "x" . }}`. */
+const TEMPLATE = /\{\{-?\s*(?:[.$"(]|if\b|else\b|end\b|range\b|with\b|include\b|template\b|define\b|toYaml\b|\/\*)/;
+
+/** The next step for a text with template expressions; undefined for other texts. */
+export const describeTemplate = (matches: (pattern: RegExp) => boolean): string | undefined =>
+  matches(TEMPLATE)
+    ? "this is a template, not a manifest: render it first, e.g. with `helm template NAME CHART`, and give the output to kubelet-ts"
+    : undefined;
+
+/** Keys of the Compose format besides `services`. */
+const COMPOSE_KEYS = new Set(["services", "version", "name", "networks", "volumes", "configs", "secrets", "include"]);
+
+/** Recognizes files of other programs and names the next step; undefined for everything else. */
+export function describeForeignFormat(root: MapNode): string | undefined {
+  const { entries } = root;
+  const kind = textAt(root, "kind");
+  const apiVersion = textAt(root, "apiVersion") ?? "";
+  if (kind === "Kustomization" || kind === "Component") return KUSTOMIZE;
+  if (kind !== undefined) return undefined;
+  const isCompose = [...entries.keys()].every((key) => COMPOSE_KEYS.has(key) || key.startsWith("x-"));
+  if (isCompose && entries.get("services")?.value.kind === "map") {
+    return "this is a Compose file, not a manifest: `kubelet-ts import compose FILE` writes manifests of its services";
+  }
+  if (/^v[12]$/.test(apiVersion) && entries.has("name") && entries.has("version") && !entries.has("spec")) {
+    return "this is the Chart.yaml of a Helm chart: render the chart with `helm template NAME CHART`, and give the output to kubelet-ts";
+  }
+  if (entries.get("resources")?.value.kind === "list" && !entries.has("spec")) return KUSTOMIZE;
+  return undefined;
+}
+
+const KUSTOMIZE =
+  "this is a Kustomization, not a manifest: run `kustomize build DIR` (or `kubectl kustomize DIR`), and give the output to kubelet-ts";
+
+function textAt(node: MapNode, name: string): string | undefined {
+  const value = node.entries.get(name)?.value;
+  return value?.kind === "string" ? value.value : undefined;
+}
+
+/** Keys that a GCE container declaration has on its top level. */
+const DECLARATION_KEYS = new Set(["spec", "metadata"]);
+
+/** A pod made of another format, and what was assumed. */
+export interface ConvertedPod {
+  node: MapNode;
+  notes: string[];
+}
+
+/**
+ * Converts a container declaration of Google Compute Engine (`gce-container-declaration`, read there by konlet): the spec
+ * of a pod without apiVersion and kind, which runs in the network of the machine.
+ */
+export function convertContainerDeclaration(root: MapNode): ConvertedPod | undefined {
+  const spec = root.entries.get("spec")?.value;
+  if (spec?.kind !== "map" || ![...root.entries.keys()].every((key) => DECLARATION_KEYS.has(key))) return undefined;
+  const containers = spec.entries.get("containers")?.value;
+  if (containers?.kind !== "list") return undefined;
+  const { offset } = root;
+  const notes = [
+    "it has no apiVersion and kind and is read as a GCE container declaration: write apiVersion: v1 and kind: Pod",
+  ];
+  const entries = new Map(root.entries);
+  const set = (target: Map<string, { keyOffset: number; value: SourceNode }>, key: string, value: SourceNode) =>
+    target.set(key, { keyOffset: offset, value });
+  set(entries, "apiVersion", { kind: "string", value: "v1", offset });
+  set(entries, "kind", { kind: "string", value: "Pod", offset });
+  if (!entries.has("metadata")) {
+    const first = containers.items[0];
+    const name = (first?.kind === "map" ? textAt(first, "name") : undefined) ?? "container";
+    const metadata: MapNode = { kind: "map", offset, entries: new Map() };
+    set(metadata.entries, "name", { kind: "string", value: toLabel(name), offset });
+    set(entries, "metadata", metadata);
+    notes.push(`the pod is named ${JSON.stringify(toLabel(name))} after its first container`);
+  }
+  if (!spec.entries.has("hostNetwork")) {
+    const withHostNetwork: MapNode = { ...spec, entries: new Map(spec.entries) };
+    set(withHostNetwork.entries, "hostNetwork", { kind: "bool", value: true, source: "true", offset });
+    set(entries, "spec", withHostNetwork);
+    notes.push("the containers use the network of the host, as on Compute Engine: set hostNetwork: false to change it");
+  }
+  return { node: { ...root, entries }, notes };
+}
+
+/** The DNS label nearest to a name. */
+const toLabel = (name: string): string =>
+  name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, 63)
+    .replace(/^-+|-+$/g, "") || "container";

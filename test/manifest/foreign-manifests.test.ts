@@ -1,0 +1,146 @@
+import { describe, expect, test } from "bun:test";
+import type { Strictness } from "../../src/manifest/manifest-result.ts";
+import { readManifest } from "../../src/manifest/read-manifest.ts";
+
+const read = (text: string, strictness: Strictness = "standard") =>
+  readManifest(Buffer.from(text), { file: "f.yaml", nodeName: "n", source: "file", strictness });
+const POD = 'apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: "b:1"}]}\n';
+
+describe("objects without effect on one node", () => {
+  test.each([
+    ["v1", "Namespace", "set metadata.namespace in the pod"],
+    ["v1", "ServiceAccount", "mount a Secret"],
+    ["rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "no API server"],
+    ["networking.k8s.io/v1", "NetworkPolicy", "traffic is not filtered"],
+    ["networking.k8s.io/v1", "Ingress", "publish the pod with hostPort"],
+    ["autoscaling/v2", "HorizontalPodAutoscaler", "set replicas"],
+    ["policy/v1", "PodDisruptionBudget", "no voluntary disruptions"],
+    ["storage.k8s.io/v1", "StorageClass", "claims are Docker volumes"],
+    ["apiextensions.k8s.io/v1", "CustomResourceDefinition", "no API server"],
+    ["example.com/v1", "Widget", "is a custom resource"],
+  ])("%s %s is a warning next to a pod, and an error with strict", (apiVersion, kind, note) => {
+    const text = `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n---\n${POD}`;
+    const { pods, findings, results } = read(text);
+    expect(pods).toHaveLength(1);
+    expect(findings).toMatchObject([{ severity: "warning", field: "kind", message: expect.stringContaining(note) }]);
+    expect(results.map(({ ok, valid }) => ({ ok, valid }))).toEqual([
+      { ok: true, valid: false },
+      { ok: true, valid: true },
+    ]);
+    expect(read(text, "strict").findings).toMatchObject([
+      { severity: "error", message: expect.stringContaining(note) },
+    ]);
+  });
+
+  test.each([
+    ["apps/v9", "Deployment"],
+    ["v1", "Pot"],
+    ["batch/v1", "Nothing"],
+  ])("%s %s stays an error", (apiVersion, kind) => {
+    expect(read(`apiVersion: ${apiVersion}\nkind: ${kind}\n`).findings).toMatchObject([{ severity: "error" }]);
+  });
+});
+
+describe("formats of other programs are recognized and answered with the next step", () => {
+  test.each([
+    ["a Compose file", "services: {web: {image: nginx}}\nvolumes: {}\nx-a: 1\n", "kubelet-ts import compose"],
+    ["a Helm template", "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Values.name }}\n", "helm template"],
+    ["a template with blocks", "{{- if .Values.on }}\napiVersion: v1\n{{- end }}\n", "helm template"],
+    ["a Helm chart", "apiVersion: v2\nname: web\nversion: 1.0.0\n", "helm template"],
+    ["a Kustomization", "kind: Kustomization\nresources: [a.yaml]\n", "kustomize build"],
+    ["a Kustomization without kind", "resources: [a.yaml]\nnamePrefix: x-\n", "kustomize build"],
+  ])("%s", (_, text, next) => {
+    const { findings, pods } = read(text);
+    expect(pods).toEqual([]);
+    expect(findings).toMatchObject([{ severity: "error", message: expect.stringContaining(next) }]);
+  });
+
+  test("braces in a string are no template", () => {
+    expect(read(POD.replace("{name: p}", '{name: p, annotations: {a: "{{ .X }}"}}')).findings).toEqual([]);
+  });
+});
+
+describe("GCE container declarations", () => {
+  const TEXT = "spec:\n  containers:\n  - name: My_App\n    image: b:1\n    tty: false\n  restartPolicy: Always\n";
+
+  test("are read as a pod in the network of the host", () => {
+    const { pods, findings, results } = read(TEXT.replace("My_App", "my-app"));
+    expect(pods[0]?.pod).toMatchObject({
+      metadata: { name: "my-app-n" },
+      spec: { hostNetwork: true, restartPolicy: "Always", containers: [{ name: "my-app", image: "b:1" }] },
+    });
+    expect(findings.map(({ severity }) => severity)).toEqual(["warning", "warning", "warning"]);
+    expect(results[0]).toMatchObject({ ok: true, valid: false });
+  });
+
+  test("hostNetwork and metadata can be given", () => {
+    const { pods } = read(`metadata: {name: x}\n${TEXT.replace("My_App", "a")}  hostNetwork: false\n`);
+    expect(pods[0]?.pod.metadata.name).toBe("x-n");
+    expect(pods[0]?.pod.spec.hostNetwork).toBeFalsy();
+  });
+
+  test("errors have their position in the text", () => {
+    expect(read(TEXT).findings.find(({ severity }) => severity === "error")).toMatchObject({
+      line: 3,
+      field: "spec.containers[0].name",
+    });
+  });
+
+  test("with strict apiVersion and kind are required", () => {
+    expect(read(TEXT, "strict").findings.map(({ field }) => field)).toEqual(["kind", "apiVersion"]);
+  });
+});
+
+describe("what podman kube generate writes", () => {
+  const NAME = `My_data.${"x".repeat(60)}`;
+  const text = `apiVersion: v1
+kind: Pod
+metadata:
+  name: p
+  annotations:
+    io.podman.annotations.autoremove/a: "FALSE"
+    io.podman.annotations.init/a: "FALSE"
+    bind-mount-options: /a:z
+spec:
+  containers:
+  - name: a
+    image: b:1
+    volumeMounts: [{name: ${NAME}, mountPath: /data}, {name: plain, mountPath: /plain}]
+  volumes:
+  - {name: ${NAME}, persistentVolumeClaim: {claimName: ${NAME}}}
+  - {name: plain, emptyDir: {}}
+`;
+
+  test("volume names become DNS labels, with their references; claims keep their names", () => {
+    const { pods, findings, results } = read(text);
+    const { spec } = pods[0]!.pod;
+    const label = spec.volumes![0]!.name;
+    expect(label).toMatch(/^my-data-x+-[0-9a-f]{8}$/);
+    expect(label.length).toBeLessThanOrEqual(63);
+    expect(spec.containers[0]!.volumeMounts!.map(({ name }) => name)).toEqual([label, "plain"]);
+    expect(spec.volumes![0]!.persistentVolumeClaim!.claimName).toBe(NAME);
+    expect(findings).toMatchObject([
+      { severity: "warning", field: "metadata.annotations[io.podman.annotations.autoremove/a]" },
+      { severity: "warning", field: "spec.volumes[0].name" },
+    ]);
+    expect(results[0]).toMatchObject({ ok: true, valid: false });
+  });
+
+  test("with strict they are errors, as in Kubernetes", () => {
+    const { findings } = read(text, "strict");
+    expect(findings.find(({ field }) => field === "spec.volumes[0].name")).toMatchObject({ severity: "error" });
+  });
+
+  test.each(["..", "a/b", "-x", "x".repeat(254)])("the name %s stays an error", (name) => {
+    const { findings } = read(text.replaceAll(NAME, JSON.stringify(name)));
+    expect(findings.some(({ field, severity }) => field === "spec.volumes[0].name" && severity === "error")).toBe(true);
+  });
+
+  test("numbers and booleans in place of strings: the message has the text to write", () => {
+    const { findings } = read(POD.replace("{name: p}", "{name: p, labels: {a: 5, b: yes}}"));
+    expect(findings.map(({ message }) => message)).toEqual([
+      expect.stringContaining('put it in quotes, "5"'),
+      expect.stringContaining('put it in quotes, "yes"'),
+    ]);
+  });
+});
