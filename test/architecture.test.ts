@@ -64,6 +64,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
   server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files", "ws"],
+  install: ["files"],
+  doctor: ["api", "model", "docker", "files", "host", "install", "manifest"],
   // What runs in browsers, and the types that it receives.
   page: [
     "preact",

@@ -13,7 +13,7 @@ import { createLogger, wantsColor } from "./logging.ts";
 import { runForever } from "./run-forever.ts";
 import { runOnce } from "./run-once.ts";
 import { surviveUnexpectedErrors } from "./unexpected-errors.ts";
-import { versionLine } from "./version.ts";
+import { buildFacts, versionLine } from "./version.ts";
 
 const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --pod-manifest-path or --manifest-url";
 
@@ -102,9 +102,24 @@ async function runLocked({ options, positionals }: ResolvedOptions, logger: Logg
   } catch (error) {
     if (error instanceof ReaderGone) return READER_GONE_EXIT;
     logger.error((error as Error).message);
+    await logFailedCheck(options, environment, logger);
     return EXIT.failed;
   } finally {
     lock?.release();
+  }
+}
+
+/** What is wrong with the machine often explains why the kubelet cannot run. */
+async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {
+  try {
+    const [{ isFailure, runChecks }, { gatherFacts }] = await Promise.all([
+      import("../doctor/checks.ts"),
+      import("../doctor/gather-facts.ts"),
+    ]);
+    const found = runChecks(await gatherFacts({ options, environment, ...buildFacts() })).find(isFailure);
+    if (found) logger.error(`kubelet-ts doctor: ${found.name}: ${found.message}${found.fix ? ` → ${found.fix}` : ""}`);
+  } catch {
+    // The first error has been reported.
   }
 }
 

@@ -1,8 +1,10 @@
 import { Logind } from "../host/logind.ts";
 import { MemoryReclaimer } from "../host/memory-reclaimer.ts";
 import { readNodeName } from "../host/node-info.ts";
+import { ServiceNotifier } from "../host/service-notifier.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import type { Kubelet } from "../kubelet/kubelet.ts";
 import { ShutdownManager } from "../kubelet/shutdown/shutdown-manager.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
@@ -48,6 +50,9 @@ export async function runForever(run: KubeletRun): Promise<void> {
   const stats = buildStats(parts, view);
   const shutdown = buildShutdownManager(parts);
   const { servers, eviction } = startServing(parts, view, stats, () => shutdown?.refusal() !== undefined, onServers);
+  const service = new ServiceNotifier({ clock, logger, environment });
+  await service.ready();
+  void service.status("waiting for the Docker engine");
   if (shutdown) parts.admission.addHandler(() => shutdown.refusal());
   parts.admission.addHandler((pod) => eviction.refusalOf(pod));
   const oomWatch = startOomWatch(parts, view, stats);
@@ -68,16 +73,28 @@ export async function runForever(run: KubeletRun): Promise<void> {
     parts.feed.onChange((state, { isComplete }) => parts.workloads.setDesired(state, isComplete));
     parts.feed.start();
     parts.kubelet.start();
+    if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
     for (const loop of loops) void loop?.run(stop);
     await aborted(stop);
     await shutdown?.beforeExit();
   }
+  await service.stopping();
   oomWatch.end();
   parts.workloads.stop();
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop()]);
   logger.info("Stopped; pods keep running");
+}
+
+/** For `systemctl status`: `3 pods, 2 ready`. */
+function describePods(kubelet: Pick<Kubelet, "pods" | "runtimeError">): string {
+  if (kubelet.runtimeError !== undefined) return kubelet.runtimeError;
+  const pods = kubelet.pods();
+  const ready = pods.filter(({ status }) =>
+    status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True"),
+  );
+  return `${pods.length} pods, ${ready.length} ready`;
 }
 
 /** The ports answer before the engine does, so that health checks can report it. */

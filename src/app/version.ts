@@ -27,6 +27,9 @@ export const buildInfo: BuildInfo = {
 /** Major and minor version, e.g. `0.1`: what probes and hooks send as User-Agent. */
 export const probeVersion = buildInfo.version.split(".").slice(0, 2).join(".");
 
+/** What `kubelet-ts doctor` compares the machine with. */
+export const buildFacts = () => ({ buildMs: Date.parse(buildInfo.buildDate) || 0, binaryTarget: process.arch });
+
 /** One line for `--version`, e.g. `kubelet-ts 0.1.0 (3f2c1ab90d4e)`; `-dirty` behind the commit of a changed tree. */
 export function versionLine(info: BuildInfo = buildInfo): string {
   if (info.gitCommit === "unknown") return `kubelet-ts ${info.version}`;

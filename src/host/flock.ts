@@ -1,10 +1,9 @@
-import { existsSync } from "node:fs";
+import { libcPath } from "./libc.ts";
 
 const LOCK_EX = 2;
 const LOCK_NB = 4;
 const EINTR = 4;
 const EWOULDBLOCK = 11;
-const MUSL_ARCHITECTURES: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
 /** The kernel or the runtime offers no way to take the lock. */
 export class FlockUnavailableError extends Error {
@@ -28,8 +27,7 @@ export async function tryFlock(descriptor: number): Promise<boolean> {
 /** By the C library. @throws Error where Bun may not make code executable (MemoryDenyWriteExecute, BUN_JSC_useJIT=0) */
 async function flockByCall(descriptor: number): Promise<boolean> {
   const { dlopen, FFIType, read } = await import("bun:ffi");
-  const musl = `/lib/libc.musl-${MUSL_ARCHITECTURES[process.arch] ?? process.arch}.so.1`;
-  const library = dlopen(existsSync(musl) ? musl : "libc.so.6", {
+  const library = dlopen(libcPath(), {
     flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
     __errno_location: { args: [], returns: FFIType.ptr },
   });

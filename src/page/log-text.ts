@@ -9,7 +9,7 @@ export interface Span {
 const ESCAPE = /\x1b(?:\[([0-9;?]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g;
 // C0 and C1 controls except tab, and the marks that reorder text.
 const INVISIBLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-/** What is shown of one line; the rest is named. */
+/** Characters shown of one line; a note gives the length of the rest. */
 export const MAX_SHOWN_LINE = 4096;
 
 /** Splits a line at its ANSI colours; all other escapes and control characters are dropped. */

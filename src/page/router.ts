@@ -1,4 +1,4 @@
-/** What the address names, below `#`. */
+/** A view, as the address names it below `#`. */
 export type View =
   | { kind: "overview" }
   | { kind: "node" }

@@ -1,6 +1,6 @@
-/** What the page and its server exchange. Times are milliseconds since 1970, sizes are bytes, CPU is in cores. */
+/** Messages between the page and its server. Times are milliseconds since 1970, sizes are bytes, CPU is in cores. */
 
-/** What the holder of the session may do. Without a session the page shows what the read-only port shows. */
+/** Rights of the session. Without a session the page shows what the read-only port shows. */
 export interface Access {
   /** Logs and shell. */
   privileged: boolean;
@@ -153,7 +153,7 @@ export interface ContainerDetail {
   restarts: number;
   image: string;
   imageId: string;
-  /** Of the running container, or of the last one that ended; 0 = unknown. */
+  /** Start of the running container, or of the last one that ended; 0 = unknown. */
   startedAt: number;
   /** How the container before this one ended; "" = there was none. */
   lastEnd: string;

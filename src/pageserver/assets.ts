@@ -16,7 +16,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const BUNDLE = bundlePage();
 
-/** By path. Compressed at the first request; keeps about 0.7 MB. */
+/** Files by path. Compressed at the first request; keeps about 0.7 MB. */
 export function loadAssets(): ReadonlyMap<string, Asset> {
   const files = JSON.parse(BUNDLE) as Record<string, string>;
   const assets = Object.entries(files).map(([name, text]) => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 /**
  * Bundles src/page for browsers. A macro: it runs when the program is built (and when it is run from source), and its
- * answer becomes a constant, so that the executable needs no file beside it.
+ * answer becomes a constant, so that the executable needs no other file.
  * @returns JSON: file name to text. `main.js` is the entry; the terminal is a chunk of its own.
  */
 export function bundlePage(): string {

@@ -92,7 +92,7 @@ export class PageFeed {
   /** Sends the whole state to a reader that is new or that has caught up. */
   resume(subscriber: PageSubscriber): void {
     if (!this.#subscribers.has(subscriber) || !this.#node) return;
-    // What this reader gets as a snapshot must not be missed by the others.
+    // The others must not miss the changes that this snapshot contains.
     this.#flush();
     const snapshot: Snapshot = {
       access: subscriber.access,

@@ -13,7 +13,7 @@ import type { PageHandler } from "./page-server.ts";
 import { type PageSessions, SESSION_COOKIE, SESSION_LIFETIME_MS } from "./page-session.ts";
 import { serveShell } from "./shell.ts";
 
-/** What the page's routes need. */
+/** Dependencies of the page's routes. */
 export interface PageHandlerDeps {
   feed: PageFeed;
   sessions: PageSessions;
@@ -33,7 +33,7 @@ export interface PageHandlerDeps {
   cadvisor: (request: RouteRequest) => Answer | Promise<Answer>;
 }
 
-/** What a session may change. */
+/** Changes that a session may make. */
 export interface PageActions {
   restart(uid: string): Promise<ActionResult>;
   remove(uid: string): Promise<ActionResult>;

@@ -12,7 +12,7 @@ export interface PageServerOptions {
   tls?: { key: string; cert: string };
 }
 
-/** What answers. Both may reject; the request is then answered with 500. */
+/** The routes. Both may reject; the request is then answered with 500. */
 export interface PageHandler {
   onRequest(request: IncomingMessage, response: ServerResponse): Promise<void>;
   onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;

@@ -7,7 +7,7 @@ export const SESSION_LIFETIME_MS = 12 * 3_600_000;
 export const SESSION_COOKIE = "kubelet-ts-session";
 export const SECRET_BYTES = 32;
 
-/** A one-time token for the page: `<expiry>.<nonce>.<signature>`. Whoever reads the secret may make one. */
+/** A one-time token for the page: `<expiry>.<nonce>.<signature>`. A reader of the secret can create one. */
 export function createLoginToken(secret: Buffer, nowMs: number): string {
   const payload = `${nowMs + LOGIN_LIFETIME_MS}.${randomBytes(12).toString("base64url")}`;
   return `${payload}.${sign(secret, "login", payload)}`;

@@ -13,7 +13,7 @@ import type {
   ProbeHistory,
 } from "../page/wire.ts";
 
-/** What a pod's page is made of. */
+/** Input of {@link toPodDetail}. */
 export interface PodDetailFacts {
   row: PodRow;
   /** As the reader may see it. */

@@ -37,6 +37,48 @@ Only the user that runs the kubelet can make one.`,
     run: async (request, io) => (await import("../commands/page.ts")).runPage(request, io),
   },
   {
+    name: "doctor",
+    description: "check this machine: engine, kernel, disks, ports, manifests",
+    section: "Check",
+    usage: ["doctor [flags of the kubelet] [-o text|json]"],
+    about: `Checks what a kubelet needs on this machine, one line each: ok, warn or FAIL, with the command
+that fixes it. It changes nothing. Without flags it takes the settings of the installed service.
+Exit codes: 0 no check failed, 1 one did, 2 bad usage.`,
+    args: {},
+    takesKubeletFlags: true,
+    run: async ({ rawArgs }, io) => (await import("../commands/doctor.ts")).runDoctor(rawArgs, io),
+  },
+  {
+    name: "install",
+    description: "install this binary as a service that starts with the machine",
+    section: "Setup",
+    usage: ["install [--rollback] [--dry-run]"],
+    about: `Copies itself to /usr/local/bin, creates /etc/kubernetes/manifests, a commented
+/etc/kubelet-ts/config.yaml and a service (systemd or OpenRC), and starts it. Run again, it upgrades in
+place: pods keep running, edited files stay, the binary before is kept for --rollback. Without root it
+installs a systemd user service for a rootless engine.`,
+    args: {
+      rollback: { type: "boolean", description: "go back to the binary before the last upgrade" },
+      "dry-run": { type: "boolean", description: "show the steps and change nothing" },
+      destdir: { type: "string", valueHint: "directory", description: "write below this directory and start nothing" },
+    },
+    run: async (request, io) => (await import("../commands/install.ts")).runInstall(request, io),
+  },
+  {
+    name: "uninstall",
+    description: "remove the service and the binary; pods keep running",
+    section: "Setup",
+    usage: ["uninstall [--pods] [--dry-run]"],
+    about: `Stops the service and removes it and the binary. Configuration, manifests and the root
+directory stay.`,
+    args: {
+      pods: { type: "boolean", description: "stop the pods and remove their containers too" },
+      "dry-run": { type: "boolean", description: "show the steps and change nothing" },
+      destdir: { type: "string", valueHint: "directory", description: "remove below this directory" },
+    },
+    run: async (request, io) => (await import("../commands/install.ts")).runUninstall(request, io),
+  },
+  {
     name: "completion",
     description: "print a completion script for bash, zsh or fish",
     section: "Setup",

@@ -104,4 +104,18 @@ memory as the working set: what the kernel cannot easily take back.`,
     },
     run: async (request, io) => (await import("../commands/top.ts")).runTop(request, io),
   },
+  {
+    name: "explain",
+    description: "say why a pod is not ready, and the way out",
+    section: "Show",
+    usage: ["explain [pod] [NAME…] [flags]"],
+    about: `Names the condition that holds a pod back, the last answers of its probes, its last exit, the
+end of its log, what is missing, and what to do. Exit codes: 0 ready, 1 not.`,
+    args: {
+      ...POD_ARG,
+      output: { type: "enum", alias: "o", options: ["text", "json"], description: "what to print (default: text)" },
+      ...NAMESPACE_ARG,
+    },
+    run: async (request, io) => (await import("../commands/explain.ts")).runExplain(request, io),
+  },
 ];

@@ -1,0 +1,408 @@
+import type { Finding } from "../model/finding.ts";
+
+export type CheckStatus = "ok" | "warn" | "fail";
+
+/** Outcome of one check. */
+export interface CheckResult {
+  /** Lower case words: `engine`, `cgroups`, `port 10255`. */
+  name: string;
+  status: CheckStatus;
+  /** The finding. */
+  message: string;
+  /** Command or setting that fixes it; absent when there is nothing to fix. */
+  fix?: string;
+}
+
+/** A directory whose disk matters. */
+export interface DiskFacts {
+  /** `root directory`, `images`. */
+  name: string;
+  path: string;
+  /** undefined where the file system cannot be asked. */
+  capacityBytes: number | undefined;
+  freeBytes: number;
+  /** 0 where the file system has no limit of inodes. */
+  inodes: number;
+  freeInodes: number;
+}
+
+/** A port that kubelet-ts would listen on. */
+export interface PortFacts {
+  flag: string;
+  port: number;
+  /** `nginx (pid 812)`; undefined while it is free or ours. */
+  holder: string | undefined;
+}
+
+export interface EngineFacts {
+  endpoint: string;
+  /** undefined: it answered. */
+  problem: { kind: string; message: string } | undefined;
+  version: string;
+  apiVersion: string;
+  storageDriver: string;
+  logDriver: string;
+  cgroupDriver: string;
+  cgroupVersion: string;
+  liveRestore: boolean;
+  warnings: readonly string[];
+  /** Subnets of the default bridge. */
+  bridgeSubnets: readonly string[];
+  /** Names of containers that another kubelet or orchestrator made. */
+  foreignContainers: readonly { name: string; owner: string }[];
+  rootless: boolean;
+}
+
+/** Everything the doctor looks at. */
+export interface MachineFacts {
+  isRoot: boolean;
+  engine: EngineFacts;
+  /** cgroup v2, v1, or the controllers that are missing for limits. */
+  cgroupControllers: readonly string[];
+  hasPsi: boolean;
+  swapBytes: number;
+  failSwapOn: boolean;
+  inotifyInstances: number;
+  inotifyWatches: number;
+  pidMax: number;
+  ipForward: boolean;
+  /** `net.bridge.bridge-nf-call-iptables`; undefined where br_netfilter is not loaded. */
+  bridgeNetfilter: boolean | undefined;
+  mayLowerOomScores: boolean;
+  /** Flags of the first CPU; empty where they cannot be read. */
+  cpuFlags: readonly string[];
+  /** `x64`, `x64-baseline`, `arm64`. */
+  binaryTarget: string;
+  disks: readonly DiskFacts[];
+  nowMs: number;
+  /** When this binary was built. */
+  buildMs: number;
+  /** undefined where the kernel does not tell. */
+  clockSynchronized: boolean | undefined;
+  /** Addresses of /etc/resolv.conf. */
+  nameservers: readonly string[];
+  ports: readonly PortFacts[];
+  /** Whether `/usr/share/zoneinfo` or the built-in data knows the zone of TZ or /etc/localtime. */
+  timeZone: string;
+  /** Processes that also manage containers: `kubelet (pid 7)`, `k3s (pid 9)`. */
+  otherOrchestrators: readonly string[];
+  manifests: { paths: readonly string[]; findings: readonly Finding[]; pods: number };
+  images: readonly ImageFacts[];
+  certificates: readonly { path: string; expiresMs: number }[];
+  /** undefined: not installed as a service. */
+  unit: { path: string; isCurrent: boolean; isEdited: boolean } | undefined;
+}
+
+export interface ImageFacts {
+  name: string;
+  present: boolean;
+  /** As Docker names it; "" when the image is not present. */
+  architecture: string;
+  pullPolicy: string;
+}
+
+const DAY_MS = 86_400_000;
+const NODE_ARCHITECTURE: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
+
+/** All checks, in the order in which a person fixes things. Pure. */
+export function runChecks(facts: MachineFacts): CheckResult[] {
+  return [
+    ...checkEngine(facts),
+    ...checkKernel(facts),
+    checkCpu(facts),
+    ...facts.disks.map(checkDisk),
+    ...checkClock(facts),
+    checkNameservers(facts),
+    ...facts.ports.map(checkPort),
+    checkOrchestrators(facts),
+    ...checkManifests(facts),
+    ...facts.images.map((image) => checkImage(image)),
+    ...facts.certificates.map((certificate) => checkCertificate(certificate, facts.nowMs)),
+    ...checkUnit(facts),
+  ];
+}
+
+/** The checks that explain why a kubelet cannot start. */
+export const isFailure = ({ status }: CheckResult): boolean => status === "fail";
+
+const ok = (name: string, message: string): CheckResult => ({ name, status: "ok", message });
+const warn = (name: string, message: string, fix?: string): CheckResult => ({
+  name,
+  status: "warn",
+  message,
+  ...(fix && { fix }),
+});
+const fail = (name: string, message: string, fix?: string): CheckResult => ({
+  name,
+  status: "fail",
+  message,
+  ...(fix && { fix }),
+});
+
+function checkEngine({ engine }: MachineFacts): CheckResult[] {
+  const { endpoint, problem } = engine;
+  if (problem) return [fail("engine", problem.message, engineFix(problem.kind, endpoint))];
+  const results = [ok("engine", `Docker ${engine.version}, API ${engine.apiVersion}, at ${endpoint}`)];
+  results.push(
+    compareVersions(engine.apiVersion, "1.32") < 0
+      ? fail("engine API", `${engine.apiVersion} is older than 1.32`, "install Docker 17.12 or newer")
+      : ok("engine API", `${engine.apiVersion} is 1.32 or newer`),
+  );
+  results.push(
+    ["overlay2", "overlayfs", "btrfs", "zfs", "fuse-overlayfs", "stargz"].includes(engine.storageDriver)
+      ? ok("storage driver", engine.storageDriver)
+      : warn(
+          "storage driver",
+          `${engine.storageDriver} is slow or deprecated`,
+          'set "storage-driver": "overlay2" in /etc/docker/daemon.json and restart Docker',
+        ),
+  );
+  results.push(
+    ["json-file", "local", "journald"].includes(engine.logDriver)
+      ? ok("log driver", engine.logDriver)
+      : warn(
+          "log driver",
+          `${engine.logDriver}: kubelet-ts logs may have nothing to read`,
+          'set "log-driver": "json-file" in /etc/docker/daemon.json and restart Docker',
+        ),
+  );
+  results.push(
+    engine.liveRestore
+      ? ok("live-restore", "containers outlive a restart of the engine")
+      : warn(
+          "live-restore",
+          "a restart or upgrade of the engine restarts every pod",
+          'set "live-restore": true in /etc/docker/daemon.json and run: systemctl reload docker',
+        ),
+  );
+  if (engine.rootless)
+    results.push(warn("rootless engine", "host ports below 1024 and some volumes are not available"));
+  for (const warning of engine.warnings) results.push(warn("engine", warning.replace(/^WARNING: /, "")));
+  const taken = engine.bridgeSubnets.filter((subnet) => subnet.startsWith("169.254."));
+  if (taken.length > 0)
+    results.push(
+      warn(
+        "address pool",
+        `pods get addresses of ${taken.join()}`,
+        'set "default-address-pools" in /etc/docker/daemon.json',
+      ),
+    );
+  return results;
+}
+
+function engineFix(kind: string, endpoint: string): string {
+  switch (kind) {
+    case "no-permission":
+      return "sudo usermod -aG docker $USER, then log in again; or use sudo";
+    case "no-socket":
+      return `install Docker (apt-get install docker.io), or name its socket with --docker-endpoint (now ${endpoint})`;
+    case "refused":
+      return "systemctl start docker; journalctl -u docker -n 50";
+    default:
+      return "systemctl status docker; journalctl -u docker -n 50";
+  }
+}
+
+const CONTROLLERS = ["cpu", "memory", "pids"];
+
+function checkKernel(facts: MachineFacts): CheckResult[] {
+  const results: CheckResult[] = [];
+  const { engine, cgroupControllers } = facts;
+  const missing = CONTROLLERS.filter((name) => !cgroupControllers.includes(name));
+  results.push(
+    missing.length === 0
+      ? ok(
+          "cgroups",
+          `version ${engine.cgroupVersion || "unknown"}, driver ${engine.cgroupDriver || "unknown"}, with ${CONTROLLERS.join(", ")}`,
+        )
+      : fail(
+          "cgroups",
+          `no controller for ${missing.join(", ")}: limits have no effect`,
+          `boot with ${missing.map((name) => `cgroup_enable=${name}`).join(" ")} (on a Raspberry Pi in /boot/firmware/cmdline.txt)`,
+        ),
+  );
+  results.push(
+    facts.hasPsi
+      ? ok("pressure information", "the kernel reports PSI")
+      : warn("pressure information", "the kernel does not report PSI; the page and metrics lack it", "boot with psi=1"),
+  );
+  if (facts.swapBytes > 0 && facts.failSwapOn) {
+    results.push(fail("swap", "swap is on, and --fail-swap-on is set", "swapoff -a, or remove --fail-swap-on"));
+  } else {
+    results.push(ok("swap", facts.swapBytes > 0 ? `${formatGib(facts.swapBytes)} of swap, which is allowed` : "off"));
+  }
+  results.push(
+    facts.inotifyInstances >= 128 && facts.inotifyWatches >= 8192
+      ? ok("inotify", `${facts.inotifyInstances} instances, ${facts.inotifyWatches} watches for each user`)
+      : warn(
+          "inotify",
+          `only ${facts.inotifyInstances} instances and ${facts.inotifyWatches} watches: changes of manifests may be seen late`,
+          "sysctl -w fs.inotify.max_user_instances=512 fs.inotify.max_user_watches=65536",
+        ),
+  );
+  results.push(
+    facts.pidMax >= 32_768
+      ? ok("process ids", `up to ${facts.pidMax}`)
+      : warn("process ids", `only ${facts.pidMax}`, "sysctl -w kernel.pid_max=4194304"),
+  );
+  results.push(
+    facts.ipForward
+      ? ok("ip_forward", "on")
+      : fail("ip_forward", "off: pods have no network beyond this machine", "sysctl -w net.ipv4.ip_forward=1"),
+  );
+  if (facts.bridgeNetfilter === false) {
+    results.push(
+      warn(
+        "br_netfilter",
+        "firewall rules do not see traffic between pods",
+        "sysctl -w net.bridge.bridge-nf-call-iptables=1",
+      ),
+    );
+  }
+  results.push(
+    facts.mayLowerOomScores
+      ? ok("OOM scores", "may be lowered")
+      : warn(
+          "OOM scores",
+          "the kernel refuses negative ones (no CAP_SYS_RESOURCE): guaranteed pods are not protected",
+          facts.isRoot ? undefined : "run as root",
+        ),
+  );
+  return results;
+}
+
+function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {
+  if (binaryTarget === "x64" && cpuFlags.length > 0 && !cpuFlags.includes("avx2")) {
+    return fail("CPU", "has no AVX2, which this binary needs", "use kubelet-ts-linux-x64-baseline");
+  }
+  return ok("CPU", `runs ${binaryTarget} binaries`);
+}
+
+function checkDisk({ name, path, capacityBytes, freeBytes, inodes, freeInodes }: DiskFacts): CheckResult {
+  const label = `disk of ${name}`;
+  if (capacityBytes === undefined) return fail(label, `${path} cannot be examined`, `mkdir -p ${path}`);
+  const percentFree = (freeBytes / Math.max(capacityBytes, 1)) * 100;
+  const text = `${path}: ${formatGib(freeBytes)} of ${formatGib(capacityBytes)} free`;
+  if (inodes > 0 && freeInodes / inodes < 0.05) {
+    return fail(
+      label,
+      `${path}: ${freeInodes} of ${inodes} inodes free: pods are evicted below 5 %`,
+      `find ${path} -xdev | cut -d/ -f1-5 | sort | uniq -c | sort -n | tail`,
+    );
+  }
+  if (percentFree < 10)
+    return fail(label, `${text}: pods are evicted below 10 %`, "docker system df; docker image prune");
+  if (percentFree < 15) return warn(label, `${text}: images are evicted below 15 %`, "docker image prune");
+  return ok(label, text);
+}
+
+function checkClock({ nowMs, buildMs, clockSynchronized, timeZone }: MachineFacts): CheckResult[] {
+  const zone = ok("time zone", timeZone);
+  if (nowMs < buildMs - DAY_MS) {
+    const fix = "timedatectl set-ntp true, or hwclock --hctosys";
+    return [
+      fail(
+        "clock",
+        `${new Date(nowMs).toISOString()} is before this program was built: certificates of registries are not valid yet`,
+        fix,
+      ),
+      zone,
+    ];
+  }
+  if (clockSynchronized === false) {
+    return [
+      warn("clock", "not synchronized: schedules and certificates depend on it", "timedatectl set-ntp true"),
+      zone,
+    ];
+  }
+  return [ok("clock", new Date(nowMs).toISOString()), zone];
+}
+
+function checkNameservers({ nameservers }: MachineFacts): CheckResult {
+  if (nameservers.length === 0) {
+    return warn(
+      "DNS",
+      "/etc/resolv.conf has no nameserver: pods with dnsPolicy Default resolve no names",
+      "add a nameserver to /etc/resolv.conf",
+    );
+  }
+  if (nameservers.every((address) => address.startsWith("127.") || address === "::1")) {
+    return warn(
+      "DNS",
+      `/etc/resolv.conf names only ${nameservers.join(", ")}, which pods cannot reach`,
+      "start kubelet-ts with --resolv-conf=/run/systemd/resolve/resolv.conf",
+    );
+  }
+  return ok("DNS", nameservers.join(", "));
+}
+
+function checkPort({ flag, port, holder }: PortFacts): CheckResult {
+  const name = `port ${port}`;
+  if (holder === undefined) return ok(name, `free (--${flag})`);
+  return warn(name, `in use by ${holder}`, `stop it, or start kubelet-ts with --${flag}=PORT (0 is off)`);
+}
+
+function checkOrchestrators({ otherOrchestrators, engine }: MachineFacts): CheckResult {
+  const owners = [...new Set(engine.foreignContainers.map(({ owner }) => owner))];
+  if (otherOrchestrators.length > 0) {
+    return warn(
+      "other orchestrators",
+      `${otherOrchestrators.join(", ")} also runs here; kubelet-ts touches only its own containers, but both set /kubepods`,
+      "stop it, or use one of them only",
+    );
+  }
+  if (owners.length > 0)
+    return ok("other orchestrators", `none runs; containers of ${owners.join(", ")} are left alone`);
+  return ok("other orchestrators", "none");
+}
+
+function checkManifests({ manifests: { paths, findings, pods } }: MachineFacts): CheckResult[] {
+  if (paths.length === 0) return [warn("manifests", "none are configured", "kubelet-ts --pod-manifest-path=DIRECTORY")];
+  const errors = findings.filter(({ severity }) => severity === "error");
+  if (errors.length === 0) return [ok("manifests", `${pods} pods in ${paths.join(", ")}`)];
+  return errors.map(({ file, line, column, field, message }) =>
+    fail("manifests", `${file}:${line}:${column}: ${field === "" ? "" : `${field}: `}${message}`, `edit ${file}`),
+  );
+}
+
+function checkImage({ name, present, architecture, pullPolicy }: ImageFacts): CheckResult {
+  const label = `image ${name}`;
+  if (!present) {
+    return pullPolicy === "Never"
+      ? fail(label, "is not on this machine, and imagePullPolicy is Never", `docker load, or docker pull ${name}`)
+      : warn(label, "is not on this machine yet and is pulled at the start", `docker pull ${name}`);
+  }
+  const own = NODE_ARCHITECTURE[process.arch] ?? process.arch;
+  if (architecture !== "" && architecture !== own) {
+    return fail(label, `is for ${architecture}, this machine is ${own}`, `docker pull --platform linux/${own} ${name}`);
+  }
+  return ok(label, "present");
+}
+
+function checkCertificate({ path, expiresMs }: { path: string; expiresMs: number }, nowMs: number): CheckResult {
+  const name = `certificate ${path}`;
+  const when = new Date(expiresMs).toISOString().slice(0, 10);
+  if (expiresMs <= nowMs)
+    return fail(name, `expired on ${when}`, `replace it, or remove ${path}: kubelet-ts makes a new one`);
+  if (expiresMs - nowMs < 30 * DAY_MS) return warn(name, `expires on ${when}`, "replace it before that day");
+  return ok(name, `valid until ${when}`);
+}
+
+function checkUnit({ unit }: MachineFacts): CheckResult[] {
+  if (!unit) return [warn("service", "kubelet-ts does not start with this machine", "sudo kubelet-ts install")];
+  if (unit.isEdited) return [ok("service", `${unit.path}, edited here`)];
+  if (!unit.isCurrent) return [warn("service", `${unit.path} is of another version`, "sudo kubelet-ts install")];
+  return [ok("service", unit.path)];
+}
+
+const formatGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+
+/** Compares numbers, not letters: `1.9` is older than `1.32`. */
+function compareVersions(a: string, b: string): number {
+  const [left, right] = [a, b].map((version) => version.split(".").map(Number));
+  for (let index = 0; index < Math.max(left!.length, right!.length); index++) {
+    const difference = (left![index] ?? 0) - (right![index] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}

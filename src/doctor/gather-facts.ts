@@ -1,0 +1,342 @@
+import { X509Certificate } from "node:crypto";
+import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import type { Pod } from "../api/pod.ts";
+import { DockerClient } from "../docker/docker-client.ts";
+import { DockerUnreachableError } from "../docker/docker-error.ts";
+import { readTextIfExists } from "../files/bounded-read.ts";
+import { readMayLowerOomScores, readNodeName } from "../host/node-info.ts";
+import { type InstallPaths, installPaths, isUnedited } from "../install/install-files.ts";
+import { renderService } from "../install/plan-install.ts";
+import { readManifest } from "../manifest/read-manifest.ts";
+import type { Finding } from "../model/finding.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import { containersOf } from "../model/pod-containers.ts";
+import type { DiskFacts, EngineFacts, ImageFacts, MachineFacts, PortFacts } from "./checks.ts";
+
+export interface GatherInput {
+  options: KubeletOptions;
+  environment: Readonly<Record<string, string | undefined>>;
+  buildMs: number;
+  binaryTarget: string;
+}
+
+const MAX_PROC_BYTES = 1 << 20;
+const MAX_MANIFEST_BYTES = 10 << 20;
+/** An engine that does not answer by then is reported. */
+const ENGINE_TIMEOUT_MS = 5000;
+const MAX_IMAGES = 200;
+
+/** Reads everything the checks need. Changes nothing, and asks nothing beyond this machine. */
+export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
+  const { options, environment } = input;
+  const { engine, client, rootDir } = await readEngine(options, environment);
+  const manifests = readManifests(options);
+  return {
+    isRoot: process.getuid?.() === 0,
+    engine,
+    cgroupControllers: readControllers(),
+    hasPsi: existsSync("/proc/pressure/cpu"),
+    swapBytes: kibOf("SwapTotal"),
+    failSwapOn: options.failSwapOn,
+    inotifyInstances: numberIn("/proc/sys/fs/inotify/max_user_instances"),
+    inotifyWatches: numberIn("/proc/sys/fs/inotify/max_user_watches"),
+    pidMax: numberIn("/proc/sys/kernel/pid_max"),
+    ipForward: numberIn("/proc/sys/net/ipv4/ip_forward") === 1,
+    bridgeNetfilter: existsSync("/proc/sys/net/bridge/bridge-nf-call-iptables")
+      ? numberIn("/proc/sys/net/bridge/bridge-nf-call-iptables") === 1
+      : undefined,
+    mayLowerOomScores: readMayLowerOomScores(),
+    cpuFlags: /^flags\s*:\s*(.*)$/m.exec(read("/proc/cpuinfo"))?.[1]?.split(" ") ?? [],
+    binaryTarget: input.binaryTarget,
+    disks: readDisks([
+      ["root directory", options.rootDir],
+      ["images", rootDir],
+    ]),
+    nowMs: Date.now(),
+    buildMs: input.buildMs,
+    clockSynchronized: await readClockSynchronized(),
+    nameservers: Array.from(
+      read(options.resolvConf || "/etc/resolv.conf").matchAll(/^nameserver\s+(\S+)/gm),
+      ([, ip]) => ip!,
+    ),
+    ports: readPorts(options),
+    timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC",
+    otherOrchestrators: readOrchestrators(),
+    manifests,
+    images: client ? await readImages(client, manifests.objects) : [],
+    certificates: readCertificates(options),
+    unit: readUnit(),
+  };
+}
+
+async function readEngine(options: KubeletOptions, environment: GatherInput["environment"]) {
+  const empty: EngineFacts = {
+    endpoint: options.dockerEndpoint || environment.DOCKER_HOST || "unix:///var/run/docker.sock",
+    problem: undefined,
+    version: "",
+    apiVersion: "",
+    storageDriver: "",
+    logDriver: "",
+    cgroupDriver: "",
+    cgroupVersion: "",
+    liveRestore: false,
+    warnings: [],
+    bridgeSubnets: [],
+    foreignContainers: [],
+    rootless: false,
+  };
+  const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
+  try {
+    const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
+    const client = new DockerClient(endpoint, {
+      schedule: (ms, callback) => {
+        const timer = setTimeout(callback, ms);
+        return () => clearTimeout(timer);
+      },
+      timeoutMs: ENGINE_TIMEOUT_MS,
+    });
+    await client.connect({ signal });
+    const [version, info, networks, containers] = await Promise.all([
+      client.version({ signal }),
+      client.info({ signal }),
+      client.listNetworks(undefined, { signal }),
+      client.listContainers({ all: true }, { signal }),
+    ]);
+    const engine: EngineFacts = {
+      ...empty,
+      version: info.ServerVersion,
+      apiVersion: version.ApiVersion,
+      storageDriver: info.Driver,
+      logDriver: info.LoggingDriver,
+      cgroupDriver: info.CgroupDriver,
+      cgroupVersion: info.CgroupVersion || "1",
+      liveRestore: info.LiveRestoreEnabled,
+      warnings: info.Warnings,
+      rootless: info.SecurityOptions.some((option) => option.startsWith("name=rootless")),
+      bridgeSubnets: networks
+        .filter(({ Name }) => Name === "bridge")
+        .flatMap(({ IPAM }) => (IPAM?.Config ?? []).map(({ Subnet }) => Subnet)),
+      foreignContainers: containers.flatMap(({ Names, Labels }) => {
+        const owner = ownerOf(Labels);
+        return owner ? { name: Names[0] ?? "", owner } : [];
+      }),
+    };
+    return { engine, client, rootDir: info.DockerRootDir };
+  } catch (error) {
+    const kind = error instanceof DockerUnreachableError ? error.kind : "";
+    const problem = { kind, message: (error as Error).message };
+    return { engine: { ...empty, problem }, client: undefined, rootDir: "" };
+  }
+}
+
+/** The maker of a container that is not ours; undefined for ours and for plain ones. */
+function ownerOf(labels: Readonly<Record<string, string>>): string | undefined {
+  if ("kubelet-ts.io/node" in labels) return undefined;
+  if ("io.kubernetes.pod.name" in labels) return "a kubelet";
+  if ("com.docker.compose.project" in labels) return "docker compose";
+  if ("com.docker.swarm.service.id" in labels) return "Docker Swarm";
+  return undefined;
+}
+
+const read = (path: string): string => {
+  try {
+    return readTextIfExists(path, MAX_PROC_BYTES) ?? "";
+  } catch {
+    return "";
+  }
+};
+
+const numberIn = (path: string): number => Number(read(path).trim() || Number.NaN);
+
+const kibOf = (name: string): number =>
+  Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(read("/proc/meminfo"))?.[1] ?? 0) * 1024;
+
+/** Controllers of cgroup v2, else the enabled ones of v1. */
+function readControllers(): string[] {
+  const unified = read("/sys/fs/cgroup/cgroup.controllers").trim();
+  if (unified !== "") return unified.split(" ");
+  return read("/proc/cgroups")
+    .split("\n")
+    .filter((line) => /^\w+\t\d+\t\d+\t1$/.test(line))
+    .map((line) => line.split("\t")[0]!);
+}
+
+function readDisks(places: readonly (readonly [string, string])[]): DiskFacts[] {
+  return places
+    .filter(([, path]) => path !== "")
+    .map(([name, path]) => {
+      try {
+        const { blocks, bsize, bavail, files, ffree } = statfsSync(existing(path));
+        return {
+          name,
+          path,
+          capacityBytes: blocks * bsize,
+          freeBytes: bavail * bsize,
+          inodes: files,
+          freeInodes: ffree,
+        };
+      } catch {
+        return { name, path, capacityBytes: undefined, freeBytes: 0, inodes: 0, freeInodes: 0 };
+      }
+    });
+}
+
+/** The directory, or the nearest one above it that exists. */
+function existing(path: string): string {
+  let at = path;
+  while (!existsSync(at) && at !== "/") at = join(at, "..");
+  return at;
+}
+
+/** undefined where timedatectl is not there or does not know. */
+async function readClockSynchronized(): Promise<boolean | undefined> {
+  const program = Bun.which("timedatectl");
+  if (!program) return undefined;
+  const child = Bun.spawn([program, "show", "-p", "NTPSynchronized", "--value"], {
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "ignore",
+    timeout: 3000,
+  });
+  const text = (await new Response(child.stdout).text()).trim();
+  return text === "yes" ? true : text === "no" ? false : undefined;
+}
+
+function readPorts(options: KubeletOptions): PortFacts[] {
+  const wanted = [
+    ["healthz-port", options.healthzPort],
+    ["read-only-port", options.readOnlyPort],
+    ["cadvisor-port", options.cadvisorPort],
+    ["port", options.port],
+  ] as const;
+  const inodes = listeningInodes();
+  return wanted
+    .filter(([, port]) => port !== 0)
+    .map(([flag, port]) => {
+      const inode = inodes.get(port);
+      const holder = inode === undefined ? undefined : holderOf(inode);
+      return { flag, port, holder: holder?.startsWith("kubelet-ts ") ? undefined : holder };
+    });
+}
+
+/** Inode of the listening socket by port. */
+function listeningInodes(): Map<number, string> {
+  const found = new Map<number, string>();
+  for (const file of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+    for (const line of read(file).split("\n").slice(1)) {
+      const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/);
+      if (state === "0A") found.set(Number.parseInt(local.split(":")[1] ?? "", 16), inode);
+    }
+  }
+  return found;
+}
+
+/** `name (pid 7)`; without the right to look, that something holds it. */
+function holderOf(inode: string): string {
+  for (const pid of processIds()) {
+    try {
+      for (const descriptor of readdirSync(`/proc/${pid}/fd`)) {
+        if (readlinkSync(`/proc/${pid}/fd/${descriptor}`) === `socket:[${inode}]`) return `${commOf(pid)} (pid ${pid})`;
+      }
+    } catch {
+      // It has ended, or belongs to another user.
+    }
+  }
+  return "another program";
+}
+
+const processIds = () => readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+const commOf = (pid: string) => read(`/proc/${pid}/comm`).trim();
+
+const ORCHESTRATORS: ReadonlySet<string> = new Set([
+  "kubelet",
+  "k3s",
+  "k3s-server",
+  "k0s",
+  "microk8s",
+  "rke2",
+  "nomad",
+]);
+
+function readOrchestrators(): string[] {
+  return processIds().flatMap((pid) => {
+    const name = commOf(pid);
+    return ORCHESTRATORS.has(name) ? `${name} (pid ${pid})` : [];
+  });
+}
+
+interface ReadManifests {
+  paths: string[];
+  findings: Finding[];
+  pods: number;
+  objects: Pod[];
+}
+
+function readManifests(options: KubeletOptions): ReadManifests {
+  const result: ReadManifests = {
+    paths: [...options.podManifestPaths, ...options.manifestUrls],
+    findings: [],
+    pods: 0,
+    objects: [],
+  };
+  const nodeName = readNodeName(options.hostnameOverride);
+  for (const file of options.podManifestPaths.flatMap(filesOf)) {
+    const text = readTextIfExists(file, MAX_MANIFEST_BYTES);
+    if (text === undefined) continue;
+    const { pods, findings } = readManifest(new TextEncoder().encode(text), {
+      file,
+      nodeName,
+      source: "file",
+      strictness: options.validate,
+      allowPrivileged: options.allowPrivileged,
+    });
+    result.findings.push(...findings);
+    result.pods += pods.length;
+    result.objects.push(...pods.map(({ pod }) => pod));
+  }
+  return result;
+}
+
+function filesOf(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isFile() && /\.(ya?ml|json)$/.test(entry.name) && !entry.name.startsWith("."))
+      .map(({ name }) => join(path, name));
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOTDIR" ? [path] : [];
+  }
+}
+
+async function readImages(client: DockerClient, pods: readonly Pod[]): Promise<ImageFacts[]> {
+  const policies = new Map(
+    pods.flatMap(({ spec }) =>
+      containersOf(spec).map(({ image = "", imagePullPolicy = "" }) => [image, imagePullPolicy] as const),
+    ),
+  );
+  return Promise.all(
+    [...policies].slice(0, MAX_IMAGES).map(async ([name, pullPolicy]) => {
+      const image = await client.inspectImage(name).catch(() => undefined);
+      return { name, present: image !== undefined, architecture: image?.Architecture ?? "", pullPolicy };
+    }),
+  );
+}
+
+function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions) {
+  const files = [tlsCertFile, clientCaFile, ...(certDir ? [join(certDir, "kubelet.crt")] : [])];
+  return files.flatMap((path) => {
+    if (!path) return [];
+    try {
+      return [{ path, expiresMs: Date.parse(new X509Certificate(read(path)).validTo) }];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function readUnit(): MachineFacts["unit"] {
+  const paths: InstallPaths = installPaths("systemd", "");
+  const text = read(paths.unit);
+  if (text === "") return undefined;
+  return { path: paths.unit, isCurrent: text === renderService("systemd", paths), isEdited: !isUnedited(text) };
+}

@@ -1,0 +1,143 @@
+import {
+  type InstallPaths,
+  isUnedited,
+  renderConfig,
+  renderOpenrc,
+  renderUnit,
+  type ServiceManager,
+} from "./install-files.ts";
+
+/** State of the machine before an installation. Texts are undefined for files that do not exist. */
+export interface InstallState {
+  manager: ServiceManager;
+  paths: InstallPaths;
+  /** SHA-256 of the program that installs itself. */
+  ownHash: string;
+  installedHash: string | undefined;
+  unit: string | undefined;
+  hasConfig: boolean;
+  hasManifestDir: boolean;
+  hasPrevious: boolean;
+  /** false: only files are written (an image is built). */
+  canStart: boolean;
+}
+
+/** One effect, in order. */
+export type InstallStep =
+  | { kind: "directory"; path: string }
+  | { kind: "write"; path: string; mode: number; text: string }
+  /** Copies the running program there, atomically. */
+  | { kind: "copy-self"; path: string }
+  /** Renames or copies a file over another, atomically. */
+  | { kind: "move"; from: string; to: string }
+  | { kind: "remove"; path: string }
+  | { kind: "run"; argv: readonly string[] /** A failure does not end the work. */; mayFail?: true };
+
+export interface InstallPlan {
+  steps: InstallStep[];
+  /** For people, in order. */
+  notes: string[];
+}
+
+/** First installation and upgrade: what is already as it should be is left alone. Pure. */
+export function planInstall(state: InstallState): InstallPlan {
+  const { paths, manager, unit } = state;
+  const steps: InstallStep[] = [];
+  const notes: string[] = [];
+  const isUpgrade = state.installedHash !== undefined && state.installedHash !== state.ownHash;
+  if (isUpgrade) {
+    steps.push({ kind: "directory", path: parent(paths.previousBinary) });
+    steps.push({ kind: "move", from: paths.binary, to: paths.previousBinary });
+    notes.push(`The binary before this one is kept: kubelet-ts install --rollback`);
+  }
+  if (state.installedHash !== state.ownHash) {
+    steps.push({ kind: "directory", path: parent(paths.binary) }, { kind: "copy-self", path: paths.binary });
+  }
+  if (!state.hasManifestDir) steps.push({ kind: "directory", path: paths.manifestDir });
+  if (!state.hasConfig) {
+    steps.push({ kind: "directory", path: parent(paths.config) });
+    steps.push({ kind: "write", path: paths.config, mode: 0o644, text: renderConfig(paths) });
+  }
+  const wanted = renderService(manager, paths);
+  if (unit !== wanted) {
+    const isEdited = unit !== undefined && !isUnedited(unit);
+    const path = isEdited ? `${paths.unit}.new` : paths.unit;
+    steps.push({ kind: "directory", path: parent(path) });
+    steps.push({ kind: "write", path, mode: manager === "openrc" ? 0o755 : 0o644, text: wanted });
+    if (isEdited) notes.push(`${paths.unit} was edited and is left as it is; the new one is ${path}`);
+  }
+  if (state.canStart) steps.push(...startSteps(manager));
+  return { steps, notes };
+}
+
+/** Swaps the installed binary and the one before it, so that a second rollback goes forward again. Pure. */
+export function planRollback(state: InstallState): InstallPlan | { problem: string } {
+  const { paths, manager } = state;
+  if (!state.hasPrevious) return { problem: `there is no earlier binary at ${paths.previousBinary}` };
+  const aside = `${paths.previousBinary}.swap`;
+  return {
+    steps: [
+      { kind: "move", from: paths.binary, to: aside },
+      { kind: "move", from: paths.previousBinary, to: paths.binary },
+      { kind: "move", from: aside, to: paths.previousBinary },
+      ...(state.canStart ? startSteps(manager) : []),
+    ],
+    notes: [],
+  };
+}
+
+/**
+ * Removes the service and the program; configuration, manifests and the root directory stay. Pure.
+ * @param withPods also stops the pods and removes their containers
+ */
+export function planUninstall(state: InstallState, withPods: boolean): InstallPlan {
+  const { paths, manager } = state;
+  const steps: InstallStep[] = [];
+  if (state.canStart && state.unit !== undefined) {
+    steps.push(
+      ...(manager === "openrc"
+        ? ([
+            { kind: "run", argv: ["rc-service", "kubelet-ts", "stop"], mayFail: true },
+            { kind: "run", argv: ["rc-update", "del", "kubelet-ts", "default"], mayFail: true },
+          ] as const)
+        : ([
+            { kind: "run", argv: [...systemctl(manager), "disable", "--now", "kubelet-ts.service"], mayFail: true },
+          ] as const)),
+    );
+  }
+  // The program that runs this is still there when its file is gone.
+  if (withPods) steps.push({ kind: "run", argv: [paths.binary, "delete", "--all", `--config=${paths.config}`] });
+  steps.push(
+    { kind: "remove", path: paths.unit },
+    { kind: "remove", path: `${paths.unit}.new` },
+    { kind: "remove", path: paths.binary },
+    { kind: "remove", path: paths.previousBinary },
+  );
+  if (state.canStart && manager !== "openrc")
+    steps.push({ kind: "run", argv: [...systemctl(manager), "daemon-reload"], mayFail: true });
+  const notes = [`Kept: ${paths.config}, ${paths.manifestDir} and the root directory`];
+  if (!withPods) notes.unshift("Pods keep running without supervision; kubelet-ts uninstall --pods stops them too");
+  return { steps, notes };
+}
+
+const systemctl = (manager: ServiceManager) => (manager === "systemd-user" ? ["systemctl", "--user"] : ["systemctl"]);
+
+/** With Type=notify the start returns when the service is ready. */
+function startSteps(manager: ServiceManager): InstallStep[] {
+  if (manager === "openrc") {
+    return [
+      { kind: "run", argv: ["rc-update", "add", "kubelet-ts", "default"] },
+      { kind: "run", argv: ["rc-service", "kubelet-ts", "restart"] },
+    ];
+  }
+  return [
+    { kind: "run", argv: [...systemctl(manager), "daemon-reload"] },
+    { kind: "run", argv: [...systemctl(manager), "enable", "kubelet-ts.service"] },
+    { kind: "run", argv: [...systemctl(manager), "restart", "kubelet-ts.service"] },
+  ];
+}
+
+export const renderService = (manager: ServiceManager, paths: InstallPaths): string =>
+  manager === "openrc" ? renderOpenrc(paths) : renderUnit(paths, manager === "systemd-user");
+
+const parent = (path: string) => path.slice(0, path.lastIndexOf("/"));

@@ -1,0 +1,132 @@
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { readTextIfExists } from "../files/bounded-read.ts";
+import { type InstallPaths, installPaths, type ServiceManager } from "./install-files.ts";
+import type { InstallState, InstallStep } from "./plan-install.ts";
+
+/** Where to install. */
+export interface InstallTarget {
+  /** Put in front of every path; "" = this machine. With one, nothing is started. */
+  destdir: string;
+  isRoot: boolean;
+  home: string;
+}
+
+const MAX_UNIT_BYTES = 1 << 20;
+
+/** Which service manager runs this machine; undefined when it is none that is known. */
+export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManager | undefined {
+  const exists = (path: string) => existsSync(join(destdir || "/", path));
+  if (!isRoot && destdir === "") return exists("/run/systemd/system") ? "systemd-user" : undefined;
+  if (exists("/sbin/openrc-run") && !exists("/run/systemd/system")) return "openrc";
+  return exists("/run/systemd/system") || destdir !== "" ? "systemd" : undefined;
+}
+
+/** Looks at the machine; changes nothing. */
+export async function readInstallState(target: InstallTarget, manager: ServiceManager): Promise<InstallState> {
+  const paths = toDestination(installPaths(manager, target.home), target.destdir);
+  return {
+    manager,
+    paths: installPaths(manager, target.home),
+    ownHash: await hashOf(process.execPath),
+    installedHash: existsSync(paths.binary) ? await hashOf(paths.binary) : undefined,
+    unit: readTextIfExists(paths.unit, MAX_UNIT_BYTES),
+    hasConfig: existsSync(paths.config),
+    hasManifestDir: existsSync(paths.manifestDir),
+    hasPrevious: existsSync(paths.previousBinary),
+    canStart: target.destdir === "",
+  };
+}
+
+const toDestination = (paths: InstallPaths, destdir: string): InstallPaths =>
+  Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, destdir + path])) as unknown as InstallPaths;
+
+/** A step failed; what was done before it stays and is done again by the next try. */
+export class InstallError extends Error {}
+
+/**
+ * Carries out one step. Each may run twice.
+ * @param show told of a program's output when it fails
+ * @throws InstallError
+ */
+export async function runStep(step: InstallStep, destdir: string): Promise<void> {
+  try {
+    switch (step.kind) {
+      case "directory":
+        return void mkdirSync(destdir + step.path, { recursive: true, mode: 0o755 });
+      case "write":
+        return replaceFile(
+          destdir + step.path,
+          (path) => writeFileSync(path, step.text, { mode: step.mode }),
+          step.mode,
+        );
+      case "copy-self":
+        return replaceFile(destdir + step.path, (path) => copyFileSync(process.execPath, path), 0o755);
+      case "move":
+        return moveFile(destdir + step.from, destdir + step.to);
+      case "remove":
+        return rmSync(destdir + step.path, { force: true });
+      case "run":
+        return await runProgram(step.argv, step.mayFail ?? false);
+      default:
+        step satisfies never;
+    }
+  } catch (error) {
+    if (error instanceof InstallError) throw error;
+    throw new InstallError((error as Error).message);
+  }
+}
+
+/** The file is whole or absent at every moment; a program that runs from it goes on. */
+function replaceFile(path: string, write: (scratch: string) => void, mode: number): void {
+  const scratch = `${path}.tmp-${process.pid}`;
+  try {
+    write(scratch);
+    chmodSync(scratch, mode);
+    renameSync(scratch, path);
+  } finally {
+    rmSync(scratch, { force: true });
+  }
+}
+
+function moveFile(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    // Another file system.
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+    replaceFile(to, (path) => copyFileSync(from, path), 0o755);
+    rmSync(from);
+  }
+}
+
+async function runProgram(argv: readonly string[], mayFail: boolean): Promise<void> {
+  let outcome: { exitCode: number; output: string };
+  try {
+    const child = Bun.spawn([...argv], { stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: 180_000 });
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    outcome = { exitCode: await child.exited, output: (stdout + stderr).trim() };
+  } catch (error) {
+    outcome = { exitCode: 127, output: (error as Error).message };
+  }
+  if (outcome.exitCode === 0 || mayFail) return;
+  throw new InstallError(
+    `${argv.join(" ")} failed with exit code ${outcome.exitCode}: ${outcome.output.slice(0, 2000)}`,
+  );
+}
+
+async function hashOf(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of createReadStream(file)) hash.update(piece as Uint8Array);
+  return hash.digest("hex");
+}

@@ -1,0 +1,252 @@
+import type { CoreEvent } from "../api/event.ts";
+import type { Container, ContainerStateTerminated, ContainerStatus, Pod } from "../api/pod.ts";
+import type { Cause } from "./explain-pod.ts";
+
+export interface ExplainContainerInput {
+  pod: Pod;
+  spec: Container;
+  status: ContainerStatus;
+  /** Of this container, oldest first. */
+  events: readonly CoreEvent[];
+  /** The end of its log. */
+  log: readonly string[];
+  isInit: boolean;
+  now: Date;
+}
+
+/** Problem and way out of one of the mistakes people make most. */
+interface Finding {
+  problem: string;
+  facts?: string[];
+  wayOut: string;
+}
+
+const LOG_LINES = 5;
+
+/** Why a container that is not ready is not. */
+export function explainContainer(input: ExplainContainerInput): Cause {
+  const { spec, isInit, log } = input;
+  const subject = `${isInit ? "init container" : "container"} ${spec.name}`;
+  const {
+    problem,
+    facts = [],
+    wayOut,
+  } = explainImage(input) ?? explainConfig(input) ?? explainEnd(input) ?? explainProbe(input) ?? explainWaiting(input);
+  const tail = log.slice(-LOG_LINES);
+  return {
+    subject,
+    problem,
+    facts: [...facts, ...(tail.length > 0 ? ["end of its log:", ...tail.map((line) => `  ${line}`)] : [])],
+    wayOut,
+  };
+}
+
+function explainImage({ spec, status, events }: ExplainContainerInput): Finding | undefined {
+  const { reason = "" } = status.state.waiting ?? {};
+  // While it backs off, the status has lost what the registry said.
+  const failed = events.findLast((event) => event.reason === "Failed" && /pull image/i.test(event.message));
+  const message = failed?.message ?? status.state.waiting?.message ?? "";
+  const image = spec.image ?? "";
+  const facts = message ? [message] : [];
+  switch (reason) {
+    case "ErrImagePull":
+    case "ImagePullBackOff":
+    case "RegistryUnavailable": {
+      const isDenied = /denied|unauthorized|authentication/i.test(message);
+      const isUnreachable = /no such host|i\/o timeout|connection refused|network is unreachable|lookup /i.test(
+        message,
+      );
+      return {
+        problem: `the image "${image}" cannot be pulled`,
+        facts,
+        wayOut: isDenied
+          ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
+          : isUnreachable
+            ? "the registry cannot be reached: check DNS and proxy of the engine, or load the image with docker load or --images-dir"
+            : "check name and tag of the image; docker pull shows the same answer",
+      };
+    }
+    case "ErrImageNeverPull":
+      return {
+        problem: `the image "${image}" is not on this machine, and imagePullPolicy is Never`,
+        wayOut: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
+      };
+    case "InvalidImageName":
+      return { problem: `"${image}" is no image name`, facts, wayOut: "correct spec.containers[].image" };
+    default:
+      return undefined;
+  }
+}
+
+function explainConfig({ status }: ExplainContainerInput): Finding | undefined {
+  const { reason = "", message = "" } = status.state.waiting ?? {};
+  if (!["CreateContainerConfigError", "CreateContainerError"].includes(reason)) return undefined;
+  const missing = /(configmap|secret) "([^"]+)" not found/i.exec(message);
+  if (missing) {
+    const kind = missing[1]?.toLowerCase() === "secret" ? "Secret" : "ConfigMap";
+    return {
+      problem: `the ${kind} "${missing[2]}" is missing`,
+      facts: [message],
+      wayOut: `add the ${kind} to the manifest, or mark the reference optional`,
+    };
+  }
+  const key = /couldn't find key (\S+) in (ConfigMap|Secret) (\S+)/i.exec(message);
+  if (key) {
+    return {
+      problem: `the key "${key[1]}" is missing in ${key[2]} "${key[3]?.replace(/[",]/g, "")}"`,
+      facts: [message],
+      wayOut: "add the key, or correct its name in the reference",
+    };
+  }
+  if (/runAsNonRoot/.test(message)) {
+    return {
+      problem: "the image runs as root, and runAsNonRoot forbids it",
+      facts: [message],
+      wayOut: "set securityContext.runAsUser to a user other than 0",
+    };
+  }
+  return {
+    problem: "the container cannot be created",
+    facts: [message],
+    wayOut: "correct the field the message names",
+  };
+}
+
+/** The container ended, now or before its last restart. */
+function explainEnd(input: ExplainContainerInput): Finding | undefined {
+  const { status, pod, spec, isInit, events } = input;
+  const isWaitingToRestart = status.state.waiting?.reason === "CrashLoopBackOff";
+  const end =
+    status.state.terminated ??
+    (isWaitingToRestart || status.restartCount > 0 ? status.lastState.terminated : undefined);
+  if (!end) {
+    const { reason, message } = status.state.waiting ?? {};
+    return reason === "RunContainerError" ? cannotRun(spec, message ?? "") : undefined;
+  }
+  // A container that runs again now is held back by its probe, if it has one.
+  if (status.state.running && !isWaitingToRestart && spec.readinessProbe) return undefined;
+  const facts = [describeEnd(end), ...nextRestart(input)];
+  if (end.reason === "ContainerCannotRun" || end.reason === "StartError") {
+    const finding = cannotRun(spec, end.message ?? "");
+    return { ...finding, facts: [...(finding.facts ?? []), ...nextRestart(input)] };
+  }
+  if (end.reason === "OOMKilled") {
+    const limit = spec.resources?.limits?.memory;
+    return {
+      problem: `it used more memory than ${limit === undefined ? "the machine has" : `its limit of ${limit}`} (OOMKilled)`,
+      facts,
+      wayOut:
+        limit === undefined
+          ? "give it a memory limit that fits, or free memory"
+          : "raise resources.limits.memory, or make it use less",
+    };
+  }
+  const killing = events.findLast(({ reason, message }) => reason === "Killing" && /probe/i.test(message));
+  const unhealthy = lastProbe(events, /^(Liveness|Startup)/);
+  if (killing && (end.exitCode === 137 || end.exitCode === 143)) {
+    return {
+      problem: "a liveness or startup probe failed, so it was restarted",
+      facts: [...(unhealthy ? [unhealthy] : []), ...facts],
+      wayOut:
+        "correct the probe's path and port; if the start takes long, add a startupProbe or raise initialDelaySeconds",
+    };
+  }
+  if (end.exitCode === 0) {
+    return {
+      problem: "its program ended with success, and is started again because restartPolicy is Always",
+      facts,
+      wayOut: "keep the program in the foreground, or set restartPolicy: OnFailure or Never for a pod that ends",
+    };
+  }
+  const what = isInit ? "it failed, and the containers of the pod wait for it" : "its program ends with an error";
+  return { problem: `${what} (exit code ${end.exitCode})`, facts, wayOut: wayOutOfExit(end.exitCode, input.log, pod) };
+}
+
+function wayOutOfExit(code: number, log: readonly string[], pod: Pod): string {
+  const text = log.join("\n");
+  if (/address already in use|EADDRINUSE/i.test(text)) {
+    return pod.spec.hostNetwork
+      ? "another program of this machine has the port: choose another one"
+      : "two containers of a pod share their ports: give each its own";
+  }
+  if (/read-only file system|EROFS/i.test(text))
+    return "mount an emptyDir where it writes, or set readOnlyRootFilesystem: false";
+  if (/permission denied|EACCES/i.test(text)) return "check runAsUser, fsGroup and the mode of the files it uses";
+  if (/connection refused|no such host|could not (?:connect|translate)|ENOTFOUND/i.test(text)) {
+    return "it does not reach another service: pods have no Service names here; use host names, hostAliases or one pod";
+  }
+  switch (code) {
+    case 126:
+      return "its command is no executable file: check its mode and the #! line";
+    case 127:
+      return "its command is not in the image: check command, args and PATH";
+    case 137:
+      return "it was killed (SIGKILL): by docker kill, the kernel, or because it ignored SIGTERM";
+    case 139:
+      return "it crashed (SIGSEGV): is the image made for this processor?";
+    case 143:
+      return "it was ended from outside (SIGTERM)";
+    default:
+      return "its log above says why; kubelet-ts logs --previous shows all of it";
+  }
+}
+
+function cannotRun({ command = [], args = [] }: Container, message: string): Finding {
+  const words = [...command, ...args];
+  const shellWord = command.length === 1 && / |&&|\|/.test(command[0] ?? "");
+  return {
+    problem: "its program cannot be started",
+    facts: [message],
+    wayOut: shellWord
+      ? `a command is a list of words and knows no shell: write command: ["sh", "-c", ${JSON.stringify(command[0])}]`
+      : `check that ${JSON.stringify(words[0] ?? "the image's entrypoint")} exists in the image and is executable`,
+  };
+}
+
+function explainProbe({ status, spec, events }: ExplainContainerInput): Finding | undefined {
+  if (!status.state.running || status.ready) return undefined;
+  const isStarting = spec.startupProbe !== undefined && status.started === false;
+  const kind = isStarting ? "Startup" : "Readiness";
+  const answer = lastProbe(events, new RegExp(`^${kind}`));
+  if (!spec.readinessProbe && !isStarting) return undefined;
+  const isRefused = /connection refused/i.test(answer ?? "");
+  const status4xx = /statuscode: (\d+)/.exec(answer ?? "")?.[1];
+  return {
+    problem: answer ? `its ${kind.toLowerCase()} probe fails` : `its ${kind.toLowerCase()} probe has not succeeded yet`,
+    ...(answer && { facts: [answer] }),
+    wayOut: isRefused
+      ? "nothing listens on the probe's port: check the port, and that the program listens on 0.0.0.0, not 127.0.0.1"
+      : status4xx
+        ? `the program answers ${status4xx}: check the probe's path, or what the program waits for`
+        : "check the probe's path, port and timeoutSeconds",
+  };
+}
+
+/** A container that waits for the others has no way out of its own. */
+function explainWaiting({ status }: ExplainContainerInput): Finding {
+  const { reason, message } = status.state.waiting ?? {};
+  return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), wayOut: "" };
+}
+
+/** The newest answer of a failed probe, with its time. */
+function lastProbe(events: readonly CoreEvent[], kind: RegExp): string | undefined {
+  const event = events.findLast(({ reason, message }) => reason === "Unhealthy" && kind.test(message));
+  return event && `${event.message.trim()} (${event.lastTimestamp}, ${event.count} times)`;
+}
+
+function describeEnd({ exitCode, reason, signal, finishedAt, message }: ContainerStateTerminated): string {
+  const how = signal ? `signal ${signal}` : `exit code ${exitCode}`;
+  return `ended at ${finishedAt} with ${how}${reason ? ` (${reason})` : ""}${message ? `: ${message.trim()}` : ""}`;
+}
+
+/** `CrashLoopBackOff` says how long it waits after the last end. */
+function nextRestart({ status, now }: ExplainContainerInput): string[] {
+  const { reason, message = "" } = status.state.waiting ?? {};
+  if (reason !== "CrashLoopBackOff") return [];
+  const end = Date.parse(status.lastState.terminated?.finishedAt ?? "");
+  const delay = /back-off (?:(\d+)m)?(?:(\d+)s)?/.exec(message);
+  if (!delay || Number.isNaN(end)) return [`restarted ${status.restartCount} times`];
+  const at = end + (Number(delay[1] ?? 0) * 60 + Number(delay[2] ?? 0)) * 1000;
+  const seconds = Math.max(0, Math.round((at - now.getTime()) / 1000));
+  return [`restarted ${status.restartCount} times; next start in ${seconds} s`];
+}

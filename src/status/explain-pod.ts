@@ -1,0 +1,190 @@
+import type { CoreEvent } from "../api/event.ts";
+import type { Container, ContainerStatus, Pod } from "../api/pod.ts";
+import { containersOf } from "../model/pod-containers.ts";
+import { explainContainer } from "./explain-container.ts";
+
+/** Everything that is known about a pod. */
+export interface ExplainInput {
+  pod: Pod;
+  /** Of this pod, oldest first. */
+  events: readonly CoreEvent[];
+  /** Last lines of each container's log, by container name. */
+  logs: ReadonlyMap<string, readonly string[]>;
+  /** All pods of the node: one of them may hold a host port. */
+  pods: readonly Pod[];
+  now: Date;
+}
+
+/** One reason why a pod is not ready. */
+export interface Cause {
+  /** `container app` or `pod`. */
+  subject: string;
+  /** What is the case, in one sentence. */
+  problem: string;
+  /** Facts behind it, one line each. */
+  facts: string[];
+  /** What to do about it. */
+  wayOut: string;
+}
+
+/** Why a pod is not ready; the same for the terminal, JSON and the page. */
+export interface PodExplanation {
+  namespace: string;
+  name: string;
+  phase: string;
+  isReady: boolean;
+  /** The condition that holds it back: `Ready is False: containers with unready status: [app]`. */
+  condition: string | undefined;
+  causes: Cause[];
+}
+
+/** Explains a pod's status, events and logs. Pure: the same input gives the same text. */
+export function explainPod(input: ExplainInput): PodExplanation {
+  const { pod, now } = input;
+  const { metadata, status = {} } = pod;
+  const isReady = isTrue(pod, "Ready") || status.phase === "Succeeded";
+  const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+  const causes = [...podCauses(input)];
+  for (const container of statuses) {
+    const spec = containersOf(pod.spec).find(({ name }) => name === container.name);
+    if (!spec || isFine(pod, container)) continue;
+    causes.push(
+      explainContainer({
+        pod,
+        spec,
+        status: container,
+        events: input.events.filter(({ involvedObject }) => involvedObject.fieldPath?.includes(`{${spec.name}}`)),
+        log: input.logs.get(spec.name) ?? [],
+        isInit: status.initContainerStatuses?.includes(container) ?? false,
+        now,
+      }),
+    );
+  }
+  return {
+    namespace: metadata.namespace ?? "default",
+    name: metadata.name ?? "",
+    phase: status.phase ?? "Unknown",
+    isReady,
+    condition: isReady ? undefined : heldBackBy(pod),
+    causes: isReady ? [] : mostUseful(causes),
+  };
+}
+
+const isTrue = ({ status }: Pod, type: string): boolean =>
+  status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
+
+/** A container that does what it should: it is ready, or it ended well where that is wanted. */
+function isFine({ spec, status: { initContainerStatuses = [] } = {} }: Pod, status: ContainerStatus): boolean {
+  const { terminated } = status.state;
+  const isInit = initContainerStatuses.includes(status);
+  if (terminated?.exitCode === 0) return isInit || spec.restartPolicy !== "Always";
+  return status.ready && status.state.running !== undefined;
+}
+
+/** The first condition in the order in which a pod becomes ready. */
+function heldBackBy({ status }: Pod): string | undefined {
+  const conditions = status?.conditions ?? [];
+  const order = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
+  const found = order.flatMap((type) => conditions.find((it) => it.type === type && it.status !== "True") ?? [])[0];
+  if (!found) return status?.reason ? `${status.reason}: ${status.message ?? ""}` : undefined;
+  return `${found.type} is ${found.status}${found.message ? `: ${found.message}` : ""}`;
+}
+
+/** A container that only waits for another one explains nothing. */
+function mostUseful(causes: readonly Cause[]): Cause[] {
+  const own = causes.filter(({ wayOut }) => wayOut !== "");
+  return own.length > 0 ? own : [...causes];
+}
+
+/** Causes that no single container has. */
+function* podCauses({ pod, events, pods }: ExplainInput): Generator<Cause> {
+  const { status = {}, spec } = pod;
+  if (status.phase === "Failed" && status.reason) yield refusal(pod);
+  const last = (reason: string) => events.findLast((event) => event.reason === reason);
+  const mount = last("FailedMount");
+  if (mount && status.phase === "Pending") {
+    const missing = /(configmap|secret|persistentvolumeclaim) "?([^"\s]+)"? not found/i.exec(mount.message);
+    yield {
+      subject: "pod",
+      problem: "a volume cannot be made ready",
+      facts: [mount.message, seen(mount)],
+      wayOut: missing
+        ? `add the ${kindOf(missing[1])} "${missing[2]}" to the manifest, or mark the reference optional`
+        : "correct the volume in the manifest; the kubelet tries again by itself",
+    };
+  }
+  const sandbox = last("FailedCreatePodSandBox");
+  if (sandbox && status.phase === "Pending") {
+    const port = /:(\d+)(?::| ).*(?:port is already allocated|address already in use)/.exec(sandbox.message)?.[1];
+    yield {
+      subject: "pod",
+      problem: port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started",
+      facts: [sandbox.message, seen(sandbox), ...(port ? holdersOf(Number(port), pod, pods) : [])],
+      wayOut: port
+        ? `stop what listens on port ${port} (ss -ltnp 'sport = :${port}'), or choose another hostPort`
+        : "the engine's message names the cause; the kubelet tries again by itself",
+    };
+  }
+  const gates = (spec.readinessGates ?? []).filter(({ conditionType }) => !isTrue(pod, conditionType));
+  if (gates.length > 0 && isTrue(pod, "ContainersReady")) {
+    yield {
+      subject: "pod",
+      problem: `the readiness gate ${gates.map(({ conditionType }) => conditionType).join(", ")} is not True`,
+      facts: [],
+      wayOut: "nothing sets readiness gates without a cluster: remove spec.readinessGates",
+    };
+  }
+}
+
+/** The node refused, evicted or ended the pod. */
+function refusal(pod: Pod): Cause {
+  const { reason = "", message = "" } = pod.status ?? {};
+  const ways: [RegExp, string][] = [
+    [/^NodePorts$/, "choose another hostPort, or remove the pod that holds it"],
+    [/^OutOf/, "lower the pod's requests, or remove another pod"],
+    [
+      /^Evicted$/,
+      "free memory or disk on this machine, or give the pod limits it keeps; edit the manifest to run it again",
+    ],
+    [/^DeadlineExceeded$/, "raise or remove spec.activeDeadlineSeconds"],
+    [/^NodeAffinity$/, "correct spec.nodeSelector or the affinity, or label the node with --node-labels"],
+    [/^Unsupported|^PodOS|^Sysctl|^AppArmor/i, "remove the field: this node cannot do it"],
+  ];
+  return {
+    subject: "pod",
+    problem: `the node ended or refused the pod: ${reason}`,
+    facts: message ? [message] : [],
+    wayOut: ways.find(([pattern]) => pattern.test(reason))?.[1] ?? "correct the manifest; an edit runs the pod again",
+  };
+}
+
+function holdersOf(port: number, { metadata }: Pod, pods: readonly Pod[]): string[] {
+  const holds = ({ spec }: Pod) =>
+    containersOf(spec).some(({ ports = [] }: Container) =>
+      ports.some(({ hostPort, containerPort }) => (hostPort ?? (spec.hostNetwork ? containerPort : 0)) === port),
+    );
+  return pods
+    .filter((other) => other.metadata.uid !== metadata.uid && holds(other))
+    .map((other) => `port ${port} is held by pod "${other.metadata.namespace}/${other.metadata.name}"`);
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  configmap: "ConfigMap",
+  secret: "Secret",
+  persistentvolumeclaim: "PersistentVolumeClaim",
+};
+const kindOf = (word = ""): string => KINDS[word.toLowerCase()] ?? word;
+
+const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastTimestamp}, ${count} times`;
+
+/** For people, without a line break at the end. */
+export function renderExplanation({ namespace, name, phase, isReady, condition, causes }: PodExplanation): string {
+  if (isReady) return `pod "${namespace}/${name}" is ${phase === "Succeeded" ? "Succeeded" : "Ready"}`;
+  const head = `pod "${namespace}/${name}" is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
+  const blocks = causes.map(({ subject, problem, facts, wayOut }) =>
+    [`${subject}: ${problem}`, ...facts.map((fact) => `  ${fact}`), ...(wayOut ? [`  Way out: ${wayOut}`] : [])].join(
+      "\n",
+    ),
+  );
+  return [head, ...blocks].join("\n\n");
+}

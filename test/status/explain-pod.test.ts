@@ -1,0 +1,173 @@
+import { describe, expect, test } from "bun:test";
+import type { CoreEvent } from "../../src/api/event.ts";
+import type { Container, ContainerStatus, Pod } from "../../src/api/pod.ts";
+import { explainPod, renderExplanation } from "../../src/status/explain-pod.ts";
+import { ago, ended, has, NOW, running, shown } from "../cli/print/pods.ts";
+
+const event = (reason: string, message: string, container?: string): CoreEvent =>
+  ({
+    reason,
+    message,
+    count: 3,
+    lastTimestamp: ago(5),
+    involvedObject: { ...(container && { fieldPath: `spec.containers{${container}}` }) },
+  }) as CoreEvent;
+
+interface Given {
+  status: ContainerStatus;
+  container?: Partial<Container>;
+  events?: CoreEvent[];
+  log?: string[];
+  spec?: Partial<Pod["spec"]>;
+}
+
+function explain({ status, container = {}, events = [], log = [], spec = {} }: Given) {
+  const pod = shown({ mains: [status] });
+  const edited = { ...pod, spec: { ...pod.spec, ...spec, containers: [{ ...pod.spec.containers[0]!, ...container }] } };
+  return explainPod({ pod: edited, events, logs: new Map([["app", log]]), pods: [edited], now: NOW });
+}
+
+const waitingFor = (reason: string, message = "") => has("app", { waiting: { reason, message } });
+const crashed = (exitCode: number, reason = "Error", more: object = {}) =>
+  has(
+    "app",
+    { waiting: { reason: "CrashLoopBackOff", message: "back-off 1m20s restarting failed container=app" } },
+    { restartCount: 4, lastState: ended(reason, exitCode, more) },
+  );
+
+describe("the commonest mistakes have a way out", () => {
+  test.each<[string, Given, string, string]>([
+    [
+      "an image that does not exist",
+      {
+        status: waitingFor("ImagePullBackOff", "Back-off"),
+        events: [event("Failed", 'Failed to pull image "x": manifest unknown', "app")],
+      },
+      "manifest unknown",
+      "name and tag",
+    ],
+    [
+      "a registry that wants credentials",
+      { status: waitingFor("ErrImagePull", "pull access denied") },
+      "denied",
+      "docker login",
+    ],
+    [
+      "an unreachable registry",
+      { status: waitingFor("ErrImagePull", "lookup r: no such host") },
+      "no such host",
+      "--images-dir",
+    ],
+    ["an image that is never pulled", { status: waitingFor("ErrImageNeverPull") }, "Never", "IfNotPresent"],
+    [
+      "a missing ConfigMap",
+      { status: waitingFor("CreateContainerConfigError", 'configmap "conf" not found') },
+      'ConfigMap "conf" is missing',
+      "optional",
+    ],
+    [
+      "a missing key",
+      { status: waitingFor("CreateContainerConfigError", "couldn't find key k in Secret default/s") },
+      'key "k" is missing',
+      "add the key",
+    ],
+    [
+      "root that is forbidden",
+      { status: waitingFor("CreateContainerConfigError", "container has runAsNonRoot and image will run as root") },
+      "runs as root",
+      "runAsUser",
+    ],
+    ["exit code 127", { status: crashed(127) }, "exit code 127", "not in the image"],
+    [
+      "too little memory",
+      { status: crashed(137, "OOMKilled"), container: { resources: { limits: { memory: "16Mi" } } } },
+      "16Mi",
+      "raise",
+    ],
+    ["success that is restarted", { status: crashed(0, "Completed") }, "restartPolicy is Always", "foreground"],
+    [
+      "a shell line as a command",
+      { status: crashed(127, "ContainerCannotRun"), container: { command: ["a && b"] } },
+      "cannot be started",
+      '["sh", "-c", "a && b"]',
+    ],
+    [
+      "a failed liveness probe",
+      {
+        status: crashed(143),
+        events: [
+          event("Unhealthy", "Liveness probe failed: 500", "app"),
+          event("Killing", "failed liveness probe", "app"),
+        ],
+      },
+      "Liveness probe failed: 500",
+      "startupProbe",
+    ],
+    [
+      "a port that is taken",
+      { status: crashed(1), log: ["bind: address already in use"] },
+      "end of its log",
+      "each its own",
+    ],
+    [
+      "a probe of a closed port",
+      {
+        status: has("app", running, { ready: false }),
+        container: { readinessProbe: { httpGet: { port: 81 } } } as unknown as Partial<Container>,
+        events: [event("Unhealthy", "Readiness probe failed: connection refused", "app")],
+      },
+      "connection refused",
+      "0.0.0.0",
+    ],
+    [
+      "a readiness gate",
+      { status: has("app", running, { ready: false }), spec: { readinessGates: [{ conditionType: "lb" }] } },
+      "pod",
+      "",
+    ],
+  ])("%s", (_, given, problem, wayOut) => {
+    const explanation = explain(given);
+    expect(explanation.isReady).toBe(false);
+    const text = renderExplanation(explanation);
+    expect(text).toContain(problem);
+    expect(text).toContain(wayOut);
+  });
+});
+
+test("the next restart is told", () => {
+  // Ended 30 s ago, back-off of 80 s.
+  expect(renderExplanation(explain({ status: crashed(1) }))).toContain("restarted 4 times; next start in 50 s");
+});
+
+test("a pod that is ready needs no explanation", () => {
+  const pod = shown({ ready: true });
+  const explanation = explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: NOW });
+  expect(renderExplanation(explanation)).toBe('pod "default/web-node1" is Ready');
+});
+
+test("a missing volume and a refused host port belong to the pod", () => {
+  const pending = shown({ mains: [waitingFor("ContainerCreating")], status: { phase: "Pending" } });
+  const mount = event("FailedMount", 'MountVolume.SetUp failed for volume "v" : secret "tls" not found');
+  const first = explainPod({ pod: pending, events: [mount], logs: new Map(), pods: [], now: NOW });
+  expect(first.causes).toMatchObject([{ subject: "pod", wayOut: expect.stringContaining('Secret "tls"') }]);
+
+  const refused = shown({
+    mains: [],
+    status: { phase: "Failed", reason: "NodePorts", message: "host port 80 is held" },
+  });
+  const second = explainPod({ pod: refused, events: [], logs: new Map(), pods: [], now: NOW });
+  expect(second.causes).toMatchObject([
+    { facts: ["host port 80 is held"], wayOut: expect.stringContaining("hostPort") },
+  ]);
+});
+
+test("a container that only waits is left out where another one has a cause", () => {
+  const pod = shown({
+    init: [has("init", ended("Error", 1))],
+    mains: [waitingFor("PodInitializing")],
+    status: { phase: "Pending" },
+  });
+  const { causes, condition } = explainPod({ pod, events: [], logs: new Map(), pods: [], now: NOW });
+  expect(causes.map(({ subject }) => subject)).toEqual(["init container init"]);
+  expect(condition).toStartWith("Initialized is False");
+});
