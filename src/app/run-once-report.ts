@@ -1,4 +1,5 @@
 import type { ImageProgress } from "../runtime/pull-progress.ts";
+import { escapeControl } from "./logging.ts";
 import type { RunOnceResult } from "./wait-for-pods.ts";
 
 export interface ReportOutput {
@@ -11,21 +12,22 @@ export interface ReportOutput {
 const MARK = { up: "✓", succeeded: "✓", failed: "✗", waiting: "…" } as const;
 const PAINT = { up: 32, succeeded: 32, failed: 31, waiting: 33 } as const;
 
-/** `✓ default/web-node1  Running  172.17.0.2`: one line for each pod. */
-export function formatResult({ name, verdict, pod }: RunOnceResult, color: boolean): string {
+/** `✓ default/web-node1  Running  172.17.0.2`: one line for each pod; below a failed one, the end of its log. */
+export function formatResult({ name, verdict, pod, log = [] }: RunOnceResult, color: boolean): string {
   const mark = color ? `\u001b[${PAINT[verdict.state]}m${MARK[verdict.state]}\u001b[0m` : MARK[verdict.state];
   const ip = verdict.state === "up" && pod.status?.podIP ? `  ${pod.status.podIP}` : "";
-  return `${mark} ${name}  ${verdict.message}${ip}`;
+  return [`${mark} ${name}  ${verdict.message}${ip}`, ...log.map((line) => `    ${escapeControl(line)}`)].join("\n");
 }
 
 /** For programs: what became of each pod, with its whole status. The writer of YAML is only loaded when it is asked for. */
 export async function serializeResults(results: readonly RunOnceResult[], output: "json" | "yaml"): Promise<string> {
   const report = {
-    pods: results.map(({ pod, verdict }) => ({
+    pods: results.map(({ pod, verdict, log }) => ({
       namespace: pod.metadata.namespace,
       name: pod.metadata.name,
       ok: verdict.state !== "failed",
       message: verdict.message,
+      ...(log && { log }),
       status: pod.status,
     })),
   };

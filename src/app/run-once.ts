@@ -10,6 +10,7 @@ import type { Logger } from "../model/logger.ts";
 import type { ReadOnceResult } from "../sources/desired-state-feed.ts";
 import { describeFinding } from "../sources/source-set.ts";
 import { type AssembledKubelet, assembleKubelet } from "./assembly/assemble-kubelet.ts";
+import { explainFailures } from "./explain-failures.ts";
 import { EXIT, type KubeletRun } from "./kubelet-run.ts";
 import { wantsColor } from "./logging.ts";
 import { RunOnceReport, serializeResults } from "./run-once-report.ts";
@@ -39,7 +40,8 @@ export async function runOnce({ options, manifests, environment, logger, stop }:
   await parts.feed.storeRunOnce();
   await parts.preload(stop);
   void parts.images.run(stop);
-  const results = await startAndWait(parts, read.state, report, stop);
+  const outcomes = await startAndWait(parts, read.state, report, stop);
+  const results = await explainFailures(outcomes, parts.client, recorder, stop);
   report.finish(options.output === "text" ? results : []);
   if (options.output !== "text") writeAll(1, await serializeResults(results, options.output));
   if (results.some(({ verdict }) => verdict.state === "failed")) return EXIT.failed;
@@ -81,6 +83,7 @@ async function startAndWait(
       kubelet,
       clock,
       processes: { sample: sampleProcesses, isOfContainer },
+      wait: options.runOnceWait,
       timeoutMs: options.runOnceTimeoutMs,
       onProgress: (results) => report.progress(results),
       signal,

@@ -5,19 +5,22 @@ import { podFullName } from "../model/identity.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
 import type { ProcessSample } from "../model/process-sample.ts";
 import { hasComeUp, SAMPLE_PERIOD_MS, type TimedSample } from "../status/run-once-settling.ts";
-import { judgeRunOnce, type RunOnceVerdict } from "../status/run-once-verdict.ts";
+import { judgeRunOnce, type RunOnceVerdict, type RunOnceWait } from "../status/run-once-verdict.ts";
 
-/** How one pod came out. */
+/** Outcome of one pod. */
 export interface RunOnceResult {
   pod: Pod;
   name: string;
   verdict: RunOnceVerdict;
+  /** Last lines of the log of the container that failed. */
+  log?: readonly string[];
 }
 
 export interface RunOnceInput {
   kubelet: Kubelet;
   clock: Clock;
   processes: Processes;
+  wait: RunOnceWait;
   /** 0 = as long as it takes. */
   timeoutMs: number;
   /** Called with every change of any verdict. */
@@ -35,35 +38,29 @@ export interface Processes {
 /** Where processes cannot be looked at, what came up has to stay up for so long. */
 const BLIND_SETTLE_MS = 250;
 
-/** Waits until every pod has come up or cannot. @throws the signal's reason */
-export async function waitForPods({
-  kubelet,
-  clock,
-  processes,
-  timeoutMs,
-  onProgress,
-  signal,
-}: RunOnceInput): Promise<RunOnceResult[]> {
+/** Waits until every pod has reached `wait`, or cannot. @throws the signal's reason */
+export async function waitForPods(input: RunOnceInput): Promise<RunOnceResult[]> {
+  const { kubelet, clock, wait, timeoutMs, onProgress, signal } = input;
   const startedAtMs = clock.monotonicMs();
   let wake = () => {};
   const unsubscribe = kubelet.onChange(() => wake());
   try {
-    for (let last = ""; ; ) {
+    for (let lastShown = ""; ; ) {
       signal.throwIfAborted();
       const changed = new Promise<void>((resolve) => {
         wake = resolve;
       });
-      const results = judge(kubelet);
-      const said = JSON.stringify(results.map(({ verdict }) => verdict));
-      if (said !== last) onProgress(results);
-      last = said;
+      const results = judge(kubelet, wait);
+      const shown = JSON.stringify(results.map(({ verdict }) => verdict));
+      if (shown !== lastShown) onProgress(results);
+      lastShown = shown;
       if (isDecided(results)) {
-        const settled = await settle(kubelet, clock, processes, signal);
+        const settled = wait === "none" ? results : await settle(input);
         if (settled) return settled;
         continue;
       }
       const leftMs = timeoutMs === 0 ? Number.POSITIVE_INFINITY : startedAtMs + timeoutMs - clock.monotonicMs();
-      if (leftMs <= 0) return results.map(toTimedOut);
+      if (leftMs <= 0) return results.map((result) => toTimedOut(result, wait, timeoutMs));
       await changedOrLate(changed, clock, leftMs, signal);
     }
   } finally {
@@ -71,46 +68,45 @@ export async function waitForPods({
   }
 }
 
-/** Whether a failed pod is waited for no longer, and every other one is up. */
+/** No pod is waited for any longer. */
 const isDecided = (results: readonly RunOnceResult[]) => results.every(({ verdict }) => verdict.state !== "waiting");
 
-function judge(kubelet: Kubelet): RunOnceResult[] {
-  const pods = kubelet.pods().filter(({ metadata }) => !metadata.deletionTimestamp);
-  return pods.map((pod) => {
-    const worker = kubelet.worker(pod.metadata.uid ?? "");
-    const facts = { sandboxError: worker?.startErrors.get("")?.message, ...(worker && { rollout: worker.rollout }) };
-    const verdict = kubelet.isSynced
-      ? judgeRunOnce(pod, facts)
-      : { state: "waiting" as const, message: "looking at the engine" };
-    return { pod, name: podFullName(pod.metadata), verdict };
-  });
+function judge(kubelet: Kubelet, wait: RunOnceWait): RunOnceResult[] {
+  const desired = new Set(kubelet.desiredPods.map(({ pod }) => pod.metadata.uid));
+  const pods = kubelet.pods().filter(({ metadata }) => desired.has(metadata.uid));
+  return pods.map((pod) => ({ pod, name: podFullName(pod.metadata), verdict: judgePod(kubelet, pod, wait) }));
 }
 
-function toTimedOut(result: RunOnceResult): RunOnceResult {
-  if (result.verdict.state !== "waiting") return result;
-  return { ...result, verdict: { state: "failed", message: `not up in time: ${result.verdict.message}` } };
+function judgePod(kubelet: Kubelet, pod: Pod, wait: RunOnceWait): RunOnceVerdict {
+  if (!kubelet.isSynced) return { state: "waiting", message: "inspecting containers" };
+  const worker = kubelet.worker(pod.metadata.uid ?? "");
+  const sandboxError = worker?.startErrors.get("")?.message;
+  return judgeRunOnce(pod, wait, { sandboxError, ...(worker && { rollout: worker.rollout }) });
+}
+
+function toTimedOut(result: RunOnceResult, wait: RunOnceWait, timeoutMs: number): RunOnceResult {
+  const { verdict } = result;
+  if (verdict.state !== "waiting") return result;
+  const goal = wait === "none" ? "started" : wait;
+  const message = `not ${goal} within ${timeoutMs / 1000} s: ${verdict.message}`;
+  return { ...result, verdict: { ...verdict, state: "failed", message } };
 }
 
 /**
- * A program that fails at once is seen to. All pods are watched together, however many they are.
+ * Samples the processes of all pods together until none can still fail at once.
  * @returns undefined when one of them turned out to be undecided
  */
-async function settle(
-  kubelet: Kubelet,
-  clock: Clock,
-  processes: Processes,
-  signal: AbortSignal,
-): Promise<RunOnceResult[] | undefined> {
+async function settle({ kubelet, clock, processes, wait, signal }: RunOnceInput): Promise<RunOnceResult[] | undefined> {
   const sandboxes = kubelet
     .pods()
     .flatMap(({ metadata }) => kubelet.worker(metadata.uid ?? "")?.snapshot.sandboxes[0] ?? []);
   if (!sandboxes.every(({ pid, id }) => pid === 0 || processes.isOfContainer(pid, id))) {
     await clock.sleep(BLIND_SETTLE_MS, signal);
-    const results = judge(kubelet);
+    const results = judge(kubelet, wait);
     return isDecided(results) ? results : undefined;
   }
   for (const samples = new Map<string, TimedSample[]>(); ; await clock.sleep(SAMPLE_PERIOD_MS, signal)) {
-    const results = judge(kubelet);
+    const results = judge(kubelet, wait);
     if (!isDecided(results)) return undefined;
     const running = results.flatMap(runningContainers(kubelet));
     for (const [index, sample] of processes.sample(running.map(({ pid }) => pid)).entries()) {
@@ -121,7 +117,7 @@ async function settle(
   }
 }
 
-/** Of a pod that is up. */
+/** Running containers of a pod that is up. */
 const runningContainers =
   (kubelet: Kubelet) =>
   ({ pod, verdict }: RunOnceResult): ContainerSnapshot[] =>

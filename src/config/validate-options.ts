@@ -81,6 +81,9 @@ export function checkOptions(
   if (!options.runOnce && positionals.includes("-")) errors.push("standard input (-) is read once: add --runonce");
   if (purpose === "run" && !options.runOnce && origins.output.startsWith("--"))
     warnings.push("--output has no effect without --runonce");
+  if (!options.runOnce && origins.runOnceWait.startsWith("--")) {
+    warnings.push("--wait has no effect without --runonce");
+  }
   if (!options.runOnce && origins.runOnceTimeoutMs.startsWith("--")) {
     warnings.push("--timeout has no effect without --runonce");
   }

@@ -79,6 +79,8 @@ export interface KubeletOptions {
 
   // Run once
   runOnce: boolean;
+  /** What `--runonce` waits for. */
+  runOnceWait: "ready" | "running" | "completed" | "none";
   /** How long `--runonce` waits for all pods; 0 = without limit. */
   runOnceTimeoutMs: number;
   output: "text" | "json" | "yaml";
@@ -245,7 +247,8 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   validate: "standard",
 
   runOnce: false,
-  runOnceTimeoutMs: 0,
+  runOnceWait: "ready",
+  runOnceTimeoutMs: 300_000,
   output: "text",
 
   dockerEndpoint: "",

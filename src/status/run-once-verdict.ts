@@ -1,11 +1,19 @@
 import type { ContainerStatus, Pod } from "../api/pod.ts";
 import type { RolloutProgress } from "../plan/compute-pod-actions.ts";
 
+/**
+ * What `--runonce` waits for (`--wait`): containers that run, the Ready condition, the end of the pod, or only that each
+ * container was started. A pod that has succeeded satisfies all of them.
+ */
+export type RunOnceWait = "ready" | "running" | "completed" | "none";
+
 /** State of a pod of a `--runonce`. */
 export interface RunOnceVerdict {
   state: "waiting" | "up" | "succeeded" | "failed";
   /** What it waits for, or why it failed. */
   message: string;
+  /** The container that the message is about. */
+  container?: string;
 }
 
 const EDIT_IN_PROGRESS: RunOnceVerdict = { state: "waiting", message: "an edit is in progress" };
@@ -25,13 +33,13 @@ const HOPELESS = new Set([
 ]);
 
 /**
- * Whether a pod has come up, as `--runonce` sees it: Running with every container started, or Succeeded. A pod that
- * cannot run with this manifest has failed without further waiting.
- * A pod whose edit is in progress is not up: what runs is about to be replaced.
+ * Whether a pod has reached what `--runonce` waits for. A pod that cannot reach it with this manifest has failed without
+ * further waiting. A pod whose edit is in progress has not: what runs is about to be replaced.
  * @param sandboxError what keeps the pod from having a sandbox, e.g. a volume
  */
 export function judgeRunOnce(
   pod: Pod,
+  wait: RunOnceWait,
   { sandboxError, rollout = "live" }: { sandboxError?: string | undefined; rollout?: RolloutProgress } = {},
 ): RunOnceVerdict {
   const { status } = pod;
@@ -39,29 +47,53 @@ export function judgeRunOnce(
   const containers = status?.containerStatuses ?? [];
   const all = [...(status?.initContainerStatuses ?? []), ...containers];
   if (status?.phase === "Succeeded" && rollout === "live") return { state: "succeeded", message: "Succeeded" };
-  if (status?.phase === "Failed") return { state: "failed", message: describeFailure(status, all) };
-  for (const container of all) {
-    const { waiting } = container.state;
-    if (waiting?.reason && HOPELESS.has(waiting.reason))
-      return { state: "failed", message: describeWaiting(container) };
+  if (status?.phase === "Failed") return describeFailure(status, all);
+  if (wait === "completed" && pod.spec.restartPolicy === "Always") {
+    return { state: "failed", message: "never completes: its restartPolicy is Always" };
   }
+  const hopeless = all.find(({ state }) => HOPELESS.has(state.waiting?.reason ?? ""));
+  if (hopeless) return { state: "failed", message: describeWaiting(hopeless), container: hopeless.name };
   if (sandboxError) return { state: "failed", message: sandboxError };
-  const isUp = ({ state, started }: ContainerStatus) => (state.running ? started === true : isDone(pod, state));
-  if (status?.phase === "Running" && containers.every(isUp)) {
-    return rollout === "live" ? { state: "up", message: "Running" } : EDIT_IN_PROGRESS;
+  const isEnough = (status: ContainerStatus) => isStarted(pod, status, wait);
+  const late = status?.phase === "Running" ? containers.find((it) => !isEnough(it)) : all.find((it) => !isEnough(it));
+  if (late) return waitingFor(late, describeState(late));
+  if (status?.phase !== "Running") return { state: "waiting", message: "waiting" };
+  if (rollout !== "live") return EDIT_IN_PROGRESS;
+  if (wait === "completed") return { state: "waiting", message: "Running" };
+  if (wait !== "ready" || status.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True")) {
+    return { state: "up", message: "Running" };
   }
-  const late = all.find((container) => !isUp(container));
-  return { state: "waiting", message: late ? `container ${late.name}: ${describeState(late)}` : "waiting" };
+  const unready = containers.find(({ ready, state }) => !ready && state.running);
+  return unready ? waitingFor(unready, "not ready") : { state: "waiting", message: "not ready" };
 }
+
+const waitingFor = ({ name }: ContainerStatus, what: string): RunOnceVerdict => ({
+  state: "waiting",
+  message: `container ${name}: ${what}`,
+  container: name,
+});
+
+const isStarted = (pod: Pod, { state, started, lastState }: ContainerStatus, wait: RunOnceWait): boolean => {
+  if (wait === "none") return [state.running, state.terminated, lastState.terminated].some(Boolean);
+  return state.running ? started === true : isDone(pod, state);
+};
 
 /** A container that succeeded and is not restarted. */
 const isDone = (pod: Pod, { terminated }: ContainerStatus["state"]) =>
   terminated?.exitCode === 0 && pod.spec.restartPolicy !== "Always";
 
-function describeFailure(status: NonNullable<Pod["status"]>, all: readonly ContainerStatus[]): string {
-  if (status.message) return status.reason ? `${status.reason}: ${status.message}` : status.message;
+function describeFailure(status: NonNullable<Pod["status"]>, all: readonly ContainerStatus[]): RunOnceVerdict {
   const culprit = all.find(({ state }) => state.terminated && state.terminated.exitCode !== 0);
-  return culprit ? describeEnd(culprit, culprit.state.terminated) : "Failed";
+  const container = culprit && { container: culprit.name };
+  if (status.message) {
+    const message = status.reason ? `${status.reason}: ${status.message}` : status.message;
+    return { state: "failed", message, ...container };
+  }
+  return {
+    state: "failed",
+    message: culprit ? describeEnd(culprit, culprit.state.terminated) : "Failed",
+    ...container,
+  };
 }
 
 function describeWaiting(container: ContainerStatus): string {

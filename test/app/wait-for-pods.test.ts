@@ -1,36 +1,47 @@
 import { beforeEach, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
 import { type RunOnceResult, waitForPods } from "../../src/app/wait-for-pods.ts";
 import type { ProcessSample } from "../../src/model/process-sample.ts";
+import type { RunOnceWait } from "../../src/status/run-once-verdict.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
 let world: KubeletWorld;
 /** What every process does, whichever is looked at. */
 let sample: ProcessSample;
 let isHere: boolean;
+let wait: RunOnceWait;
+let timeoutMs: number;
 let results: readonly RunOnceResult[] | undefined;
 
 beforeEach(() => {
   world = new KubeletWorld();
   sample = { state: "asleep", switches: 1, cpuMs: 10 };
   isHere = true;
+  wait = "running";
+  timeoutMs = 0;
   results = undefined;
 });
 
 /** Runs pod "job" for so long; `results` when that was enough. */
 async function runFor(ms: number, restartPolicy: "Never" | "Always" = "Never"): Promise<void> {
   world.kubelet.start();
-  world.want(named("job", { restartPolicy }));
+  begin(named("job", { restartPolicy }));
+  await world.clock.advance(ms);
+}
+
+function begin(pod: Pod): void {
+  world.want(pod);
   void waitForPods({
     kubelet: world.kubelet,
     clock: world.clock,
     processes: { sample: (pids) => pids.map(() => ({ ...sample })), isOfContainer: () => isHere },
-    timeoutMs: 0,
+    wait,
+    timeoutMs,
     onProgress: () => {},
     signal: new AbortController().signal,
   }).then((found) => {
     results = found;
   });
-  await world.clock.advance(ms);
 }
 
 const verdicts = () => results?.map(({ verdict }) => `${verdict.state}: ${verdict.message}`);
@@ -78,4 +89,37 @@ test("where the engine's processes are not to be seen, what came up has to stay 
   expect(results).toBeUndefined();
   await world.clock.advance(20);
   expect(verdicts()).toEqual(["up: Running"]);
+});
+
+test("pods that were listed before anything was desired are waited for", async () => {
+  expect(world.kubelet.pods()).toEqual([]);
+  await runFor(20);
+  expect(results).toBeUndefined();
+  await world.clock.advance(20);
+  expect(verdicts()).toEqual(["up: Running"]);
+});
+
+test("what is not reached in time has failed, with the reason", async () => {
+  wait = "completed";
+  timeoutMs = 5_000;
+  await runFor(4_900);
+  expect(results).toBeUndefined();
+  await world.clock.advance(200);
+  expect(verdicts()).toEqual(["failed: not completed within 5 s: Running"]);
+});
+
+test("an edited pod is up when the new container runs, not while the old one is stopped", async () => {
+  await runFor(100, "Always");
+  expect(verdicts()).toEqual(["up: Running"]);
+  const old = world.engine.idOf("job-node1", "app");
+  world.engine.stopTakesMs = 30_000;
+  results = undefined;
+  const edited = named("job", { restartPolicy: "Always" });
+  edited.spec.containers[0]!.image = "other:1";
+  begin(edited);
+  await world.clock.advance(1_000);
+  expect(results).toBeUndefined();
+  await world.clock.advance(60_000);
+  expect(verdicts()).toEqual(["up: Running"]);
+  expect(world.engine.idOf("job-node1", "app")).not.toBe(old);
 });

@@ -31,6 +31,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   validate: [CONTAINERS, "--validate: an unknown field is refused, warned of, ignored"],
   runonce: [CONTAINERS, "--output, --timeout (S003)"],
   timeout: [CONTAINERS, "--output, --timeout (S003)"],
+  wait: [CONTAINERS, "--wait"],
   output: [CONTAINERS, "--output, --timeout (S003)"],
   config: [PROGRAM, "--config: its values are in /configz, with secrets masked (S045 S143 U27)"],
   "config-dir": [AT_WORK, "--oom-score-adj, --feature-gates, --config-dir"],

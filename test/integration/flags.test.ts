@@ -168,12 +168,57 @@ describeWithEngine("what flags do to containers", () => {
   test("--output, --timeout (S003)", async () => {
     const node = testNode();
     const manifest = node.writeManifest("p.json", sleeper("p", { readinessProbe: { exec: { command: ["false"] } } }));
-    const { stdout } = await node.runOnce(["-o", "json", manifest]);
+    const { stdout } = await node.runOnce(["-o", "json", "--wait=running", manifest]);
     expect(JSON.parse(stdout).pods[0]).toMatchObject({ name: `p-${node.name}`, namespace: "default" });
-    const yaml = await node.runOnce(["-o", "yaml", manifest]);
+    const yaml = await node.runOnce(["-o", "yaml", "--wait=running", manifest]);
     expect(yaml.stdout).toStartWith(`pods:\n  - namespace: default\n    name: p-${node.name}\n`);
     const slow = node.writeManifest("q.json", sleeper("q", { image: "192.0.2.1/never:1" }));
     expect((await node.runOnce(["--timeout=2s", slow])).exitCode).toBe(1);
+  });
+
+  test("--wait", async () => {
+    const node = testNode();
+    const unready = node.writeManifest(
+      "p.json",
+      sleeper("p", {
+        command: ["sh", "-c", "echo last words; exec sleep 1000"],
+        readinessProbe: { exec: { command: ["sh", "-c", "echo too early; false"] }, periodSeconds: 1 },
+      }),
+    );
+    const late = await node.runOnce(["--timeout=4s", unready]);
+    expect(late.exitCode).toBe(1);
+    expect(late.stderr).toMatch(
+      /✗ default\/p-.* not ready within 4 s: container \w+: not ready: Readiness probe failed: too early/,
+    );
+    expect(late.stderr).toContain("\n    last words\n");
+    expect((await node.runOnce(["--wait=running", unready])).exitCode).toBe(0);
+    const endless = await node.runOnce(["--wait=completed", unready]);
+    expect(endless.stderr).toContain("never completes: its restartPolicy is Always");
+    const job = (command: string) =>
+      node.writeManifest("job.json", sleeper("job", { command: ["sh", "-c", command] }, { restartPolicy: "Never" }));
+    expect((await node.runOnce(["--wait=completed", job("sleep 1")])).exitCode).toBe(0);
+    const failed = await node.runOnce(["--wait=completed", job("sleep 1; echo no luck; exit 3")]);
+    expect({ exitCode: failed.exitCode, stderr: failed.stderr }).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/✗ .*exited with code 3.*\n {4}no luck\n/),
+    });
+  });
+
+  test("an edited pod that ignores TERM: the successor is waited for", async () => {
+    const node = testNode();
+    const write = (name: string) =>
+      node.writeManifest(
+        "p.json",
+        sleeper(
+          "p",
+          { command: ["sh", "-c", `trap '' TERM; echo ${name}; while :; do sleep 1; done`] },
+          { terminationGracePeriodSeconds: 3 },
+        ),
+      );
+    expect((await node.runOnce([write("first")])).exitCode).toBe(0);
+    expect((await node.runOnce([write("second")])).exitCode).toBe(0);
+    const running = (await node.listAll()).filter(({ State }) => State === "running");
+    expect(running).toHaveLength(2);
   });
 });
 

@@ -4,12 +4,12 @@ import type { DockerClient } from "../../docker/docker-client.ts";
 import type { OomGroup } from "../../host/oom-group.ts";
 import type { PodHooks } from "../../kubelet/pod-effects.ts";
 import { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
-import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { runLifecycleHook } from "../../prober/lifecycle-hook.ts";
 import { DockerPods } from "../../runtime/docker-pods.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
 import type { ImageManager } from "../../runtime/image-manager.ts";
 import { LogLinks, toEngineLogPath } from "../../runtime/log-links.ts";
+import { readLogTail } from "../../runtime/log-tail.ts";
 import { ensurePauseImage } from "../../runtime/pause-image.ts";
 import { toTerminationMessage } from "../../status/termination-message.ts";
 import { writeHostsFile } from "../../volumes/network-files.ts";
@@ -20,10 +20,8 @@ import type { NodeContext } from "./node-context.ts";
 
 /** Creates and starts that run at the same time on the engine; more make each of them slower. */
 const MAX_ENGINE_CALLS = 8;
-/** Of a log that becomes a termination message. Source of the lines: the kubelet; a message has at most 2 KiB. */
+/** Lines of a log that become a termination message. Source: the kubelet. */
 const LOG_TAIL_LINES = 80;
-const LOG_TAIL_BYTES = 64 * 1024;
-const LOG_TAIL_MS = 10_000;
 
 export interface RuntimeManagerParts {
   images: ImageManager;
@@ -68,7 +66,7 @@ export function buildRuntimeManager(
     ensurePauseImage: pauseImageOf(context, client, images),
     writeHostsFile: (pod, podIps, names) =>
       writeHostsFile(volumes.directories(pod.metadata.uid ?? ""), pod, { podIps, names }),
-    readLogTail: (id, signal) => readLogTail(client, id, signal),
+    readLogTail: (id, signal) => readLogTail(client, id, LOG_TAIL_LINES, signal),
     toTerminationMessage,
   });
 }
@@ -113,13 +111,4 @@ function pauseImageOf({ options }: NodeContext, client: DockerClient, images: Im
   const ensure = (stop: AbortSignal) =>
     ensurePauseImage(client, { override, pull: async (reference) => void (await images.pull(reference, stop)) }, stop);
   return (signal: AbortSignal) => flights.join("pause", ensure, signal);
-}
-
-async function readLogTail(client: DockerClient, id: ContainerId, signal: AbortSignal): Promise<string> {
-  const within = AbortSignal.any([signal, AbortSignal.timeout(LOG_TAIL_MS)]);
-  let tail: Uint8Array = new Uint8Array();
-  for await (const { data } of client.containerLogs(id, { tail: LOG_TAIL_LINES, signal: within })) {
-    tail = Buffer.concat([tail, data]).subarray(-LOG_TAIL_BYTES);
-  }
-  return new TextDecoder().decode(tail);
 }

@@ -108,7 +108,16 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "runOnce",
     kind: boolean,
     subject: "Run once",
-    description: "Start the pods of all manifests, wait until they run or are done, and exit; containers stay.",
+    description: "Start the pods of all manifests, wait for them (see --wait), and exit; containers stay.",
+  }),
+  option({
+    flag: "wait",
+    field: "kubeletTs.runOnceWait",
+    option: "runOnceWait",
+    kind: oneOf("ready", "running", "completed", "none"),
+    subject: "Run once",
+    description:
+      "What --runonce waits for: every pod Ready or Succeeded, all containers running, every pod completed, or only the start of each container.",
   }),
   option({
     flag: "timeout",
@@ -116,7 +125,7 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
     option: "runOnceTimeoutMs",
     kind: duration(),
     subject: "Run once",
-    description: "How long --runonce waits for all pods; 0s sets no limit.",
+    description: "How long --runonce waits for all pods; what is not reached by then has failed. 0s sets no limit.",
   }),
   option({
     flag: "output",

@@ -1,0 +1,39 @@
+import type { Pod } from "../api/pod.ts";
+import type { DockerClient } from "../docker/docker-client.ts";
+import type { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import { readLogTail } from "../runtime/log-tail.ts";
+import type { RunOnceResult } from "./wait-for-pods.ts";
+
+const LOG_LINES = 10;
+
+/** Adds to each failed pod the last failure of a probe and the last lines of the container's log. */
+export function explainFailures(
+  results: readonly RunOnceResult[],
+  client: DockerClient,
+  recorder: Pick<PodEventRecorder, "list">,
+  signal: AbortSignal,
+): Promise<RunOnceResult[]> {
+  return Promise.all(
+    results.map(async (result) => {
+      const { pod, verdict } = result;
+      if (verdict.state !== "failed") return result;
+      const unhealthy = recorder
+        .list()
+        .findLast(({ reason, involvedObject }) => reason === "Unhealthy" && involvedObject.uid === pod.metadata.uid);
+      const message = unhealthy ? `${verdict.message}: ${unhealthy.message.trim()}` : verdict.message;
+      const id = verdict.container === undefined ? undefined : findLoggingContainer(pod, verdict.container);
+      const log = id === undefined ? "" : await readLogTail(client, id, LOG_LINES, signal).catch(() => "");
+      const lines = log.split(/\r?\n/).filter((line) => line.trim() !== "");
+      return { ...result, verdict: { ...verdict, message }, ...(lines.length > 0 && { log: lines }) };
+    }),
+  );
+}
+
+/** Id of the container that failed: the last one that has ended, else the one that runs. Exported for tests. */
+export function findLoggingContainer({ status }: Pod, name: string): string | undefined {
+  const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const found = all.find((container) => container.name === name);
+  const { terminated } = found?.lastState ?? {};
+  const id = (found?.state.running ? undefined : terminated?.containerID) ?? found?.containerID;
+  return id?.replace(/^docker:\/\//, "") || undefined;
+}
