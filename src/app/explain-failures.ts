@@ -29,11 +29,11 @@ export function explainFailures(
   );
 }
 
-/** Id of the container that failed: the last one that has ended, else the one that runs. Exported for tests. */
+/** Id of the container that failed: the one that runs or has ended, else its predecessor. */
 export function findLoggingContainer({ status }: Pod, name: string): string | undefined {
   const all = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   const found = all.find((container) => container.name === name);
-  const { terminated } = found?.lastState ?? {};
-  const id = (found?.state.running ? undefined : terminated?.containerID) ?? found?.containerID;
+  const { running, terminated } = found?.state ?? {};
+  const id = running || terminated ? found?.containerID : found?.lastState.terminated?.containerID;
   return id?.replace(/^docker:\/\//, "") || undefined;
 }
