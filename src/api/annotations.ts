@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { parseDependsOn } from "./depends-on.ts";
 import { parseDuration } from "./duration.ts";
 
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */
@@ -11,11 +12,27 @@ export const IP_ANNOTATION = "kubelet-ts.io/ip";
 /** The longest crash-loop back-off of the pod, a Go duration from 1s to 5m. */
 export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restart-period";
 
+/** Pods that have to be Ready, Running or Succeeded before this one starts: `default/db=Ready,default/migrate=Succeeded`. */
+export const DEPENDS_ON_ANNOTATION = "kubelet-ts.io/depends-on";
+/** After this time the wait for a dependency is reported as a warning, a Go duration. */
+export const DEPENDS_ON_TIMEOUT_ANNOTATION = "kubelet-ts.io/depends-on-timeout";
+/** `on-failure`: an edit whose pod does not become Ready is taken back. */
+export const ROLLBACK_ANNOTATION = "kubelet-ts.io/rollback";
+/** Time an edited pod has to become Ready, a Go duration. */
+export const ROLLBACK_DEADLINE_ANNOTATION = "kubelet-ts.io/rollback-deadline";
+/** Restarts of a container after which an edit has failed before its deadline. */
+export const ROLLBACK_RESTARTS_ANNOTATION = "kubelet-ts.io/rollback-restarts";
+
 export interface PodAnnotation {
   name: string;
   description: string;
   /** @returns the required format, or undefined when the value has it */
   check(value: string): string | undefined;
+}
+
+function checkDuration(value: string): string | undefined {
+  const ms = parseDuration(value);
+  return ms !== undefined && ms > 0 ? undefined : "a duration above 0, e.g. 5m";
 }
 
 /** Docker's `RestrictedNamePattern`. */
@@ -40,5 +57,32 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
       const ms = parseDuration(value);
       return ms !== undefined && ms >= 1000 && ms <= 300_000 ? undefined : "a duration from 1s to 5m";
     },
+  },
+  {
+    name: DEPENDS_ON_ANNOTATION,
+    description:
+      "pods that this one waits for: `default/db=Ready,default/migrate=Succeeded`; see [rollout](rollout.md#order-between-pods)",
+    check: (value) =>
+      parseDependsOn(value) ? undefined : "a list of namespace/name=Ready, =Running or =Succeeded, separated by commas",
+  },
+  {
+    name: DEPENDS_ON_TIMEOUT_ANNOTATION,
+    description: "after this time the wait is reported as a warning, default `5m`",
+    check: checkDuration,
+  },
+  {
+    name: ROLLBACK_ANNOTATION,
+    description: "`on-failure` takes back an edit whose pod does not become Ready; see [rollout](rollout.md#rollback)",
+    check: (value) => (value === "on-failure" || value === "never" ? undefined : "on-failure or never"),
+  },
+  {
+    name: ROLLBACK_DEADLINE_ANNOTATION,
+    description: "time an edited pod has to become Ready, default `5m`",
+    check: checkDuration,
+  },
+  {
+    name: ROLLBACK_RESTARTS_ANNOTATION,
+    description: "restarts of one container after which an edit has failed before its deadline, default `3`",
+    check: (value) => (/^[1-9]\d{0,3}$/.test(value) ? undefined : "a number from 1 to 9999"),
   },
 ];

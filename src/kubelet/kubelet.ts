@@ -7,7 +7,15 @@ import { type PodRef, podRefOf } from "../model/pod-ref.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
-import type { PodEnd } from "../plan/pod-plan.ts";
+import {
+  type DependencyState,
+  dependenciesOf,
+  findDependencyProblems,
+  findHold,
+  findStopsBefore,
+  isDependencyOn,
+} from "../plan/pod-dependencies.ts";
+import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import type { CompletionStore } from "./completion-store.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import { type Eviction, EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
@@ -69,6 +77,8 @@ export class Kubelet {
   readonly #evictions: EvictionStore;
   /** Halted pods, including those that have no worker yet. */
   readonly #halts = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
+  #dependencyProblems: ReadonlyMap<PodUID, WaitingReason> = new Map();
+  readonly #halting = new Map<PodWorker, Promise<void>>();
   readonly #shutdownTerminated: ShutdownTerminatedStore;
   readonly #statusStore: PodStatusStore;
   readonly #listeners = new Set<() => void>();
@@ -125,6 +135,8 @@ export class Kubelet {
     this.#podList = undefined;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
     this.#mayRemoveOrphans = isComplete;
+    // Before every source has answered a missing pod may only be late.
+    this.#dependencyProblems = isComplete ? findDependencyProblems(state.pods.map(({ pod }) => pod)) : new Map();
     const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
       const desired = this.#desiredOf(uid);
       return desired ? desired.revision !== revision : isComplete;
@@ -166,7 +178,22 @@ export class Kubelet {
       running.map(({ id }) => id),
       (id) => !this.isSynced || this.#cache.has(id),
     );
-    await worker?.halt(end, maxGraceSeconds);
+    if (!worker) return;
+    // Pods halted in the same turn stop in the reverse order of their dependencies.
+    const halting = Promise.resolve().then(async () => {
+      await Promise.all(this.#haltsBefore(worker));
+      if (this.#halts.has(uid)) await worker.halt(end, maxGraceSeconds);
+    });
+    this.#halting.set(worker, halting);
+    await halting.finally(() => this.#halting.delete(worker));
+  }
+
+  #haltsBefore({ revision }: PodWorker): Promise<void>[] {
+    if (!revision) return [];
+    const halting = [...this.#halting];
+    const pods = halting.flatMap(([worker]) => worker.revision?.pod ?? []);
+    const before = findStopsBefore(revision.pod, pods);
+    return halting.filter(([worker]) => worker.revision && before.includes(worker.revision.pod)).map(([, end]) => end);
   }
 
   /** Halted pods run again, and pods refused in the meantime are reconsidered. */
@@ -289,9 +316,7 @@ export class Kubelet {
   #reconcile(): void {
     if (!this.isSynced || this.#isStopped) return;
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
-    for (const [uid, worker] of this.#workers) {
-      if (!desiredUids.has(uid)) this.#remove(worker, this.#desired.deletions?.get(uid));
-    }
+    this.#removeUndesired(desiredUids);
     const running = new Set([...this.#workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
     for (const uid of this.#cache.uids()) if (desiredUids.has(uid)) running.add(uid);
     const evictions = this.#evictions.all;
@@ -308,6 +333,17 @@ export class Kubelet {
     this.#removeOrphans();
     this.#cleanup.save();
     this.#changed();
+  }
+
+  /** Removes pods that are no longer desired; a pod that others depend on goes after them. */
+  #removeUndesired(desiredUids: ReadonlySet<PodUID>): void {
+    const undesired = [...this.#workers].filter(([uid]) => !desiredUids.has(uid));
+    const stopping = undesired.flatMap(([, { revision }]) => revision?.pod ?? []);
+    for (const [uid, worker] of undesired) {
+      const pod = worker.revision?.pod;
+      if (pod && findStopsBefore(pod, stopping).length > 0) continue;
+      this.#remove(worker, this.#desired.deletions?.get(uid));
+    }
   }
 
   #remove(worker: PodWorker, deletion?: PodDeletion): void {
@@ -335,7 +371,7 @@ export class Kubelet {
     this.#cleanup.add(ref, desired.sourceId ?? desired.source);
     worker.setRevision(revision);
     const halt = this.#halts.get(uid);
-    if (halt) void worker.halt(...halt);
+    if (halt && !this.#halting.has(worker)) void worker.halt(...halt);
   }
 
   #reject(desired: DesiredPod, why: Rejection, before: BlockedPod | undefined): void {
@@ -372,7 +408,13 @@ export class Kubelet {
         cache: this.#cache,
         shutdownTerminated: this.#shutdownTerminated.ids,
         desiredSinceMs: () => this.#statusStore.desiredSinceMs(uid),
-        onStatus: () => this.#changed(),
+        findHold: (pod, waitedMs) =>
+          this.#dependencyProblems.get(uid) ?? findHold(pod, () => this.#dependencyStates(), waitedMs),
+        onStatus: (changed) => {
+          this.#changed();
+          this.#wakeDependants(changed);
+        },
+        onRollout: (changed) => this.#wakeDependants(changed),
         onCompletion: (_, completion) => completions.set(uid, completion),
         onGone: () => this.#onGone(uid),
       },
@@ -381,6 +423,21 @@ export class Kubelet {
     this.#workers.set(uid, worker);
     this.#cleanup.add(ref);
     return worker;
+  }
+
+  #dependencyStates(): DependencyState[] {
+    return this.#desired.pods.map(({ pod }) => {
+      const worker = this.#workers.get(pod.metadata.uid!);
+      return { pod, status: worker?.status, rollout: worker?.rollout ?? "pending" };
+    });
+  }
+
+  #wakeDependants({ revision }: PodWorker): void {
+    if (!revision) return;
+    for (const worker of this.#workers.values()) {
+      const dependencies = worker.revision ? dependenciesOf(worker.revision.pod) : [];
+      if (dependencies.some((dependency) => isDependencyOn(dependency, revision.pod))) worker.wake();
+    }
   }
 
   #onGone(uid: PodUID): void {

@@ -1,10 +1,11 @@
+import { DEPENDS_ON_ANNOTATION } from "../api/annotations.ts";
 import type { PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import type { PodSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning } from "../plan/container-history.ts";
 import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
-import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
+import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import type { Completion } from "./completion-store.ts";
@@ -28,6 +29,8 @@ export interface StatusUpdate {
   end: PodEnd | undefined;
   /** How it ends for as long as it is halted. */
   halt: PodEnd | undefined;
+  /** Why it may not start now. */
+  hold?: WaitingReason | undefined;
 }
 
 /** The status of one pod from pass to pass, and the completion that is remembered when the pod has ended. */
@@ -93,7 +96,7 @@ export class PodStatusTracker {
     return { isChanged, ...(isFinal && { completion: this.#completion! }) };
   }
 
-  #compute({ revision, snapshot, plan, probes, state, end = undefined, halt }: StatusUpdate): PodStatus {
+  #compute({ revision, snapshot, plan, probes, state, end = undefined, halt, hold }: StatusUpdate): PodStatus {
     const waiting = new Map([...state.startErrors, ...plan.waiting]);
     if (state.sandboxError) {
       const { message } = state.sandboxError;
@@ -118,7 +121,11 @@ export class PodStatusTracker {
       startTime: this.#startTime!,
       ...(currentEnd && { end: currentEnd }),
       ...(previous && { previous }),
-      extraConditions: [...(revision.extraConditions ?? []), ...disruptionOf(currentEnd)],
+      extraConditions: [
+        ...(revision.extraConditions ?? []),
+        ...disruptionOf(currentEnd),
+        ...dependenciesOf(revision, hold),
+      ],
       now: this.#deps.clock.now(),
     });
   }
@@ -135,6 +142,12 @@ export class PodStatusTracker {
 
 const isAtRest = ({ snapshot, state }: StatusUpdate) =>
   !snapshot.containers.some(isRunning) && state.killing.size === 0 && state.reading.size === 0;
+
+/** Condition of a pod with dependencies. */
+const dependenciesOf = ({ pod }: PodRevision, hold: WaitingReason | undefined) =>
+  pod.metadata.annotations?.[DEPENDS_ON_ANNOTATION] === undefined
+    ? []
+    : [{ type: "DependenciesMet", ...(hold ? { status: "False" as const, ...hold } : { status: "True" as const }) }];
 
 /** Source: the kubelet's DisruptionTarget condition of a graceful node shutdown. */
 const disruptionOf = (end: PodEnd | undefined) =>

@@ -11,7 +11,8 @@ import {
 } from "../plan/compute-pod-actions.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { DeadContainer } from "../plan/dead-container-limit.ts";
-import type { ContainerProbeState, PodEnd, PodPlan } from "../plan/pod-plan.ts";
+import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
+import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { endsOnlyOnSuccess, runsOnce } from "../plan/restart-policy.ts";
 import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import { backOffKey } from "../plan/sync-state.ts";
@@ -40,8 +41,15 @@ export interface PodWorkerDeps extends PodActionRunnerDeps {
   /** When the desired revision was first seen. Monotonic. */
   desiredSinceMs: () => number;
   work?: PodWorkCounter;
+  /**
+   * Why the pod may not start now; undefined when it may.
+   * @param waitedMs how long it has waited so far
+   */
+  findHold?: (pod: Pod, waitedMs: number) => WaitingReason | undefined;
   /** The status changed (compare by identity). */
   onStatus: (worker: PodWorker) => void;
+  /** {@link PodWorker.rollout} changed. */
+  onRollout?: (worker: PodWorker) => void;
   /** The pod ended, or runs again after an edit (undefined). */
   onCompletion: (worker: PodWorker, completion: Completion | undefined) => void;
   /** Stopped and cleaned up; the worker has no further use. */
@@ -75,6 +83,10 @@ export class PodWorker {
   #revision: PodRevision | undefined;
   /** Revision of the last pass. */
   #plannedRevision: PodRevision | undefined;
+  #lastRollout: RolloutProgress = "pending";
+  /** Since when the pod waits for another one. Monotonic. */
+  #heldSinceMs: number | undefined;
+  #recordedHold: string | undefined;
   #deletion: DeletionInfo | undefined;
   #isTearingDown = false;
   #maxGraceSeconds = Number.POSITIVE_INFINITY;
@@ -273,7 +285,8 @@ export class PodWorker {
     this.#actions.learnImages(snapshot);
 
     if (!this.#currentEnd && this.#removeShutdownTerminated(revision, snapshot)) return;
-    const plan = this.#plan(revision, snapshot);
+    const hold = this.#findHold(revision, snapshot);
+    const plan = this.#plan(revision, snapshot, hold);
     this.#plannedRevision = revision;
     if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
     for (const action of plan.actions) this.#actions.perform(action, revision);
@@ -283,13 +296,33 @@ export class PodWorker {
       this.#volumes.removeUnused(revision, snapshot);
     }
     if (this.#end) this.#volumes.release(revision, snapshot);
-    this.#updateStatus(revision, snapshot, plan);
+    this.#updateStatus(revision, snapshot, plan, hold);
     this.#timer.passed(this.#state.isIdle);
     this.#noteHalted(snapshot);
-    this.#recheckAt(plan.recheckAtMs);
+    this.#noteRollout();
+    // The reason of a hold changes when its time is over.
+    const timeoutMs = hold && this.#heldSinceMs! + dependencyTimeoutMs(revision.pod);
+    const isOver = timeoutMs !== undefined && timeoutMs <= this.#deps.clock.monotonicMs();
+    this.#recheckAt(isOver ? plan.recheckAtMs : earliest(plan.recheckAtMs, timeoutMs));
   }
 
-  #plan(revision: PodRevision, snapshot: PodSnapshot): PodPlan {
+  #noteRollout(): void {
+    const { rollout } = this;
+    if (rollout === this.#lastRollout) return;
+    this.#lastRollout = rollout;
+    this.#deps.onRollout?.(this);
+  }
+
+  #findHold({ pod }: PodRevision, { containers }: PodSnapshot): WaitingReason | undefined {
+    const isDown = !containers.some(isRunning) && this.#state.starting.size === 0;
+    const nowMs = this.#deps.clock.monotonicMs();
+    const waitedMs = nowMs - (this.#heldSinceMs ?? nowMs);
+    const hold = isDown && !this.#currentEnd ? this.#deps.findHold?.(pod, waitedMs) : undefined;
+    this.#heldSinceMs = hold && (this.#heldSinceMs ?? nowMs);
+    return hold;
+  }
+
+  #plan(revision: PodRevision, snapshot: PodSnapshot, hold: WaitingReason | undefined): PodPlan {
     const deadlineSeconds = revision.pod.spec.activeDeadlineSeconds;
     return computePodActions({
       pod: revision.pod,
@@ -302,6 +335,7 @@ export class PodWorker {
       ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#status.startedAtMs + deadlineSeconds * 1000 }),
       maxGraceSeconds: this.#maxGraceSeconds,
       ...(this.#currentEnd && { end: this.#currentEnd }),
+      ...(hold && { hold }),
     });
   }
 
@@ -379,7 +413,12 @@ export class PodWorker {
     this.#deps.logger.info(`Pod "${podFullName(this.ref)}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`);
   }
 
-  #updateStatus(revision: PodRevision, snapshot: PodSnapshot, plan: Pick<PodPlan, "waiting">): void {
+  #updateStatus(
+    revision: PodRevision,
+    snapshot: PodSnapshot,
+    plan: Pick<PodPlan, "waiting">,
+    hold?: WaitingReason,
+  ): void {
     const { isChanged, completion } = this.#status.update({
       revision,
       snapshot,
@@ -388,9 +427,11 @@ export class PodWorker {
       state: this.#state,
       end: this.#end,
       halt: this.#halt?.end,
+      hold,
     });
     if (completion) this.#deps.onCompletion(this, completion);
     if (!isChanged) return;
+    this.#recordHold(hold);
     this.#timer.showed(this.#status.status?.phase);
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff") {
@@ -398,6 +439,14 @@ export class PodWorker {
       }
     }
     this.#deps.onStatus(this);
+  }
+
+  /** One event for each dependency that is waited for, and one when its time is over. */
+  #recordHold(hold: WaitingReason | undefined): void {
+    const isNews = hold && hold.message !== this.#recordedHold;
+    this.#recordedHold = hold?.message;
+    if (isNews)
+      this.#actions.record(hold.reason === "WaitingForDependency" ? "Normal" : "Warning", hold.reason, hold.message);
   }
 
   /** The first revision of this worker: containers that already exist are taken over as they are. */
@@ -428,3 +477,6 @@ export class PodWorker {
     this.#cancelRecheck = this.#deps.clock.schedule(delayMs, () => this.wake());
   }
 }
+
+const earliest = (a: number | undefined, b: number | undefined) =>
+  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);

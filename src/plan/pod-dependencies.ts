@@ -1,0 +1,128 @@
+import { DEPENDS_ON_ANNOTATION, DEPENDS_ON_TIMEOUT_ANNOTATION } from "../api/annotations.ts";
+import { type PodDependency, parseDependsOn } from "../api/depends-on.ts";
+import { parseDuration } from "../api/duration.ts";
+import type { Pod, PodStatus } from "../api/pod.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
+import type { RolloutProgress } from "./compute-pod-actions.ts";
+import { formatGoSeconds } from "./plan-draft.ts";
+import type { WaitingReason } from "./pod-plan.ts";
+
+export const DEFAULT_DEPENDENCY_TIMEOUT_MS = 300_000;
+
+/** Pods that this one waits for; none when the annotation is missing or malformed, which is a finding of its manifest. */
+export function dependenciesOf({ metadata }: Pod): PodDependency[] {
+  const text = metadata.annotations?.[DEPENDS_ON_ANNOTATION];
+  return (text !== undefined && parseDependsOn(text)) || [];
+}
+
+/** How long a pod waits before its wait is reported as a warning. It goes on waiting. */
+export function dependencyTimeoutMs({ metadata }: Pod): number {
+  const text = metadata.annotations?.[DEPENDS_ON_TIMEOUT_ANNOTATION];
+  const ms = text === undefined ? undefined : parseDuration(text);
+  return ms === undefined || ms <= 0 ? DEFAULT_DEPENDENCY_TIMEOUT_MS : ms;
+}
+
+/** Names in the annotation have no node suffix; a name with it is accepted too. */
+export function isDependencyOn({ namespace, name }: PodDependency, { metadata, spec }: Pod): boolean {
+  if ((metadata.namespace ?? "default") !== namespace) return false;
+  return metadata.name === name || metadata.name === `${name}-${spec.nodeName ?? ""}`;
+}
+
+/** A pod that others may depend on, with the state of its worker; neither before it has one. */
+export interface DependencyState {
+  pod: Pod;
+  status: PodStatus | undefined;
+  rollout: RolloutProgress;
+}
+
+/**
+ * Why a pod may not start now: the first dependency that is not met; undefined when all are. A dependency whose edit is
+ * in progress is not met.
+ * @param waitedMs how long the pod has waited so far
+ */
+export function findHold(
+  pod: Pod,
+  others: () => readonly DependencyState[],
+  waitedMs: number,
+): WaitingReason | undefined {
+  const dependencies = dependenciesOf(pod);
+  const states = dependencies.length > 0 ? others() : [];
+  for (const dependency of dependencies) {
+    const { namespace, name, condition } = dependency;
+    const target = states.find((other) => isDependencyOn(dependency, other.pod));
+    if (target && isMet(dependency, target)) continue;
+    const timeoutMs = dependencyTimeoutMs(pod);
+    return waitedMs < timeoutMs
+      ? { reason: "WaitingForDependency", message: `waits for pod "${namespace}/${name}" to be ${condition}` }
+      : {
+          reason: "DependencyTimeout",
+          message: `pod "${namespace}/${name}" was not ${condition} within ${formatGoSeconds(timeoutMs)}; still waiting`,
+        };
+  }
+  return undefined;
+}
+
+function isMet({ condition }: PodDependency, { status, rollout }: DependencyState): boolean {
+  if (!status || rollout !== "live") return false;
+  if (condition === "Succeeded") return status.phase === "Succeeded";
+  if (condition === "Ready") {
+    return status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false;
+  }
+  return status.phase === "Running" && (status.containerStatuses ?? []).every(({ state }) => state.running);
+}
+
+/**
+ * Mistakes in the dependencies of a set of pods, by UID: names that do not exist, and cycles. Pods in a cycle never
+ * start.
+ */
+export function findDependencyProblems(pods: readonly Pod[]): Map<PodUID, WaitingReason> {
+  const problems = new Map<PodUID, WaitingReason>();
+  for (const pod of pods) {
+    if (dependenciesOf(pod).length === 0) continue;
+    const uid = pod.metadata.uid ?? "";
+    const missing = dependenciesOf(pod).find((dependency) => !pods.some((other) => isDependencyOn(dependency, other)));
+    const cycle = findCycle(pod, pods);
+    if (missing) {
+      const message = `${DEPENDS_ON_ANNOTATION}: there is no pod "${missing.namespace}/${missing.name}"`;
+      problems.set(uid, { reason: "DependencyNotFound", message });
+    } else if (cycle) {
+      const names = cycle.map(({ metadata }) => podFullName(metadata)).join(" -> ");
+      const message = `${DEPENDS_ON_ANNOTATION}: the dependencies form a cycle: ${names}`;
+      problems.set(uid, { reason: "DependencyCycle", message });
+    }
+  }
+  return problems;
+}
+
+const targetsOf = (pod: Pod, pods: readonly Pod[]) =>
+  dependenciesOf(pod).flatMap((dependency) => pods.find((other) => isDependencyOn(dependency, other)) ?? []);
+
+/** A way from the pod back to itself. */
+function findCycle(start: Pod, pods: readonly Pod[]): Pod[] | undefined {
+  const seen = new Set<Pod>();
+  const visit = (pod: Pod, trail: readonly Pod[]): Pod[] | undefined => {
+    for (const target of targetsOf(pod, pods)) {
+      if (target === start) return [...trail, start];
+      if (seen.has(target)) continue;
+      seen.add(target);
+      const cycle = visit(target, [...trail, target]);
+      if (cycle) return cycle;
+    }
+    return undefined;
+  };
+  return visit(start, [start]);
+}
+
+/**
+ * Which of the pods that stop together have to stop before `pod`: those that depend on it. In a cycle the order does not
+ * matter.
+ * @param stopping pods that are to stop and are not gone yet
+ */
+export function findStopsBefore(pod: Pod, stopping: readonly Pod[]): Pod[] {
+  return stopping.filter(
+    (other) =>
+      other !== pod &&
+      dependenciesOf(other).some((dependency) => isDependencyOn(dependency, pod)) &&
+      !findCycle(other, stopping)?.includes(pod),
+  );
+}
