@@ -34,18 +34,14 @@ const WAYS_OUT: Readonly<Record<string, string>> = {
   up: "write: kubelet-ts <manifest> to supervise its pods, or kubelet-ts --runonce <manifest> to start them and exit",
   serve: "write: kubelet-ts --pod-manifest-path=<directory>",
   play: "write: kubelet-ts --runonce <manifest>",
-  apply:
-    "a kubelet applies the manifests of its directory when they change: put the file there, or start it with kubelet-ts --runonce <manifest>",
-  create: "put the manifest into the directory of the kubelet, or write: kubelet-ts --runonce <manifest>",
   rm: "write: kubelet-ts delete pod <name>",
   stop: "write: kubelet-ts delete pod <name>",
-  wait: "write: kubelet-ts --runonce <manifest>, which waits for its pods, or kubelet-ts get pods -w",
   lint: "write: kubelet-ts validate <manifest>",
   check: "write: kubelet-ts validate <manifest>",
 };
 
 const FILENAME_FLAG =
-  "a manifest is given without -f: kubelet-ts <manifest> supervises its pods, kubelet-ts --runonce <manifest> starts them and exits";
+  "a manifest is given without -f: kubelet-ts <manifest> supervises its pods, kubelet-ts --runonce <manifest> starts them and exits; kubelet-ts apply -f <manifest> submits it to the kubelet that runs";
 
 /**
  * Finds the sub-command of a command line, which may stand behind flags. Without one, every bare word must be a manifest

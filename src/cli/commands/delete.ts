@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { RootDirInUseError, removePods } from "../../app/remove-pods.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
@@ -21,6 +21,7 @@ import {
   UsageError,
 } from "../sub-command.ts";
 import { readInputs, type ValidateInput } from "../validate-inputs.ts";
+import { deleteByApi } from "./delete-objects.ts";
 
 const KINDS = ["pod", "pods", "po"];
 
@@ -37,9 +38,12 @@ interface Wanted {
 /** `kubelet-ts delete` and `kubelet-ts down`. Returns the exit code. */
 export async function runDelete(request: CommandRequest, io: CommandIo): Promise<number> {
   removeProxies();
-  const wanted = await readWanted(request);
   const options = findingOptions(request);
   const kubelet = await findKubelet(options);
+  if (!("problem" in kubelet) && kubelet.instance && existsSync(join(kubelet.instance.rootDir, "api.sock"))) {
+    return await deleteByApi(request, io, graceOf(request));
+  }
+  const wanted = await readWanted(request);
   if (!("problem" in kubelet)) {
     throw new CommandError(await describeSources(new KubeletApi(kubelet), wanted));
   }
@@ -51,7 +55,7 @@ export async function runDelete(request: CommandRequest, io: CommandIo): Promise
 
 /** @throws UsageError */
 async function readWanted(request: CommandRequest): Promise<Wanted> {
-  const { positionals, values, isOn, value } = request;
+  const { positionals, values, isOn } = request;
   const [first = "", ...rest] = positionals;
   const written = KINDS.includes(first) ? rest : positionals;
   const names = written.map((name) => {
@@ -66,19 +70,25 @@ async function readWanted(request: CommandRequest): Promise<Wanted> {
   if ([names.length > 0, files.length > 0, all].filter(Boolean).length !== 1) {
     throw new UsageError("name pods, or give -f FILE, or --all for every pod of the root directory");
   }
-  const grace = isOn("now") ? "1" : isOn("force") ? "0" : value("grace-period");
-  if (grace !== undefined && !/^\d+$/.test(grace)) {
-    throw new UsageError(`--grace-period must be a whole number of seconds (found "${grace}")`);
-  }
   const inputs = await readInputs(files, () => Bun.stdin.stream());
   for (const input of inputs) if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
   return {
     all,
     names,
     inputs,
-    graceSeconds: grace === undefined ? undefined : Number(grace),
+    graceSeconds: graceOf(request),
     namespace: scopeOf(request).namespace,
   };
+}
+
+/** @throws UsageError */
+function graceOf({ value, isOn }: CommandRequest): number | undefined {
+  const grace = isOn("now") ? "1" : isOn("force") ? "0" : value("grace-period");
+  if (grace === undefined) return undefined;
+  if (!/^\d+$/.test(grace)) {
+    throw new UsageError(`--grace-period must be a whole number of seconds (found "${grace}")`);
+  }
+  return Number(grace);
 }
 
 async function removeFromRoot(

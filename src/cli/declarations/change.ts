@@ -2,14 +2,32 @@ import type { ArgsDef } from "citty";
 import type { SubCommand } from "../sub-command.ts";
 import { CONTAINER_ARG, NAMESPACE_ARG, POD_ARG } from "./shared-args.ts";
 
-const DELETE_ARGS = {
-  ...POD_ARG,
+const FILENAME_ARG = {
   filename: {
     type: "string",
     alias: "f",
     valueHint: "file",
-    description: "the pods of this manifest; may be repeated",
+    description: "file, directory, URL or -; may be repeated",
   },
+} satisfies ArgsDef;
+
+const SUBMIT_ARGS = {
+  ...FILENAME_ARG,
+  namespace: { type: "string", alias: "n", valueHint: "namespace", description: "for objects that name none" },
+  "dry-run": { type: "enum", options: ["none", "server"], description: "server: check, and change nothing" },
+  validate: { type: "enum", options: ["Strict", "Warn", "Ignore"], description: "treatment of unknown fields" },
+  output: { type: "enum", alias: "o", options: ["name", "json", "yaml"], description: "print the objects" },
+} satisfies ArgsDef;
+
+const TARGET_ARGS = {
+  kind: { type: "positional", required: false },
+  ...POD_ARG,
+} satisfies ArgsDef;
+
+const DELETE_ARGS = {
+  ...TARGET_ARGS,
+  ...FILENAME_ARG,
+  "ignore-not-found": { type: "boolean", description: "what is gone already is no error" },
   all: { type: "boolean", description: "every pod of the root directory" },
   "grace-period": { type: "string", valueHint: "seconds", description: "in place of the pods' own" },
   now: { type: "boolean", description: "a grace period of one second" },
@@ -19,6 +37,29 @@ const DELETE_ARGS = {
 
 /** Commands that change what runs. */
 export const CHANGE_COMMANDS: readonly SubCommand[] = [
+  {
+    name: "apply",
+    description: "create or change objects from manifests",
+    section: "Change",
+    usage: ["apply -f FILE|DIR|URL|- [flags]"],
+    about: `Submits objects to the running kubelet by server-side apply; it keeps them under
+<root-dir>/manifests. Objects that come from a manifest file are changed in that file.`,
+    args: {
+      ...SUBMIT_ARGS,
+      "server-side": { type: "boolean", description: "accepted; every apply is server-side" },
+      "force-conflicts": { type: "boolean", description: "accepted; the manifest always wins" },
+    },
+    run: async (request, io) => (await import("../commands/apply.ts")).runApply(request, io),
+  },
+  {
+    name: "create",
+    description: "create objects from manifests",
+    section: "Change",
+    usage: ["create -f FILE|DIR|URL|- [flags]"],
+    about: "Submits objects to the running kubelet. An object that exists already is an error.",
+    args: SUBMIT_ARGS,
+    run: async (request, io) => (await import("../commands/apply.ts")).runCreate(request, io),
+  },
   {
     name: "delete",
     description: "stop and remove pods, also while no kubelet runs",
@@ -37,6 +78,33 @@ A pod of a manifest that a running kubelet reads is removed by removing the mani
     about: "Removes every pod of a root directory, or those that are named. It asks nothing.",
     args: DELETE_ARGS,
     run: async (request, io) => (await import("../commands/delete.ts")).runDelete(request, io),
+  },
+  {
+    name: "restart",
+    description: "replace the pods of a workload, as rollout restart",
+    section: "Change",
+    usage: ["restart KIND/NAME… [flags]"],
+    about: "Gives the pods of a Deployment, StatefulSet or DaemonSet successors, by its update strategy.",
+    args: { ...TARGET_ARGS, ...NAMESPACE_ARG },
+    run: async (request, io) => (await import("../commands/restart.ts")).runRestart(request, io),
+  },
+  {
+    name: "wait",
+    description: "wait for a condition of objects",
+    section: "Change",
+    usage: ["wait KIND/NAME… --for=CONDITION [flags]"],
+    about: "Exits with 0 as soon as every object is as wanted, with 1 when the time is over.",
+    args: {
+      ...TARGET_ARGS,
+      for: {
+        type: "string",
+        valueHint: "condition=Ready|delete",
+        description: "also jsonpath={.status.phase}=Running",
+      },
+      timeout: { type: "string", valueHint: "duration", description: "default 30s; 0s looks once" },
+      ...NAMESPACE_ARG,
+    },
+    run: async (request, io) => (await import("../commands/wait.ts")).runWait(request, io),
   },
 ];
 

@@ -79,6 +79,17 @@ directory stay.`,
     run: async (request, io) => (await import("../commands/install.ts")).runUninstall(request, io),
   },
   {
+    name: "kubeconfig",
+    description: "print the kubeconfig of the local API, for kubectl",
+    section: "Setup",
+    usage: ["kubeconfig [--merge]"],
+    about: "Prints <root-dir>/admin.conf. With --merge its context is added to ~/.kube/config, or to KUBECONFIG.",
+    args: {
+      merge: { type: "boolean", description: "add it to the user's kubeconfig and make it the current context" },
+    },
+    run: async (request, io) => (await import("../commands/kubeconfig.ts")).runKubeconfig(request, io),
+  },
+  {
     name: "completion",
     description: "print a completion script for bash, zsh or fish",
     section: "Setup",

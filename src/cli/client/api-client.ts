@@ -1,0 +1,245 @@
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { MAX_SOCKET_PATH_BYTES } from "../../docker/endpoint.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
+import { nearestName } from "../../text/nearest-name.ts";
+import { CommandError, type CommandRequest, findingOptions, removeProxies, UsageError } from "../sub-command.ts";
+import { findKubelet } from "./find-kubelet.ts";
+
+/** Any Kubernetes object. */
+export interface ApiObject {
+  apiVersion: string;
+  kind: string;
+  metadata: {
+    name?: string;
+    generateName?: string;
+    namespace?: string;
+    uid?: string;
+    resourceVersion?: string;
+    creationTimestamp?: string;
+    deletionTimestamp?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+  [field: string]: unknown;
+}
+
+export interface ApiList {
+  kind: string;
+  apiVersion: string;
+  metadata: { resourceVersion?: string; continue?: string };
+  items: ApiObject[];
+}
+
+/** Rows as the server prints them. Source: meta.k8s.io/v1 `Table`. */
+export interface ApiTable {
+  kind: "Table";
+  columnDefinitions: { name: string; type: string; priority: number }[];
+  rows: { cells: unknown[]; object: ApiObject }[];
+}
+
+/** A kind the API serves. */
+export interface ApiResource {
+  /** "" is the core group. */
+  group: string;
+  version: string;
+  /** Plural: `pods`. */
+  name: string;
+  singularName: string;
+  kind: string;
+  namespaced: boolean;
+  shortNames?: string[];
+  verbs: string[];
+}
+
+/** The API server refused a request. Source: meta/v1 `Status`. */
+export class ApiStatusError extends CommandError {
+  readonly code: number;
+  readonly reason: string;
+
+  constructor(code: number, reason: string, message: string) {
+    super(message);
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+const ANSWER_LIMIT_MS = 60_000;
+const SOCKET = "api.sock";
+
+/** The local API socket of the kubelet that the flags mean. @throws CommandError when there is none */
+export async function findApiSocket(request: CommandRequest): Promise<string> {
+  const options = findingOptions(request);
+  if (options.server !== undefined) throw new UsageError("--server names a read-only port: give --root-dir instead");
+  const kubelet = await findKubelet(options);
+  if ("problem" in kubelet) {
+    throw new CommandError(`${kubelet.problem}; nothing supervises pods yet, so nothing can be submitted`);
+  }
+  const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+  const path = join(rootDir, SOCKET);
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
+    throw new CommandError(`"${path}" is too long for a socket: use a shorter --root-dir`);
+  }
+  if (!existsSync(path)) throw new CommandError(`the kubelet on "${rootDir}" has no local API: there is no "${path}"`);
+  return path;
+}
+
+/** The Kubernetes API of one node, over its Unix socket. */
+export class ApiClient {
+  readonly #socketPath: string;
+  #resources: Promise<ApiResource[]> | undefined;
+
+  constructor(socketPath: string) {
+    this.#socketPath = socketPath;
+  }
+
+  /** @throws CommandError when no kubelet has a local API */
+  static async open(request: CommandRequest): Promise<ApiClient> {
+    removeProxies();
+    return new ApiClient(await findApiSocket(request));
+  }
+
+  /** Every kind that is served. */
+  resources(): Promise<ApiResource[]> {
+    this.#resources ??= this.#discover();
+    return this.#resources;
+  }
+
+  async #discover(): Promise<ApiResource[]> {
+    interface ResourceList {
+      groupVersion: string;
+      resources: (Omit<ApiResource, "group" | "version"> & { group?: string; version?: string })[];
+    }
+    const groups = await this.json<{ groups: { preferredVersion: { groupVersion: string } }[] }>("GET", "/apis");
+    const paths = ["/api/v1", ...groups.groups.map(({ preferredVersion }) => `/apis/${preferredVersion.groupVersion}`)];
+    const lists = await Promise.all(paths.map((path) => this.json<ResourceList>("GET", path)));
+    return lists.flatMap(({ groupVersion, resources }) => {
+      const [group, version] = groupVersion.includes("/") ? groupVersion.split("/", 2) : ["", groupVersion];
+      return resources
+        .filter(({ name }) => !name.includes("/"))
+        .map((resource) => ({ ...resource, group: group ?? "", version: version ?? "" }));
+    });
+  }
+
+  /** The kind people mean: `po`, `pod`, `pods`, `deployments.apps`. @throws UsageError */
+  async findResource(written: string): Promise<ApiResource> {
+    const all = await this.resources();
+    const [name = "", ...group] = written.toLowerCase().split(".");
+    const found = all.find(
+      (it) =>
+        [it.name, it.singularName, it.kind.toLowerCase(), ...(it.shortNames ?? [])].includes(name) &&
+        (group.length === 0 || it.group === group.join(".")),
+    );
+    if (found) return found;
+    const near = nearestName(
+      name,
+      all.flatMap((it) => [it.name, it.singularName]),
+    );
+    throw new UsageError(
+      `the server has no kind "${written}"; ${near ? `did you mean ${near}?` : `it has ${all.map((it) => it.name).join(", ")}`}`,
+    );
+  }
+
+  /** The kind of an object in a manifest. @throws CommandError */
+  async resourceOf({ apiVersion, kind }: ApiObject): Promise<ApiResource> {
+    const all = await this.resources();
+    const found = all.find(
+      (it) => it.kind === kind && (it.group === "" ? it.version : `${it.group}/${it.version}`) === apiVersion,
+    );
+    if (found) return found;
+    const other = all.find((it) => it.kind === kind);
+    const hint = other ? `; it serves it as ${other.group === "" ? "" : `${other.group}/`}${other.version}` : "";
+    throw new CommandError(
+      `the server does not serve ${kind || "objects without a kind"} of ${apiVersion || "no apiVersion"}${hint}`,
+    );
+  }
+
+  /** @param namespace undefined: all of them, or of a kind without one */
+  pathOf({ group, version, name, namespaced }: ApiResource, namespace: string | undefined, object?: string): string {
+    const prefix = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+    const scope = namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : "";
+    return `${prefix}${scope}/${name}${object === undefined ? "" : `/${encodeURIComponent(object)}`}`;
+  }
+
+  /**
+   * The name of an object; the node's name at its end may be left out.
+   * @throws ApiStatusError 404
+   */
+  async findObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject> {
+    try {
+      return await this.json<ApiObject>("GET", this.pathOf(resource, namespace, name));
+    } catch (error) {
+      if (!(error instanceof ApiStatusError) || error.code !== 404 || resource.kind !== "Pod") throw error;
+      const { items } = await this.json<ApiList>("GET", this.pathOf(resource, namespace));
+      const found = items.find(
+        ({ metadata, spec }) => metadata.name === `${name}-${(spec as { nodeName?: string } | undefined)?.nodeName}`,
+      );
+      // Items of a list carry no kind.
+      if (found) return { ...found, apiVersion: "v1", kind: "Pod" };
+      throw error;
+    }
+  }
+
+  async json<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+    const response = await this.#send(method, path, body, headers, AbortSignal.timeout(ANSWER_LIMIT_MS));
+    const text = await response.text();
+    return JSON.parse(text) as T;
+  }
+
+  /** Events of a watch, one object a line, until the signal aborts or the server ends it. */
+  async *watch(path: string, signal: AbortSignal): AsyncGenerator<{ type: string; object: ApiObject }> {
+    const response = await this.#send("GET", path, undefined, {}, signal);
+    const decoder = new TextDecoder();
+    let rest = "";
+    for await (const chunk of response.body ?? []) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line !== "") yield JSON.parse(line) as { type: string; object: ApiObject };
+    }
+  }
+
+  async #send(
+    method: string,
+    path: string,
+    body: unknown,
+    headers: Record<string, string>,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    let response: Response;
+    try {
+      response = await fetch(`http://kubelet${path}`, {
+        method,
+        headers: {
+          Accept: "application/json",
+          "User-Agent": "kubelet-ts",
+          ...(body !== undefined && { "Content-Type": "application/json" }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+        signal,
+        unix: this.#socketPath,
+      });
+    } catch (error) {
+      const { name, message, code } = error as Error & { code?: unknown };
+      if (name === "TimeoutError")
+        throw new CommandError(`the local API gave no answer within ${ANSWER_LIMIT_MS / 1000} s`);
+      if (signal.aborted) throw error;
+      throw new CommandError(
+        code === "EACCES"
+          ? `"${this.#socketPath}" may be used by the kubelet's user alone`
+          : `the local API does not answer: ${message}`,
+      );
+    }
+    if (!response.ok) throw toStatusError(response.status, await response.text());
+    return response;
+  }
+}
+
+function toStatusError(code: number, text: string): ApiStatusError {
+  try {
+    const { reason = "", message = "" } = JSON.parse(text) as { reason?: string; message?: string };
+    return new ApiStatusError(code, reason, message || reason || `the local API answered ${code}`);
+  } catch {
+    return new ApiStatusError(code, "", `the local API answered ${code}: ${text.trim().slice(0, 200)}`);
+  }
+}

@@ -1,0 +1,48 @@
+import { parseStream } from "../../yaml/parse-stream.ts";
+import { isDeeperThan, toPlainValue } from "../../yaml/source-node.ts";
+import { CommandError, UsageError } from "../sub-command.ts";
+import { readInputs } from "../validate-inputs.ts";
+import type { ApiObject } from "./api-client.ts";
+
+const MAX_DEPTH = 200;
+
+/** An object of a manifest and its file. */
+export interface ManifestObject {
+  file: string;
+  object: ApiObject;
+}
+
+/**
+ * Every object of files, directories, URLs and standard input, in their order; a List counts as its items.
+ * @throws CommandError with the place of the first mistake, UsageError without any file
+ */
+export async function readManifestObjects(files: readonly string[]): Promise<ManifestObject[]> {
+  if (files.length === 0) throw new UsageError("give -f with a file, a directory, a URL or -");
+  const objects: ManifestObject[] = [];
+  for (const input of await readInputs(files, () => Bun.stdin.stream())) {
+    if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
+    if (!("bytes" in input)) continue;
+    objects.push(...objectsOf(input.file, input.bytes));
+  }
+  if (objects.length === 0) throw new CommandError(`there is no object in ${files.join(", ")}`);
+  return objects;
+}
+
+function objectsOf(file: string, bytes: Uint8Array): ManifestObject[] {
+  const { documents, lines } = parseStream(bytes);
+  return documents.flatMap((document): ManifestObject[] => {
+    if (document.kind === "empty") return [];
+    if (document.kind === "error") {
+      const { line, column } = lines.locate(document.error.offset);
+      throw new CommandError(`${file}:${line}:${column}: ${document.error.message}`);
+    }
+    if (isDeeperThan(document.root, MAX_DEPTH)) throw new CommandError(`${file}: a document is nested too deeply`);
+    const value = toPlainValue(document.root);
+    if (value === null) return [];
+    // Maps of the reader have no prototype, which JSON does not show.
+    const object = JSON.parse(JSON.stringify(value)) as ApiObject & { items?: ApiObject[] };
+    if (typeof object !== "object" || Array.isArray(object)) throw new CommandError(`${file}: a document is no object`);
+    const objects = object.kind?.endsWith("List") && object.items ? object.items : [object];
+    return objects.map((item) => ({ file, object: { ...item, metadata: item.metadata ?? {} } }));
+  });
+}

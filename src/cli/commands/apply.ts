@@ -1,0 +1,96 @@
+import { ApiClient, type ApiObject, type ApiResource, ApiStatusError } from "../client/api-client.ts";
+import { readManifestObjects } from "../client/manifest-objects.ts";
+import type { CommandIo } from "../command-io.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+
+const FIELD_MANAGER = "kubelet-ts";
+
+/** `kubelet-ts apply -f`: server-side apply of every object; one that fails does not keep the others back. */
+export const runApply = (request: CommandRequest, io: CommandIo): Promise<number> => submit(request, io, applyOne);
+
+/** `kubelet-ts create -f`. */
+export const runCreate = (request: CommandRequest, io: CommandIo): Promise<number> => submit(request, io, createOne);
+
+interface Submission {
+  api: ApiClient;
+  resource: ApiResource;
+  object: ApiObject;
+  namespace: string;
+  /** `?dryRun=All&fieldValidation=Strict` and the like. */
+  query: URLSearchParams;
+}
+
+/** `created`, `configured`, `unchanged`. */
+type Submit = (submission: Submission) => Promise<{ outcome: string; object: ApiObject }>;
+
+async function submit(request: CommandRequest, io: CommandIo, one: Submit): Promise<number> {
+  const { positionals, values, value } = request;
+  if (positionals.length > 0) throw new UsageError(`give manifests with -f (found "${positionals[0]}")`);
+  const objects = await readManifestObjects(values("filename"));
+  const api = await ApiClient.open(request);
+  const problems: string[] = [];
+  for (const { file, object } of objects) {
+    const name = `${object.kind ?? ""} "${object.metadata.name ?? object.metadata.generateName ?? ""}"`;
+    try {
+      const resource = await api.resourceOf(object);
+      const namespace = object.metadata.namespace ?? value("namespace") ?? "default";
+      const dryRun = value("dry-run") === "server";
+      const query = new URLSearchParams({
+        fieldValidation: value("validate") ?? "Strict",
+        ...(dryRun && { dryRun: "All" }),
+      });
+      const { outcome, object: answer } = await one({ api, resource, object, namespace, query });
+      const suffix = dryRun ? " (server dry run)" : "";
+      const reference = `${resource.singularName || resource.name}${resource.group && `.${resource.group}`}/${answer.metadata.name}`;
+      if (value("output") === "name") io.stdout(`${reference}\n`);
+      else if (value("output") === "json") io.stdout(`${JSON.stringify(answer, null, 4)}\n`);
+      else if (value("output") === "yaml") io.stdout(`---\n${await toYaml(answer)}`);
+      else io.stdout(`${reference} ${outcome}${suffix}\n`);
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      problems.push(`${file}: ${name}: ${error.message}`);
+    }
+  }
+  if (problems.length > 0) throw new CommandError(problems.join("\n"));
+  return 0;
+}
+
+async function applyOne({ api, resource, object, namespace, query }: Submission): ReturnType<Submit> {
+  const { name } = object.metadata;
+  if (name === undefined)
+    throw new CommandError("metadata.name is missing; an object with generateName is created, not applied");
+  const path = api.pathOf(resource, namespace, name);
+  const before = await api.json<ApiObject>("GET", path).catch((error: unknown) => {
+    if (error instanceof ApiStatusError && error.code === 404) return undefined;
+    throw error;
+  });
+  query.set("fieldManager", FIELD_MANAGER);
+  // The manifest is the one place of truth of a node.
+  query.set("force", "true");
+  const answer = await api.json<ApiObject>(
+    "PATCH",
+    `${path}?${query}`,
+    toSubmittable(object, namespace, resource.namespaced),
+    {
+      "Content-Type": "application/apply-patch+yaml",
+    },
+  );
+  if (!before) return { outcome: "created", object: answer };
+  const isSame = before.metadata.resourceVersion === answer.metadata.resourceVersion;
+  return { outcome: isSame ? "unchanged" : "configured", object: answer };
+}
+
+async function createOne({ api, resource, object, namespace, query }: Submission): ReturnType<Submit> {
+  query.set("fieldManager", FIELD_MANAGER);
+  const path = `${api.pathOf(resource, namespace)}?${query}`;
+  const answer = await api.json<ApiObject>("POST", path, toSubmittable(object, namespace, resource.namespaced));
+  return { outcome: "created", object: answer };
+}
+
+/** Requests carry the namespace they are sent to. */
+const toSubmittable = (object: ApiObject, namespace: string, isNamespaced: boolean): ApiObject =>
+  isNamespaced ? { ...object, metadata: { ...object.metadata, namespace } } : object;
+
+async function toYaml(value: unknown): Promise<string> {
+  return (await import("../write-yaml.ts")).writeYaml(value);
+}

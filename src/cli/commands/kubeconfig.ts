@@ -1,0 +1,78 @@
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { readBoundedText, readTextIfExists } from "../../files/bounded-read.ts";
+import { findApiSocket } from "../client/api-client.ts";
+import type { CommandIo } from "../command-io.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+
+const MAX_BYTES = 4 * 1024 * 1024;
+
+/** The part of a kubeconfig that is merged. */
+interface Kubeconfig {
+  clusters?: Named[] | null;
+  users?: Named[] | null;
+  contexts?: Named[] | null;
+  "current-context"?: string;
+  [field: string]: unknown;
+}
+
+interface Named {
+  name: string;
+}
+
+/** `kubelet-ts kubeconfig [--merge]`: the administrator's kubeconfig of the node. */
+export async function runKubeconfig(request: CommandRequest, io: CommandIo): Promise<number> {
+  if (request.positionals.length > 0) throw new UsageError(`takes no arguments (found "${request.positionals[0]}")`);
+  const path = join(dirname(await findApiSocket(request)), "admin.conf");
+  const text = readOwn(path);
+  if (!request.isOn("merge")) {
+    io.stdout(text);
+    return 0;
+  }
+  const { parse } = await import("yaml");
+  const target = (process.env.KUBECONFIG ?? "").split(":").find(Boolean) ?? join(homedir(), ".kube", "config");
+  const before = readTextIfExists(target, MAX_BYTES);
+  const merged = mergeKubeconfig(
+    (before === undefined ? {} : (parse(before) ?? {})) as Kubeconfig,
+    parse(text) as Kubeconfig,
+  );
+  const { writeYaml } = await import("../write-yaml.ts");
+  mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+  const temporary = `${target}.${process.pid}.tmp`;
+  writeFileSync(temporary, writeYaml(merged), { mode: 0o600 });
+  chmodSync(temporary, 0o600);
+  renameSync(temporary, target);
+  io.stdout(`context "${merged["current-context"]}" is in ${target}, and is the current one\n`);
+  return 0;
+}
+
+function readOwn(path: string): string {
+  try {
+    return readBoundedText(path, MAX_BYTES);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new CommandError(
+      code === "ENOENT"
+        ? `"${path}" does not exist: the kubelet serves no TLS port (--local-api-port=0); its socket needs no kubeconfig`
+        : `"${path}" cannot be read: ${message}`,
+    );
+  }
+}
+
+/** Entries of the same name are replaced, everything else stays; the added context becomes the current one. */
+export function mergeKubeconfig(before: Kubeconfig, added: Kubeconfig): Kubeconfig {
+  const merge = (old: Named[] | null | undefined, more: Named[] | null | undefined): Named[] => {
+    const names = new Set((more ?? []).map(({ name }) => name));
+    return [...(old ?? []).filter(({ name }) => !names.has(name)), ...(more ?? [])];
+  };
+  return {
+    apiVersion: "v1",
+    kind: "Config",
+    ...before,
+    clusters: merge(before.clusters, added.clusters),
+    users: merge(before.users, added.users),
+    contexts: merge(before.contexts, added.contexts),
+    ...(added["current-context"] !== undefined && { "current-context": added["current-context"] }),
+  };
+}
