@@ -59,6 +59,15 @@ export class PodFiles {
     );
   }
 
+  /** Brings the hosts file of a running pod up to date; one that cannot be written stays as it is, with a warning. */
+  rewriteHostsFile(pod: Pod, podIps: readonly string[]): void {
+    try {
+      this.writeHostsFile(pod, podIps);
+    } catch (error) {
+      this.#deps.logger.warn((error as Error).message);
+    }
+  }
+
   /**
    * Creates the empty termination log of one run of a container.
    * @returns its path; undefined when the container has none

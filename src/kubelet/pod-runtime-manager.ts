@@ -108,6 +108,11 @@ export class PodRuntimeManager implements PodServices {
     return sandbox.id;
   }
 
+  /** Brings the hosts file of a running pod up to date. */
+  rewriteHostsFile(pod: Pod, podIps: readonly string[]): void {
+    this.#files.rewriteHostsFile(pod, podIps);
+  }
+
   async stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
     await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
   }

@@ -1,5 +1,14 @@
 import type { CronJob, Job } from "../api/job.ts";
-import type { DaemonSet, Deployment, ReplicaSet, ReplicationController, StatefulSet } from "../api/workload.ts";
+import type { PersistentVolume } from "../api/persistent-volume.ts";
+import type { Service } from "../api/service.ts";
+import type {
+  DaemonSet,
+  Deployment,
+  PersistentVolumeClaim,
+  ReplicaSet,
+  ReplicationController,
+  StatefulSet,
+} from "../api/workload.ts";
 import type { SourceKind } from "./desired-pod.ts";
 
 /** Kinds other than Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
@@ -11,6 +20,9 @@ export interface ObjectOfKind {
   DaemonSet: DaemonSet;
   Job: Job;
   CronJob: CronJob;
+  Service: Service;
+  PersistentVolumeClaim: PersistentVolumeClaim;
+  PersistentVolume: PersistentVolume;
 }
 export type ObjectKind = keyof ObjectOfKind;
 
@@ -31,6 +43,13 @@ export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> 
   /** 32 hex digits of the canonical object; changes with any edit that means something. */
   revision: string;
 }
+/** Kinds that have pods, or objects with pods. */
+export type WorkloadKind = Exclude<ObjectKind, "Service" | "PersistentVolumeClaim" | "PersistentVolume">;
+export type DesiredWorkload = { [K in WorkloadKind]: DesiredObjectOf<K> }[WorkloadKind];
+
+export const isWorkload = (desired: DesiredObject): desired is DesiredWorkload =>
+  desired.kind !== "Service" && desired.kind !== "PersistentVolumeClaim" && desired.kind !== "PersistentVolume";
+
 export type DesiredObject = { [K in ObjectKind]: DesiredObjectOf<K> }[ObjectKind];
 
 /** `Kind namespace/name`: identifies an object on the node. */

@@ -10,7 +10,7 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import type { Pod } from "../api/pod.ts";
+import type { HostAlias, Pod } from "../api/pod.ts";
 import { readBoundedText, readDescriptor } from "../files/bounded-read.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../plan/hosts-file.ts";
 import type { PodDirectories } from "./pod-directories.ts";
@@ -20,6 +20,7 @@ const MAX_HOSTS_BYTES = 1024 * 1024;
 
 /**
  * Writes the pod's /etc/hosts to `<pod>/etc-hosts`, to be bound into its containers once its addresses are known.
+ * @param services names of Services, as addresses and names
  * @param nodeHostsPath the machine's own file, copied for pods with host networking.
  * @returns the path.
  */
@@ -29,13 +30,19 @@ export function writeHostsFile(
   {
     podIps,
     names,
+    services = [],
     nodeHostsPath = "/etc/hosts",
-  }: { podIps: readonly string[]; names: HostsFileNames; nodeHostsPath?: string },
+  }: {
+    podIps: readonly string[];
+    names: HostsFileNames;
+    services?: readonly HostAlias[];
+    nodeHostsPath?: string;
+  },
 ): string {
   const { hostNetwork, hostAliases } = pod.spec;
   const text = hostNetwork
-    ? formatHostNetworkHosts(readBoundedText(nodeHostsPath, MAX_HOSTS_BYTES), hostAliases)
-    : formatManagedHosts(podIps, names, hostAliases);
+    ? formatHostNetworkHosts(readBoundedText(nodeHostsPath, MAX_HOSTS_BYTES), hostAliases, services)
+    : formatManagedHosts(podIps, names, hostAliases, services);
   writeInPlace(directories.etcHosts, text);
   return directories.etcHosts;
 }

@@ -1,4 +1,4 @@
-import type { DesiredObject } from "../model/desired-object.ts";
+import type { DesiredWorkload } from "../model/desired-object.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
 import { reconcileDaemonSet } from "./daemon-set.ts";
@@ -22,7 +22,7 @@ export interface Outcome {
 
 /** The next state of any workload. Pure. */
 export function reconcileWorkload(
-  desired: DesiredObject,
+  desired: DesiredWorkload,
   known: WorkloadRecord | undefined,
   world: ControllerWorld,
   memory: Memory | undefined,

@@ -1,6 +1,6 @@
 import type { OwnerReference } from "../api/meta.ts";
 import type { Container, Pod, PodSpec } from "../api/pod.ts";
-import type { DesiredObject } from "../model/desired-object.ts";
+import type { DesiredWorkload } from "../model/desired-object.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import { hex32 } from "../text/canonical-json.ts";
 import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
@@ -9,7 +9,7 @@ type Labels = Record<string, string>;
 
 /** The pod of a record, complete: name, labels and owner as a cluster's controller would give it. */
 export function toDesiredPod(
-  desired: DesiredObject,
+  desired: DesiredWorkload,
   record: WorkloadRecord,
   pod: PodRecord,
   nodeName: string,
@@ -41,7 +41,7 @@ const asMap = (map: Labels): Labels => Object.assign(Object.create(null), map);
 
 /** Labels by which a controller knows the pods it made, and the revision they have. */
 function controllerLabels(
-  { kind, object }: DesiredObject,
+  { kind, object }: DesiredWorkload,
   { uid }: WorkloadRecord,
   { hash }: RevisionRecord,
   pod: PodRecord,
@@ -74,11 +74,11 @@ function controllerLabels(
 
 const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
 
-const controllerAnnotations = (_: DesiredObject, { index }: PodRecord): Labels =>
+const controllerAnnotations = (_: DesiredWorkload, { index }: PodRecord): Labels =>
   index === undefined ? {} : { [COMPLETION_INDEX]: String(index) };
 
 /** What pods of a StatefulSet or an indexed Job have of their own: host name, claims, index. */
-function identityOf(desired: DesiredObject, spec: PodSpec, pod: PodRecord): Partial<PodSpec> {
+function identityOf(desired: DesiredWorkload, spec: PodSpec, pod: PodRecord): Partial<PodSpec> {
   if (desired.kind === "StatefulSet") {
     const { serviceName, volumeClaimTemplates = [] } = desired.object.spec;
     const claims = volumeClaimTemplates.map(({ metadata: { name = "" } }) => ({
@@ -105,7 +105,7 @@ function identityOf(desired: DesiredObject, spec: PodSpec, pod: PodRecord): Part
   };
 }
 
-function ownerOf({ kind, object }: DesiredObject, { uid }: WorkloadRecord, revision: RevisionRecord): OwnerReference {
+function ownerOf({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, revision: RevisionRecord): OwnerReference {
   const flags = { controller: true, blockOwnerDeletion: true };
   if (kind === "Deployment") {
     return { apiVersion: "apps/v1", kind: "ReplicaSet", name: revision.name, uid: revision.uid, ...flags };

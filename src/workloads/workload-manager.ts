@@ -1,12 +1,15 @@
 import type { Pod, PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
-import { type DesiredObject, type DesiredObjectOf, type ObjectKey, objectKey } from "../model/desired-object.ts";
+import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../model/desired-object.ts";
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
+import { type Bindings, bindClaims, resolveClaims } from "./claims.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
+import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
 import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
+import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import type { JobRecord, WorkloadRecord } from "./workload-record.ts";
 
@@ -22,8 +25,14 @@ export interface ObservedPods {
 
 /** Records of all workloads, kept across restarts. */
 export interface WorkloadFile {
-  read(): Record<string, WorkloadRecord> | undefined;
-  write(records: Record<string, WorkloadRecord>): void;
+  read(): WorkloadState | undefined;
+  write(state: WorkloadState): void;
+}
+
+export interface WorkloadState {
+  /** By {@link ObjectKey}. */
+  records: Record<string, WorkloadRecord>;
+  claims: Bindings;
 }
 
 export interface WorkloadManagerDeps {
@@ -33,6 +42,8 @@ export interface WorkloadManagerDeps {
   nodeLabels: Readonly<Record<string, string>>;
   file: WorkloadFile;
   kubelet: ObservedPods;
+  services: ServiceHosts;
+  rewriteHosts: RewriteHosts;
   /** Gets every new state: that of the sources, with the pods of the workloads in it. */
   publish: (state: DesiredState, isComplete: boolean) => void;
 }
@@ -43,7 +54,7 @@ type Statuses = ReadonlyMap<PodUID, PodStatus | undefined>;
 const GATHER_MS = 20;
 
 interface Entry {
-  desired: DesiredObject;
+  desired: DesiredWorkload;
   record: WorkloadRecord;
   /** Statuses the last decision was made from. */
   seen: Map<PodUID, PodStatus | undefined>;
@@ -66,6 +77,9 @@ export class WorkloadManager {
   readonly #readySinceMs = new Map<PodUID, number>();
   readonly #knownUids = new Set<PodUID>();
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  #prepared: PreparedState = prepareState(this.#state);
+  #bindings: Bindings = {};
+  #warned = new Set<string>();
   #isComplete = false;
   #publishedPods = "";
   #unsubscribe: (() => void) | undefined;
@@ -75,14 +89,18 @@ export class WorkloadManager {
 
   constructor(deps: WorkloadManagerDeps) {
     this.#deps = deps;
-    this.#restored = new Map(Object.entries(deps.file.read() ?? {}));
+    const { claims = {}, records = {} } = deps.file.read() ?? {};
+    this.#restored = new Map(Object.entries(records));
+    this.#bindings = claims;
   }
 
   /** The newest state of the sources. Complete: a workload that is not in it is deleted, and its pods with it. */
   setDesired(state: DesiredState, isComplete: boolean): void {
     this.#state = state;
     this.#isComplete = isComplete;
-    if ((state.objects?.length ?? 0) > 0) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#gather());
+    this.#prepared = prepareState(state);
+    this.#warn(this.#prepared.warnings);
+    if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#gather());
     this.#look(true);
   }
 
@@ -102,10 +120,12 @@ export class WorkloadManager {
 
   #look(isNewState: boolean): void {
     if (this.#isStopped) return;
-    const statuses = new Map(this.#deps.kubelet.pods().map(({ metadata, status }) => [metadata.uid!, status]));
+    const pods = this.#deps.kubelet.pods();
+    const statuses = new Map(pods.map(({ metadata, status }) => [metadata.uid!, status]));
     this.#noteReady(statuses);
     let isChanged = this.#dropDeleted();
-    for (const desired of this.#state.objects ?? []) {
+    if (isNewState && this.#bindClaims()) isChanged = true;
+    for (const desired of this.#prepared.workloads) {
       if (this.#lookAt(desired, statuses)) isChanged = true;
       if (desired.kind === "CronJob" && this.#lookAtChildren(desired, statuses)) isChanged = true;
     }
@@ -114,10 +134,29 @@ export class WorkloadManager {
     if (isChanged) this.#save();
     this.#setTimer();
     this.#publish(isNewState);
+    // Before all is known, names that are missing may only be unknown.
+    if (this.#deps.kubelet.isComplete)
+      this.#deps.services.update(this.#prepared.services, pods, this.#deps.rewriteHosts);
+  }
+
+  #warn(warnings: readonly string[]): void {
+    for (const warning of warnings) if (!this.#warned.has(warning)) this.#deps.logger.warn(warning);
+    this.#warned = new Set(warnings);
+  }
+
+  /** @returns whether a claim was bound, or is gone */
+  #bindClaims(): boolean {
+    const { claims, volumes } = this.#prepared;
+    const bindings = bindClaims(claims, [...volumes.values()], this.#bindings);
+    // A claim that is only unknown keeps its volume.
+    const next = this.#isComplete ? bindings : { ...this.#bindings, ...bindings };
+    const isChanged = JSON.stringify(next) !== JSON.stringify(this.#bindings);
+    this.#bindings = next;
+    return isChanged;
   }
 
   /** @returns whether its record has changed */
-  #lookAt(desired: DesiredObject, statuses: Statuses): boolean {
+  #lookAt(desired: DesiredWorkload, statuses: Statuses): boolean {
     const key = objectKey(desired.kind, desired.object.metadata);
     const entry = this.#entries.get(key);
     return (!entry || this.#isDue(entry, desired, statuses)) && this.#reconcile(key, desired, entry, statuses);
@@ -134,7 +173,7 @@ export class WorkloadManager {
     return true;
   }
 
-  #childrenOf({ object, source, origin }: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
+  #childrenOf({ object, source, origin, sourceId }: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
     const key = objectKey("CronJob", object.metadata);
     const record = this.#entries.get(key)?.record ?? this.#restored.get(key);
     if (!record?.cron) return [];
@@ -143,13 +182,14 @@ export class WorkloadManager {
       object: toChildJob(object, record.uid, child),
       source,
       origin,
+      ...(sourceId !== undefined && { sourceId }),
       revision: child.name,
     }));
   }
 
   /** A workload that is only remembered is deleted when every source has spoken without naming it. */
   #dropDeleted(): boolean {
-    const objects = this.#state.objects ?? [];
+    const objects = this.#prepared.workloads;
     const children = objects.flatMap((desired) => (desired.kind === "CronJob" ? this.#childrenOf(desired) : []));
     const wanted = new Set<string>(
       [...objects, ...children].map(({ kind, object }) => objectKey(kind, object.metadata)),
@@ -162,7 +202,7 @@ export class WorkloadManager {
     return deleted.length + forgotten.length > 0;
   }
 
-  #isDue(entry: Entry, desired: DesiredObject, statuses: Statuses): boolean {
+  #isDue(entry: Entry, desired: DesiredWorkload, statuses: Statuses): boolean {
     if (entry.desired.revision !== desired.revision) return true;
     if (entry.desired !== desired) entry.desired = desired;
     if (entry.wakeAtMs <= this.#deps.clock.monotonicMs()) return true;
@@ -177,7 +217,7 @@ export class WorkloadManager {
   }
 
   /** @returns whether the record is another one now */
-  #reconcile(key: ObjectKey, desired: DesiredObject, entry: Entry | undefined, statuses: Statuses): boolean {
+  #reconcile(key: ObjectKey, desired: DesiredWorkload, entry: Entry | undefined, statuses: Statuses): boolean {
     const { clock, nodeName, nodeLabels } = this.#deps;
     const nowMs = clock.monotonicMs();
     const known = entry?.record ?? this.#restored.get(key);
@@ -197,7 +237,7 @@ export class WorkloadManager {
     return !known || JSON.stringify(known) !== JSON.stringify(record);
   }
 
-  #jobOf({ object }: DesiredObject, name: string): JobRecord | undefined {
+  #jobOf({ object }: DesiredWorkload, name: string): JobRecord | undefined {
     const { namespace } = object.metadata;
     const key = objectKey("Job", { namespace, name });
     return (this.#entries.get(key)?.record ?? this.#restored.get(key))?.job;
@@ -232,7 +272,7 @@ export class WorkloadManager {
     }
   }
 
-  #tell({ kind, object }: DesiredObject, { type, message }: WorkloadEvent): void {
+  #tell({ kind, object }: DesiredWorkload, { type, message }: WorkloadEvent): void {
     const line = `${kind} "${podFullName(object.metadata)}": ${message}`;
     if (type === "Warning") this.#deps.logger.warn(line);
     else this.#deps.logger.info(line);
@@ -242,7 +282,7 @@ export class WorkloadManager {
   #save(): void {
     const records: Record<string, WorkloadRecord> = Object.fromEntries(this.#restored);
     for (const [key, { record }] of this.#entries) records[key] = record;
-    this.#deps.file.write(records);
+    this.#deps.file.write({ records, claims: this.#bindings });
   }
 
   #setTimer(): void {
@@ -270,7 +310,10 @@ export class WorkloadManager {
     const published = [...uids].join(" ");
     if (!isNewState && published === this.#publishedPods) return;
     this.#publishedPods = published;
-    const all = [...this.#state.pods, ...pods];
+    const all = [...this.#prepared.pods, ...pods].map((desired) => {
+      const pod = resolveClaims(desired.pod, this.#bindings, this.#prepared.volumes);
+      return pod === desired.pod ? desired : { ...desired, pod };
+    });
     if (pods.length > 0) {
       all.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
     }

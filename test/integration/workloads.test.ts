@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import { removeContainersOf, type TestNode } from "../support/test-node.ts";
@@ -150,5 +151,81 @@ describeWithEngine("the other workloads", () => {
     const again = await node.start();
     expect(await node.until("the same pods", isDone)).toEqual(uids);
     expect(again.log).not.toContain("Created pod");
+  });
+});
+
+describeWithEngine("Services and claims", () => {
+  const HTTPD = "cat /etc/hostname > /data/index.html; exec httpd -f -p 8080 -h /data";
+  const server = (version: string) => ({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "db" },
+    spec: {
+      selector: { matchLabels: { app: "db" } },
+      template: {
+        metadata: { labels: { app: "db" } },
+        spec: {
+          terminationGracePeriodSeconds: 1,
+          volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
+          containers: [
+            {
+              name: "server",
+              image: "busybox:test",
+              command: ["sh", "-c", HTTPD],
+              env: [{ name: "VERSION", value: version }],
+              volumeMounts: [{ name: "data", mountPath: "/data" }],
+              readinessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1 },
+            },
+          ],
+        },
+      },
+    },
+  });
+  const service = {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "db" },
+    spec: { selector: { app: "db" }, ports: [{ port: 8080 }] },
+  };
+
+  test("a name leads to the pod, follows it, works while we are down, and restarts nothing", async () => {
+    const node = testNode();
+    const path = `${node.directory}/volume`;
+    const modes = { accessModes: ["ReadWriteOnce"] };
+    const volume = {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name: "disk" },
+      spec: { ...modes, capacity: { storage: "1Gi" }, hostPath: { path } },
+    };
+    const claim = {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "data" },
+      spec: { ...modes, resources: { requests: { storage: "1Gi" } } },
+    };
+    const storage = { apiVersion: "v1", kind: "List", items: [volume, claim] };
+    node.writeManifest("storage.yaml", storage);
+    node.writeManifest("db.yaml", server("1"));
+    node.writeManifest("client.yaml", sleeper("client"));
+    const kubelet = await node.start();
+    const client = await node.runningContainer("app");
+    const fetched = async () => {
+      const { output } = await node.docker.exec(client.Id, ["wget", "-q", "-O", "-", "http://db.default.svc:8080/"]);
+      return /^db-\w+-\w{5}$/.exec(output.trim())?.[0];
+    };
+    await readyPods(node, 2);
+    expect(await fetched()).toBeUndefined();
+    node.writeManifest("service.yaml", service);
+    const first = await node.until("an answer by name", fetched);
+    node.writeManifest("db.yaml", server("2"));
+    await node.until("an answer of the next pod", async () => {
+      const name = await fetched();
+      return name && name !== first;
+    });
+    expect(existsSync(`${path}/index.html`)).toBe(true);
+    await kubelet.stop();
+    expect(await fetched()).toMatch(/^db-/);
+    expect((await node.runningContainer("app")).Id).toBe(client.Id);
   });
 });

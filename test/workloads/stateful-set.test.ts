@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { toDesiredPod } from "../../src/workloads/to-desired-pod.ts";
-import { podTemplate, readObjects, WorkloadWorld } from "./workload-world.ts";
+import { podTemplate, readWorkloads, WorkloadWorld } from "./workload-world.ts";
 
 const statefulSet = (spec: object = {}) => ({
   apiVersion: "apps/v1",
@@ -108,7 +108,7 @@ test("a pod has its own host name, labels and claims", () => {
   const manifest = statefulSet({ volumeClaimTemplates, template });
   const world = new WorkloadWorld(manifest);
   world.look();
-  const { pod } = toDesiredPod(readObjects(manifest)[0]!, world.record!, world.live[0]!, "node1");
+  const { pod } = toDesiredPod(readWorkloads(manifest)[0]!, world.record!, world.live[0]!, "node1");
   expect(pod.spec).toMatchObject({
     hostname: "db-0",
     subdomain: "db",

@@ -1,6 +1,6 @@
 import type { Pod } from "../../src/api/pod.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
-import type { DesiredObject } from "../../src/model/desired-object.ts";
+import { type DesiredObject, type DesiredWorkload, isWorkload } from "../../src/model/desired-object.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "../../src/workloads/controller.ts";
 import { type Memory, reconcileWorkload } from "../../src/workloads/reconcile-workload.ts";
 import type { JobRecord, PodRecord, WorkloadRecord } from "../../src/workloads/workload-record.ts";
@@ -15,6 +15,9 @@ export const readObjects = (...manifests: object[]): DesiredObject[] =>
     return objects;
   });
 
+export const readWorkloads = (...manifests: object[]): DesiredWorkload[] =>
+  readObjects(...manifests).filter(isWorkload);
+
 export const podTemplate = (image = "busybox:1", spec: object = {}) => ({
   metadata: { labels: { app: "web" } },
   spec: { containers: [{ name: "app", image }], ...spec },
@@ -24,7 +27,7 @@ export const podTemplate = (image = "busybox:1", spec: object = {}) => ({
 export class WorkloadWorld {
   readonly clock = new FakeClock();
   readonly #facts = new Map<string, { facts: PodFacts; readySinceMs: number }>();
-  #object: DesiredObject;
+  #object: DesiredWorkload;
   record: WorkloadRecord | undefined;
   memory: Memory | undefined;
   /** What Jobs of a CronJob have come to, by name. */
@@ -33,12 +36,12 @@ export class WorkloadWorld {
   wakeInMs: number | undefined;
 
   constructor(manifest: object) {
-    this.#object = readObjects(manifest)[0]!;
+    this.#object = readWorkloads(manifest)[0]!;
   }
 
   /** A new text of the same workload. */
   apply(manifest: object): void {
-    this.#object = readObjects(manifest)[0]!;
+    this.#object = readWorkloads(manifest)[0]!;
     this.look();
   }
 

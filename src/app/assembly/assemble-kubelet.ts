@@ -14,6 +14,7 @@ import type { ImageManager } from "../../runtime/image-manager.ts";
 import type { ImageProgress } from "../../runtime/pull-progress.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import type { VolumeManager } from "../../volumes/volume-manager.ts";
+import { ServiceHosts } from "../../workloads/service-hosts.ts";
 import type { WorkloadManager } from "../../workloads/workload-manager.ts";
 import { buildCgroups } from "./build-cgroups.ts";
 import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
@@ -72,7 +73,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const volumes = await buildVolumes(context, volumeEngine);
   const cgroups = buildCgroups(context, engine, podManager);
   const logLinks = buildLogLinks(context, engine);
-  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups, logLinks });
+  const serviceHosts = new ServiceHosts(context.options.clusterDomain);
+  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups, logLinks, serviceHosts });
   const probeChanges = new Listeners<PodUID>();
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, client, probeChanges, probeLog);
@@ -87,7 +89,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     client,
     kubelet,
     localApi,
-    workloads: buildWorkloads(context, kubelet),
+    workloads: buildWorkloads(context, kubelet, services, serviceHosts),
     feed: buildManifestFeed(context, input.manifests, localApi?.submitted),
     images,
     imageGc,

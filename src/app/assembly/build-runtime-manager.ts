@@ -14,6 +14,7 @@ import { ensurePauseImage } from "../../runtime/pause-image.ts";
 import { toTerminationMessage } from "../../status/termination-message.ts";
 import { writeHostsFile } from "../../volumes/network-files.ts";
 import type { VolumeManager } from "../../volumes/volume-manager.ts";
+import type { ServiceHosts } from "../../workloads/service-hosts.ts";
 import { probeVersion } from "../version.ts";
 import type { CgroupParts } from "./build-cgroups.ts";
 import type { NodeContext } from "./node-context.ts";
@@ -28,6 +29,8 @@ export interface RuntimeManagerParts {
   volumes: VolumeManager;
   cgroups: CgroupParts;
   logLinks: LogLinks;
+  /** Names of Services; absent: hosts files have none. */
+  serviceHosts?: ServiceHosts;
 }
 
 export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineConnection): LogLinks =>
@@ -42,7 +45,7 @@ export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineCo
 export function buildRuntimeManager(
   context: NodeContext,
   engine: EngineConnection,
-  { images, volumes, cgroups, logLinks }: RuntimeManagerParts,
+  { images, volumes, cgroups, logLinks, serviceHosts }: RuntimeManagerParts,
 ): PodRuntimeManager {
   const { options, node, owner, allocatable, clock, logger, recorder } = context;
   const { client } = engine;
@@ -65,7 +68,11 @@ export function buildRuntimeManager(
     gate: new ConcurrencyLimit(MAX_ENGINE_CALLS),
     ensurePauseImage: pauseImageOf(context, client, images),
     writeHostsFile: (pod, podIps, names) =>
-      writeHostsFile(volumes.directories(pod.metadata.uid ?? ""), pod, { podIps, names }),
+      writeHostsFile(volumes.directories(pod.metadata.uid ?? ""), pod, {
+        podIps,
+        names,
+        services: serviceHosts?.aliasesFor(pod) ?? [],
+      }),
     readLogTail: (id, signal) => readLogTail(client, id, LOG_TAIL_LINES, signal),
     toTerminationMessage,
   });

@@ -71,10 +71,13 @@ const WorkloadRecordSchema = v.looseObject({
   pods: v.array(v.looseObject({ name: TextSchema, uid: TextSchema, revision: TextSchema })),
 });
 
-export const WorkloadsSchema = v.record(
-  TextSchema,
-  v.custom<WorkloadRecord>((value) => v.is(WorkloadRecordSchema, value), "a workload"),
-);
+export const WorkloadsSchema = v.object({
+  records: v.record(
+    TextSchema,
+    v.custom<WorkloadRecord>((value) => v.is(WorkloadRecordSchema, value), "a workload"),
+  ),
+  claims: v.record(TextSchema, TextSchema),
+});
 
 /** No resourceVersion handed out is above it. */
 export const ResourceVersionSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(0));

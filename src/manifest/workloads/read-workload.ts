@@ -1,11 +1,14 @@
 import * as v from "valibot";
 import { CronJobSchema, JobSchema } from "../../api/job.ts";
 import type { ObjectMeta } from "../../api/meta.ts";
+import { PersistentVolumeSchema } from "../../api/persistent-volume.ts";
 import type { Pod } from "../../api/pod.ts";
 import { text } from "../../api/scalar.ts";
+import { ServiceSchema } from "../../api/service.ts";
 import {
   DaemonSetSchema,
   DeploymentSchema,
+  PersistentVolumeClaimSchema,
   ReplicaSetSchema,
   ReplicationControllerSchema,
   StatefulSetSchema,
@@ -19,7 +22,9 @@ import { renamePodmanVolumes } from "../podman-volumes.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
+import { validateService } from "./validate-service.ts";
 import { validateDaemonSet, validateStatefulSet } from "./validate-sets.ts";
+import { validateClaim, validatePersistentVolume } from "./validate-storage.ts";
 import {
   type ValidateOptions,
   validateDeployment,
@@ -93,6 +98,24 @@ const KIND_RULES: { readonly [K in ObjectKind]: KindRules<K> } = {
     applyDefaults: applyCronJobDefaults,
     validate: validateCronJob,
   },
+  Service: {
+    versions: ["v1"],
+    shape: shapeOfKind(ServiceSchema),
+    applyDefaults: () => {},
+    validate: validateService,
+  },
+  PersistentVolumeClaim: {
+    versions: ["v1"],
+    shape: shapeOfKind(PersistentVolumeClaimSchema),
+    applyDefaults: () => {},
+    validate: validateClaim,
+  },
+  PersistentVolume: {
+    versions: ["v1"],
+    shape: shapeOfKind(PersistentVolumeSchema),
+    applyDefaults: () => {},
+    validate: validatePersistentVolume,
+  },
 };
 
 /** Kinds of {@link ObjectOfKind}, in the order in which they are documented. */
@@ -139,7 +162,7 @@ export function readWorkload(
   const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded;
   const object = rest as ObjectOfKind[ObjectKind];
   rules.applyDefaults(object, apiVersion);
-  (object.metadata as ObjectMeta).namespace ??= "default";
+  if (kind !== "PersistentVolume") (object.metadata as ObjectMeta).namespace ??= "default";
   // Before validation, which refuses the names.
   const renamed = isLenient ? renameTemplateVolumes(object, path) : [];
   const desired = { kind, object } as TypedObject;

@@ -5,6 +5,8 @@ import type { TypedObject } from "../../model/desired-object.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import { findPodNotes } from "../support/pod-notes.ts";
+import { findServiceNotes } from "./validate-service.ts";
+import { findVolumeNotes } from "./validate-storage.ts";
 
 /** Settings of a workload that have no effect, or another effect, on one node. */
 export function findWorkloadNotes(desired: TypedObject, path: FieldPath): SupportNote[] {
@@ -13,6 +15,9 @@ export function findWorkloadNotes(desired: TypedObject, path: FieldPath): Suppor
     const templatePath = specPath.child("jobTemplate").child("spec").child("template");
     return findTemplateNotes(desired.object.spec.jobTemplate.spec.template, templatePath);
   }
+  if (desired.kind === "Service") return findServiceNotes(desired.object, path);
+  if (desired.kind === "PersistentVolume") return findVolumeNotes(desired.object, path);
+  if (desired.kind === "PersistentVolumeClaim") return [];
   const { template } = desired.object.spec;
   const notes = findTemplateNotes(template, specPath.child("template"));
   if (desired.kind === "DaemonSet" || desired.kind === "Job") return notes;

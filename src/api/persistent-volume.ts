@@ -1,0 +1,55 @@
+import * as v from "valibot";
+import { NodeSelectorSchema } from "./affinity.ts";
+import { ObjectMetaSchema } from "./meta.ts";
+import { oneOfPointer, raw, resourceList, text, textList, textPointer } from "./scalar.ts";
+import { HostPathVolumeSourceSchema, NFSVolumeSourceSchema } from "./volume.ts";
+
+/** Source: core/v1 `PersistentVolume`; sources that need a cluster are kept as they are. */
+export const PersistentVolumeSchema = v.object({
+  metadata: ObjectMetaSchema,
+  spec: v.object({
+    capacity: v.optional(resourceList),
+    accessModes: v.optional(textList),
+    claimRef: v.optional(
+      v.object({
+        apiVersion: v.optional(text),
+        kind: v.optional(text),
+        namespace: v.optional(text),
+        name: v.optional(text),
+        uid: v.optional(text),
+        resourceVersion: v.optional(text),
+        fieldPath: v.optional(text),
+      }),
+    ),
+    persistentVolumeReclaimPolicy: v.optional(text, "Retain"),
+    storageClassName: v.optional(text),
+    mountOptions: v.optional(textList),
+    volumeMode: v.optional(oneOfPointer(["Block", "Filesystem"]), "Filesystem"),
+    nodeAffinity: v.optional(v.object({ required: v.optional(NodeSelectorSchema) })),
+    volumeAttributesClassName: v.optional(textPointer),
+    hostPath: v.optional(HostPathVolumeSourceSchema),
+    local: v.optional(v.object({ path: text, fsType: v.optional(textPointer) })),
+    nfs: v.optional(NFSVolumeSourceSchema),
+    awsElasticBlockStore: v.optional(raw),
+    azureDisk: v.optional(raw),
+    azureFile: v.optional(raw),
+    cephfs: v.optional(raw),
+    cinder: v.optional(raw),
+    csi: v.optional(raw),
+    fc: v.optional(raw),
+    flexVolume: v.optional(raw),
+    flocker: v.optional(raw),
+    gcePersistentDisk: v.optional(raw),
+    glusterfs: v.optional(raw),
+    iscsi: v.optional(raw),
+    photonPersistentDisk: v.optional(raw),
+    portworxVolume: v.optional(raw),
+    quobyte: v.optional(raw),
+    rbd: v.optional(raw),
+    scaleIO: v.optional(raw),
+    storageos: v.optional(raw),
+    vsphereVolume: v.optional(raw),
+  }),
+  status: v.optional(raw),
+});
+export type PersistentVolume = v.InferOutput<typeof PersistentVolumeSchema>;

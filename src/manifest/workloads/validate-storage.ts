@@ -1,0 +1,106 @@
+import type { PersistentVolume } from "../../api/persistent-volume.ts";
+import type { PersistentVolumeClaim } from "../../api/workload.ts";
+import type { FieldPath } from "../field-path.ts";
+import type { SupportNote } from "../support/find-unsupported.ts";
+import { FieldErrors } from "../validate/field-errors.ts";
+import { validateMetadata } from "../validate/metadata.ts";
+import { checkDnsSubdomain } from "../validate/names.ts";
+import { validateLabelSelector } from "../validate/scheduling.ts";
+
+const ACCESS_MODES = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+function validateAccessModes(modes: readonly string[] | undefined, path: FieldPath, errors: FieldErrors): void {
+  if (!modes || modes.length === 0) return errors.required(path, "must hold at least one access mode");
+  for (const [index, mode] of modes.entries()) {
+    if (!ACCESS_MODES.includes(mode)) errors.notSupported(path, mode, ACCESS_MODES, { at: path.index(index) });
+  }
+}
+
+/** Source: core validation `ValidatePersistentVolumeClaim`. */
+export function validateClaim({ metadata, spec }: PersistentVolumeClaim, path: FieldPath): FieldErrors {
+  const errors = new FieldErrors();
+  validateMetadata(metadata, path.child("metadata"), errors);
+  const specPath = path.child("spec");
+  validateAccessModes(spec.accessModes, specPath.child("accessModes"), errors);
+  if (spec.selector) validateLabelSelector(spec.selector, specPath.child("selector"), errors);
+  const storage = spec.resources.requests?.storage;
+  const storagePath = specPath.child("resources").key("storage");
+  const at = { at: specPath.child("resources").child("requests") };
+  if (storage === undefined) errors.required(storagePath, "is required, e.g. requests: {storage: 1Gi}", at);
+  else if (storage.startsWith("-") || /^0\D*$/.test(storage)) {
+    errors.invalid(storagePath, storage, "must be greater than zero", at);
+  }
+  validateClassName(spec.storageClassName, specPath, errors);
+  return errors;
+}
+
+function validateClassName(name: string | undefined, specPath: FieldPath, errors: FieldErrors): void {
+  if (name) errors.invalidAll(specPath.child("storageClassName"), name, checkDnsSubdomain(name));
+}
+
+const SOURCES_HERE = ["hostPath", "local", "nfs"] as const;
+const CLUSTER_SOURCES = [
+  "awsElasticBlockStore",
+  "azureDisk",
+  "azureFile",
+  "cephfs",
+  "cinder",
+  "csi",
+  "fc",
+  "flexVolume",
+  "flocker",
+  "gcePersistentDisk",
+  "glusterfs",
+  "iscsi",
+  "photonPersistentDisk",
+  "portworxVolume",
+  "quobyte",
+  "rbd",
+  "scaleIO",
+  "storageos",
+  "vsphereVolume",
+] as const;
+
+/** Source: core validation `ValidatePersistentVolume`. */
+export function validatePersistentVolume({ metadata, spec }: PersistentVolume, path: FieldPath): FieldErrors {
+  const errors = new FieldErrors();
+  // Persistent volumes are in no namespace.
+  validateMetadata({ ...metadata, namespace: "default" }, path.child("metadata"), errors);
+  const specPath = path.child("spec");
+  validateAccessModes(spec.accessModes, specPath.child("accessModes"), errors);
+  if (spec.capacity?.storage === undefined) {
+    errors.required(specPath.child("capacity"), "is required, e.g. capacity: {storage: 1Gi}");
+  }
+  const sources = [...SOURCES_HERE, ...CLUSTER_SOURCES].filter((name) => spec[name] !== undefined);
+  if (sources.length === 0) errors.required(specPath, "must have a volume type such as hostPath");
+  for (const name of sources.slice(1)) {
+    errors.forbidden(specPath.child(name), `a volume has one type, and this one is ${sources[0]} already`);
+  }
+  for (const name of ["hostPath", "local"] as const) {
+    const source = spec[name];
+    if (source && source.path === "") errors.required(specPath.child(name).child("path"));
+  }
+  if (spec.nfs && (spec.nfs.server === "" || !spec.nfs.path.startsWith("/"))) {
+    errors.invalid(specPath.child("nfs").child("path"), spec.nfs.path, "needs a server and an absolute path");
+  }
+  const policies = ["Delete", "Recycle", "Retain"];
+  if (!policies.includes(spec.persistentVolumeReclaimPolicy)) {
+    const at = specPath.child("persistentVolumeReclaimPolicy");
+    errors.notSupported(at, spec.persistentVolumeReclaimPolicy, policies);
+  }
+  validateClassName(spec.storageClassName, specPath, errors);
+  return errors;
+}
+
+/** Volumes that only a cluster can provide. */
+export function findVolumeNotes({ spec }: PersistentVolume, path: FieldPath): SupportNote[] {
+  const found = CLUSTER_SOURCES.find((name) => spec[name] !== undefined);
+  const specPath = path.child("spec");
+  if (found) {
+    const message = "cannot be used here: needs a storage driver of a cluster; use hostPath, local or nfs";
+    return [{ code: "unsupported", path: specPath.child(found), message }];
+  }
+  return spec.volumeMode === "Block"
+    ? [{ code: "unsupported", path: specPath.child("volumeMode"), message: "cannot be used here: only Filesystem can" }]
+    : [];
+}

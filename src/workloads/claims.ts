@@ -1,0 +1,79 @@
+import { matchesSelector } from "../api/match-labels.ts";
+import type { PersistentVolume } from "../api/persistent-volume.ts";
+import type { Pod, Volume } from "../api/pod.ts";
+import { compareQuantities, parseQuantity, ZERO_QUANTITY } from "../api/quantity.ts";
+import type { PersistentVolumeClaim } from "../api/workload.ts";
+
+/** Name of the PersistentVolume of each claim, by `namespace/name`; "" for a Docker volume. */
+export type Bindings = Readonly<Record<string, string>>;
+
+const nameOf = ({ metadata }: PersistentVolumeClaim) => `${metadata.namespace ?? "default"}/${metadata.name ?? ""}`;
+const storageOf = (text: string | undefined) => (text && parseQuantity(text)) || ZERO_QUANTITY;
+
+/**
+ * Binds claims to PersistentVolumes, at once and for good; a claim that none fits gets a Docker volume. Pure.
+ * Source: `pkg/controller/volume/persistentvolume` (findBestMatchForClaim): the smallest volume that fits.
+ * @param known bindings of the last look; one holds as long as its claim exists
+ */
+export function bindClaims(
+  claims: readonly PersistentVolumeClaim[],
+  volumes: readonly PersistentVolume[],
+  known: Bindings,
+): Bindings {
+  const bindings: Record<string, string> = {};
+  for (const claim of claims) {
+    const before = known[nameOf(claim)];
+    if (before !== undefined) bindings[nameOf(claim)] = before;
+  }
+  const taken = new Set(Object.values(bindings));
+  for (const claim of claims) {
+    const name = nameOf(claim);
+    if (bindings[name] !== undefined) continue;
+    const volume = findVolume(
+      claim,
+      volumes.filter(({ metadata }) => !taken.has(metadata.name ?? "")),
+    );
+    bindings[name] = volume?.metadata.name ?? "";
+    if (volume) taken.add(bindings[name]);
+  }
+  return bindings;
+}
+
+function findVolume(claim: PersistentVolumeClaim, volumes: readonly PersistentVolume[]): PersistentVolume | undefined {
+  const { volumeName, storageClassName = "", accessModes = [], selector, resources } = claim.spec;
+  if (volumeName !== undefined) return volumes.find(({ metadata }) => metadata.name === volumeName);
+  const request = storageOf(resources.requests?.storage);
+  const size = ({ spec }: PersistentVolume) => storageOf(spec.capacity?.storage);
+  const isMeant = ({ spec: { claimRef } }: PersistentVolume) =>
+    claimRef !== undefined && `${claimRef.namespace ?? "default"}/${claimRef.name}` === nameOf(claim);
+  const fits = (volume: PersistentVolume) =>
+    (volume.spec.claimRef === undefined || isMeant(volume)) &&
+    (volume.spec.storageClassName ?? "") === storageClassName &&
+    accessModes.every((mode) => volume.spec.accessModes?.includes(mode)) &&
+    compareQuantities(size(volume), request) >= 0 &&
+    (!selector || matchesSelector(selector, volume.metadata.labels));
+  const fitting = volumes.filter(fits).sort((a, b) => compareQuantities(size(a), size(b)));
+  return fitting.find(isMeant) ?? fitting[0];
+}
+
+/** A pod with the volumes of its bound claims in place of the claims; the same pod when there are none. */
+export function resolveClaims(pod: Pod, bindings: Bindings, volumes: ReadonlyMap<string, PersistentVolume>): Pod {
+  const namespace = pod.metadata.namespace ?? "default";
+  let hasChanged = false;
+  const resolved = pod.spec.volumes?.map((volume): Volume => {
+    const claim = volume.persistentVolumeClaim;
+    const bound = claim && volumes.get(bindings[`${namespace}/${claim.claimName}`] ?? "");
+    const source = bound && toVolumeSource(bound, claim.readOnly ?? false);
+    if (!source) return volume;
+    hasChanged = true;
+    return { name: volume.name, ...source };
+  });
+  return hasChanged && resolved ? { ...pod, spec: { ...pod.spec, volumes: resolved } } : pod;
+}
+
+function toVolumeSource({ spec }: PersistentVolume, readOnly: boolean): Omit<Volume, "name"> | undefined {
+  if (spec.hostPath) return { hostPath: { ...spec.hostPath, type: spec.hostPath.type || "DirectoryOrCreate" } };
+  if (spec.local) return { hostPath: { path: spec.local.path, type: "Directory" } };
+  if (spec.nfs) return { nfs: { ...spec.nfs, ...(readOnly && { readOnly }) } };
+  return undefined;
+}

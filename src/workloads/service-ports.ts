@@ -1,0 +1,74 @@
+import { matchesSelector } from "../api/match-labels.ts";
+import type { Container, ContainerPort, PodSpec } from "../api/pod.ts";
+import type { Service, ServicePort } from "../api/service.ts";
+import { hex32 } from "../text/canonical-json.ts";
+
+/** Upstream's range of node ports. */
+const FIRST_NODE_PORT = 30000;
+const NODE_PORTS = 2768;
+
+/** Port of the node under which a port of a Service is published; undefined when it is not. */
+export function nodePortOf({ metadata, spec }: Service, { port, nodePort }: ServicePort): number | undefined {
+  if (spec.type === "LoadBalancer") return port;
+  if (spec.type !== "NodePort") return undefined;
+  if (nodePort !== undefined) return nodePort;
+  const digits = hex32(`${metadata.namespace ?? "default"}/${metadata.name} ${port}`).slice(0, 8);
+  return FIRST_NODE_PORT + (Number.parseInt(digits, 16) % NODE_PORTS);
+}
+
+/** Services of a namespace that publish ports of pods with these labels. */
+export function publishersOf(
+  services: readonly Service[],
+  namespace: string,
+  labels: Readonly<Record<string, string>> | undefined,
+): Service[] {
+  return services.filter(
+    ({ metadata, spec }) =>
+      (metadata.namespace ?? "default") === namespace &&
+      (spec.type === "NodePort" || spec.type === "LoadBalancer") &&
+      spec.selector !== undefined &&
+      matchesSelector({ matchLabels: spec.selector }, labels),
+  );
+}
+
+/** A pod spec that publishes the ports of these Services on the node, like hostPort; the same when it does already. */
+export function publishPorts(spec: PodSpec, services: readonly Service[]): PodSpec {
+  let containers = spec.containers;
+  for (const service of services) {
+    for (const port of service.spec.ports ?? []) {
+      const hostPort = nodePortOf(service, port);
+      if (hostPort !== undefined) containers = publishPort(containers, port, hostPort);
+    }
+  }
+  return containers === spec.containers ? spec : { ...spec, containers };
+}
+
+function publishPort(
+  containers: Container[],
+  { port, targetPort = port, protocol }: ServicePort,
+  hostPort: number,
+): Container[] {
+  const isTarget = (candidate: ContainerPort) =>
+    candidate.protocol === protocol &&
+    (typeof targetPort === "number" ? candidate.containerPort === targetPort : candidate.name === targetPort);
+  const owner = containers.findIndex(({ ports }) => ports?.some(isTarget));
+  if (owner === -1 && typeof targetPort === "string") return containers;
+  return containers.map((container, index) => {
+    if (index !== Math.max(0, owner)) return container;
+    const ports = container.ports ?? [];
+    const target = ports.find(isTarget);
+    if (target?.hostPort === hostPort) return container;
+    const published = {
+      ...(target ?? { containerPort: targetPort as number, protocol: protocol as ContainerPort["protocol"] }),
+      hostPort,
+    };
+    // A host port of its own stays: the container port is published twice.
+    if (target?.hostPort) return { ...container, ports: [...ports, withoutName(published)] };
+    return { ...container, ports: [...ports.filter((other) => other !== target), published] };
+  });
+}
+
+/** Names of ports are unique. */
+function withoutName({ name: _name, ...port }: ContainerPort): ContainerPort {
+  return port;
+}

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "bun:test";
+import type { PersistentVolume } from "../../src/api/persistent-volume.ts";
+import type { PersistentVolumeClaim } from "../../src/api/workload.ts";
+import { bindClaims, resolveClaims } from "../../src/workloads/claims.ts";
+import { aPod } from "../support/builders.ts";
+import { readObjects } from "./workload-world.ts";
+
+const volume = (name: string, storage: string, spec: object = {}) =>
+  readObjects({
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name },
+    spec: { capacity: { storage }, accessModes: ["ReadWriteOnce"], hostPath: { path: `/srv/${name}` }, ...spec },
+  })[0]!.object as PersistentVolume;
+
+const claim = (name: string, storage: string, spec: object = {}) =>
+  readObjects({
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } }, ...spec },
+  })[0]!.object as PersistentVolumeClaim;
+
+describe("a claim is bound", () => {
+  const volumes = [volume("big", "10Gi"), volume("small", "2Gi"), volume("fast", "5Gi", { storageClassName: "fast" })];
+  test.each([
+    ["to the smallest volume that fits", claim("c", "1Gi"), "small"],
+    ["to one that is large enough", claim("c", "5Gi"), "big"],
+    ["to one of its class", claim("c", "1Gi", { storageClassName: "fast" }), "fast"],
+    ["to the one it names", claim("c", "1Gi", { volumeName: "big" }), "big"],
+    ["to a Docker volume when none is large enough", claim("c", "100Gi"), ""],
+    ["to a Docker volume when none allows its access mode", claim("c", "1Gi", { accessModes: ["ReadWriteMany"] }), ""],
+    ["to a Docker volume when none is of its class", claim("c", "1Gi", { storageClassName: "slow" }), ""],
+  ])("%s", (_what, wanted, want) => {
+    expect(bindClaims([wanted], volumes, {})).toEqual({ "default/c": want });
+  });
+
+  test("for good: a volume that would fit better comes too late", () => {
+    expect(bindClaims([claim("c", "1Gi")], volumes, { "default/c": "" })).toEqual({ "default/c": "" });
+  });
+
+  test("each to a volume of its own", () => {
+    expect(bindClaims([claim("a", "1Gi"), claim("b", "1Gi")], volumes, {})).toEqual({
+      "default/a": "small",
+      "default/b": "big",
+    });
+  });
+
+  test("to the volume that is meant for it", () => {
+    const meant = volume("meant", "50Gi", { claimRef: { name: "b", namespace: "default" } });
+    expect(bindClaims([claim("a", "20Gi"), claim("b", "1Gi")], [...volumes, meant], {})).toEqual({
+      "default/a": "",
+      "default/b": "meant",
+    });
+  });
+});
+
+test("a pod gets what its claim is bound to", () => {
+  const pod = aPod({ volumes: [{ name: "data", persistentVolumeClaim: { claimName: "c" } }] });
+  const byName = (one: PersistentVolume) => new Map([[one.metadata.name!, one]]);
+  const resolve = (one: PersistentVolume) =>
+    resolveClaims(pod, { "default/c": one.metadata.name! }, byName(one)).spec.volumes;
+  expect(resolve(volume("v", "1Gi"))).toEqual([
+    { name: "data", hostPath: { path: "/srv/v", type: "DirectoryOrCreate" } },
+  ]);
+  expect(resolve(volume("v", "1Gi", { hostPath: undefined, local: { path: "/mnt/d" } }))).toEqual([
+    { name: "data", hostPath: { path: "/mnt/d", type: "Directory" } },
+  ]);
+  const nfs = { server: "nas", path: "/x" };
+  expect(resolve(volume("v", "1Gi", { hostPath: undefined, nfs }))).toEqual([{ name: "data", nfs }]);
+  expect(resolveClaims(pod, { "default/c": "" }, new Map())).toBe(pod);
+});
