@@ -39,8 +39,14 @@ test.each([
   ["ProbeResultsSchema", [["id", { startedAtMs: 1, liveness: "success" }]], [["id", { startedAtMs: 1, liveness: 1 }]]],
   [
     "WorkloadsSchema",
-    { w: { uid: "u", createdAt: "2026-01-01T00:00:00Z", generation: 1, revisions: {}, pods: [] } },
-    { w: { uid: "u", createdAt: "2026-01-01T00:00:00Z", generation: 1, revisions: {}, pods: [null] } },
+    {
+      records: { w: { uid: "u", createdAt: "2026-01-01T00:00:00Z", generation: 1, revisions: {}, pods: [] } },
+      claims: {},
+    },
+    {
+      records: { w: { uid: "u", createdAt: "2026-01-01T00:00:00Z", generation: 1, revisions: {}, pods: [null] } },
+      claims: {},
+    },
   ],
 ] as const)("%s takes what is written and refuses another shape", (name, good, bad) => {
   expect(v.is(schemas[name], good)).toBe(true);
