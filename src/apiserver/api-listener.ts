@@ -223,7 +223,7 @@ export class ApiListener {
       const upgrade = String(message.headers.upgrade ?? "").toLowerCase();
       const answer = await this.#answer(message, upgrade, gone.signal);
       if (gone.signal.aborted) return;
-      if ("takeOver" in answer) await answer.takeOver(socket, head, message.headers);
+      if ("takeOver" in answer) await answer.takeOver(message, socket, head);
       else {
         const refusal = "chunks" in answer ? json(400, badRequest("this cannot be upgraded").status) : answer;
         gone.abort(new DOMException("the stream is not wanted", "AbortError"));

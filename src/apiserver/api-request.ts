@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 
 /** What a user may do: everything, or look at everything but Secrets' data and containers' insides. */
@@ -43,11 +44,7 @@ export interface StreamAnswer {
 /** The connection becomes something else. */
 export interface UpgradeAnswer {
   /** Takes the connection before anything was written to it, and ends it. `head`: what the client sent behind its request. */
-  takeOver(
-    socket: Duplex,
-    head: Buffer,
-    headers: Readonly<Record<string, string | string[] | undefined>>,
-  ): Promise<void>;
+  takeOver(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void>;
 }
 
 export type ApiAnswer = PlainAnswer | StreamAnswer | UpgradeAnswer;

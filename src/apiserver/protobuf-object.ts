@@ -146,6 +146,30 @@ const KINDS: Readonly<Record<string, Message>> = {
     3: ["status", {}],
   },
   Eviction: { 1: metadata, 2: ["deleteOptions", { 1: ["gracePeriodSeconds", "int"] }] },
+  SelfSubjectAccessReview: {
+    1: metadata,
+    2: [
+      "spec",
+      {
+        1: [
+          "resourceAttributes",
+          {
+            1: ["namespace", "string"],
+            2: ["verb", "string"],
+            3: ["group", "string"],
+            4: ["version", "string"],
+            5: ["resource", "string"],
+            6: ["subresource", "string"],
+            7: ["name", "string"],
+          },
+        ],
+        2: ["nonResourceAttributes", { 1: ["path", "string"], 2: ["verb", "string"] }],
+      },
+    ],
+    3: ["status", { 2: ["reason", "string"] }],
+  },
+  SelfSubjectRulesReview: { 1: metadata, 2: ["spec", { 1: ["namespace", "string"] }], 3: ["status", {}] },
+  SelfSubjectReview: { 1: metadata, 2: ["status", {}] },
   DeleteOptions: {
     1: ["gracePeriodSeconds", "int"],
     2: ["preconditions", { 1: ["uid", "string"], 2: ["resourceVersion", "string"] }],

@@ -57,7 +57,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
   parts.admission.addHandler((pod) => eviction.refusalOf(pod));
   const oomWatch = startOomWatch(parts, view, stats);
   if (parts.localApi && options.enableServer) {
-    await startLocalApi(parts.localApi, parts, view, servers.node, []);
+    await startLocalApi(parts.localApi, parts, view, servers);
   }
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {

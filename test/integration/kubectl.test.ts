@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { Kubectl, kubectlClients } from "../support/kubectl.ts";
@@ -49,6 +50,21 @@ async function ask(node: TestNode, path: string, init: RequestInit & { unix?: st
   const response = await fetch(`http://node1${path}`, { unix: join(node.rootDir, "api.sock"), ...init } as RequestInit);
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
   return { status: response.status, json: (await response.json().catch(() => undefined)) as any };
+}
+
+/** What a port answers to a connection; "" when there is none. */
+function talk(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = connect(port, "127.0.0.1");
+    socket.setTimeout(2_000, () => socket.destroy());
+    socket.on("data", (data) => {
+      text += data.toString();
+      socket.end();
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(text));
+  });
 }
 
 describeWithEngine("the local Kubernetes API", () => {
@@ -106,6 +122,52 @@ describeWithEngine("the local Kubernetes API", () => {
       'Error from server (NotFound): pods "web" not found',
     );
   });
+
+  test.each(clients)(
+    "kubectl $version reads logs, enters containers, copies, forwards ports and measures",
+    async (client) => {
+      const node = testNode();
+      await startWithApi(node);
+      const kubectl = new Kubectl(client, node);
+      await kubectl.output(["apply", "-f", "-"], COUNTER);
+      await kubectl.output(["wait", "--for=condition=Ready", "pod/web", "--timeout=60s"]);
+      await until("the container has written", async () => (await kubectl.output(["logs", "web"])) === "hello");
+      expect(await kubectl.output(["logs", "web", "--tail=1", "--timestamps"])).toMatch(/^\d{4}-.*Z hello$/);
+
+      const failed = await kubectl.run(["exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 3"]);
+      expect([failed.code, failed.stdout]).toEqual([3, "out\n"]);
+      expect(failed.stderr).toContain("err\n");
+      expect(await kubectl.output(["exec", "-i", "web", "--", "cat"], "typed")).toBe("typed");
+      const missing = await kubectl.run(["exec", "web", "--", "no-such-program"]);
+      expect(missing.code).not.toBe(0);
+
+      // More than any buffer on the way.
+      const original = Buffer.alloc(3_000_000, 0).map((_, index) => (index * 31) % 251);
+      const there = join(node.directory, "there");
+      const back = join(node.directory, "back");
+      writeFileSync(there, original);
+      await kubectl.output(["cp", there, "web:/tmp/copy"]);
+      await kubectl.output(["cp", "web:/tmp/copy", back]);
+      expect(Bun.hash(readFileSync(back))).toBe(Bun.hash(original));
+
+      const [port = 0] = freePorts(1);
+      const server = kubectl.spawn(["exec", "web", "--", "sh", "-c", "while true; do echo pong | nc -l -p 8080; done"]);
+      const forwarder = kubectl.spawn(["port-forward", "pod/web", `${port}:8080`]);
+      try {
+        await until("the port is forwarded", async () => (await talk(port)).includes("pong"));
+      } finally {
+        forwarder.kill();
+        server.kill();
+      }
+
+      await until("pods are measured", async () => /web\s+\d+m\s+\d+Mi/.test(await kubectl.output(["top", "pod"])));
+      expect(await kubectl.output(["top", "node"])).toContain(node.name);
+      expect(await kubectl.output(["auth", "can-i", "delete", "pods"])).toBe("yes");
+      expect(await kubectl.output(["explain", "pod.spec.containers"])).toContain("imagePullPolicy");
+      const summary = await kubectl.output(["get", "--raw", `/api/v1/nodes/${node.name}/proxy/stats/summary`]);
+      expect(JSON.parse(summary).node.nodeName).toBe(node.name);
+    },
+  );
 
   test("the port, the socket and who is let in", async () => {
     const node = testNode();

@@ -133,6 +133,12 @@ export class LocalApi {
     this.#mirror?.podsChanged();
   }
 
+  /** Brings the pods of the store up to date. */
+  async refreshPods(): Promise<void> {
+    const pods = this.registry.get("pods");
+    if (pods) await this.#mirror?.refresh(pods);
+  }
+
   eventRecorded(): void {
     this.#mirror?.eventRecorded();
   }

@@ -1,9 +1,14 @@
 import type { ExtraRoute } from "../../apiserver/api-server.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
+import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
+import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
+import { dialPod } from "../../host/pod-dialer.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
+import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
+import type { RunningServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { buildInfo } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
@@ -45,8 +50,7 @@ export async function startLocalApi(
   api: LocalApi,
   parts: AssembledKubelet,
   view: KubeletView,
-  node: () => Promise<object>,
-  extras: readonly ExtraRoute[],
+  servers: RunningServers,
 ): Promise<void> {
   const { kubelet, context } = parts;
   let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
@@ -67,11 +71,62 @@ export async function startLocalApi(
       },
       desired: () => desired,
       events: () => view.events(),
-      node,
+      node: () => servers.node(),
     },
     healthChecks: () => view.healthChecks(),
-    extras,
+    extras: buildRoutes(api, parts, view, servers),
   });
+}
+
+/** Paths that lead into containers, to the kubelet's own answers and to its measurements. */
+function buildRoutes(
+  api: LocalApi,
+  { context, client }: AssembledKubelet,
+  view: KubeletView,
+  servers: RunningServers,
+): ExtraRoute[] {
+  const { clock, logger, node, options } = context;
+  const refresh = () => api.refreshPods();
+  return [
+    ...podRoutes({
+      store: api.store,
+      refresh,
+      containers: new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback)),
+      dialPod,
+      addressOf: ({ metadata, status }) => {
+        const facts = view.podFacts().find(({ uid }) => uid === metadata.uid);
+        if (!facts || !status?.podIP) return undefined;
+        return {
+          ip: status.podIP,
+          hostNetwork: facts.hostNetwork,
+          sandboxId: facts.sandbox.id,
+          sandboxPid: facts.sandbox.pid,
+        };
+      },
+      clock,
+      logger,
+      idleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
+    }),
+    ...nodeRoutes({
+      nodeName: node.name,
+      store: api.store,
+      registry: api.registry,
+      deleter: api.deleter,
+      refresh,
+      kubelet: async (request, path) => {
+        const answer = await servers.answer({
+          method: request.method,
+          path,
+          query: request.query,
+          header: request.header,
+          signal: request.signal,
+          text: async () => Buffer.from(await request.body()).toString("utf8"),
+        });
+        const { status, headers, body } = answer;
+        return { status, headers, body: body instanceof Blob ? new Uint8Array(await body.arrayBuffer()) : body };
+      },
+    }),
+  ];
 }
 
 /** How this program is started again: a compiled binary by its path, a script by Bun with the script. */

@@ -1,0 +1,208 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Pod } from "../../api/pod.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { ContainerAccess, ProcessSession, StreamSelection } from "../../model/container-access.ts";
+import type { Logger } from "../../model/logger.ts";
+import { findContainer } from "../../model/pod-containers.ts";
+import type { DialPod, PodAddress } from "../../model/pod-dialer.ts";
+import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "../../server/channel-protocol.ts";
+import { servePortForward } from "../../server/port-forward.ts";
+import { serveRemoteCommand } from "../../server/remote-command.ts";
+import { parseLogQuery, parsePortQuery, parseStreamQuery } from "../../server/stream-query.ts";
+import { acceptWebSocket, type WebSocketConnection } from "../../server/websocket.ts";
+import { findLogContainer, findRunningContainer } from "../../status/log-container.ts";
+import { badRequest, internalError, notFound } from "../api-error.ts";
+import type { ApiAnswer, ApiRequest } from "../api-request.ts";
+import type { ExtraRoute } from "../api-server.ts";
+import type { ObjectStore } from "../object-store.ts";
+import type { RequestInfo } from "../request-info.ts";
+import { COMMAND_PROTOCOLS, serveSpdyCommand } from "./spdy-command.ts";
+import type { ByteChannel } from "./spdy-connection.ts";
+import { acceptSpdy, chooseStreamProtocol, loadDictionary } from "./spdy-handshake.ts";
+import { PORT_FORWARD_PROTOCOL, PORT_FORWARD_TUNNEL, serveSpdyPortForward } from "./spdy-port-forward.ts";
+
+export interface PodRoutesDeps {
+  store: ObjectStore;
+  /** Brings the pods of the store up to date. */
+  refresh: () => Promise<void>;
+  containers: ContainerAccess;
+  dialPod: DialPod;
+  /** undefined: its sandbox does not run. */
+  addressOf: (pod: Pod) => PodAddress | undefined;
+  clock: Clock;
+  logger: Logger;
+  /** 0 = never. */
+  idleTimeoutMs: number;
+}
+
+const PODS = { group: "", plural: "pods" };
+const CONTAINER_ANNOTATION = "kubectl.kubernetes.io/default-container";
+
+/** `log`, `exec`, `attach` and `portforward` of pods. */
+export function podRoutes(deps: PodRoutesDeps): ExtraRoute[] {
+  const route = (
+    subresource: string,
+    verbs: readonly string[],
+    handle: (request: ApiRequest, pod: Pod) => ApiAnswer | Promise<ApiAnswer>,
+  ): ExtraRoute => ({
+    group: "",
+    version: "v1",
+    name: `pods/${subresource}`,
+    kind:
+      subresource === "log"
+        ? "Pod"
+        : `Pod${subresource === "portforward" ? "PortForward" : capitalize(subresource)}Options`,
+    namespaced: true,
+    verbs,
+    handle: async (request, info) => handle(request, await findPod(deps, info)),
+  });
+  const streaming = ["create", "get"];
+  return [
+    route("log", ["get"], (request, pod) => log(request, pod, deps)),
+    route("exec", streaming, (request, pod) => command("exec", request, pod, deps)),
+    route("attach", streaming, (request, pod) => command("attach", request, pod, deps)),
+    route("portforward", streaming, (request, pod) => portForward(request, pod, deps)),
+  ];
+}
+
+const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+async function findPod({ store, refresh }: PodRoutesDeps, { namespace, name }: RequestInfo): Promise<Pod> {
+  await refresh();
+  const pod = store.get("pods", namespace, name);
+  if (!pod) throw notFound(PODS, name);
+  return pod as unknown as Pod;
+}
+
+/** The container a request means. Source: kubelet's and apiserver's `LogLocation`. */
+function containerOf({ metadata, spec }: Pod, query: URLSearchParams): string {
+  const name = query.get("container") || metadata.annotations?.[CONTAINER_ANNOTATION] || "";
+  if (name === "") {
+    if (spec.containers.length === 1) return spec.containers[0]!.name;
+    const names = spec.containers.map((container) => container.name).join(" ");
+    throw badRequest(`a container name must be specified for pod ${metadata.name}, choose one of: [${names}]`);
+  }
+  const isEphemeral = spec.ephemeralContainers?.some((container) => container.name === name);
+  if (findContainer(spec, name) || isEphemeral) return name;
+  throw badRequest(`container ${name} is not valid for pod ${metadata.name}`);
+}
+
+async function log(request: ApiRequest, pod: Pod, { containers, clock }: PodRoutesDeps): Promise<ApiAnswer> {
+  const parsed = parseLogQuery(request.query);
+  if (!("value" in parsed)) throw badRequest("the query of the log is not valid");
+  const { previous, sinceSeconds, sinceTime, ...selection } = parsed.value;
+  const target = findLogContainer(pod, containerOf(pod, request.query), previous);
+  if ("problem" in target) throw badRequest(target.problem);
+  const since = sinceSeconds === undefined ? sinceTime : new Date(clock.now().getTime() - sinceSeconds * 1000);
+  try {
+    const chunks = await containers.logs(target.id, { ...selection, ...(since && { since }) }, request.signal);
+    return { status: 200, headers: { "Content-Type": "text/plain" }, chunks };
+  } catch (error) {
+    throw internalError((error as Error).message);
+  }
+}
+
+function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiAnswer {
+  const { containers, clock, idleTimeoutMs } = deps;
+  const parsed = parseStreamQuery(request.query);
+  if (!("value" in parsed)) throw badRequest(parsed.problem);
+  const container = containerOf(pod, request.query);
+  const target = findRunningContainer(pod, container);
+  if (!target) throw badRequest(`container ${container} of pod ${pod.metadata.name} is not running`);
+  const argv = request.query.getAll("command");
+  if (what === "exec" && argv.length === 0) throw badRequest("you must specify at least one command");
+  let streams: StreamSelection = parsed.value;
+  let open: () => Promise<ProcessSession>;
+  if (what === "exec") open = () => containers.exec(target.id, argv, streams);
+  else {
+    // A container has a terminal or has none, whatever the client asks for.
+    const tty = findContainer(pod.spec, container)?.tty ?? false;
+    streams = { ...streams, tty, stderr: streams.stderr && !tty };
+    open = () => containers.attach(target.id, streams);
+  }
+  note(what, pod, container, request, deps);
+  const common = { streams, open, clock, idleTimeoutMs };
+  if (request.upgrade === "websocket") {
+    const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), REMOTE_COMMAND_PROTOCOLS);
+    if (!protocol) throw badRequest(`no subprotocol is known; there are ${REMOTE_COMMAND_PROTOCOLS.join(", ")}`);
+    return overWebSocket(protocol.name, (socket) => serveRemoteCommand(socket, { ...common, protocol }));
+  }
+  const protocol = spdyProtocol(request, COMMAND_PROTOCOLS);
+  return overSpdy(protocol, async (channel) =>
+    serveSpdyCommand(channel, { ...common, protocol, dictionary: await loadDictionary() }),
+  );
+}
+
+function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiAnswer {
+  const { clock, idleTimeoutMs, dialPod, addressOf } = deps;
+  const address = addressOf(pod);
+  const podName = `${pod.metadata.namespace}/${pod.metadata.name}`;
+  if (!address) throw badRequest(`pod ${podName} has no address: its sandbox does not run`);
+  const dial = (port: number, signal: AbortSignal) => dialPod(address, port, signal);
+  const common = { dial, pod: podName, clock, idleTimeoutMs };
+  note("portforward", pod, "", request, deps);
+  if (request.upgrade !== "websocket") {
+    return overSpdy(spdyProtocol(request, [PORT_FORWARD_PROTOCOL]), async (channel) =>
+      serveSpdyPortForward(channel, { ...common, dictionary: await loadDictionary() }),
+    );
+  }
+  const offered = request.header("Sec-WebSocket-Protocol") ?? "";
+  if (offered.split(",").some((name) => name.trim() === PORT_FORWARD_TUNNEL)) {
+    return overWebSocket(PORT_FORWARD_TUNNEL, async (socket) =>
+      serveSpdyPortForward(tunnelOf(socket), { ...common, dictionary: await loadDictionary() }),
+    );
+  }
+  const ports = parsePortQuery(request.query);
+  if (!("value" in ports)) throw badRequest(ports.problem);
+  const protocol = chooseProtocol(offered, PORT_FORWARD_PROTOCOLS);
+  if (!protocol) throw badRequest(`no subprotocol is known; there are ${PORT_FORWARD_PROTOCOLS.join(", ")}`);
+  return overWebSocket(protocol.name, (socket) =>
+    servePortForward(socket, { ...common, protocol, ports: ports.value }),
+  );
+}
+
+/** @throws ApiError 400 */
+function spdyProtocol(request: ApiRequest, known: readonly string[]): string {
+  if (!request.upgrade.startsWith("spdy/3.1")) throw badRequest("Upgrade request required");
+  const protocol = chooseStreamProtocol(request.header("X-Stream-Protocol-Version"), known);
+  if (protocol === undefined) throw badRequest(`no stream protocol is known; there are ${known.join(", ")}`);
+  return protocol;
+}
+
+const overSpdy = (protocol: string, run: (channel: ByteChannel) => Promise<void>): ApiAnswer => ({
+  takeOver: (_message: IncomingMessage, socket: Duplex, head: Buffer) => run(acceptSpdy(socket, head, protocol)),
+});
+
+const overWebSocket = (
+  protocol: string | undefined,
+  run: (socket: WebSocketConnection) => Promise<void>,
+): ApiAnswer => ({
+  takeOver: async (message: IncomingMessage, socket: Duplex, head: Buffer) => {
+    const accepted = await acceptWebSocket(message, socket, head, protocol);
+    if (accepted) await run(accepted);
+  },
+});
+
+const tunnelOf = (socket: WebSocketConnection): ByteChannel => ({
+  chunks: socket.messages(),
+  write: (data) => socket.send(data),
+  close: () => socket.close(),
+});
+
+/** Who reached into what; never the command, which may hold a secret. */
+function note(
+  what: string,
+  { metadata }: Pod,
+  container: string,
+  { user }: ApiRequest,
+  { logger }: PodRoutesDeps,
+): void {
+  const pod = `${metadata.namespace}/${metadata.name}`;
+  logger.info("A client reaches into a pod", {
+    request: what,
+    user: user.name,
+    pod,
+    container: container || undefined,
+  });
+}

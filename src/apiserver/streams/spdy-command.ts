@@ -1,0 +1,117 @@
+import type { Clock } from "../../model/clock.ts";
+import type { ProcessSession, StreamSelection } from "../../model/container-access.ts";
+import { exitStatus, failureStatus } from "../../server/channel-protocol.ts";
+import { watchIdle } from "../../server/idle-watch.ts";
+import { parseSize } from "../../server/remote-command.ts";
+import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy-connection.ts";
+
+/** Versions of the protocol of exec and attach, newest first. Source: apimachinery's `remotecommand`. */
+export const COMMAND_PROTOCOLS = ["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io"] as const;
+
+export interface SpdyCommandOptions {
+  protocol: string;
+  streams: StreamSelection;
+  dictionary: Buffer;
+  /** @throws Error whose message the client is shown */
+  open: () => Promise<ProcessSession>;
+  clock: Clock;
+  /** 0 = never. */
+  idleTimeoutMs: number;
+}
+
+/** The client opens its streams within this time. Source: kubelet's `--stream-creation-timeout`. */
+const STREAMS_WITHIN_MS = 30_000;
+
+/** exec and attach over SPDY: a stream each for errors, input, output and sizes. Source: kubelet's `remotecommand`. */
+export async function serveSpdyCommand(channel: ByteChannel, options: SpdyCommandOptions): Promise<void> {
+  const { protocol, streams, clock } = options;
+  const wanted = ["error"];
+  if (streams.stdin) wanted.push("stdin");
+  if (streams.stdout) wanted.push("stdout");
+  if (streams.stderr) wanted.push("stderr");
+  if (streams.tty && protocol !== "v2.channel.k8s.io") wanted.push("resize");
+  const found = new Map<string, SpdyStream>();
+  const complete = Promise.withResolvers<boolean>();
+  const connection = new SpdyConnection(channel, options.dictionary, (stream) => {
+    const type = stream.headers.get("streamtype") ?? "";
+    if (!wanted.includes(type) || found.has(type)) return stream.end();
+    found.set(type, stream);
+    if (found.size === wanted.length) complete.resolve(true);
+  });
+  const idle = watchIdle(clock, options.idleTimeoutMs, () => connection.close());
+  connection.onActivity = idle.touch;
+  connection.gone.addEventListener("abort", () => complete.resolve(false), { once: true });
+  const cancel = clock.schedule(STREAMS_WITHIN_MS, () => complete.resolve(false));
+  const running = connection.run();
+  try {
+    const isComplete = await complete.promise;
+    cancel();
+    if (isComplete) await converse(connection, found, options);
+  } finally {
+    for (const stream of found.values()) stream.end();
+    idle.end();
+    connection.close();
+    await running;
+  }
+}
+
+async function converse(
+  connection: SpdyConnection,
+  streams: ReadonlyMap<string, SpdyStream>,
+  { open, protocol }: SpdyCommandOptions,
+): Promise<void> {
+  const endsWithStatus = protocol === "v4.channel.k8s.io";
+  const tellFailure = async (error: unknown) => {
+    const problem = `error executing command in container: ${(error as Error).message}`;
+    await streams.get("error")?.write(Buffer.from(endsWithStatus ? failureStatus(problem) : problem));
+  };
+  let session: ProcessSession;
+  try {
+    session = await open();
+  } catch (error) {
+    return tellFailure(error);
+  }
+  const letGo = () => void session.close();
+  connection.gone.addEventListener("abort", letGo, { once: true });
+  if (connection.gone.aborted) letGo();
+  void feedInput(streams.get("stdin"), session);
+  void feedSizes(streams.get("resize"), session);
+  try {
+    for await (const { stream, data } of session.output) {
+      await streams.get(stream)?.write(data);
+      if (connection.gone.aborted) return;
+    }
+    const exitCode = await session.exitCode();
+    if (endsWithStatus) await streams.get("error")?.write(Buffer.from(exitStatus(exitCode)));
+    else if (exitCode) {
+      const text = `command terminated with non-zero exit code: exit status ${exitCode}`;
+      await streams.get("error")?.write(Buffer.from(text));
+    }
+  } catch (error) {
+    await tellFailure(error);
+  } finally {
+    connection.gone.removeEventListener("abort", letGo);
+    await session.close();
+  }
+}
+
+async function feedInput(stream: SpdyStream | undefined, session: ProcessSession): Promise<void> {
+  if (!stream) return;
+  try {
+    for await (const chunk of stream.chunks()) await session.write(chunk);
+    session.endInput();
+  } catch {
+    // The process is gone.
+  }
+}
+
+async function feedSizes(stream: SpdyStream | undefined, session: ProcessSession): Promise<void> {
+  if (!stream) return;
+  for await (const chunk of stream.chunks()) {
+    for (const text of chunk.toString().split("\n")) {
+      const size = text.trim() === "" ? undefined : parseSize(Buffer.from(text));
+      // A process that has just ended has no size.
+      if (size) await session.resize(size).catch(() => {});
+    }
+  }
+}

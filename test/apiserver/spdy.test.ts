@@ -1,0 +1,135 @@
+import { describe, expect, test } from "bun:test";
+import { type ByteChannel, SpdyConnection, type SpdyStream } from "../../src/apiserver/streams/spdy-connection.ts";
+import {
+  CONTROL,
+  encodeControl,
+  encodeData,
+  HeaderBlocks,
+  readFrames,
+  type SpdyFrame,
+  uint32,
+} from "../../src/apiserver/streams/spdy-frames.ts";
+import { chooseStreamProtocol, loadDictionary } from "../../src/apiserver/streams/spdy-handshake.ts";
+
+const dictionary = await loadDictionary();
+
+/** A connection whose client is the test. */
+function aConnection() {
+  const toServer: Uint8Array[] = [];
+  const fromServer: Uint8Array[] = [];
+  let wake = () => {};
+  let isClosed = false;
+  const channel: ByteChannel = {
+    chunks: {
+      async *[Symbol.asyncIterator]() {
+        while (!isClosed || toServer.length > 0) {
+          const next = toServer.shift();
+          if (next) yield next;
+          else
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+        }
+      },
+    },
+    write: async (data) => void fromServer.push(data),
+    close: () => {
+      isClosed = true;
+      wake();
+    },
+  };
+  const streams: SpdyStream[] = [];
+  const connection = new SpdyConnection(channel, dictionary, (stream) => void streams.push(stream));
+  const headers = new HeaderBlocks(dictionary);
+  const send = (bytes: Uint8Array) => {
+    toServer.push(bytes);
+    wake();
+  };
+  return {
+    connection,
+    streams,
+    send,
+    open: async (id: number, fields: Record<string, string>) => {
+      const block = await headers.encode(new Map(Object.entries(fields)));
+      send(encodeControl(CONTROL.synStream, 0, Buffer.concat([uint32(id), uint32(0), Buffer.alloc(2), block])));
+    },
+    answers: async (): Promise<SpdyFrame[]> => {
+      await Bun.sleep(5);
+      const frames: SpdyFrame[] = [];
+      for await (const frame of readFrames(
+        (async function* () {
+          yield* fromServer.splice(0);
+        })(),
+      ))
+        frames.push(frame);
+      return frames;
+    },
+    end: () => {
+      isClosed = true;
+      wake();
+    },
+  };
+}
+
+describe("SPDY/3.1", () => {
+  test("header blocks share one compression, both ways", async () => {
+    const [here, there] = [new HeaderBlocks(dictionary), new HeaderBlocks(dictionary)];
+    for (const type of ["error", "stdin", "stdout"]) {
+      const block = await here.encode(new Map([["StreamType", type]]));
+      expect(await there.decode(block)).toEqual(new Map([["streamtype", type]]));
+    }
+  });
+
+  test("a stream is answered, carries data both ways, and ends", async () => {
+    const { connection, streams, send, open, answers } = aConnection();
+    const running = connection.run();
+    await open(1, { streamtype: "data", port: "80" });
+    expect((await answers()).map((frame) => frame.kind === "control" && frame.type)).toEqual([CONTROL.synReply]);
+    const [stream] = streams;
+    expect(stream?.headers.get("port")).toBe("80");
+    send(encodeData(1, false, Buffer.from("ping")));
+    send(encodeData(1, true, Buffer.from("!")));
+    let received = "";
+    for await (const chunk of stream!.chunks()) received += chunk.toString();
+    expect(received).toBe("ping!");
+    await stream!.write(Buffer.alloc(70_000, "x"));
+    stream!.end();
+    const frames = await answers();
+    expect(frames.reduce((sum, { payload }) => sum + payload.length, 0)).toBe(70_000);
+    expect(frames.at(-1)).toMatchObject({ kind: "data", isLast: true });
+    connection.close();
+    await running;
+  });
+
+  test("pings are answered, whatever pieces they come in", async () => {
+    const { connection, send, answers } = aConnection();
+    void connection.run();
+    const ping = encodeControl(CONTROL.ping, 0, uint32(7));
+    send(ping.subarray(0, 5));
+    send(ping.subarray(5));
+    const [answer] = await answers();
+    expect(answer).toMatchObject({ kind: "control", type: CONTROL.ping, payload: uint32(7) });
+    connection.close();
+  });
+
+  test.each([
+    { when: "a frame that is too long", bytes: Buffer.from([0, 0, 0, 1, 0, 0xff, 0xff, 0xff]) },
+    { when: "another version", bytes: Buffer.from([0x80, 4, 0, 1, 0, 0, 0, 0]) },
+    { when: "headers that cannot be decompressed", bytes: encodeControl(CONTROL.synStream, 0, Buffer.alloc(40, 0x55)) },
+  ])("$when ends the connection", async ({ bytes }) => {
+    const { connection, send } = aConnection();
+    const running = connection.run();
+    send(bytes);
+    await running;
+    expect(connection.gone.aborted).toBe(true);
+  });
+
+  test.each([
+    { offered: "v4.channel.k8s.io, v3.channel.k8s.io", want: "v4.channel.k8s.io" },
+    { offered: "v3.channel.k8s.io", want: "v3.channel.k8s.io" },
+    { offered: "v9", want: undefined },
+    { offered: null, want: "" },
+  ])("the protocol for $offered is $want", ({ offered, want }) => {
+    expect(chooseStreamProtocol(offered, ["v4.channel.k8s.io", "v3.channel.k8s.io"])).toBe(want);
+  });
+});
