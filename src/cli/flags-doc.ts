@@ -20,7 +20,7 @@ export function renderFlagsDoc(): string {
     "yields to the flag.",
     "",
     "Every flag but `--config` and `--config-dir` can be set in a configuration file by the field in the next column, and the file in",
-    "a directory of drop-ins (`*.conf`). What counts: defaults < file < drop-ins in the order of their names < flags.",
+    "a directory of drop-ins (`*.conf`). What counts: defaults < file < drop-ins in the order of their names < environment < flags.",
     "`kubelet-ts config` shows the outcome and where each value comes from. Fields under `kubeletTs` are ours; all others",
     "are those of upstream's `kubelet.config.k8s.io/v1beta1` KubeletConfiguration.",
     "",

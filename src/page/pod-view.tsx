@@ -119,10 +119,20 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
       {detail.explanation.length > 0 && (
         <section class="card warn" aria-label="Why this pod is not ready">
           <h2>Why it is not ready</h2>
-          {detail.explanation.map((line) => (
-            <p key={line} class="explanation">
-              <bdi>{line}</bdi>
-            </p>
+          {detail.explanation.map(({ problem, facts, wayOut }) => (
+            <div key={problem} class="explanation">
+              <bdi>{problem}</bdi>
+              {facts.map((fact) => (
+                <div key={fact} class="note">
+                  <bdi>{fact}</bdi>
+                </div>
+              ))}
+              {wayOut !== "" && (
+                <div>
+                  → <bdi>{wayOut}</bdi>
+                </div>
+              )}
+            </div>
           ))}
         </section>
       )}

@@ -136,8 +136,8 @@ export interface PodDetail {
   containers: ContainerDetail[];
   volumes: VolumeDetail[];
   events: EventRow[];
-  /** Lines that explain why the pod is not Ready. */
-  explanation: string[];
+  /** Reasons why the pod is not Ready, each with what to do. */
+  explanation: { problem: string; facts: string[]; wayOut: string }[];
   /** The pod as YAML; without environment values unless privileged. */
   manifest: string;
 }

@@ -12,6 +12,7 @@ import type {
   ProbeAnswer,
   ProbeHistory,
 } from "../page/wire.ts";
+import type { PodExplanation } from "../status/explain-pod.ts";
 
 /** Input of {@link toPodDetail}. */
 export interface PodDetailFacts {
@@ -20,7 +21,7 @@ export interface PodDetailFacts {
   pod: Pod;
   usage: PodSummary | undefined;
   events: readonly CoreEvent[];
-  explanation: readonly string[];
+  explanation: PodExplanation;
   probeAnswers: (container: string, kind: ProbeKind) => readonly ProbeAnswer[];
   /** The pod as YAML. */
   manifest: string;
@@ -71,7 +72,11 @@ export function toPodDetail({
       };
     }),
     events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid).map(toEventRow),
-    explanation: [...explanation],
+    explanation: explanation.causes.map(({ subject, problem, facts, wayOut }) => ({
+      problem: `${subject}: ${problem}`,
+      facts,
+      wayOut,
+    })),
     manifest,
   };
 }

@@ -4,6 +4,7 @@ import type { Snapshot, Update } from "../../src/page/wire.ts";
 import { IDLE_PERIOD_MS, OPEN_PERIOD_MS, PageFeed, type PageSubscriber } from "../../src/pageserver/page-feed.ts";
 import { toPodRow } from "../../src/pageserver/pod-row.ts";
 import { UsageRecorder } from "../../src/pageserver/usage-recorder.ts";
+import { explainPod } from "../../src/status/explain-pod.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const pod = (uid: string): Pod =>
@@ -34,6 +35,7 @@ function world() {
         it,
         { status: "Running", ready: 1, total: 1, restarts: 0, lastRestart: undefined, createdAt: undefined },
         "",
+        explainPod({ pod: it, events: [], logs: new Map(), pods: [], now: new Date(0) }),
       ),
     node: async () => ({
       name: "n",

@@ -2,6 +2,7 @@ import { loadavg, uptime } from "node:os";
 import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
 import { creationTime, summarizePod } from "../../cli/print/pod-row.ts";
+import type { ContainerAccess } from "../../model/container-access.ts";
 import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
@@ -11,7 +12,7 @@ import { ensurePageSecret } from "../../pageserver/page-secret.ts";
 import { PageServer } from "../../pageserver/page-server.ts";
 import { PageSessions } from "../../pageserver/page-session.ts";
 import { toCondition, toEventRow, toPodDetail } from "../../pageserver/pod-detail.ts";
-import { toPodRow, whyNotReady } from "../../pageserver/pod-row.ts";
+import { toPodRow } from "../../pageserver/pod-row.ts";
 import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { type NodeObjectFacts, toNodeConditions } from "../../server/node-object.ts";
@@ -19,6 +20,8 @@ import { redactPod } from "../../server/redact-pod.ts";
 import type { StartCadvisorPort } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
+import { explainPod } from "../../status/explain-pod.ts";
+import { findLogContainer } from "../../status/log-container.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 
@@ -38,9 +41,19 @@ export function buildPage(
   parts.feed.onChange((_, { findings }) => {
     rejections = findings.filter(({ severity }) => severity === "error").map(toRejection);
   });
+  const containers = new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback));
+  /** The text of `kubelet-ts explain`. */
+  const explain = (pod: Pod, logs: ReadonlyMap<string, readonly string[]> = new Map()) =>
+    explainPod({
+      pod,
+      events: view.events().items.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid),
+      logs,
+      pods: view.pods(),
+      now: clock.now(),
+    });
   const toRow = (pod: Pod): PodRow => {
     const origin = kubelet.desiredPods.find(({ pod: { metadata } }) => metadata.uid === pod.metadata.uid)?.origin;
-    return toPodRow(pod, { ...summarizePod(pod), createdAt: creationTime(pod) }, origin ?? "");
+    return toPodRow(pod, { ...summarizePod(pod), createdAt: creationTime(pod) }, origin ?? "", explain(pod));
   };
   const measure = async () => {
     const summary = await stats.summary(false);
@@ -82,7 +95,7 @@ export function buildPage(
       pod: shown,
       usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
       events: view.events().items,
-      explanation: whyNotReady(pod),
+      explanation: explain(pod, privileged ? await readLogTails(pod, containers) : undefined),
       probeAnswers: (container, kind) => probeLog.answers(uid, container, kind),
       manifest: stringify(shown),
     });
@@ -120,7 +133,7 @@ export function buildPage(
       podDetail,
       nodeDetail,
       history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
-      containers: new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback)),
+      containers,
       actions: undefined,
       cadvisor,
     });
@@ -138,6 +151,41 @@ export function buildPage(
       },
     };
   };
+}
+
+const TAIL_LINES = 5;
+const TAIL_BYTES = 8192;
+
+/** The last lines of each container that is not ready, for the explanation. A log that cannot be read is left out. */
+async function readLogTails(pod: Pod, containers: ContainerAccess): Promise<Map<string, string[]>> {
+  const { initContainerStatuses = [], containerStatuses = [] } = pod.status ?? {};
+  const tails = new Map<string, string[]>();
+  for (const { name, ready } of [...initContainerStatuses, ...containerStatuses]) {
+    const found = findLogContainer(pod, name, false);
+    if (ready || "problem" in found) continue;
+    const selection = {
+      follow: false,
+      tailLines: TAIL_LINES,
+      limitBytes: TAIL_BYTES,
+      timestamps: false,
+      stdout: true,
+      stderr: true,
+    };
+    try {
+      let text = "";
+      const decoder = new TextDecoder();
+      for await (const data of await containers.logs(found.id, selection, AbortSignal.timeout(2000))) {
+        text += decoder.decode(data, { stream: true });
+      }
+      tails.set(
+        name,
+        text.split("\n").filter((line) => line !== ""),
+      );
+    } catch {
+      // The engine is away, or the container is gone.
+    }
+  }
+  return tails;
 }
 
 const toRejection = ({ file, line, column, field, message }: Finding): Rejection => ({
