@@ -89,7 +89,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "@xterm/xterm",
     "@xterm/addon-fit",
   ],
-  pageserver: ["api", "model", "server", "status", "page/wire.ts", "ws"],
+  pageserver: ["api", "model", "server", "status", "page/wire.ts"],
 };
 
 /** Allowed beyond the table, types only: folders, or single files. */

@@ -1,4 +1,6 @@
+import { resolve } from "node:path";
 import { type CommandSummary, renderHelp } from "../cli/help.ts";
+import { parseCommandLine } from "../config/flags.ts";
 import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
 import { prepareRootDirectory } from "../host/root-directory.ts";
 import { lockRootDir, type RootLock } from "../host/root-lock.ts";
@@ -9,7 +11,7 @@ import type { Logger } from "../model/logger.ts";
 import { isLoopback } from "../server/host-header.ts";
 import { instanceInfo } from "./instance-info.ts";
 import { type Environment, EXIT, type KubeletRun } from "./kubelet-run.ts";
-import { createLogger, wantsColor } from "./logging.ts";
+import { type AppLogger, createLogger, wantsColor } from "./logging.ts";
 import { runForever } from "./run-forever.ts";
 import { runOnce } from "./run-once.ts";
 import { surviveUnexpectedErrors } from "./unexpected-errors.ts";
@@ -37,7 +39,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   const logger = buildLogger(resolved.options);
   surviveUnexpectedErrors(logger);
   logStart(resolved, logger);
-  return runLocked(resolved, logger);
+  return runLocked(resolved, logger, argv);
 }
 
 /** Without any manifest the desired state would be empty, which removes every pod of the node. */
@@ -49,7 +51,7 @@ function findErrors({ options, origins, positionals, errors }: ResolvedOptions):
   return places.length > 0 || hasApi || errors.length > 0 ? errors : [NO_MANIFESTS];
 }
 
-const buildLogger = (options: KubeletOptions): Logger =>
+const buildLogger = (options: KubeletOptions): AppLogger =>
   createLogger({
     verbosity: options.verbosity,
     format: options.logFormat,
@@ -76,7 +78,13 @@ function logStart({ options, origins, warnings }: ResolvedOptions, logger: Logge
 }
 
 /** Runs while this process holds the lock of the root directory. */
-async function runLocked({ options, positionals }: ResolvedOptions, logger: Logger): Promise<number> {
+async function runLocked(
+  { options, positionals }: ResolvedOptions,
+  logger: AppLogger,
+  argv: readonly string[],
+): Promise<number> {
+  const cwd = process.cwd();
+  const variables = { ...process.env };
   const environment = takeProxiesOutOfEnvironment();
   let lock: RootLock | undefined;
   try {
@@ -93,6 +101,8 @@ async function runLocked({ options, positionals }: ResolvedOptions, logger: Logg
       manifests: positionals,
       environment,
       logger,
+      resolve: () => resolveOptions(argv, cwd, "run", variables),
+      configPaths: configPathsOf(argv).map((path) => resolve(cwd, path)),
       stop: stopOnSignals(logger),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),
     };
@@ -107,6 +117,11 @@ async function runLocked({ options, positionals }: ResolvedOptions, logger: Logg
   } finally {
     lock?.release();
   }
+}
+
+function configPathsOf(argv: readonly string[]): string[] {
+  const { configPaths, configDir } = parseCommandLine(argv);
+  return [...configPaths, ...(configDir ? [configDir] : [])];
 }
 
 /** What is wrong with the machine often explains why the kubelet cannot run. */

@@ -1,6 +1,7 @@
+import type { ResolvedOptions } from "../config/resolve-options.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-import type { Logger } from "../model/logger.ts";
 import type { RunningServers } from "../server/servers.ts";
+import type { AppLogger } from "./logging.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -11,7 +12,11 @@ export interface KubeletRun {
   manifests: readonly string[];
   /** As the process was started with it, proxies included. */
   environment: Environment;
-  logger: Logger;
+  logger: AppLogger;
+  /** Resolves the command line, environment and configuration files again. */
+  resolve: () => Promise<ResolvedOptions>;
+  /** Files of --config, and the directory of --config-dir. */
+  configPaths: readonly string[];
   /** Aborts on SIGTERM and SIGINT. */
   stop: AbortSignal;
   /** Called when the ports are open, and again with each port that opens later. */

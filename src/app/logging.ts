@@ -26,20 +26,24 @@ const LEVELS = {
 } as const;
 type Level = keyof typeof LEVELS;
 
+/** A logger whose verbosity may change while it is used. */
+export interface AppLogger extends Logger {
+  /** @param verbosity as --v: debug lines from 2, trace lines from 4 */
+  setVerbosity(verbosity: number): void;
+}
+
+const levelOf = (verbosity: number) =>
+  verbosity >= 4 ? LEVELS.trace.consola : verbosity >= 2 ? LEVELS.debug.consola : LEVELS.info.consola;
+
 /** One line per fact on stderr and, with `logDir`, in `<logDir>/kubelet-ts.log`. Never throws: a full disk is not our end. */
-export function createLogger(options: LoggerOptions): Logger {
+export function createLogger(options: LoggerOptions): AppLogger {
   const render = options.format === "json" ? renderJson : renderText;
   const complain = (message: string) =>
     options.writeStderr(render("error", message, undefined, options.now(), options.color));
   const file = options.logDir ? new LogFile(options.logDir, complain) : undefined;
   const toStderr = options.logToStderr !== false || file === undefined;
   const terminal: ConsolaInstance = createConsola({
-    level:
-      options.verbosity >= 4
-        ? LEVELS.trace.consola
-        : options.verbosity >= 2
-          ? LEVELS.debug.consola
-          : LEVELS.info.consola,
+    level: levelOf(options.verbosity),
     // Consola holds equal lines back by default; a line that is worth writing is worth being seen at its time.
     throttle: 0,
     throttleMin: Number.POSITIVE_INFINITY,
@@ -62,6 +66,9 @@ export function createLogger(options: LoggerOptions): Logger {
     info: (message, fields) => terminal.info.raw(message, fields),
     debug: (message, fields) => terminal.debug.raw(message, fields),
     trace: (message, fields) => terminal.trace.raw(message, fields),
+    setVerbosity: (verbosity) => {
+      terminal.level = levelOf(verbosity);
+    },
   };
 }
 

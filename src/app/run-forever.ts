@@ -11,6 +11,7 @@ import type { Logger } from "../model/logger.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
 import { MisconfigurationError } from "../runtime/engine-connection.ts";
 import type { KubeletView } from "../server/view.ts";
+import { PathWatch } from "../sources/path-watch.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { type AssembledKubelet, assembleKubelet } from "./assembly/assemble-kubelet.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
@@ -20,6 +21,7 @@ import { nodeFacts } from "./assembly/node-facts.ts";
 import { type OomWatch, watchOomKills } from "./assembly/watch-oom-kills.ts";
 import type { KubeletRun } from "./kubelet-run.ts";
 import { applyProcessSettings } from "./process-settings.ts";
+import { SettingsReloader } from "./settings-reloader.ts";
 import { versionLine } from "./version.ts";
 
 const CONNECT_RETRY_MS = 1000;
@@ -63,12 +65,22 @@ export async function runForever(run: KubeletRun): Promise<void> {
   if (!stop.aborted) {
     await parts.preload(stop);
     // The node's own loops. An API server, workload controllers and the like join this list.
+    const settings = buildSettingsReloader(run, clock, () => {
+      logger.setVerbosity(options.verbosity);
+      // Pods are compared with the new settings; none is restarted by them.
+      parts.workloads.refresh();
+    });
+    process.on("SIGHUP", () => {
+      logger.info("SIGHUP: reading the configuration again");
+      void settings.reload();
+    });
     const loops: (BackgroundLoop | undefined)[] = [
       parts.images,
       parts.imageGc,
       eviction,
       new MemoryReclaimer({ clock }),
       shutdown,
+      settings,
     ];
     parts.feed.onChange((state, { isComplete }) => parts.workloads.setDesired(state, isComplete));
     parts.feed.start();
@@ -86,6 +98,20 @@ export async function runForever(run: KubeletRun): Promise<void> {
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop()]);
   logger.info("Stopped; pods keep running");
 }
+
+const buildSettingsReloader = (
+  { options, logger, resolve, configPaths }: KubeletRun,
+  clock: Clock,
+  onChanged: () => void,
+): SettingsReloader =>
+  new SettingsReloader({
+    clock,
+    logger,
+    options,
+    resolve,
+    watch: (onEvent) => configPaths.map((path) => new PathWatch(path, onEvent)),
+    onChanged,
+  });
 
 /** For `systemctl status`: `3 pods, 2 ready`. */
 function describePods(kubelet: Pick<Kubelet, "pods" | "runtimeError">): string {

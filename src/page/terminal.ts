@@ -1,9 +1,13 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 
+/** Channels of `v5.channel.k8s.io`: the first byte of each message. */
+const CHANNEL = { stdin: 0, stdout: 1, error: 3, resize: 4 } as const;
+const PROTOCOL = "v5.channel.k8s.io";
+
 /**
- * Opens a shell of the container in `place`. Binary frames are its input and output; text frames are JSON: `{width,
- * height}` to the server, `{message}` from it before it closes.
+ * Opens a shell of the container in `place`.
+ * @param onEnd told why it ended
  * @returns a function that ends it
  */
 export function openTerminal(
@@ -18,27 +22,34 @@ export function openTerminal(
   terminal.open(place);
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   const query = new URLSearchParams({ container });
-  const socket = new WebSocket(`${scheme}://${location.host}/page/api/pods/${encodeURIComponent(uid)}/shell?${query}`);
+  const address = `${scheme}://${location.host}/page/api/pods/${encodeURIComponent(uid)}/shell?${query}`;
+  const socket = new WebSocket(address, PROTOCOL);
   socket.binaryType = "arraybuffer";
   const encoder = new TextEncoder();
+  const send = (channel: number, text: string) => {
+    if (socket.readyState !== WebSocket.OPEN) return;
+    const data = encoder.encode(text);
+    const message = new Uint8Array(data.length + 1);
+    message[0] = channel;
+    message.set(data, 1);
+    socket.send(message);
+  };
   let message = "The connection was closed.";
   const resize = () => {
     fit.fit();
-    if (socket.readyState === WebSocket.OPEN)
-      socket.send(JSON.stringify({ width: terminal.cols, height: terminal.rows }));
+    send(CHANNEL.resize, JSON.stringify({ Width: terminal.cols, Height: terminal.rows }));
   };
   socket.onopen = () => {
     resize();
     terminal.focus();
   };
   socket.onmessage = ({ data }) => {
-    if (typeof data === "string") message = (JSON.parse(data) as { message: string }).message;
-    else terminal.write(new Uint8Array(data as ArrayBuffer));
+    const bytes = new Uint8Array(data as ArrayBuffer);
+    if (bytes[0] === CHANNEL.stdout) terminal.write(bytes.subarray(1));
+    else if (bytes[0] === CHANNEL.error && bytes.length > 1) message = describeEnd(bytes.subarray(1));
   };
   socket.onclose = () => onEnd(message);
-  const input = terminal.onData((text) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(encoder.encode(text));
-  });
+  const input = terminal.onData((text) => send(CHANNEL.stdin, text));
   const observer = new ResizeObserver(resize);
   observer.observe(place);
   return () => {
@@ -48,4 +59,13 @@ export function openTerminal(
     socket.close();
     terminal.dispose();
   };
+}
+
+/** @param status the last message of the error channel, a `Status` in JSON */
+function describeEnd(status: Uint8Array): string {
+  const { status: outcome, message } = JSON.parse(new TextDecoder().decode(status)) as {
+    status?: string;
+    message?: string;
+  };
+  return outcome === "Success" ? "The shell ended." : (message ?? "The shell failed.");
 }

@@ -4,7 +4,14 @@ import { processStartFamily } from "../metrics/process-metrics.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
-import { type Answer, methodNotAllowed, notFound, type RouteRequest } from "./answer.ts";
+import {
+  type Answer,
+  methodNotAllowed,
+  notFound,
+  type RouteRequest,
+  type ServerAnswer,
+  type ServerRequest,
+} from "./answer.ts";
 import { type AuthenticatedServerParts, startAuthenticatedServer } from "./authenticated-server.ts";
 import { routeCadvisor } from "./cadvisor-routes.ts";
 import { healthzAnswer } from "./healthz.ts";
@@ -43,18 +50,19 @@ export interface ServerDependencies extends RequestCounters {
   /** Path of a Unix socket that answers like the read-only port, for the own user only; absent: none. */
   socketPath?: string;
   /** Absent: the cAdvisor port has no page. */
-  startCadvisorPort?: StartCadvisorPort;
+  page?: Page;
   /** Called with each port or socket that opens, which may be later than the start. */
   onListening?: () => void;
   /** Absent: the authenticated port is off. */
   authenticated?: AuthenticatedServerParts;
 }
 
-/** Starts what serves the cAdvisor port; every path that is not the page's goes to `route`. */
-export type StartCadvisorPort = (route: (request: RouteRequest) => Answer | Promise<Answer>) => {
-  readonly port: number | undefined;
-  stop(): Promise<void>;
-};
+/** Routes in front of those of the cAdvisor port. */
+export interface Page {
+  /** @returns undefined for a path that is not the page's */
+  route(request: ServerRequest): ServerAnswer | Promise<ServerAnswer> | undefined;
+  stop(): void;
+}
 
 /** Servers that are up, or will be once their port is free. */
 export interface RunningServers {
@@ -76,7 +84,7 @@ export function startServers(
   view: KubeletView,
   dependencies: ServerDependencies,
 ): RunningServers {
-  const { clock, logger, stats, registry, processMetrics, probeRegistry, nodeFacts } = dependencies;
+  const { clock, logger, stats, registry, processMetrics, probeRegistry, nodeFacts, page } = dependencies;
   const podList = new PodListRenderer(options.readOnlyFull);
   // Authenticated clients see literal environment values; values of Secrets are in no pod object.
   const fullPodList = options.readOnlyFull ? podList : new PodListRenderer(true);
@@ -110,7 +118,7 @@ export function startServers(
     "readonly",
     dependencies,
   );
-  const cadvisorRoute = (request: RouteRequest) => routeCadvisor(request, context);
+  const cadvisorRoute = (request: ServerRequest) => page?.route(request) ?? routeCadvisor(request, context);
   const { socketPath } = dependencies;
   const listeners = {
     healthz: listen("healthz", options.healthzBindAddress, options.healthzPort, (request) =>
@@ -118,10 +126,7 @@ export function startServers(
     ),
     readOnly: listen("read-only", options.readOnlyAddress, options.readOnlyPort, readOnly),
     socket: socketPath === undefined ? undefined : listenAt("socket of the commands", { socketPath }, readOnly),
-    cadvisor:
-      options.cadvisorPort !== 0 && dependencies.startCadvisorPort
-        ? dependencies.startCadvisorPort(cadvisorRoute)
-        : listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, cadvisorRoute),
+    cadvisor: listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, cadvisorRoute),
     authenticated:
       dependencies.authenticated &&
       startAuthenticatedServer(dependencies.authenticated, { ...context, podList: fullPodList }, dependencies),
@@ -137,6 +142,7 @@ export function startServers(
     node: context.node,
     answer: (request) => routeReadOnly(request, { ...context, podList: fullPodList }),
     stop: async () => {
+      page?.stop();
       await Promise.all(Object.values(listeners).map((listener) => listener?.stop()));
     },
   };

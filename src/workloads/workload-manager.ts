@@ -104,6 +104,11 @@ export class WorkloadManager {
     this.#look(true);
   }
 
+  /** Publishes the state again: settings that pods depend on have changed. */
+  refresh(): void {
+    this.#look(true);
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.#unsubscribe?.();

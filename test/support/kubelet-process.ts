@@ -84,6 +84,11 @@ export class KubeletProcess {
     return this.#finished;
   }
 
+  /** Sends a signal and does not wait. */
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
   /** Sends a signal, waits for the end. */
   async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<KubeletExit> {
     if (this.running) this.#child.kill(signal);

@@ -47,12 +47,23 @@ export function buildEvictionManager({
     },
     diskSettled: () => disk.settled(),
     reclaimImages: (signal) => imageGc.reclaim(signal),
+    // Read at each use: these options may change while the kubelet runs.
     settings: {
-      hard: options.evictionHard,
-      soft: options.evictionSoft,
-      softGraceMs: options.evictionSoftGracePeriodMs,
-      minimumReclaim: options.evictionMinimumReclaim,
-      transitionMs: options.evictionPressureTransitionMs,
+      get hard() {
+        return options.evictionHard;
+      },
+      get soft() {
+        return options.evictionSoft;
+      },
+      get softGraceMs() {
+        return options.evictionSoftGracePeriodMs;
+      },
+      get minimumReclaim() {
+        return options.evictionMinimumReclaim;
+      },
+      get transitionMs() {
+        return options.evictionPressureTransitionMs;
+      },
     },
     maxPodGraceSeconds: options.evictionMaxPodGracePeriodSeconds,
     onEvict: (signal) => context.metrics.kubelet.evictions.inc([signal]),

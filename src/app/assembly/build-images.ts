@@ -64,11 +64,20 @@ export function buildImageGc(
     wantedNames: () => new Set(kubelet.desiredPods.flatMap(({ pod }) => imagesOf(pod)).map(toImageKey)),
     isReady: () => kubelet.isComplete,
     file: openStateFile(context, "images-used", KnownImagesSchema),
+    // Read at each use: these options may change while the kubelet runs.
     policy: {
-      highThresholdPercent: options.imageGcHighThresholdPercent,
-      lowThresholdPercent: options.imageGcLowThresholdPercent,
-      minimumTtlMs: options.minimumImageTtlMs,
-      maximumAgeMs: options.imageMaximumGcAgeMs,
+      get highThresholdPercent() {
+        return options.imageGcHighThresholdPercent;
+      },
+      get lowThresholdPercent() {
+        return options.imageGcLowThresholdPercent;
+      },
+      get minimumTtlMs() {
+        return options.minimumImageTtlMs;
+      },
+      get maximumAgeMs() {
+        return options.imageMaximumGcAgeMs;
+      },
     },
   });
   images.onUse(({ id, ref }) => imageGc.noteUsed(id, toImageKey(ref)));

@@ -47,7 +47,14 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
     conflict: conflictOverPorts,
     ...stateFilesOf(context),
     relistPeriodMs: options.syncFrequencyMs,
-    deadContainers: { maxInAll: options.maximumDeadContainers, minTtlMs: options.minimumContainerTtlMs },
+    deadContainers: {
+      get maxInAll() {
+        return options.maximumDeadContainers;
+      },
+      get minTtlMs() {
+        return options.minimumContainerTtlMs;
+      },
+    },
     onOom: (id) => oomEvents.emit(id),
     work: metrics.pods,
     onRelist: metrics.countRelist,

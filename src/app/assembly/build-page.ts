@@ -7,17 +7,17 @@ import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
 import { PageFeed } from "../../pageserver/page-feed.ts";
-import { PageRoutes } from "../../pageserver/page-handler.ts";
+import { PageRoutes } from "../../pageserver/page-routes.ts";
 import { ensurePageSecret } from "../../pageserver/page-secret.ts";
-import { PageServer } from "../../pageserver/page-server.ts";
 import { PageSessions } from "../../pageserver/page-session.ts";
 import { toCondition, toEventRow, toPodDetail } from "../../pageserver/pod-detail.ts";
 import { toPodRow } from "../../pageserver/pod-row.ts";
 import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
+import { isLoopback } from "../../server/host-header.ts";
 import { type NodeObjectFacts, toNodeConditions } from "../../server/node-object.ts";
 import { redactPod } from "../../server/redact-pod.ts";
-import type { StartCadvisorPort } from "../../server/servers.ts";
+import type { Page } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import { explainPod } from "../../status/explain-pod.ts";
@@ -25,15 +25,13 @@ import { findLogContainer } from "../../status/log-container.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 
-const LOOPBACK = /^(127\.|::1$|localhost$)/;
-
-/** Serves the page, and cAdvisor's API, on the cAdvisor port. */
+/** The page of the cAdvisor port. */
 export function buildPage(
   parts: AssembledKubelet,
   view: KubeletView,
   stats: NodeStats,
   nodeFacts: () => Promise<NodeObjectFacts>,
-): StartCadvisorPort {
+): Page {
   const { context, kubelet, client, imageInventory, probeLog } = parts;
   const { clock, logger, options } = context;
   const usage = new UsageRecorder();
@@ -122,35 +120,20 @@ export function buildPage(
       events: view.events().items.map(toEventRow),
     };
   };
-  const isLoopback = LOOPBACK.test(options.cadvisorBindAddress);
-  return (cadvisor) => {
-    const routes = new PageRoutes({
-      feed,
-      sessions: new PageSessions(ensurePageSecret(options.rootDir), () => clock.now().getTime()),
-      isTls: false,
-      allowedHosts: isLoopback ? new Set(["localhost", "ip6-localhost"]) : undefined,
-      pods: () => view.pods(),
-      podDetail,
-      nodeDetail,
-      history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
-      containers,
-      actions: undefined,
-      cadvisor,
-    });
-    const place = { hostname: options.cadvisorBindAddress, port: options.cadvisorPort };
-    const server = new PageServer(place, routes, clock, logger);
-    feed.start();
-    server.start();
-    return {
-      get port() {
-        return server.port;
-      },
-      stop: async () => {
-        feed.stop();
-        await server.stop();
-      },
-    };
-  };
+  const routes = new PageRoutes({
+    clock,
+    feed,
+    sessions: new PageSessions(ensurePageSecret(options.rootDir), () => clock.now().getTime()),
+    isLocal: isLoopback(options.cadvisorBindAddress),
+    pods: () => view.pods(),
+    podDetail,
+    nodeDetail,
+    history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
+    containers,
+    actions: undefined,
+  });
+  feed.start();
+  return { route: (request) => routes.route(request), stop: () => feed.stop() };
 }
 
 const TAIL_LINES = 5;

@@ -23,7 +23,7 @@ export const buildView = ({ context, kubelet, feed, volumes }: AssembledKubelet)
     nodeName: context.node.name,
     kubelet,
     recorder: context.recorder,
-    config: toKubeletConfiguration(context.options),
+    config: () => toKubeletConfiguration(context.options),
     sources: () => feed.status(),
     rejections: () => feed.rejections(),
     usagePaths: ({ revision }) => (revision ? volumes.usagePaths(revision.pod) : []),
@@ -84,7 +84,7 @@ export function startNodeServers(
     },
     processMetrics: new ProcessMetrics(),
     probeRegistry: metrics.probeRegistry,
-    startCadvisorPort: buildPage(parts, view, stats, nodeFacts),
+    page: buildPage(parts, view, stats, nodeFacts),
     ...(options.port !== 0 && { authenticated: authenticatedParts(parts) }),
   });
   onServers(servers);

@@ -14,7 +14,7 @@ export interface KubeletViewDeps {
   kubelet: Kubelet;
   recorder: PodEventRecorder;
   /** Effective configuration, secrets masked. */
-  config: Readonly<Record<string, unknown>>;
+  config: () => Readonly<Record<string, unknown>>;
   sources: () => readonly SourceStatus[];
   /** Manifests that are refused at present. */
   rejections: () => readonly ManifestRejection[];
@@ -44,7 +44,7 @@ export function toKubeletView({
       ...sources().map(toSourceCheck),
       ...rejections().map(toRejectionCheck),
     ],
-    config: () => config,
+    config,
   };
 }
 

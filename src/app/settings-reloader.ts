@@ -1,0 +1,103 @@
+import { compareOptions } from "../config/live-options.ts";
+import type { ResolvedOptions } from "../config/resolve-options.ts";
+import type { Clock } from "../model/clock.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+import type { Logger } from "../model/logger.ts";
+
+/** A watch on a path: see `PathWatch`. */
+export interface WatchedPath {
+  arm(): boolean;
+  stop(): void;
+}
+
+export interface SettingsReloaderDeps {
+  clock: Clock;
+  logger: Logger;
+  /** In force. Live options are assigned to it: what reads them at each use follows. */
+  options: KubeletOptions;
+  /** Resolves the command line, environment and files again. */
+  resolve: () => Promise<ResolvedOptions>;
+  /** Watches the files of --config and --config-dir. */
+  watch: (onEvent: () => void) => WatchedPath[];
+  /** Called after live options have changed. */
+  onChanged: (options: KubeletOptions) => void;
+}
+
+const DEBOUNCE_MS = 200;
+
+/**
+ * Takes over changes of the configuration while the kubelet runs: when its files change, and on SIGHUP. An invalid
+ * configuration changes nothing. Neither kubelet-ts nor a pod is restarted.
+ */
+export class SettingsReloader {
+  readonly #deps: SettingsReloaderDeps;
+  #watches: WatchedPath[] = [];
+  #cancel: (() => void) | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #lastErrors = "";
+  #lastRestart = "";
+
+  constructor(deps: SettingsReloaderDeps) {
+    this.#deps = deps;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    this.#watches = this.#deps.watch(() => this.#schedule());
+    for (const watch of this.#watches) watch.arm();
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    this.#cancel?.();
+    for (const watch of this.#watches) watch.stop();
+  }
+
+  /** Reads the configuration again now. Never rejects. */
+  reload(): Promise<void> {
+    this.#running = this.#running.then(() => this.#reload());
+    return this.#running;
+  }
+
+  #schedule(): void {
+    this.#cancel?.();
+    this.#cancel = this.#deps.clock.schedule(DEBOUNCE_MS, () => {
+      this.#cancel = undefined;
+      void this.reload();
+    });
+  }
+
+  async #reload(): Promise<void> {
+    const { logger, options, onChanged } = this.#deps;
+    for (const watch of this.#watches) watch.arm();
+    let resolved: ResolvedOptions;
+    try {
+      resolved = await this.#deps.resolve();
+    } catch (error) {
+      logger.error("The configuration could not be read; the former one stays in force", {
+        error: (error as Error).message,
+      });
+      return;
+    }
+    const errors = resolved.errors.join("; ");
+    if (errors !== "") {
+      if (errors !== this.#lastErrors) {
+        logger.error("The new configuration is invalid; the former one stays in force", { errors });
+      }
+      this.#lastErrors = errors;
+      return;
+    }
+    this.#lastErrors = "";
+    const { live, needRestart } = compareOptions(options, resolved.options);
+    const restart = needRestart.join(", ");
+    if (restart !== "" && restart !== this.#lastRestart) {
+      logger.warn("Some changed settings need a restart of kubelet-ts; pods keep running meanwhile", {
+        settings: restart,
+      });
+    }
+    this.#lastRestart = restart;
+    if (live.length === 0) return;
+    Object.assign(options, Object.fromEntries(live.map((name) => [name, resolved.options[name]])));
+    logger.info("New settings are in force", { settings: live.join(", ") });
+    onChanged(options);
+  }
+}

@@ -1,0 +1,63 @@
+import type { Clock } from "../model/clock.ts";
+import type { Access } from "../page/wire.ts";
+import type { PageFeed, PageSubscriber } from "./page-feed.ts";
+
+/** Below the silence after which a page reconnects. */
+const PING_MS = 10_000;
+const PING = Buffer.from("event: ping\ndata:\n\n");
+
+/** Server-sent events of one page. A reader that does not keep up gets the whole state again when it has. */
+export class EventStream implements PageSubscriber {
+  readonly access: Access;
+  readonly #clock: Clock;
+  readonly #feed: PageFeed;
+  readonly #signal: AbortSignal;
+  #next: Uint8Array | undefined;
+  #wake: (() => void) | undefined;
+  #isBehind = false;
+
+  /** @param signal ends the stream: the client is gone */
+  constructor(clock: Clock, feed: PageFeed, access: Access, signal: AbortSignal) {
+    this.#clock = clock;
+    this.#feed = feed;
+    this.access = access;
+    this.#signal = signal;
+    signal.addEventListener("abort", () => this.#wake?.(), { once: true });
+  }
+
+  send(event: "snapshot" | "update", data: string): boolean {
+    this.#isBehind = this.#next !== undefined;
+    if (this.#isBehind) return false;
+    this.#next = Buffer.from(`event: ${event}\ndata: ${data}\n\n`);
+    this.#wake?.();
+    return true;
+  }
+
+  /** Read once, by the server. */
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    const unsubscribe = await this.#feed.subscribe(this);
+    try {
+      while (!this.#signal.aborted) {
+        const chunk = this.#next;
+        this.#next = undefined;
+        if (chunk) yield chunk;
+        else if (this.#isBehind) this.#feed.resume(this);
+        else if (!(await this.#woken())) yield PING;
+      }
+    } finally {
+      unsubscribe();
+    }
+  }
+
+  /** Resolves with false when nothing happened for the time of a ping. */
+  #woken(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.schedule(PING_MS, () => resolve(false));
+      this.#wake = () => {
+        this.#wake = undefined;
+        cancel();
+        resolve(true);
+      };
+    });
+  }
+}

@@ -1,0 +1,226 @@
+import type { Pod } from "../api/pod.ts";
+import type { Clock } from "../model/clock.ts";
+import type { ContainerAccess, LogSelection } from "../model/container-access.ts";
+import type { ActionResult, History, HistoryRange, NodeDetail, PodDetail } from "../page/wire.ts";
+import { type ServerAnswer, type ServerRequest, textAnswer, tooManyRequests } from "../server/answer.ts";
+import { chooseProtocol } from "../server/channel-protocol.ts";
+import { serveRemoteCommand } from "../server/remote-command.ts";
+import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
+import { type Asset, loadAssets } from "./assets.ts";
+import { EventStream } from "./event-stream.ts";
+import type { PageFeed } from "./page-feed.ts";
+import { type PageSessions, SESSION_COOKIE, SESSION_LIFETIME_MS } from "./page-session.ts";
+
+/** Dependencies of the page's routes. */
+export interface PageRoutesDeps {
+  clock: Clock;
+  feed: PageFeed;
+  sessions: PageSessions;
+  /** false: the port is on the network, where the page is not served. */
+  isLocal: boolean;
+  pods: () => readonly Pod[];
+  podDetail: (uid: string, privileged: boolean) => Promise<PodDetail | undefined>;
+  nodeDetail: () => Promise<NodeDetail>;
+  /** @param uid "" = the node */
+  history: (uid: string, range: HistoryRange) => History;
+  containers: ContainerAccess;
+  /** Absent while nothing can be submitted to this node. */
+  actions: PageActions | undefined;
+}
+
+/** Changes that a session may make. */
+export interface PageActions {
+  restart(uid: string): Promise<ActionResult>;
+  remove(uid: string): Promise<ActionResult>;
+  apply(manifest: string, dryRun: boolean): Promise<ActionResult>;
+}
+
+const SECURITY_HEADERS = {
+  "Content-Security-Policy":
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "X-Content-Type-Options": "nosniff",
+  "Referrer-Policy": "no-referrer",
+  "Cross-Origin-Resource-Policy": "same-origin",
+} as const;
+
+const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
+const MAX_STREAMS = 32;
+const MAX_SHELLS = 16;
+/** The first of these that the image has. */
+const SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"];
+const SHELL_PROTOCOL = "v5.channel.k8s.io";
+
+const LOOPBACK_ONLY =
+  "The page is served on loopback addresses only: start kubelet-ts without --cadvisor-bind-address, and use ssh -L 4194:localhost:4194\n";
+const NO_ACTIONS = "The local API is off (--local-api-port=0): edit the manifests\n";
+const UNAUTHORIZED = "This needs a session: run kubelet-ts page on the machine and open the link\n";
+const NO_POD = "No such pod on this node\n";
+
+/** Routes of the page: below `/page/`, and `/` itself. */
+export class PageRoutes {
+  readonly #deps: PageRoutesDeps;
+  readonly #assets = loadAssets();
+  #streams = 0;
+  #shells = 0;
+
+  constructor(deps: PageRoutesDeps) {
+    this.#deps = deps;
+  }
+
+  /** @returns undefined for a path that is not the page's */
+  route(request: ServerRequest): ServerAnswer | Promise<ServerAnswer> | undefined {
+    const { path, method } = request;
+    if (path !== "/" && path !== "/page" && !path.startsWith("/page/")) return undefined;
+    if (!this.#deps.isLocal) return text(403, LOOPBACK_ONLY);
+    const isWrite = method === "POST";
+    if (!isWrite && method !== "GET" && method !== "HEAD") return text(405, "405 Method Not Allowed\n");
+    const asset = this.#assets.get(path);
+    if (asset) return isWrite ? text(405, "405 Method Not Allowed\n") : assetAnswer(request, asset);
+    if ((isWrite || request.upgrade !== "") && !isSameOrigin(request)) return text(403, "Foreign origin\n");
+    if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
+    const privileged = this.#deps.sessions.isValid(request.header("Cookie") ?? undefined);
+    if ((isWrite || request.upgrade !== "") && !privileged) return text(401, UNAUTHORIZED);
+    if (path === "/page/stream") return this.#stream(request, privileged);
+    if (path === "/page/api/apply" && isWrite) return this.#apply(request);
+    if (path === "/page/api/node" && !isWrite) return this.#deps.nodeDetail().then(json);
+    if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.history("", rangeOf(request)));
+    const [, uid = "", part = ""] = /^\/page\/api\/pods\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? [];
+    if (uid === "") return text(404, "404 page not found\n");
+    const pod = this.#deps.pods().find(({ metadata }) => metadata.uid === uid);
+    return pod ? this.#routePod(request, pod, uid, part, privileged) : text(404, NO_POD);
+  }
+
+  async #routePod(
+    request: ServerRequest,
+    pod: Pod,
+    uid: string,
+    part: string,
+    privileged: boolean,
+  ): Promise<ServerAnswer> {
+    const { actions, history, podDetail } = this.#deps;
+    switch (`${request.method === "POST" ? "POST" : "GET"} ${part}`) {
+      case "GET ": {
+        const detail = await podDetail(uid, privileged);
+        return detail ? json(detail) : text(404, NO_POD);
+      }
+      case "GET history":
+        return json(history(uid, rangeOf(request)));
+      case "GET logs":
+        return privileged ? this.#logs(request, pod) : text(401, UNAUTHORIZED);
+      case "GET shell":
+        return privileged ? this.#shell(request, pod) : text(401, UNAUTHORIZED);
+      case "POST restart":
+        return actions ? json(await actions.restart(uid)) : text(404, NO_ACTIONS);
+      case "POST delete":
+        return actions ? json(await actions.remove(uid)) : text(404, NO_ACTIONS);
+      default:
+        return text(404, "404 page not found\n");
+    }
+  }
+
+  async #logIn(request: ServerRequest): Promise<ServerAnswer> {
+    const { token } = await readJson(request);
+    const session = typeof token === "string" ? this.#deps.sessions.logIn(token) : undefined;
+    if (session === undefined)
+      return text(401, "This link has expired or was used before: run kubelet-ts page again\n");
+    const cookie = `${SESSION_COOKIE}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
+    return json({ ok: true, message: "" } satisfies ActionResult, { "Set-Cookie": cookie });
+  }
+
+  async #apply(request: ServerRequest): Promise<ServerAnswer> {
+    const { actions } = this.#deps;
+    if (!actions) return text(404, NO_ACTIONS);
+    const { manifest, dryRun } = await readJson(request);
+    if (typeof manifest !== "string") return text(400, "The body has no manifest\n");
+    return json(await actions.apply(manifest, dryRun === true));
+  }
+
+  #stream({ signal }: ServerRequest, privileged: boolean): ServerAnswer {
+    if (this.#streams >= MAX_STREAMS) return tooManyRequests();
+    this.#streams++;
+    signal.addEventListener("abort", () => this.#streams--, { once: true });
+    const access = { privileged, canAct: privileged && this.#deps.actions !== undefined };
+    const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
+    const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal);
+    return { status: 200, headers, chunks: stream.chunks() };
+  }
+
+  async #logs({ query, signal }: ServerRequest, pod: Pod): Promise<ServerAnswer> {
+    const found = findLogContainer(pod, query.get("container") ?? "", query.get("previous") === "true");
+    if ("problem" in found) return text(404, `${found.problem}\n`);
+    const tailLines = /^\d{1,6}$/.test(query.get("tailLines") ?? "") ? Number(query.get("tailLines")) : undefined;
+    const selection: LogSelection = {
+      follow: query.get("follow") === "true",
+      ...(tailLines !== undefined && { tailLines }),
+      timestamps: query.get("timestamps") === "true",
+      stdout: true,
+      stderr: true,
+    };
+    const chunks = await this.#deps.containers.logs(found.id, selection, signal);
+    const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
+    return { status: 200, headers, chunks };
+  }
+
+  /** A shell over the channels of `kubectl exec`. */
+  #shell({ query, upgrade, header }: ServerRequest, pod: Pod): ServerAnswer {
+    const container = findRunningContainer(pod, query.get("container") ?? "");
+    if (!container) return text(404, "This container does not run\n");
+    const protocol = chooseProtocol(header("Sec-WebSocket-Protocol"), [SHELL_PROTOCOL]);
+    if (upgrade !== "websocket" || !protocol) return text(400, `A WebSocket with ${SHELL_PROTOCOL} is needed\n`);
+    if (this.#shells >= MAX_SHELLS) return tooManyRequests();
+    const streams = { stdin: true, stdout: true, stderr: false, tty: true };
+    return {
+      protocol: protocol.name,
+      run: async (socket) => {
+        this.#shells++;
+        const open = () => this.#deps.containers.exec(container.id, SHELL, streams);
+        await serveRemoteCommand(socket, {
+          protocol,
+          streams,
+          open,
+          clock: this.#deps.clock,
+          idleTimeoutMs: 0,
+        }).finally(() => this.#shells--);
+      },
+    };
+  }
+}
+
+const rangeOf = ({ query }: ServerRequest): HistoryRange =>
+  RANGES.find((known) => known === query.get("range")) ?? "10m";
+
+/** Browsers send `Origin` with every POST and WebSocket; other clients hold no session that a site could misuse. */
+function isSameOrigin({ header }: ServerRequest): boolean {
+  const origin = header("Origin");
+  if (origin !== null) return origin === `http://${header("Host")}`;
+  return header("Sec-Fetch-Site") === null || header("Sec-Fetch-Site") === "same-origin";
+}
+
+function assetAnswer({ header }: ServerRequest, asset: Asset): ServerAnswer {
+  const headers = { ...SECURITY_HEADERS, ETag: asset.etag, "Cache-Control": "no-cache", Vary: "Accept-Encoding" };
+  if (header("If-None-Match") === asset.etag) return { status: 304, headers, body: "" };
+  const isGzip = /\bgzip\b/.test(header("Accept-Encoding") ?? "");
+  return {
+    status: 200,
+    headers: { ...headers, "Content-Type": asset.type, ...(isGzip && { "Content-Encoding": "gzip" }) },
+    body: isGzip ? asset.gzipped : asset.body,
+  };
+}
+
+const text = (status: number, body: string) => textAnswer(status, body, SECURITY_HEADERS);
+
+const json = (value: unknown, more: Record<string, string> = {}): ServerAnswer => ({
+  status: 200,
+  headers: { ...SECURITY_HEADERS, "Content-Type": "application/json", "Cache-Control": "no-store", ...more },
+  body: JSON.stringify(value),
+});
+
+/** An object; an empty one for anything else. */
+async function readJson(request: ServerRequest): Promise<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(await request.text());
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}
