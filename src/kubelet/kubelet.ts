@@ -24,6 +24,7 @@ import { PodCleanupStore } from "./pod-cleanup-store.ts";
 import type { PodManager } from "./pod-manager.ts";
 import { type BlockedPod, PodStatusStore } from "./pod-status-store.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
+import { RolloutManager, type StoredRollouts } from "./rollout-manager.ts";
 import { RuntimeWatcher } from "./runtime-watcher.ts";
 import { ShutdownTerminatedStore } from "./shutdown/shutdown-terminated-store.ts";
 
@@ -45,6 +46,9 @@ export interface KubeletDeps
   podCleanup: Persisted<readonly PodRef[]>;
   evictions: Persisted<StoredEvictions>;
   oomVerdicts: Persisted<readonly ContainerId[]>;
+  rollouts: Persisted<StoredRollouts>;
+  /** Of several edited pods one is changed at a time. */
+  isSerialRollout?: boolean;
   /** A pod was removed completely. */
   onPodGone?: (uid: PodUID) => void;
   /** The engine reports that a container, or a sandbox, ran out of memory. */
@@ -81,6 +85,9 @@ export class Kubelet {
   readonly #halting = new Map<PodWorker, Promise<void>>();
   readonly #shutdownTerminated: ShutdownTerminatedStore;
   readonly #statusStore: PodStatusStore;
+  readonly #rollouts: RolloutManager;
+  /** Arguments of the last {@link setDesired}. */
+  #submitted: [state: DesiredState, isComplete: boolean] | undefined;
   readonly #listeners = new Set<() => void>();
   #isStopped = false;
   #mayRemoveOrphans = false;
@@ -92,6 +99,14 @@ export class Kubelet {
     this.#deps = deps;
     this.#shutdownTerminated = new ShutdownTerminatedStore(deps.shutdownTerminated);
     this.#statusStore = new PodStatusStore(clock);
+    this.#rollouts = new RolloutManager({
+      clock,
+      logger,
+      recorder: deps.recorder,
+      file: deps.rollouts,
+      isSerial: deps.isSerialRollout ?? false,
+      onChange: () => this.#submitted && !this.#isStopped && this.setDesired(...this.#submitted),
+    });
     this.#cleanup = new PodCleanupStore(deps.podCleanup);
     this.#evictions = new EvictionStore(deps.evictions);
     this.#cache = new PodCache({
@@ -130,7 +145,9 @@ export class Kubelet {
    * grace period of `state.deletions` if it has an entry there, else within its own.
    * @param isComplete every source has answered: our containers that belong to no pod are orphans and are removed
    */
-  setDesired(state: DesiredState, isComplete: boolean): void {
+  setDesired(submitted: DesiredState, isComplete: boolean): void {
+    this.#submitted = [submitted, isComplete];
+    const state = this.#rollouts.apply(submitted, isComplete);
     this.#deps.podManager.set(state);
     this.#podList = undefined;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
@@ -412,9 +429,9 @@ export class Kubelet {
           this.#dependencyProblems.get(uid) ?? findHold(pod, () => this.#dependencyStates(), waitedMs),
         onStatus: (changed) => {
           this.#changed();
-          this.#wakeDependants(changed);
+          this.#onProgress(changed);
         },
-        onRollout: (changed) => this.#wakeDependants(changed),
+        onRollout: (changed) => this.#onProgress(changed),
         onCompletion: (_, completion) => completions.set(uid, completion),
         onGone: () => this.#onGone(uid),
       },
@@ -432,8 +449,9 @@ export class Kubelet {
     });
   }
 
-  #wakeDependants({ revision }: PodWorker): void {
+  #onProgress({ revision, status, rollout }: PodWorker): void {
     if (!revision) return;
+    this.#rollouts.observe({ pod: revision.pod, status, rollout });
     for (const worker of this.#workers.values()) {
       const dependencies = worker.revision ? dependenciesOf(worker.revision.pod) : [];
       if (dependencies.some((dependency) => isDependencyOn(dependency, revision.pod))) worker.wake();

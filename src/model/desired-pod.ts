@@ -43,9 +43,10 @@ export interface ObjectIndex {
 export interface PodNotice {
   /**
    * `InvalidManifest`: an older text runs, since the newest is bad or the source cannot be read. `DuplicateManifest`: a
-   * second text is ignored. `Unclaimed`: the source is not configured any more.
+   * second text is ignored. `Unclaimed`: the source is not configured any more. `RolledBack`: the edit failed and an
+   * earlier revision runs. `RolloutPaused`: the edit waits for that of another pod.
    */
-  reason: "InvalidManifest" | "DuplicateManifest" | "Unclaimed";
+  reason: "InvalidManifest" | "DuplicateManifest" | "Unclaimed" | "RolledBack" | "RolloutPaused";
   message: string;
 }
 

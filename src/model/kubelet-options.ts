@@ -76,6 +76,8 @@ export interface KubeletOptions {
   syncFrequencyMs: number;
   /** How unknown fields in a manifest are treated. */
   validate: "strict" | "standard" | "warn" | "ignore";
+  /** `serial`: of several edited pods one is changed at a time, and a failure stops the others. */
+  rollout: "parallel" | "serial";
 
   // Run once
   runOnce: boolean;
@@ -245,6 +247,7 @@ export const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
   httpCheckFrequencyMs: 20_000,
   syncFrequencyMs: 60_000,
   validate: "standard",
+  rollout: "parallel",
 
   runOnce: false,
   runOnceWait: "ready",

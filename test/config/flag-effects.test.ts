@@ -28,6 +28,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "http-check-frequency": [AT_WORK, MANIFEST_URL],
   "file-check-frequency": [PROGRAM, "--file-check-frequency finds what no event tells (S027)"],
   "sync-frequency": [AT_WORK, "--sync-frequency, --event-qps, --event-burst"],
+  rollout: ["kubelet/rollout-manager.test.ts", "a serial rollout changes one pod at a time and stops at a failure"],
   validate: [CONTAINERS, "--validate: an unknown field is refused, warned of, ignored"],
   runonce: [CONTAINERS, "--output, --timeout (S003)"],
   timeout: [CONTAINERS, "--output, --timeout (S003)"],

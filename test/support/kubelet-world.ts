@@ -4,7 +4,8 @@ import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
 import type { StoredEvictions } from "../../src/kubelet/eviction/eviction-store.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
-import type { DesiredPod } from "../../src/model/desired-pod.ts";
+import type { StoredRollouts } from "../../src/kubelet/rollout-manager.ts";
+import type { DesiredPod, DesiredState } from "../../src/model/desired-pod.ts";
 import type { PodRef } from "../../src/model/pod-ref.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
@@ -13,7 +14,7 @@ import { FakeEngine } from "./fake-engine.ts";
 import { RecordingLogger, RecordingRecorder } from "./recording-logger.ts";
 
 /** The image names the revision of a container; labels and the like change nothing. */
-export const toPodRevision = ({ pod }: Pick<DesiredPod, "pod">): PodRevision => ({
+export const toPodRevision = ({ pod }: Pick<DesiredPod, "pod">, state?: Partial<DesiredState>): PodRevision => ({
   pod,
   objects: { configMaps: new Map(), secrets: new Map() },
   hashes: {
@@ -27,6 +28,12 @@ export const toPodRevision = ({ pod }: Pick<DesiredPod, "pod">): PodRevision => 
   options: { maxBackOffMs: 300_000, maxDeadPerContainer: 1, minDeadTtlMs: 0 },
   runRevision: JSON.stringify(pod.spec),
   objectsRevision: "",
+  extraConditions: (state?.notices?.get(pod.metadata.uid!) ?? []).map(({ reason, message }) => ({
+    type: "ManifestLive",
+    status: "False",
+    reason,
+    message,
+  })),
 });
 
 /** Pod `<name>-node1` with uid `uid-<name>`. */
@@ -47,12 +54,33 @@ export class KubeletWorld {
   podCleanup: readonly PodRef[] = [];
   /** And this. */
   evictions: StoredEvictions = [];
+  rollouts: StoredRollouts = [];
   oomVerdicts: readonly string[] = [];
   shutdownTerminated: string[] = [];
   /** By uid, then by container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
-  kubelet = this.#newKubelet();
+  isSerialRollout: boolean;
+  kubelet: Kubelet;
   desired: Pod[] = [];
+
+  constructor({ isSerialRollout = false } = {}) {
+    this.isSerialRollout = isSerialRollout;
+    this.kubelet = this.#newKubelet();
+  }
+
+  /** As {@link want}; the images of a pod name its revision. */
+  submit(...pods: Pod[]): void {
+    this.desired = pods;
+    const revisionOf = ({ spec }: Pod) => spec.containers.map(({ image }) => image).join();
+    this.kubelet.setDesired(
+      {
+        pods: pods.map((pod) => ({ pod, source: "file", origin: "test", revision: revisionOf(pod) })),
+        configMaps: new Map(),
+        secrets: new Map(),
+      },
+      true,
+    );
+  }
 
   /** A kubelet that starts with these pods. */
   async started(...pods: Pod[]): Promise<void> {
@@ -146,6 +174,13 @@ export class KubeletWorld {
           this.shutdownTerminated = all;
         },
       },
+      rollouts: {
+        read: () => this.rollouts,
+        write: (all) => {
+          this.rollouts = JSON.parse(JSON.stringify(all));
+        },
+      },
+      isSerialRollout: this.isSerialRollout,
       oomVerdicts: {
         read: () => this.oomVerdicts,
         write: (all) => {

@@ -14,7 +14,13 @@ import type { ImageManager } from "../../runtime/image-manager.ts";
 import type { ImageNames } from "../../status/container-status.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import type { PodAdmission } from "./pod-admission.ts";
-import { BegunPodsSchema, CompletionsSchema, ContainerIdsSchema, EvictionsSchema } from "./state-schemas.ts";
+import {
+  BegunPodsSchema,
+  CompletionsSchema,
+  ContainerIdsSchema,
+  EvictionsSchema,
+  RolloutsSchema,
+} from "./state-schemas.ts";
 
 export interface KubeletParts {
   podManager: PodManager;
@@ -46,6 +52,7 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
     admit: admission.admit,
     conflict: conflictOverPorts,
     ...stateFilesOf(context),
+    isSerialRollout: options.rollout === "serial",
     relistPeriodMs: options.syncFrequencyMs,
     deadContainers: {
       get maxInAll() {
@@ -74,6 +81,7 @@ function stateFilesOf(context: NodeContext) {
     podCleanup: openStateFile(context, "pods", BegunPodsSchema),
     shutdownTerminated: openStateFile(context, "cut-off", ContainerIdsSchema, { durable: true }),
     oomVerdicts: openStateFile(context, "oom-killed", ContainerIdsSchema),
+    rollouts: openStateFile(context, "rollouts", RolloutsSchema, { durable: true }),
   };
 }
 

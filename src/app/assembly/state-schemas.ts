@@ -2,6 +2,8 @@
 import * as v from "valibot";
 import { PodStatusSchema } from "../../api/pod-status.ts";
 import type { Completion } from "../../kubelet/completion-store.ts";
+import type { StoredRollouts } from "../../kubelet/rollout-manager.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { StoredProbeResults } from "../../model/prober.ts";
 import type { WorkloadRecord } from "../../workloads/workload-record.ts";
 
@@ -81,3 +83,30 @@ export const WorkloadsSchema = v.object({
 
 /** No resourceVersion handed out is above it. */
 export const ResourceVersionSchema = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+
+/** Pods as this program stored them; their manifests were validated when they were read. */
+const StoredPodSchema = v.custom<DesiredPod>(
+  (value) =>
+    v.is(
+      v.looseObject({
+        revision: TextSchema,
+        origin: TextSchema,
+        pod: v.looseObject({
+          metadata: v.looseObject({ uid: TextSchema }),
+          spec: v.looseObject({ containers: v.array(v.looseObject({ name: TextSchema })) }),
+        }),
+      }),
+      value,
+    ),
+  "a pod",
+);
+
+export const RolloutsSchema: v.GenericSchema<unknown, StoredRollouts> = v.array(
+  v.tuple([
+    TextSchema,
+    v.object({
+      ready: StoredPodSchema,
+      rejected: v.exactOptional(v.object({ revision: TextSchema, message: TextSchema })),
+    }),
+  ]),
+);

@@ -103,6 +103,15 @@ export const SOURCE_ROWS: readonly FlagRow[] = [
       "Unknown fields in manifests and configuration files: an error (strict, standard), a warning, or ignored. With strict, objects without effect on one node are errors too.",
   }),
   option({
+    flag: "rollout",
+    field: "kubeletTs.rollout",
+    option: "rollout",
+    kind: oneOf("parallel", "serial"),
+    subject: "Pods from files and URLs",
+    description:
+      "Edited pods change all at once, or (serial) one after the other, each when the one before is Ready; a failure stops the rest.",
+  }),
+  option({
     flag: "runonce",
     field: "runOnce",
     option: "runOnce",

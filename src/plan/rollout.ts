@@ -1,0 +1,65 @@
+import { ROLLBACK_ANNOTATION, ROLLBACK_DEADLINE_ANNOTATION, ROLLBACK_RESTARTS_ANNOTATION } from "../api/annotations.ts";
+import { parseDuration } from "../api/duration.ts";
+import type { Pod, PodStatus } from "../api/pod.ts";
+import type { RolloutProgress } from "./compute-pod-actions.ts";
+import { formatGoSeconds } from "./plan-draft.ts";
+
+/** When an edit has failed. */
+export interface RolloutLimits {
+  /** Time to become Ready. */
+  deadlineMs: number;
+  /** Restarts of one container. */
+  maxRestarts: number;
+}
+
+const DEFAULT_LIMITS: RolloutLimits = { deadlineMs: 300_000, maxRestarts: 3 };
+
+/** A revision counts as Ready after it was Ready for this long: a program without a probe is Ready until it crashes. */
+export const MIN_READY_MS = 10_000;
+
+/** Whether a failed edit of this pod is taken back. */
+export const wantsRollback = ({ metadata }: Pod) => metadata.annotations?.[ROLLBACK_ANNOTATION] === "on-failure";
+
+export function rolloutLimitsOf({ metadata }: Pod): RolloutLimits {
+  const deadlineMs = parseDuration(metadata.annotations?.[ROLLBACK_DEADLINE_ANNOTATION] ?? "");
+  const maxRestarts = Number(metadata.annotations?.[ROLLBACK_RESTARTS_ANNOTATION]);
+  return {
+    deadlineMs: deadlineMs !== undefined && deadlineMs > 0 ? deadlineMs : DEFAULT_LIMITS.deadlineMs,
+    maxRestarts: maxRestarts >= 1 ? maxRestarts : DEFAULT_LIMITS.maxRestarts,
+  };
+}
+
+/** An edit that has yet to become Ready. */
+export interface RolloutTrial {
+  /** Restart counts when its containers were first seen, by container name. */
+  restarts?: ReadonlyMap<string, number>;
+  elapsedMs: number;
+  limits: RolloutLimits;
+}
+
+export type TrialVerdict = { state: "pending" | "ready" } | { state: "failed"; message: string };
+
+/** Whether an edit has become Ready or has failed. Time that a pod waits for its dependencies does not count. */
+export function judgeTrial(trial: RolloutTrial, status: PodStatus | undefined, rollout: RolloutProgress): TrialVerdict {
+  const { restarts, elapsedMs, limits } = trial;
+  if (rollout === "live" && status?.phase === "Failed") return { state: "failed", message: "the pod failed" };
+  for (const { name, restartCount } of restarts ? (status?.containerStatuses ?? []) : []) {
+    const count = restartCount - (restarts?.get(name) ?? restartCount);
+    if (count >= limits.maxRestarts) return { state: "failed", message: `container ${name} restarted ${count} times` };
+  }
+  if (rollout === "live" && isRevisionReady(status)) return { state: "ready" };
+  if (elapsedMs < limits.deadlineMs || isHeld(status)) return { state: "pending" };
+  return { state: "failed", message: `the pod was not Ready within ${formatGoSeconds(limits.deadlineMs)}` };
+}
+
+/** Ready, or ended with success. */
+export const isRevisionReady = (status: PodStatus | undefined): boolean =>
+  status?.phase === "Succeeded" ||
+  (status?.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True") ?? false);
+
+/** The pod waits for another one. */
+const isHeld = (status: PodStatus | undefined) =>
+  status?.conditions?.some(({ type, status: value }) => type === "DependenciesMet" && value === "False") ?? false;
+
+export const restartCountsOf = (status: PodStatus | undefined): Map<string, number> =>
+  new Map((status?.containerStatuses ?? []).map(({ name, restartCount }) => [name, restartCount]));

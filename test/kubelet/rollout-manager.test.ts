@@ -1,0 +1,162 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import { PodStepError } from "../../src/model/pod-services.ts";
+import { aContainer } from "../support/builders.ts";
+import { KubeletWorld, named } from "../support/kubelet-world.ts";
+
+let world: KubeletWorld;
+
+const pod = (name: string, image: string, annotations: Record<string, string> = {}): Pod =>
+  named(name, { nodeName: "node1", containers: [aContainer({ image })] }, { annotations });
+
+const guarded = (image: string, more: Record<string, string> = {}) =>
+  pod("web", image, { "kubelet-ts.io/rollback": "on-failure", ...more });
+
+const imageOf = (name: string) => {
+  const found = world.engine.find(`${name}-node1`, "app");
+  return found?.kind === "container" && found.container.state === "running" ? found.container.image : undefined;
+};
+
+const conditionOf = (name: string, type: string) =>
+  world.statusOf(name)?.conditions?.find((condition) => condition.type === type);
+
+/** The container of a pod crashes a second after each start. */
+async function crash(name: string, times: number): Promise<void> {
+  for (let count = 0; count < times; count++) {
+    for (let seconds = 0; imageOf(name) === undefined && seconds < 400; seconds++) await world.clock.advance(1_000);
+    world.engine.exit(world.engine.idOf(`${name}-node1`, "app"), 1);
+    await world.clock.advance(100);
+  }
+  await world.clock.advance(45_000);
+}
+
+async function start(...pods: Pod[]): Promise<void> {
+  world.kubelet.start();
+  world.submit(...pods);
+  await world.clock.advance(20_000);
+}
+
+describe("an edit with rollback: on-failure", () => {
+  beforeEach(() => {
+    world = new KubeletWorld();
+  });
+
+  test("stays when its pod is Ready", async () => {
+    await start(guarded("web:1"));
+    world.submit(guarded("web:2"));
+    await world.clock.advance(1_000_000);
+    expect(imageOf("web")).toBe("web:2");
+    expect(world.recorder.events.filter((event) => event.includes("RolledBack"))).toEqual([]);
+  });
+
+  test("is taken back when the image cannot be pulled within the deadline; condition and event say so", async () => {
+    await start(guarded("web:1"));
+    world.engine.failures.set("pull app", { error: new PodStepError("ErrImagePull", "no such image"), times: 1000 });
+    world.submit(guarded("web:2", { "kubelet-ts.io/rollback-deadline": "60s" }));
+    await world.clock.advance(59_000);
+    expect(imageOf("web")).toBeUndefined();
+    expect(conditionOf("web", "ManifestLive")).toBeUndefined();
+    await world.clock.advance(2_000);
+    world.engine.failures.clear();
+    await world.clock.advance(30_000);
+    expect(imageOf("web")).toBe("web:1");
+    const message = "revision web:2 was taken back to web:1: the pod was not Ready within 1m0s";
+    expect(world.recorder.events).toContain(`web-node1 RolledBack ${message}`);
+    expect(conditionOf("web", "ManifestLive")).toMatchObject({ status: "False", reason: "RolledBack", message });
+  });
+
+  test("is taken back when its container crash-loops, although it is Ready in between", async () => {
+    await start(guarded("web:1"));
+    world.submit(guarded("web:2"));
+    await world.clock.advance(1_000);
+    expect(imageOf("web")).toBe("web:2");
+    await crash("web", 3);
+    expect(imageOf("web")).toBe("web:1");
+    expect(world.recorder.events).toContain(
+      "web-node1 RolledBack revision web:2 was taken back to web:1: container app restarted 3 times",
+    );
+  });
+
+  test("stays taken back, also after a restart of the kubelet; the next edit is tried", async () => {
+    await start(guarded("web:1"));
+    world.submit(guarded("web:2"));
+    await world.clock.advance(1_000);
+    await crash("web", 3);
+    world.submit(guarded("web:2"));
+    await world.clock.advance(1_000);
+    expect(imageOf("web")).toBe("web:1");
+    world.renew();
+    await start(guarded("web:2"));
+    expect(imageOf("web")).toBe("web:1");
+    world.submit(guarded("web:3"));
+    await world.clock.advance(60_000);
+    expect(imageOf("web")).toBe("web:3");
+    expect(conditionOf("web", "ManifestLive")).toBeUndefined();
+  });
+
+  test("without an earlier revision that was Ready there is nothing to take back", async () => {
+    world.kubelet.start();
+    world.submit(guarded("web:1"));
+    await world.clock.advance(1_000);
+    await crash("web", 4);
+    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { image: "web:1" } });
+  });
+
+  test("a pod without the annotation crash-loops on, and nothing is stored", async () => {
+    await start(pod("web", "web:1"));
+    world.submit(pod("web", "web:2"));
+    await world.clock.advance(1_000);
+    await crash("web", 4);
+    expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { image: "web:2" } });
+    expect(world.rollouts).toEqual([]);
+  });
+
+  test("a pod that is removed is forgotten, and no timer is left", async () => {
+    await start(guarded("web:1"));
+    world.submit(guarded("web:2"));
+    await world.clock.advance(1_000);
+    expect(world.rollouts).toHaveLength(1);
+    world.submit();
+    await world.clock.advance(60_000);
+    expect(world.rollouts).toEqual([]);
+    expect(world.clock.pendingTimers).toBe(1);
+  });
+});
+
+describe("--rollout=serial", () => {
+  beforeEach(() => {
+    world = new KubeletWorld({ isSerialRollout: true });
+  });
+
+  const all = (image: string) => [pod("a", image), pod("b", image), pod("c", image)];
+
+  test("a serial rollout changes one pod at a time and stops at a failure", async () => {
+    await start(...all("1"));
+    world.submit(...all("2"));
+    await world.clock.advance(1_000);
+    expect(["a", "b", "c"].map(imageOf)).toEqual(["2", "1", "1"]);
+    expect(conditionOf("b", "ManifestLive")).toMatchObject({
+      reason: "RolloutPaused",
+      message: 'waits until the edit of pod "default/a-node1" is Ready',
+    });
+    await world.clock.advance(11_000);
+    expect(["a", "b", "c"].map(imageOf)).toEqual(["2", "2", "1"]);
+    await crash("b", 3);
+    await world.clock.advance(60_000);
+    expect(imageOf("c")).toBe("1");
+    expect(world.recorder.events).toContain("b-node1 RolloutFailed The edit failed: container app restarted 3 times");
+    expect(conditionOf("c", "ManifestLive")?.message).toBe(
+      'stopped: the edit of pod "default/b-node1" failed: container app restarted 3 times',
+    );
+    world.submit(pod("a", "2"), pod("b", "3"), pod("c", "2"));
+    await world.clock.advance(120_000);
+    expect(["a", "b", "c"].map(imageOf)).toEqual(["2", "3", "2"]);
+  });
+
+  test("new pods and removals do not wait", async () => {
+    await start(...all("1"));
+    world.submit(pod("a", "2"), pod("b", "2"), pod("d", "1"));
+    await world.clock.advance(5_000);
+    expect(["a", "b", "c", "d"].map(imageOf)).toEqual(["2", "1", undefined, "1"]);
+  });
+});
