@@ -69,6 +69,8 @@ async function compile(outfile: string, target?: string): Promise<{ ok: boolean;
         ...defines(),
         ...(target === undefined ? [] : [`--target=bun-${target}`]),
         "src/main.ts",
+        // The threads of src/app/background.
+        "src/app/background/background-worker.ts",
         `--outfile=${made}`,
       ],
       cwd: ROOT,

@@ -6,7 +6,7 @@ import type { Logger } from "../model/logger.ts";
 import { isManifestUrl } from "../text/url.ts";
 import { CheckpointStore, sourceId } from "./checkpoint-store.ts";
 import { DesiredStateFeed, type FeedSource } from "./desired-state-feed.ts";
-import { FileSource } from "./file-source.ts";
+import { FileSource, type FileSourceDeps } from "./file-source.ts";
 import { KeptSource, RUN_ONCE_ID } from "./kept-source.ts";
 import { type ReadText, withSource } from "./source-set.ts";
 import { StdinSource } from "./stdin-source.ts";
@@ -36,6 +36,8 @@ export interface BuildFeedDeps {
   nodeName: string;
   /** `readManifest` with node name and strictness filled in. */
   read: (bytes: Uint8Array, name: string, source: SourceKind) => ManifestResult | Promise<ManifestResult>;
+  /** Reads a path without waiting for it in this thread; default: in this thread. */
+  readManifests?: FileSourceDeps["readManifests"];
   clock: Clock;
   logger: Logger;
   /** In [0, 1). */
@@ -86,6 +88,7 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
       lastKnownGood: () => lastKnownGood(place),
       clock,
       logger,
+      ...(deps.readManifests ? { readManifests: deps.readManifests } : {}),
     });
   };
   const sources = [...places.map(build), ...(deps.submitted ? [deps.submitted] : [])];

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { NFSVolumeSource, Pod } from "../api/pod.ts";
-import { applyFsGroupInSteps } from "./ownership.ts";
+import type { FsGroupOptions } from "./ownership.ts";
 import type { EngineVolume, VolumeEngine } from "./volume-engine.ts";
 
 /**
@@ -33,7 +33,8 @@ const nfsOptions = ({ server, path, readOnly }: NFSVolumeSource) => ({
 });
 
 /**
- * Makes sure the Docker volume of a claim exists, whoever made it, and belongs to the pod's fsGroup. It outlives the pod.
+ * Ensures that the Docker volume of a claim exists and belongs to the pod's fsGroup. It outlives the pod.
+ * @param applyFsGroup undefined where ownership cannot be changed
  * @throws Error with a message for people.
  */
 export async function setUpClaim(
@@ -41,7 +42,7 @@ export async function setUpClaim(
   pod: Pod,
   engine: VolumeEngine,
   labels: Readonly<Record<string, string>>,
-  isRoot: boolean,
+  applyFsGroup: ((directory: string, options: FsGroupOptions) => Promise<void>) | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const name = claimVolumeName(pod, claimName);
@@ -53,9 +54,9 @@ export async function setUpClaim(
     found = await engine.inspectVolume(name, signal);
   }
   const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext;
-  if (fsGroup === undefined || !isRoot || !found || !isPlainDirectory(found)) return;
+  if (fsGroup === undefined || !applyFsGroup || !found || !isPlainDirectory(found)) return;
   const policy = fsGroupChangePolicy && { policy: fsGroupChangePolicy };
-  await applyFsGroupInSteps(found.mountpoint, { fsGroup, readOnly: false, ...policy }, signal);
+  await applyFsGroup(found.mountpoint, { fsGroup, readOnly: false, ...policy });
 }
 
 /** Whether the volume is a directory of the engine's host that can be used without the engine. */

@@ -4,8 +4,8 @@ import type { EmptyDirVolumeSource, Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { computePodMemoryLimit } from "../plan/pod-cgroup.ts";
+import type { HostFiles } from "./host-files.ts";
 import type { Mounter } from "./mounter.ts";
-import { applyFsGroup } from "./ownership.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
 export interface EmptyDirPlace {
@@ -27,6 +27,7 @@ export async function setUpEmptyDir(
   pod: Pod,
   { directory, stateDirectory }: EmptyDirPlace,
   mounter: Mounter | undefined,
+  hostFiles: Pick<HostFiles, "applyFsGroup">,
 ): Promise<void> {
   const options = mountOptions(medium, sizeLimit, pod);
   if (options && !mounter) {
@@ -48,7 +49,7 @@ export async function setUpEmptyDir(
     if (options && !isThere) await mounter?.mountFileSystem(options.type, directory, options.options);
     if (options?.type === "tmpfs") chmodSync(directory, 0o1777);
   }
-  if (fsGroup !== undefined) applyFsGroup(directory, { fsGroup, readOnly: false });
+  if (fsGroup !== undefined) await hostFiles.applyFsGroup(directory, { fsGroup, readOnly: false });
   writeState(stateDirectory, state);
 }
 

@@ -19,8 +19,8 @@ export function fileVolumePlugin(volume: Volume): FileVolumePlugin | undefined {
   return volume.projected ? "projected" : undefined;
 }
 
-/** Never on a disk: what may hold secrets. */
-const IN_MEMORY: readonly FileVolumePlugin[] = ["secret", "projected"];
+/** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
+const IN_MEMORY: readonly FileVolumePlugin[] = ["secret", "projected", "downward-api"];
 
 /**
  * Makes the files of a configMap, secret, downwardAPI or projected volume what the objects say now: at set-up and again
@@ -45,7 +45,7 @@ export async function writeFileVolume(
   if (known === undefined || (inMemory && !isMounted(directory))) {
     makeDirectory(directory, 0o777);
     if (inMemory && !isMounted(directory)) {
-      await facts.mounter?.mountFileSystem("tmpfs", directory, ["mode=0777"]);
+      await facts.mounter?.mountSecretFileSystem(directory, ["mode=0777"]);
       chmodSync(directory, 0o777);
     }
   }

@@ -1,8 +1,12 @@
 import { mkdirSync, readdirSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { listMountPoints } from "../files/mount-points.ts";
+import { messageOf } from "../text/error-message.ts";
 
-/** mount(8) said no; the message has its words. */
+/** Longest time that mount(8) or umount(8) may take; a file system that does not answer holds them up. */
+const TIMEOUT_MS = 10_000;
+
+/** mount(8) failed; the message has its words. */
 export class MountFailedError extends Error {
   constructor(message: string) {
     super(message);
@@ -18,6 +22,13 @@ export class Mounter {
   /** @param options e.g. `["size=10485760", "mode=1777"]`. */
   async mountFileSystem(type: "tmpfs" | "hugetlbfs", target: string, options: readonly string[]): Promise<void> {
     await run(["mount", "-t", type, ...(options.length > 0 ? ["-o", options.join(",")] : []), type, target]);
+  }
+
+  /** A tmpfs for files that are only read, and never swapped out where the kernel knows `noswap` (6.4). */
+  async mountSecretFileSystem(target: string, options: readonly string[]): Promise<void> {
+    const safe = [...options, "nosuid", "nodev", "noexec"];
+    const exit = await spawn(["mount", "-t", "tmpfs", "-o", [...safe, "noswap"].join(","), "tmpfs", target]);
+    if (exit.code !== 0) await this.mountFileSystem("tmpfs", target, safe);
   }
 
   /** Refused by the kernel when more than that is in it. */
@@ -39,7 +50,9 @@ export class Mounter {
 
   /** What is not mounted (any more) is success. */
   async unmount(target: string): Promise<void> {
-    const exit = await spawn(["umount", target]);
+    let exit = await spawn(["umount", target]);
+    // A file system that does not answer is taken out of sight; it ends when nothing uses it any more.
+    if (exit.isLate) exit = await spawn(["umount", "-l", target]);
     if (exit.code !== 0 && this.listBeneath(target).includes(target)) {
       throw new MountFailedError(`umount ${target}: ${exit.errors}`);
     }
@@ -84,7 +97,7 @@ export async function canMount(rootDir: string, mounter: Mounter): Promise<{ ok:
     await mounter.unmount(target);
     return { ok: true };
   } catch (error) {
-    return { ok: false, why: error instanceof Error ? error.message : String(error) };
+    return { ok: false, why: messageOf(error) };
   } finally {
     rmdirSync(target);
   }
@@ -103,13 +116,21 @@ async function run(command: string[]): Promise<void> {
   if (exit.code !== 0) throw new MountFailedError(`${command.join(" ")}: ${exit.errors}`);
 }
 
-async function spawn(command: string[]): Promise<{ code: number; errors: string }> {
+async function spawn(command: string[]): Promise<{ code: number; isLate: boolean; errors: string }> {
   try {
-    const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "pipe", env: mountEnvironment() });
+    const child = Bun.spawn(command, {
+      stdin: "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+      env: mountEnvironment(),
+      timeout: TIMEOUT_MS,
+      killSignal: "SIGKILL",
+    });
     const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()]);
-    return { code, errors: errors.trim() || `exit code ${code}` };
+    const isLate = child.signalCode === "SIGKILL";
+    return { code, isLate, errors: isLate ? "the file system does not answer" : errors.trim() || `exit code ${code}` };
   } catch (error) {
-    return { code: -1, errors: error instanceof Error ? error.message : String(error) };
+    return { code: -1, isLate: false, errors: messageOf(error) };
   }
 }
 

@@ -1,15 +1,15 @@
-import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { Container, VolumeMount } from "../api/pod.ts";
 import type { Mount } from "../model/mount.ts";
 import type { EnvironmentVariable } from "../plan/environment.ts";
 import { expandStrictly } from "../plan/expansion.ts";
 import { isPlainDirectory } from "./docker-volume.ts";
+import type { HostFiles } from "./host-files.ts";
 import { type ImageVolumePlace, mountsImages, readImageId } from "./image-volume.ts";
 import type { Mounter } from "./mounter.ts";
 import { findNestedMounts, makeMountPoint } from "./nested-mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
-import { bindSubPath, resolveOwnSubPath } from "./sub-path.ts";
+import { resolveOwnSubPath } from "./sub-path.ts";
 import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 import { MountError } from "./volume-error.ts";
 
@@ -36,7 +36,9 @@ export interface MountsRequest {
   /** undefined for a volume the pod does not have. */
   sourceOf(mount: VolumeMount): Promise<MountSource | undefined>;
   engine: VolumeEngine;
+  /** undefined where mounts are impossible. */
   mounter: Mounter | undefined;
+  hostFiles: Pick<HostFiles, "bindSubPath" | "isDirectory">;
   /** Told what the pod's owner is not to learn. */
   onDetail(message: string): void;
   signal: AbortSignal;
@@ -69,14 +71,14 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   for (const { outer, inner, relative } of findNestedMounts(mounts.map(({ target }) => target))) {
     const directory = ours.get(outer);
     const mount = mounts[inner];
-    if (directory !== undefined && mount) makeMountPoint(directory, relative, showsDirectory(mount));
+    if (directory !== undefined && mount) makeMountPoint(directory, relative, await showsDirectory(mount, request));
   }
   return mounts;
 }
 
-/** A volume of the engine has its files where only the engine sees them; they are hardly ever one alone. */
-const showsDirectory = ({ type, source }: Mount) =>
-  type !== "bind" || (statSync(source, { throwIfNoEntry: false })?.isDirectory() ?? true);
+/** Only the engine sees the files of its volumes; a volume is hardly ever a single file. */
+const showsDirectory = async ({ type, source }: Mount, { hostFiles }: MountsRequest) =>
+  type !== "bind" || ((await hostFiles.isDirectory(source)) ?? true);
 
 type Placed = Pick<Mount, "type" | "source" | "readOnly" | "subPath" | "relabel">;
 
@@ -138,14 +140,14 @@ async function bind(
   isOurs: boolean,
   mount: VolumeMount,
   index: number,
-  { container, directories, mounter, onDetail }: MountsRequest,
+  { container, directories, mounter, hostFiles, onDetail }: MountsRequest,
 ): Promise<string> {
   const failure = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`;
   if (!mounter && !isOurs) throw new MountError(`${failure}: it takes a kubelet that runs as root and can mount`);
   try {
     if (!mounter) return resolveOwnSubPath(volumePath, subPath);
     const target = join(directories.subPath(mount.name, container.name, index));
-    await bindSubPath(volumePath, subPath, target, mounter);
+    await hostFiles.bindSubPath(volumePath, subPath, target);
     return target;
   } catch (error) {
     // Upstream too keeps the details from the pod's owner: they tell about the host.

@@ -9,7 +9,6 @@ import {
   readdirSync,
   type Stats,
 } from "node:fs";
-import { setImmediate } from "node:timers/promises";
 import { descriptorPath, HANDLE_ONLY } from "../files/beneath.ts";
 
 /** Group access of entries in a volume whose pod has an fsGroup. Source: upstream's `SetVolumeOwnership`. */
@@ -18,8 +17,8 @@ export const READ_ONLY = 0o440;
 const EXECUTE = 0o110;
 const SET_GROUP_ID = 0o2000;
 
-/** A volume may hold millions of files, and the loop has other things to do. */
-const ENTRIES_PER_TURN = 256;
+/** Each level takes an open descriptor. */
+const MAX_DEPTH = 1000;
 
 /** Source: core/v1 `PodSecurityContext.fsGroupChangePolicy`. */
 export type FsGroupChangePolicy = "OnRootMismatch" | "Always";
@@ -33,34 +32,21 @@ export interface FsGroupOptions {
 }
 
 /**
- * Gives a volume to a group: every entry gets the group and group access, directories the setgid bit, so that what is
- * made later belongs to the group too. Links are changed themselves, never followed, even when somebody exchanges
- * entries meanwhile: all work goes through open descriptors. For small trees, at once.
+ * Gives a volume to a group: every entry gets the group and group access, directories the setgid bit, so that later
+ * entries belong to the group, too. Links are changed themselves and never followed, also when entries are exchanged
+ * meanwhile: all work goes through open descriptors.
  */
 export function applyFsGroup(root: string, options: FsGroupOptions): void {
-  for (const _ of changes(root, options));
-}
-
-/** As {@link applyFsGroup}, in small steps. @throws the signal's reason. */
-export async function applyFsGroupInSteps(root: string, options: FsGroupOptions, signal: AbortSignal): Promise<void> {
-  let sinceTurn = 0;
-  for (const _ of changes(root, options)) {
-    if (++sinceTurn < ENTRIES_PER_TURN) continue;
-    sinceTurn = 0;
-    await setImmediate();
-    signal.throwIfAborted();
-  }
-}
-
-function* changes(root: string, options: FsGroupOptions): Generator<void> {
   const stats = lstatSync(root);
   const matches = stats.gid === options.fsGroup && (stats.mode & 0o7777) === wantedMode(stats, options);
   if (options.policy === "OnRootMismatch" && matches) return;
-  yield* changeEntry(root, options);
+  changeEntry(root, options, 0);
 }
 
 /** Children first: the top directory then tells whether the work was finished. */
-function* changeEntry(path: string, options: FsGroupOptions): Generator<void> {
+function changeEntry(path: string, options: FsGroupOptions, depth: number): void {
+  if (depth > MAX_DEPTH)
+    throw new Error(`cannot give the volume to fsGroup: more than ${MAX_DEPTH} levels of directories`);
   const descriptor = openIfThere(path);
   if (descriptor === undefined) return;
   try {
@@ -71,13 +57,12 @@ function* changeEntry(path: string, options: FsGroupOptions): Generator<void> {
       return;
     }
     if (stats.isDirectory()) {
-      for (const name of readdirSync(self)) yield* changeEntry(`${self}/${name}`, options);
+      for (const name of readdirSync(self)) changeEntry(`${self}/${name}`, options, depth + 1);
     }
     if (stats.gid !== options.fsGroup) giveTo(chownSync, self, stats.uid, options.fsGroup);
     // The change of group has cleared setgid on files.
     const wanted = wantedMode(stats, options);
     if ((fstatSync(descriptor).mode & 0o7777) !== wanted) chmodSync(self, wanted);
-    yield;
   } finally {
     closeSync(descriptor);
   }

@@ -20,7 +20,7 @@ export async function bindSubPath(
   target: string,
   mounter: Mounter,
 ): Promise<void> {
-  const mode = statSync(volumePath).mode & 0o2777;
+  const mode = statSync(volumePath).mode & 0o7777;
   for (let attempt = 1; ; attempt++) {
     const held = openExistingOr(volumePath, subPath, { mode });
     try {

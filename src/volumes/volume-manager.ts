@@ -1,8 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { mkdirSync, readdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Pod, Volume, VolumeMount } from "../api/pod.ts";
 import { descriptorPath, openBeneath } from "../files/beneath.ts";
+import { readBoundedText } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
@@ -17,7 +17,7 @@ import { messageOf } from "../text/error-message.ts";
 import { claimVolumeName, nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
 import { isMounted, setUpEmptyDir } from "./empty-dir.ts";
 import { fileVolumePlugin, writeFileVolume } from "./file-volume.ts";
-import { prepareHostPath } from "./host-path.ts";
+import { type HostFiles, LocalHostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
 import { type MountSource, toMounts } from "./mounts.ts";
@@ -34,6 +34,8 @@ export interface VolumeManagerOptions {
   clock: Clock;
   logger: Logger;
   engine: VolumeEngine;
+  /** Default: in this thread. */
+  hostFiles?: HostFiles;
   /** Absent where mounts are impossible (see `canMount`): then memory-backed emptyDirs and most subPaths are refused. */
   mounter?: Mounter;
   /** Whether ownership can be changed; default: whether we are root. */
@@ -73,6 +75,7 @@ export class VolumeManager {
   readonly #options: VolumeManagerOptions;
   readonly #rootDir: string;
   readonly #isRoot: boolean;
+  readonly #hostFiles: HostFiles;
   /** To see mounts one need not be able to make them. */
   readonly #mounts = new Mounter();
 
@@ -81,6 +84,7 @@ export class VolumeManager {
     mkdirSync(options.rootDir, { recursive: true, mode: 0o750 });
     // The kernel's list of mounts has real paths.
     this.#rootDir = realpathSync(options.rootDir);
+    this.#hostFiles = options.hostFiles ?? new LocalHostFiles(options.mounter);
     this.#isRoot = options.isRoot ?? process.getuid?.() === 0;
   }
 
@@ -132,6 +136,7 @@ export class VolumeManager {
       sourceOf: (mount) => this.#mountSource(pod, mount),
       engine,
       mounter,
+      hostFiles: this.#hostFiles,
       onDetail: (message) => logger.warn(message, { pod: `${pod.metadata.namespace}/${pod.metadata.name}` }),
       signal,
     });
@@ -167,7 +172,7 @@ export class VolumeManager {
       try {
         if (!held.stats.isFile()) throw new Error("not a regular file");
         if (held.stats.size > ENV_FILE_LIMIT_BYTES) throw new Error(`larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
-        return readFileSync(descriptorPath(held.descriptor), "utf8");
+        return readBoundedText(descriptorPath(held.descriptor), ENV_FILE_LIMIT_BYTES);
       } finally {
         held.close();
       }
@@ -244,10 +249,10 @@ export class VolumeManager {
     const { engine, mounter, ownerLabels } = this.#options;
     const uid = pod.metadata.uid ?? "";
     if (volume.hostPath) {
-      const problem = prepareHostPath(volume.hostPath);
+      const problem = await this.#hostFiles.prepareHostPath(volume.hostPath);
       if (problem) throw new Error(problem);
     } else if (volume.emptyDir) {
-      await setUpEmptyDir(volume.emptyDir, pod, this.#placeOf(pod, "empty-dir", volume.name), mounter);
+      await setUpEmptyDir(volume.emptyDir, pod, this.#placeOf(pod, "empty-dir", volume.name), mounter, this.#hostFiles);
     } else if (fileVolumePlugin(volume)) {
       await this.#writeFiles(volume, pod, objects);
     } else if (volume.image) {
@@ -260,7 +265,8 @@ export class VolumeManager {
       await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
     } else if (volume.persistentVolumeClaim) {
       if (mountsAsDevice(pod, volume.name)) throw new Error("a Docker volume cannot be used as a block device");
-      await setUpClaim(volume.persistentVolumeClaim.claimName, pod, engine, ownerLabels, this.#isRoot, signal);
+      const fsGroup = this.#isRoot ? this.#hostFiles.applyFsGroup.bind(this.#hostFiles) : undefined;
+      await setUpClaim(volume.persistentVolumeClaim.claimName, pod, engine, ownerLabels, fsGroup, signal);
     } else {
       throw new Error(`volumes of type ${sourceName(volume)} are not supported without a cluster`);
     }
@@ -308,7 +314,7 @@ export class VolumeManager {
     for (const target of this.#mounts.listBeneath(directory).reverse()) await mounter?.unmount(target);
     const [left] = this.#mounts.listBeneath(directory);
     if (left !== undefined) throw new Error(`cannot remove "${directory}": "${left}" is still mounted`);
-    await rm(directory, { recursive: true, force: true });
+    await this.#hostFiles.removeTree(directory);
   }
 
   #isSetUp(pod: Pod, plugin: PluginName, name: string): boolean {

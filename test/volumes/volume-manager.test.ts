@@ -208,11 +208,20 @@ describe("files from objects", () => {
     expect(manager.listPodDirs()).toEqual([]);
   });
 
-  withMounts("secrets and projections never touch a disk", async () => {
+  withMounts("secrets, projections and downward API files never touch a disk", async () => {
     const { manager } = aManager(tempDir());
     await manager.setUp(podWith(VOLUMES), { objects: objects("1") }, SIGNAL);
     const mounted = new Mounter().listBeneath(manager.directories("uid1").pod);
-    expect(mounted.sort()).toEqual([directory(manager, "projected", "p"), directory(manager, "secret", "s")].sort());
+    expect(mounted.sort()).toEqual([
+      directory(manager, "downward-api", "d"),
+      directory(manager, "projected", "p"),
+      directory(manager, "secret", "s"),
+    ]);
+    const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+    for (const target of mounted) {
+      const line = lines.find((each) => each.includes(` ${target} `)) ?? "";
+      for (const option of ["nosuid", "nodev", "noexec"]) expect(line.split(" ")[5]!.split(",")).toContain(option);
+    }
   });
 
   forRoot("fsGroup may read them, and a refresh does not rewrite what is the same", async () => {

@@ -1,15 +1,19 @@
+import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { buildFeed } from "../../sources/build-sources.ts";
 import type { DesiredStateFeed, FeedSource } from "../../sources/desired-state-feed.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import type { NodeContext } from "./node-context.ts";
 
+/** A longer text takes more than some 10 ms, and is parsed in another thread. */
+const LONG_MANIFEST_BYTES = 256 * 1024;
+
 /**
  * @param manifests arguments of the command line: absolute paths, URLs, `-`
  * @param submitted objects of the local API; absent when pods run once
  */
 export function buildManifestFeed(
-  { options, environment, node, clock, logger }: NodeContext,
+  { options, environment, node, clock, logger, background }: NodeContext,
   manifests: readonly string[],
   submitted?: FeedSource,
 ): DesiredStateFeed {
@@ -18,14 +22,17 @@ export function buildManifestFeed(
     manifests,
     ...(submitted && { submitted }),
     nodeName: node.name,
-    read: (bytes, file, source) =>
-      readManifest(bytes, {
+    read: (bytes, file, source) => {
+      const how: ReadManifestOptions = {
         file,
         nodeName: node.name,
         source,
         strictness: options.validate,
         allowPrivileged: options.allowPrivileged,
-      }),
+      };
+      return bytes.length > LONG_MANIFEST_BYTES ? background.readManifest(bytes, how) : readManifest(bytes, how);
+    },
+    readManifests: (path, known) => background.readManifests(path, known),
     clock,
     logger,
     random: Math.random,

@@ -18,7 +18,7 @@ export function buildVolumeEngine(
 
 /** Volumes of pods below the root directory. Tests once whether this process may mount. */
 export async function buildVolumes(context: NodeContext, engine: DockerVolumeEngine): Promise<VolumeManager> {
-  const { options, node, owner, allocatable, clock, logger, metrics } = context;
+  const { options, node, owner, allocatable, clock, logger, metrics, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
   if (!mounting.ok) logger.warn(`Volumes in memory and subPath are not available: ${mounting.why}`);
@@ -31,6 +31,7 @@ export async function buildVolumes(context: NodeContext, engine: DockerVolumeEng
     logger,
     engine,
     ...(mounting.ok && { mounter }),
+    hostFiles: background,
     ownerLabels: { [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash },
   });
 }

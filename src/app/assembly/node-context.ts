@@ -14,6 +14,7 @@ import { computeAllocatableDisk, computeNodeAllocatable } from "../../plan/node-
 import { EngineConnection } from "../../runtime/engine-connection.ts";
 import { computeRootHash, type Owner } from "../../runtime/labels.ts";
 import { readCapacity } from "../../stats/disk-usage.ts";
+import { BackgroundThreads } from "../background/background-threads.ts";
 import { MetricsRecorder } from "../metrics-recorder.ts";
 
 export interface NodeContextInput {
@@ -32,6 +33,7 @@ export interface NodeContext extends NodeContextInput {
   allocatable: NodeAllocatable;
   metrics: MetricsRecorder;
   loopLag: LoopLagMonitor;
+  background: BackgroundThreads;
 }
 
 /** Reads the facts of this machine; does not talk to the engine. */
@@ -50,6 +52,7 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
     },
     metrics: new MetricsRecorder(name, clock),
     loopLag: new LoopLagMonitor(clock),
+    background: new BackgroundThreads(clock),
   };
 }
 

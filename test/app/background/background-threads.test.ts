@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BackgroundThreads } from "../../../src/app/background/background-threads.ts";
+import { SystemClock } from "../../../src/host/system-clock.ts";
+import { readManifest } from "../../../src/manifest/read-manifest.ts";
+import { readManifests } from "../../../src/sources/manifest-files.ts";
+import { tempDirs } from "../../support/temp-dir.ts";
+
+const tempDir = tempDirs();
+const threads = new BackgroundThreads(new SystemClock());
+
+test("results and errors arrive as if the work was done here", async () => {
+  const base = tempDir();
+  mkdirSync(join(base, "tree/a"), { recursive: true });
+  expect(await threads.isDirectory(base)).toBe(true);
+  expect(await threads.isDirectory(join(base, "missing"))).toBeUndefined();
+  expect(await threads.prepareHostPath({ path: join(base, "tree"), type: "File" })).toContain("is not a file");
+  await threads.removeTree(join(base, "tree"));
+  expect(readdirSync(base)).toEqual([]);
+  // Not `rejects`, which waits without taking messages of other threads.
+  const error = await threads.applyFsGroup(join(base, "missing"), { fsGroup: 1, readOnly: false }).catch((why) => why);
+  expect(error).toMatchObject({ code: "ENOENT" });
+});
+
+test("manifests are read and parsed as in this thread", async () => {
+  const base = tempDir();
+  const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}, {}]}\n";
+  writeFileSync(join(base, "web.yaml"), text);
+  expect(await threads.readManifests(base, new Map())).toEqual(readManifests(base, new Map()));
+  for (const each of [text, text.replace(", {}", "")]) {
+    const how = { file: "web.yaml", nodeName: "node1", source: "file" } as const;
+    expect(await threads.readManifest(Buffer.from(each), how)).toEqual(readManifest(Buffer.from(each), how));
+  }
+});
