@@ -22,6 +22,8 @@ import {
 
 /** How long a file must be missing before its pods are removed: editors and git remove files for a moment. */
 const REMOVAL_SETTLE_MS = 100;
+/** The same while another new file has not settled: the file may have been moved. */
+const LONGEST_REMOVAL_SETTLE_MS = 10_000;
 /** How long a file must not be written to before its text counts: a text that reads well may still be half of it. */
 const WRITE_SETTLE_MS = 100;
 /** How long a text with errors must stay the same before it counts as wrong rather than half written. */
@@ -379,7 +381,9 @@ export class FileRecords {
       }
       if (record.missingSinceMs === undefined) this.#revision++;
       record.missingSinceMs ??= now;
-      const leftMs = REMOVAL_SETTLE_MS - (now - record.missingSinceMs);
+      // A new file that has not settled may describe the pods of this one.
+      const settleMs = this.isUnsettled ? LONGEST_REMOVAL_SETTLE_MS : REMOVAL_SETTLE_MS;
+      const leftMs = settleMs - (now - record.missingSinceMs);
       if (leftMs > 0) {
         retries.push(leftMs);
         continue;

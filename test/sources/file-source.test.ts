@@ -323,7 +323,9 @@ test("half a file does not count while it is being written, even if it reads wel
   const fd = openSync(directory.file("web.yaml"), "w");
   for (const part of parts) {
     writeSync(fd, part);
-    futimesSync(fd, clock.now(), clock.now());
+    // Not older than the change of its inode, however slow this machine is: it may still be written to.
+    const soon = new Date(Date.now() + 1000);
+    futimesSync(fd, soon, soon);
     await clock.advance(90);
     expect(directory.pods).toEqual(["web=busybox:1"]);
   }
@@ -352,6 +354,25 @@ test("a moved file is the same pod all the time", async () => {
   renameSync(directory.file("a.yaml"), directory.file("b.yaml"));
   await until("the new place", () => directory.sets.at(-1)?.pods[0]?.origin === directory.file("b.yaml"));
   expect(directory.history).toEqual(["web=busybox:1"]);
+});
+
+test("a file that is written anew under another name is the same pod all the time", async () => {
+  const clock = new FakeClock(new Date());
+  const directory = watched({ clock, checkFrequencyMs: 10 });
+  directory.write("a.yaml", manifest("web"));
+  directory.start();
+  unlinkSync(directory.file("a.yaml"));
+  await clock.advance(90);
+  writeFileSync(directory.file("b.yaml"), manifest("web"));
+  // Not older than the change of its inode: it may still be written to.
+  const soon = new Date(Date.now() + 1000);
+  utimesSync(directory.file("b.yaml"), soon, soon);
+  await clock.advance(500);
+  expect(directory.history).toEqual(["web=busybox:1"]);
+  expect(directory.sets.at(-1)!.pods[0]!.origin).toBe(directory.file("b.yaml"));
+  unlinkSync(directory.file("b.yaml"));
+  await clock.advance(500);
+  expect(directory.pods).toEqual([]);
 });
 
 test("rewriting the same bytes, touching and chmod are no news", async () => {
