@@ -20,6 +20,7 @@ export class EngineConnection {
   readonly client: DockerClient;
   readonly #options: EngineConnectionOptions;
   #info: EngineInfo | undefined;
+  #error: string | undefined = "the Docker engine has not answered yet";
 
   constructor(options: EngineConnectionOptions) {
     this.client = options.client;
@@ -37,11 +38,21 @@ export class EngineConnection {
     return this.#info;
   };
 
+  /** Why the engine was never reached; undefined once it was. Later errors are those of the event stream. */
+  get connectError(): string | undefined {
+    return this.#info ? undefined : this.#error;
+  }
+
   /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
   async connect(signal: AbortSignal): Promise<void> {
     const { client, cgroupDriver, mayLowerOomScores } = this.#options;
-    await client.connect({ signal });
-    this.#info = await readEngineInfo(client, mayLowerOomScores(), signal);
+    try {
+      await client.connect({ signal });
+      this.#info = await readEngineInfo(client, mayLowerOomScores(), signal);
+    } catch (error) {
+      this.#error = (error as Error).message;
+      throw error;
+    }
     if (cgroupDriver !== "" && cgroupDriver !== this.#info.cgroupDriver) {
       throw new MisconfigurationError(
         `--cgroup-driver is ${cgroupDriver}, but the Docker engine uses ${this.#info.cgroupDriver}: remove the flag, or change native.cgroupdriver of the engine`,

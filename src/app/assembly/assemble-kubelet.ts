@@ -56,6 +56,8 @@ export interface AssembledKubelet {
   oomEvents: Listeners<ContainerId>;
   /** Facts of the engine; undefined before {@link AssembledKubelet.connect} has resolved. */
   engineIfKnown: () => EngineInfo | undefined;
+  /** Why the engine was never reached; undefined once it was. */
+  connectError: () => string | undefined;
   /** Loads the archives of `--images-dir` before anything is pulled. Rejects only when the signal aborts. */
   preload: (signal: AbortSignal) => Promise<void>;
   /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
@@ -100,6 +102,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     admission,
     oomEvents,
     engineIfKnown: () => engine.infoIfKnown,
+    connectError: () => engine.connectError,
     preload: (signal) => preloadImageArchives(context, engine, imageGc, signal),
     connect: async (signal) => {
       await engine.connect(signal);

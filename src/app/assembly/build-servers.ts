@@ -18,7 +18,7 @@ import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 
 /** The kubelet as HTTP answers show it. */
-export const buildView = ({ context, kubelet, feed, volumes }: AssembledKubelet): KubeletView =>
+export const buildView = ({ context, kubelet, feed, volumes, connectError }: AssembledKubelet): KubeletView =>
   toKubeletView({
     nodeName: context.node.name,
     kubelet,
@@ -26,6 +26,7 @@ export const buildView = ({ context, kubelet, feed, volumes }: AssembledKubelet)
     config: () => toKubeletConfiguration(context.options),
     sources: () => feed.status(),
     rejections: () => feed.rejections(),
+    connectError,
     usagePaths: ({ revision }) => (revision ? volumes.usagePaths(revision.pod) : []),
   });
 

@@ -18,6 +18,8 @@ export interface KubeletViewDeps {
   sources: () => readonly SourceStatus[];
   /** Manifests that are refused at present. */
   rejections: () => readonly ManifestRejection[];
+  /** Why the engine was never reached. */
+  connectError: () => string | undefined;
   usagePaths: (worker: PodWorker) => readonly VolumeUsagePath[];
 }
 
@@ -29,6 +31,7 @@ export function toKubeletView({
   config,
   sources,
   rejections,
+  connectError,
   usagePaths,
 }: KubeletViewDeps): KubeletView {
   return {
@@ -40,13 +43,19 @@ export function toKubeletView({
     healthChecks: () => [
       ok("ping"),
       ok("log"),
-      { name: "syncloop", ok: kubelet.runtimeError === undefined, message: kubelet.runtimeError ?? "" },
+      toEngineCheck(connectError() ?? kubelet.runtimeError),
       ...sources().map(toSourceCheck),
       ...rejections().map(toRejectionCheck),
     ],
     config,
   };
 }
+
+const toEngineCheck = (error: string | undefined): HealthCheck => ({
+  name: "syncloop",
+  ok: error === undefined,
+  message: error ?? "",
+});
 
 const ok = (name: string): HealthCheck => ({ name, ok: true, message: "" });
 

@@ -13,7 +13,7 @@ import type { AssembledKubelet } from "./assemble-kubelet.ts";
 const IMAGES_WITHIN_MS = 1000;
 
 interface NodeFactsInput {
-  parts: Pick<AssembledKubelet, "context" | "kubelet" | "imageInventory" | "engineIfKnown">;
+  parts: Pick<AssembledKubelet, "context" | "kubelet" | "imageInventory" | "connectError">;
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
@@ -29,16 +29,16 @@ export function nodeFacts({
   isLeaving,
   clock,
 }: NodeFactsInput): () => Promise<NodeObjectFacts> {
-  const { kubelet, imageInventory, engineIfKnown } = parts;
+  const { kubelet, imageInventory, connectError } = parts;
   const { node } = parts.context;
-  const findTrouble = () => {
+  const findProblem = () => {
     // Upstream's words.
     if (isLeaving()) return "node is shutting down";
-    return kubelet.runtimeError ?? (engineIfKnown() ? undefined : "the Docker engine has not answered yet");
+    return connectError() ?? kubelet.runtimeError;
   };
-  const ready = { runtimeError: findTrouble(), since: clock.now() };
+  const ready = { runtimeError: findProblem(), since: clock.now() };
   const noteReady = () => {
-    const runtimeError = findTrouble();
+    const runtimeError = findProblem();
     if ((runtimeError === undefined) !== (ready.runtimeError === undefined)) ready.since = clock.now();
     ready.runtimeError = runtimeError;
   };
