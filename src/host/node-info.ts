@@ -14,10 +14,18 @@ export function readNodeInfo(name: string, nodeIp: string): NodeInfo {
     cpuCount: navigator.hardwareConcurrency,
     memoryBytes: memInfoBytes(memInfo, "MemTotal"),
     swapBytes: memInfoBytes(memInfo, "SwapTotal"),
+    ...readPidLimit(),
     hugePageBytes: readHugePages("/sys/kernel/mm/hugepages"),
     bootId: readText("/proc/sys/kernel/random/boot_id").trim(),
     machineId: readText("/etc/machine-id").trim(),
   };
+}
+
+/** Source: the kubelet takes the lower of the two. */
+function readPidLimit(): { pidLimit?: number } {
+  const limits = ["pid_max", "threads-max"].map((name) => Number(readText(`/proc/sys/kernel/${name}`).trim()));
+  const known = limits.filter((limit) => limit > 0);
+  return known.length > 0 ? { pidLimit: Math.min(...known) } : {};
 }
 
 /**

@@ -6,6 +6,7 @@ import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { PodStepError } from "../model/pod-services.ts";
+import { computeKubepodsBounds } from "../plan/node-allocatable.ts";
 import {
   type CgroupLimits,
   type CgroupName,
@@ -32,9 +33,18 @@ export interface PodCgroupManagerDeps {
   node: () => NodeInfo;
   /** Every desired pod: together they determine the weights of the QoS classes. */
   pods: () => readonly Pod[];
+  /** Whether this kubelet sets the cgroups of the QoS classes, and no other one of the machine. */
+  ownsQosCgroups: () => Promise<boolean>;
   options: Pick<
     KubeletOptions,
-    "cgroupRoot" | "cgroupsPerQos" | "cpuCfsQuota" | "cpuCfsQuotaPeriodMs" | "podPidsLimit" | "memorySwap"
+    | "kubeReserved"
+    | "systemReserved"
+    | "cgroupRoot"
+    | "cgroupsPerQos"
+    | "cpuCfsQuota"
+    | "cpuCfsQuotaPeriodMs"
+    | "podPidsLimit"
+    | "memorySwap"
   >;
   logger: Logger;
 }
@@ -49,8 +59,8 @@ const QOS_CLASSES: readonly QOSClass[] = ["Guaranteed", "Burstable", "BestEffort
 /** Keeps the cgroups above the containers: one per pod, and those of the QoS classes. */
 export class PodCgroupManager {
   readonly #deps: PodCgroupManagerDeps;
-  /** Weights of the QoS classes as written, by path. */
-  readonly #weights = new Map<string, number | undefined>();
+  /** Limits last set on the cgroups of the QoS classes, as JSON by path. */
+  readonly #qosLimits = new Map<string, string>();
   /** Paths that something was still inside when they were to go. */
   readonly #leftovers = new Set<string>();
   #warned = false;
@@ -68,13 +78,14 @@ export class PodCgroupManager {
     const { cgroups, options, logger } = this.#deps;
     if (!options.cgroupsPerQos) return;
     try {
-      await this.#weighQosClasses();
+      const refusals = await this.#boundQosClasses();
       const { path, ...plan } = this.#planOf(
         toPodCgroupName(pod.metadata.uid ?? "", computeQosClass(pod)),
         computePodCgroupLimits(pod, options),
       );
       this.#leftovers.delete(path);
       await cgroups.ensure({ path, ...plan });
+      for (const message of refusals) logger.debug(message);
     } catch (cause) {
       const message = (cause as Error).message;
       if (this.#dependsOnPodCgroup(pod)) {
@@ -126,13 +137,26 @@ export class PodCgroupManager {
     );
   }
 
-  async #weighQosClasses(): Promise<void> {
-    for (const { name, limits } of computeQosCgroups(this.#deps.pods(), this.#deps.node())) {
+  /**
+   * A bound that the kernel refuses, e.g. one below what is in use, does not keep a pod from starting.
+   * @returns a message for each cgroup with such a bound
+   */
+  async #boundQosClasses(): Promise<string[]> {
+    const { pods, node, options, cgroups, ownsQosCgroups } = this.#deps;
+    if (!(await ownsQosCgroups())) return [];
+    const refusals: string[] = [];
+    for (const { name, limits } of computeQosCgroups(pods(), computeKubepodsBounds(node(), options))) {
       const plan = this.#planOf(name, limits);
-      if (this.#weights.get(plan.path) === limits.cpuShares) continue;
-      await this.#deps.cgroups.ensure(plan);
-      this.#weights.set(plan.path, limits.cpuShares);
+      const wanted = JSON.stringify(limits);
+      if (this.#qosLimits.get(plan.path) === wanted) continue;
+      this.#qosLimits.set(plan.path, wanted);
+      try {
+        await cgroups.ensure(plan);
+      } catch (error) {
+        refusals.push(`Cgroup "${plan.path}" has not all bounds: ${(error as Error).message}`);
+      }
     }
+    return refusals;
   }
 
   #planOf(name: CgroupName, limits: CgroupLimits): CgroupPlan {

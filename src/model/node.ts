@@ -6,6 +6,8 @@ export interface NodeInfo {
   ip: string;
   cpuCount: number;
   memoryBytes: number;
+  /** Processes and threads the kernel allows; absent when it does not say. */
+  pidLimit?: number;
   /** Absent or 0 without swap. */
   swapBytes?: number;
   /** Huge pages set aside, in bytes by resource name, e.g. `hugepages-2Mi`; a size the kernel has none of may be missing. */

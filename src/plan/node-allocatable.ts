@@ -21,6 +21,23 @@ export function computeNodeAllocatable(
   };
 }
 
+/**
+ * Bounds of all pods together, enforced by the cgroup `kubepods`: capacity without reservations. Eviction acts before
+ * the bound does. Source: the kubelet with enforceNodeAllocatable=pods, its default.
+ */
+export function computeKubepodsBounds(
+  node: Pick<NodeInfo, "cpuCount" | "memoryBytes" | "pidLimit">,
+  options: Pick<ReservedOptions, "systemReserved" | "kubeReserved">,
+): { cpuMillis: number; memoryBytes: number; pids?: number } {
+  const left = (capacity: number, name: string, amount: (text: string) => number) =>
+    Math.max(1, capacity - reserved(name, amount, options));
+  return {
+    cpuMillis: left(node.cpuCount * 1000, "cpu", quantityToMilli),
+    memoryBytes: left(node.memoryBytes, "memory", quantityToWhole),
+    ...(node.pidLimit && { pids: left(node.pidLimit, "pid", quantityToWhole) }),
+  };
+}
+
 /** Disk for pods: capacity without reservations, as {@link computeNodeAllocatable} computes it for memory. */
 export function computeAllocatableDisk(capacityBytes: number, options: ReservedOptions): number {
   const keptBytes =
@@ -37,7 +54,7 @@ export const computeMaxPods = (
 const reserved = (
   name: string,
   amount: (text: string) => number,
-  { systemReserved, kubeReserved }: ReservedOptions,
+  { systemReserved, kubeReserved }: Pick<ReservedOptions, "systemReserved" | "kubeReserved">,
 ): number => amount(systemReserved[name] ?? "0") + amount(kubeReserved[name] ?? "0");
 
 function thresholdOf(watched: EvictionSignal, capacity: number, { evictionHard }: ReservedOptions): number {

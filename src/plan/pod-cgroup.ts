@@ -1,9 +1,10 @@
 import type { Pod, QOSClass } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
-import type { EngineInfo, NodeInfo } from "../model/node.ts";
+import type { EngineInfo } from "../model/node.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { MIN_CPU_SHARES, toCpuQuotaUs, toCpuShares, toCpuWeight } from "./cpu-shares.ts";
+import type { computeKubepodsBounds } from "./node-allocatable.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { computeQosClass } from "./qos-class.ts";
 
@@ -130,17 +131,18 @@ function computeHugePageLimits(pod: Pod): Record<string, number> {
 }
 
 /**
- * Weights of `kubepods` and of the QoS classes: all pods together weigh what the node has, Burstable pods what they
- * request together, BestEffort pods get what is left over. Source: kubelet's qosContainerManager.
+ * Bounds of `kubepods` and weights of the QoS classes: all pods together have what is not reserved, Burstable pods weigh
+ * what they request together, BestEffort pods get what is left over. Source: the kubelet's qosContainerManager.
  */
 export function computeQosCgroups(
   pods: readonly Pod[],
-  node: Pick<NodeInfo, "cpuCount">,
+  bounds: ReturnType<typeof computeKubepodsBounds>,
 ): { name: CgroupName; limits: CgroupLimits }[] {
+  const { cpuMillis, ...others } = bounds;
   const burstable = pods.filter((pod) => computeQosClass(pod) === "Burstable");
   const millis = burstable.reduce((sum, pod) => sum + computePodTotal(pod, "requests", cpuMillisOf), 0);
   return [
-    { name: toQosCgroupName("Guaranteed"), limits: { cpuShares: toCpuShares(node.cpuCount * 1000) } },
+    { name: toQosCgroupName("Guaranteed"), limits: { cpuShares: toCpuShares(cpuMillis), ...others } },
     { name: toQosCgroupName("Burstable"), limits: { cpuShares: toCpuShares(millis) } },
     { name: toQosCgroupName("BestEffort"), limits: { cpuShares: MIN_CPU_SHARES } },
   ];

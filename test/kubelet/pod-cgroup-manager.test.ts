@@ -28,16 +28,18 @@ function setUp(options: Partial<KubeletOptions> = {}) {
   const log = new RecordingLogger();
   const pods: Pod[] = [];
   const clock = new FakeClock();
+  const owner = { isUs: true };
   const manager = new PodCgroupManager({
     clock,
     cgroups,
     engine: () => ENGINE,
     node: () => NODE,
     pods: () => pods,
+    ownsQosCgroups: async () => owner.isUs,
     options: { ...DEFAULT_KUBELET_OPTIONS, ...options },
     logger: log,
   });
-  return { cgroups, clock, log, pods, manager, signal: new AbortController().signal };
+  return { owner, cgroups, clock, log, pods, manager, signal: new AbortController().signal };
 }
 
 const podWith = (uid: string, resources: Json = {}, spec: Json = {}) =>
@@ -59,6 +61,17 @@ test("the QoS classes are weighed, and again only when that changes", async () =
   pods.push(podWith("b", { requests: { cpu: "1" } }));
   await manager.ensure(pods[1]!);
   expect(cgroups.calls).toEqual(["/kubepods/burstable 1536", "/kubepods/burstable/podb 1024"]);
+});
+
+test("the cgroups of QoS classes are left to another kubelet of the machine, and taken over after it", async () => {
+  const { owner, cgroups, manager } = setUp();
+  owner.isUs = false;
+  const pod = podWith("a", { requests: { cpu: "500m" } });
+  await manager.ensure(pod);
+  expect(cgroups.calls.splice(0)).toEqual(["/kubepods/burstable/poda 512"]);
+  owner.isUs = true;
+  await manager.ensure(pod);
+  expect(cgroups.calls).toContain("/kubepods 2048");
 });
 
 test("a pod that is gone leaves no cgroup of any class; one in use goes a moment later", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
-import { computeNodeAllocatable } from "../../src/plan/node-allocatable.ts";
+import { computeKubepodsBounds, computeNodeAllocatable } from "../../src/plan/node-allocatable.ts";
 
 const NODE = { cpuCount: 2, memoryBytes: 25_276_502_016 };
 const MI = 1024 * 1024;
@@ -23,4 +23,16 @@ test.each([
 ])("$when", ({ options, cpu, memory }) => {
   const allocatable = computeNodeAllocatable(NODE, { ...DEFAULT_KUBELET_OPTIONS, ...options });
   expect(allocatable).toEqual({ cpuMillis: cpu, memoryBytes: memory });
+});
+
+test("all pods together are bounded by what is not reserved; eviction thresholds do not count", () => {
+  const node = { cpuCount: 2, memoryBytes: 8 * 1024 ** 3, pidLimit: 32768 };
+  const none = { systemReserved: {}, kubeReserved: {} };
+  expect(computeKubepodsBounds(node, none)).toEqual({ cpuMillis: 2000, memoryBytes: 8 * 1024 ** 3, pids: 32768 });
+  const reserved = { systemReserved: { cpu: "500m", memory: "1Gi", pid: "1000" }, kubeReserved: { memory: "1Gi" } };
+  expect(computeKubepodsBounds(node, reserved)).toEqual({
+    cpuMillis: 1500,
+    memoryBytes: 6 * 1024 ** 3,
+    pids: 31768,
+  });
 });

@@ -141,8 +141,8 @@ test("weights of the QoS classes", () => {
     podOf([same({ cpu: "1", memory: "1Mi" })]),
     podOf([{}]),
   ];
-  expect(computeQosCgroups(pods, { cpuCount: 2 })).toEqual([
-    { name: ["kubepods"], limits: { cpuShares: 2048 } },
+  expect(computeQosCgroups(pods, { cpuMillis: 2000, memoryBytes: 1024, pids: 100 })).toEqual([
+    { name: ["kubepods"], limits: { cpuShares: 2048, memoryBytes: 1024, pids: 100 } },
     { name: ["kubepods", "burstable"], limits: { cpuShares: 768 } },
     { name: ["kubepods", "besteffort"], limits: { cpuShares: 2 } },
   ]);

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseCgroupMounts } from "../../cgroups/cgroup-layout.ts";
+import { MachineLock } from "../../host/machine-lock.ts";
 import { OomGroup } from "../../host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../../host/pod-cgroups.ts";
 import { PodCgroupManager } from "../../kubelet/pod-cgroup-manager.ts";
@@ -18,6 +19,7 @@ export function buildCgroups(context: NodeContext, engine: EngineConnection, pod
   const hierarchies = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
   const cgroupVersion = () => engine.info().cgroupVersion;
   const cgroups = new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl });
+  const qosLock = new MachineLock(`kubepods${options.cgroupRoot}`);
   return {
     podCgroups: new PodCgroupManager({
       clock,
@@ -25,6 +27,7 @@ export function buildCgroups(context: NodeContext, engine: EngineConnection, pod
       engine: engine.info,
       node: () => node,
       pods: () => podManager.pods(),
+      ownsQosCgroups: () => qosLock.hold(),
       options,
       logger,
     }),

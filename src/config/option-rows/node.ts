@@ -81,7 +81,8 @@ export const NODE_ROWS: readonly FlagRow[] = [
     option: "systemReserved",
     kind: reservedResources,
     subject: "Node",
-    description: "Resources reserved for the system; pods whose requests do not fit into the rest are refused.",
+    description:
+      "Resources reserved for the system: pods whose requests do not fit into the rest are refused, and the cgroup of all pods is limited to it.",
   }),
   option({
     flag: "kube-reserved",
