@@ -79,13 +79,18 @@ describe("arguments", () => {
     ],
     [["pods", "--help"], "help"],
     [["-h"], "help"],
-    [["pods", "-o"], "--output needs a value: wide|json|yaml|name"],
-    [["pods", "-o", "ymal"], '--output must be wide, json, yaml or name (found "ymal"; did you mean yaml?)'],
+    [["pods", "-o"], "--output needs a value: wide|json|yaml|name|jsonpath=|custom-columns="],
     [["pods", "--watch=maybe"], '--watch must be true or false (found "maybe")'],
     [["pods", "--ouptut=json"], "--ouptut: no such flag of get; did you mean --output?"],
     [["pods", "-z"], "-z: no such flag of get"],
   ])("%j", (argv, want) => {
     expect(parsed(argv)).toEqual(want);
+  });
+
+  test("a value that is none of the choices", () => {
+    expect(parsed(["web", "--stream=Stdot"], LOGS)).toBe(
+      '--stream must be All, Stdout or Stderr (found "Stdot"; did you mean Stdout?)',
+    );
   });
 
   test("switches can be written together", () => {

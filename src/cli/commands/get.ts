@@ -1,9 +1,11 @@
 import { SystemClock } from "../../host/system-clock.ts";
+import { nearestName } from "../../text/nearest-name.ts";
+import { findApiSocket } from "../client/api-client.ts";
 import { KubeletApiError, type Tagged } from "../client/kubelet-api.ts";
 import { findPod } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
 import { labelHeaders, toLabelColumns, withLabelCells } from "../print/label-columns.ts";
-import { ResourcePrinter } from "../print/resource-printer.ts";
+import { type PrinterOptions, ResourcePrinter } from "../print/resource-printer.ts";
 import {
   changesBetween,
   type ResourceFormat,
@@ -13,6 +15,13 @@ import {
   toNodeItem,
   toPodItem,
 } from "../print/resource-view.ts";
+import {
+  type ObjectFilter,
+  type ObjectFormat,
+  parseFieldSelector,
+  parseObjectFormat,
+  parseSortBy,
+} from "../print/selection.ts";
 import {
   CommandError,
   type CommandRequest,
@@ -32,16 +41,15 @@ const LOOKS_TO_BELIEVE_NOTHING = 4;
 /** `kubelet-ts get`. Returns the exit code; `-w` returns only when the signal aborts. */
 export async function runGet(request: CommandRequest, io: CommandIo, signal?: AbortSignal): Promise<number> {
   const [written, ...names] = request.positionals;
+  const view = readView(request);
+  if (isOtherKind(request, written)) {
+    const { getObjects } = await import("./get-objects.ts");
+    if ((await findApiSocket(request).catch(() => undefined)) === undefined) throw unknownKind(request, written);
+    return await getObjects(request, view, await printerOptions(request), io);
+  }
   const { resource, named } = parseTarget(request, written, names);
-  const look = new Look(resource, named, request);
-  const printer = new ResourcePrinter({
-    resource,
-    format: (request.value("output") as ResourceFormat | undefined) ?? "table",
-    headers: request.isOn("headers"),
-    labelHeaders: labelHeaders(labelColumnsOf(request)),
-    namespaceColumn: request.isOn("all-namespaces") ? true : request.value("namespace") ? false : undefined,
-    toYaml: request.value("output") === "yaml" ? await loadYaml() : String,
-  });
+  const look = new Look(resource, named, request, view);
+  const printer = new ResourcePrinter({ ...(await printerOptions(request)), resource });
   const api = await openReader(request);
   const { items, problems } = (await look.at(api))!;
   const isWatch = request.isOn("watch") || request.isOn("watch-only");
@@ -51,10 +59,74 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     await watch(api, look, items, printer, io, signal);
     return 0;
   }
-  if (items.length > 0 || !isTable(request)) io.stdout(printer.print(items, named.length === 1, io.now()));
+  if (view.format)
+    io.stdout(
+      view.format(
+        items.map(({ object }) => object),
+        named.length === 1,
+      ),
+    );
+  else if (items.length > 0 || !isTable(request)) io.stdout(printer.print(items, named.length === 1, io.now()));
   else if (named.length === 0) io.stderr(`${nothingFound(request)}${api.note ? ` (${api.note})` : ""}\n`);
   for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
   return problems.length > 0 ? 1 : 0;
+}
+
+/** What `--field-selector`, `--sort-by` and `-o` ask for. */
+export interface ObjectView {
+  matches: ObjectFilter;
+  compare: ((a: object, b: object) => number) | undefined;
+  /** undefined: a table, JSON, YAML or names. */
+  format: ObjectFormat | undefined;
+}
+
+const FORMATS: readonly string[] = ["wide", "json", "yaml", "name", "jsonpath=", "custom-columns="];
+
+/** @throws UsageError */
+function readView({ value, isOn }: CommandRequest): ObjectView {
+  const filter = parseFieldSelector(value("field-selector") ?? "");
+  if ("problem" in filter) throw new UsageError(`--field-selector: ${filter.problem}`);
+  const sortBy = value("sort-by");
+  const order = sortBy === undefined ? undefined : parseSortBy(sortBy);
+  if (order && "problem" in order) throw new UsageError(`--sort-by: ${order.problem}`);
+  const output = value("output");
+  const format = output === undefined ? undefined : parseObjectFormat(output, isOn("headers"));
+  if (format && "problem" in format) throw new UsageError(`--output: ${format.problem}`);
+  if (output !== undefined && !format && !FORMATS.includes(output)) {
+    const near = nearestName(output, FORMATS);
+    throw new UsageError(
+      `--output must be ${FORMATS.join(", ")} (found "${output}"${near ? `; did you mean ${near}?` : ""})`,
+    );
+  }
+  if (format && (isOn("watch") || isOn("watch-only"))) throw new UsageError(`-o ${output} cannot be watched`);
+  return { matches: filter.matches, compare: order?.compare, format };
+}
+
+async function printerOptions(request: CommandRequest): Promise<Omit<PrinterOptions, "resource">> {
+  const output = request.value("output");
+  return {
+    format: ["wide", "json", "yaml", "name"].includes(output ?? "") ? (output as ResourceFormat) : "table",
+    headers: request.isOn("headers"),
+    labelHeaders: labelHeaders(labelColumnsOf(request)),
+    namespaceColumn: request.isOn("all-namespaces") ? true : request.value("namespace") ? false : undefined,
+    toYaml: output === "yaml" ? await loadYaml() : String,
+  };
+}
+
+/** Without a local API there are no further kinds. */
+function unknownKind({ command }: CommandRequest, written: string | undefined): UsageError {
+  try {
+    findObject(command, written?.split("/", 1)[0]);
+  } catch (error) {
+    return new UsageError(`${(error as Error).message} (other kinds come from the local API of a running kubelet)`);
+  }
+  return new UsageError(`"${written}" is not something get knows`);
+}
+
+/** A kind that only the local API serves. */
+function isOtherKind({ command: { objects = {} } }: CommandRequest, written: string | undefined): boolean {
+  const kind = written?.split("/", 1)[0];
+  return kind !== undefined && !Object.entries(objects).flat(2).includes(kind);
 }
 
 const isTable = ({ value }: CommandRequest) => ["table", "wide", "name", undefined].includes(value("output"));
@@ -64,7 +136,7 @@ function nothingFound(request: CommandRequest): string {
   return namespace === undefined ? "No resources found" : `No resources found in ${namespace} namespace.`;
 }
 
-const labelColumnsOf = (request: CommandRequest) =>
+export const labelColumnsOf = (request: CommandRequest) =>
   toLabelColumns(request.value("label-columns"), request.isOn("show-labels"));
 
 /** `pods web` and `pod/web` alike. */
@@ -96,9 +168,11 @@ class Look {
   readonly #resource: ResourceName;
   readonly #named: readonly string[];
   readonly #request: CommandRequest;
+  readonly #view: ObjectView;
   #etag: string | undefined;
 
-  constructor(resource: ResourceName, named: readonly string[], request: CommandRequest) {
+  constructor(resource: ResourceName, named: readonly string[], request: CommandRequest, view: ObjectView) {
+    this.#view = view;
     this.#resource = resource;
     this.#named = named;
     this.#request = request;
@@ -113,7 +187,10 @@ class Look {
   async at(api: PodReader): Promise<Seen | undefined> {
     const seen = await this.#see(api);
     const columns = labelColumnsOf(this.#request);
-    return seen && { ...seen, items: seen.items.map((item) => withLabelCells(item, columns)) };
+    const { matches, compare } = this.#view;
+    const items = seen?.items.filter(({ object }) => matches(object)) ?? [];
+    if (compare) items.sort((a, b) => compare(a.object, b.object));
+    return seen && { ...seen, items: items.map((item) => withLabelCells(item, columns)) };
   }
 
   async #see(api: PodReader): Promise<Seen | undefined> {

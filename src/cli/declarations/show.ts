@@ -19,19 +19,22 @@ export const SHOW_COMMANDS: readonly SubCommand[] = [
     name: "get",
     description: "list pods, the node or events",
     section: "Show",
-    usage: ["get pods [name…] [flags]", "get node [flags]", "get events [flags]"],
+    usage: ["get pods|node|events|KIND [name…] [flags]"],
     about: `Lists what the running kubelet reports, in the format of kubectl. Without -n or -A, pods of
-all namespaces are listed; a column shows the namespace as soon as one is not "default".`,
+all namespaces are listed; a column shows the namespace as soon as one is not "default".
+Pods are listed while no kubelet runs, too; kinds beyond these three come from its local API.`,
     objects: { pods: PODS, nodes: NODES, events: EVENTS },
     args: {
       ...KIND_ARG,
       ...POD_ARG,
       output: {
-        type: "enum",
+        type: "string",
         alias: "o",
-        options: ["wide", "json", "yaml", "name"],
-        description: "more columns, whole objects, or names only",
+        valueHint: "wide|json|yaml|name|jsonpath=|custom-columns=",
+        description: "more columns, whole objects, names, or parts",
       },
+      "field-selector": { type: "string", valueHint: "field=value,…", description: "only objects with these fields" },
+      "sort-by": { type: "string", valueHint: "jsonpath", description: "order by this field" },
       watch: { type: "boolean", alias: "w", description: "continue, and show what changes" },
       "watch-only": { type: "boolean", description: "show changes only" },
       ...HEADERS_ARG,

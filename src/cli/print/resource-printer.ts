@@ -2,7 +2,10 @@ import { columnsOf, type ResourceFormat, type ResourceItem, type ResourceName } 
 import { TextTable } from "./text-table.ts";
 
 export interface PrinterOptions {
-  resource: ResourceName;
+  /** undefined: of another kind, whose columns are given. */
+  resource: ResourceName | undefined;
+  /** Column names of a kind that only the server knows. */
+  columns?: (wide: boolean) => readonly string[];
   format: ResourceFormat;
   headers: boolean;
   /** `undefined`: a column for the namespace appears when one is not `default`. */
@@ -58,7 +61,8 @@ export class ResourcePrinter {
           if (isGone && resource === "pods") row[POD_STATUS_CELL] = "Deleted";
           return this.#hasNamespace ? [item.namespace ?? "", ...row] : row;
         });
-        const columns = [...columnsOf(resource, wide), ...labelHeaders];
+        const own = resource === undefined ? (this.#options.columns?.(wide) ?? []) : columnsOf(resource, wide);
+        const columns = [...own, ...labelHeaders];
         const header = this.#hasNamespace ? ["NAMESPACE", ...columns] : columns;
         const isFirst = !this.#hasHeader;
         this.#hasHeader = true;

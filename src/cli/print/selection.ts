@@ -1,0 +1,70 @@
+import { type JsonPath, readJsonPath, readJsonPathTemplate, toText } from "./json-path.ts";
+import { TextTable } from "./text-table.ts";
+
+/** Whether an object is meant. */
+export type ObjectFilter = (object: object) => boolean;
+
+/**
+ * `status.phase=Running,metadata.name!=web`. A field that is absent counts as empty.
+ * @returns what is wrong with it as `problem`
+ */
+export function parseFieldSelector(text: string): { matches: ObjectFilter } | { problem: string } {
+  const terms: ObjectFilter[] = [];
+  for (const term of text.split(",").filter((part) => part.trim() !== "")) {
+    const match = /^\s*([\w.[\]-]+?)\s*(!=|==?)\s*(.*?)\s*$/.exec(term);
+    const path = match ? readJsonPath(`.${match[1]}`) : { problem: "it has no operator" };
+    if (!match || "problem" in path) return { problem: `"${term}" must be field=value or field!=value` };
+    const [, , operator, wanted] = match;
+    terms.push((object) => (toText(path.values(object)[0]) === wanted) === (operator !== "!="));
+  }
+  return { matches: (object) => terms.every((term) => term(object)) };
+}
+
+/**
+ * Order of `--sort-by`: numbers by value, everything else as text; what has no value comes first.
+ * @returns what is wrong with the path as `problem`
+ */
+export function parseSortBy(text: string): { compare: (a: object, b: object) => number } | { problem: string } {
+  const path = readJsonPath(text);
+  if ("problem" in path) return path;
+  const keyOf = (object: object): unknown => path.values(object)[0];
+  return {
+    compare: (a, b) => {
+      const [left, right] = [keyOf(a), keyOf(b)];
+      if (typeof left === "number" && typeof right === "number") return left - right;
+      return toText(left).localeCompare(toText(right), "en", { numeric: true });
+    },
+  };
+}
+
+/** Prints a list of objects, or the one that was named. */
+export type ObjectFormat = (objects: readonly object[], isOne: boolean) => string;
+
+/**
+ * `jsonpath=TEMPLATE` and `custom-columns=NAME:.metadata.name,…`.
+ * @returns undefined for another format, what is wrong with it as `problem`
+ */
+export function parseObjectFormat(output: string, hasHeaders: boolean): ObjectFormat | { problem: string } | undefined {
+  const [name, template] = output.split(/=(.*)/s, 2);
+  if (name === "jsonpath") {
+    if (!template) return { problem: "jsonpath needs a template, as in jsonpath={.items[*].metadata.name}" };
+    const read = readJsonPathTemplate(template);
+    if ("problem" in read) return read;
+    return (objects, isOne) =>
+      read.render(isOne ? objects[0] : { apiVersion: "v1", kind: "List", metadata: {}, items: objects });
+  }
+  if (name !== "custom-columns") return undefined;
+  const columns: { header: string; path: JsonPath }[] = [];
+  for (const column of (template ?? "").split(",")) {
+    const [header = "", expression] = column.split(/:(.*)/s, 2);
+    const path = expression ? readJsonPath(expression) : { problem: `"${column}" must be NAME:PATH` };
+    if ("problem" in path) return { problem: `custom-columns: ${path.problem}` };
+    columns.push({ header, path });
+  }
+  return (objects) => {
+    const rows = objects.map((object) =>
+      columns.map(({ path }) => path.values(object).map(toText).join(",") || "<none>"),
+    );
+    return new TextTable().render([...(hasHeaders ? [columns.map(({ header }) => header)] : []), ...rows]);
+  };
+}
