@@ -1,10 +1,15 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { type Attack, type AttackTarget, flood, frame, openWebSocket, pour, timeHttps } from "./attack.ts";
 
 const get = (path: string, headers = "") => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`;
 
 const openFiles = (pid: number) => readdirSync(`/proc/${pid}/fd`).length;
+
+const threads = (pid: number) => readdirSync(`/proc/${pid}/task`).length;
+
+const residentMegabytes = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 
 /** Path of the bystander's container below `/exec` and the like. */
 async function containerPath({ node }: AttackTarget): Promise<string> {
@@ -100,6 +105,68 @@ export const serverAttacks: readonly Attack[] = [
         await Bun.sleep(i < 8 ? 1_050 : 0);
       }
       return [{ what: "descriptors more than before", unit: "", value: openFiles(pid) - before, atMost: 10 }];
+    },
+  },
+  {
+    name: "cadvisor-unread",
+    about: "50 connections to the cAdvisor port that pipeline requests for its metrics and read nothing",
+    maxGrowthMegabytes: 200,
+    run: async ({ node }) => {
+      await flood(node.cadvisorPort, get("/metrics").repeat(500), { count: 50, seconds: 12, reads: false });
+      return [];
+    },
+  },
+  {
+    name: "leaks",
+    about: "1,000 requests to each path leave neither descriptors nor threads nor memory behind",
+    maxGrowthMegabytes: 250,
+    run: async ({ node, pid }) => {
+      const { pods } = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/stats/summary`)).json();
+      const { name, namespace, uid } = pods[0].podRef;
+      const paths = [
+        ...[
+          "/healthz",
+          "/pods",
+          "/pods?labelSelector=a",
+          "/runningpods/",
+          "/api/v1/events",
+          "/configz",
+          "/node",
+          "/spec/",
+        ],
+        ...[
+          "/stats/",
+          "/stats/summary",
+          "/stats/container?subcontainers=true",
+          `/stats/${namespace}/${name}/${uid}/app`,
+        ],
+        ...["/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes", "/nowhere"],
+      ].map((path) => [node.readOnlyPort, path] as const);
+      const cadvisor = [
+        "/",
+        "/metrics",
+        "/api/v1.3/machine",
+        "/api/v1.3/containers/",
+        "/api/v1.3/subcontainers/kubepods",
+      ];
+      const all = [...paths, ...cadvisor.map((path) => [node.cadvisorPort, path] as const)];
+      const askAll = async (times: number) => {
+        for (const [port, path] of all) {
+          const ask = async () => (await fetch(`http://127.0.0.1:${port}${path}`)).arrayBuffer();
+          for (let i = 0; i < times; i += 10) await Promise.all(Array.from({ length: Math.min(10, times) }, ask));
+        }
+      };
+      await askAll(10);
+      const rest = () => Bun.sleep(2_000);
+      await rest();
+      const before = { files: openFiles(pid), threads: threads(pid), megabytes: residentMegabytes(pid) };
+      await askAll(1_000);
+      await rest();
+      return [
+        { what: "descriptors more than before", unit: "", value: openFiles(pid) - before.files, atMost: 20 },
+        { what: "threads more than before", unit: "", value: threads(pid) - before.threads, atMost: 8 },
+        { what: "RSS more than before", unit: "MB", value: residentMegabytes(pid) - before.megabytes, atMost: 60 },
+      ];
     },
   },
   {

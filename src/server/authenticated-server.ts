@@ -42,7 +42,7 @@ export interface AuthenticatedServerParts {
 export function startAuthenticatedServer(
   { options, containers, dialPod, names, logDirectory }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,
-  dependencies: RequestCounters & { logger: Logger },
+  dependencies: RequestCounters & { logger: Logger; onListening?: () => void },
 ): Listener {
   const { clock, logger } = dependencies;
   const context = {
@@ -66,6 +66,7 @@ export function startAuthenticatedServer(
     {
       name: "authenticated port",
       place: { hostname, port },
+      onListening: dependencies.onListening,
       route: instrumentHandler((request) => routeAuthenticated(request, context), "readwrite", dependencies),
       acceptsHost: (host) => !isLoopback(hostname) || isLocalHost(host, names.nodeName),
       tls: {
