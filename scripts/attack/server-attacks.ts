@@ -121,8 +121,7 @@ export const serverAttacks: readonly Attack[] = [
     about: "1,000 requests to each path leave neither descriptors nor threads nor memory behind",
     maxGrowthMegabytes: 250,
     run: async ({ node, pid }) => {
-      const { pods } = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/stats/summary`)).json();
-      const { name, namespace, uid } = pods[0].podRef;
+      const { name, namespace = "default", uid } = (await node.pods())[0]!.metadata;
       const paths = [
         ...[
           "/healthz",
