@@ -10,8 +10,8 @@ test("there are examples", () => {
   expect(files).toContain("nginx-log.yaml");
 });
 
-test.each(files)("examples/%s holds a pod, and nothing to complain about", (file) => {
-  const { pods, findings, results } = readManifest(readFileSync(join(EXAMPLES, file)), {
+test.each(files)("examples/%s holds a pod or a workload, and nothing to complain about", (file) => {
+  const { pods, objects, findings, results } = readManifest(readFileSync(join(EXAMPLES, file)), {
     file,
     nodeName: "node1",
     source: "file",
@@ -20,5 +20,5 @@ test.each(files)("examples/%s holds a pod, and nothing to complain about", (file
   // What has no meaning on one node is only remarked; a manifest that shows everything may have some of that.
   expect(findings.filter(({ code }) => code !== "ignored")).toEqual([]);
   expect(results.every((result) => result.ok)).toBe(true);
-  expect(pods.length).toBeGreaterThan(0);
+  expect(pods.length + objects.length).toBeGreaterThan(0);
 });

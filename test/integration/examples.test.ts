@@ -87,6 +87,21 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
     );
     expect(await logsOf(node, "app")).toStartWith("hello\n");
   },
+  "deployment.yaml": async (node) => {
+    await node.start();
+    const container = await node.runningContainer("nginx");
+    await node.until("the name in the hosts file of the pod", async () => {
+      const { output } = await node.docker.exec(container.Id, ["cat", "/etc/hosts"]);
+      return output.includes("web.default.svc.cluster.local");
+    });
+    await node.until("a page", async () => fetchText(`http://${await podIp(node)}/`));
+    await node.endProcesses();
+  },
+  "cron-job.yaml": async (node) => {
+    await node.start();
+    await node.until("a run", async () => (await node.pods())[0]?.status.phase === "Succeeded", 100_000);
+    await node.endProcesses();
+  },
   "job.yaml": async (node) => {
     expect(await logsOf(node, "count")).toBe("1\n2\n3\n");
   },

@@ -39,7 +39,8 @@ function validateClassName(name: string | undefined, specPath: FieldPath, errors
 }
 
 const SOURCES_HERE = ["hostPath", "local", "nfs"] as const;
-const CLUSTER_SOURCES = [
+/** Volumes that only a cluster can provide. */
+export const CLUSTER_SOURCES = [
   "awsElasticBlockStore",
   "azureDisk",
   "azureFile",
@@ -92,7 +93,7 @@ export function validatePersistentVolume({ metadata, spec }: PersistentVolume, p
   return errors;
 }
 
-/** Volumes that only a cluster can provide. */
+/** Findings for such volumes. */
 export function findVolumeNotes({ spec }: PersistentVolume, path: FieldPath): SupportNote[] {
   const found = CLUSTER_SOURCES.find((name) => spec[name] !== undefined);
   const specPath = path.child("spec");
