@@ -84,7 +84,9 @@ describeWithEngine("a Docker network by annotation (P21)", () => {
 
       // Refused before anything is made.
       expect(await statusOf(node, "lost")).toMatchObject({ phase: "Failed", reason: "Unsupported" });
-      expect(await waitingMessage(node, "lost")).toContain("Docker gives fixed addresses only in networks of your own");
+      expect(await waitingMessage(node, "lost")).toContain(
+        "Docker assigns fixed addresses only in user-defined networks",
+      );
 
       // A network that is not there yet.
       const missing = await node.until("the missing network to be named", async () => {

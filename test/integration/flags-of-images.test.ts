@@ -103,7 +103,7 @@ describeWithEngine("what flags do to the talk with the engine", () => {
     const other = CgroupDriver === "systemd" ? "cgroupfs" : "systemd";
     const { exitCode, stderr } = await node.spawn([...node.flags(), `--cgroup-driver=${other}`]).finished();
     expect(exitCode).toBe(1);
-    expect(stderr).toContain(`--cgroup-driver is ${other}, but that of the Docker engine is ${CgroupDriver}`);
+    expect(stderr).toContain(`--cgroup-driver is ${other}, but the Docker engine uses ${CgroupDriver}`);
     const same = node.spawn([...node.flags(), `--cgroup-driver=${CgroupDriver}`]);
     await node.until(
       "the same to be taken",

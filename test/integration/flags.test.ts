@@ -279,10 +279,10 @@ describeWithEngine("what flags do to the program", () => {
     node.writeManifest("p.json~", "x");
     writeFileSync(join(node.manifestDir, "web.yaml.bak"), "x");
     const loud = await node.start(["--v=2", "--log-format=json", `--log-dir=${logDir}`]);
-    await node.until("the debug line", () => loud.log.includes("is not looked at"));
+    await node.until("the debug line", () => loud.log.includes("Manifests: skipped"));
     for (const line of loud.log.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
     await loud.stop();
-    expect(readFileSync(join(logDir, "kubelet-ts.log"), "utf8")).toContain("is not looked at");
+    expect(readFileSync(join(logDir, "kubelet-ts.log"), "utf8")).toContain("Manifests: skipped");
     const silent = await node.start([`--log-dir=${logDir}`, "--logtostderr=false"]);
     expect((await silent.stop()).stderr).toBe("");
   });
@@ -292,16 +292,24 @@ describeWithEngine("what flags do to the program", () => {
     const file = join(node.directory, "k.yaml");
     writeFileSync(
       file,
-      'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 7\nstaticPodURLHeader: {Authorization: ["Bearer s3cret"]}\nunknownField: 1\n',
+      'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 7\nstaticPodURLHeader: {Authorization: ["Bearer s3cret"]}\n',
     );
     const kubelet = await node.start([`--config=${file}`, "--manifest-url=http://me:s3cret@127.0.0.1:1/?key=s3cret"]);
     const text = await fetchText(node.readOnlyPort, "/configz");
     expect(JSON.parse(text).kubeletconfig).toMatchObject({ kind: "KubeletConfiguration", maxPods: 7 });
     expect(text).not.toContain("s3cret");
     await node.until("a failed request", () => kubelet.log.includes("nobody listens"));
-    expect(kubelet.log).toContain(`${file}:5:1: unknownField: no such field`);
     expect(kubelet.log).not.toContain("s3cret");
     expect(await fetchText(node.healthzPort, "/healthz?verbose")).toContain("nobody listens");
+  });
+
+  test("--config: an unknown field ends the start with exit code 2", async () => {
+    const node = testNode();
+    const file = join(node.directory, "k.yaml");
+    writeFileSync(file, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nunknownField: 1\n");
+    const { exitCode, stderr } = await node.spawn([...node.flags(), `--config=${file}`]).finished();
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(`${file}:3:1: unknownField: no such field`);
   });
 
   test("--config with a directory is the manifest directory of old kubelets (S026 S190)", async () => {

@@ -98,8 +98,10 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
     for (const pod of pods) if (!/^tw[23]$/.test(pod)) node.removeManifest(`${pod}.yaml`);
     node.writeManifest("tw2.yaml", read("87-edit-while-terminating/manifest-tw2-2.yaml"));
     node.writeManifest("tw3.yaml", read("87-edit-while-terminating/manifest-tw3-2.yaml"));
-    await node.until("/pods to forget them while they still run", async () => {
-      const left = (await node.pods()).map(({ metadata }) => metadata.name!.replace(`-${node.name}`, ""));
+    await node.until("/pods to show them as terminating while they still run", async () => {
+      const left = (await node.pods())
+        .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+        .map(({ metadata }) => metadata.name!.replace(`-${node.name}`, ""));
       return left.sort().join() === "tw2new,tw3" && !timeline.has("vdef", "die 137 a#0");
     });
     node.writeManifest("tw1.yaml", read("87-edit-while-terminating/manifest-tw1-2.yaml"));

@@ -102,8 +102,9 @@ describeWithEngine("sources on a real engine", () => {
     const sources = (await node.pods()).map(({ metadata }) => metadata.annotations?.["kubernetes.io/config.source"]);
     expect(sources).toEqual(["file", "http"]);
     server.pods = [];
-    await node.until("one to go", async () => (await running(node)).length === 1);
+    await node.until("one to go", async () => (await node.pods()).length === 1);
     expect((await node.pods()).map(({ metadata }) => metadata.name)).toEqual([`from-file-${node.name}`]);
+    expect((await running(node)).length).toBe(1);
     await server.stop();
   });
 

@@ -12,6 +12,7 @@ import {
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { DockerClient } from "../../src/docker/docker-client.ts";
+import { DockerError } from "../../src/docker/docker-error.ts";
 import { SlowProxy } from "./slow-proxy.ts";
 import { RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
@@ -161,7 +162,15 @@ export class PrivateEngine {
 
   async #removeContainers(): Promise<void> {
     const found = await this.docker.listContainers({ all: true });
-    await Promise.all(found.map(({ Id }) => this.docker.removeContainer(Id, { force: true, volumes: true })));
+    // A kubelet that the test has just stopped may have begun to remove one: 409.
+    const isUnderWay = (error: unknown) => error instanceof DockerError && error.status === 409;
+    await Promise.all(
+      found.map(({ Id }) =>
+        this.docker.removeContainer(Id, { force: true, volumes: true }).catch((error: unknown) => {
+          if (!isUnderWay(error)) throw error;
+        }),
+      ),
+    );
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
