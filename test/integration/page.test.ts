@@ -174,6 +174,38 @@ describeWithEngine("the page", () => {
     await context.close();
   });
 
+  test("a manifest is checked, applied and deleted; a pod of a file is told where it comes from", async () => {
+    const context = await browser.newContext();
+    const page = await open(context, await link(node));
+    await page.getByRole("link", { name: "Apply" }).click();
+    const box = page.getByLabel("Manifest");
+    await box.fill(POD("posted", "sleep 3600").replace("containers:", "containerz:"));
+    await page.getByRole("button", { name: "Check" }).click();
+    await page
+      .getByText(/containerz/)
+      .last()
+      .waitFor();
+    await box.fill(POD("posted", "sleep 3600"));
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
+    await page.getByText("pod/posted created").waitFor();
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await page.getByRole("row", { name: /^posted.*Running/ }).waitFor();
+    await page.getByRole("link", { name: "posted" }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await page.getByRole("row", { name: /^posted/ }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: /^web-/ }).click();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByText(/comes from .*web\.yaml/).waitFor();
+    await page.getByRole("button", { name: "Restart" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
+    await page.getByText(/restarts$/).waitFor();
+    await context.close();
+  });
+
   test("a page survives a restart of the kubelet, and its session too", async () => {
     const other = testNode();
     other.writeManifest("web.yaml", POD("web", "sleep 3600"));

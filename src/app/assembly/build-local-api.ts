@@ -130,7 +130,7 @@ function buildRoutes(
 }
 
 /** How this program is started again: a compiled binary by its path, a script by Bun with the script. */
-function ownCommand(): string[] {
+export function ownCommand(): string[] {
   const script = process.argv[1] ?? "";
   return script.startsWith("/$bunfs/") ? [process.execPath] : [process.execPath, script];
 }

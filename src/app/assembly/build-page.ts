@@ -24,6 +24,8 @@ import { explainPod } from "../../status/explain-pod.ts";
 import { findLogContainer } from "../../status/log-container.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import { ownCommand } from "./build-local-api.ts";
+import { createPageActions } from "./page-actions.ts";
 
 /** The page of the cAdvisor port. */
 export function buildPage(
@@ -130,7 +132,13 @@ export function buildPage(
     nodeDetail,
     history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
     containers,
-    actions: undefined,
+    actions: createPageActions({
+      rootDir: options.rootDir,
+      command: ownCommand(),
+      client,
+      pods: () => view.pods(),
+      sandboxOf: (uid) => kubelet.worker(uid)?.snapshot.sandboxes[0]?.id,
+    }),
   });
   feed.start();
   return { route: (request) => routes.route(request), stop: () => feed.stop() };

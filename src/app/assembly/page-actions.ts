@@ -1,0 +1,65 @@
+import type { Pod } from "../../api/pod.ts";
+import type { DockerClient } from "../../docker/docker-client.ts";
+import type { ActionResult } from "../../page/wire.ts";
+import type { PageActions } from "../../pageserver/page-routes.ts";
+import { messageOf } from "../../text/error-message.ts";
+
+export interface PageActionsDeps {
+  rootDir: string;
+  /** This program, as it is started again. */
+  command: readonly string[];
+  client: Pick<DockerClient, "stopContainer">;
+  pods: () => readonly Pod[];
+  sandboxOf: (uid: string) => string | undefined;
+}
+
+const TIMEOUT_MS = 60_000;
+const MAX_OUTPUT = 16_384;
+/** The pause program ends at once. */
+const SANDBOX_SECONDS = 10;
+
+/** Actions of the page: those of the command line, with its texts. */
+export function createPageActions({ rootDir, command, client, pods, sandboxOf }: PageActionsDeps): PageActions {
+  const find = (uid: string) => pods().find(({ metadata }) => metadata.uid === uid);
+  const run = (args: readonly string[], input = "") =>
+    runCommand([...command, ...args, `--root-dir=${rootDir}`], input);
+  return {
+    apply: (manifest, dryRun) => run(["apply", "-f", "-", ...(dryRun ? ["--dry-run=server"] : [])], manifest),
+    remove: async (uid) => {
+      const pod = find(uid);
+      if (!pod) return GONE;
+      const { name = "", namespace = "default" } = pod.metadata;
+      return run(["delete", "pod", name, `--namespace=${namespace}`]);
+    },
+    // Without its sandbox the kubelet starts all containers of the pod again.
+    restart: async (uid) => {
+      const pod = find(uid);
+      const sandbox = sandboxOf(uid);
+      if (!pod || !sandbox) return GONE;
+      try {
+        await client.stopContainer(sandbox, { timeoutSeconds: SANDBOX_SECONDS });
+        return { ok: true, message: `${pod.metadata.name} restarts` };
+      } catch (error) {
+        return { ok: false, message: messageOf(error) };
+      }
+    },
+  };
+}
+
+const GONE: ActionResult = { ok: false, message: "The pod does not run any more." };
+
+async function runCommand(argv: readonly string[], input: string): Promise<ActionResult> {
+  try {
+    const child = Bun.spawn([...argv], {
+      stdin: Buffer.from(input),
+      stdout: "pipe",
+      stderr: "pipe",
+      timeout: TIMEOUT_MS,
+    });
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    const exitCode = await child.exited;
+    return { ok: exitCode === 0, message: (stdout + stderr).trim().slice(0, MAX_OUTPUT) };
+  } catch (error) {
+    return { ok: false, message: messageOf(error) };
+  }
+}
