@@ -1,3 +1,4 @@
+import type { ObjectMeta } from "../api/meta.ts";
 import type { Pod, PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../model/desired-object.ts";
@@ -12,6 +13,7 @@ import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import type { JobRecord, WorkloadRecord } from "./workload-record.ts";
+import { computeWorkloadStatus } from "./workload-status.ts";
 
 /** What the kubelet says of pods. */
 export interface ObservedPods {
@@ -102,6 +104,18 @@ export class WorkloadManager {
     this.#warn(this.#prepared.warnings);
     if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#gather());
     this.#look(true);
+  }
+
+  /** What the API shows as the status of a workload; undefined while nothing is known of it. */
+  statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
+    const entry = this.#entries.get(objectKey(kind, object.metadata));
+    if (!entry) return undefined;
+    const { desired, record } = entry;
+    const statuses = new Map(this.#deps.kubelet.pods().map(({ metadata, status }) => [metadata.uid!, status]));
+    const { replicas = 1 } = desired.object.spec as { replicas?: number };
+    const isCurrent = Bun.deepEquals(JSON.parse(JSON.stringify(desired.object.spec)), object.spec);
+    const generation = isCurrent ? object.metadata.generation : undefined;
+    return computeWorkloadStatus({ kind: desired.kind, record, statuses, replicas, generation });
   }
 
   /** Publishes the state again: settings that pods depend on have changed. */

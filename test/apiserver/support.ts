@@ -53,7 +53,12 @@ export function anApiServer(options: { extras?: readonly ExtraRoute[]; windowSiz
   const store = new ObjectStore(new RevisionClock(memoryMark()), options);
   const read = (bytes: Uint8Array) =>
     readManifest(bytes, { file: "request", nodeName: "node1", source: "api", strictness: "warn" });
-  const registry = new ResourceRegistry([...buildRegistry(read).all(), DEPLOYMENTS]);
+  const registry = new ResourceRegistry([
+    ...buildRegistry(read)
+      .all()
+      .filter(({ group }) => group === ""),
+    DEPLOYMENTS,
+  ]);
   const files = new Map<string, ApiObject>();
   const fault: { error: Error | undefined } = { error: undefined };
   const storage = {

@@ -29,6 +29,27 @@ spec:
     env: [{name: GREETING, valueFrom: {configMapKeyRef: {name: words, key: greeting}}}]
 `;
 
+const WORKLOADS = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: dep}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: dep}}
+  template:
+    metadata: {labels: {app: dep}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: job, image: "busybox:1.35", command: ["true"]}]}
+`;
+
 const STATIC = `
 apiVersion: v1
 kind: Pod
@@ -166,6 +187,35 @@ describeWithEngine("the local Kubernetes API", () => {
       expect(await kubectl.output(["explain", "pod.spec.containers"])).toContain("imagePullPolicy");
       const summary = await kubectl.output(["get", "--raw", `/api/v1/nodes/${node.name}/proxy/stats/summary`]);
       expect(JSON.parse(summary).node.nodeName).toBe(node.name);
+    },
+  );
+
+  test.each(clients)(
+    "kubectl $version rolls a Deployment out, scales, restarts and deletes it, and waits for a Job",
+    async (client) => {
+      const node = testNode();
+      await startWithApi(node);
+      const kubectl = new Kubectl(client, node);
+      await kubectl.output(["apply", "-f", "-"], WORKLOADS);
+      const rolledOut = async () => {
+        const text = await kubectl.output(["rollout", "status", "deployment/dep", "--timeout=60s"]);
+        expect(text).toContain('deployment "dep" successfully rolled out');
+      };
+      await rolledOut();
+      expect(await kubectl.output(["get", "deployment", "dep"])).toMatch(/dep\s+2\/2\s+2\s+2\s/);
+      await kubectl.output(["scale", "deployment", "dep", "--replicas=1"]);
+      await until(
+        "a pod is gone",
+        async () => (await kubectl.output(["get", "pods", "-l", "app=dep", "-o", "name"])).split("\n").length === 1,
+      );
+      const before = await kubectl.output(["get", "pods", "-l", "app=dep", "-o", "name"]);
+      await kubectl.output(["rollout", "restart", "deployment/dep"]);
+      await rolledOut();
+      expect(await kubectl.output(["get", "pods", "-l", "app=dep", "-o", "name"])).not.toBe(before);
+      await kubectl.output(["wait", "--for=condition=Complete", "job/once", "--timeout=60s"]);
+      await kubectl.output(["delete", "-f", "-"], WORKLOADS);
+      await until("nothing is left", async () => (await kubectl.output(["get", "pods", "-o", "name"])) === "");
+      expect(await node.containers()).toEqual([]);
     },
   );
 

@@ -31,7 +31,7 @@ export function decodeByManifest(read: ReadSubmitted, object: ApiObject): Decode
   const warnings = result.findings
     .filter(({ code, severity }) => severity === "warning" && code !== "unknown")
     .map(({ field, message }) => (field === "" ? message : `${field}: ${message}`));
-  const found = result.results[0]?.pod ?? result.configMaps[0] ?? result.secrets[0];
+  const found = result.results[0]?.pod ?? result.configMaps[0] ?? result.secrets[0] ?? result.objects[0]?.object;
   if (!found) {
     const nothing = { reason: "FieldValueInvalid", message: "the object could not be read" };
     return { object, causes: causes.length > 0 ? causes : [nothing], unknown, warnings };

@@ -15,7 +15,7 @@ import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
 import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-request.ts";
 import { prepareCertificates, toKubeconfig } from "../pki/local-authority.ts";
-import type { ResourceDefinition } from "../resource-definition.ts";
+import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
 import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
 import { writeFileAtomically } from "../storage/atomic-file.ts";
 import { ManifestDirectory } from "../storage/manifest-directory.ts";
@@ -272,7 +272,8 @@ export class LocalApi {
       const isUsed = this.registry
         .all()
         .some(
-          (it) => it.namespaced && this.store.list(it.plural, name).some((found) => !this.submitted.isOwn(it, found)),
+          (it) =>
+            it.namespaced && this.store.list(resourceId(it), name).some((found) => !this.submitted.isOwn(it, found)),
         );
       return isUsed ? `manifests of this node have objects in ${what}` : undefined;
     }

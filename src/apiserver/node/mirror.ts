@@ -4,7 +4,8 @@ import type { Clock } from "../../model/clock.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
 import { type ApiObject, toApiTime } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
-import type { ResourceDefinition, ResourceRegistry } from "../resource-definition.ts";
+import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
+import { SOURCE_ID } from "../storage/submitted-objects.ts";
 
 /** What the API server sees of the kubelet. */
 export interface NodeView {
@@ -15,6 +16,8 @@ export interface NodeView {
   /** Where a pod was found, for people. */
   originOf(uid: string): string | undefined;
   desired(): DesiredState;
+  /** `status` of a workload; undefined where nothing is known of it. */
+  workloadStatus(kind: string, object: ApiObject): object | undefined;
   events(): { revision: number; items: readonly CoreEvent[] };
   /** The node as it is now. */
   node(): Promise<object>;
@@ -30,6 +33,9 @@ export interface MirrorDeps {
   /** A terminating pod of this API of which nothing is left. */
   onGone: (definition: ResourceDefinition, object: ApiObject) => void;
 }
+
+/** Kinds that are not taken over as workloads. */
+const MIRRORED_ALONE = new Set(["pods", "configmaps", "secrets", "namespaces"]);
 
 /** Bursts of events are taken over together. */
 const EVENTS_DELAY_MS = 100;
@@ -97,8 +103,21 @@ export class NodeMirror {
   /** Takes over pods, and ConfigMaps and Secrets of other sources. */
   sync(): void {
     this.#syncPods();
-    this.#syncForeign("configmaps", "ConfigMap", this.#deps.view.desired().configMaps);
-    this.#syncForeign("secrets", "Secret", this.#deps.view.desired().secrets);
+    const { configMaps, secrets, objects = [] } = this.#deps.view.desired();
+    this.#syncForeign("configmaps", configMaps);
+    this.#syncForeign("secrets", secrets);
+    const foreign = objects.filter(({ sourceId }) => sourceId !== SOURCE_ID);
+    const byKind = Map.groupBy(foreign, ({ kind }) => kind);
+    for (const definition of this.#deps.registry.all()) {
+      if (definition.storage !== "file" || MIRRORED_ALONE.has(definition.plural)) continue;
+      const found = (byKind as Map<string, typeof objects>).get(definition.kind) ?? [];
+      const named = found.map(({ object }) => {
+        const { namespace = "default", name = "" } = object.metadata;
+        return [`${definition.namespaced ? namespace : ""}/${name}`, object as { metadata: object }] as const;
+      });
+      this.#syncForeign(resourceId(definition), new Map(named));
+      this.#syncStatuses(definition);
+    }
   }
 
   #syncPods(): void {
@@ -154,34 +173,53 @@ export class NodeMirror {
   }
 
   /** ConfigMaps and Secrets of manifest files and URLs. */
-  #syncForeign(resource: string, kind: string, objects: ReadonlyMap<string, { metadata: object }>): void {
+  #syncForeign(resource: string, objects: ReadonlyMap<string, { metadata: object }>): void {
     const { store, registry, isOwn, clock } = this.#deps;
     const definition = registry.get(resource);
     if (!definition) return;
     const found = new Set<string>();
     for (const [key, object] of objects) {
       const [namespace = "", name = ""] = key.split("/");
-      const live = store.get(resource, namespace, name);
+      const live = store.get(resource, definition.namespaced ? namespace : undefined, name);
       if (live && isOwn(definition, live)) continue;
       found.add(key);
       if (live && this.#seenObjects.get(`${resource} ${key}`) === object) continue;
       this.#seenObjects.set(`${resource} ${key}`, object);
-      this.#ensureNamespace(namespace);
+      if (definition.namespaced) this.#ensureNamespace(namespace);
       const creationTimestamp = live?.metadata.creationTimestamp ?? toApiTime(clock.now());
+      const { namespace: _namespace, ...own } = object.metadata as { namespace?: string };
       const metadata = {
-        ...object.metadata,
-        namespace,
+        ...own,
+        ...(definition.namespaced && { namespace }),
         name,
         uid: `${resource}-${namespace}-${name}`,
         creationTimestamp,
       };
-      store.put(resource, { ...object, apiVersion: "v1", kind, metadata });
+      const { kind } = definition;
+      const generation = { generation: (live?.metadata.generation ?? 0) + 1 };
+      const hasSpec = "spec" in object;
+      store.put(resource, {
+        ...object,
+        ...(live && "status" in live && { status: live.status }),
+        apiVersion: apiVersionOf(definition),
+        kind,
+        metadata: { ...metadata, ...(hasSpec && generation) },
+      });
     }
     for (const live of store.list(resource)) {
       const { namespace, name } = live.metadata;
-      if (isOwn(definition, live) || found.has(`${namespace}/${name}`)) continue;
-      this.#seenObjects.delete(`${resource} ${namespace}/${name}`);
+      if (isOwn(definition, live) || found.has(`${namespace ?? ""}/${name}`)) continue;
+      this.#seenObjects.delete(`${resource} ${namespace ?? ""}/${name}`);
       store.remove(resource, namespace, name);
+    }
+  }
+
+  #syncStatuses({ group, plural, kind }: ResourceDefinition): void {
+    const { store, view } = this.#deps;
+    const resource = resourceId({ group, plural });
+    for (const object of store.list(resource)) {
+      const status = view.workloadStatus(kind, object);
+      if (status && !Bun.deepEquals(status, object.status)) store.put(resource, { ...object, status });
     }
   }
 

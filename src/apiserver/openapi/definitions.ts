@@ -6,11 +6,13 @@ import * as container from "../../api/container.ts";
 import * as environment from "../../api/environment.ts";
 import * as job from "../../api/job.ts";
 import * as meta from "../../api/meta.ts";
+import * as persistentVolume from "../../api/persistent-volume.ts";
 import * as pod from "../../api/pod.ts";
 import * as podStatus from "../../api/pod-status.ts";
 import * as probe from "../../api/probe.ts";
 import * as secret from "../../api/secret.ts";
 import * as securityContext from "../../api/security-context.ts";
+import * as service from "../../api/service.ts";
 import * as volume from "../../api/volume.ts";
 import * as workload from "../../api/workload.ts";
 import { isRecord } from "../api-object.ts";
@@ -25,6 +27,8 @@ const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<stri
   [META, meta],
   ["io.k8s.api.apps.v1", workload],
   ["io.k8s.api.batch.v1", job],
+  ["io.k8s.api.core.v1", service],
+  ["io.k8s.api.core.v1", persistentVolume],
   ["io.k8s.api.core.v1", affinity],
   ["io.k8s.api.core.v1", configMap],
   ["io.k8s.api.core.v1", container],

@@ -27,7 +27,7 @@ export interface SubmittedObjectsDeps {
 }
 
 /** As containers of submitted pods tell their source. */
-const SOURCE_ID = "local-api";
+export const SOURCE_ID = "local-api";
 
 /** After an event the directory must be quiet for so long. */
 const DEBOUNCE_MS = 20;
@@ -82,7 +82,8 @@ export class SubmittedObjects implements FeedSource {
       if (definition?.storage !== "file") return;
       const isOwn = this.isOwn(definition, object);
       if (type === "DELETED") this.#own.delete(ownKey(definition, object));
-      if (definition.namespaced && isOwn && !isStatusOnly(object, previous)) this.#planEmit();
+      if (definition.plural !== "namespaces" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
+        this.#planEmit();
     });
   }
 
@@ -292,8 +293,8 @@ function toManifest({ status: _status, metadata, ...rest }: ApiObject): Uint8Arr
 }
 
 /** Kinds that controllers turn into pods. */
-const isFedWorkload = ({ storage, namespaced, plural }: ResourceDefinition) =>
-  storage === "file" && namespaced && !["pods", "configmaps", "secrets"].includes(plural);
+const isFedWorkload = ({ storage, plural }: ResourceDefinition) =>
+  storage === "file" && !["pods", "configmaps", "secrets", "namespaces"].includes(plural);
 
 /** Whether two versions of an object differ in nothing that the kubelet would carry out. */
 function isStatusOnly(object: ApiObject, previous: ApiObject | undefined): boolean {

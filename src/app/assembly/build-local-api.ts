@@ -1,3 +1,4 @@
+import type { ObjectMeta } from "../../api/meta.ts";
 import type { ExtraRoute } from "../../apiserver/api-server.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
@@ -70,6 +71,8 @@ export async function startLocalApi(
         return file !== undefined && line !== undefined ? `${file}:${line}` : found?.origin;
       },
       desired: () => desired,
+      workloadStatus: (kind, object) =>
+        parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
       events: () => view.events(),
       node: () => servers.node(),
     },

@@ -1,0 +1,252 @@
+import { formatSince } from "../../cli/print/age.ts";
+import type { ApiObject } from "../api-object.ts";
+import {
+  ALL_VERBS,
+  type Column,
+  type Decoded,
+  type PlainSubresource,
+  type ResourceDefinition,
+} from "../resource-definition.ts";
+import { decodeByManifest, type ReadSubmitted } from "./decode-manifest.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const specOf = (object: ApiObject) => (object.spec ?? {}) as Fields;
+const statusOf = (object: ApiObject) => (object.status ?? {}) as Fields;
+const numberOf = (value: unknown) => (typeof value === "number" ? value : 0);
+
+const count = (name: string, read: (object: ApiObject) => unknown): Column => ({
+  name,
+  type: "integer",
+  value: (object) => numberOf(read(object)),
+});
+const text = (name: string, read: (object: ApiObject, now: Date) => unknown, priority = 0): Column => ({
+  name,
+  type: "string",
+  priority,
+  value: (object, now) => String(read(object, now) ?? ""),
+});
+
+const readyOf = (key: string) => (object: ApiObject) =>
+  `${numberOf(statusOf(object)[key])}/${numberOf(specOf(object).replicas ?? 1)}`;
+
+interface Template {
+  spec?: { containers?: { name: string; image?: string }[] };
+}
+const containersOf = (object: ApiObject) => (specOf(object).template as Template | undefined)?.spec?.containers ?? [];
+const WIDE = [
+  text(
+    "Containers",
+    (it) =>
+      containersOf(it)
+        .map(({ name }) => name)
+        .join(","),
+    1,
+  ),
+  text(
+    "Images",
+    (it) =>
+      containersOf(it)
+        .map(({ image }) => image)
+        .join(","),
+    1,
+  ),
+];
+
+interface Row {
+  group: string;
+  kind: string;
+  plural: string;
+  shortNames?: readonly string[];
+  categories?: readonly string[];
+  columns: readonly Column[];
+  subresources?: readonly PlainSubresource[];
+  namespaced?: false;
+  description: string;
+}
+
+/** How long a Job has run, or ran. */
+function durationOf(object: ApiObject, now: Date): string {
+  const { startTime, completionTime } = statusOf(object) as { startTime?: string; completionTime?: string };
+  return startTime === undefined ? "" : formatSince(startTime, completionTime ? new Date(completionTime) : now);
+}
+
+function jobState(object: ApiObject): string {
+  const conditions = (statusOf(object).conditions ?? []) as { type: string; status: string }[];
+  const is = (type: string) => conditions.some((it) => it.type === type && it.status === "True");
+  return is("Complete") ? "Complete" : is("Failed") ? "Failed" : is("Suspended") ? "Suspended" : "Running";
+}
+
+const lastSchedule = (object: ApiObject, now: Date) => {
+  const { lastScheduleTime } = statusOf(object) as { lastScheduleTime?: string };
+  return lastScheduleTime ? formatSince(lastScheduleTime, now) : "<none>";
+};
+
+const ports = (object: ApiObject) =>
+  ((specOf(object).ports ?? []) as { port: number; protocol?: string }[])
+    .map(({ port, protocol = "TCP" }) => `${port}/${protocol}`)
+    .join(",") || "<none>";
+
+const scalable: readonly PlainSubresource[] = ["status", "scale"];
+const REPLICAS = [
+  count("Desired", (it) => specOf(it).replicas ?? 1),
+  count("Current", (it) => statusOf(it).replicas),
+  count("Ready", (it) => statusOf(it).readyReplicas),
+];
+
+/** Source: kubectl's printers. */
+const ROWS: readonly Row[] = [
+  {
+    group: "apps",
+    kind: "Deployment",
+    plural: "deployments",
+    shortNames: ["deploy"],
+    categories: ["all"],
+    subresources: scalable,
+    columns: [
+      text("Ready", readyOf("readyReplicas")),
+      count("Up-to-date", (it) => statusOf(it).updatedReplicas),
+      count("Available", (it) => statusOf(it).availableReplicas),
+      ...WIDE,
+    ],
+    description: "Deployment enables declarative updates for Pods and ReplicaSets.",
+  },
+  {
+    group: "apps",
+    kind: "ReplicaSet",
+    plural: "replicasets",
+    shortNames: ["rs"],
+    categories: ["all"],
+    subresources: scalable,
+    columns: [...REPLICAS, ...WIDE],
+    description: "ReplicaSet ensures that a specified number of pod replicas are running at any given time.",
+  },
+  {
+    group: "apps",
+    kind: "StatefulSet",
+    plural: "statefulsets",
+    shortNames: ["sts"],
+    categories: ["all"],
+    subresources: scalable,
+    columns: [text("Ready", readyOf("readyReplicas")), ...WIDE],
+    description: "StatefulSet represents a set of pods with consistent identities.",
+  },
+  {
+    group: "apps",
+    kind: "DaemonSet",
+    plural: "daemonsets",
+    shortNames: ["ds"],
+    categories: ["all"],
+    subresources: ["status"],
+    columns: [
+      count("Desired", (it) => statusOf(it).desiredNumberScheduled),
+      count("Current", (it) => statusOf(it).currentNumberScheduled),
+      count("Ready", (it) => statusOf(it).numberReady),
+      count("Up-to-date", (it) => statusOf(it).updatedNumberScheduled),
+      count("Available", (it) => statusOf(it).numberAvailable),
+      ...WIDE,
+    ],
+    description: "DaemonSet represents the configuration of a daemon set.",
+  },
+  {
+    group: "batch",
+    kind: "Job",
+    plural: "jobs",
+    categories: ["all"],
+    subresources: ["status"],
+    columns: [
+      text("Status", jobState),
+      text("Completions", (it) => `${numberOf(statusOf(it).succeeded)}/${numberOf(specOf(it).completions ?? 1)}`),
+      text("Duration", durationOf),
+      ...WIDE,
+    ],
+    description: "Job represents the configuration of a single job.",
+  },
+  {
+    group: "batch",
+    kind: "CronJob",
+    plural: "cronjobs",
+    shortNames: ["cj"],
+    categories: ["all"],
+    subresources: ["status"],
+    columns: [
+      text("Schedule", (it) => specOf(it).schedule),
+      text("Timezone", (it) => specOf(it).timeZone ?? "<none>"),
+      text("Suspend", (it) => (specOf(it).suspend === true ? "True" : "False")),
+      count("Active", (it) => ((statusOf(it).active ?? []) as unknown[]).length),
+      text("Last Schedule", lastSchedule),
+    ],
+    description: "CronJob represents the configuration of a single cron job.",
+  },
+  {
+    group: "",
+    kind: "ReplicationController",
+    plural: "replicationcontrollers",
+    shortNames: ["rc"],
+    categories: ["all"],
+    subresources: scalable,
+    columns: [...REPLICAS, ...WIDE],
+    description: "ReplicationController represents the configuration of a replication controller.",
+  },
+  {
+    group: "",
+    kind: "Service",
+    plural: "services",
+    shortNames: ["svc"],
+    categories: ["all"],
+    subresources: ["status"],
+    columns: [
+      text("Type", (it) => specOf(it).type ?? "ClusterIP"),
+      text("Cluster-IP", (it) => specOf(it).clusterIP || "<none>"),
+      text("External-IP", () => "<none>"),
+      text("Port(s)", ports),
+    ],
+    description: "Service is a named abstraction of a set of pods.",
+  },
+  {
+    group: "",
+    kind: "PersistentVolumeClaim",
+    plural: "persistentvolumeclaims",
+    shortNames: ["pvc"],
+    subresources: ["status"],
+    columns: [
+      text("Status", (it) => statusOf(it).phase ?? "Bound"),
+      text("Volume", (it) => specOf(it).volumeName),
+      text("StorageClass", (it) => specOf(it).storageClassName),
+    ],
+    description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
+  },
+  {
+    group: "",
+    kind: "PersistentVolume",
+    plural: "persistentvolumes",
+    shortNames: ["pv"],
+    namespaced: false,
+    subresources: ["status"],
+    columns: [
+      text("Capacity", (it) => (specOf(it).capacity as { storage?: string } | undefined)?.storage),
+      text("Reclaim Policy", (it) => specOf(it).persistentVolumeReclaimPolicy),
+      text("StorageClass", (it) => specOf(it).storageClassName),
+    ],
+    description: "PersistentVolume is a storage resource of the node.",
+  },
+];
+
+/** Kinds that controllers turn into pods, and what belongs to them. */
+export const workloadKinds = (read: ReadSubmitted): ResourceDefinition[] =>
+  ROWS.map(({ namespaced = true, ...row }) => ({
+    ...row,
+    version: "v1",
+    singular: row.kind.toLowerCase(),
+    namespaced,
+    verbs: ALL_VERBS,
+    storage: "file",
+    decode: (object) => decodeWorkload(read, object, namespaced),
+  }));
+
+function decodeWorkload(read: ReadSubmitted, object: ApiObject, namespaced: boolean): Decoded {
+  const decoded = decodeByManifest(read, object);
+  if (namespaced) return decoded;
+  const { namespace: _namespace, ...metadata } = decoded.object.metadata;
+  return { ...decoded, object: { ...decoded.object, metadata } };
+}
