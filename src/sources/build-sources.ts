@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { Clock } from "../model/clock.ts";
 import type { SourceKind } from "../model/desired-pod.ts";
@@ -7,7 +8,8 @@ import { isManifestUrl } from "../text/url.ts";
 import { CheckpointStore, sourceId } from "./checkpoint-store.ts";
 import { DesiredStateFeed, type FeedSource } from "./desired-state-feed.ts";
 import { FileSource, type FileSourceDeps } from "./file-source.ts";
-import { KeptSource, RUN_ONCE_ID } from "./kept-source.ts";
+import { KeptSource, RUN_ONCE_ID, runnableKeys } from "./kept-source.ts";
+import { hasManifestExtension } from "./manifest-files.ts";
 import { type ReadText, withSource } from "./source-set.ts";
 import { StdinSource } from "./stdin-source.ts";
 import { UrlSource } from "./url-source.ts";
@@ -91,25 +93,28 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
       ...(deps.readManifests ? { readManifests: deps.readManifests } : {}),
     });
   };
+  const missing = options.runOnce ? [] : places.filter((place) => isMissingFile(place) && !lastKnownGood(place));
+  if (missing.length > 0) {
+    const names = missing.map((path) => `"${path}"`).join(", ");
+    throw new Error(`Manifest ${names} does not exist; correct the path or create the file`);
+  }
   const sources = [...places.map(build), ...(deps.submitted ? [deps.submitted] : [])];
   const kept = options.runOnce ? [] : loadKept(checkpoints, places);
   return new DesiredStateFeed({ sources, kept, checkpoints, logger });
 }
 
+/** A directory may appear later; a path that is named like a manifest is a slip of the pen. */
+const isMissingFile = (place: string): boolean =>
+  place !== "-" && !isManifestUrl(place) && hasManifestExtension(place) && !existsSync(place);
+
 function loadKept(store: CheckpointStore, places: readonly string[]): KeptSource[] {
-  const sources = store
-    .loadOthers(new Set(places.map(sourceId)))
-    .filter(({ id, checkpoint }) => {
-      const isEmpty = [...checkpoint.texts.values()].every(({ pods }) => pods.length === 0);
-      // The file goes; as a source it stays, so that what a crash left of its last pod is removed.
-      if (isEmpty) store.remove(id);
-      return !isEmpty || checkpoint.texts.size === 0;
-    })
-    .map(({ id, name, checkpoint }) => {
-      const texts = new Map([...checkpoint.texts].map(([text, objects]) => [text, withSource(objects, id)]));
-      const origin = id === RUN_ONCE_ID ? "run-once" : "unclaimed";
-      return new KeptSource({ id, name: name ?? "(name not known)", texts, origin, store });
-    });
+  const sources = store.loadOthers(new Set(places.map(sourceId))).map(({ id, name, checkpoint }) => {
+    // An empty one stays a source for this run, so that what a crash left of its last pod is removed.
+    if ([...checkpoint.texts.values()].every((objects) => runnableKeys(objects).length === 0)) store.remove(id);
+    const texts = new Map([...checkpoint.texts].map(([text, objects]) => [text, withSource(objects, id)]));
+    const origin = id === RUN_ONCE_ID ? "run-once" : "unclaimed";
+    return new KeptSource({ id, name: name ?? "(name not known)", texts, origin, store });
+  });
   // The pods of --runonce first: their source exists.
   return sources.sort((a, b) => Number(b.id === RUN_ONCE_ID) - Number(a.id === RUN_ONCE_ID));
 }

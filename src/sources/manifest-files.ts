@@ -8,6 +8,8 @@ export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
 
 const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)$/i;
 
+export const hasManifestExtension = (path: string): boolean => MANIFEST_EXTENSION.test(path);
+
 /** What editors, package managers and copy programs leave in a directory. */
 const LEFTOVERS: readonly [RegExp, string][] = [
   [/^\./, "its name starts with a dot"],

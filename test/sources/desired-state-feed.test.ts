@@ -284,6 +284,29 @@ describe("a pod whose source is not configured any more", () => {
     await third.wants("b=busybox:1", "c=busybox:1");
   });
 
+  test("so does a workload", async () => {
+    const box = new Box();
+    const workload = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: "busybox:1"}]}}
+`;
+    writeSettled(join(box.manifests, "d.yaml"), workload);
+    const first = box.boot({ podManifestPaths: [box.manifests] }).start();
+    expect(first.state?.objects).toHaveLength(1);
+    await first.feed.stop();
+    for (let start = 0; start < 2; start++) {
+      const next = box.boot().start();
+      expect(next.state?.objects?.map(({ object }) => object.metadata.name)).toEqual(["d"]);
+      await next.feed.stop();
+    }
+    const last = box.boot().start();
+    expect(last.feed.forget("Deployment default/d")).toBe(true);
+    expect(last.state?.objects ?? []).toEqual([]);
+  });
+
   test("is taken over for good by a source that describes a pod of its name", async () => {
     const { box, second } = await moved();
     await second.feed.stop();
@@ -361,4 +384,18 @@ test("refused manifests are listed with their place until they are good", async 
   writeSettled(join(box.manifests, "a.yaml"), manifest("a", "busybox:2"));
   await life.wants("a=busybox:2");
   expect(life.feed.rejections()).toEqual([]);
+});
+
+test("a single manifest that does not exist is refused, unless its pods are known", async () => {
+  const box = new Box();
+  const path = join(box.root, "web.yaml");
+  expect(() => box.boot({}, [path])).toThrow(`Manifest "${path}" does not exist; correct the path or create the file`);
+  // A directory may appear later.
+  expect(box.boot({ podManifestPaths: [join(box.root, "later")] }).start().pods).toEqual([]);
+  writeSettled(path, manifest("web"));
+  const first = box.boot({}, [path]).start();
+  expect(first.pods).toEqual(["web=busybox:1"]);
+  await first.feed.stop();
+  unlinkSync(path);
+  expect(box.boot({}, [path]).start().pods).toEqual(["web=busybox:1"]);
 });
