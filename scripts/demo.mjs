@@ -2,7 +2,7 @@
  * `npm run demo`           a pod on this machine, from nothing
  * `npm run demo -- --down` removes it again
  */
-import { mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -104,6 +104,10 @@ async function down() {
   heading("kubelet-ts: removing the demo");
   let removed = 0;
   try {
+    // Volumes, cgroups and log links go with the pod; without the binary only its containers can be removed.
+    if (existsSync(BINARY) && existsSync(ROOT_DIR)) {
+      await runCommand(BINARY, ["down", "--all", "--now", "--root-dir", ROOT_DIR], { cwd: ROOT, show: true });
+    }
     removed = await removeContainers(parseEndpoint(), LABELS);
   } catch (error) {
     if (error.code !== "ENOENT" && error.code !== "ECONNREFUSED") throw error;

@@ -45,7 +45,7 @@ export async function runDelete(request: CommandRequest, io: CommandIo): Promise
   }
   const wanted = await readWanted(request);
   if (!("problem" in kubelet)) {
-    throw new CommandError(await describeSources(new KubeletApi(kubelet), wanted));
+    throw new CommandError(await describeSources(new KubeletApi(kubelet), wanted, kubelet.instance?.rootDir));
   }
   // Which of several kubelets is meant is never guessed.
   if (!kubelet.isAbsent) throw new CommandError(kubelet.problem);
@@ -141,8 +141,10 @@ async function removeFromRoot(
   }
   if (problems.length > 0) throw new CommandError(problems.join("\n"));
   if (removed.size === 0) io.stderr(`No pods found on the root directory "${rootDir}"\n`);
-  for (const { pod, origin } of kept.filter(({ pod }) => removed.has(pod.metadata.uid ?? ""))) {
-    io.stderr(`pod "${pod.metadata.name}" comes from ${origin}: a kubelet that reads it starts the pod again\n`);
+  for (const { pod, origin, location } of kept.filter(({ pod }) => removed.has(pod.metadata.uid ?? ""))) {
+    io.stderr(
+      `pod "${pod.metadata.name}" comes from ${location?.line === undefined ? origin : `${location.file}:${location.line}`}: a kubelet that reads it starts the pod again\n`,
+    );
   }
   return 0;
 }
@@ -188,14 +190,21 @@ function podsOfManifest(input: ValidateInput, pods: readonly EnginePod[]): Engin
 }
 
 /** A kubelet that runs starts again what is removed, so the way out is the source of each pod. */
-async function describeSources(api: KubeletApi, { all, names, namespace }: Wanted): Promise<string> {
+async function describeSources(
+  api: KubeletApi,
+  { all, names, namespace }: Wanted,
+  rootDir: string | undefined,
+): Promise<string> {
   const pods = (await api.pods())?.value ?? [];
   if (all) return "a kubelet runs on this root directory: stop it first, or remove its manifests";
+  const kept = rootDir === undefined ? [] : readKeptPods(rootDir);
   const lines = names.map((name) => {
     const pod = findPod(pods, name, { namespace });
     if ("problem" in pod) return pod.problem;
-    const source = pod.metadata.annotations?.["kubelet-ts.io/manifest"] ?? "a manifest";
-    return `pod "${pod.metadata.name}" comes from ${source}: remove it from there`;
+    const desired = kept.find((it) => it.pod.metadata.uid === pod.metadata.uid);
+    const { file, line } = desired?.location ?? {};
+    const source = line === undefined ? (desired?.origin ?? "a manifest") : `${file}:${line}`;
+    return `pod "${pod.metadata.name}" comes from ${source}: remove it from that file`;
   });
   return lines.length > 0
     ? lines.join("\n")

@@ -1,4 +1,8 @@
+import { resolve } from "node:path";
 import type { Pod } from "../../api/pod.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
+import { findKubelet } from "../client/find-kubelet.ts";
+import { readKeptPods } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, inScope } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -7,6 +11,7 @@ import { describePod } from "../print/describe-pod.ts";
 import {
   CommandError,
   type CommandRequest,
+  findingOptions,
   findObject,
   openReader,
   requireNode,
@@ -39,10 +44,27 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
       ? names.map((name) => findPod(all.pods, name, scope))
       : inScope(all.pods, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
   const ofPod = ({ metadata }: Pod) => all.events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
-  const texts = found.flatMap((pod) => ("problem" in pod ? [] : describePod(pod, ofPod(pod), times)));
+  const manifests = await readManifests(request);
+  const texts = found.flatMap((pod) =>
+    "problem" in pod ? [] : describePod(pod, ofPod(pod), times, manifests.get(pod.metadata.uid ?? "")),
+  );
   io.stdout(texts.join("\n\n"));
   const problems = found.flatMap((pod) => ("problem" in pod ? pod.problem : []));
   if (problems.length > 0) throw new CommandError(problems.join("\n"));
   if (texts.length === 0) io.stderr("No resources found\n");
   return 0;
+}
+
+/** `file:line` of each pod's manifest, by UID, from the checkpoints of the kubelet's root directory. */
+async function readManifests(request: CommandRequest): Promise<ReadonlyMap<string, string>> {
+  const options = findingOptions(request);
+  if (options.server !== undefined) return new Map();
+  const kubelet = await findKubelet(options);
+  const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
+  return new Map(
+    readKeptPods(rootDir).map(({ pod, origin, location }) => [
+      pod.metadata.uid ?? "",
+      location ? `${location.file}${location.line === undefined ? "" : `:${location.line}`}` : origin,
+    ]),
+  );
 }

@@ -106,6 +106,16 @@ A pod of a manifest that a running kubelet reads is removed by removing the mani
     },
     run: async (request, io) => (await import("../commands/wait.ts")).runWait(request, io),
   },
+  {
+    name: "diff",
+    description: "show what an edit of a manifest changes and restarts",
+    section: "Change",
+    usage: ["diff -f FILE|DIR|URL|- [flags]"],
+    about: `Compares manifests with what the kubelet wanted last and with what runs: the lines that differ,
+and which containers start, restart or stop. Exit codes: 0 no difference, 1 a difference.`,
+    args: FILENAME_ARG,
+    run: async (request, io) => (await import("../commands/diff.ts")).runDiff(request, io),
+  },
 ];
 
 const STREAM_ARGS = {
@@ -139,5 +149,33 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
     about: "Shows what the container's own process writes; with -i it reads what is typed. It goes on afterwards.",
     args: { ...POD_ARG, ...CONTAINER_ARG, ...STREAM_ARGS, ...NAMESPACE_ARG },
     run: async (request, io) => (await import("../commands/exec.ts")).runAttach(request, io),
+  },
+  {
+    name: "cp",
+    description: "copy files into and out of containers",
+    section: "Inside",
+    usage: ["cp POD:PATH LOCAL [flags]", "cp LOCAL POD:PATH [flags]"],
+    about: "Copies a file or a directory with tar, which the image must have.",
+    args: {
+      from: { type: "positional", required: false, valueHint: "local-path" },
+      to: { type: "positional", required: false, valueHint: "local-path" },
+      ...CONTAINER_ARG,
+      ...NAMESPACE_ARG,
+    },
+    run: async (request, io) => (await import("../commands/cp.ts")).runCopy(request, io),
+  },
+  {
+    name: "port-forward",
+    description: "forward local ports to a pod",
+    section: "Inside",
+    usage: ["port-forward POD [LOCAL:]REMOTE… [flags]"],
+    about: "Forwards until it is interrupted, also to programs that listen on the pod's loopback alone.",
+    args: {
+      ...POD_ARG,
+      ports: { type: "positional", required: false },
+      address: { type: "string", valueHint: "address", description: "listen here (default: 127.0.0.1)" },
+      ...NAMESPACE_ARG,
+    },
+    run: async (request, io) => (await import("../commands/port-forward.ts")).runPortForward(request, io),
   },
 ];

@@ -27,7 +27,7 @@ Exit codes: 0 no errors, 2 errors (or bad usage).`,
   },
   {
     name: "page",
-    description: "print a link that opens the page in a browser, with logs and shell",
+    description: "print a link that opens the page in a browser",
     section: "Show",
     usage: ["page [--open]"],
     about: `Prints a link to the page of the kubelet that runs. The link works once, for ten minutes, in a

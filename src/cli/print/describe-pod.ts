@@ -16,12 +16,17 @@ export interface DescribeTimes {
 /** An annotation longer than this begins on a line of its own. */
 const LONG_ANNOTATION = 140;
 
-/** `kubelet-ts describe pod`, in kubectl's layout. @param events of this pod alone, oldest first */
-export function describePod(pod: Pod, events: readonly CoreEvent[], times: DescribeTimes): string {
+/**
+ * `kubelet-ts describe pod`, in kubectl's layout.
+ * @param events of this pod alone, oldest first
+ * @param manifest `file:line` of its manifest, if it is known
+ */
+export function describePod(pod: Pod, events: readonly CoreEvent[], times: DescribeTimes, manifest?: string): string {
   const { metadata, spec, status = {} } = pod;
   const out = new Description();
   out.field(0, "Name", metadata.name);
   out.field(0, "Namespace", metadata.namespace ?? "default");
+  out.optional(0, "Manifest", manifest);
   out.optional(0, "Priority", spec.priority);
   out.optional(0, "Priority Class Name", spec.priorityClassName);
   out.optional(0, "Runtime Class Name", spec.runtimeClassName);

@@ -1,0 +1,139 @@
+import { statSync } from "node:fs";
+import { basename, dirname, posix, resolve } from "node:path";
+import { openExecSession } from "../../docker/exec-session.ts";
+import { SystemClock } from "../../host/system-clock.ts";
+import { type ChosenContainer, chooseRunningContainer } from "../client/choose-container.ts";
+import type { CommandIo } from "../command-io.ts";
+import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+
+/** One side of a copy: a local path, or one in a container of a pod. */
+export interface CopyPlace {
+  pod?: string;
+  path: string;
+}
+
+const MAX_ERROR_BYTES = 4096;
+
+/** `kubelet-ts cp`: copies files and directories with tar, which the image must have. Returns the exit code. */
+export async function runCopy(request: CommandRequest, io: CommandIo): Promise<number> {
+  const [from, to, ...others] = request.positionals.map(parseCopyPlace);
+  if (!from || !to || others.length > 0)
+    throw new UsageError("cp takes a source and a destination: cp web:/etc/hosts .");
+  if ((from.pod === undefined) === (to.pod === undefined)) {
+    throw new UsageError("one side is POD:PATH, the other one a local path");
+  }
+  const chosen = await chooseRunningContainer(request, from.pod ?? to.pod ?? "");
+  if (chosen.note) io.stderr(`${chosen.note}\n`);
+  if (from.pod === undefined) await upload(chosen, from.path, to.path);
+  else await download(chosen, from.path, to.path);
+  return 0;
+}
+
+/** `web:/path`, `./path`, `/path`. A local path with a colon begins with `./` or `/`. */
+export function parseCopyPlace(text: string): CopyPlace {
+  const match = /^([^/.:][^/:]*(?:\/[^/:]+)?):(.*)$/.exec(text);
+  if (!match) return { path: text };
+  if (match[2] === "") throw new UsageError(`"${text}" names no path: write ${text}/path`);
+  return { pod: match[1] ?? "", path: match[2] ?? "" };
+}
+
+async function upload(chosen: ChosenContainer, local: string, remote: string): Promise<void> {
+  const path = resolve(local);
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) throw new CommandError(`"${local}" does not exist`);
+  // A directory at the destination takes the source inside, as cp does.
+  const isDirectory = remote.endsWith("/") || (await runIn(chosen, ["test", "-d", remote])) === 0;
+  const directory = isDirectory ? remote : posix.dirname(remote);
+  const name = isDirectory ? basename(path) : posix.basename(remote);
+  const tar = Bun.spawn(
+    [
+      "tar",
+      "-cf",
+      "-",
+      "-C",
+      dirname(path),
+      "--transform",
+      `s,^${escapePattern(basename(path))},${name},`,
+      basename(path),
+    ],
+    {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+    },
+  );
+  const session = await open(chosen, ["tar", "-xmf", "-", "-C", directory], true);
+  try {
+    const output = collect(session);
+    for await (const chunk of tar.stdout) await session.write(chunk);
+    session.endInput();
+    const text = await output;
+    await check(tar.exited, await new Response(tar.stderr).text(), "local tar");
+    await check(session.exitCode(), text, `tar in container "${chosen.containerName}"`);
+  } finally {
+    tar.kill();
+    await session.close();
+  }
+}
+
+async function download(chosen: ChosenContainer, remote: string, local: string): Promise<void> {
+  const name = posix.basename(remote);
+  const isDirectory = local.endsWith("/") || statSync(local, { throwIfNoEntry: false })?.isDirectory() === true;
+  const target = isDirectory ? resolve(local, name) : resolve(local);
+  // Members outside the destination and absolute names are refused by tar; links are written as they are.
+  const tar = Bun.spawn(
+    [
+      "tar",
+      "-xf",
+      "-",
+      "--no-same-owner",
+      "-C",
+      dirname(target),
+      "--transform",
+      `s,^${escapePattern(name)},${basename(target)},S`,
+    ],
+    { stdin: "pipe", stdout: "ignore", stderr: "pipe" },
+  );
+  const session = await open(chosen, ["tar", "-cf", "-", "-C", posix.dirname(remote), name], false);
+  let errors = "";
+  try {
+    for await (const { stream, data } of session.output) {
+      if (stream === "stdout") {
+        tar.stdin.write(data);
+        await tar.stdin.flush();
+      } else if (errors.length < MAX_ERROR_BYTES) errors += Buffer.from(data).toString("utf8");
+    }
+    await tar.stdin.end();
+    await check(session.exitCode(), errors, `tar in container "${chosen.containerName}"`);
+    await check(tar.exited, await new Response(tar.stderr).text(), "local tar");
+  } finally {
+    tar.kill();
+    await session.close();
+  }
+}
+
+const escapePattern = (text: string): string => text.replace(/[\\,.*^$[\]&]/g, "\\$&");
+
+async function check(exitCode: Promise<number | undefined>, errors: string, who: string): Promise<void> {
+  const code = await exitCode;
+  if (code === 0) return;
+  const why = code === 126 || code === 127 ? "the image has no tar" : errors.trim() || `exit code ${code}`;
+  throw new CommandError(`${who} failed: ${why}`);
+}
+
+function open({ client, containerId }: ChosenContainer, argv: readonly string[], stdin: boolean) {
+  const clock = new SystemClock();
+  const schedule = (ms: number, callback: () => void) => clock.schedule(ms, callback);
+  return openExecSession(client, containerId, argv, { stdin, stdout: true, stderr: true, tty: false }, schedule);
+}
+
+async function runIn(chosen: ChosenContainer, argv: readonly string[]): Promise<number | undefined> {
+  const session = await open(chosen, argv, false);
+  await collect(session);
+  return session.exitCode();
+}
+
+async function collect({ output }: { output: AsyncIterable<{ data: Uint8Array }> }): Promise<string> {
+  let text = "";
+  for await (const { data } of output) if (text.length < MAX_ERROR_BYTES) text += Buffer.from(data).toString("utf8");
+  return text;
+}
