@@ -110,7 +110,7 @@ export function readArguments(
 
 const choicesOf = (def: ArgDef): readonly string[] => (def.type === "enum" ? (def.options ?? []) : []);
 
-/** What a flag takes, for people: `wide|json`. */
+/** Hint for the value of a flag: `wide|json`. */
 export function hintOf(def: ArgDef): string {
   if (def.type === "boolean") return "";
   const choices = choicesOf(def);

@@ -1,6 +1,6 @@
 import { writeAll } from "../host/write-all.ts";
 
-/** What a command needs of the world besides the kubelet and the engine. */
+/** Streams and clock of a command. */
 export interface CommandIo {
   /** Writes everything before it returns. @throws ReaderGone when the reader has closed the pipe */
   stdout: (data: string | Uint8Array) => void;

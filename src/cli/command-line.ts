@@ -1,7 +1,7 @@
 import { nearestName } from "../text/nearest-name.ts";
 import { isManifestUrl } from "../text/url.ts";
 
-/** What one command line starts. */
+/** The program part that a command line starts. */
 export type Invocation =
   | { kind: "command"; name: string; argv: string[] }
   /** The kubelet itself: flags and manifests. */

@@ -16,16 +16,16 @@ export interface Candidate {
   description: string;
 }
 
-/** What can stand at the end of a command line. */
+/** Candidates for the last word of a command line. */
 export interface Completion {
   candidates: Candidate[];
-  /** What the shell adds of its own. */
+  /** Paths that the shell adds. */
   paths: "files" | "directories" | "none";
-  /** To be asked for. */
+  /** Names that have to be requested. */
   names?: NameKind;
   /** Goes in front of every word: `--namespace=`. */
   prefix: string;
-  /** What was typed so far of the word itself. */
+  /** The word as typed so far, without the prefix. */
   typed: string;
   command: SubCommand | undefined;
   /** Positionals before this word. */
@@ -135,7 +135,7 @@ function joinEquals(words: readonly string[]): string[] {
   return joined;
 }
 
-/** What the scripts read: a word, a tab and its description per line, then what the shell adds. */
+/** Input of the scripts: a word, a tab and its description per line; the last line tells which paths to add. */
 export function renderCandidates({ candidates, paths, prefix, typed }: Completion): string {
   const lines = candidates
     .filter(({ word }) => word.startsWith(typed))

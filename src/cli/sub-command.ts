@@ -18,7 +18,7 @@ import { renderCommandHelp } from "./help.ts";
 /** The command line makes no sense: exit code 2. */
 export class UsageError extends Error {}
 
-/** What was asked for does not exist or cannot be had: exit code 1. */
+/** The requested object does not exist or cannot be read: exit code 1. */
 export class CommandError extends Error {}
 
 /** Arguments that passed the declaration. */
@@ -42,11 +42,11 @@ export interface SubCommand {
   description: string;
   /** Section of `kubelet-ts --help`; a command without one is not shown. */
   section?: "Show" | "Change" | "Inside" | "Check" | "Setup";
-  /** What follows `kubelet-ts `, one line each. */
+  /** Usage lines, without `kubelet-ts `. */
   usage: readonly string[];
   /** Paragraph below the usage. */
   about: string;
-  /** What the first argument can be, with its other names. */
+  /** Values of the first argument, with their aliases. */
   objects?: Readonly<Record<string, readonly string[]>>;
   args: ArgsDef;
   /** It takes the flags of the kubelet, which have a parser of their own. */
@@ -138,7 +138,7 @@ export async function openKubelet(request: CommandRequest): Promise<{ api: Kubel
   return { api: new KubeletApi(kubelet), kubelet };
 }
 
-/** What read commands ask: a kubelet, or the engine. */
+/** The source of read commands: a kubelet, or the engine. */
 export type PodReader = Pick<KubeletApi, "pods" | "events" | "node"> & {
   /** Why the engine is asked instead of a kubelet. */
   note?: string;

@@ -5,7 +5,7 @@ import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
 
 /** A kubelet that can be asked. */
 export interface FoundKubelet {
-  /** Of its read-only port, without a slash at the end. */
+  /** URL of its read-only port, without a slash at the end. */
   url: string;
   /** Its Unix socket, to be asked instead of the host of the URL. */
   socketPath?: string;
@@ -53,7 +53,7 @@ export const localInstances: InstanceFinder = {
   },
 };
 
-/** What the flags say. */
+/** The flags that name a kubelet. */
 export interface FindingOptions {
   rootDir: string | undefined;
   server: string | undefined;

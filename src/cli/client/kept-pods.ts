@@ -7,7 +7,7 @@ import type { DesiredPod } from "../../model/desired-pod.ts";
 
 const MAX_CHECKPOINT_BYTES = 256 * 2 ** 20;
 
-/** What the kubelet of a root directory wanted last. */
+/** Desired objects of the last run of a kubelet. */
 export interface KeptObjects {
   pods: DesiredPod[];
   configMaps: ConfigMap[];

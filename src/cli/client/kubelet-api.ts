@@ -17,8 +17,8 @@ const ANSWER_LIMIT_MS = 15_000;
 
 /** Codes of fetch and of the kernel. */
 const WHY: Readonly<Record<string, string>> = {
-  ConnectionRefused: "nobody listens there",
-  ECONNREFUSED: "nobody listens there",
+  ConnectionRefused: "nothing listens there",
+  ECONNREFUSED: "nothing listens there",
   ENOENT: "it has ended",
   EACCES: "only the user it runs as may ask there",
   EPERM: "only the user it runs as may ask there",

@@ -27,12 +27,12 @@ export class LinePrefixer {
       this.#rest = [];
       from = at + 1;
     }
-    // A copy (`slice` of a Buffer is none): whoever handed the piece over may use its memory again.
+    // A copy (`slice` of a Buffer is none): the caller may reuse its memory.
     if (from < data.length) this.#rest.push(new Uint8Array(data.subarray(from)));
     return Buffer.concat(out);
   }
 
-  /** What is left when there is no more. */
+  /** The last line, which has no line end. */
   end(): Uint8Array {
     if (this.#rest.length === 0) return new Uint8Array();
     const out = Buffer.concat([this.#prefix, ...this.#rest, Uint8Array.of(LINE_END)]);

@@ -9,20 +9,20 @@ export interface LogTarget {
   containerId: string;
 }
 
-/** What to tell the user instead of a log. */
+/** There is no log; the message is for the user. */
 export interface NoLog {
   problem: string;
 }
 
 const DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container";
 
-/** Containers that are meant, and what to say beside. */
+/** The chosen containers, and a note for the user. */
 export interface ChosenContainers {
   names: string[];
   note?: string;
 }
 
-/** Of a pod: the one that is named, all, or the one that stands for the pod. Source: kubectl logs. */
+/** The containers of a pod that the arguments mean: the named one, all, or the default one. Source: kubectl logs. */
 export function chooseContainers(
   { spec, metadata }: Pod,
   named: string | undefined,

@@ -82,7 +82,7 @@ function readPods(
   return pods.map((pod) => ({ pod, state }));
 }
 
-/** What people write of a pod; identity and defaults of the node are left out. */
+/** The part of a pod that people write, without the identity the node adds. */
 function shown({ metadata, spec }: Pod): unknown {
   const annotations = Object.entries(metadata.annotations ?? {}).filter(
     ([key]) => !key.startsWith("kubernetes.io/config."),
@@ -98,7 +98,7 @@ function shown({ metadata, spec }: Pod): unknown {
   };
 }
 
-/** What the kubelet would do, by the hashes on the labels of what runs. */
+/** Effects of a revision on the running pod, by the hashes on the labels of its containers. */
 export function describeEffects({ hashes, pod }: PodRevision, running: EnginePod | undefined): string[] {
   const sandbox = running?.snapshot.sandboxes[0];
   if (!running || !sandbox) return ["the pod starts"];

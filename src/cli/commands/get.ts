@@ -33,9 +33,9 @@ import {
   UsageError,
 } from "../sub-command.ts";
 
-/** Between two looks of a watcher. Lists have an ETag: what is unchanged costs next to nothing; a node is measured anew. */
+/** Period of `-w`. Lists have an ETag, so an unchanged list is cheap; a node is measured at each request. */
 const WATCH_PERIOD_MS: Readonly<Record<ResourceName, number>> = { pods: 500, events: 500, nodes: 5_000 };
-/** A kubelet that has just started knows no pods yet: that all are gone is believed when it was seen so often. */
+/** A kubelet that has just started lists no pods yet: an empty list counts after this number of requests. */
 const LOOKS_TO_BELIEVE_NOTHING = 4;
 
 /** `kubelet-ts get`. Returns the exit code; `-w` returns only when the signal aborts. */
@@ -72,7 +72,7 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
   return problems.length > 0 ? 1 : 0;
 }
 
-/** What `--field-selector`, `--sort-by` and `-o` ask for. */
+/** Selection, order and format by `--field-selector`, `--sort-by` and `-o`. */
 export interface ObjectView {
   matches: ObjectFilter;
   compare: ((a: object, b: object) => number) | undefined;
@@ -159,11 +159,11 @@ function parseTarget(
 
 interface Seen {
   items: ResourceItem[];
-  /** Names that nothing has. */
+  /** Messages about names that do not exist. */
   problems: string[];
 }
 
-/** What one command looks at, again and again when it watches. */
+/** The objects of one command, read again for each period of a watch. */
 class Look {
   readonly #resource: ResourceName;
   readonly #named: readonly string[];
@@ -183,7 +183,7 @@ class Look {
     return WATCH_PERIOD_MS[this.#resource];
   }
 
-  /** undefined: as it was the last time. */
+  /** undefined: unchanged since the last call. */
   async at(api: PodReader): Promise<Seen | undefined> {
     const seen = await this.#see(api);
     const columns = labelColumnsOf(this.#request);
@@ -246,7 +246,7 @@ class Look {
   }
 }
 
-/** Shows what changes. A kubelet that is restarted is waited for: its pods go on, and so does who watches them. */
+/** Prints changes. Waits for a kubelet that restarts, since its pods keep running. */
 async function watch(
   api: PodReader,
   look: Look,
@@ -279,7 +279,7 @@ async function watch(
   }
 }
 
-/** In the dialect the kubelet reads: what would be a time or a flag there is quoted. */
+/** YAML 1.1, which the kubelet reads: strings that look like times or booleans are quoted. */
 async function loadYaml(): Promise<(value: unknown) => string> {
   const { stringify } = await import("yaml");
   return (value) => stringify(value, { version: "1.1", lineWidth: 0, indentSeq: false });

@@ -68,7 +68,7 @@ async function podTable(
   ]);
 }
 
-/** By namespace and name. */
+/** Sorted by namespace and name. */
 async function choosePods(api: KubeletApi, names: readonly string[], request: CommandRequest): Promise<PodSummary[]> {
   const [{ pods: measured }, listed] = await Promise.all([api.usage(), api.pods()]);
   const scope = scopeOf(request);

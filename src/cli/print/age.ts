@@ -4,7 +4,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const YEAR = 365 * DAY;
 
-/** Up to so long (seconds) an age is shown in these units; the smaller one is left out when it is 0. */
+/** Ages up to this limit (seconds) are shown in these units; the smaller unit is left out when it is 0. */
 const STEPS: readonly { below: number; unit: [number, string]; rest?: [number, string] }[] = [
   { below: 2 * MINUTE, unit: [SECOND, "s"] },
   { below: 10 * MINUTE, unit: [MINUTE, "m"], rest: [SECOND, "s"] },

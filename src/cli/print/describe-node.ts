@@ -85,7 +85,7 @@ function describeTable(out: Description, columns: readonly string[], rows: reado
   for (const row of rows) out.cells(1, row);
 }
 
-/** What pods are promised and may use at most. Source: kubectl's `describeNodeResource`. */
+/** Requests and limits of all pods. Source: kubectl's `describeNodeResource`. */
 function describePods(
   out: Description,
   pods: readonly Pod[],

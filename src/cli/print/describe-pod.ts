@@ -110,7 +110,7 @@ function tolerationText({ key = "", value, effect, operator, tolerationSeconds }
   return [what, exists, time].filter(Boolean).join(" ");
 }
 
-/** What happened, as the last block of a description. @param events oldest first */
+/** The events, as the last block of a description. @param events oldest first */
 export function describeEvents(out: Description, events: readonly CoreEvent[], now: Date): void {
   if (events.length === 0) return out.field(0, "Events", "<none>");
   out.heading(0, "Events");

@@ -22,7 +22,7 @@ interface Edit {
   line: string;
 }
 
-/** By the longest common subsequence; quadratic, which manifests allow. */
+/** Uses the longest common subsequence; quadratic time is fast enough for manifests. */
 function editScript(a: readonly string[], b: readonly string[]): Edit[] {
   const width = b.length + 1;
   const lengths = new Uint32Array((a.length + 1) * width);

@@ -1,6 +1,6 @@
 /** A compiled expression. */
 export interface JsonPath {
-  /** What it finds in an object, in order. */
+  /** The values it finds in an object, in order. */
   values: (object: unknown) => unknown[];
 }
 

@@ -14,7 +14,7 @@ export const toLabelColumns = (keys: string | undefined, all: boolean): LabelCol
   all,
 });
 
-/** Of a label's key without its domain, in capitals, as kubectl has it. */
+/** The key of a label without its domain, in capitals, as kubectl prints it. */
 export const labelHeaders = ({ keys, all }: LabelColumns): string[] => [
   ...keys.map((key) => key.slice(key.lastIndexOf("/") + 1).toUpperCase()),
   ...(all ? ["LABELS"] : []),

@@ -1,6 +1,6 @@
 import { formatSince } from "./age.ts";
 
-/** What is read of the answer of `/node`. Source: core/v1 `Node`. */
+/** The part of the answer of `/node` that is read. Source: core/v1 `Node`. */
 export interface NodeObject {
   kind: "Node";
   apiVersion: "v1";
@@ -77,7 +77,7 @@ export function nodeRoles({ metadata }: NodeObject): string {
   return roles.sort().join(",") || "<none>";
 }
 
-/** Unlike kubectl's, it names a pressure: there is nobody else who would. */
+/** Unlike kubectl's, it names a pressure: no scheduler reports it here. */
 function nodeStatus({ spec, status }: NodeObject): string {
   const conditions = status.conditions ?? [];
   const ready = conditions.find(({ type }) => type === "Ready");

@@ -1,7 +1,7 @@
 import type { Container, ContainerStatus, Pod, PodStatus } from "../../api/pod.ts";
 import { formatSince, parseTime } from "./age.ts";
 
-/** What `kubelet-ts get pods` says of one pod. */
+/** One line of `kubelet-ts get pods`. */
 export interface PodSummaryLine {
   ready: number;
   total: number;
@@ -30,7 +30,7 @@ export function toPodRow(pod: Pod, now: Date, wide: boolean): string[] {
   return [...row, podIP || "<none>", pod.spec.nodeName || "<none>", nominatedNodeName || "<none>", readinessGates(pod)];
 }
 
-/** Static pods are made by nobody at no time: their age counts from when the node began with them. */
+/** Static pods have no creation time: their age counts from the time the node started them. */
 export const creationTime = ({ metadata, status }: Pod): string | undefined =>
   metadata.creationTimestamp ?? status?.startTime ?? metadata.annotations?.["kubernetes.io/config.seen"];
 
@@ -93,7 +93,7 @@ function summarizeMains(status: PodStatus, reason: string, readyBefore: number):
       ready++;
     }
   }
-  // One that has done its work beside one that goes on.
+  // One container has completed while another one runs.
   if (shown === "Completed" && hasRunning) shown = hasCondition(status, "Ready") ? "Running" : "NotReady";
   return { status: shown, ready };
 }

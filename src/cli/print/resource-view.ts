@@ -6,23 +6,23 @@ import { POD_COLUMNS, POD_WIDE_COLUMNS, toPodRow } from "./pod-row.ts";
 
 /** An object as a line of a table. */
 export interface ResourceItem {
-  /** Says that two objects are the same one at two times. */
+  /** Identifies an object over time. */
   key: string;
   /** `pod/web-node1`. */
   reference: string;
-  /** undefined: it belongs to none. */
+  /** undefined: the kind has no namespace. */
   namespace: string | undefined;
   labels: Readonly<Record<string, string>>;
   /** With kind and apiVersion, as JSON and YAML show it. */
   object: object;
   row: (now: Date, wide: boolean) => string[];
-  /** Another text: a row of the table has changed; ages do not count. */
+  /** Differs when the row changed; ages do not count. */
   fingerprint: (wide: boolean) => string;
 }
 
 export type ResourceFormat = "table" | "wide" | "json" | "yaml" | "name";
 
-/** What `kubelet-ts get` can show. */
+/** Kinds that `kubelet-ts get` prints itself. */
 export type ResourceName = "pods" | "nodes" | "events";
 
 export function columnsOf(resource: ResourceName, wide: boolean): readonly string[] {

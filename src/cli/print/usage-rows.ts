@@ -19,7 +19,7 @@ interface Usage {
   memory?: MemorySummary;
 }
 
-/** What pods use: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
+/** Usage of pods: CPU in thousandths of a core, working set in Mi, as kubectl prints them. */
 export function toPodUsageRows(pods: readonly PodSummary[], order: UsageOrder): UsageRow[] {
   return sorted(pods, order).map(({ podRef, ...usage }) => ({
     namespace: podRef.namespace,
@@ -44,7 +44,7 @@ export function toUsageSum(pods: readonly PodSummary[]): string[] {
   return [formatMilliCores(cpu), formatMebibytes(memory)];
 }
 
-/** What the node uses, and of what: shares are those of what pods may have, or of all with `ofCapacity`. */
+/** Usage of the node. Shares refer to the allocatable resources, or to the capacity with `ofCapacity`. */
 export function toNodeUsageRow({ node }: Summary, { status }: NodeObject, ofCapacity: boolean): string[] {
   const available = (ofCapacity ? status.capacity : status.allocatable) ?? {};
   const share = (used: number | undefined, all: number) =>

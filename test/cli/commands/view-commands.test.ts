@@ -199,7 +199,7 @@ describe("exit codes", () => {
     await closed.stop(true);
     expect(await run("get pods", port)).toMatchObject({
       code: 1,
-      err: expect.stringContaining(`127.0.0.1:${port}: nobody listens there`),
+      err: expect.stringContaining(`127.0.0.1:${port}: nothing listens there`),
     });
   });
 
