@@ -288,7 +288,7 @@ export function addNetworkFamilies(add: Add): void {
   );
 }
 
-/** Source: cAdvisor 0.51; `waiting` is the kernel's `some`, `stalled` its `full`. [M25] */
+/** Source: cAdvisor 0.51; `waiting` is the kernel's `some`, `stalled` its `full`. */
 export function addPressureFamilies(add: Add): void {
   for (const resource of ["cpu", "io", "memory"] as const) {
     const label = { cpu: "CPU", io: "IO", memory: "memory" }[resource];

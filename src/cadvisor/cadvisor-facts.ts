@@ -6,14 +6,14 @@ import { MACHINE_ROOTS, type NodeStats } from "../stats/node-stats.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { type MountedFilesystem, parseFilesystems, readMachineInfo } from "./machine-info.ts";
 
-/** What cAdvisor's answers show in addition to a sample. */
+/** Facts that cAdvisor's answers show in addition to a sample. */
 export interface CadvisorFacts {
   machine: MachineInfo;
   engineVersion: string;
   kernelVersion: string;
   /** e.g. `Debian GNU/Linux 12 (bookworm)`. */
   osVersion: string;
-  /** By directory, of the last scan. */
+  /** Results of the last scan, by directory. */
   disk: ReadonlyMap<string, DirectoryUsage>;
   /** The engine's file system and its device, e.g. `/dev/vda`; undefined while it is not known. */
   engineFs: { device: string; capacity: FsCapacity } | undefined;
@@ -53,7 +53,7 @@ export class CadvisorFactsReader {
     return this.#machine.info;
   }
 
-  /** What was read within the last second, or is read now. */
+  /** The facts read within the last second, or read now. */
   recent(): CadvisorFacts {
     const nowMs = this.#stats.options.clock.monotonicMs();
     if (!this.#recent || nowMs - this.#recent.readMs > RECENT_MS) {

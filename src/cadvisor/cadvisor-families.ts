@@ -183,7 +183,7 @@ export function containerFamilies(sample: NodeSample, facts: CadvisorFacts): Fam
     plain((e) => spec(e).cpuShares),
     false,
   );
-  // Without a limit these are 0, as upstream; rules divide by them and leave 0 out.
+  // Without a limit these are 0, as upstream; rules divide by them and skip 0.
   add(
     "gauge",
     "container_spec_memory_limit_bytes",

@@ -162,7 +162,7 @@ function hugetlb({ cgroup }: MeasuredCgroup): object {
   );
 }
 
-/** The first interface stands for the whole; a cgroup without a network of its own shows zeros. */
+/** The first interface represents the whole; a cgroup without a network of its own shows zeros. */
 function networkStats(interfaces: readonly InterfaceCounters[]): object {
   const all = interfaces.map(interfaceStats);
   return { ...(all[0] ?? NO_INTERFACE), ...(all.length > 0 && { interfaces: all }) };
@@ -194,7 +194,7 @@ const NO_INTERFACE = interfaceStats({
   txDropped: 0,
 });
 
-/** What a container's writable layer and its log take; undefined while nobody looked. */
+/** Disk usage of a container's writable layer and log; undefined before the first scan. */
 function containerDisk({ container }: MeasuredCgroup, { disk }: CadvisorFacts) {
   if (!container) return undefined;
   const layer = disk.get(container.facts.writableLayerPath);

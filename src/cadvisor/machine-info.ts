@@ -16,7 +16,7 @@ import { unescapeMountPath } from "../text/mount-path.ts";
 
 /**
  * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not tell is 0 or "", as there. Source: the
- * answer recorded from kubelet 1.20 (oracle 94) and the meaning of the kernel's files.
+ * answer recorded from kubelet 1.20 and the meaning of the kernel's files.
  */
 export function readMachineInfo(roots: MachineRoots = MACHINE_ROOTS): MachineInfo {
   const { proc, sys } = roots;
@@ -67,7 +67,7 @@ function readHugePages(directory: string): HugePagesInfo[] {
 
 function readIdentity({ proc, sys, etc }: MachineRoots) {
   const machineId = text(`${etc}/machine-id`);
-  // Where firmware gives none (virtual machines without SMBIOS), the machine id stands in, as in cAdvisor.
+  // Where firmware gives none (virtual machines without SMBIOS), the machine id is used, as in cAdvisor.
   const systemUuid =
     text(`${sys}/class/dmi/id/product_uuid`) ||
     text(`${proc}/device-tree/system-id`) ||
@@ -161,7 +161,7 @@ export function parseCacheSize(size: string): number {
   return amount ? Number(amount) * { "": 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 }[unit as "" | "K" | "M" | "G"] : 0;
 }
 
-/** `0-3,8` as the numbers it stands for. */
+/** The numbers of a list such as `0-3,8`. */
 export function parseCpuList(list: string): number[] {
   return list.split(",").flatMap((range) => {
     const [first, last = first] = range.split("-").map((end) => (end === "" ? Number.NaN : Number(end)));

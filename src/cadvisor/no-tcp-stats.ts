@@ -6,7 +6,7 @@ const UDP = zeros("Listen Dropped RxQueued TxQueued");
 
 /**
  * The connection counters in cAdvisor's network statistics. The kubelet switches them off, so they are always 0, but
- * clients expect them (oracle 94).
+ * clients expect them.
  */
 export const NO_TCP_STATS = {
   tcp: TCP,

@@ -26,7 +26,7 @@ export interface CgroupMount {
 /** Where each controller of this machine is found. */
 export interface CgroupLayout {
   mode: "v1" | "v2" | "hybrid";
-  /** A controller the kernel lacks, or nobody mounted, is absent. */
+  /** A controller that the kernel lacks, or that is not mounted, is absent. */
   controllers: ReadonlyMap<CgroupController, CgroupMount>;
   /** The v2 hierarchy; in hybrid mode it holds pressure information and no controllers. */
   unified?: CgroupMount;
@@ -42,7 +42,6 @@ export interface CgroupDirectory {
 
 /**
  * The cgroup mounts of `/proc/self/mountinfo`, in its order. Nothing is assumed about `/sys/fs/cgroup` or systemd.
- * [U54]
  */
 export function parseCgroupMounts(mountinfo: string): CgroupMount[] {
   const mounts: CgroupMount[] = [];

@@ -7,7 +7,7 @@ export interface CgroupStats {
   pids?: PidsStats | undefined;
   /** Per block device. */
   blockIo: readonly BlockIoStats[];
-  /** By page size in bytes. */
+  /** One for each page size, in bytes. */
   hugetlb: readonly HugetlbStats[];
   pressure?: CgroupPressure | undefined;
 }
@@ -36,7 +36,7 @@ export interface MemoryStats {
   mappedFileBytes: number | undefined;
   /** Times the limit was hit. */
   failCount: number | undefined;
-  /** Of this cgroup alone on v1, with everything below it on v2, as the kernels count. */
+  /** v1 counts this cgroup alone, v2 everything below it, too. */
   pageFaults: number | undefined;
   majorPageFaults: number | undefined;
   hierarchicalPageFaults: number | undefined;
@@ -45,7 +45,7 @@ export interface MemoryStats {
   oomKills: number | undefined;
 }
 
-/** Of a cgroup whose memory the kernel does not count. */
+/** For a cgroup whose memory the kernel does not count. */
 export const UNKNOWN_MEMORY: MemoryStats = {
   usageBytes: undefined,
   maxUsageBytes: undefined,

@@ -90,7 +90,7 @@ export function parseV2BlockIo(stat: V2Text): BlockIoStats[] {
   for (const line of (stat ?? "").split("\n")) {
     const [name = "", ...fields] = line.split(" ");
     const [major, minor] = name.split(":").map(Number);
-    // The kernel lists devices nobody used with nothing behind them.
+    // The kernel lists unused devices without counters.
     if (minor === undefined || !fields.some((field) => field.includes("="))) continue;
     const field = (key: string) =>
       Number(fields.find((text) => text.startsWith(`${key}=`))?.slice(key.length + 1) ?? 0);

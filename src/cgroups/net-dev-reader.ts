@@ -1,7 +1,7 @@
 import { OpenFileReader } from "./open-file-reader.ts";
 import { type InterfaceCounters, parseNetDev } from "./proc.ts";
 
-interface KeptNetwork {
+interface OpenNetwork {
   pid: number;
   file: OpenFileReader;
   text: string;
@@ -15,7 +15,7 @@ interface KeptNetwork {
  */
 export class NetDevReader {
   readonly #proc: string;
-  readonly #networks = new Map<string, KeptNetwork>();
+  readonly #networks = new Map<string, OpenNetwork>();
 
   constructor(procRoot: string) {
     this.#proc = procRoot;
@@ -42,7 +42,7 @@ export class NetDevReader {
   }
 
   /** Lets go of all others. */
-  keepOnly(ids: ReadonlySet<string>): void {
+  retain(ids: ReadonlySet<string>): void {
     for (const [id, { file }] of this.#networks) {
       if (ids.has(id)) continue;
       file.close();
@@ -51,6 +51,6 @@ export class NetDevReader {
   }
 
   close(): void {
-    this.keepOnly(new Set());
+    this.retain(new Set());
   }
 }

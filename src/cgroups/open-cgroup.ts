@@ -22,7 +22,7 @@ export type Detail = "basics" | "all";
 /** `group`: the node, a pod, or several pods. `container`: one of a pod's spec, or any that is not ours. */
 export type CgroupKind = "group" | "sandbox" | "container";
 
-/** What differs between machines in how cgroups are read. */
+/** Differences between machines in how cgroups are read. */
 export interface CgroupFeatures {
   /** `blkio.throttle.*_recursive`, since Linux 4.17. */
   recursiveBlockIo: boolean;
@@ -34,8 +34,8 @@ export interface CgroupFeatures {
   meminfoPath: string;
 }
 
-/** What was read the last time everything was, and by which texts it is known that nothing happened since. */
-interface FullLook {
+/** The last complete reading, and the texts that show whether something has changed since. */
+interface LastReading {
   detail: Detail;
   hasQuota: boolean;
   cpuText: string;
@@ -77,7 +77,7 @@ export class OpenCgroup {
   readonly #readHugetlb: () => HugetlbStats[];
   readonly #pressure: readonly { resource: keyof CgroupPressure; file: OpenFileReader }[];
   readonly #procs: OpenFileReader;
-  #last: FullLook | undefined;
+  #last: LastReading | undefined;
 
   constructor(directories: CgroupDirectories, features: CgroupFeatures) {
     this.directories = directories;
@@ -256,8 +256,8 @@ export class OpenCgroup {
 }
 
 /**
- * The figures with the processes, which are read when somebody looks: half of the askers never do. Not within `read`: what
- * is lazy holds on to all that any function beside it uses, there the look before, which held the one before that, …
+ * Adds the processes, which are read on first use: half of the callers never use them. This is not a part of `read`,
+ * because the getter would then keep the previous reading in memory, and that the one before it.
  */
 function withProcessIds(procs: OpenFileReader, figures: Omit<CgroupStats, "processIds">): CgroupStats {
   let processIds: readonly string[] | undefined;
@@ -270,7 +270,7 @@ function withProcessIds(procs: OpenFileReader, figures: Omit<CgroupStats, "proce
   };
 }
 
-/** Of `hugetlb.2MB` and the like, in bytes. */
+/** Page size of a name such as `hugetlb.2MB`, in bytes. */
 export function parsePageSize(name: string): number | undefined {
   const match = /^hugetlb\.(\d+)([KMG])B$/.exec(name);
   if (!match) return undefined;
@@ -284,7 +284,7 @@ export function readHugetlbNames(directory: CgroupDirectory | undefined): string
   return [...new Set(names.filter((name) => name !== undefined))].sort();
 }
 
-/** The directory that stands for the cgroup where one is enough. */
+/** The directory of the cgroup where one hierarchy is enough. */
 export function mainDirectory(directories: CgroupDirectories): string {
   const directory = directories.memory ?? directories.cpuacct ?? directories.cpu ?? directories.unified;
   return directory?.path ?? "/nonexistent";

@@ -11,7 +11,7 @@ export interface InterfaceCounters {
   txDropped: number;
 }
 
-/** What the processes of one cgroup hold and do. */
+/** Descriptors and states of the processes of one cgroup. */
 export interface ProcessCounts {
   fds: number;
   /** undefined: too many descriptors to look at each. */
@@ -54,7 +54,7 @@ export function parseDefaultInterface(route: string): string | undefined {
 
 /** State of a `/proc/<pid>/stat` line as cAdvisor names it; undefined for a zombie or an unreadable line. */
 export function parseProcessState(stat: string): "sleeping" | "running" | "stopped" | "uninterruptible" | undefined {
-  // The command stands in parentheses and may hold parentheses and spaces itself.
+  // The command is in parentheses and may contain parentheses and spaces.
   switch (stat.charAt(stat.lastIndexOf(")") + 2)) {
     case "S":
     case "I":

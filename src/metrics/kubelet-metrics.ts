@@ -37,7 +37,7 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
       "How late timers of the process fired.",
       [0.001, 0.01, 0.05, 0.25, 1, 5],
     ),
-    /** By the signal that triggered it, e.g. `memory.available`. */
+    /** One count for each signal, e.g. `memory.available`. */
     evictions: registry.counter("kubelet_evictions", alpha("Cumulative number of pod evictions by eviction signal"), [
       "eviction_signal",
     ]),

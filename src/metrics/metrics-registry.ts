@@ -75,7 +75,7 @@ export class Gauge {
     return this.#samples.get(labelValues.join("\0"))?.value ?? 0;
   }
 
-  /** Forgets every sample; for gauges that are set anew as a whole. */
+  /** Forgets every sample; for gauges that are set again as a whole. */
   clear(): void {
     this.#samples.clear();
   }

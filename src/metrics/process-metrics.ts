@@ -2,7 +2,7 @@ import { parseBootTimeSeconds, parseOpenFilesLimit } from "../cgroups/proc.ts";
 import { readNames, readText } from "../cgroups/read-text.ts";
 import { type MetricFamily, MetricsRegistry } from "./metrics-registry.ts";
 
-/** What `/proc/<pid>/stat` tells of a process. */
+/** Usage of a process, from `/proc/<pid>/stat`. */
 export interface ProcessUsage {
   /** User and system time. */
   cpuSeconds: number;
@@ -64,7 +64,7 @@ export class ProcessMetrics {
   }
 }
 
-/** `/metrics/probes` shows this beside the probes (oracle 95). */
+/** `/metrics/probes` shows this in addition to the probes, as the kubelet does. */
 export function processStartFamily(procRoot = "/proc"): MetricFamily[] {
   const registry = new MetricsRegistry();
   const seconds = startTimeSeconds(procRoot, parseProcessUsage(readText(`${procRoot}/self/stat`) ?? ""));

@@ -1,7 +1,7 @@
 import type { ShownCertificate } from "./client-identity.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
-/** What a route answers. The same for GET and HEAD. It may be sent to several clients and is not changed. */
+/** The answer of a route. The same for GET and HEAD. It may be sent to several clients and is not changed. */
 export interface Answer {
   status: number;
   headers: Record<string, string>;
@@ -79,7 +79,7 @@ export const debugDisabled = () =>
   textAnswer(405, "Debug endpoints are disabled.\n", { "X-Content-Type-Options": "nosniff", Allow: "" });
 
 /**
- * Leads to another path of ours, with the same query.
+ * Redirects to another path of this server, with the same query.
  * @param path percent-decoded, so it may hold what no header can. Source: Go's `http.Redirect`, text included.
  */
 export function movedPermanently(path: string, query: URLSearchParams): Answer {

@@ -13,7 +13,7 @@ import { type ContainerRoutesContext, routeContainers } from "./container-routes
 import { routeLogDirectory } from "./log-directory-routes.ts";
 import { isKnownPath, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 
-/** What the routes of the authenticated port answer from. */
+/** Everything that the routes of the authenticated port use. */
 export interface AuthenticatedContext extends ContainerRoutesContext {
   /** For the routes of the read-only port. Its pods may be shown in full. */
   readOnly: ReadOnlyContext;

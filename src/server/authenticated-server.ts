@@ -28,7 +28,7 @@ export type AuthenticatedOptions = Pick<
   | "streamingConnectionIdleTimeoutMs"
 >;
 
-/** What only the authenticated port needs. */
+/** Parts that only the authenticated port needs. */
 export interface AuthenticatedServerParts {
   options: AuthenticatedOptions;
   containers: ContainerAccess;

@@ -1,4 +1,4 @@
-/** Who sends a request. */
+/** The sender of a request. */
 export interface User {
   name: string;
   groups: readonly string[];
@@ -15,9 +15,9 @@ export interface ShownCertificate {
   notAfter: Date;
 }
 
-/** What the port accepts. */
+/** Rules of access to the port. */
 export interface AccessRules {
-  /** There is a `--client-ca-file`; without one a certificate says nothing about anybody. */
+  /** There is a `--client-ca-file`; without one a certificate identifies no one. */
   trustsCertificates: boolean;
   anonymousAuth: boolean;
   authorizationMode: "AlwaysAllow" | "AlwaysDeny";
@@ -27,7 +27,7 @@ const ANONYMOUS: User = { name: "system:anonymous", groups: ["system:unauthentic
 
 /**
  * The user behind a request; undefined is answered with 401. A certificate that does not hold is no anonymous request: it
- * is refused. Source: apiserver's x509 authenticator (user = CN, groups = O) and its union with the anonymous one. [S153 S156]
+ * is refused. Source: apiserver's x509 authenticator (user = CN, groups = O) and its union with the anonymous one.
  */
 export function authenticate(
   shown: ShownCertificate | undefined,

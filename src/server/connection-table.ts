@@ -3,9 +3,9 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../model/clock.ts";
 
 export interface ConnectionLimits {
-  /** Of all clients. */
+  /** All clients together. */
   connections: number;
-  /** Of one remote address. */
+  /** Clients of one remote address. */
   perAddress: number;
 }
 
@@ -15,7 +15,7 @@ const SLOW_READER_MS = 5_000;
 interface Connection {
   /** The socket that was accepted. */
   socket: Duplex;
-  /** What is read and written: of TLS the socket on top of the accepted one. */
+  /** The socket that is read and written: with TLS, the one on top of the accepted socket. */
   stream: Duplex;
   /** `address:port`. */
   peer: string;
@@ -29,7 +29,7 @@ interface Connection {
 /**
  * The open connections of one port. When there are too many, the one that has been idle for longest is closed, or a slow
  * reader; connections that are being served stay, and only if all are is a new one refused. So a client that opens
- * connections and says nothing keeps nobody out.
+ * connections and says nothing keeps no one out.
  */
 export class ConnectionTable {
   readonly #clock: Clock;

@@ -13,7 +13,7 @@ import { serveRemoteCommand } from "./remote-command.ts";
 import { parseLogQuery, parsePortQuery, parseStreamQuery } from "./stream-query.ts";
 import type { KubeletView } from "./view.ts";
 
-/** What the routes to containers need. */
+/** Everything that the routes to containers use. */
 export interface ContainerRoutesContext {
   view: Pick<KubeletView, "pods" | "podFacts">;
   containers: ContainerAccess;
@@ -43,8 +43,8 @@ const NO_SPDY =
 const NO_SUCH_POD = "pod does not exist";
 
 /**
- * What reaches into containers: `/containerLogs`, `/run`, `/exec`, `/attach`, `/portForward`. Only containers of pods
- * that are wanted on this node are found; texts and codes as recorded (oracle 92, 97). [S147 S148 S150]
+ * The routes to containers: `/containerLogs`, `/run`, `/exec`, `/attach`, `/portForward`. Only containers of pods
+ * that are desired on this node are found; texts and codes are those of kubelet 1.20.
  */
 export function routeContainers(
   request: ServerRequest,
@@ -212,7 +212,7 @@ function portForward(
   };
 }
 
-/** Who reached into what; never the command, which may hold a secret. */
+/** Logs the user and the container; never the command, which may contain a secret. */
 function note(what: string, { podName, container }: Found, user: User, logger: Logger): void {
   logger.info("A client reaches into a pod", {
     request: what,

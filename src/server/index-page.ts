@@ -18,7 +18,7 @@ const READ_ONLY_LINKS = [
 
 /**
  * The page at the root of the cAdvisor port: what there is to ask for, and the pods that run.
- * @param readOnlyOrigin of the read-only port, as whoever asks would reach it; undefined when it is off
+ * @param readOnlyOrigin of the read-only port, as the client would reach it; undefined when it is off
  */
 export function indexPage(view: KubeletView, readOnlyOrigin: string | undefined): string {
   const node = escapeHtml(view.nodeName());

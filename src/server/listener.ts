@@ -166,7 +166,7 @@ export class Listener {
         // Without authorities the TLS library trusts those of the system: then no certificate is requested.
         ...(clientCas.length > 0 && { ca: [...clientCas] }),
         requestCert: clientCas.length > 0,
-        // Clients without a valid certificate get an answer that says so: 401.
+        // Clients without a valid certificate get 401.
         rejectUnauthorized: false,
         handshakeTimeout: HANDSHAKE_MS,
       },

@@ -5,7 +5,7 @@ import { isReading } from "./read-only-routes.ts";
 const PREFIX = "/logs/";
 
 /**
- * `/logs/…`: the machine's log directory, files as text and directories as lists (oracle 97). What leads out of it is
+ * `/logs/…`: the machine's log directory, files as text and directories as lists. What leads out of it is
  * not there. Source: Go's `http.FileServer`; parts of a file cannot be asked for.
  */
 export function routeLogDirectory(request: ServerRequest, directory: LogDirectory): ServerAnswer {
@@ -29,7 +29,7 @@ export function routeLogDirectory(request: ServerRequest, directory: LogDirector
     entry.close();
     return redirect(`../${lastPart(relative.slice(0, -1))}`);
   }
-  // Never as HTML: what is in a log is written by anybody.
+  // Never as HTML: any program writes to a log.
   const headers = {
     "Content-Type": "text/plain; charset=utf-8",
     "X-Content-Type-Options": "nosniff",

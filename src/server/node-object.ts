@@ -11,7 +11,7 @@ export interface NodeImage {
   sizeBytes: number;
 }
 
-/** What is known of the node beside measurements. */
+/** Facts of the node that are not measured. */
 export interface NodeObjectFacts {
   name: string;
   /** When this node came to be; undefined where that cannot be told. */
@@ -21,11 +21,11 @@ export interface NodeObjectFacts {
   labels: Readonly<Record<string, string>>;
   taints: readonly NodeTaint[];
   maxPods: number;
-  /** Of the authenticated port. */
+  /** Port of the authenticated server. */
   kubeletPort: number;
   /** Semantic version, without `v`. */
   kubeletVersion: string;
-  /** What is left for pods; of the disk, given its size. */
+  /** Resources for pods; those of the disk depend on its size. */
   allocatable: { cpuMillis: number; memoryBytes: number; diskBytes: (capacityBytes: number) => number };
   pressures: ReadonlyMap<PressureType, PressureState>;
   /** `runtimeError` undefined: the kubelet does its work; else why not. */

@@ -20,7 +20,7 @@ type Send = (channel: number, data: Uint8Array) => Promise<void>;
 /**
  * `/portForward` over a WebSocket: for the nth port, channel 2n carries its data and 2n+1 what went wrong, each begun by
  * the port's number. One connection for each port; when all have ended, so does the WebSocket. Source: kubelet's
- * `portforward` (websocket.go). [S150 M55]
+ * `portforward` (websocket.go).
  */
 export async function servePortForward(socket: WebSocketConnection, options: PortForwardOptions): Promise<void> {
   const { protocol, ports, clock } = options;

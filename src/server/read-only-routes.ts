@@ -31,7 +31,7 @@ import type { KubeletView } from "./view.ts";
 /** How long answers that are measured are given to everyone who asks. */
 export const SHARED_MS = 1_000;
 
-/** What the routes of the read-only port answer from. */
+/** Everything that the routes of the read-only port use. */
 export interface ReadOnlyContext {
   view: KubeletView;
   podList: PodListRenderer;

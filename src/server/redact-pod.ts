@@ -6,7 +6,7 @@ export const REDACTED = "<redacted>";
 /**
  * The pod as the unauthenticated port may show it: without literal environment values, without the values of
  * credential headers, and without the annotation kubectl keeps a copy of the whole manifest in. Names, references and
- * everything else stay. Values that come from Secrets are never in a pod object. [U26 X10]
+ * everything else stay. Values that come from Secrets are never in a pod object.
  */
 export function redactPod(pod: Pod): Pod {
   const { spec, metadata } = pod;

@@ -17,13 +17,13 @@ export interface RemoteCommandOptions {
   /** @throws Error whose message the client is shown */
   open: () => Promise<ProcessSession>;
   clock: Clock;
-  /** The session ends when nothing came or went for so long; 0 = never. */
+  /** The session ends after this time without data; 0 = never. */
   idleTimeoutMs: number;
 }
 
 const NOTHING = new Uint8Array();
 
-/** `/exec` and `/attach` over a WebSocket, until the process or the client ends it. [S147 M55] Source: kubelet's `remotecommand`. */
+/** `/exec` and `/attach` over a WebSocket, until the process or the client ends it. Source: kubelet's `remotecommand`. */
 export async function serveRemoteCommand(socket: WebSocketConnection, options: RemoteCommandOptions): Promise<void> {
   const { protocol, streams } = options;
   const send = (channel: number, data: Uint8Array) =>
@@ -79,7 +79,7 @@ async function converse(
   }
 }
 
-/** What the client types, until it stops or is gone. */
+/** Passes on the client's input until it ends. */
 async function feed(socket: WebSocketConnection, held: ProcessSession, protocol: ChannelProtocol): Promise<void> {
   for await (const payload of socket.messages()) {
     const message = decodeChannel(protocol, payload);

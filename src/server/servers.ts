@@ -72,7 +72,7 @@ export interface RunningServers {
   socketPath(): string | undefined;
   /** The node as the API shows it; measured now. */
   node(): Promise<object>;
-  /** What the kubelet answers to users who may see everything: for the local API, which leads here. */
+  /** Answers for users who may see everything; the local API passes requests on to them. */
   answer(request: RouteRequest): Answer | Promise<Answer>;
   /** Closes all; open connections are cut. */
   stop(): Promise<void>;

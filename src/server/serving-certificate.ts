@@ -8,7 +8,7 @@ import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
 
 export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile">;
 
-/** What a TLS server is made of, as PEM. */
+/** Certificates and key of a TLS server, as PEM. */
 export interface TlsMaterial {
   /** The server's certificate and those above it. */
   cert: string;
@@ -22,7 +22,7 @@ export class TlsFileError extends Error {
   override readonly name = "TlsFileError";
 }
 
-/** What our own certificate has to be good for. */
+/** Names that the self-made certificate must be valid for. */
 export interface ServedNames {
   nodeName: string;
   /** "" while unknown. */
@@ -31,7 +31,7 @@ export interface ServedNames {
 
 const DAY_MS = 24 * 3_600_000;
 const VALID_MS = 365 * DAY_MS;
-/** It is made anew so long before it ends. */
+/** It is renewed this long before it ends. */
 const RENEWAL_MS = 30 * DAY_MS;
 /** Clocks of clients may be behind ours. */
 const BACKDATED_MS = DAY_MS;
@@ -39,8 +39,8 @@ const BACKDATED_MS = DAY_MS;
 const MAX_COMMON_NAME = 64;
 
 /**
- * Reads the files of the authenticated port anew, and makes a certificate in `--cert-dir` where none is given and there
- * is none, or where ours is about to end or lacks a name. [S157]
+ * Reads the files of the authenticated port, and makes a certificate in `--cert-dir` when none is given and there
+ * is none, or when the self-made one is about to end or lacks a name.
  * @throws TlsFileError
  */
 export function readTlsMaterial(options: TlsFileOptions, names: ServedNames, now: Date): TlsMaterial {
@@ -70,7 +70,7 @@ function keptOrMade(certDir: string, names: ServedNames, now: Date): { cert: str
     throw new TlsFileError(`--cert-dir: there is "${there}" but no "${missing}": remove the one or add the other`);
   }
   const problem = problemOfPair(cert, key);
-  // What somebody else put there is used as it is, and never overwritten.
+  // Another program's files are used as they are and never overwritten.
   if (isOurs(cert)) {
     if (problem || !isStillGood(new X509Certificate(cert), names, now)) return make(certFile, keyFile, names, now);
   } else if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
@@ -111,7 +111,7 @@ function alternativeNames({ nodeName, nodeIp }: ServedNames): string[] {
   return [...new Set([nodeName, "localhost", ...(nodeIp ? [nodeIp] : []), "127.0.0.1", "::1"])];
 }
 
-/** Signed by itself and named `<node>@<unix time>`; the kubelet's own are named so too, but signed by another. */
+/** Self-signed and named `<node>@<unix time>`. The kubelet's own certificates have such names but another issuer. */
 function isOurs(cert: string): boolean {
   try {
     const { subject, issuer } = new X509Certificate(cert);

@@ -1,6 +1,6 @@
 import type { LogSelection, StreamSelection } from "../model/container-access.ts";
 
-/** What a query asks for, or the answer to one that cannot be meant. */
+/** A parsed query, or the answer to an invalid one. */
 export type Parsed<T> = { value: T } | { status: 400 | 422; problem: string };
 
 export interface LogQuery extends Omit<LogSelection, "since"> {

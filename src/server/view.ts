@@ -12,8 +12,8 @@ export interface HealthCheck {
 }
 
 /**
- * What the servers may see of the kubelet. Reading only, answered from memory: no member waits, and none is called
- * while nobody asks.
+ * The kubelet as the servers see it. Read-only and answered from memory: no member waits, and none is called without a
+ * request.
  */
 export interface KubeletView {
   nodeName(): string;
@@ -24,7 +24,7 @@ export interface KubeletView {
    * order. An unchanged pod should be the same object as before: it is then not rendered again.
    */
   pods(): readonly Pod[];
-  /** What happened to pods, oldest last occurrence first; no secret in any. `revision` grows with every event. */
+  /** Events of pods, oldest last occurrence first, without secrets. `revision` grows with every event. */
   events(): { revision: number; items: readonly CoreEvent[] };
   /** Pods with a live sandbox and what is needed to measure them. */
   podFacts(): readonly PodFacts[];

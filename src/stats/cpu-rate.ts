@@ -14,7 +14,7 @@ const SHORTEST_WINDOW_MS = 100;
 
 /**
  * The readings worth keeping when `latest` comes in: the youngest one that is at least 10 s older, those after it, and
- * `latest`. A counter that went back (the cgroup was made anew) starts over.
+ * `latest`. A counter that went back (the cgroup was created again) starts over.
  */
 export function appendReading(readings: readonly CpuReading[], latest: CpuReading): CpuReading[] {
   const previous = readings.at(-1);

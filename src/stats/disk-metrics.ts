@@ -4,8 +4,8 @@ import type { PodFacts } from "./pod-facts.ts";
 import { logDirectory } from "./summary.ts";
 
 /**
- * The families of `/metrics` that tell of disk usage: container logs, and volumes behind a claim. What nobody has looked
- * at yet is missing. Source: kubelet's log and volume stats collectors.
+ * The families of `/metrics` that tell of disk usage: container logs, and volumes behind a claim. Directories that were not scanned yet are
+ * missing. Source: kubelet's log and volume stats collectors.
  */
 export function diskFamilies(pods: readonly PodFacts[], disk: ReadonlyMap<string, DirectoryUsage>): MetricFamily[] {
   const registry = new MetricsRegistry();

@@ -15,7 +15,7 @@ export interface FsCapacity {
   inodesFree: number;
 }
 
-/** What one directory holds. */
+/** Usage of one directory. */
 export interface DirectoryUsage {
   usedBytes: number;
   /** undefined where `du` cannot count them (busybox). */
@@ -29,7 +29,7 @@ export interface DirectoryUsage {
 const REST_FACTOR = 20;
 
 /**
- * Disk usage of directories, measured in the background and only after somebody asked. Asking never waits: it answers
+ * Disk usage of directories, measured in the background and on demand. A request never waits: it gets
  * with what the last scan found. Bounded by `periodMs` between scans, a low-priority `du` at a time, and a rest after
  * each as long as twenty scans.
  */
@@ -99,7 +99,7 @@ export function readCapacityNow(path: string): FsCapacity | undefined {
   }
 }
 
-/** Of `statfs`. */
+/** Converts the result of `statfs`. */
 export function toCapacity(fs: {
   bsize: number;
   blocks: number;

@@ -16,7 +16,7 @@ const DU_BATCH = 200;
 const OVERLAY_MAGIC = 0x794c7630;
 
 /**
- * By `du`, at the lowest priority, without what other file systems are mounted beneath. Directories that are gone are
+ * Runs `du` at the lowest priority; file systems that are mounted beneath are not counted. Directories that are gone are
  * missing from the answer; so is everything when there is no `du`, or when it cannot count inodes.
  */
 export async function measureByDu(
@@ -64,7 +64,7 @@ async function sortByFileSystem(directories: readonly string[]) {
   return { plain, overlaid };
 }
 
-/** What keeps `du` off the mounts beneath a directory. */
+/** Arguments that keep `du` off the mounts beneath a directory. */
 export function toExclusions(path: string, real: string, mountinfo: string): string[] {
   return mountinfo.split("\n").flatMap((line) => {
     const mountPoint = unescapeMountPath(line.split(" ")[4] ?? "");

@@ -13,7 +13,7 @@ export interface MeasuredCgroup {
   isSandbox: boolean;
   /** The pod it belongs to, or is. */
   pod: PodSample | undefined;
-  /** Of the node and of sandboxes; empty for cgroups without a network of their own. */
+  /** Interfaces of the node or of a sandbox; empty for cgroups without a network of their own. */
   interfaces: readonly InterfaceCounters[];
 }
 

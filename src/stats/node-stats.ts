@@ -40,7 +40,7 @@ export interface NodeStatsOptions {
   engineVersion: () => string;
   /** Shortest time between two looks at disk usage (`--volume-stats-agg-period`). */
   volumeStatsAggPeriodMs: number;
-  /** Bytes of all images. Asked at most once a minute, and only while somebody asks for a summary. */
+  /** Bytes of all images. Called at most once a minute, on demand. */
   readImageBytes?: () => Promise<number | undefined>;
   /** For tests. */
   roots?: MachineRoots;
@@ -49,7 +49,7 @@ export interface NodeStatsOptions {
 
 const IMAGE_BYTES_AGE_MS = 60_000;
 /**
- * Apart of the two samples taken when nobody asked for a while. A multiple of the kernel's throttling period of 100 ms,
+ * Time between the two samples that are taken after a pause. A multiple of the kernel's throttling period of 100 ms,
  * so that a throttled container shows its true average.
  */
 const COLD_WINDOW_MS = 300;
@@ -108,7 +108,7 @@ export class NodeStats {
     return resourceText(this.#sampler.sample("basics"), format);
   }
 
-  /** What the pressure conditions look at. */
+  /** Signals of the pressure conditions. */
   signals(): NodeSignals {
     const { rootDir, imagesDir } = this.options;
     const { proc } = this.#roots;
@@ -133,7 +133,7 @@ export class NodeStats {
     };
   }
 
-  /** Of the root alone: this is asked every ten seconds, whoever else asks for nothing. */
+  /** Reads the root cgroup alone, because this is called every ten seconds. */
   #readRootWorkingSet(): number | undefined {
     const root = this.reader.open(this.reader.ofPath("/"));
     const stats = root.read("basics", { hasQuota: false, kind: "group" });
@@ -190,7 +190,7 @@ export class NodeStats {
     };
   }
 
-  /** What was last known; asks the engine again in the background when that is old. */
+  /** The last known size; asks the engine again in the background when it is old. */
   #lastImageBytes(): number | undefined {
     const { readImageBytes, clock } = this.options;
     const nowMs = clock.monotonicMs();
@@ -201,7 +201,7 @@ export class NodeStats {
         (bytes) => {
           this.#imageBytes = { bytes, readMs: nowMs };
         },
-        // The engine is away: the figure stays as it was, and somebody else reports that.
+        // The engine is away, which is reported elsewhere: the figure stays as it was.
         () => {},
       );
     }

@@ -68,9 +68,9 @@ function parseContext(message: string): Context | undefined {
   return old ? { victimCgroup: old[1]!, limitCgroup: old[2]!, pid: undefined } : undefined;
 }
 
-/** What an OOM kill means to us. */
+/** An OOM kill and the container that it hit. */
 export interface OomEvent {
-  /** Whose container it was; undefined for the node, or a process that is none of ours. */
+  /** The container; undefined for the node, or a process of another program. */
   pod: Pick<PodFacts, "uid" | "name" | "namespace"> | undefined;
   /** Name in the pod's spec. */
   container: string | undefined;
@@ -100,7 +100,7 @@ export function toOomEvent(kill: OomKill, pods: readonly PodFacts[]): OomEvent |
   return { ...owner, event: { type: "Warning", reason: "OOMKilling", message, fieldPath } };
 }
 
-/** The event of kills that are known from a counter: nobody told which processes, nor whose limit it was. */
+/** The event of kills that are known from a counter only: neither the processes nor the limit are known. */
 export function toCountedOomEvent(container: string, kills: number): PodEvent {
   const who = kills === 1 ? "A process" : `${kills} processes`;
   const message = `${who} in container "${container}" ${kills === 1 ? "was" : "were"} killed by the kernel: its memory limit, or that of its pod, was reached`;
@@ -116,7 +116,7 @@ export function readOomKills({ memory }: CgroupDirectories): number | undefined 
   );
 }
 
-/** Of the engine's container that a cgroup belongs to. */
+/** Id of the engine's container that a cgroup belongs to. */
 export const toContainerId = (cgroup: string): string | undefined => /[0-9a-f]{64}/.exec(cgroup)?.[0];
 
 function findOwner(cgroup: string, pods: readonly PodFacts[]) {

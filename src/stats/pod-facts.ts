@@ -1,6 +1,6 @@
 import type { PodUID } from "../model/identity.ts";
 
-/** What the statistics need to know of one container that runs (or ran a moment ago). */
+/** Facts of one container that runs or has just ended, for the statistics. */
 export interface ContainerFacts {
   /** `spec.containers[].name`; `POD` for a sandbox. */
   name: string;
@@ -35,7 +35,7 @@ export interface VolumeFacts {
   pvcName?: string;
 }
 
-/** What the statistics need to know of one pod that has a live sandbox. */
+/** Facts of one pod with a live sandbox, for the statistics. */
 export interface PodFacts {
   uid: PodUID;
   /** With the node suffix. */

@@ -57,7 +57,7 @@ export interface NodeSample {
   groups: CgroupSample[];
   /** In the order of the facts. A container that is gone is left out. */
   pods: PodSample[];
-  /** Of the node. */
+  /** Interfaces of the node. */
   interfaces: readonly InterfaceCounters[];
 }
 
@@ -70,9 +70,9 @@ interface Tracked {
   openFilesLimit: { soft: number; hard: number } | undefined;
   specReadMs: number;
   /** When it was read whether at rest or not. */
-  lookedMs: number;
+  fullyReadMs: number;
   processes: ProcessCounts | undefined;
-  /** What was read of the cgroup when they were counted. */
+  /** The cgroup's readings when they were counted. */
   processesOf: CgroupStats | undefined;
   processesReadMs: number;
   /** Tells apart whose processes are counted in which sample. */
@@ -99,14 +99,14 @@ interface Budget {
 
 /** Containers whose processes are counted in one sample; on a node with more they take turns. */
 const COUNTED_PER_SAMPLE = 60;
-/** A pause process opens nothing and starts nobody. */
+/** A pause process opens no files and starts no processes. */
 const SANDBOX_COUNTS_AGE_MS = 60_000;
 
 /** A cgroup at rest is read in full every so many samples, and after this anyway. */
-const LOOK_ROUNDS = 4;
-const LOOK_AGE_MS = 60_000;
+const FULL_READING_ROUNDS = 4;
+const FULL_READING_AGE_MS = 60_000;
 
-/** Beside the ids of sandboxes: the network of process 1. */
+/** Key of the network of process 1, next to the ids of sandboxes. */
 const NODE_NETWORK = "/";
 
 /** Limits are read again after this, a few cgroups at each sample. */
@@ -114,8 +114,8 @@ const SPEC_AGE_MS = 60_000;
 const SPECS_PER_SAMPLE = 40;
 
 /**
- * Measures the node, its pods and their containers when somebody asks, and only then: no timer runs, and open files are
- * let go 90 s after the last question.
+ * Measures the node, its pods and their containers on demand. No timer runs at rest; files are closed 90 s after the last
+ * request.
  */
 export class Sampler {
   readonly #reader: CgroupReader;
@@ -146,7 +146,7 @@ export class Sampler {
     this.#networks = new NetDevReader(procRoot);
   }
 
-  /** true when the next sample cannot tell CPU rates of a worthwhile window: nobody asked for a while, or only just. */
+  /** true when the next sample cannot have CPU rates of a useful window: the last one is too old, or too young. */
   get isCold(): boolean {
     const root = this.#latest?.root;
     return this.#isIdle || (root !== undefined && root.usageNanoCores === undefined);
@@ -253,7 +253,7 @@ export class Sampler {
     );
     if (detail === "basics") for (const key of this.#tracked.keys()) if (key.startsWith("/")) this.#keep(key);
     this.#forgetUnseen();
-    this.#networks.keepOnly(new Set([NODE_NETWORK, ...podFacts.map(({ sandbox }) => sandbox.id)]));
+    this.#networks.retain(new Set([NODE_NETWORK, ...podFacts.map(({ sandbox }) => sandbox.id)]));
     this.#previous = this.#isIdle ? undefined : this.#latest;
     const interfaces = once(() => this.#networks.read(NODE_NETWORK, 1));
     if (detail === "all") interfaces();
@@ -290,8 +290,9 @@ export class Sampler {
       tracked.specReadMs = nowMs;
     }
     const hasQuota = tracked.spec.cpuQuotaMicroseconds !== undefined;
-    const mayRest = (this.#samples + tracked.turn) % LOOK_ROUNDS !== 0 && nowMs - tracked.lookedMs < LOOK_AGE_MS;
-    if (!mayRest) tracked.lookedMs = nowMs;
+    const mayRest =
+      (this.#samples + tracked.turn) % FULL_READING_ROUNDS !== 0 && nowMs - tracked.fullyReadMs < FULL_READING_AGE_MS;
+    if (!mayRest) tracked.fullyReadMs = nowMs;
     const stats = tracked.cgroup.read(detail, { hasQuota, kind, mayRest });
     if (!stats) return undefined; // Gone; not seen, so its files are let go below.
     tracked.seen = true;
@@ -348,7 +349,7 @@ export class Sampler {
       spec: undefined,
       openFilesLimit: undefined,
       specReadMs: 0,
-      lookedMs: Number.NEGATIVE_INFINITY,
+      fullyReadMs: Number.NEGATIVE_INFINITY,
       processes: undefined,
       processesOf: undefined,
       processesReadMs: 0,
@@ -393,7 +394,7 @@ export class Sampler {
     return detail === "all" ? sorted : sorted.slice(0, 1);
   }
 
-  /** What a sample of basics leaves out is still there. */
+  /** Keeps a cgroup that a sample of basics does not read. */
   #keep(key: string): void {
     const tracked = this.#tracked.get(key);
     if (tracked) tracked.seen = true;

@@ -19,12 +19,12 @@ import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./sampler.ts";
 
-/** What a summary is made of, beside the sample. */
+/** Facts of a summary in addition to the sample. */
 export interface SummaryFacts {
   nodeName: string;
   /** When the machine started. */
   bootTime: Date;
-  /** Of the machine. */
+  /** Capacity of the machine. */
   memoryCapacityBytes: number;
   swapCapacityBytes: number;
   /** Name of the interface whose counters stand for the whole network. */
@@ -37,13 +37,13 @@ export interface SummaryFacts {
   /** Largest pid, and tasks there are. */
   maxPid: number | undefined;
   taskCount: number | undefined;
-  /** By directory, of the last scan. */
+  /** Results of the last scan, by directory. */
   disk: ReadonlyMap<string, DirectoryUsage>;
 }
 
 /**
  * `/stats/summary` in upstream's shape. Pods without a live sandbox are left out. With `onlyCpuAndMemory` everything
- * else is too. Source: kubelet's `stats/v1alpha1` and the answers recorded from 1.20 (oracle 94, 98, 100, 101).
+ * else is too. Source: kubelet's `stats/v1alpha1` and the answers recorded from 1.20.
  */
 export function toSummary(sample: NodeSample, facts: SummaryFacts, onlyCpuAndMemory: boolean): Summary {
   const time = toTime(sample.at);
@@ -155,7 +155,7 @@ function containerSummary(
   const layer = facts.disk.get(container.writableLayerPath);
   if (layer && imageFs) summary.rootfs = fsSummary(imageFs, time, layer.usedBytes, layer.inodesUsed);
   const logs = facts.disk.get(logDirectory(container));
-  // Inodes of the whole file system, as upstream (oracle 100).
+  // Inodes of the whole file system, as upstream.
   if (logs && imageFs) summary.logs = fsSummary(imageFs, time, logs.usedBytes, inodesInUse(imageFs));
   return Object.assign(summary, swapOf(cgroup, time, facts), io(cgroup, time));
 }
@@ -184,7 +184,7 @@ function usage(
       usageBytes: memory.usageBytes,
       workingSetBytes: memory.workingSetBytes,
       rssBytes: memory.rssBytes,
-      // Not those of the cgroups below on v1: that is what the kubelet shows (oracle 94).
+      // Not those of the cgroups below on v1: that is what the kubelet shows.
       pageFaults: memory.pageFaults,
       majorPageFaults: memory.majorPageFaults,
       psi: psi(pressure?.memory),
@@ -263,7 +263,7 @@ function fsSummary(fs: FsCapacity, time: string, usedBytes?: number, inodesUsed?
 
 const inodesInUse = ({ inodes, inodesFree }: FsCapacity) => inodes - inodesFree;
 
-/** Of a tmpfs, which is a file system of its own. */
+/** Usage of a tmpfs, which is a file system of its own. */
 const ownFsSummary = (fs: FsCapacity, at: Date) => fsSummary(fs, toTime(at), fs.usedBytes, inodesInUse(fs));
 
 function directorySummary({ usedBytes, inodesUsed, fs, at }: DirectoryUsage): FsSummary {
