@@ -14,6 +14,8 @@ const CHECKED = [
   "src/cli/validate-inputs.ts",
   "src/cli/validate-report.ts",
   "src/config",
+  "src/import",
+  "src/cli/commands/import-command.ts",
   "src/manifest",
   "src/cadvisor",
   "src/cgroups",
@@ -32,6 +34,7 @@ const CHECKED = [
   "docs/flags.md",
   "docs/security.md",
   "docs/validate.md",
+  "docs/migrating.md",
   "docs/yaml.md",
 ];
 

@@ -14,6 +14,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   model: ["api"],
   yaml: [],
   manifest: ["api", "model", "text", "yaml", "valibot"],
+  import: ["api", "text"],
   plan: ["api", "model", "text"],
   // A status reports restarts and back-off, which plan/ decides.
   status: ["api", "model", "plan"],
@@ -100,7 +101,7 @@ const MAY_IMPORT_TYPE: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders of decisions: nothing in them touches files, sockets, processes or timers. */
-const DECISIONS = ["api", "model", "text", "yaml", "manifest", "plan", "status", "workloads"];
+const DECISIONS = ["api", "model", "text", "yaml", "manifest", "import", "plan", "status", "workloads"];
 const BUILTINS_WITHOUT_EFFECTS = [
   "node:path",
   "node:path/posix",

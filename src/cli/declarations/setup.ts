@@ -90,6 +90,27 @@ directory stay.`,
     run: async (request, io) => (await import("../commands/kubeconfig.ts")).runKubeconfig(request, io),
   },
   {
+    name: "import",
+    description: "write manifests for the services of a Compose file",
+    section: "Setup",
+    usage: ["import compose [FILE] > FILE"],
+    about: `Prints a Pod for each service of a Compose file, with the ConfigMaps and Secrets they need, and
+names on standard error every key that cannot be carried over. Without FILE the file that
+docker compose would read in this directory. Nothing is started.`,
+    objects: { compose: ["docker-compose"] },
+    args: {
+      object: { type: "positional", required: false, valueHint: "object" },
+      file: { type: "positional", required: false, valueHint: "file" },
+      "project-name": {
+        type: "string",
+        alias: "p",
+        valueHint: "name",
+        description: "prefix of volumes, name of the network (default: as docker compose)",
+      },
+    },
+    run: async (request, io) => (await import("../commands/import-command.ts")).runImport(request, io),
+  },
+  {
     name: "completion",
     description: "print a completion script for bash, zsh or fish",
     section: "Setup",

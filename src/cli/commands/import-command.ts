@@ -1,0 +1,80 @@
+import { readFileSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { type Imported, importCompose, NotComposeError } from "../../import/compose.ts";
+import { InterpolationError, parseEnvFile } from "../../import/compose-text.ts";
+import type { Json } from "../../import/import-notes.ts";
+import { parseStream } from "../../yaml/parse-stream.ts";
+import { isDeeperThan, toPlainValue } from "../../yaml/source-node.ts";
+import type { CommandIo } from "../command-io.ts";
+import { CommandError, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
+import { writeYaml } from "../write-yaml.ts";
+
+/** Names that `docker compose` looks for. */
+const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+const MAX_DEPTH = 100;
+
+/** `kubelet-ts import compose [FILE]`: manifests to standard output, notes to standard error. Returns the exit code. */
+export async function runImport({ command, positionals, value }: CommandRequest, io: CommandIo): Promise<number> {
+  findObject(command, positionals[0]);
+  if (positionals.length > 2) throw new UsageError("compose takes one FILE");
+  const path = resolve(positionals[1] ?? findComposeFile());
+  const { manifests, notes } = importFile(path, value("project-name"));
+  for (const note of notes) io.stderr(`${note}\n`);
+  io.stdout(manifests.map(writeYaml).join("---\n"));
+  return 0;
+}
+
+function findComposeFile(): string {
+  const found = COMPOSE_FILES.find((name) => readText(name) !== undefined);
+  if (found === undefined) throw new UsageError(`there is no ${COMPOSE_FILES.join(", ")} here: name a FILE`);
+  return found;
+}
+
+function importFile(path: string, project: string | undefined): Imported {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    throw new CommandError(`"${path}" cannot be read: ${(error as Error).message}`);
+  }
+  const { documents, lines } = parseStream(bytes);
+  const [document] = documents;
+  if (document?.kind === "error") {
+    const { line, column } = lines.locate(document.error.offset);
+    throw new CommandError(`${path}:${line}:${column}: ${document.error.message}`);
+  }
+  if (document?.kind !== "value" || isDeeperThan(document.root, MAX_DEPTH)) {
+    throw new CommandError(`${path}: this is not a Compose file`);
+  }
+  const directory = dirname(path);
+  const environment = parseEnvFile(readText(join(directory, ".env")) ?? "");
+  for (const [name, text] of Object.entries(process.env)) if (text !== undefined) environment.set(name, text);
+  const name =
+    project ??
+    environment.get("COMPOSE_PROJECT_NAME") ??
+    basename(directory)
+      .toLowerCase()
+      .replace(/[^a-z0-9_-]/g, "");
+  try {
+    return importCompose({
+      file: toPlainValue(document.root) as Json,
+      project: name,
+      directory,
+      environment,
+      readFile: readText,
+    });
+  } catch (error) {
+    if (error instanceof NotComposeError)
+      throw new CommandError(`${path}: this is not a Compose file: ${error.message}`);
+    if (error instanceof InterpolationError) throw new CommandError(`${path}: ${error.message}`);
+    throw error;
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,307 @@
+import { toContainerPorts } from "./compose-ports.ts";
+import { parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
+import { ComposeVolumes, type VolumeContext } from "./compose-volumes.ts";
+import { type ImportNotes, isMap, type Json, textOf, textsOf, toDnsLabel, withoutExpansion } from "./import-notes.ts";
+import { toVariables } from "./secret-variables.ts";
+
+export interface ServiceContext extends VolumeContext {
+  /** All services of the file. */
+  services: { readonly [name: string]: Json };
+  /** The Docker network in which the pods find each other; absent for a single service. */
+  network?: string;
+}
+
+type Service = { readonly [key: string]: Json };
+
+/** Keys that are read below; every other key is named in a note. */
+const READ_KEYS = new Set(
+  `image build command entrypoint environment env_file ports expose volumes tmpfs configs secrets restart healthcheck deploy
+  mem_limit mem_reservation cpus network_mode networks user cap_add cap_drop privileged read_only security_opt sysctls
+  group_add pid ipc shm_size devices extra_hosts dns dns_search dns_opt hostname tty stdin_open working_dir
+  stop_grace_period stop_signal labels annotations depends_on pull_policy container_name profiles`.split(/\s+/),
+);
+
+/** Image of the init containers that wait for other services. */
+const WAIT_IMAGE = "busybox:1.35";
+
+/** @returns the pod of a service, preceded by the ConfigMaps and Secrets it needs */
+export function toServiceManifests(
+  name: string,
+  service: Service,
+  context: ServiceContext,
+  notes: ImportNotes,
+): object[] {
+  const path = `services.${name}`;
+  const podName = toDnsLabel(name);
+  for (const key of Object.keys(service)) {
+    if (!READ_KEYS.has(key) && !key.startsWith("x-")) notes.add(`${path}.${key}`, "is not carried over");
+  }
+  if (podName !== name) notes.add(path, `the pod is named ${podName}: other services reach it by that name only`);
+  const volumes = new ComposeVolumes(podName, context, notes);
+  volumes.addVolumes(service.volumes ?? null, path);
+  volumes.addTmpfs(service.tmpfs ?? null);
+  volumes.addDevices(service.devices ?? null, path);
+  volumes.addFiles("configs", service.configs ?? null, path);
+  volumes.addFiles("secrets", service.secrets ?? null, path);
+  const shmSize = textOf(service.shm_size);
+  if (shmSize !== undefined) volumes.addMemory("/dev/shm", shmSize);
+  const { env, secret } = toVariables(variablesOf(service, context, path, notes), `${podName}-env`);
+  const container = {
+    name: podName,
+    image: imageOf(name, service, context, notes),
+    imagePullPolicy: PULL_POLICIES[textOf(service.pull_policy) ?? ""] ?? "IfNotPresent",
+    ...some("command", commandOf(service.entrypoint)),
+    ...some("args", commandOf(service.command)),
+    ...some("workingDir", textOf(service.working_dir)),
+    ...some("env", env),
+    ...some(
+      "ports",
+      service.network_mode === "host"
+        ? []
+        : toContainerPorts(service.ports ?? null, service.expose ?? null, path, notes),
+    ),
+    ...some("resources", resourcesOf(service, path, notes)),
+    ...some("readinessProbe", probeOf(service.healthcheck, `${path}.healthcheck`, notes)),
+    ...some("securityContext", containerSecurityOf(service, path, notes)),
+    ...some("volumeMounts", volumes.mounts),
+    ...(service.tty === true && { tty: true }),
+    ...(service.stdin_open === true && { stdin: true }),
+    ...(service.stop_signal ? { lifecycle: { stopSignal: textOf(service.stop_signal) } } : {}),
+  };
+  const pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: podName, ...some("annotations", annotationsOf(service, context)) },
+    spec: {
+      ...(service.stop_signal ? { os: { name: "linux" } } : {}),
+      ...networkOf(service, path, notes),
+      ...some("hostname", service.hostname === undefined ? undefined : toDnsLabel(textOf(service.hostname) ?? "")),
+      ...some("securityContext", podSecurityOf(service, path, notes)),
+      ...some("initContainers", waitingContainersOf(service, context, path, notes)),
+      containers: [container],
+      ...some("volumes", volumes.volumes),
+      restartPolicy: restartPolicyOf(service, path, notes),
+      ...some("terminationGracePeriodSeconds", toSeconds(textOf(service.stop_grace_period) ?? "10s")),
+    },
+  };
+  if (textOf(service.container_name) !== undefined)
+    notes.add(`${path}.container_name`, "names of containers follow from the pod");
+  return [...volumes.documents, ...(secret ? [secret] : []), pod];
+}
+
+/** A member unless its value is absent or empty. */
+function some(name: string, value: unknown): object {
+  if (value === undefined || (Array.isArray(value) && value.length === 0)) return {};
+  if (isMap(value) && Object.keys(value).length === 0) return {};
+  return { [name]: value };
+}
+
+const PULL_POLICIES: Readonly<Record<string, string>> = { always: "Always", never: "Never" };
+
+function imageOf(name: string, service: Service, { project }: ServiceContext, notes: ImportNotes): string {
+  const image = textOf(service.image);
+  if (service.build !== undefined) {
+    notes.add(`services.${name}.build`, "images are not built: run `docker compose build` first");
+  }
+  return image ?? `${project}-${name}`;
+}
+
+const commandOf = (command: Json | undefined): string[] | undefined => {
+  if (command === undefined || command === null) return undefined;
+  return (typeof command === "string" ? splitWords(command) : textsOf(command)).map(withoutExpansion);
+};
+
+function variablesOf(service: Service, context: ServiceContext, path: string, notes: ImportNotes): Map<string, string> {
+  const variables = new Map<string, string>();
+  const files = Array.isArray(service.env_file) ? service.env_file : [service.env_file ?? []].flat();
+  for (const file of files) {
+    const name = isMap(file) ? (textOf(file.path) ?? "") : (textOf(file) ?? "");
+    const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
+    if (text !== undefined) for (const [key, value] of parseEnvFile(text)) variables.set(key, value);
+    else if (!isMap(file) || file.required !== false) notes.add(`${path}.env_file`, `${name} cannot be read`);
+  }
+  const { environment } = service;
+  const entries: [string, string | undefined][] = isMap(environment)
+    ? Object.entries(environment).map(([key, value]) => [key, textOf(value)])
+    : textsOf(environment).map((text) => {
+        const at = text.indexOf("=");
+        return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+      });
+  for (const [key, value] of entries) {
+    const found = value ?? context.environment.get(key);
+    if (found !== undefined) variables.set(key, found);
+    else notes.add(`${path}.environment.${key}`, "has no value, neither here nor in the environment");
+  }
+  return variables;
+}
+
+function annotationsOf(service: Service, { network }: ServiceContext): Record<string, string> {
+  const annotations: Record<string, string> = {};
+  if (network !== undefined && service.network_mode === undefined) annotations["kubelet-ts.io/network"] = network;
+  return annotations;
+}
+
+function networkOf(service: Service, path: string, notes: ImportNotes): object {
+  const mode = textOf(service.network_mode);
+  if (mode !== undefined && mode !== "host" && mode !== "bridge") {
+    notes.add(
+      `${path}.network_mode`,
+      `${mode} is not carried over: containers that share a network are containers of one pod`,
+    );
+  }
+  const networks = isMap(service.networks) ? Object.keys(service.networks) : textsOf(service.networks ?? []);
+  if (networks.some((name) => name !== "default")) {
+    notes.add(`${path}.networks`, "all services are in one network; aliases and fixed addresses are not carried over");
+  }
+  const hosts = isMap(service.extra_hosts)
+    ? Object.entries(service.extra_hosts).map(([name, ip]) => `${name}=${textOf(ip) ?? ""}`)
+    : textsOf(service.extra_hosts ?? []);
+  const aliases = hosts.flatMap((entry) => {
+    const [, hostname = "", ip = ""] = /^([^=:]+)[=:](.*)$/.exec(entry) ?? [];
+    if (/^[\d.]+$|:/.test(ip)) return [{ ip, hostnames: [hostname] }];
+    notes.add(`${path}.extra_hosts`, `${entry} is not carried over: the address must be given`);
+    return [];
+  });
+  const dns = {
+    ...some("nameservers", textsOf(service.dns ?? [])),
+    ...some("searches", textsOf(service.dns_search ?? [])),
+    ...some(
+      "options",
+      textsOf(service.dns_opt ?? []).map((option) => {
+        const [name, value] = option.split(":");
+        return { name, ...(value !== undefined && { value }) };
+      }),
+    ),
+  };
+  return {
+    ...(mode === "host" && { hostNetwork: true }),
+    ...(service.pid === "host" && { hostPID: true }),
+    ...(service.ipc === "host" && { hostIPC: true }),
+    ...some("hostAliases", aliases),
+    ...("nameservers" in dns && { dnsPolicy: "None" }),
+    ...some("dnsConfig", dns),
+  };
+}
+
+function restartPolicyOf(service: Service, path: string, notes: ImportNotes): string {
+  const restart = textOf(service.restart) ?? "no";
+  const condition =
+    isMap(service.deploy) && isMap(service.deploy.restart_policy)
+      ? textOf(service.deploy.restart_policy.condition)
+      : undefined;
+  if (condition === "any" || restart === "always" || restart === "unless-stopped") return "Always";
+  if (condition === "on-failure" || restart.startsWith("on-failure")) {
+    if (restart.includes(":"))
+      notes.add(`${path}.restart`, "the number of attempts is not limited: delays grow up to five minutes");
+    return "OnFailure";
+  }
+  return "Never";
+}
+
+/** A health check only reports, as a readiness probe does; it does not restart the container. */
+function probeOf(check: Json | undefined, path: string, notes: ImportNotes): object | undefined {
+  if (!isMap(check) || check.disable === true) return undefined;
+  const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
+  const [kind, ...words] = test;
+  if (kind === undefined || kind === "NONE") return undefined;
+  const command = kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words;
+  notes.add(path, "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container");
+  return {
+    exec: { command },
+    ...some(
+      "initialDelaySeconds",
+      check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),
+    ),
+    periodSeconds: toSeconds(textOf(check.interval) ?? "30s") ?? 30,
+    timeoutSeconds: toSeconds(textOf(check.timeout) ?? "30s") ?? 30,
+    failureThreshold: Number(textOf(check.retries) ?? 3),
+  };
+}
+
+function resourcesOf(service: Service, path: string, notes: ImportNotes): object {
+  const deploy = isMap(service.deploy) ? service.deploy : {};
+  const replicas = textOf(deploy.replicas);
+  if (replicas !== undefined && replicas !== "1")
+    notes.add(`${path}.deploy.replicas`, `one pod is written, not ${replicas}`);
+  for (const key of Object.keys(deploy)) {
+    if (!["resources", "replicas", "restart_policy"].includes(key))
+      notes.add(`${path}.deploy.${key}`, "is not carried over");
+  }
+  const resources = isMap(deploy.resources) ? deploy.resources : {};
+  const listOf = (source: Json | undefined, memory: Json | undefined, cpus: Json | undefined) => {
+    const list = isMap(source) ? source : {};
+    const size = textOf(list.memory ?? memory);
+    const quantity = size === undefined ? undefined : toQuantity(size);
+    return { ...some("cpu", textOf(list.cpus ?? cpus)), ...some("memory", quantity) };
+  };
+  return {
+    ...some("limits", listOf(resources.limits, service.mem_limit, service.cpus)),
+    ...some("requests", listOf(resources.reservations, service.mem_reservation, undefined)),
+  };
+}
+
+function containerSecurityOf(service: Service, path: string, notes: ImportNotes): object {
+  const user = textOf(service.user);
+  const ids = user === undefined ? undefined : /^(\d+)(?::(\d+))?$/.exec(user);
+  if (user !== undefined && !ids) notes.add(`${path}.user`, `${user} is not a number: set runAsUser and runAsGroup`);
+  const options = textsOf(service.security_opt ?? []);
+  const hasNoNewPrivileges = options.some((option) => /^no-new-privileges(?:[:=]true)?$/.test(option));
+  if (options.some((option) => !option.startsWith("no-new-privileges"))) {
+    notes.add(`${path}.security_opt`, "set seccompProfile, appArmorProfile or seLinuxOptions");
+  }
+  return {
+    ...(ids && { runAsUser: Number(ids[1]), ...(ids[2] !== undefined && { runAsGroup: Number(ids[2]) }) }),
+    ...some("capabilities", {
+      ...some("add", textsOf(service.cap_add ?? [])),
+      ...some("drop", textsOf(service.cap_drop ?? [])),
+    }),
+    ...(service.privileged === true && { privileged: true }),
+    ...(service.read_only === true && { readOnlyRootFilesystem: true }),
+    ...(hasNoNewPrivileges && { allowPrivilegeEscalation: false }),
+  };
+}
+
+function podSecurityOf(service: Service, path: string, notes: ImportNotes): object {
+  const sysctls = isMap(service.sysctls)
+    ? Object.entries(service.sysctls).map(([name, value]) => ({ name, value: textOf(value) ?? "" }))
+    : textsOf(service.sysctls ?? []).map((text) => ({ name: text.split("=")[0]!, value: text.split("=")[1] ?? "" }));
+  const groups = textsOf(service.group_add ?? []);
+  if (groups.some((group) => !/^\d+$/.test(group))) notes.add(`${path}.group_add`, "only numbers are carried over");
+  return {
+    ...some("sysctls", sysctls),
+    ...some("supplementalGroups", groups.filter((group) => /^\d+$/.test(group)).map(Number)),
+  };
+}
+
+/** `depends_on`: init containers that wait until a port of the other service accepts connections. */
+function waitingContainersOf(service: Service, context: ServiceContext, path: string, notes: ImportNotes): object[] {
+  const names = isMap(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on ?? []);
+  return names.flatMap((name) => {
+    const other = context.services[name];
+    const port =
+      isMap(other) && context.network !== undefined && service.network_mode === undefined
+        ? firstPortOf(other)
+        : undefined;
+    if (port === undefined) {
+      notes.add(
+        `${path}.depends_on.${name}`,
+        "pods have no order, and the service has no TCP port to wait for: let the client try again",
+      );
+      return [];
+    }
+    const host = toDnsLabel(name);
+    // Not every build of busybox has `nc -z`.
+    const command = ["/bin/sh", "-c", `until nc -w 1 ${host} ${port} -e /bin/true; do sleep 1; done`];
+    return [{ name: toDnsLabel(`wait-for-${name}`), image: WAIT_IMAGE, imagePullPolicy: "IfNotPresent", command }];
+  });
+}
+
+/** The first TCP port of a service, published or not. */
+function firstPortOf(service: Service): number | undefined {
+  const silent = { lines: [], add() {} } as unknown as ImportNotes;
+  const ports = toContainerPorts(service.ports ?? null, service.expose ?? null, "", silent) as {
+    containerPort: number;
+    protocol?: string;
+  }[];
+  return ports.find(({ protocol }) => protocol === undefined)?.containerPort;
+}

@@ -1,0 +1,70 @@
+import { toServiceManifests } from "./compose-service.ts";
+import { interpolateAll } from "./compose-text.ts";
+import { ImportNotes, isMap, type Json, toDnsLabel } from "./import-notes.ts";
+
+export interface ComposeInput {
+  /** The parsed Compose file. */
+  file: Json;
+  /** Name of the project when the file has none: that of its directory. */
+  project: string;
+  /** Base of relative paths; absolute. */
+  directory: string;
+  /** Variables of `.env` and of the process, for interpolation and variables without a value. */
+  environment: ReadonlyMap<string, string>;
+  /** @returns undefined when the file cannot be read */
+  readFile(path: string): string | undefined;
+}
+
+export interface Imported {
+  /** ConfigMaps and Secrets before the pods that use them. */
+  manifests: object[];
+  /** Keys that are not carried over, and steps before the pods run. */
+  notes: readonly string[];
+}
+
+/** The text is not a Compose file. */
+export class NotComposeError extends Error {
+  override readonly name = "NotComposeError";
+}
+
+/**
+ * Writes a pod for each service of a Compose file. Several services are put into a Docker network of the name of the
+ * project, in which they reach each other by their names. Source: compose specification.
+ * @throws NotComposeError, InterpolationError
+ */
+export function importCompose({ file, project: given, directory, environment, readFile }: ComposeInput): Imported {
+  if (!isMap(file) || !isMap(file.services)) throw new NotComposeError("it has no map `services`");
+  const notes = new ImportNotes();
+  const content = interpolateAll(file, environment) as { readonly [key: string]: Json };
+  const services = content.services as { readonly [name: string]: Json };
+  const project = typeof content.name === "string" ? content.name : given;
+  const names = Object.keys(services);
+  const network = names.length > 1 ? toDnsLabel(project) : undefined;
+  const context = {
+    project,
+    directory,
+    environment,
+    readFile,
+    services,
+    volumes: mapAt(content, "volumes"),
+    configs: mapAt(content, "configs"),
+    secrets: mapAt(content, "secrets"),
+    ...(network !== undefined && { network }),
+  };
+  for (const key of Object.keys(content)) {
+    const isRead = ["services", "name", "version", "volumes", "configs", "secrets", "networks"].includes(key);
+    if (!isRead && !key.startsWith("x-")) notes.add(key, "is not carried over");
+  }
+  const manifests = names.flatMap((name) => {
+    const service = services[name];
+    if (!isMap(service)) throw new NotComposeError(`services.${name} is not a map`);
+    return toServiceManifests(name, service, context, notes);
+  });
+  const first = network === undefined ? [] : [`create the network of the pods first: docker network create ${network}`];
+  return { manifests, notes: [...first, ...notes.lines] };
+}
+
+const mapAt = (content: { readonly [key: string]: Json }, key: string): { readonly [name: string]: Json } => {
+  const value = content[key];
+  return isMap(value) ? value : {};
+};

@@ -1,0 +1,25 @@
+/** Names of environment variables whose values are likely to be secret. */
+const SECRET_NAME = /PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL/i;
+
+export interface ImportedVariables {
+  env: object[];
+  /** A Secret with the values that were split off. */
+  secret?: object;
+}
+
+/**
+ * Variables of a container. Values that look secret are moved to a Secret.
+ * @param secretName name of that Secret
+ */
+export function toVariables(variables: ReadonlyMap<string, string>, secretName: string): ImportedVariables {
+  const stringData: Record<string, string> = {};
+  const env = [...variables].map(([name, value]) => {
+    if (value === "" || !SECRET_NAME.test(name) || !/^[-._a-zA-Z0-9]+$/.test(name)) {
+      return { name, value: value.replaceAll("$(", "$$$$(") };
+    }
+    stringData[name] = value;
+    return { name, valueFrom: { secretKeyRef: { name: secretName, key: name } } };
+  });
+  if (Object.keys(stringData).length === 0) return { env };
+  return { env, secret: { apiVersion: "v1", kind: "Secret", metadata: { name: secretName }, stringData } };
+}
