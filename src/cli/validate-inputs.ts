@@ -1,5 +1,6 @@
 import { createReadStream, statSync } from "node:fs";
 import { basename } from "node:path";
+import { DEPENDS_ON_ANNOTATION } from "../api/annotations.ts";
 import { FieldPath } from "../manifest/field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
@@ -7,6 +8,7 @@ import { findDanglingReferences } from "../manifest/references.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { podFullName } from "../model/identity.ts";
+import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { listManifests, looksLikeManifest, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
 import { fetchManifest } from "../sources/url-fetch.ts";
 import { isManifestUrl, maskUrl } from "../text/url.ts";
@@ -114,6 +116,7 @@ export function checkInputs(
   const results = read.flatMap((manifest) => manifest.results);
   reportRefusals(results, reportDuplicates(results), rules);
   reportDangling(results, indexObjects(read));
+  reportDependencies(results);
   return results;
 }
 
@@ -174,6 +177,18 @@ function reportDuplicates(results: readonly ObjectResult[]): Set<ObjectResult> {
     }
   }
   return duplicates;
+}
+
+/** Warns of dependencies between pods that name no pod of the input, or form a cycle. */
+function reportDependencies(results: readonly ObjectResult[]): void {
+  const pods = results.flatMap(({ pod, ok }) => (pod && ok ? [pod] : []));
+  const problems = findDependencyProblems(pods);
+  for (const result of results) {
+    const problem = result.pod && result.ok ? problems.get(result.pod.metadata.uid ?? "") : undefined;
+    if (!problem) continue;
+    const path = (result.places?.path ?? FieldPath.root).child("metadata").child("annotations");
+    add(result, "ignored", path.key(DEPENDS_ON_ANNOTATION), problem.message.replace(`${DEPENDS_ON_ANNOTATION}: `, ""));
+  }
 }
 
 function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {

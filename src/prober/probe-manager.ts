@@ -17,6 +17,7 @@ import type {
 } from "../model/prober.ts";
 import { expand } from "../plan/expansion.ts";
 import type { ContainerProbeState } from "../plan/pod-plan.ts";
+import { ProbeResultSaver } from "./probe-result-saver.ts";
 import { ProbeWorker, type ProbeWorkerDeps } from "./probe-worker.ts";
 import { TimerWheel } from "./timer-wheel.ts";
 
@@ -54,11 +55,6 @@ const TICK_MS = 200;
 /** Each exec keeps a runc busy; more at a time only get in each other's way. */
 const MAX_EXEC_ATTEMPTS = 32;
 const MAX_NETWORK_ATTEMPTS = 128;
-/**
- * A change is saved at once, before it is visible, so that a kill at any instant loses nothing; in a burst the changes
- * that follow are saved together.
- */
-const SAVE_PAUSE_MS = 20;
 /** A stored container that was not seen for this long is gone. */
 const FORGET_STORED_MS = 10 * 60_000;
 
@@ -93,10 +89,7 @@ export class ProbeManager {
   readonly #stored: Map<ContainerId, StoredProbeResults>;
   readonly #forgetStoredAtMs: number;
   #isStopped = false;
-  #isDirty = false;
-  /** A save under way, then the pause after it. */
-  #saving: Promise<void> | undefined;
-  #cancelPause: (() => void) | undefined;
+  readonly #saver: ProbeResultSaver | undefined;
 
   constructor(deps: ProbeManagerDeps) {
     this.#deps = deps;
@@ -110,6 +103,7 @@ export class ProbeManager {
       loopLag: deps.loopLag ?? new LoopLagMonitor(deps.clock),
     };
     this.#stored = new Map(deps.stored);
+    if (deps.store) this.#saver = new ProbeResultSaver(deps.store, () => this.export(), deps);
     this.#forgetStoredAtMs = deps.clock.monotonicMs() + FORGET_STORED_MS;
   }
 
@@ -172,10 +166,7 @@ export class ProbeManager {
     for (const pod of this.#pods.values()) {
       for (const container of pod.containers.values()) for (const worker of container.workers.values()) worker.rest();
     }
-    this.#cancelPause?.();
-    this.#cancelPause = undefined;
-    await this.#saving;
-    if (this.#isDirty && this.#deps.store) await this.#save(this.#deps.store);
+    await this.#saver?.stop();
   }
 
   #probedPod(pod: Pod, snapshot: PodSnapshot): ProbedPod {
@@ -196,7 +187,7 @@ export class ProbeManager {
   ): void {
     const probed = this.#probedContainer(pod, container, isInit);
     if (!seen) {
-      if (probed.running && probed.workers.size > 0) this.#changed();
+      if (probed.running && probed.workers.size > 0) this.#saver?.changed();
       probed.running = undefined;
       for (const worker of probed.workers.values()) worker.rest();
       return;
@@ -260,7 +251,7 @@ export class ProbeManager {
       const stored: StoredProbeResults = { startedAtMs: known.running.startedAtMs };
       for (const [kind, { result }] of known.workers) if (result !== undefined) stored[kind] = result;
       this.#stored.set(known.running.id, stored);
-      this.#changed();
+      this.#saver?.changed();
     }
     pod.containers.set(container.name, probed);
     return probed;
@@ -271,7 +262,7 @@ export class ProbeManager {
       if (keep.has(name)) continue;
       for (const worker of container.workers.values()) worker.rest();
       pod.containers.delete(name);
-      if (container.running && container.workers.size > 0) this.#changed();
+      if (container.running && container.workers.size > 0) this.#saver?.changed();
     }
   }
 
@@ -303,34 +294,8 @@ export class ProbeManager {
       container.workers.get("liveness")?.release();
       container.workers.get("readiness")?.release();
     }
-    this.#changed();
+    this.#saver?.changed();
     this.#deps.onChange(pod.ref.uid, container.name, kind, result);
-  }
-
-  #changed(): void {
-    const { store, clock } = this.#deps;
-    if (!store) return;
-    this.#isDirty = true;
-    if (this.#saving || this.#cancelPause || this.#isStopped) return;
-    this.#saving = this.#save(store).then(() => {
-      this.#saving = undefined;
-      if (this.#isStopped) return;
-      this.#cancelPause = clock.schedule(SAVE_PAUSE_MS, () => {
-        this.#cancelPause = undefined;
-        if (this.#isDirty) this.#changed();
-      });
-    });
-  }
-
-  async #save(store: ProbeResultStore): Promise<void> {
-    // Changes made in one go are one save.
-    await Promise.resolve();
-    this.#isDirty = false;
-    try {
-      await store.save(this.export());
-    } catch (error) {
-      this.#deps.logger.warn(`Cannot save probe results: ${error instanceof Error ? error.message : String(error)}`);
-    }
   }
 }
 

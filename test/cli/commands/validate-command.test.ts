@@ -56,6 +56,17 @@ describe("text", () => {
     const { stdout } = await run([join(dir, "bad.yaml")], "", true);
     expect(stdout).toContain('        imag: "b:1"}]\n        ^\n');
   });
+  test("dependencies between pods that name no pod, or form a cycle, are warnings", async () => {
+    const pod = (name: string, dependsOn: string) =>
+      POD.replace("{name: web}", `{name: ${name}, annotations: {"kubelet-ts.io/depends-on": "${dependsOn}"}}`);
+    const { code, stdout } = await run(
+      ["-"],
+      `${pod("a", "default/b")}---\n${pod("b", "default/a")}---\n${pod("c", "default/x")}`,
+    );
+    expect(code).toBe(0);
+    expect(stdout).toContain("the dependencies form a cycle: default/a");
+    expect(stdout).toContain('there is no pod "default/x"');
+  });
   test("a file that is not there", async () => {
     const { code, stdout } = await run([join(dir, "none.yaml")]);
     expect(code).toBe(2);
