@@ -22,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   metrics: ["api", "model", "cgroups"],
   stats: ["api", "model", "text", "cgroups", "files", "metrics"],
   cadvisor: ["api", "model", "text", "cgroups", "stats", "metrics"],
-  docker: ["valibot", "concurrency"],
+  docker: ["valibot", "concurrency", "files"],
   runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files"],
   sources: ["manifest", "logging", "model", "api", "concurrency", "text", "files"],
   volumes: ["model", "api", "plan", "text", "concurrency", "files"],
@@ -110,6 +110,45 @@ const BUILTINS_WITHOUT_EFFECTS = [
   "node:buffer",
   "node:util",
 ];
+
+/**
+ * Files that may read without a limit. Fixed sizes: files of the kernel that are read through kept descriptors, our own
+ * certificates and state, programs whose output is limited when they are started. To shrink, never to grow.
+ */
+const READS_WITHOUT_LIMIT: ReadonlySet<string> = new Set([
+  "apiserver/node/local-api.ts",
+  "apiserver/pki/certificate-process.ts",
+  "apiserver/pki/local-authority.ts",
+  "apiserver/pki/make-certificates.ts",
+  "apiserver/storage/manifest-directory.ts",
+  "app/process-settings.ts",
+  "cgroups/open-file-reader.ts",
+  "cgroups/read-text.ts",
+  "cli/client/api-client.ts",
+  "cli/client/kubelet-api.ts",
+  "doctor/gather-facts.ts",
+  "files/held-directory.ts",
+  "host/logind.ts",
+  "host/oom-group.ts",
+  "host/pod-cgroups.ts",
+  "host/pod-dialer.ts",
+  "install/run-install.ts",
+  "pageserver/bundle-page.ts",
+  "pageserver/page-routes.ts",
+  "pageserver/page-secret.ts",
+  "runtime/container-create-body.ts",
+  "runtime/image-preload.ts",
+  "runtime/run-program.ts",
+  "runtime/security.ts",
+  "server/cadvisor-routes.ts",
+  "server/serving-certificate.ts",
+  "sources/url-fetch.ts",
+  "stats/measure-by-du.ts",
+  "volumes/atomic-writer.ts",
+  "volumes/empty-dir.ts",
+  "volumes/image-volume.ts",
+  "volumes/mounter.ts",
+]);
 
 interface Import {
   specifier: string;
@@ -221,6 +260,12 @@ describe("the plan of the house", () => {
         .map(({ specifier }) => `${file.path} imports ${specifier}`),
     );
     expect(wrong).toEqual([]);
+  });
+
+  test("files and answers are read by helpers with a limit", () => {
+    const unbounded = /\b(?:readFileSync|readFile|Bun\.file)\(|\.(?:text|json)\(\)/;
+    const found = files.filter(({ text, folder }) => folder !== "page" && unbounded.test(text)).map(({ path }) => path);
+    expect(found.filter((path) => !READS_WITHOUT_LIMIT.has(path))).toEqual([]);
   });
 
   test("there are no default exports", () => {

@@ -1,4 +1,5 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 
@@ -42,7 +43,7 @@ export function applyProcessSettings(
 function checkSwap(failSwapOn: boolean, logger: Logger, host: ProcessSettingsHost): void {
   let swaps: string[];
   try {
-    swaps = readFileSync(`${host.proc}/swaps`, "utf8").trim().split("\n").slice(1);
+    swaps = readBoundedText(`${host.proc}/swaps`, SYSTEM_FILE_BYTES).trim().split("\n").slice(1);
   } catch {
     return; // A kernel without swap.
   }
@@ -57,7 +58,7 @@ function checkSwap(failSwapOn: boolean, logger: Logger, host: ProcessSettingsHos
 function setOomScore(score: number, logger: Logger, host: ProcessSettingsHost): void {
   const file = `${host.proc}/self/oom_score_adj`;
   try {
-    if (Number(readFileSync(file, "utf8")) === score) return;
+    if (Number(readBoundedText(file, SYSTEM_FILE_BYTES)) === score) return;
     writeFileSync(file, String(score));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -83,7 +84,9 @@ async function raiseOpenFiles(wanted: number, logger: Logger, host: ProcessSetti
 
 function readLimits(host: ProcessSettingsHost): { soft: number; hard: number } | undefined {
   try {
-    const line = /^Max open files\s+(\S+)\s+(\S+)/m.exec(readFileSync(`${host.proc}/self/limits`, "utf8"));
+    const line = /^Max open files\s+(\S+)\s+(\S+)/m.exec(
+      readBoundedText(`${host.proc}/self/limits`, SYSTEM_FILE_BYTES),
+    );
     const toNumber = (text: string) => (text === "unlimited" ? Number.POSITIVE_INFINITY : Number(text));
     return line ? { soft: toNumber(line[1]!), hard: toNumber(line[2]!) } : undefined;
   } catch {

@@ -68,6 +68,7 @@ export function checkOptions(
     "--image-credential-provider-bin-dir",
   );
 
+  if (options.rootDir === "") errors.push(`the root directory${at("rootDir")} is empty: name one, or remove the flag`);
   for (const option of ["hostnameOverride", "clusterDomain"] as const) {
     if (options[option] !== "" && !isDnsName(options[option])) {
       errors.push(

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 
 /**
  * Kills what an exec started: its main process, everything below it, and what it left behind in its session (runc begins
@@ -38,7 +39,7 @@ export function killExecProcesses(hostPid: number, containerId: string): number 
 
 function belongsTo(pid: number, containerId: string): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(containerId);
+    return readBoundedText(`/proc/${pid}/cgroup`, SYSTEM_FILE_BYTES).includes(containerId);
   } catch {
     return false;
   }
@@ -52,7 +53,7 @@ interface ProcessStat {
 
 function readStat(pid: number): ProcessStat | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const stat = readBoundedText(`/proc/${pid}/stat`, SYSTEM_FILE_BYTES);
     // The name in parentheses may hold anything, parentheses and blanks too: what counts stands after the last one.
     const [, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return { pid, parent: Number(parent), session: Number(session) };

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import http, { type IncomingHttpHeaders } from "node:http";
 import https from "node:https";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
 import { HijackedConnection } from "./hijacked-connection.ts";
@@ -265,9 +265,9 @@ export class DockerTransport {
     const { caFile, certFile, keyFile, verify } = this.endpoint.tls;
     try {
       this.#tls ??= {
-        ca: readFileSync(caFile, "utf8"),
-        cert: readFileSync(certFile, "utf8"),
-        key: readFileSync(keyFile, "utf8"),
+        ca: readBoundedText(caFile, SYSTEM_FILE_BYTES),
+        cert: readBoundedText(certFile, SYSTEM_FILE_BYTES),
+        key: readBoundedText(keyFile, SYSTEM_FILE_BYTES),
         rejectUnauthorized: verify,
       };
     } catch (cause) {

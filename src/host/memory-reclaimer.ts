@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 
 /** What is known when memory is looked at. Bytes are the process' anonymous ones: the others are the kernel's to take. */
@@ -73,7 +73,7 @@ export class MemoryReclaimer {
 
 /** `RssAnon` of our process; undefined on kernels before 4.5. */
 function readOwnAnonymousBytes(): number | undefined {
-  const kilobytes = parseAnonymousKilobytes(readFileSync("/proc/self/status", "utf8"));
+  const kilobytes = parseAnonymousKilobytes(readBoundedText("/proc/self/status", SYSTEM_FILE_BYTES));
   return kilobytes === undefined ? undefined : kilobytes * 1024;
 }
 

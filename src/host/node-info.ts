@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { NodeInfo } from "../model/node.ts";
 
 /** Lower-cased host name, or what `--hostname-override` says [S032]. */
@@ -109,7 +110,7 @@ function memInfoBytes(text: string, field: string): number {
 
 function readText(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path, SYSTEM_FILE_BYTES);
   } catch {
     return "";
   }

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
 import { type CgroupHierarchy, toCgroupDirectory } from "./pod-cgroups.ts";
 
@@ -44,7 +45,8 @@ export class OomGroup {
   apply(pid: number): void {
     const { hierarchies, log, procDir = "/proc" } = this.#options;
     try {
-      const [, path] = /^0::(.*)$/m.exec(readFileSync(join(procDir, String(pid), "cgroup"), "utf8")) ?? [];
+      const [, path] =
+        /^0::(.*)$/m.exec(readBoundedText(join(procDir, String(pid), "cgroup"), SYSTEM_FILE_BYTES)) ?? [];
       const unified = hierarchies.find(({ version }) => version === 2);
       if (path === undefined || !unified) throw new Error("its cgroup is not to be found");
       // Not to be created: where the file is missing the kernel is older than 4.19.

@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { Logger } from "../model/logger.ts";
 
@@ -185,7 +186,7 @@ function tryWrite(path: string, value: string): void {
 /** Whether a process is in the cgroup or in one below it. */
 function hasProcesses(directory: string): boolean {
   try {
-    if (readFileSync(join(directory, "cgroup.procs"), "utf8") !== "") return true;
+    if (readBoundedText(join(directory, "cgroup.procs"), SYSTEM_FILE_BYTES) !== "") return true;
   } catch (error) {
     // ENODEV: it went meanwhile. EOPNOTSUPP: a threaded cgroup does not say, so somebody may be inside.
     if (codeOf(error) !== "ENOENT" && codeOf(error) !== "ENODEV") return true;

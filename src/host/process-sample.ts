@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { ProcessSample } from "../model/process-sample.ts";
 
 /** The name runc gives its own process inside a container until that becomes the program. */
@@ -81,7 +82,7 @@ function threadStatuses(pid: number, proc: string): string[] {
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path, SYSTEM_FILE_BYTES);
   } catch {
     return undefined;
   }

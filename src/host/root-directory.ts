@@ -1,8 +1,9 @@
 import { accessSync, constants, mkdirSync } from "node:fs";
 
 /**
- * Makes the root directory, if it is missing, and sees that we may use it.
- * @throws Error that names the way out; a file system that became read-only is none: pods that run go on.
+ * Creates the root directory if it is missing, and checks that this process may use it. An existing one on a read-only
+ * file system is accepted: pods keep running.
+ * @throws Error that names the remedy
  */
 export function prepareRootDirectory(path: string): void {
   try {
@@ -11,10 +12,8 @@ export function prepareRootDirectory(path: string): void {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "EROFS" && isThere(path)) return;
-    throw new Error(
-      `The root directory "${path}" cannot be used: ${explain(code) ?? message}. Run as root, or give a directory of your own with --root-dir`,
-      { cause: error },
-    );
+    const { problem, remedy } = explain(code, message);
+    throw new Error(`The root directory "${path}" cannot be used: ${problem}. ${remedy}`, { cause: error });
   }
 }
 
@@ -27,21 +26,23 @@ function isThere(path: string): boolean {
   }
 }
 
-function explain(code: string | undefined): string | undefined {
+const OTHER_DIRECTORY = "or set another directory with --root-dir";
+
+function explain(code: string | undefined, message: string): { problem: string; remedy: string } {
   switch (code) {
     case "EACCES":
     case "EPERM":
-      return "permission denied";
+      return { problem: "permission denied", remedy: `Run as root, ${OTHER_DIRECTORY}` };
     case "EEXIST":
     case "ENOTDIR":
-      return "there is a file in the way";
-    case "ENOENT":
-      return "it cannot be made there";
+      return { problem: "a part of the path is not a directory", remedy: `Remove it, ${OTHER_DIRECTORY}` };
     case "EROFS":
-      return "the file system is read-only";
+      return { problem: "the file system is read-only", remedy: `Mount it writable, ${OTHER_DIRECTORY}` };
     case "ENOSPC":
-      return "the disk is full";
-    default:
-      return undefined;
+      return { problem: "the disk is full", remedy: `Free some space, ${OTHER_DIRECTORY}` };
+    default: {
+      const problem = code === "ENOENT" ? "it cannot be created there" : message;
+      return { problem, remedy: "Set another directory with --root-dir" };
+    }
   }
 }

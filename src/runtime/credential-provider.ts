@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import {
   type CredentialProvider,
   type CredentialProviderResponse,
@@ -6,6 +5,7 @@ import {
   parseCredentialProviderResponse,
 } from "../api/credential-provider.ts";
 import type { RegistryCredential } from "../docker/docker-config.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
@@ -46,7 +46,7 @@ export class CredentialProviders {
   static fromFile(path: string, binDir: string, clock: Clock, logger: Logger): CredentialProviders {
     let config: unknown;
     try {
-      config = Bun.YAML.parse(readFileSync(path, "utf8"));
+      config = Bun.YAML.parse(readBoundedText(path, SYSTEM_FILE_BYTES));
     } catch (cause) {
       const why = cause instanceof Error ? cause.message : String(cause);
       throw new Error(`Credential provider configuration ${path} cannot be read: ${why}`, { cause });

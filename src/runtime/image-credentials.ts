@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import type { Secret } from "../api/secret.ts";
 import {
   type DockerConfig,
@@ -7,6 +6,7 @@ import {
   type RegistryCredential,
 } from "../docker/docker-config.ts";
 import type { RegistryAuth } from "../docker/image-transfer.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
 import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
 import { askCredentialHelper } from "./credential-helper.ts";
@@ -67,7 +67,7 @@ export class ImageCredentials {
     for (const { path, parse } of candidates) {
       let text: string;
       try {
-        text = readFileSync(path, "utf8");
+        text = readBoundedText(path, SYSTEM_FILE_BYTES);
       } catch {
         continue;
       }

@@ -1,7 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { isNotFound } from "../docker/docker-error.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
 
 /** What became of one archive. */
@@ -119,7 +120,7 @@ async function areThere(client: DockerClient, images: readonly string[], signal:
 
 function readState(path: string): Readonly<Record<string, Remembered | undefined>> {
   try {
-    const state = JSON.parse(readFileSync(path, "utf8")) as { version?: unknown; archives?: unknown };
+    const state = JSON.parse(readBoundedText(path, SYSTEM_FILE_BYTES)) as { version?: unknown; archives?: unknown };
     if (state.version !== 1 || typeof state.archives !== "object" || state.archives === null) return {};
     return Object.fromEntries(Object.entries(state.archives).filter((entry) => isRemembered(entry[1])));
   } catch {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import { unescapeMountPath } from "../text/mount-path.ts";
 
 /**
@@ -10,8 +10,8 @@ import { unescapeMountPath } from "../text/mount-path.ts";
 export function readWritableLayerPath(pid: number, containerId: string): string {
   if (pid <= 1) return "";
   try {
-    const isOurs = readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(containerId);
-    return isOurs ? parseUpperDir(readFileSync(`/proc/${pid}/mountinfo`, "utf8")) : "";
+    const isOurs = readBoundedText(`/proc/${pid}/cgroup`, SYSTEM_FILE_BYTES).includes(containerId);
+    return isOurs ? parseUpperDir(readBoundedText(`/proc/${pid}/mountinfo`, SYSTEM_FILE_BYTES)) : "";
   } catch {
     // It has ended, or may not be looked at.
     return "";

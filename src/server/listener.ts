@@ -24,6 +24,8 @@ export interface ListenerOptions extends HttpServerOptions {
   place: ListenerPlace;
   /** Called when the listener begins to listen, which may be later than the start. */
   onListening?: (() => void) | undefined;
+  /** Names the process that listens on a port, for the log; asked when the port is in use. */
+  portHolder?: ((port: number) => string | undefined) | undefined;
   /** Absent: without TLS. */
   tls?: ListenerTls;
 }
@@ -122,10 +124,18 @@ export class Listener {
     this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
     const { name } = this.#options;
     const fields = { address: this.#address, error: messageOf(error) };
-    if (fields.error !== this.#loggedProblem) this.#logger.error(`Cannot serve the ${name}, trying again`, fields);
-    else this.#logger.debug(`The ${name} is still not available`, fields);
+    if (fields.error !== this.#loggedProblem) {
+      this.#logger.error(`Cannot serve the ${name}, trying again`, { ...fields, ...this.#holderOf(error) });
+    } else this.#logger.debug(`The ${name} is still not available`, fields);
     this.#loggedProblem = fields.error;
     this.#cancelTimer = this.#clock.schedule(waitMs, () => this.start());
+  }
+
+  #holderOf(error: unknown): { holder?: string } {
+    const { place, portHolder } = this.#options;
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || !("port" in place)) return {};
+    const holder = portHolder?.(place.port);
+    return holder === undefined ? {} : { holder };
   }
 
   #listen(): void {

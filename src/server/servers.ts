@@ -51,6 +51,8 @@ export interface ServerDependencies extends RequestCounters {
   socketPath?: string;
   /** Absent: the cAdvisor port has no page. */
   page?: Page;
+  /** Names the process that listens on a port, e.g. `nginx (pid 812)`. */
+  portHolder?: (port: number) => string | undefined;
   /** Called with each port or socket that opens, which may be later than the start. */
   onListening?: () => void;
   /** Absent: the authenticated port is off. */
@@ -104,7 +106,7 @@ export function startServers(
     const isLocal = "hostname" in place && isLoopback(place.hostname);
     const acceptsHost = (host: string | null) => !isLocal || isLocalHost(host, view.nodeName());
     const listener = new Listener(
-      { name, place, route, acceptsHost, onListening: dependencies.onListening },
+      { name, place, route, acceptsHost, onListening: dependencies.onListening, portHolder: dependencies.portHolder },
       clock,
       logger,
     );

@@ -14,16 +14,14 @@ test("is created with its parents, for this user alone, and used again", () => {
 });
 
 test.each([
-  ["a file", "file", "there is a file in the way"],
-  ["a directory below a file", "file/root", "there is a file in the way"],
-  ["a place where nothing can be made", "/proc/nothing", "it cannot be made there"],
-])("%s is refused with the way out", (_, name, why) => {
+  ["a file", "file", "a part of the path is not a directory. Remove it, or set another directory with --root-dir"],
+  ["a directory below a file", "file/root", "a part of the path is not a directory. Remove it, or set"],
+  ["a place where nothing can be created", "/proc/nothing", "it cannot be created there. Set another directory"],
+])("%s is refused with the remedy", (_, name, why) => {
   const dir = tempDir();
   writeFileSync(join(dir, "file"), "");
   const path = name.startsWith("/") ? name : join(dir, name);
-  expect(() => prepareRootDirectory(path)).toThrow(
-    `The root directory "${path}" cannot be used: ${why}. Run as root, or give a directory of your own with --root-dir`,
-  );
+  expect(() => prepareRootDirectory(path)).toThrow(`The root directory "${path}" cannot be used: ${why}`);
 });
 
 test.skipIf(process.getuid?.() !== 0)("one of somebody else is refused before anything is written", async () => {

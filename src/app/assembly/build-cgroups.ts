@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { parseCgroupMounts } from "../../cgroups/cgroup-layout.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import { MachineLock } from "../../host/machine-lock.ts";
 import { OomGroup } from "../../host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../../host/pod-cgroups.ts";
@@ -16,7 +16,7 @@ export interface CgroupParts {
 /** Cgroups above the containers, and what the kernel kills when one of them is out of memory. */
 export function buildCgroups(context: NodeContext, engine: EngineConnection, podManager: PodManager): CgroupParts {
   const { options, node, clock, logger, metrics } = context;
-  const hierarchies = parseCgroupMounts(readFileSync("/proc/self/mountinfo", "utf8"));
+  const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const cgroupVersion = () => engine.info().cgroupVersion;
   const cgroups = new PodCgroups({ hierarchies, cgroupVersion, log: logger, systemctl: runSystemctl });
   const qosLock = new MachineLock(`kubepods${options.cgroupRoot}`);

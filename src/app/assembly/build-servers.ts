@@ -2,6 +2,7 @@ import { toKubeletConfiguration } from "../../config/effective-config.ts";
 import { openBeneath } from "../../files/beneath.ts";
 import { HostLogDirectory } from "../../host/log-directory.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
+import { findPortHolder } from "../../host/port-holder.ts";
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
 import { ProcessMetrics } from "../../metrics/process-metrics.ts";
@@ -70,6 +71,7 @@ export function startNodeServers(
   let servers: RunningServers | undefined;
   servers = startServers(options, view, {
     ...(socketPath !== undefined && { socketPath }),
+    portHolder: findPortHolder,
     onListening: () => servers && onServers(servers),
     clock,
     logger,

@@ -1,0 +1,46 @@
+import { readdirSync, readlinkSync } from "node:fs";
+import { readTextIfExists, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+
+const LISTEN = "0A";
+
+/** Inodes of the sockets that listen on a TCP port, in the text of `/proc/net/tcp` or `tcp6`. */
+export function parseListeners(table: string, port: number): string[] {
+  const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
+  return table.split("\n").flatMap((line) => {
+    const [, local = "", , state, , , , , , inode] = line.trim().split(/\s+/);
+    return state === LISTEN && local.endsWith(`:${hexPort}`) && inode !== undefined ? [inode] : [];
+  });
+}
+
+/**
+ * The process that listens on a TCP port, e.g. `nginx (pid 812)`.
+ * @param proc for tests
+ * @returns undefined when it cannot be told: other users' processes show their files only to root
+ */
+export function findPortHolder(port: number, proc = "/proc"): string | undefined {
+  const tables = ["tcp", "tcp6"].map((name) => readTextIfExists(`${proc}/net/${name}`, SYSTEM_FILE_BYTES) ?? "");
+  const sockets = new Set(tables.flatMap((table) => parseListeners(table, port)).map((inode) => `socket:[${inode}]`));
+  if (sockets.size === 0) return undefined;
+  for (const pid of list(proc).filter((name) => /^\d+$/.test(name))) {
+    if (!list(`${proc}/${pid}/fd`).some((fd) => sockets.has(readLink(`${proc}/${pid}/fd/${fd}`)))) continue;
+    const name = readTextIfExists(`${proc}/${pid}/comm`, 4096)?.trim() ?? "a process";
+    return `${name} (pid ${pid})`;
+  }
+  return undefined;
+}
+
+function list(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
+
+function readLink(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
+  }
+}
