@@ -121,6 +121,7 @@ const READS_WITHOUT_LIMIT: ReadonlySet<string> = new Set([
   "apiserver/pki/local-authority.ts",
   "apiserver/pki/make-certificates.ts",
   "apiserver/storage/manifest-directory.ts",
+  "app/assembly/page-actions.ts",
   "app/process-settings.ts",
   "cgroups/open-file-reader.ts",
   "cgroups/read-text.ts",
