@@ -15,7 +15,7 @@ export class EscapeError extends Error {
 }
 
 /**
- * What a relative path means inside a directory, held open so that nobody can exchange it afterwards. Close it.
+ * What a relative path means inside a directory, held open so that it cannot be exchanged afterwards. Close it.
  */
 export interface Held {
   descriptor: number;
@@ -24,7 +24,7 @@ export interface Held {
 }
 
 /**
- * Opens `relative` inside `root` so that no symbolic link, whoever makes or exchanges it at whatever moment, leads out
+ * Opens `relative` inside `root` so that no symbolic link, also one that is exchanged meanwhile, leads out
  * of `root`: each component is opened by its own name, in the directory that is held open, without following; links
  * are read and walked in the same way. Links that stay inside are followed. (The kernel's openat2 RESOLVE_BENEATH in
  * user space; `/proc/self/fd/N/name` stands for openat.)

@@ -389,7 +389,7 @@ export class FileRecords {
         continue;
       }
       if (dangling.has(path)) {
-        // The name is still there, so nobody has removed the manifest.
+        // The name is still there, so the manifest was not removed.
         delete record.missingSinceMs;
         this.#revision++;
         this.#noteUnreadable(path, "is a symbolic link whose target is missing");

@@ -79,7 +79,7 @@ export function readManifests(path: string, known: ReadonlyMap<string, FileIdent
   return { listing, contents: new Map(files.map((file) => [file, readManifestFile(file, known.get(file))])) };
 }
 
-/** Tells two states of a file apart without reading it. */
+/** Distinguishes two states of a file without reading it. */
 export interface FileIdentity {
   dev: bigint;
   ino: bigint;

@@ -40,7 +40,7 @@ interface Target {
   socket?: string;
 }
 
-/** @throws UrlFetchError when the URL is none of ours. */
+/** @throws UrlFetchError when it is not a manifest URL. */
 export function parseManifestUrl(text: string): Target {
   const unix = /^unix:(?:\/\/)?(\/[^:]+)(?::(.*))?$/i.exec(text);
   if (unix) {
@@ -95,7 +95,7 @@ async function follow(
       throw new UrlFetchError(`is redirected from https to plain http (${maskUrl(next.href)})`);
     }
     if (first.socket && next.origin !== first.url.origin) throw new UrlFetchError("is redirected away from its socket");
-    // Once left, a host never gets them back: the way there was chosen by a stranger.
+    // A host that was left never gets them again: another host chose the way back to it.
     isTrusted &&= next.origin === first.url.origin;
     url = next;
   }
@@ -241,7 +241,7 @@ function explain(error: unknown): string {
   switch (word) {
     case "ECONNREFUSED":
     case "ConnectionRefused":
-      return "nobody listens there (ECONNREFUSED)";
+      return "refuses the connection (ECONNREFUSED)";
     case "ENOENT":
       return "the socket does not exist (ENOENT)";
     case "EACCES":
@@ -259,7 +259,7 @@ function explain(error: unknown): string {
     case "UNABLE_TO_GET_ISSUER_CERT":
     case "DEPTH_ZERO_SELF_SIGNED_CERT":
     case "SELF_SIGNED_CERT_IN_CHAIN":
-      return `its certificate is signed by nobody we trust (${word}); see --manifest-url-ca-file`;
+      return `its certificate is signed by an unknown authority (${word}); see --manifest-url-ca-file`;
     case "CERT_HAS_EXPIRED":
     case "CERT_NOT_YET_VALID":
       return `its certificate is out of date, or our clock is wrong (${word})`;

@@ -65,7 +65,7 @@ export const isPlainDirectory = ({ driver, options, mountpoint }: EngineVolume) 
 
 /**
  * Makes the Docker volume of an nfs volume. The engine mounts it when a container starts, so a server that does not
- * answer shows only then. NFS 4.1, since without mount.nfs nobody negotiates a version: servers of today no longer have 4.0.
+ * answer shows only then. NFS 4.1, since only mount.nfs negotiates versions, and current servers no longer have 4.0.
  */
 export async function setUpNfs(
   volume: NfsVolume,

@@ -11,7 +11,7 @@ import { makeDirectory } from "./pod-directories.ts";
 export interface EmptyDirPlace {
   /** What containers see. */
   directory: string;
-  /** Keeps the file `ready`, so that contents and modes survive a restart of ours. */
+  /** Keeps the file `ready`, so that contents and modes survive a restart of the kubelet. */
   stateDirectory: string;
 }
 

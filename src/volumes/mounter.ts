@@ -37,7 +37,7 @@ export class Mounter {
   }
 
   /**
-   * Binds what an open descriptor of ours refers to; the name it was opened by no longer matters. The caller checks
+   * Binds what an open descriptor of this process refers to; the name it was opened by no longer matters. The caller checks
    * afterwards that `target` is the same inode, which holds whatever mount(8) makes of the path.
    */
   async bindDescriptor(descriptor: number, target: string): Promise<void> {
@@ -107,7 +107,7 @@ function sharesMountNamespace(): boolean {
   try {
     return readlinkSync("/proc/self/ns/mnt") === readlinkSync("/proc/1/ns/mnt");
   } catch {
-    return true; // cannot be told: hidepid or a locked down /proc
+    return true; // Not known: hidepid or a locked down /proc
   }
 }
 

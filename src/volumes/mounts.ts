@@ -20,7 +20,7 @@ export type MountSource =
       path: string;
       /** Whatever the mount says. */
       readOnly: boolean;
-      /** Nobody but us writes to it, so its links need not be feared. */
+      /** Only the kubelet writes to it, so its links are trusted. */
       isOurs: boolean;
       /** Made for this pod: gets its SELinux label. Source: `Managed` and `SupportsSELinux` of upstream's plugins. */
       isManaged: boolean;
@@ -39,7 +39,7 @@ export interface MountsRequest {
   /** undefined where mounts are impossible. */
   mounter: Mounter | undefined;
   hostFiles: Pick<HostFiles, "bindSubPath" | "isDirectory">;
-  /** Told what the pod's owner is not to learn. */
+  /** Receives details about the host, which the pod's owner must not see. */
   onDetail(message: string): void;
   signal: AbortSignal;
 }
@@ -50,7 +50,7 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   const device = container.volumeDevices?.[0];
   if (device) throw new MountError(`cannot find volume "${device.name}" to pass into container "${container.name}"`);
   const mounts: Mount[] = [];
-  /** By index: directories of ours that are mounted as they are, and in which the engine cannot make anything. */
+  /** By index: directories of {@link MountSource.isOurs} that are mounted whole, in which the engine cannot make anything. */
   const ours = new Map<number, string>();
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     request.signal.throwIfAborted();

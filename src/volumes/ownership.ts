@@ -43,7 +43,7 @@ export function applyFsGroup(root: string, options: FsGroupOptions): void {
   changeEntry(root, options, 0);
 }
 
-/** Children first: the top directory then tells whether the work was finished. */
+/** Children first: the top directory then shows whether the work was finished. */
 function changeEntry(path: string, options: FsGroupOptions, depth: number): void {
   if (depth > MAX_DEPTH)
     throw new Error(`cannot give the volume to fsGroup: more than ${MAX_DEPTH} levels of directories`);

@@ -40,7 +40,7 @@ export interface VolumeManagerOptions {
   mounter?: Mounter;
   /** Whether ownership can be changed; default: whether we are root. */
   isRoot?: boolean;
-  /** Somebody counts what it takes to make a volume ready, or to find that it is. */
+  /** Called after each set-up of a volume, also of one that was ready. */
   onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
   /** Put on every Docker volume we make, e.g. `kubelet-ts.io/node`. */
   ownerLabels: Readonly<Record<string, string>>;
@@ -143,7 +143,7 @@ export class VolumeManager {
   }
 
   /**
-   * Writes configMap, secret, projected and downwardAPI volumes anew from the objects and the pod as they are now, each
+   * Writes configMap, secret, projected and downwardAPI volumes again, from the objects and the pod as they are now, each
    * at once. Containers see it without a restart, except through subPath. Volumes not yet set up are left to `setUp`.
    */
   async refresh(pod: Pod, objects: ObjectIndex): Promise<RefreshOutcome> {

@@ -298,9 +298,9 @@ describeWithEngine("what flags do to the program", () => {
     const text = await fetchText(node.readOnlyPort, "/configz");
     expect(JSON.parse(text).kubeletconfig).toMatchObject({ kind: "KubeletConfiguration", maxPods: 7 });
     expect(text).not.toContain("s3cret");
-    await node.until("a failed request", () => kubelet.log.includes("nobody listens"));
+    await node.until("a failed request", () => kubelet.log.includes("refuses the connection"));
     expect(kubelet.log).not.toContain("s3cret");
-    expect(await fetchText(node.healthzPort, "/healthz?verbose")).toContain("nobody listens");
+    expect(await fetchText(node.healthzPort, "/healthz?verbose")).toContain("refuses the connection");
   });
 
   test("--config: an unknown field ends the start with exit code 2", async () => {

@@ -233,7 +233,7 @@ test("readOnce brings what can be read and names what cannot", async () => {
   expect(findings.map(({ file }) => file)).toEqual([join(box.manifests, "bad.yaml")]);
   expect(failures).toEqual([
     `"${missing}" does not exist`,
-    "Manifests: http://127.0.0.1:1/ nobody listens there (ECONNREFUSED)",
+    "Manifests: http://127.0.0.1:1/ refuses the connection (ECONNREFUSED)",
   ]);
 });
 

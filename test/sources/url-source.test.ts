@@ -193,7 +193,7 @@ describe("what is no answer leaves the pods alone", () => {
       why: "cut short",
     },
     { what: "no HTTP", url: () => serveRaw((s) => s.end("SSH-2.0-OpenSSH_9\r\n\r\n")), why: "not HTTP" },
-    { what: "nobody there", url: () => "http://127.0.0.1:1/", why: "nobody listens" },
+    { what: "nobody there", url: () => "http://127.0.0.1:1/", why: "refuses the connection" },
     { what: "no socket", url: () => "unix:/nowhere/s:/", why: "does not exist" },
     {
       what: "a redirect in a circle",

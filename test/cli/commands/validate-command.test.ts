@@ -75,8 +75,12 @@ describe("text", () => {
   test.each([
     ["a link to itself", ".loop", ".loop:1:1: cannot be read: a symbolic link that leads to itself"],
     ["what is no file", "/dev/null", "/dev/null:1:1: is not a regular file"],
-    ["nobody behind a URL", "http://127.0.0.1:1/", "http://127.0.0.1:1/:1:1: cannot be fetched: nobody listens there"],
-    ["a URL in capitals", "HTTP://127.0.0.1:1/", "HTTP://127.0.0.1:1/:1:1: cannot be fetched: nobody listens there"],
+    [
+      "nobody behind a URL",
+      "http://127.0.0.1:1/",
+      "http://127.0.0.1:1/:1:1: cannot be fetched: refuses the connection",
+    ],
+    ["a URL in capitals", "HTTP://127.0.0.1:1/", "HTTP://127.0.0.1:1/:1:1: cannot be fetched: refuses the connection"],
     ["no socket behind a URL", "unix:/nothing", "unix:/nothing:1:1: cannot be fetched: the socket does not exist"],
   ])("%s", async (_, path, says) => {
     if (path === ".loop") symlinkSync(path, join(dir, path));
