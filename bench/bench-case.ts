@@ -7,9 +7,9 @@ export interface Measurement {
   value: number;
   /** Every run, in order; absent where there was one. */
   runs?: readonly number[];
-  /** What the same work costs without us, measured in the same run; same unit. */
+  /** Cost of the same work without kubelet-ts, measured in the same run; same unit. */
   floor?: number;
-  /** What the floor is, e.g. `same calls, 8 at a time`. */
+  /** The floor, e.g. `same calls, 8 at a time`. */
   floorText?: string;
   /** As a number: the largest value that is fine; as a ratio: the largest value ÷ floor. */
   goal?: { atMost: number } | { ratioAtMost: number };
@@ -18,7 +18,7 @@ export interface Measurement {
 export interface BenchCase {
   /** As named on the command line. */
   name: string;
-  /** What it shows, in one line. */
+  /** The subject, in one line. */
   about: string;
   /** Cleans up after itself, also when it fails. */
   run(): Promise<Measurement[]>;

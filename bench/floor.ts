@@ -16,7 +16,7 @@ interface RawInspect {
 }
 
 /**
- * What the product asked the engine for, read back from the engine, so that the floor does the same work: same labels,
+ * The requests of the product, read back from the engine, so that the floor does the same work: same labels,
  * limits and mounts. The ownership labels say `nodeName` instead.
  */
 export async function readPodBodies(
@@ -26,7 +26,7 @@ export async function readPodBodies(
 ): Promise<PodBodies[]> {
   const toBody = async (id: string): Promise<Body> => {
     const { Config, HostConfig } = (await docker.inspectContainerRaw(id)) as unknown as RawInspect;
-    // The engine gives every container a host name of its own, but refuses one beside another's network.
+    // The engine gives every container a host name of its own, but refuses one together with another container's network.
     const { Hostname, Domainname, ...config } = Config;
     const joins = String(HostConfig.NetworkMode).startsWith("container:");
     return {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 const MS_PER_TICK = 10;
 
-/** What /proc/<pid>/stat says after the name, which may itself hold spaces. `fields` starts with the state. */
+/** Fields of /proc/<pid>/stat after the name, which may itself hold spaces. `fields` starts with the state. */
 export interface ProcessStat {
   name: string;
   fields: string[];

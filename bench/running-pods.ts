@@ -3,7 +3,7 @@ import type { TestNode } from "../test/support/test-node.ts";
 /** On a slow machine a hundred pods take their time; what never comes is told by the kubelet's log. */
 const PATIENCE_MS = 1_200_000;
 
-/** What starting up needed is given back within this time. */
+/** Memory that only the start needed is returned within this time. */
 export const SETTLE_MS = 10_000;
 
 /** One pod of one container that does nothing. */

@@ -17,7 +17,7 @@ async function apt(args, cwd) {
   return await runCommand("apt-get", ["-q", "-o", "Dpkg::Use-Pty=0", ...args], { env: APT_ENV, cwd });
 }
 
-/** Tries as it is first: the package lists may be there, and reading them anew takes a while. */
+/** Tries as it is first: the package lists may be there, and reading them again takes a while. */
 async function aptWithLists(args, cwd) {
   const first = await apt(args, cwd);
   if (first.code === 0) return first;

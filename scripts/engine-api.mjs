@@ -27,7 +27,7 @@ export function parseEndpoint(dockerHost = process.env.DOCKER_HOST) {
  * @param {string} method
  * @param {string} path
  * @param {{ json?: unknown, tar?: Buffer, timeoutMs?: number }} [options] `timeoutMs`: silence, not total time
- * @returns {Promise<{ status: number, text: string, bytes: Buffer }>} rejects with the system error (`code`) when nobody answers
+ * @returns {Promise<{ status: number, text: string, bytes: Buffer }>} rejects with the system error (`code`) when nothing answers
  */
 export function callEngine(endpoint, method, path, options = {}) {
   const body = options.tar ?? (options.json === undefined ? undefined : Buffer.from(JSON.stringify(options.json)));

@@ -21,7 +21,7 @@ const STOP_LIMIT_MS = 60_000;
 
 /**
  * @typedef {{ endpoint: import("./engine-api.mjs").Endpoint, version: string, startedHere: boolean }} Engine
- * `startedHere`: this very call started the dockerd, so whoever called may stop it again.
+ * `startedHere`: this very call started the dockerd, so the caller may stop it again.
  */
 
 /** @returns {Promise<{ version: string } | { code: string, detail: string }>} */
@@ -49,11 +49,11 @@ async function waitUntilAnswers(endpoint, limitMs, isHopeless = () => false) {
 function dockerdOf(pidFile) {
   try {
     const pid = Number(readFileSync(pidFile, "utf8").trim());
-    // A pid may have been given to another program since; a zombie (Z) is one that nobody reaped.
+    // A pid may have been given to another program since; a zombie (Z) has not been reaped.
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     if (/^Name:\s+dockerd$/m.test(status) && !/^State:\s+[ZX]/m.test(status)) return pid;
   } catch {
-    // No such file, or nobody with that pid.
+    // No such file, or no process with that pid.
   }
   return undefined;
 }
@@ -109,7 +109,7 @@ function explainNoEngine(endpoint, seen) {
     return new CannotGoOn("No Docker engine is running.", ["Start Docker Desktop (or colima), then run this again."]);
   }
   if (findProgram("dockerd")) {
-    return new CannotGoOn(`Docker is installed, but nobody listens on ${endpoint.name}.`, [
+    return new CannotGoOn(`Docker is installed, but nothing listens on ${endpoint.name}.`, [
       isRoot ? "Start it:  systemctl start docker" : "Start it:  sudo systemctl start docker",
       "then run this again.",
     ]);
@@ -155,7 +155,7 @@ export async function ensureEngine() {
 }
 
 /**
- * Whether the machine itself runs Docker as a service, which is then none of our business to stop. A second dockerd beside
+ * Whether the machine itself runs Docker as a service, which is then none of our business to stop. A second dockerd next to
  * it would take its socket away.
  */
 async function startedByTheSystem() {

@@ -14,7 +14,7 @@ import { EXAMPLE_IMAGES, TEST_IMAGES } from "./image-recipes.mjs";
 import { CannotGoOn, runMain, step } from "./say.mjs";
 import { toTar } from "./tar.mjs";
 
-/** A registry that says nothing for so long counts as unreachable. */
+/** A registry that is silent for this time counts as unreachable. */
 const PULL_SILENCE_MS = 15_000;
 
 const sha256 = (data) => createHash("sha256").update(data).digest("hex");
@@ -40,7 +40,7 @@ async function pull(endpoint, name) {
   }
 }
 
-/** What `docker load` takes: one layer, one configuration. The image's id is the digest of that configuration. */
+/** Input of `docker load`: one layer, one configuration. The image's id is the digest of that configuration. */
 function toImage(name, { entries, config }) {
   const layer = toTar(entries);
   const imageJson = JSON.stringify({

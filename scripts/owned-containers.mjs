@@ -31,7 +31,7 @@ export async function removeContainers(endpoint, labels, isMeant = () => true) {
   await Promise.all(
     containers.map(async ({ Id }) => {
       const { status, text } = await callEngine(endpoint, "DELETE", `/containers/${Id}?force=1&v=1`);
-      // 404: gone already; 409: somebody else is removing it.
+      // 404: gone already; 409: something else is removing it.
       if (status > 299 && status !== 404 && status !== 409) {
         throw new Error(`Docker DELETE /containers/${Id} answered ${status}: ${engineMessage(text)}`);
       }

@@ -1,4 +1,4 @@
-/** What the scripts say on a terminal, and how they stop. No dependencies: they run before `npm ci`. */
+/** Terminal output of the scripts, and how they stop. No dependencies: they run before `npm ci`. */
 
 const colour = process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
 

@@ -14,7 +14,7 @@ import { runCommand } from "./run-command.mjs";
  */
 export async function sweepTestRun(endpoint, runId, scratch) {
   await endProcesses([`--hostname-override=t-${runId}-`, `--data-root=/tmp/kte-${runId}-`]);
-  // Pods by their node, what a test makes by itself by its name or a label that holds the run's id.
+  // Pods by their node, what a test creates directly by its name or a label that holds the run's id.
   const removed = await removeContainers(endpoint, [], (container) =>
     JSON.stringify([container.Names, container.Labels]).includes(`-${runId}`),
   );

@@ -18,7 +18,7 @@ const INSTALLED = {
 /** Those whose installation would start a service are only unpacked. */
 const UNPACKED = { promtool: "prometheus" };
 
-/** Unpacked beside what may be on PATH: the tests drive an old kubectl (SPDY) and, where there is one, a new one. */
+/** Unpacked in addition to what may be on PATH: the tests drive an old kubectl (SPDY) and, where there is one, a new one. */
 const ALWAYS_UNPACKED = { kubectl: "kubernetes-client" };
 
 const CACHE = join(ROOT, "node_modules", ".cache", "test-tools");
@@ -28,7 +28,7 @@ const missingOf = (tools) => Object.keys(tools).filter((program) => !findProgram
 const packagesOf = (tools, programs) => [...new Set(programs.map((program) => tools[program]))];
 
 /**
- * Provides the programs that some tests want beside the engine, on Debian and Ubuntu; elsewhere says whose tests will be
+ * Provides the programs that some tests need in addition to the engine, on Debian and Ubuntu; elsewhere says whose tests will be
  * skipped. Adds to our PATH what it unpacked.
  * @returns {Promise<boolean>} whether they are all there
  */

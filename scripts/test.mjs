@@ -21,7 +21,7 @@ const RUN_LIMIT_MS = 30 * 60_000;
 const runId = Math.random().toString(36).slice(2, 8).padEnd(6, "0");
 // Temporary files of tests go here. The name is short: the path of a Unix socket has 108 bytes.
 const scratch = mkdtempSync(join(tmpdir(), "ktt-"));
-// Tests of what somebody without root can do have to get through to what is theirs.
+// Tests of users without root have to get through to what is theirs.
 chmodSync(scratch, 0o711);
 const total = { passed: 0, failed: 0 };
 /** @type {{ name: string, ok: boolean, detail: string }[]} */
@@ -53,7 +53,7 @@ async function check(name, command, args) {
   conclude(name, code === 0, code === 0 ? sayDuration(performance.now() - started) : `exit code ${code}`);
 }
 
-/** What the report of a run says; undefined when it was never written, as when the run was killed. */
+/** Counts of the report of a run; undefined when it was never written, as when the run was killed. */
 function readReport(file) {
   try {
     const [head] = /<testsuites\b[^>]*>/.exec(readFileSync(file, "utf8")) ?? [];
@@ -80,7 +80,7 @@ async function bunTest(name, args) {
   const report = readReport(file);
   const executed = report ? report.tests - report.skipped : 0;
   const passed = report ? executed - report.failures : 0;
-  // A run can fail beside its tests: an error while a file is loaded, a throw after the last test, a kill.
+  // A run can fail outside its tests: an error while a file is loaded, a throw after the last test, a kill.
   const failed = Math.max(report?.failures ?? 0, code === 0 && executed > 0 ? 0 : 1);
   total.passed += passed;
   total.failed += failed;

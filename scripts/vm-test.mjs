@@ -40,7 +40,7 @@ const PACKAGES = [
   "nfs-kernel-server nginx nodejs openssl procps prometheus rsync systemd systemd-sysv udev vim-tiny",
 ].flatMap((line) => line.split(" "));
 
-/** What the packages would start, and nobody needs. */
+/** Services of the packages that are not needed. */
 const MASKED = ["nginx", "prometheus", "prometheus-node-exporter", "e2scrub_reap", "systemd-networkd-wait-online"];
 
 /** Only the program is of use, and sid's package cannot be set up in a folder. */
@@ -93,7 +93,7 @@ async function ensureKernel() {
   return folder;
 }
 
-/** What makes a tree of packages a machine that boots, runs one job and switches itself off. */
+/** Changes that make a tree of packages a machine that boots, runs one job and switches itself off. */
 function configure(root, kernel) {
   cpSync(join(kernel, "usr/lib/uml/modules"), join(root, "usr/lib/modules"), { recursive: true });
   for (const name of ["work", "report"]) mkdirSync(join(root, name), { recursive: true });
@@ -112,7 +112,7 @@ ExecStart=/bin/sh -c 'exec sh /work/vm-job.sh >/dev/console 2>&1'
 ExecStopPost=/usr/bin/systemctl --no-block poweroff
 `,
   );
-  // By a timer, because multi-user.target would wait for what it wants itself.
+  // A timer starts it, because multi-user.target would wait for what it wants itself.
   writeFileSync(join(units, "job.timer"), "[Timer]\nOnBootSec=1\n");
   mkdirSync(join(units, "timers.target.wants"), { recursive: true });
   link("/etc/systemd/system/job.timer", join(units, "timers.target.wants/job.timer"));
@@ -155,7 +155,7 @@ async function ensureDisk(suite, kernel) {
   return disk;
 }
 
-/** What makes images live in containerd, as on engines since 29 unless they were upgraded. */
+/** Setting that keeps images in containerd, as on engines since 29 unless they were upgraded. */
 const CONTAINERD_IMAGE_STORE = `mkdir -p /etc/docker
 echo '{"features":{"containerd-snapshotter":true}}' > /etc/docker/daemon.json
 systemctl restart docker`;

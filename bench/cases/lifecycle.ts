@@ -20,7 +20,7 @@ const manifest = (name: string, word = "x") => ({
 /** How long after `act` began the engine told of the next start of a container, and how long after an end it told of. */
 interface Reaction {
   sinceActMs: number;
-  /** Since the engine's `die` event: before that nobody can know. */
+  /** Since the engine's `die` event: the earliest sign of it. */
   sinceDieMs: number;
 }
 

@@ -11,7 +11,7 @@ spec:
     image: busybox:1.36
 `;
 
-/** What people run: two containers, probes, resources, env, volumes, a security context. */
+/** A typical pod: two containers, probes, resources, env, volumes, a security context. */
 const typical = (name: string) => `apiVersion: v1
 kind: Pod
 metadata:

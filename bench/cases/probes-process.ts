@@ -15,7 +15,7 @@ const PERIOD_SECONDS = 10;
 const ATTEMPTS = PODS * 2;
 const WARM_UP_MS = (PERIOD_SECONDS + 2) * 1000;
 
-/** What a probe process reports. */
+/** Report of a probe process. */
 export interface ProbesReport {
   cpuPercent: number;
   attemptsPerSecond: number;

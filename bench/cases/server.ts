@@ -4,7 +4,7 @@ import { measureCpuPercent, readCpuMs, readMegabytes } from "../process-usage.ts
 import { untilRunning } from "../running-pods.ts";
 
 const PODS = 110;
-/** An answer is cached for a second; asked more slowly than that, each one is measured anew. */
+/** An answer is cached for a second; asked more slowly than that, each one is measured. */
 const PAUSE_MS = 1_050;
 const WARM_UP = 10;
 const REQUESTS = 50;
@@ -95,7 +95,7 @@ async function measureEndpoint(node: TestNode, pid: number, endpoint: Endpoint):
   ];
 }
 
-/** Runs `measure` beside 110 pods whose containers wake up each second. */
+/** Runs `measure` with 110 pods whose containers wake up each second. */
 async function withPods(measure: (node: TestNode, pid: number) => Promise<Measurement[]>): Promise<Measurement[]> {
   const node = new TestNode();
   try {
@@ -135,7 +135,7 @@ async function measureScraping(node: TestNode, pid: number): Promise<Measurement
   });
   return [
     { what: `CPU while all metrics are scraped each 15 s, over ${periods / 4} min`, unit: "%", value: busy },
-    { what: "  nobody asking, before", unit: "%", value: idle },
+    { what: "  without requests, before", unit: "%", value: idle },
     { what: "  CPU of one scrape", unit: "ms", value: ((busy - idle) / 100) * SCRAPE_PERIOD_MS },
     ...SCRAPED.flatMap((path): Measurement[] => [
       { what: `${path}, gzip, p50`, unit: "ms", value: median(runs.get(path)!), runs: runs.get(path)! },

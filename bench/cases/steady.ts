@@ -9,7 +9,7 @@ const PODS = 110;
 const REST_MS = 600_000;
 const SAMPLES = 20;
 
-/** What the kubelet and its engine need while nothing happens, and what the engine needs alone with the same containers. */
+/** Use of the kubelet and its engine while nothing happens, and of the engine alone with the same containers. */
 async function measureSteady(): Promise<Measurement[]> {
   const node = new TestNode();
   try {
@@ -37,7 +37,7 @@ async function measureSteady(): Promise<Measurement[]> {
     const last = resident.at(-1) ?? Number.NaN;
     return [
       {
-        what: `CPU of the kubelet with ${PODS} pods, nobody asking, over ${minutes} min`,
+        what: `CPU of the kubelet with ${PODS} pods, without requests, over ${minutes} min`,
         unit: "%",
         value: own,
         goal: { atMost: 0.3 },

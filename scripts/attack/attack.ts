@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import tls from "node:tls";
 import type { TestNode } from "../../test/support/test-node.ts";
 
-/** What an attack may use: a node of its own whose kubelet runs a few healthy pods with liveness probes. */
+/** Tools of an attack: a node of its own whose kubelet runs a few healthy pods with liveness probes. */
 export interface AttackTarget {
   node: TestNode;
   /** Process id of the kubelet. */
