@@ -53,10 +53,17 @@ const CONTAINER: Message = {
   ],
   7: ["env", { 1: ["name", "string"], 2: ["value", "string"] }, "list"],
   8: ["resources", {}],
+  9: [
+    "volumeMounts",
+    { 1: ["name", "string"], 2: ["readOnly", "bool"], 3: ["mountPath", "string"], 4: ["subPath", "string"] },
+    "list",
+  ],
+  13: ["terminationMessagePath", "string"],
   14: ["imagePullPolicy", "string"],
   16: ["stdin", "bool"],
   17: ["stdinOnce", "bool"],
   18: ["tty", "bool"],
+  20: ["terminationMessagePolicy", "string"],
 };
 
 const POD_SPEC: Message = {
@@ -69,6 +76,8 @@ const POD_SPEC: Message = {
   10: ["nodeName", "string"],
   11: ["hostNetwork", "bool"],
   14: ["securityContext", {}],
+  19: ["schedulerName", "string"],
+  30: ["enableServiceLinks", "bool"],
 };
 
 const TEMPLATE: Message = { 1: metadata, 2: ["spec", POD_SPEC] };
@@ -79,8 +88,11 @@ const JOB_SPEC: Message = {
   3: ["activeDeadlineSeconds", "int"],
   4: ["selector", SELECTOR],
   6: ["template", TEMPLATE],
+  5: ["manualSelector", "bool"],
   7: ["backoffLimit", "int"],
   8: ["ttlSecondsAfterFinished", "int"],
+  9: ["completionMode", "string"],
+  10: ["suspend", "bool"],
 };
 
 /** What kubectl's `create` commands send in protobuf. */

@@ -60,7 +60,9 @@ export class Draft {
   ) {
     this.world = world;
     this.#meta = meta;
-    this.record = known ? copyOf(known) : this.#newRecord(kind);
+    // An object that was deleted and created again shares only its name with the one before.
+    const isSame = known !== undefined && (meta.uid === undefined || meta.uid === known.uid);
+    this.record = isSame ? copyOf(known) : this.#newRecord(kind);
     if (this.record.objectRevision !== objectRevision) {
       this.record.objectRevision = objectRevision;
       this.record.generation++;
@@ -70,7 +72,7 @@ export class Draft {
 
   #newRecord(kind: string): WorkloadRecord {
     return {
-      uid: objectUid(this.world.nodeName, kind, this.namespace, this.name),
+      uid: this.#meta.uid ?? objectUid(this.world.nodeName, kind, this.namespace, this.name),
       createdAt: this.nowText,
       generation: 0,
       objectRevision: "",

@@ -5,6 +5,7 @@ import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey }
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
+import type { WorkloadObject } from "../model/workload-object.ts";
 import { type Bindings, bindClaims, resolveClaims } from "./claims.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
@@ -14,6 +15,7 @@ import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import type { JobRecord, WorkloadRecord } from "./workload-record.ts";
 import { computeWorkloadStatus } from "./workload-status.ts";
+import { toDerivedObjects } from "./workload-view.ts";
 
 /** What the kubelet says of pods. */
 export interface ObservedPods {
@@ -84,6 +86,7 @@ export class WorkloadManager {
   #warned = new Set<string>();
   #isComplete = false;
   #publishedPods = "";
+  readonly #onLook: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
   #cancelGather: (() => void) | undefined;
   #cancelTimer: (() => void) | undefined;
@@ -104,6 +107,19 @@ export class WorkloadManager {
     this.#warn(this.#prepared.warnings);
     if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#gather());
     this.#look(true);
+  }
+
+  /** Called after each look at the workloads. */
+  onLook(listener: () => void): void {
+    this.#onLook.push(listener);
+  }
+
+  /** The ReplicaSets of Deployments and the Jobs of CronJobs, with their statuses. */
+  derivedObjects(): WorkloadObject[] {
+    const statuses = new Map(this.#deps.kubelet.pods().map(({ metadata, status }) => [metadata.uid!, status]));
+    const nowMs = this.#deps.clock.monotonicMs();
+    const pod = (uid: PodUID) => this.#factsOf(uid, statuses, nowMs);
+    return [...this.#entries.values()].flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
   }
 
   /** What the API shows as the status of a workload; undefined while nothing is known of it. */
@@ -156,6 +172,7 @@ export class WorkloadManager {
     // Before all is known, names that are missing may only be unknown.
     if (this.#deps.kubelet.isComplete)
       this.#deps.services.update(this.#prepared.services, pods, this.#deps.rewriteHosts);
+    for (const listener of this.#onLook) listener();
   }
 
   #warn(warnings: readonly string[]): void {

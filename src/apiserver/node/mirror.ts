@@ -2,6 +2,7 @@ import type { CoreEvent } from "../../api/event.ts";
 import type { Pod, PodStatus } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
+import type { WorkloadObject } from "../../model/workload-object.ts";
 import { type ApiObject, toApiTime } from "../api-object.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
@@ -16,6 +17,8 @@ export interface NodeView {
   /** Where a pod was found, for people. */
   originOf(uid: string): string | undefined;
   desired(): DesiredState;
+  /** ReplicaSets and Jobs that controllers made, with their statuses. */
+  derivedObjects(): readonly WorkloadObject[];
   /** `status` of a workload; undefined where nothing is known of it. */
   workloadStatus(kind: string, object: ApiObject): object | undefined;
   events(): { revision: number; items: readonly CoreEvent[] };
@@ -46,6 +49,8 @@ const EVENTS_DELAY_MS = 100;
  */
 export class NodeMirror {
   readonly #deps: MirrorDeps;
+  /** Objects that controllers made, as `resource namespace/name`. */
+  readonly #derived = new Set<string>();
   /** Pods as they were taken over last, by uid. */
   readonly #seen = new Map<string, Pod>();
   readonly #seenObjects = new Map<string, object>();
@@ -102,6 +107,7 @@ export class NodeMirror {
 
   /** Takes over pods, and ConfigMaps and Secrets of other sources. */
   sync(): void {
+    this.#syncDerived();
     this.#syncPods();
     const { configMaps, secrets, objects = [] } = this.#deps.view.desired();
     this.#syncForeign("configmaps", configMaps);
@@ -209,8 +215,28 @@ export class NodeMirror {
     for (const live of store.list(resource)) {
       const { namespace, name } = live.metadata;
       if (isOwn(definition, live) || found.has(`${namespace ?? ""}/${name}`)) continue;
+      if (this.#derived.has(`${resource} ${namespace ?? ""}/${name}`)) continue;
       this.#seenObjects.delete(`${resource} ${namespace ?? ""}/${name}`);
       store.remove(resource, namespace, name);
+    }
+  }
+
+  /** ReplicaSets of Deployments and Jobs of CronJobs; what is no longer made goes with the other foreign objects. */
+  #syncDerived(): void {
+    const { store, view, registry, isOwn } = this.#deps;
+    this.#derived.clear();
+    for (const object of view.derivedObjects()) {
+      const definition = registry.findKind(object.apiVersion, object.kind);
+      if (!definition) continue;
+      const resource = resourceId(definition);
+      const { name = "", namespace = "default" } = object.metadata;
+      const live = store.get(resource, namespace, name);
+      if (live && isOwn(definition, live)) continue;
+      this.#derived.add(`${resource} ${namespace}/${name}`);
+      const next = JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, namespace, name } }));
+      const { resourceVersion: _version, ...metadata } = live?.metadata ?? { name };
+      this.#ensureNamespace(namespace);
+      if (!live || !Bun.deepEquals({ ...live, metadata }, next)) store.put(resource, next as ApiObject);
     }
   }
 

@@ -60,6 +60,7 @@ export async function startLocalApi(
     api.podsChanged();
   });
   kubelet.onChange(() => api.podsChanged());
+  parts.workloads.onLook(() => api.podsChanged());
   context.recorder.onRecord(() => api.eventRecorded());
   await api.start({
     view: {
@@ -71,6 +72,7 @@ export async function startLocalApi(
         return file !== undefined && line !== undefined ? `${file}:${line}` : found?.origin;
       },
       desired: () => desired,
+      derivedObjects: () => parts.workloads.derivedObjects(),
       workloadStatus: (kind, object) =>
         parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
       events: () => view.events(),

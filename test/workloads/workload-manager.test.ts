@@ -1,0 +1,134 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import type { DesiredState } from "../../src/model/desired-pod.ts";
+import { ServiceHosts } from "../../src/workloads/service-hosts.ts";
+import { WorkloadManager, type WorkloadState } from "../../src/workloads/workload-manager.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+import { podTemplate, readObjects } from "./workload-world.ts";
+
+const deployment = (name: string, image = "busybox:1") => ({
+  apiVersion: "apps/v1",
+  kind: "Deployment",
+  metadata: { name },
+  spec: { selector: { matchLabels: { app: "web" } }, template: podTemplate(image) },
+});
+
+/** A manager with a kubelet that runs what it is told at once. */
+function aManager(kept: { state: WorkloadState | undefined } = { state: undefined }) {
+  const clock = new FakeClock();
+  const listeners = new Set<() => void>();
+  const world = {
+    clock,
+    published: [] as DesiredState[],
+    isComplete: true,
+    listeners,
+    writes: 0,
+    manager: undefined as unknown as WorkloadManager,
+    get names() {
+      return this.published.at(-1)!.pods.map(({ pod }) => pod.metadata.name!);
+    },
+  };
+  const running = (): Pod[] =>
+    (world.published.at(-1)?.pods ?? []).map(({ pod }) => ({
+      ...pod,
+      status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
+    }));
+  world.manager = new WorkloadManager({
+    clock,
+    logger: new RecordingLogger(),
+    nodeName: "node1",
+    nodeLabels: {},
+    file: {
+      read: () => kept.state,
+      write: (state) => {
+        kept.state = JSON.parse(JSON.stringify(state)) as WorkloadState;
+        world.writes++;
+      },
+    },
+    kubelet: {
+      pods: running,
+      worker: (uid) => (running().some(({ metadata }) => metadata.uid === uid) ? {} : undefined),
+      get isComplete() {
+        return world.isComplete;
+      },
+      onChange: (listener) => {
+        listeners.add(listener);
+        return () => listeners.delete(listener);
+      },
+    },
+    services: new ServiceHosts(""),
+    rewriteHosts: () => {},
+    publish: (state) => void world.published.push(state),
+  });
+  return world;
+}
+
+const state = (...manifests: object[]): DesiredState => ({
+  pods: [],
+  configMaps: new Map(),
+  secrets: new Map(),
+  objects: readObjects(...manifests),
+});
+
+test("without workloads it listens to nothing and writes nothing", () => {
+  const world = aManager();
+  world.manager.setDesired(state(), true);
+  expect(world.listeners.size).toBe(0);
+  expect(world.clock.pendingTimers).toBe(0);
+  expect(world.writes).toBe(0);
+  expect(world.published).toHaveLength(1);
+});
+
+test("at rest no timer waits", async () => {
+  const world = aManager();
+  world.manager.setDesired(state(deployment("web")), true);
+  for (const listener of world.listeners) listener();
+  await world.clock.advance(1000);
+  expect(world.names).toHaveLength(1);
+  expect(world.clock.pendingTimers).toBe(0);
+});
+
+test("another process goes on with the same pods, and knows nothing of a deleted workload", () => {
+  const kept: { state: WorkloadState | undefined } = { state: undefined };
+  const first = aManager(kept);
+  first.manager.setDesired(state(deployment("web"), deployment("old")), true);
+  const names = first.names;
+  const second = aManager(kept);
+  // Not every source has spoken: what is not there is only unknown.
+  second.manager.setDesired(state(), false);
+  expect(Object.keys(kept.state!.records)).toHaveLength(2);
+  second.manager.setDesired(state(deployment("web")), true);
+  expect(second.names).toEqual(names.filter((name) => name.startsWith("web-")));
+  expect(Object.keys(kept.state!.records)).toEqual(["Deployment default/web"]);
+});
+
+test("what was decided is on disk before it is published", () => {
+  const kept: { state: WorkloadState | undefined } = { state: undefined };
+  const world = aManager(kept);
+  const push = world.published.push.bind(world.published);
+  let known: string[] = [];
+  world.published.push = (published) => {
+    known = Object.values(kept.state?.records ?? {}).flatMap(({ pods }) => pods.map(({ name }) => name));
+    return push(published);
+  };
+  world.manager.setDesired(state(deployment("web")), true);
+  expect(known).toEqual(world.names);
+});
+
+test("the API sees the ReplicaSet of a Deployment", async () => {
+  const world = aManager();
+  world.manager.setDesired(state(deployment("web")), true);
+  for (const listener of world.listeners) listener();
+  await world.clock.advance(1000);
+  expect(world.manager.derivedObjects()).toMatchObject([
+    {
+      kind: "ReplicaSet",
+      metadata: {
+        annotations: { "deployment.kubernetes.io/revision": "1" },
+        ownerReferences: [{ kind: "Deployment", name: "web" }],
+      },
+      status: { replicas: 1, readyReplicas: 1 },
+    },
+  ]);
+});
