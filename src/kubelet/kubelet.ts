@@ -502,7 +502,7 @@ export class Kubelet {
     const name = podFullName(ref);
     this.#deps.logger.warn(
       `Pod "${name}" keeps running unsupervised: its manifest and its source are not known; ` +
-        `to remove it: kubelet-ts delete pod ${name}`,
+        `to remove it, stop this kubelet and run "kubelet-ts delete pod ${ref.name} --namespace=${ref.namespace}"`,
     );
   }
 

@@ -95,9 +95,13 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
 }
 
 /** Says why an unclaimed pod runs, and both ways out. */
-export const unclaimedMessage = (name: PodFullName, source: string): string =>
-  `its source ${source} is not configured any more; the pod keeps running until it is removed ` +
-  `("kubelet-ts delete pod ${name}") or a configured source describes it`;
+export function unclaimedMessage(fullName: PodFullName, source: string): string {
+  const [namespace, name] = fullName.split("/");
+  return (
+    `its source ${source} is not configured any more; the pod keeps running until a configured source describes it ` +
+    `or it is removed: stop this kubelet and run "kubelet-ts delete pod ${name} --namespace=${namespace}"`
+  );
+}
 
 function addObjects<T extends ConfigMap | Secret>(
   kind: Duplicate["kind"],

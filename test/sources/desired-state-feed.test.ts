@@ -261,7 +261,7 @@ describe("a pod whose source is not configured any more", () => {
     const notices = second.state!.notices!.get(uidOf(second, "a")!)!;
     expect(notices.map(({ reason }) => reason)).toEqual(["Unclaimed"]);
     expect(notices[0]!.message).toContain(`its source ${box.manifests} is not configured any more`);
-    expect(notices[0]!.message).toContain("kubelet-ts delete pod default/a-node1");
+    expect(notices[0]!.message).toContain("kubelet-ts delete pod a-node1 --namespace=default");
     expect(second.state!.notices!.has(uidOf(second, "c")!)).toBe(false);
     expect(second.feed.status().at(-1)).toMatchObject({ name: box.manifests, state: "unclaimed", pods: 2 });
     expect(second.logger.lines.filter((line) => line.startsWith("warn") && line.includes("is unclaimed"))).toHaveLength(
