@@ -13,6 +13,7 @@ import {
 import type { HostAlias, Pod } from "../api/pod.ts";
 import { readBoundedText, readDescriptor } from "../files/bounded-read.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../plan/hosts-file.ts";
+import { messageOf } from "../text/error-message.ts";
 import type { PodDirectories } from "./pod-directories.ts";
 
 /** Longest hosts file of the machine that is copied. Unit: bytes. */
@@ -23,6 +24,7 @@ const MAX_HOSTS_BYTES = 1024 * 1024;
  * @param services names of Services, as addresses and names
  * @param nodeHostsPath the machine's own file, copied for pods with host networking.
  * @returns the path.
+ * @throws Error that names the file that cannot be written
  */
 export function writeHostsFile(
   directories: PodDirectories,
@@ -43,8 +45,14 @@ export function writeHostsFile(
   const text = hostNetwork
     ? formatHostNetworkHosts(readBoundedText(nodeHostsPath, MAX_HOSTS_BYTES), hostAliases, services)
     : formatManagedHosts(podIps, names, hostAliases, services);
-  writeInPlace(directories.etcHosts, text);
-  return directories.etcHosts;
+  const path = directories.etcHosts;
+  try {
+    writeInPlace(path, text);
+  } catch (cause) {
+    // A write to an open descriptor fails without a path, e.g. ENOSPC.
+    throw new Error(`Cannot write the pod's hosts file "${path}": ${messageOf(cause)}`, { cause });
+  }
+  return path;
 }
 
 /**

@@ -1,10 +1,10 @@
-import { expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { writeHostsFile } from "../../src/volumes/network-files.ts";
 import { PodDirectories } from "../../src/volumes/pod-directories.ts";
 import { aPod } from "../support/builders.ts";
-import { tempDirs } from "../support/temp-dir.ts";
+import { mounting, tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
 
@@ -70,4 +70,42 @@ test("whatever a container makes of it: a file of 8 GB is not read, a link not f
     expect(readFileSync(write(), "utf8")).toBe(text);
   }
   expect(readFileSync(outside, "utf8")).toBe("kept");
+});
+
+test("a hosts file that cannot be written is named in the error", () => {
+  const place = directories();
+  rmSync(dirname(place.etcHosts), { recursive: true });
+  expect(() => writeHostsFile(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES })).toThrow(
+    `Cannot write the pod's hosts file "${place.etcHosts}": ENOENT`,
+  );
+});
+
+describe.skipIf(!mounting.ok)("on a full disk", () => {
+  const disk = tempDir();
+  beforeAll(() => {
+    const { exitCode, stderr } = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk]);
+    if (exitCode !== 0) throw new Error(stderr.toString());
+  });
+
+  test("the error names the hosts file, new or rewritten", () => {
+    const write = (pod: string, podIp: string) => {
+      const place = new PodDirectories(disk, pod);
+      place.create();
+      return () => writeHostsFile(place, aPod(), { podIps: [podIp], names: NAMES });
+    };
+    const existing = write("uid1", "10.0.0.1");
+    existing();
+    const rewrite = write("uid1", "10.0.0.2");
+    const fresh = write("uid2", "10.0.0.1");
+    // The existing file gives its page back when it is rewritten, unless it was emptied.
+    truncateSync(new PodDirectories(disk, "uid1").etcHosts, 0);
+    expect(() => writeFileSync(join(disk, "filler"), Buffer.alloc(1024 * 1024))).toThrow("ENOSPC");
+    for (const [pod, attempt] of [
+      ["uid1", rewrite],
+      ["uid2", fresh],
+    ] as const) {
+      const file = new PodDirectories(disk, pod).etcHosts;
+      expect(attempt).toThrow(`Cannot write the pod's hosts file "${file}": ENOSPC`);
+    }
+  });
 });
