@@ -1,4 +1,9 @@
-/** ASN.1 DER, as much of it as a certificate needs. Source: ITU-T X.690. */
+/**
+ * ASN.1 DER, as much of it as a certificate needs. Source: ITU-T X.690.
+ *
+ * The self-signed certificate of the authenticated port is written with this and not with `@peculiar/x509`, because that
+ * library costs 22 MB of resident memory once it is loaded, and every kubelet with that port would load it.
+ */
 
 /** One element: its tag, the length of what it holds, what it holds. */
 export function der(tag: number, ...contents: readonly Uint8Array[]): Buffer {
