@@ -4,20 +4,21 @@ interface Flight<T> {
   waiting: number;
 }
 
-/** Lets many wait for the same piece of work, done once. It is stopped when the last of them has gone away. */
+/** Runs work once for all callers that ask for it at the same time. The work is stopped when its last caller has aborted. */
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
-  /** How many different works are under way. */
+  /** Number of keys whose work is in progress. */
   get size(): number {
     return this.#flights.size;
   }
 
   /**
-   * The outcome of the work named `key`, which is begun if it is not under way.
-   * @throws what `work` throws; the signal's reason for whoever goes away early
+   * Runs `work`, or waits for the work in progress with the same key. All callers get the same outcome.
+   * @param signal aborts this caller's wait
+   * @throws what `work` throws; the signal's reason when it aborts first
    */
-  async join(key: string, work: (stop: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  async do(key: string, work: (stop: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     signal.throwIfAborted();
     const flight = this.#flights.get(key) ?? this.#begin(key, work);
     flight.waiting++;
@@ -25,7 +26,7 @@ export class SingleFlight<T> {
       const leave = () => {
         flight.waiting--;
         if (flight.waiting === 0) {
-          // Whoever comes now must not join what is being stopped.
+          // A later caller must not get work that is being stopped.
           if (this.#flights.get(key) === flight) this.#flights.delete(key);
           flight.stop.abort(signal.reason);
         }

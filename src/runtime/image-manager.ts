@@ -214,7 +214,7 @@ export class ImageManager {
     // Whoever has other credentials pulls for himself: else he would get an image that he may not have.
     const key = `${ref}\n${new Bun.CryptoHasher("sha256").update(JSON.stringify(auths)).digest("hex")}`;
     const pull = (stop: AbortSignal) => this.#timed(() => this.#pullNow(image, ref, auths, stop));
-    return this.#pulls.join(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
+    return this.#pulls.do(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
   }
 
   async #timed<T>(pull: () => Promise<T>): Promise<T> {

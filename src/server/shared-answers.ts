@@ -40,7 +40,7 @@ export class SharedAnswers {
     if (kept) return kept;
     if (this.#inProgress.size >= MAX_ANSWERS) return tooManyRequests();
     try {
-      return await this.#inProgress.join(question, (stop) => this.#make(question, ageMs, make, stop), signal);
+      return await this.#inProgress.do(question, (stop) => this.#make(question, ageMs, make, stop), signal);
     } catch (error) {
       if (error instanceof LaneFullError) return tooManyRequests();
       throw error;

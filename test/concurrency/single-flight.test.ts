@@ -12,21 +12,21 @@ test("many wait, the work is done once", async () => {
     runs++;
     return promise;
   };
-  const waiting = [shared.join("a", work, never), shared.join("a", work, never), shared.join("b", work, never)];
+  const waiting = [shared.do("a", work, never), shared.do("a", work, never), shared.do("b", work, never)];
   resolve(5);
   expect(await Promise.all(waiting)).toEqual([5, 5, 5]);
   expect(runs).toBe(2);
   expect(shared.size).toBe(0);
-  await shared.join("a", work, never);
+  await shared.do("a", work, never);
   expect(runs).toBe(3);
 });
 
 test("a failure reaches everybody, and the next one tries anew", async () => {
   const shared = new SingleFlight<number>();
   const fail = () => Promise.reject(new Error("no"));
-  const outcomes = await Promise.allSettled([shared.join("a", fail, never), shared.join("a", fail, never)]);
+  const outcomes = await Promise.allSettled([shared.do("a", fail, never), shared.do("a", fail, never)]);
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-  expect(await shared.join("a", () => Promise.resolve(1), never)).toBe(1);
+  expect(await shared.do("a", () => Promise.resolve(1), never)).toBe(1);
 });
 
 test("who goes away does not stop the others; the last one does", async () => {
@@ -37,8 +37,8 @@ test("who goes away does not stop the others; the last one does", async () => {
     return new Promise<number>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   };
   const [one, two] = [new AbortController(), new AbortController()];
-  const first = shared.join("a", work, one.signal);
-  const second = shared.join("a", work, two.signal);
+  const first = shared.do("a", work, one.signal);
+  const second = shared.do("a", work, two.signal);
   one.abort(new Error("one"));
   await expect(first).rejects.toThrow("one");
   expect(stop?.aborted).toBe(false);
@@ -52,16 +52,16 @@ test("who comes while the work is being stopped begins it anew", async () => {
   const shared = new SingleFlight<string>();
   const slowToStop = new Promise<string>(() => {});
   const one = new AbortController();
-  const first = shared.join("a", () => slowToStop, one.signal).catch(() => "gone");
+  const first = shared.do("a", () => slowToStop, one.signal).catch(() => "gone");
   one.abort();
   expect(await first).toBe("gone");
-  expect(await shared.join("a", () => Promise.resolve("anew"), never)).toBe("anew");
+  expect(await shared.do("a", () => Promise.resolve("anew"), never)).toBe("anew");
 });
 
 test("an aborted signal begins nothing", async () => {
   const shared = new SingleFlight<number>();
   let runs = 0;
-  const call = shared.join("a", () => Promise.resolve(++runs), AbortSignal.abort(new Error("late")));
+  const call = shared.do("a", () => Promise.resolve(++runs), AbortSignal.abort(new Error("late")));
   await expect(call).rejects.toThrow("late");
   await settle();
   expect(runs).toBe(0);

@@ -117,5 +117,5 @@ function pauseImageOf({ options }: NodeContext, client: DockerClient, images: Im
   const override = options.podInfraContainerImage || undefined;
   const ensure = (stop: AbortSignal) =>
     ensurePauseImage(client, { override, pull: async (reference) => void (await images.pull(reference, stop)) }, stop);
-  return (signal: AbortSignal) => flights.join("pause", ensure, signal);
+  return (signal: AbortSignal) => flights.do("pause", ensure, signal);
 }
