@@ -23,6 +23,11 @@ export interface ObjectDeleterDeps {
   writer: ObjectWriter;
   storage: ObjectStorage;
   clock: Pick<Clock, "now">;
+  /**
+   * Removes an object that no configured source describes any more and that was not submitted.
+   * @returns false for every other object
+   */
+  removeUnclaimed?: (definition: ResourceDefinition, object: ApiObject) => boolean;
   /** An object with graceful deletion is to end within this time; it is removed with {@link ObjectDeleter.finish}. */
   onTerminating?: (definition: ResourceDefinition, object: ApiObject, graceSeconds: number) => void;
 }
@@ -51,6 +56,7 @@ export class ObjectDeleter {
   ): ApiObject | Status {
     const live = this.#deps.store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
+    if (!options.dryRun && this.#deps.removeUnclaimed?.(definition, live)) return live;
     this.#deps.writer.refuseForeign(definition, live);
     if (definition.plural === "namespaces" && name === "default") {
       throw forbidden(definition, name, "this namespace may not be deleted");

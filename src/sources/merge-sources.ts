@@ -99,7 +99,7 @@ export function unclaimedMessage(fullName: PodFullName, source: string): string 
   const [namespace, name] = fullName.split("/");
   return (
     `its source ${source} is not configured any more; the pod keeps running until a configured source describes it ` +
-    `or it is removed: stop this kubelet and run "kubelet-ts delete pod ${name} --namespace=${namespace}"`
+    `or it is removed: run "kubelet-ts delete pod ${name} --namespace=${namespace}"`
   );
 }
 

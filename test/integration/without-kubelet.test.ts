@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
@@ -54,6 +54,24 @@ describeWithEngine("commands while no kubelet runs", () => {
       stderr: expect.stringContaining(`pod "web-${node.name}" comes from`),
     });
     expect(await node.containers("app")).toHaveLength(1);
+  });
+
+  test("a pod of --runonce is supervised by the kubelet that comes later, which also deletes it", async () => {
+    const node = testNode();
+    const elsewhere = join(node.directory, "once.json");
+    writeFileSync(elsewhere, JSON.stringify(sleeper("once")));
+    await node.runOnce([elsewhere]);
+    node.writeManifest("web.json", sleeper("web"));
+    await node.start();
+    await node.until("both pods", async () => (await node.pods()).length === 2);
+    await Bun.sleep(2000);
+    expect((await node.containers("app")).filter(({ State }) => State === "running")).toHaveLength(2);
+    expect(await run(node, "delete", "pod", `once-${node.name}`)).toMatchObject({ exitCode: 0, stderr: "" });
+    await node.until(
+      "one pod",
+      async () => (await node.pods()).length === 1 && (await node.containers("app")).length === 1,
+    );
+    expect((await run(node, "get", "pods", "-o", "name")).stdout).toBe(`pod/web-${node.name}\n`);
   });
 
   test("-f names the pods of a manifest", async () => {

@@ -100,6 +100,12 @@ export class LocalApi {
       writer: this.writer,
       storage,
       clock,
+      removeUnclaimed: (definition, object) => {
+        if (this.submitted.isOwn(definition, object)) return false;
+        const { namespace = "default", name } = object.metadata;
+        const fullName = `${namespace}/${name}`;
+        return this.#view?.forget(definition.plural === "pods" ? fullName : `${definition.kind} ${fullName}`) ?? false;
+      },
     });
     this.submitted = new SubmittedObjects({
       store: this.store,

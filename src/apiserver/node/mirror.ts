@@ -17,6 +17,12 @@ export interface NodeView {
   /** Where a pod was found, for people. */
   originOf(uid: string): string | undefined;
   desired(): DesiredState;
+  /**
+   * Removes a pod or workload whose source is not configured any more, or that `--runonce` started.
+   * @param key `namespace/name` of a pod, `Kind namespace/name` of a workload
+   * @returns false when there is none, or a configured source describes it
+   */
+  forget(key: string): boolean;
   /** ReplicaSets and Jobs that controllers made, with their statuses. */
   derivedObjects(): readonly WorkloadObject[];
   /** `status` of a workload; undefined where nothing is known of it. */

@@ -11,6 +11,7 @@ import type { DesiredState } from "../../model/desired-pod.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import type { RunningServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
+import type { RunnableKey } from "../../sources/kept-source.ts";
 import { buildInfo } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
@@ -72,6 +73,7 @@ export async function startLocalApi(
         return file !== undefined && line !== undefined ? `${file}:${line}` : found?.origin;
       },
       desired: () => desired,
+      forget: (key) => parts.feed.forget(key as RunnableKey),
       derivedObjects: () => parts.workloads.derivedObjects(),
       workloadStatus: (kind, object) =>
         parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
