@@ -1,0 +1,110 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const EXAMPLES = join(import.meta.dir, "..", "..", "examples", "monitoring");
+const ENDPOINTS = ["/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"];
+const hasPromtool = Bun.which("promtool") !== null;
+if (!hasPromtool) {
+  if (process.env.CI) throw new Error("The checks of alert rules need Debian's package prometheus.");
+  console.warn("SKIPPED the checks of alert rules: apt-get install prometheus");
+}
+
+const readExample = (name: string) => readFileSync(join(EXAMPLES, name), "utf8");
+
+interface Dashboard {
+  templating: { list: { name: string; query: string | { query: string } }[] };
+  panels: { id: number; title: string; targets: { expr: string }[] }[];
+}
+const dashboard = JSON.parse(readExample("grafana-dashboard.json")) as Dashboard;
+
+interface Rule {
+  alert: string;
+  expr: string;
+  annotations: Record<string, string>;
+}
+const { groups } = Bun.YAML.parse(readExample("alerts.yaml")) as { groups: { rules: Rule[] }[] };
+const rules = groups.flatMap((group) => group.rules);
+
+/** Metric names of an expression; `up` is Prometheus' own. */
+function metricNames(expression: string): string[] {
+  const text = expression.replaceAll(/\{[^}]*\}/g, "{}");
+  return [...text.matchAll(/\b(?:kubelet|container|prober|process|pod|node|machine)_[a-z0-9_]+/g)].map(
+    ([name]) => name,
+  );
+}
+
+async function scrape(node: TestNode): Promise<string> {
+  const texts = ENDPOINTS.map(async (path) => (await fetch(`http://127.0.0.1:${node.readOnlyPort}${path}`)).text());
+  return (await Promise.all(texts)).join("\n");
+}
+
+const servedNames = (text: string) => new Set([...text.matchAll(/^([a-z_][a-z0-9_]*)[{ ]/gm)].map(([, name]) => name));
+
+test("every alert says what happened and what to do", () => {
+  expect(rules.length).toBeGreaterThan(10);
+  for (const { alert, annotations } of rules) {
+    expect({ alert, keys: Object.keys(annotations) }).toEqual({ alert, keys: ["summary", "description", "action"] });
+  }
+});
+
+test("panels of the dashboard have numbers and queries of their own", () => {
+  expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
+  for (const { title, targets } of dashboard.panels) {
+    expect({ title, names: targets.every(({ expr }) => metricNames(expr).length > 0) }).toEqual({ title, names: true });
+  }
+});
+
+test.if(hasPromtool).each([
+  ["check", "config", "prometheus.yaml"],
+  ["check", "rules", "alerts.yaml"],
+  ["test", "rules", "alerts.test.yaml"],
+])("promtool %s %s %s", (command, subject, file) => {
+  const { exitCode, stdout, stderr } = Bun.spawnSync(["promtool", command, subject, file], { cwd: EXAMPLES });
+  expect({ exitCode, output: exitCode === 0 ? "" : `${stdout}${stderr}` }).toEqual({ exitCode: 0, output: "" });
+});
+
+describeWithEngine("examples/monitoring", () => {
+  test("every metric of the alerts and the dashboard is served", async () => {
+    const node = testNode();
+    const web = sleeper("web");
+    const [app] = web.spec.containers;
+    node.writeManifest("web.yaml", {
+      ...web,
+      spec: {
+        ...web.spec,
+        containers: [
+          {
+            ...app,
+            resources: { limits: { memory: "64Mi" } },
+            readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
+          },
+          // Its start fails at the engine.
+          { ...app, name: "absent", command: ["/absent"] },
+        ],
+      },
+    });
+    node.writeManifest("rejected.yaml", { apiVersion: "v1", kind: "Pod", metadata: { name: "rejected" }, spec: {} });
+    await node.start();
+
+    const wanted = new Set(
+      [
+        ...rules.map(({ expr }) => expr),
+        ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+        ...dashboard.templating.list.map(({ query }) => (typeof query === "string" ? query : query.query)),
+      ].flatMap(metricNames),
+    );
+    let missing = [...wanted];
+    await node
+      .until("all metrics", async () => {
+        const served = servedNames(await scrape(node));
+        missing = [...wanted].filter((name) => !served.has(name));
+        return missing.length === 0;
+      })
+      .catch(() => {});
+    expect(missing).toEqual([]);
+  });
+});
