@@ -23,7 +23,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   stats: ["api", "model", "text", "cgroups", "files", "metrics"],
   cadvisor: ["api", "model", "text", "cgroups", "stats", "metrics"],
   docker: ["valibot", "concurrency", "files"],
-  runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files"],
+  runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files", "host/run-program.ts"],
   sources: ["manifest", "logging", "model", "api", "concurrency", "text", "files"],
   volumes: ["model", "api", "plan", "text", "concurrency", "files"],
   prober: ["model", "api", "plan", "concurrency", "text", "files"],
@@ -48,6 +48,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // What kubectl prints is computed by the server and by our own commands alike.
   apiserver: [
     "files",
+    "host/run-program.ts",
     "sources",
     "logging",
     "valibot",
@@ -75,7 +76,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
   server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files", "ws"],
-  install: ["files"],
+  install: ["files", "host/run-program.ts"],
   doctor: ["api", "model", "docker", "files", "host", "install", "manifest"],
   // What runs in browsers, and the types that it receives.
   page: [
@@ -123,9 +124,9 @@ const READS_WITHOUT_LIMIT: ReadonlySet<string> = new Set([
   "host/oom-group.ts",
   "host/pod-cgroups.ts",
   "host/pod-dialer.ts",
+  "host/run-program.ts",
   "runtime/container-create-body.ts",
   "runtime/image-preload.ts",
-  "runtime/run-program.ts",
   "runtime/security.ts",
   "sources/url-fetch.ts",
 ]);

@@ -1,5 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { runProgram } from "../host/run-program.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 
@@ -16,9 +17,8 @@ const HOST: ProcessSettingsHost = {
   pid: process.pid,
   run: async (command) => {
     try {
-      const child = Bun.spawn([...command], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-      const stderr = await new Response(child.stderr).text();
-      return { code: await child.exited, stderr: stderr.trim() };
+      const { exitCode, stderr } = await runProgram(command, { timeoutMs: 10_000, maxBytes: 65_536 });
+      return { code: exitCode, stderr: stderr.trim() };
     } catch (error) {
       return { code: 127, stderr: (error as Error).message };
     }

@@ -6,6 +6,7 @@ import { DockerClient } from "../docker/docker-client.ts";
 import { DockerUnreachableError } from "../docker/docker-error.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../host/node-info.ts";
+import { runProgram } from "../host/run-program.ts";
 import { type InstallPaths, installPaths, isUnedited } from "../install/install-files.ts";
 import { renderService } from "../install/plan-install.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
@@ -191,15 +192,9 @@ function existing(path: string): string {
 
 /** undefined where timedatectl is not there or does not know. */
 async function readClockSynchronized(): Promise<boolean | undefined> {
-  const program = Bun.which("timedatectl");
-  if (!program) return undefined;
-  const child = Bun.spawn([program, "show", "-p", "NTPSynchronized", "--value"], {
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "ignore",
-    timeout: 3000,
-  });
-  const text = (await new Response(child.stdout).text()).trim();
+  const argv = ["timedatectl", "show", "-p", "NTPSynchronized", "--value"];
+  const outcome = await runProgram(argv, { timeoutMs: 3000, maxBytes: 4096 }).catch(() => undefined);
+  const text = outcome?.stdout.trim();
   return text === "yes" ? true : text === "no" ? false : undefined;
 }
 

@@ -3,6 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { CgroupPlan, CgroupWrite } from "../model/cgroup-plan.ts";
 import type { Logger } from "../model/logger.ts";
+import { runProgram } from "./run-program.ts";
 
 /** One mounted cgroup hierarchy, as `/proc/self/mountinfo` has it. */
 export interface CgroupHierarchy {
@@ -219,9 +220,11 @@ function removeTree(directory: string): boolean {
   }
 }
 
+/** systemd answers within milliseconds; 90 s is its own limit for jobs. */
+const SYSTEMCTL_LIMITS = { timeoutMs: 90_000, maxBytes: 65_536 };
+
 /** @throws Error with what systemctl wrote when it fails. */
 export async function runSystemctl(args: readonly string[]): Promise<void> {
-  const child = Bun.spawn(["systemctl", ...args], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  const [exitCode, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  const { exitCode, stderr } = await runProgram(["systemctl", ...args], SYSTEMCTL_LIMITS);
   if (exitCode !== 0) throw new Error(`systemctl ended with ${exitCode}: ${stderr.trim()}`);
 }

@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { readTextIfExists } from "../files/bounded-read.ts";
+import { runProgram } from "../host/run-program.ts";
 import { type InstallPaths, installPaths, type ServiceManager } from "./install-files.ts";
 import type { InstallState, InstallStep } from "./plan-install.ts";
 
@@ -77,7 +78,7 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
       case "remove":
         return rmSync(destdir + step.path, { force: true });
       case "run":
-        return await runProgram(step.argv, step.mayFail ?? false);
+        return await runStepProgram(step.argv, step.mayFail ?? false);
       default:
         step satisfies never;
     }
@@ -110,12 +111,11 @@ function moveFile(from: string, to: string): void {
   }
 }
 
-async function runProgram(argv: readonly string[], mayFail: boolean): Promise<void> {
+async function runStepProgram(argv: readonly string[], mayFail: boolean): Promise<void> {
   let outcome: { exitCode: number; output: string };
   try {
-    const child = Bun.spawn([...argv], { stdin: "ignore", stdout: "pipe", stderr: "pipe", timeout: 180_000 });
-    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-    outcome = { exitCode: await child.exited, output: (stdout + stderr).trim() };
+    const { exitCode, stdout, stderr } = await runProgram(argv, { timeoutMs: 180_000, maxBytes: 1024 * 1024 });
+    outcome = { exitCode, output: (stdout + stderr).trim() };
   } catch (error) {
     outcome = { exitCode: 127, output: (error as Error).message };
   }

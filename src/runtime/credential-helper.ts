@@ -1,5 +1,5 @@
 import type { RegistryAuth } from "../docker/image-transfer.ts";
-import { runProgram } from "./run-program.ts";
+import { runProgram } from "../host/run-program.ts";
 
 /** Docker's protocol: this user name says that the secret is a token. */
 const TOKEN_USER = "<token>";

@@ -6,11 +6,11 @@ import {
 } from "../api/credential-provider.ts";
 import type { RegistryCredential } from "../docker/docker-config.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { runProgram } from "../host/run-program.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
 import { registryMatches } from "./image-keyring.ts";
-import { runProgram } from "./run-program.ts";
 
 const PLUGIN_TIMEOUT_MS = 60_000;
 const PLUGIN_MAX_BYTES = 1024 * 1024;

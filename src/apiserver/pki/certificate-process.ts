@@ -1,7 +1,9 @@
+import { runProgram } from "../../host/run-program.ts";
 import { CERTIFICATES_ARGUMENT, type CertificateDelivery, type CertificateOrder } from "./certificate-request.ts";
 
 /** Longer than the slowest edge box takes. */
 const PATIENCE_MS = 60_000;
+const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /**
  * Runs this binary again to make certificates, so that the library is gone from memory afterwards.
@@ -9,18 +11,12 @@ const PATIENCE_MS = 60_000;
  * @throws Error
  */
 export async function makeInChild(argv: readonly string[], order: CertificateOrder): Promise<CertificateDelivery> {
-  const child = Bun.spawn([...argv, CERTIFICATES_ARGUMENT], {
-    stdin: Buffer.from(JSON.stringify(order)),
-    stdout: "pipe",
-    stderr: "pipe",
-    timeout: PATIENCE_MS,
+  const { exitCode, stdout, stderr } = await runProgram([...argv, CERTIFICATES_ARGUMENT], {
+    input: JSON.stringify(order),
+    timeoutMs: PATIENCE_MS,
+    maxBytes: MAX_OUTPUT_BYTES,
   });
-  const [output, errors, code] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  if (code !== 0)
-    throw new Error(`certificates could not be made: ${errors.trim().slice(-500) || `exit code ${code}`}`);
-  return JSON.parse(output) as CertificateDelivery;
+  if (exitCode !== 0)
+    throw new Error(`certificates could not be made: ${stderr.trim().slice(-500) || `exit code ${exitCode}`}`);
+  return JSON.parse(stdout) as CertificateDelivery;
 }

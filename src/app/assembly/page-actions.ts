@@ -1,5 +1,6 @@
 import type { Pod } from "../../api/pod.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
+import { runProgram } from "../../host/run-program.ts";
 import type { ActionResult } from "../../page/wire.ts";
 import type { PageActions } from "../../pageserver/page-routes.ts";
 import { messageOf } from "../../text/error-message.ts";
@@ -14,7 +15,9 @@ export interface PageActionsDeps {
 }
 
 const TIMEOUT_MS = 60_000;
-const MAX_OUTPUT = 16_384;
+const MAX_OUTPUT_BYTES = 1024 * 1024;
+/** Unit: UTF-16 code units. */
+const MAX_MESSAGE = 16_384;
 /** The pause program ends at once. */
 const SANDBOX_SECONDS = 10;
 
@@ -50,15 +53,12 @@ const GONE: ActionResult = { ok: false, message: "The pod does not run any more.
 
 async function runCommand(argv: readonly string[], input: string): Promise<ActionResult> {
   try {
-    const child = Bun.spawn([...argv], {
-      stdin: Buffer.from(input),
-      stdout: "pipe",
-      stderr: "pipe",
-      timeout: TIMEOUT_MS,
+    const { exitCode, stdout, stderr } = await runProgram(argv, {
+      input,
+      timeoutMs: TIMEOUT_MS,
+      maxBytes: MAX_OUTPUT_BYTES,
     });
-    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
-    const exitCode = await child.exited;
-    return { ok: exitCode === 0, message: (stdout + stderr).trim().slice(0, MAX_OUTPUT) };
+    return { ok: exitCode === 0, message: (stdout + stderr).trim().slice(0, MAX_MESSAGE) };
   } catch (error) {
     return { ok: false, message: messageOf(error) };
   }

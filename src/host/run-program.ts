@@ -1,4 +1,4 @@
-/** What a short-lived helper program said. */
+/** Result of a program that has ended. */
 export interface ProgramOutcome {
   exitCode: number;
   stdout: string;
@@ -6,37 +6,42 @@ export interface ProgramOutcome {
 }
 
 export interface RunProgramOptions {
-  /** Written to its stdin, which is then closed. */
-  input: string;
+  /** Written to its stdin, which is then closed; absent: /dev/null. */
+  input?: string | undefined;
+  /** Added to our own environment. */
   env?: Readonly<Record<string, string>> | undefined;
   timeoutMs: number;
-  /** Most that is taken of stdout and of stderr. */
+  /** Limit of stdout and of stderr. */
   maxBytes: number;
   signal?: AbortSignal | undefined;
 }
 
 /**
- * Runs a program to its end with a text as input. It is killed at the time limit, when the signal aborts and when it says
- * too much.
- * @throws Error when it cannot be started, is too slow or says too much; the signal's reason
+ * Runs a short-lived program and collects its output. It is killed at the time limit, at the limit of output, and when the
+ * signal aborts. An exit code other than 0 is no error here.
+ *
+ * Programs that are not run by this: those whose input or output is a stream (`cp`, image volumes), those that stay (pod
+ * dialer, logind), those that run synchronously or inherit a descriptor (flock, systemd-notify), and those whose partial
+ * output or lateness has a meaning of its own (du, mount).
+ * @throws Error when it cannot be started or was killed; the signal's reason
  */
 export async function runProgram(argv: readonly string[], options: RunProgramOptions): Promise<ProgramOutcome> {
   options.signal?.throwIfAborted();
   const name = argv[0] ?? "";
   // Bun.spawn would look it up in the PATH that this process began with.
   const path = name.includes("/") ? name : Bun.which(name, { PATH: process.env.PATH ?? "" });
-  if (path === null) throw new Error(`${name} is not to be found in PATH`);
-  let child: Bun.Subprocess<Uint8Array, "pipe", "pipe">;
+  if (path === null) throw new Error(`${name} was not found in PATH`);
+  let child: Bun.Subprocess<Uint8Array | "ignore", "pipe", "pipe">;
   try {
     child = Bun.spawn([path, ...argv.slice(1)], {
-      stdin: new TextEncoder().encode(options.input),
+      stdin: options.input === undefined ? "ignore" : new TextEncoder().encode(options.input),
       stdout: "pipe",
       stderr: "pipe",
       timeout: options.timeoutMs,
       killSignal: "SIGKILL",
       maxBuffer: options.maxBytes,
       env: { ...process.env, ...options.env },
-    }) as Bun.Subprocess<Uint8Array, "pipe", "pipe">;
+    });
   } catch (cause) {
     throw new Error(`${name} cannot be run: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   }
@@ -50,7 +55,9 @@ export async function runProgram(argv: readonly string[], options: RunProgramOpt
     ]);
     options.signal?.throwIfAborted();
     if (child.signalCode === "SIGKILL") {
-      throw new Error(`${name} did not end within ${options.timeoutMs / 1000} s or said too much, and was killed`);
+      throw new Error(
+        `${name} was killed: it took longer than ${options.timeoutMs / 1000} s or wrote more than ${options.maxBytes} bytes`,
+      );
     }
     return { exitCode, stdout, stderr };
   } finally {
