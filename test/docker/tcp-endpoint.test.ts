@@ -2,14 +2,15 @@ import { afterEach, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DockerClient } from "../../src/docker/docker-client.ts";
-import { TEST_CERT, TEST_KEY } from "../prober/test-certificate.ts";
 import { tempDirs } from "../support/temp-dir.ts";
+import { TestCertificates } from "../support/test-certificates.ts";
 
 const directory = tempDirs()();
+const { cert, key } = new TestCertificates(directory).serverNamed("engine.test");
 for (const [file, text] of [
-  ["ca.pem", TEST_CERT],
-  ["cert.pem", TEST_CERT],
-  ["key.pem", TEST_KEY],
+  ["ca.pem", cert],
+  ["cert.pem", cert],
+  ["key.pem", key],
 ] as const) {
   writeFileSync(join(directory, file), text);
 }
@@ -24,7 +25,7 @@ function serve(tls: boolean): number {
     hostname: "127.0.0.1",
     port: 0,
     development: false,
-    ...(tls && { tls: { cert: TEST_CERT, key: TEST_KEY } }),
+    ...(tls && { tls: { cert, key } }),
     fetch: (request) => {
       const { pathname } = new URL(request.url);
       if (pathname === "/_ping") return new Response("OK", { headers: { "Api-Version": "1.41" } });

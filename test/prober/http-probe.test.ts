@@ -3,9 +3,11 @@ import type { HTTPGetAction } from "../../src/api/probe.ts";
 import type { ProbeOutcome } from "../../src/model/prober.ts";
 import { HostProber } from "../../src/prober/host-prober.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+import { TestCertificates } from "../support/test-certificates.ts";
 import { atTestEnd, closedPort, rawServer } from "./probe-server.ts";
-import { TEST_CERT, TEST_KEY } from "./test-certificate.ts";
 
+const tempDir = tempDirs();
 const clock = new FakeClock();
 const noExec = { exec: () => Promise.reject(new Error("no exec here")) };
 const prober = new HostProber({ exec: noExec, clock, version: "1.20" });
@@ -109,7 +111,9 @@ describe("the request", () => {
   });
 
   test("goes to the host, scheme and named port of the manifest", async () => {
-    const port = serve((request) => new Response(new URL(request.url).protocol), { cert: TEST_CERT, key: TEST_KEY });
+    // Probes do not verify certificates.
+    const { cert, key } = new TestCertificates(tempDir()).serverNamed("probe.test");
+    const port = serve((request) => new Response(new URL(request.url).protocol), { cert, key });
     expect(await probe({ port, scheme: "HTTPS", host: "localhost" }, { podIp: "192.0.2.1" })).toEqual({
       result: "success",
       output: "https:",

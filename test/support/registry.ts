@@ -4,8 +4,8 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TarEntry, tarArchive } from "../../src/docker/tar.ts";
 import { pauseExecutable } from "../../src/runtime/pause-program.ts";
-import { TEST_CERT, TEST_KEY } from "../prober/test-certificate.ts";
 import { readEngine } from "./engine-call.ts";
+import { TestCertificates } from "./test-certificates.ts";
 import { freePorts, RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
 
@@ -200,10 +200,8 @@ export class TestRegistry {
       "  relativeurls: true",
     ];
     if (tls) {
-      const [key, certificate] = [join(this.#directory, "key.pem"), join(this.#directory, "cert.pem")];
-      writeFileSync(key, TEST_KEY);
-      writeFileSync(certificate, TEST_CERT);
-      lines.push(`  tls: {certificate: ${certificate}, key: ${key}}`);
+      const { certFile, keyFile } = new TestCertificates(this.#directory).serverNamed("registry.test");
+      lines.push(`  tls: {certificate: ${certFile}, key: ${keyFile}}`);
     }
     if (login) {
       const file = join(this.#directory, "htpasswd");

@@ -29,9 +29,14 @@ export class TestCertificates {
     return this.#issued("/CN=server", issuer, 3650, "subjectAltName=IP:127.0.0.1");
   }
 
-  /** For a server on the loopback, vouched for by nobody. */
+  /** Self-signed, for a server on the loopback. */
   server(name: string, key: "ec" | "rsa" = "ec"): CertificateFiles {
     return this.#selfSigned(name, ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], key);
+  }
+
+  /** Self-signed, for a server of that name only: no address fits. */
+  serverNamed(name: string): CertificateFiles {
+    return this.#selfSigned(name, ["-addext", `subjectAltName=DNS:${name}`]);
   }
 
   /** @param subject as openssl writes it: `/O=devs/CN=alice` */
