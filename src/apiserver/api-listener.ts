@@ -17,7 +17,7 @@ import {
 import type { ShownCertificate } from "./authentication.ts";
 import { MAX_BODY_BYTES } from "./body.ts";
 
-/** What a TLS server is made of, PEM. */
+/** Key and certificates of a TLS server, PEM. */
 export interface ListenerCertificates {
   cert: string;
   key: string;
@@ -200,7 +200,7 @@ export class ApiListener {
       else {
         this.#expect(socket, SLOW_READER_MS);
         await sendPlain(response, answer, message.method === "HEAD");
-        // What was not read of a body that is too long must not become the next request.
+        // The unread rest of a body that is too long must not be parsed as the next request.
         if (answer.status === 413) socket.destroy();
       }
     } catch (error) {
@@ -272,7 +272,7 @@ const toContext = ({ cert, key, clientAuthorities }: ListenerCertificates): tls.
   ca: [...clientAuthorities],
   minVersion: "TLSv1.2",
   requestCert: true,
-  // Others get an answer that says so: 401.
+  // Clients without a valid certificate are answered with 401.
   rejectUnauthorized: false,
   handshakeTimeout: HANDSHAKE_MS,
 });

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** What a user may do: everything, or look at everything but Secrets' data and containers' insides. */
+/** Permissions of a user: everything, or reading everything except Secrets' data and the inside of containers. */
 export type Role = "admin" | "view";
 
 export interface ApiUser {

@@ -39,8 +39,8 @@ export const SOCKET_USER: ApiUser = {
 };
 
 /**
- * The user behind a request; undefined is answered with 401. A certificate or a token that does not hold is refused, also
- * beside one that does.
+ * The user behind a request; undefined is answered with 401. An invalid certificate or token is refused, even
+ * together with a valid one.
  */
 export function authenticate(
   shown: ShownCertificate | undefined,

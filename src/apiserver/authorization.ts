@@ -1,6 +1,6 @@
 import type { ApiUser } from "./api-request.ts";
 
-/** What a user wants to do with a resource. */
+/** The requested access to a resource. */
 export interface Access {
   verb: string;
   group: string;

@@ -2,7 +2,7 @@ import { badRequest, unsupportedMediaType } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { parseMediaTypes } from "./media-type.ts";
 
-/** What a body may be. Source: apiserver's `--max-resource-write-bytes` (3 MiB). */
+/** Size limit of a request body. Source: apiserver's `--max-resource-write-bytes` (3 MiB). */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
 export const PATCH_TYPES = {

@@ -9,7 +9,7 @@ export function hideSecrets(secret: ApiObject): ApiObject {
   let hidden = shown.get(secret);
   if (hidden === undefined) {
     const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
-    // What was applied holds the values too.
+    // The last-applied annotation holds the values too.
     const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
     const { annotations: _annotations, ...metadata } = secret.metadata;
     hidden = {

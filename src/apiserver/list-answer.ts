@@ -108,7 +108,7 @@ function parseToken(text: string | null, current: number): ContinueToken | undef
   ) {
     throw badRequest("continue key is not valid");
   }
-  // Of another clock: the root directory was emptied since.
+  // The token is from before the root directory was emptied.
   if (token.rv > current)
     throw expired("The provided continue parameter is too old to display a consistent list result.");
   return { rv: token.rv, ns: token.ns, name: token.name };

@@ -35,7 +35,7 @@ const SYSTEM_FIELDS = new Set([
   "selfLink",
 ]);
 
-/** Every field of an object that somebody can own: leaves, items of keyed lists and members of sets. */
+/** Every field of an object that a manager can own: leaves, items of keyed lists and members of sets. */
 export function fieldsOf(object: unknown): FieldValues {
   const found = new Map<string, unknown>();
   if (!isRecord(object)) return found;
@@ -164,8 +164,8 @@ export function withManager(
 }
 
 /**
- * Who owns what after an update that is no apply: what it changed belongs to its manager and to nobody else, what it
- * removed to nobody. Source: structured-merge-diff's `Updater.Update`.
+ * Computes the owners of fields after an update that is not an apply: a changed field belongs to its manager alone, a
+ * removed field has no owner. Source: structured-merge-diff's `Updater.Update`.
  */
 export function trackUpdate(
   previous: unknown,

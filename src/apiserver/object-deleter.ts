@@ -92,7 +92,7 @@ export class ObjectDeleter {
     this.#settleNamespace(namespace);
   }
 
-  /** The last finalizer of an object went: it goes, unless something else removes it. */
+  /** Called when the last finalizer of an object was removed: finishes the deletion unless something else does. */
   unfinalized(definition: ResourceDefinition, object: ApiObject): void {
     if (!definition.gracefulDeletion) this.finish(definition, object);
   }
@@ -172,7 +172,7 @@ export class ObjectDeleter {
     return registry.all().some((it) => store.list(resourceId(it)).some(({ metadata }) => metadata.uid === uid));
   }
 
-  /** What waits in the foreground for its dependents goes with the last of them. */
+  /** Removes owners in foreground deletion once their last dependent is gone. */
   #settleOwners({ metadata }: ApiObject): void {
     const { registry, store, writer } = this.#deps;
     for (const owner of metadata.ownerReferences ?? []) {
@@ -214,7 +214,7 @@ export class ObjectDeleter {
     if (rest.length === 0) this.finish(definition, found);
   }
 
-  /** What may not be deleted, or is gone already, stays as it is. */
+  /** Deletes an object, ignoring one that may not be deleted or is already gone. */
   #deleteQuietly(definition: ResourceDefinition, { metadata }: ApiObject, propagation: Propagation): void {
     const options = { gracePeriodSeconds: undefined, propagation, preconditions: { uid: metadata.uid }, dryRun: false };
     try {

@@ -296,16 +296,16 @@ const withMetadata = (object: ApiObject, metadata: Partial<ApiMetadata>): ApiObj
   metadata: { ...object.metadata, ...metadata },
 });
 
-/** What clients cannot change. */
+/** Metadata that clients cannot change. */
 function systemMetadata(live: ApiMetadata): Partial<ApiMetadata> {
   const { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, generateName } = live;
   return { uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, generation, generateName };
 }
 
-/** Of a write to `/status` the status counts alone. */
+/** A write to `/status` changes only the status. */
 const onlyStatus = (live: ApiObject, input: ApiObject): ApiObject => ({ ...live, status: input.status });
 
-/** A write to the object leaves the status of kinds that have one apart. */
+/** A write to the object does not change the status of kinds that have a status subresource. */
 function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: ApiObject): ApiObject {
   if (!definition.subresources?.includes("status") && !("status" in live)) return input;
   const { status: _status, ...rest } = input;

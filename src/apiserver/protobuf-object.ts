@@ -95,7 +95,7 @@ const JOB_SPEC: Message = {
   10: ["suspend", "bool"],
 };
 
-/** What kubectl's `create` commands send in protobuf. */
+/** Kinds that kubectl's `create` commands send in protobuf. */
 const KINDS: Readonly<Record<string, Message>> = {
   Namespace: { 1: metadata, 2: ["spec", { 1: ["finalizers", "string", "list"] }], 3: ["status", {}] },
   ConfigMap: { 1: metadata, 2: ["data", "string", "map"], 3: ["binaryData", "bytes", "map"], 4: ["immutable", "bool"] },

@@ -1,4 +1,4 @@
-/** What a request is about. Source: apiserver's `RequestInfo`. */
+/** The verb and resource of a request. Source: apiserver's `RequestInfo`. */
 export interface RequestInfo {
   group: string;
   version: string;

@@ -14,15 +14,15 @@ export interface Column {
   value: (object: ApiObject, now: Date) => string | number | boolean | null;
 }
 
-/** What is wrong with an object that a client sent, or what it holds beyond the schema. */
+/** A decoded object, its errors, and its fields outside the schema. */
 export interface Decoded {
-  /** Defaults filled in; what the schema does not know is left out. */
+  /** Defaults filled in; fields outside the schema are omitted. */
   object: ApiObject;
   /** Each becomes a cause of a 422. */
   causes: readonly StatusCause[];
-  /** e.g. `unknown field "spec.foo"`: refused, told as a warning, or ignored, as `fieldValidation` says. */
+  /** e.g. `unknown field "spec.foo"`: refused, returned as a warning, or ignored, depending on `fieldValidation`. */
   unknown: readonly string[];
-  /** Told as warnings whatever `fieldValidation` says. */
+  /** Returned as warnings regardless of `fieldValidation`. */
   warnings: readonly string[];
 }
 
@@ -57,9 +57,9 @@ export interface ResourceDefinition {
   categories?: readonly string[];
   namespaced: boolean;
   verbs: readonly Verb[];
-  /** Beside NAME (first) and AGE (last), which every kind has. */
+  /** Columns between NAME (first) and AGE (last), which every kind has. */
   columns: readonly Column[];
-  /** Selectable fields beside `metadata.name` and `metadata.namespace`. */
+  /** Selectable fields in addition to `metadata.name` and `metadata.namespace`. */
   fields?: Readonly<Record<string, (object: ApiObject) => string>>;
   subresources?: readonly PlainSubresource[];
   /**

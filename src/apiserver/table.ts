@@ -2,7 +2,7 @@ import { formatSince } from "../cli/print/age.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
 import type { Column, ResourceDefinition } from "./resource-definition.ts";
 
-/** What stands in each row beside its cells. Source: meta/v1 `IncludeObjectPolicy`. */
+/** The object that each row carries in addition to its cells. Source: meta/v1 `IncludeObjectPolicy`. */
 export type IncludeObject = "None" | "Metadata" | "Object";
 
 export interface TableOptions {

@@ -173,7 +173,7 @@ class Watch {
     });
   }
 
-  /** What enters the selection was added, what leaves it was deleted. */
+  /** Queues an event: an object that enters the selection is ADDED, one that leaves it is DELETED. */
   #add({ type, object, previous }: StoreEvent): void {
     const { matches } = this.#selection;
     const was = previous !== undefined && matches(previous);

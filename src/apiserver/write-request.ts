@@ -3,12 +3,12 @@ import type { ApiObject } from "./api-object.ts";
 import type { Manager } from "./managed-fields.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
-/** How a write is to be done, beside the object. */
+/** Options of a write. */
 export interface WriteRequest {
-  /** Who owns the fields that are written. */
+  /** Manager that owns the written fields. */
   manager: string;
   dryRun: boolean;
-  /** What becomes of fields that the schema does not know. */
+  /** Handling of fields that the schema does not know. */
   fieldValidation: "Strict" | "Warn" | "Ignore";
   /** Gets the text of each `Warning` header. */
   warn: (message: string) => void;

@@ -24,7 +24,7 @@ export function toCommandSocketPath(rootDir: string): string | undefined {
 }
 
 /**
- * What `kubelet-ts get` and the like read about this process.
+ * Describes this process for `kubelet-ts get` and the other client commands.
  * @param environment DOCKER_HOST is read
  * @param servers absent while there are none
  */

@@ -124,7 +124,7 @@ function configPathsOf(argv: readonly string[]): string[] {
   return [...configPaths, ...(configDir ? [configDir] : [])];
 }
 
-/** What is wrong with the machine often explains why the kubelet cannot run. */
+/** Logs the first failed check of the machine: it often explains why the kubelet cannot run. */
 async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {
   try {
     const [{ isFailure, runChecks }, { gatherFacts }] = await Promise.all([

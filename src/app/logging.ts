@@ -53,7 +53,7 @@ export function createLogger(options: LoggerOptions): AppLogger {
           const level = entry.type as Level;
           const [message, fields] = entry.args as [string, LogFields | undefined];
           const now = options.now();
-          // What the file does not take is not lost.
+          // Entries that the file does not take go to stderr.
           const isInFile = file?.write(render(level, message, fields, now, false)) === true;
           if (toStderr || !isInFile) options.writeStderr(render(level, message, fields, now, options.color));
         },
@@ -95,7 +95,7 @@ function renderFields(fields: LogFields | undefined): string {
   return text;
 }
 
-/** What comes from outside (engine, manifests) must not forge lines or move the cursor. */
+/** Escapes control characters: text from outside (engine, manifests) must not forge lines or move the cursor. */
 export function escapeControl(message: string): string {
   return message.replace(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g, (char) =>
     char === "\n" ? "\\n" : `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`,

@@ -8,7 +8,7 @@ import type { Clock } from "../model/clock.ts";
 import type { ProbeKind, ProbeOutcome } from "../model/prober.ts";
 import { buildInfo } from "./version.ts";
 
-/** What the kubelet does, counted under upstream's names; shown on /metrics and /metrics/probes. */
+/** Counts the kubelet's operations under upstream's names, for /metrics and /metrics/probes. */
 export class MetricsRecorder {
   readonly kubelet: KubeletMetrics;
   readonly probeRegistry = new MetricsRegistry();
@@ -94,7 +94,7 @@ export class MetricsRecorder {
     if (operation === "start_container" && !failed) this.kubelet.startedContainers.inc();
   };
 
-  /** What pod workers do. */
+  /** Counters of the pod workers. */
   readonly pods: PodWorkCounter = {
     added: (containers, sinceWantedMs) => {
       this.kubelet.containersPerPod.observe(containers);

@@ -26,8 +26,8 @@ const HOST: ProcessSettingsHost = {
 };
 
 /**
- * What the options say of our own process and machine: swap (S050), open files (S035), OOM score. What the system does
- * not let us do is said at --v=2, and never an end. Resolves when the last of it is done; nobody has to wait for that.
+ * Applies the options that concern this process and the machine: swap, open files, OOM score. A setting that the system
+ * refuses is logged at --v=2 and is not fatal. Resolves when all settings are applied; callers need not wait for that.
  * @throws Error when swap is on and `failSwapOn` is set
  */
 export function applyProcessSettings(
@@ -50,7 +50,7 @@ function checkSwap(failSwapOn: boolean, logger: Logger, host: ProcessSettingsHos
   const names = swaps.map((line) => line.split(/\s+/, 1)[0]).filter(Boolean);
   if (names.length === 0) return;
   if (failSwapOn) {
-    throw new Error(`Swap is on (${names.join(", ")}); switch it off, or leave --fail-swap-on away`);
+    throw new Error(`Swap is on (${names.join(", ")}); switch it off, or remove --fail-swap-on`);
   }
   logger.debug(`Swap is on (${names.join(", ")}); containers get none of it unless --memory-swap-behavior=LimitedSwap`);
 }

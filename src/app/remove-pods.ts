@@ -26,7 +26,7 @@ import type { Environment } from "./kubelet-run.ts";
 export class RootDirInUseError extends Error {}
 
 export interface RemovePodsInput {
-  /** Of a kubelet on that root directory: paths, engine, cgroups. */
+  /** Options of a kubelet on that root directory: paths, engine, cgroups. */
   options: KubeletOptions;
   environment: Environment;
   logger: Logger;

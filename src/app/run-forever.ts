@@ -26,7 +26,7 @@ import { versionLine } from "./version.ts";
 
 const CONNECT_RETRY_MS = 1000;
 
-/** A loop that runs beside the kubelet until the signal aborts. */
+/** A loop that runs concurrently with the kubelet until the signal aborts. */
 interface BackgroundLoop {
   run(signal: AbortSignal): Promise<unknown>;
 }

@@ -5,7 +5,7 @@ import type { Logger } from "../model/logger.ts";
 let survive: ((message: string) => void) | undefined;
 
 /**
- * What becomes of an error that nobody expected: a command ends with 1, so that nobody takes what it wrote for all of it.
+ * Handles uncaught errors: a command exits with 1, so that its partial output is not mistaken for complete.
  * @see {@link surviveUnexpectedErrors}
  */
 export function watchUnexpectedErrors(): void {

@@ -4,7 +4,7 @@ declare const KUBELET_TS_GIT_COMMIT: string;
 declare const KUBELET_TS_GIT_TREE_STATE: string;
 declare const KUBELET_TS_BUILD_DATE: string;
 
-/** What is known of the program that runs. `scripts/build.ts` bakes in the git facts; a plain `bun build` does without. */
+/** Facts of the running program. `scripts/build.ts` embeds the git facts; a plain `bun build` omits them. */
 export interface BuildInfo {
   /** Semantic version, without a leading `v`. Source: package.json. */
   version: string;
@@ -16,7 +16,7 @@ export interface BuildInfo {
   buildDate: string;
 }
 
-// `typeof` is the one way to ask for a name that nobody may have defined.
+// `typeof` is the only way to read a name that may be undefined.
 export const buildInfo: BuildInfo = {
   version: packageVersion,
   gitCommit: typeof KUBELET_TS_GIT_COMMIT === "string" ? KUBELET_TS_GIT_COMMIT : "unknown",
@@ -27,7 +27,7 @@ export const buildInfo: BuildInfo = {
 /** Major and minor version, e.g. `0.1`: what probes and hooks send as User-Agent. */
 export const probeVersion = buildInfo.version.split(".").slice(0, 2).join(".");
 
-/** What `kubelet-ts doctor` compares the machine with. */
+/** Facts that `kubelet-ts doctor` compares with the machine. */
 export const buildFacts = () => ({ buildMs: Date.parse(buildInfo.buildDate) || 0, binaryTarget: process.arch });
 
 /** One line for `--version`, e.g. `kubelet-ts 0.1.0 (3f2c1ab90d4e)`; `-dirty` behind the commit of a changed tree. */

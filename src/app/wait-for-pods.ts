@@ -35,7 +35,7 @@ export interface Processes {
   isOfContainer(pid: number, containerId: string): boolean;
 }
 
-/** Where processes cannot be looked at, what came up has to stay up for so long. */
+/** How long a started container must stay up where its processes cannot be inspected. */
 const BLIND_SETTLE_MS = 250;
 
 /** Waits until every pod has reached `wait`, or cannot. @throws the signal's reason */

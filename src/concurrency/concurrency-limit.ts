@@ -13,11 +13,11 @@ export class ConcurrencyLimit {
   /** Runs `work` when there is room. Rejects with the signal's reason when it aborts before that; `work` never begins then. */
   async run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    // Whoever leaves hands its place on, so a newcomer cannot overtake.
+    // Finished work hands its slot to the next waiter, so a new caller cannot overtake.
     if (this.#running < this.#max) this.#running++;
     else await this.#turn(signal);
     try {
-      // It may have aborted between being given the turn and taking it.
+      // The signal may have aborted after the slot was assigned.
       signal.throwIfAborted();
       return await work();
     } finally {

@@ -21,7 +21,7 @@ export type TaskAnswer =
   | { id: number; ok: false; error: { message: string; code?: string; name?: string } };
 
 export interface TaskOptions {
-  /** What the task may wait for, e.g. a path: while one task hangs, others with the same key fail at once. */
+  /** The resource that may block the task, e.g. a path: while one task hangs, others with the same key fail at once. */
   key: string;
   timeoutMs: number;
 }

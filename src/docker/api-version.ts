@@ -11,9 +11,9 @@ export const MAX_API_VERSION = "1.52";
 export const MIN_API_VERSION = "1.32";
 
 export interface Negotiation {
-  /** Spoken from now on: the lower of ours and the engine's. */
+  /** Version of all later calls: the lower of our maximum and the engine's. */
   apiVersion: string;
-  /** Highest the engine speaks. */
+  /** Highest version that the engine supports. */
   engineApiVersion: string;
   /** e.g. `20.10.24`. */
   serverVersion: string;

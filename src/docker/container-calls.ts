@@ -35,9 +35,9 @@ export interface LogsOptions extends CallOptions {
   tty?: boolean | undefined;
 }
 
-/** Beside a stop's own time: the engine may need to unmount and to tear networks down. */
+/** Added to a stop's own time: the engine may need to unmount and to tear networks down. */
 const STOP_MARGIN_MS = 60_000;
-/** What may move much data. */
+/** Deadline of calls that may move much data. */
 const LONG_CALL_MS = 10 * 60_000;
 
 /** The calls about containers and about commands run in them. */
@@ -162,7 +162,7 @@ export class ContainerCalls extends DockerConnection {
     return { exitCode: parsed.StatusCode, error: parsed.Error?.Message ?? "" };
   }
 
-  /** What a container wrote, in pieces that are no lines, until its end or (followed) until the signal aborts. */
+  /** The output of a container in pieces that are not lines, until its end or (followed) until the signal aborts. */
   async *containerLogs(id: string, options: LogsOptions = {}): AsyncGenerator<OutputChunk> {
     try {
       yield* await this.openContainerLogs(id, options);

@@ -1,5 +1,5 @@
 /**
- * What `POST /containers/create` and `POST /containers/{id}/update` take, as far as we send it. Field names, cases and
+ * The bodies of `POST /containers/create` and `POST /containers/{id}/update`, as far as we send them. Field names, cases and
  * units are the Engine API's (v1.41 to v1.5x); a comment names the API version where a field is younger than 1.41.
  */
 

@@ -70,7 +70,7 @@ export const ContainerStateSchema = v.object({
   FinishedAt: text,
 });
 
-/** What is read of HostConfig; everything sent there is built by the mapping, not by this schema. */
+/** The fields of HostConfig that are read; the mapping, not this schema, builds what is sent. */
 export const HostConfigSchema = v.object({
   NetworkMode: text,
   IpcMode: text,
@@ -96,7 +96,7 @@ export const HostConfigSchema = v.object({
   LogConfig: v.nullish(v.object({ Type: text, Config: textMap }), { Type: "", Config: {} }),
 });
 
-/** What is read of a container's Config, and all of an image's. */
+/** The fields that are read of a container's Config, and of an image's. */
 export const ContainerConfigSchema = v.object({
   Hostname: text,
   Domainname: text,

@@ -34,18 +34,18 @@ export interface PullOptions {
   auth?: RegistryAuth | undefined;
   onProgress?: ((line: ProgressLine) => void) | undefined;
   signal?: AbortSignal | undefined;
-  /** The pull fails as `timeout` when so long no line of progress came. Default 60 s, 0 = never. */
+  /** The pull fails as `timeout` after this time without a line of progress. Default 60 s, 0 = never. */
   idleTimeoutMs?: number | undefined;
   /** e.g. `linux/arm64`; the engine's own when absent. */
   platform?: string | undefined;
 }
 
-/** What one call of ours takes at most where it moves much data or waits for the kernel. */
+/** Deadline of a call that moves much data or waits for the kernel. */
 const LONG_CALL_MS = 10 * 60_000;
 const PULL_IDLE_MS = 60_000;
 
 /**
- * One Docker engine. Every call ends by itself: with an answer, at its deadline, or with the caller's signal (it then
+ * One Docker engine. Every call ends: with an answer, at its deadline, or with the caller's signal (it then
  * rejects with the signal's reason). Answers pass a schema.
  *
  * Every call throws DockerError (the engine said no), DockerUnreachableError (no engine answered) or DockerProtocolError
@@ -82,7 +82,7 @@ export class DockerClient extends ContainerCalls {
   }
 
   /**
-   * What happens at the engine, on a connection of its own, until the signal aborts (it then ends without an error).
+   * Events of the engine, on a connection of its own, until the signal aborts (the generator then ends without an error).
    * @throws DockerUnreachableError `connection-lost` when the engine goes away: connect again, `since` the last cursor.
    */
   async *events(options: EventsOptions = {}): AsyncGenerator<DockerEvent> {

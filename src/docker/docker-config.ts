@@ -18,7 +18,7 @@ const DockerConfigSchema = v.object({
   credHelpers: v.nullish(v.record(v.string(), v.string()), {}),
 });
 
-/** One entry of `auths`: a registry as somebody wrote it, and what to say there. */
+/** One entry of `auths`: a registry as the file spells it, and its credentials. */
 export interface RegistryCredential {
   /** `host`, `host:port`, `host/path` or a URL. */
   registry: string;

@@ -14,11 +14,11 @@ import {
 export interface DockerClientOptions {
   /** `Clock.schedule`, for deadlines; the real timer when absent. */
   schedule?: Schedule | undefined;
-  /** What a call may take when neither it nor its caller says; default 2 min. `--runtime-request-timeout`. */
+  /** Deadline of a call that sets none; default 2 min. `--runtime-request-timeout`. */
   timeoutMs?: number | undefined;
 }
 
-/** The agreed API version and how calls are made and answers checked: what every call of `DockerClient` stands on. */
+/** The agreed API version and how calls are made and answers checked: the base of every call of `DockerClient`. */
 export class DockerConnection {
   readonly endpoint: DockerEndpoint;
   protected readonly transport: DockerTransport;
@@ -43,8 +43,8 @@ export class DockerConnection {
   }
 
   /**
-   * Agrees on an API version: the lower of ours and the engine's. Calls do it by themselves the first time; after an
-   * engine came back it is worth repeating, for it may be another version.
+   * Negotiates an API version: the lower of our maximum and the engine's. The first call does it implicitly; repeat it
+   * after the engine came back, which may be another version then.
    * @throws DockerUnreachableError with a message that says what to do
    */
   async connect(options: CallOptions = {}): Promise<Negotiation> {
@@ -60,7 +60,7 @@ export class DockerConnection {
     }
   }
 
-  /** What was agreed on. The first who ask share one negotiation, which none of them ends for the others. */
+  /** The negotiated versions. Concurrent first callers share one negotiation; aborting one does not abort it for the others. */
   async engine({ signal }: CallOptions = {}): Promise<Negotiation> {
     signal?.throwIfAborted();
     const shared = this.#negotiation ?? this.connect();

@@ -8,7 +8,7 @@ export class DockerError extends Error {
   readonly status: number;
   /** Method and path without version and query, e.g. `POST /containers/create`. */
   readonly operation: string;
-  /** What the engine said, unchanged, e.g. `No such image: x:1`. */
+  /** The engine's message, unchanged, e.g. `No such image: x:1`. */
   readonly daemonMessage: string;
 
   constructor(status: number, operation: string, daemonMessage: string, options?: ErrorOptions) {
@@ -31,10 +31,10 @@ export class DockerProtocolError extends Error {
 }
 
 /**
- * `bad-endpoint`: the address cannot be used as written. `no-socket`: no such file. `no-permission`: it is there, we may
- * not use it. `refused`: nobody listens. `not-trusted`: its TLS certificate does not hold. `not-docker`: somebody
- * answers, but it is no Docker engine. `too-old` / `too-new`: no API version in common. `timeout`: no answer within the
- * deadline. `connection-lost`: it went away in the middle.
+ * `bad-endpoint`: the address cannot be used as written. `no-socket`: no such file. `no-permission`: the socket exists,
+ * but access is denied. `refused`: no process listens. `not-trusted`: the TLS certificate is invalid. `not-docker`: the
+ * answer is not a Docker engine's. `too-old` / `too-new`: no API version in common. `timeout`: no answer within the
+ * deadline. `connection-lost`: the connection broke in the middle of a call.
  */
 export type UnreachableKind =
   | "bad-endpoint"

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import { text, textMap, whole } from "./shapes.ts";
 
-/** Both wire shapes: up to API 1.51 with `status`, `id` and `from` beside the rest, from 1.52 without. */
+/** Both wire shapes: up to API 1.51 with `status`, `id` and `from` in addition, from 1.52 without. */
 const EventLineSchema = v.object({
   Type: text,
   Action: text,
@@ -17,7 +17,7 @@ export interface DockerEvent {
   type: string;
   /** `create`, `start`, `die`, `oom`, `destroy`, `health_status`, `exec_start`, … without its detail. */
   action: string;
-  /** What follows the colon of an action: `healthy`, an exec's command line; else "". */
+  /** The text after the colon of an action: `healthy`, an exec's command line; else "". */
   detail: string;
   /** Container id, image reference, network id, … */
   id: string;

@@ -2,11 +2,11 @@ import { readdirSync } from "node:fs";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 
 /**
- * Kills what an exec started: its main process, everything below it, and what it left behind in its session (runc begins
- * one for each exec). Aborting the stream would leave all that running in the container for ever (kubernetes#26895).
+ * Kills the processes of an exec: its main process, all descendants, and the rest of its session (runc starts one for
+ * each exec). Aborting the stream would leave them running in the container indefinitely (kubernetes#26895).
  *
- * Only processes in a cgroup that bears the container's id are touched: so a pid that was reused in the meantime, or that
- * means something else here (the engine lives on another machine or in another pid namespace), stays unharmed.
+ * Only processes in a cgroup that bears the container's id are killed: a pid that was reused in the meantime, or that
+ * means another process here (the engine runs on another machine or in another pid namespace), is not touched.
  * @param hostPid `Pid` of the exec's inspect.
  * @param containerId All 64 digits.
  * @returns how many processes got SIGKILL.
@@ -31,7 +31,7 @@ export function killExecProcesses(hostPid: number, containerId: string): number 
       process.kill(pid, "SIGKILL");
       killed++;
     } catch {
-      // ESRCH: it has ended by itself, which is as good. EPERM: not root; the caller reports the time-out either way.
+      // ESRCH: the process has already ended. EPERM: not root; the caller reports the time-out either way.
     }
   }
   return killed;

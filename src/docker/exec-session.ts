@@ -25,8 +25,8 @@ export interface ProcessSession {
 type ExecHolder = Pick<ContainerCalls, "execCreate" | "execHold" | "execResize" | "execInspect">;
 
 /**
- * Starts a command and holds its streams. `close` kills it if it still runs: who held it is gone, and nobody else would
- * ever end it (kubernetes#26895).
+ * Starts a command and holds its streams. `close` kills the command if it still runs: nothing else would end it
+ * (kubernetes#26895).
  * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError
  */
 export async function openExecSession(

@@ -9,7 +9,7 @@ export interface ExecOptions {
    * that holds its output open, has its exit code. 0 or absent = no limit.
    */
   timeoutMs?: number | undefined;
-  /** What is kept of stdout and stderr together; the rest is read and dropped. Default 1 MiB. */
+  /** Limit of stdout and stderr together; the rest is read and dropped. Default 1 MiB. */
   maxOutputBytes?: number | undefined;
   /** Kills the process too; the call then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
@@ -18,7 +18,7 @@ export interface ExecOptions {
   /** As `docker exec --user`. */
   user?: string | undefined;
   workingDir?: string | undefined;
-  /** What is attached; stdout and stderr without a terminal when absent. */
+  /** The attached streams; stdout and stderr without a terminal when absent. */
   streams?: { stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean } | undefined;
 }
 
@@ -46,8 +46,8 @@ const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
 const SETTLE_PAUSE_MS = 25;
 const SETTLE_ATTEMPTS = 400;
 /**
- * How long whoever waits for an exec waits for its killing; after that it goes on by itself. Engines since 28 say nothing of
- * an exec that left something behind until 2 s after its end.
+ * How long a caller waits until a timed-out exec is killed; the kill then continues in the background. Engines since 28
+ * report the end of an exec that left processes behind only 2 s later.
  */
 const KILL_PATIENCE_MS = 3000;
 

@@ -9,11 +9,11 @@ export class HijackedConnection {
   constructor(socket: Duplex, head: Uint8Array) {
     this.#socket = socket;
     this.#head = head;
-    // Who reads sees the end; nobody else needs to hear of a connection that broke.
+    // A reader sees the end of the stream; a broken connection needs no other report.
     socket.on("error", () => {});
   }
 
-  /** What the process writes, as the engine frames it, until its end or that of the connection. May be read once. */
+  /** The output of the process, as the engine frames it, until its end or the connection's. May be read once. */
   async *chunks(): AsyncGenerator<Uint8Array> {
     if (this.#head.length > 0) yield this.#head;
     try {
@@ -23,7 +23,7 @@ export class HijackedConnection {
     }
   }
 
-  /** Resolves when more may follow; also when nobody takes it any more. */
+  /** Resolves when more may be written, also when the connection no longer takes data. */
   write(data: Uint8Array): Promise<void> {
     if (!this.#socket.writable) return Promise.resolve();
     if (this.#socket.write(data)) return Promise.resolve();

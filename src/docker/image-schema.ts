@@ -39,7 +39,7 @@ export const ImageInspectSchema = v.object({
 });
 export type ImageInspect = v.InferOutput<typeof ImageInspectSchema>;
 
-/** What `DELETE /images/<name>` did, step by step. */
+/** The steps of `DELETE /images/<name>`. */
 export const ImageRemovedSchema = v.array(v.object({ Untagged: text, Deleted: text }));
 
 /**

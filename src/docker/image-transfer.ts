@@ -3,7 +3,7 @@ import { DockerError, DockerProtocolError } from "./docker-error.ts";
 import { type ProgressLine, ProgressLineSchema } from "./image-schema.ts";
 import { jsonLines } from "./stream-frames.ts";
 
-/** What a registry wants to hear, as Docker's X-Registry-Auth carries it. Never logged. */
+/** Credentials for a registry, as Docker's X-Registry-Auth carries them. Never logged. */
 export interface RegistryAuth {
   username?: string;
   password?: string;

@@ -46,7 +46,7 @@ export interface DockerStream {
 /** Runs a callback once after `ms` and hands back its cancellation: `Clock.schedule`. */
 export type Schedule = (ms: number, callback: () => void) => () => void;
 
-/** For whoever has no clock. */
+/** The real timer, for callers without a `Clock`. */
 export const realSchedule: Schedule = (ms, callback) => {
   const timer = setTimeout(callback, ms);
   return () => clearTimeout(timer);
@@ -54,7 +54,7 @@ export const realSchedule: Schedule = (ms, callback) => {
 
 /** Largest answer that is read whole: a list of 10,000 containers has about 50 MB. */
 export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-/** An engine that refuses says so in a sentence. */
+/** Limit of an error answer: an engine's refusal is one sentence. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 /** Deadline of a call that sets none. */
@@ -318,8 +318,8 @@ export class DockerTransport {
         return unreachable(
           "refused",
           this.endpoint.kind === "unix"
-            ? `Nobody listens at ${where}: the socket is there, but no Docker engine answers. Is dockerd running?`
-            : `Nobody listens at ${where}. Is dockerd running there, with that TCP port?`,
+            ? `No process listens at ${where}: the socket exists, but no Docker engine answers. Is dockerd running?`
+            : `No process listens at ${where}. Is dockerd running there, with that TCP port?`,
         );
       case "ENOTFOUND":
       case "EAI_AGAIN":

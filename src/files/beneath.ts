@@ -15,7 +15,7 @@ export class EscapeError extends Error {
 }
 
 /**
- * What a relative path means inside a directory, held open so that it cannot be exchanged afterwards. Close it.
+ * The file that a relative path names inside a directory, held open so that it cannot be exchanged afterwards. Close it.
  */
 export interface Held {
   descriptor: number;
@@ -27,7 +27,7 @@ export interface Held {
  * Opens `relative` inside `root` so that no symbolic link, also one that is exchanged meanwhile, leads out
  * of `root`: each component is opened by its own name, in the directory that is held open, without following; links
  * are read and walked in the same way. Links that stay inside are followed. (The kernel's openat2 RESOLVE_BENEATH in
- * user space; `/proc/self/fd/N/name` stands for openat.)
+ * user space; `/proc/self/fd/N/name` replaces openat.)
  * @param root an existing path; links in it are followed, it belongs to the machine.
  * @param create mode of directories made where components are missing, applied exactly to the last and less the umask
  *   to those before it, as upstream does; absent: a missing component throws `ENOENT`.

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
-/** What a bounded read found. */
+/** A file that a bounded read refuses. */
 export class UnreadableFileError extends Error {
   override readonly name = "UnreadableFileError";
 }

@@ -20,7 +20,7 @@ const DIRECTORY_ITSELF = DIRECTORY | constants.O_NOFOLLOW;
 
 /**
  * A directory that is held open. Every operation concerns one name in exactly this directory, whatever happens to the
- * path it was opened by, and never follows a symbolic link of that name (`/proc/self/fd/N/name` stands for openat and
+ * path it was opened by, and never follows a symbolic link of that name (`/proc/self/fd/N/name` replaces openat and
  * unlinkat). Close it, or declare it with `using`.
  */
 export class HeldDirectory {

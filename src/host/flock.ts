@@ -24,7 +24,7 @@ export async function tryFlock(descriptor: number): Promise<boolean> {
   }
 }
 
-/** By the C library. @throws Error where Bun may not make code executable (MemoryDenyWriteExecute, BUN_JSC_useJIT=0) */
+/** Calls flock of the C library. @throws Error where Bun may not make code executable (MemoryDenyWriteExecute, BUN_JSC_useJIT=0) */
 async function flockByCall(descriptor: number): Promise<boolean> {
   const { dlopen, FFIType, read } = await import("bun:ffi");
   const library = dlopen(libcPath(), {

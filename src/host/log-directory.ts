@@ -26,7 +26,7 @@ export class HostLogDirectory implements LogDirectory {
     try {
       held = this.#openBeneath(this.#root, relative);
     } catch {
-      // Not there, not readable, or leading out: to whoever asks from outside all the same.
+      // Missing, unreadable, or outside the directory: clients get the same answer for each.
       return undefined;
     }
     try {

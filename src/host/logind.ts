@@ -14,7 +14,7 @@ export interface LogindOptions {
   dropIn?: string;
 }
 
-/** Beside the distribution's and the administrator's files: what sorts last counts. Source of the idea: the kubelet. */
+/** Sorts after the distribution's and the administrator's files: the last one wins. Source of the idea: the kubelet. */
 export const DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet-ts.conf";
 
 const MANAGER = ["org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"] as const;

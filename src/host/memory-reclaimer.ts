@@ -1,7 +1,7 @@
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 
-/** What is known when memory is looked at. Bytes are the process' anonymous ones: the others are the kernel's to take. */
+/** The facts at one check of memory use. Bytes are the process' anonymous ones: the kernel reclaims the others. */
 export interface MemoryLook {
   /** Since the process began. */
   minute: number;
@@ -13,9 +13,9 @@ export interface MemoryLook {
 }
 
 const LOOK_MS = 60_000;
-/** Starting up is over by then: for most, and for those with a hundred pods on a slow machine. */
+/** Start-up is over by then: normally, and with a hundred pods on a slow machine. */
 const STARTED_MINUTES = [1, 5];
-/** Not oftener than this: afterwards functions have to be compiled anew. */
+/** Shortest time between two reclaims: functions must be compiled again after each. */
 const REST_MS = 600_000;
 /** Less than this is not worth it. */
 const GROWTH_BYTES = 8 * 2 ** 20;
@@ -60,7 +60,7 @@ export class MemoryReclaimer {
         return;
       }
       const anonymousBytes = this.#readAnonymousBytes();
-      if (anonymousBytes === undefined) return; // Nobody tells: nothing to go by.
+      if (anonymousBytes === undefined) return; // /proc is not available.
       if (isSettling) floorBytes = anonymousBytes;
       const nowMs = this.#clock.monotonicMs();
       isSettling = shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs: nowMs - givenBackMs });
@@ -77,7 +77,7 @@ function readOwnAnonymousBytes(): number | undefined {
   return kilobytes === undefined ? undefined : kilobytes * 1024;
 }
 
-/** Of `/proc/<pid>/status`. */
+/** Reads RssAnon from the text of `/proc/<pid>/status`. */
 export function parseAnonymousKilobytes(status: string): number | undefined {
   const kilobytes = /^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1];
   return kilobytes === undefined ? undefined : Number(kilobytes);

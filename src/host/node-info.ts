@@ -3,10 +3,10 @@ import { hostname, networkInterfaces } from "node:os";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { NodeInfo } from "../model/node.ts";
 
-/** Lower-cased host name, or what `--hostname-override` says [S032]. */
+/** Lower-cased host name, or the value of `--hostname-override`. */
 export const readNodeName = (override: string) => (override || hostname()).trim().toLowerCase();
 
-/** Facts of this machine. Files that are not there (an unusual kernel) leave a zero or an empty text. */
+/** Facts of this machine. Missing files (an unusual kernel) yield zero or an empty text. */
 export function readNodeInfo(name: string, nodeIp: string): NodeInfo {
   const memInfo = readText("/proc/meminfo");
   return {

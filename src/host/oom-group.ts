@@ -6,9 +6,9 @@ import { type CgroupHierarchy, toCgroupDirectory } from "./pod-cgroups.ts";
 
 export interface OomGroupOptions {
   hierarchies: readonly CgroupHierarchy[];
-  /** What the engine puts containers in. */
+  /** Version of the hierarchy in which the engine places containers. */
   cgroupVersion: () => 1 | 2;
-  /** `singleProcessOOMKill`: whether the kernel is to pick out one process; undefined leaves it to the cgroups. */
+  /** `singleProcessOOMKill`: whether the kernel kills a single process; undefined: the cgroups' default. */
   singleProcess: boolean | undefined;
   log: Logger;
   /** Default: `/proc`. */
@@ -16,8 +16,8 @@ export interface OomGroupOptions {
 }
 
 /**
- * Who dies when a container has no memory left: on cgroup v2 all of it, so that no half of it goes on, unless
- * configured otherwise; cgroup v1 only knows single processes [M44]. Source: upstream's singleProcessOOMKill.
+ * Selects which processes the kernel kills when a container runs out of memory: on cgroup v2 all of the container, unless
+ * configured otherwise; cgroup v1 supports single processes only. Source: upstream's singleProcessOOMKill.
  */
 export class OomGroup {
   readonly #options: OomGroupOptions;

@@ -17,7 +17,7 @@ export interface CgroupHierarchy {
 
 export interface PodCgroupsOptions {
   hierarchies: readonly CgroupHierarchy[];
-  /** What the engine puts containers in; in hybrid mode 1, although a v2 hierarchy is mounted as well. */
+  /** Version of the hierarchy in which the engine places containers; 1 in hybrid mode, although v2 is mounted as well. */
   cgroupVersion: () => 1 | 2;
   log: Logger;
   /** Runs `systemctl` to its end; rejects when it fails. Only used under the systemd driver. */
@@ -64,7 +64,7 @@ export class PodCgroups {
     } catch (cause) {
       throw new Error(`Cannot set ${properties.join(" ")} of "${name}": ${String(cause)}`, { cause });
     }
-    // What systemd has no property for.
+    // systemd has no property for hugetlb.
     this.#writeFiles(plan, ({ controller }) => controller === "hugetlb");
   }
 
@@ -172,7 +172,7 @@ export class PodCgroups {
 
 /** Where a cgroup is mounted. */
 export function toCgroupDirectory({ mountPoint, root }: CgroupHierarchy, path: string): string {
-  // In a container with a bind of a part of the hierarchy, that part is what the mount point stands for.
+  // In a container with a bind mount of part of the hierarchy, the mount point is that part.
   return join(mountPoint, root !== "/" && path.startsWith(`${root}/`) ? path.slice(root.length) : path);
 }
 
@@ -189,7 +189,7 @@ function hasProcesses(directory: string): boolean {
   try {
     if (readBoundedText(join(directory, "cgroup.procs"), SYSTEM_FILE_BYTES) !== "") return true;
   } catch (error) {
-    // ENODEV: it went meanwhile. EOPNOTSUPP: a threaded cgroup does not say, so somebody may be inside.
+    // ENODEV: the cgroup was removed meanwhile. EOPNOTSUPP: a threaded cgroup cannot be read and may have processes.
     if (codeOf(error) !== "ENOENT" && codeOf(error) !== "ENODEV") return true;
   }
   return childrenOf(directory).some(hasProcesses);

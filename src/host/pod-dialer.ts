@@ -8,9 +8,9 @@ import { type PodAddress, type PodConnection, RELAY_ARGUMENT } from "../model/po
 const CONNECT_MS = 10_000;
 
 /**
- * Connects to a port of a pod: by its address, and where nobody listens there, on the pod's own loopback. The latter
+ * Connects to a port of a pod: at its address or, where no process listens there, on the pod's own loopback. The latter
  * needs a process in the pod's network namespace: nsenter (util-linux) runs our program there as a relay.
- * @param program our own program, with what stands before its arguments
+ * @param program our own program, with the words before its arguments
  */
 export async function dialPod(
   address: PodAddress,
@@ -61,7 +61,7 @@ function isSandbox({ sandboxPid, sandboxId }: PodAddress): boolean {
   }
 }
 
-/** @param refusal what is thrown when nobody listens on the loopback either */
+/** @param refusal thrown when no process listens on the loopback either */
 function relay(pid: number, port: number, program: readonly string[], refusal: Error): PodConnection {
   const args = [`--net=/proc/${pid}/ns/net`, "--", ...program, RELAY_ARGUMENT, String(port)];
   const child = spawn("nsenter", args, { stdio: ["pipe", "pipe", "ignore"], env: { PATH: process.env.PATH ?? "" } });
@@ -102,8 +102,8 @@ function writeTo(stream: Writable, data: Uint8Array): Promise<void> {
 }
 
 /**
- * The relay itself: carries `input` to a port of the loopback and what comes from there to `output`, until either has no
- * more. @returns the exit code: 1 when nobody listens
+ * The relay itself: copies `input` to a port of the loopback and its answers to `output`, until either ends.
+ * @returns the exit code: 1 when no process listens
  */
 export async function relayLoopback(port: number, input: Readable, output: Writable): Promise<number> {
   const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
@@ -121,7 +121,7 @@ export async function relayLoopback(port: number, input: Readable, output: Writa
     }
     await new Promise<void>((resolve) => output.end(resolve));
   } catch {
-    // Whoever listened is gone.
+    // The listener has closed the connection.
   }
   return 0;
 }

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
 import { tryFlock } from "./flock.ts";
 
-/** What is known of a process that uses a root directory, as its lock file has it. No secrets. */
+/** A process that uses a root directory, as its lock file describes it. No secrets. */
 export interface InstanceInfo {
   pid: number;
   /** Semantic version, without `v`. */

@@ -1,4 +1,4 @@
-/** Result of a program that has ended. */
+/** Outcome of a short-lived helper program. */
 export interface ProgramOutcome {
   exitCode: number;
   stdout: string;

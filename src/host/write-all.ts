@@ -18,7 +18,7 @@ export function writeAll(fd: number, data: string | Uint8Array): void {
       bytes = bytes.subarray(writeSync(fd, bytes));
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      if (code === "EPIPE") throw new ReaderGone("nobody reads any more");
+      if (code === "EPIPE") throw new ReaderGone("the reader has closed the pipe");
       if (code !== "EAGAIN") throw error;
       Bun.sleepSync(1);
     }

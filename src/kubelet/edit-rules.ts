@@ -27,7 +27,7 @@ export interface PodRevision {
 }
 
 /**
- * What an edit of a manifest restarts. The planner compares these hashes with the labels of what runs:
+ * Which restarts an edit of a manifest causes. The planner compares these hashes with the labels of running containers:
  *
  * | The edit changes | Effect |
  * | --- | --- |

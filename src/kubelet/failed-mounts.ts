@@ -17,7 +17,7 @@ interface FailingPod {
 export class FailedMounts {
   readonly #clock: Clock;
   readonly #recorder: EventRecorder;
-  /** By uid. */
+  /** Pods whose mounts fail, by UID. */
   readonly #failing = new Map<string, FailingPod>();
 
   constructor({ clock, recorder }: { clock: Clock; recorder: EventRecorder }) {

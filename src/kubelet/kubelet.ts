@@ -47,7 +47,7 @@ export interface KubeletDeps
   evictions: Persisted<StoredEvictions>;
   oomVerdicts: Persisted<readonly ContainerId[]>;
   rollouts: Persisted<StoredRollouts>;
-  /** Of several edited pods one is changed at a time. */
+  /** Edited pods are changed one at a time. */
   isSerialRollout?: boolean;
   /** A pod was removed completely. */
   onPodGone?: (uid: PodUID) => void;

@@ -21,7 +21,7 @@ const WARN_DELAY_MS = 1_000;
 /** How long a failed pull is shown; then the image manager is asked again and answers ImagePullBackOff. Source: recorded kubelet. */
 const PULL_ERROR_SHOWN_MS = 2_000;
 
-/** What the actions of a pod need from the rest of the program. */
+/** Dependencies of a pod's actions. */
 export interface PodActionRunnerDeps {
   clock: Clock;
   logger: Logger;

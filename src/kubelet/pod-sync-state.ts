@@ -21,7 +21,7 @@ export class PodSyncState implements SyncState {
   stoppingSinceMs?: number;
   readonly exitedAtMs: ReadonlyMap<ContainerId, number>;
 
-  /** By container name: why its last start failed. */
+  /** Reasons why the last start of a container failed, by container name. */
   readonly startErrors = new Map<string, WaitingReason>();
   /** Why there is no sandbox; every container waits for it. */
   sandboxError: WaitingReason | undefined;

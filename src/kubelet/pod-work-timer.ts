@@ -1,9 +1,9 @@
 import type { Clock } from "../model/clock.ts";
 
-/** What triggered the work: a pod that is new to this process, an edit, or anything else (an exit, a probe, the engine). */
+/** The trigger of the work: a pod that is new to this process, an edit, or anything else (an exit, a probe, the engine). */
 export type PodWorkKind = "create" | "update" | "sync";
 
-/** Receives what pod workers get done, for the metrics. Times in milliseconds. */
+/** Counts the work of pod workers, for the metrics. Times in milliseconds. */
 export interface PodWorkCounter {
   /** A pod was given to its worker, this long after it was first desired. */
   added(containers: number, sinceWantedMs: number): void;

@@ -16,7 +16,7 @@ import {
   wantsRollback,
 } from "../plan/rollout.ts";
 
-/** What is kept of one pod across restarts: its last revision that was Ready, and the one that was taken back. */
+/** State of one pod that survives restarts: its last revision that was Ready, and the one that was rolled back. */
 export interface StoredRollout {
   ready: DesiredPod;
   rejected?: { revision: string; message: string };

@@ -63,12 +63,12 @@ export interface PodDeletion {
 export interface DesiredState extends ObjectIndex {
   /** Sorted by namespace, then name. */
   pods: readonly DesiredPod[];
-  /** By UID; shown as a condition of the pod. Absent or without an entry: nothing to report. */
+  /** Notices by UID, shown as a condition of the pod. Absent or without an entry: nothing to report. */
   notices?: ReadonlyMap<PodUID, readonly PodNotice[]>;
   /** Workloads and the like, sorted by kind, namespace and name; their pods are not in `pods` yet. Absent: none. */
   objects?: readonly DesiredObject[];
   /** Sources that were read completely: of their pods, those that are not in `pods` may be removed. Absent: all. */
   completeSources?: ReadonlySet<string>;
-  /** By UID of pods that are not in `pods`. */
+  /** Deletions by UID, for pods that are not in `pods`. */
   deletions?: ReadonlyMap<PodUID, PodDeletion>;
 }

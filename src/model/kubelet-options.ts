@@ -81,7 +81,7 @@ export interface KubeletOptions {
 
   // Run once
   runOnce: boolean;
-  /** What `--runonce` waits for. */
+  /** State of the pods that `--runonce` waits for. */
   runOnceWait: "ready" | "running" | "completed" | "none";
   /** How long `--runonce` waits for all pods; 0 = without limit. */
   runOnceTimeoutMs: number;
@@ -155,7 +155,7 @@ export interface KubeletOptions {
   readOnlyPort: number;
   /** true: literal env values are shown on the read-only port. */
   readOnlyFull: boolean;
-  /** Of the local Kubernetes API. */
+  /** Listen address of the local Kubernetes API. */
   localApiAddress: string;
   /** 0 = no TLS port; the Unix socket answers in any case. */
   localApiPort: number;

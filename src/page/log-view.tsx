@@ -233,7 +233,7 @@ async function followLog(
         for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
           onLines(splitter.push(piece.value));
         }
-        // What comes next is only what the next container writes.
+        // Later lines come from the next container only.
         tail = 0;
       }
     } catch {

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { formatAge, formatTime } from "./format.ts";
 
-/** Green, amber, red or grey, never by colour alone: the text stands beside it. */
+/** Green, amber, red or grey, never by colour alone: the text is next to it. */
 export type Tone = "good" | "warn" | "bad" | "idle";
 
 export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {

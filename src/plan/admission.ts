@@ -17,7 +17,7 @@ export interface AdmissionNode {
   cpuMillis?: number;
   memoryBytes?: number;
   ephemeralStorageBytes?: number;
-  /** By resource name, e.g. `hugepages-2Mi`; a missing size is not available. */
+  /** Huge pages by resource name, e.g. `hugepages-2Mi`; a missing size is not available. */
   hugePageBytes?: Readonly<Record<string, number>>;
 }
 

@@ -119,7 +119,7 @@ export interface PodUsage {
 export interface PodDiskUsage {
   /** Writable layer and logs, by container name. */
   containers: ReadonlyMap<string, number>;
-  /** By volume name; `ephemeral` ones count as the pod's. */
+  /** Usage by volume name; `ephemeral` volumes count as the pod's. */
   volumes: ReadonlyMap<string, { usedBytes: number; inodes: number; ephemeral: boolean }>;
 }
 

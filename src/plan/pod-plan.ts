@@ -59,7 +59,7 @@ export interface PodPlan {
   actions: PodAction[];
   /** Plan again no later than this (monotonic milliseconds), even if nothing changes. */
   recheckAtMs?: number;
-  /** By container name. */
+  /** Reasons why containers wait, by container name. */
   waiting: Map<string, WaitingReason>;
   /** Set when the pod is over; the actions then only stop it. */
   end?: PodEnd;
@@ -68,9 +68,9 @@ export interface PodPlan {
 /** Hashes of the parts of a manifest, to compare with the labels of what runs. */
 export interface PodHashes {
   sandbox: string;
-  /** Of the init containers without sidecars; absent: their edits do not matter. */
+  /** Hash of the init containers without sidecars; absent: their edits are ignored. */
   init?: string;
-  /** By container name, init containers included. */
+  /** Hashes by container name, init containers included. */
   containers: ReadonlyMap<string, string>;
   /** CPU and memory as the engine should enforce them: edits of these need no restart. */
   limits: ReadonlyMap<string, ContainerLimits>;
@@ -100,7 +100,7 @@ export interface PodPlanInput {
   pod: Pod;
   hashes: PodHashes;
   snapshot: PodSnapshot;
-  /** By container name. */
+  /** Probe states by container name. */
   probes: ReadonlyMap<string, ContainerProbeState>;
   state: SyncState;
   nowMs: number;

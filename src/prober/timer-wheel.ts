@@ -13,7 +13,7 @@ interface Entry {
 export class TimerWheel {
   readonly #clock: Clock;
   readonly #tickMs: number;
-  /** By number of the tick. */
+  /** Entries by number of the tick. */
   readonly #slots = new Map<number, Set<Entry>>();
   #armed: { tick: number; cancel: () => void } | undefined;
 

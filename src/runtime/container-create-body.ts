@@ -125,7 +125,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
     ...(cgroupParent && { CgroupParent: cgroupParent }),
     ...(runtime && { Runtime: runtime }),
     LogConfig: toLogConfig(settings),
-    // Restarts and health are the kubelet's business (S133).
+    // The kubelet handles restarts and health checks.
     RestartPolicy: { Name: "no" },
   };
 }

@@ -56,7 +56,7 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
 
 /**
  * Whether the engine must be told that what is mounted below stays writable, as `recursiveReadOnly: Disabled` has it:
- * since API 1.44 it makes whole trees read-only by itself. Below files of the pod's own nothing is mounted.
+ * since API 1.44 it makes whole trees read-only by default. Nothing is mounted below the pod's own files.
  */
 const isTopReadOnly = ({ type, readOnly, recursiveReadOnly, relabel }: Mount, engine: EngineInfo) =>
   type === "bind" && readOnly && recursiveReadOnly === undefined && !relabel && isApiAtLeast(engine, "1.44");

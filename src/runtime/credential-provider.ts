@@ -29,7 +29,7 @@ export class CredentialProviders {
   readonly #binDir: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  /** By provider, kind of key and key. */
+  /** Cached answers by provider, kind of key and key. */
   readonly #cache = new Map<string, Cached>();
 
   constructor(providers: readonly CredentialProvider[], binDir: string, clock: Clock, logger: Logger) {
@@ -56,7 +56,7 @@ export class CredentialProviders {
     return new CredentialProviders(parsed.providers, binDir, clock, logger);
   }
 
-  /** What the plugins know about an image; a plugin that fails is logged and skipped. */
+  /** Asks the plugins for credentials of an image; a plugin that fails is logged and skipped. */
   async ask(reference: ImageReference, signal: AbortSignal | undefined): Promise<RegistryCredential[]> {
     const image = repositoryOf(reference);
     const found: RegistryCredential[] = [];

@@ -122,7 +122,7 @@ export class DockerPods {
     await this.#timed("update_container", () => this.#client.updateContainer(id, { ...update }, { signal }));
   }
 
-  /** One that is gone, or being removed by somebody, is fine. */
+  /** Removes a container. One that is gone, or is being removed already, is no error. */
   async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
     try {
       const how = { volumes: true, force: true };
@@ -163,7 +163,7 @@ export class DockerPods {
   }
 }
 
-/** What the status says: the engine's own words where it spoke. */
+/** Message for the pod's status: the engine's own text if it answered. */
 function textOf(error: unknown): string {
   if (error instanceof DockerError) return `Error response from daemon: ${error.daemonMessage}`;
   return error instanceof Error ? error.message : String(error);

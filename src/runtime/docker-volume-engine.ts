@@ -37,7 +37,7 @@ export class DockerVolumeEngine {
     this.#pullSecretsOf = deps.pullSecretsOf;
   }
 
-  /** Removes containers that an earlier process of ours made to read an image, and did not live to remove. */
+  /** Removes the containers for reading images that an earlier process left behind. */
   async removeLeftovers(signal: AbortSignal): Promise<void> {
     const filters = { label: [...toOwnershipFilter(this.#owner), EXPORT_LABEL] };
     for (const { Id } of await this.#client.listContainers({ all: true, filters }, { signal })) {
@@ -89,7 +89,7 @@ export class DockerVolumeEngine {
     return (await this.#images.ensureImage(pod, container, { pullSecrets: this.#pullSecretsOf(pod) }, signal)).id;
   }
 
-  /** By a container that is never started. */
+  /** Exports an image through a container that is never started. */
   async exportImage(imageId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const Labels = { [LABEL.node]: this.#owner.nodeName, [LABEL.root]: this.#owner.rootHash, [EXPORT_LABEL]: "1" };
     const { Id } = await this.#client.createContainer("", { Image: imageId, Cmd: ["/none"], Labels }, { signal });

@@ -13,9 +13,9 @@ export interface EngineImage {
   /** The same, as {@link toImageKey} writes them. */
   keys: readonly string[];
   sizeBytes: number;
-  /** A container was made from it, whoever's and in whatever state. */
+  /** A container was created from it, by any program and in any state. */
   isInUse: boolean;
-  /** {@link toImageKey} of the names by which containers of ours use it now; undefined when none does. */
+  /** {@link toImageKey} of the names by which our containers use it now; undefined when none does. */
   usedByUsAs: readonly string[] | undefined;
   isPause: boolean;
 }
@@ -76,7 +76,7 @@ export class EngineImages {
    */
   async remove({ id, tags }: EngineImage, signal: AbortSignal): Promise<boolean> {
     try {
-      // By id the engine refuses what has several names; its last name takes the image along.
+      // The engine refuses to remove an image with several names by id; removing its last name removes the image.
       for (const name of tags.length > 0 ? tags : [id]) {
         await this.#client.removeImage(name, {}, { signal });
       }

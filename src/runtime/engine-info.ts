@@ -20,7 +20,7 @@ export function toImagesDir({
 }
 
 /**
- * What the engine can do, asked once per connection.
+ * Reads the engine's capabilities; called once per connection.
  * @param negativeOomScores whether the kernel lets the engine lower an OOM score
  * @throws what the client throws
  */

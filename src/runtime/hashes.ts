@@ -9,7 +9,7 @@ import { computeAppArmorProfile, computeSeccompProfile } from "./security.ts";
 
 /**
  * JSON with sorted keys in which "not set" and "set to nothing" are the same, so that neither the order of a manifest
- * nor a field that a later version of ours learns changes the hash of what is running.
+ * nor a field that a later version adds changes the hash of running containers.
  */
 function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, part: unknown) => {

@@ -25,8 +25,8 @@ export interface ImageCredentialsOptions {
 }
 
 /**
- * What we may say to registries: a pod's own pull secrets first, then the machine's docker config, then the
- * credential-provider plugins. Files are read anew for each pull, so a changed password counts at once.
+ * Credentials for registries: a pod's own pull secrets first, then the machine's docker config, then the
+ * credential-provider plugins. Files are read for each pull, so a changed password takes effect at once.
  */
 export class ImageCredentials {
   readonly #options: ImageCredentialsOptions;

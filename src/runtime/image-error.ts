@@ -10,7 +10,7 @@ export type ImageErrorReason =
   | "RegistryUnavailable";
 
 /**
- * What was wrong at the registry, for people and for `--runonce`: `unknown` no such image, `denied` wrong or no
+ * The kind of a registry failure, for hints and for `--runonce`: `unknown` no such image, `denied` wrong or no
  * credentials, `unreachable` no answer, `tls` no trust, `stalled` no progress, `other` the rest.
  */
 export type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
@@ -51,7 +51,7 @@ export function registryProblem(daemonMessage: string): Exclude<RegistryProblem,
   return "other";
 }
 
-/** What to do about it, in a few words; "" where the message says all there is. */
+/** Suggested fix in a few words; "" when the message suffices. */
 export function registryHint(problem: RegistryProblem): string {
   switch (problem) {
     case "unknown":

@@ -1,6 +1,6 @@
 import type { ImageInspect } from "../docker/image-schema.ts";
 
-/** What an image brings along, as far as a container made from it needs to know. */
+/** The properties of an image that a container created from it needs. */
 export interface ImageInfo {
   /** The engine's, `sha256:…`: what containers are created from. */
   id: string;

@@ -1,9 +1,9 @@
 import type { DockerClient } from "../docker/docker-client.ts";
 import type { Clock } from "../model/clock.ts";
 
-/** What the engine's image store holds. */
+/** Contents of the engine's image store. */
 export interface ImageStore {
-  /** What all images take up on the disk. */
+  /** Disk usage of all images. */
   bytes: number;
   images: readonly StoredImage[];
 }
@@ -15,11 +15,11 @@ export interface StoredImage {
   sizeBytes: number;
 }
 
-/** A look is as good as new for so long: images come seldom, and who asks every second shall cost nothing. */
+/** Maximum age of a cached list: images change seldom, and a client that asks every second must cost nothing. */
 const AGE_MS = 60_000;
 const TIMEOUT_MS = 30_000;
 
-/** The engine's images, looked at when somebody asks, at most once a minute, once for however many ask. */
+/** The engine's images, listed on demand, at most once a minute; concurrent callers share one request. */
 export class ImageInventory {
   readonly #client: DockerClient;
   readonly #clock: Clock;

@@ -26,14 +26,14 @@ export interface ImageManagerOptions {
   recorder: EventRecorder;
   credentials: ImageCredentials;
   limits: PullLimits;
-  /** A pull without any progress for so long is given up; 0 = never. */
+  /** A pull without progress for this time is aborted; 0 = never. */
   progressDeadlineMs: number;
   onProgress?: ((progress: ImageProgress) => void) | undefined;
-  /** A pull is over; several tries with different credentials are one. */
+  /** A pull ended; attempts with different credentials count as one. */
   onPull?: (durationMs: number, failed: boolean) => void;
 }
 
-/** dockershim said this before every message of the engine, and so it stands in everybody's scripts and alerts. */
+/** dockershim's prefix of the engine's messages; scripts and alerts match it. */
 const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
 
 /**
@@ -54,7 +54,7 @@ export class ImageManager {
   readonly #options: ImageManagerOptions;
   readonly #queue: PullQueue;
   readonly #pulls = new SingleFlight<ImageInfo>();
-  /** By pod uid and image. */
+  /** Back-off by pod UID and image. */
   readonly #backOff = new Map<string, BackOffEntry>();
   readonly #cache: ImageStatusCache;
   readonly #uses = new Listeners<ImageInfo>();
@@ -76,8 +76,8 @@ export class ImageManager {
   }
 
   /**
-   * Makes sure a container's image is there, pulling it if the policy says so.
-   * @throws ImageError when it is not to be had now (`retryAfterMs`: when to ask again, be it only to show the back-off);
+   * Ensures that a container's image is present, pulling it if the policy requires it.
+   * @throws ImageError when it is not available now (`retryAfterMs`: when to call again, if only to show the back-off);
    *   DockerUnreachableError when there is no engine; the signal's reason
    */
   async ensureImage(
@@ -105,7 +105,7 @@ export class ImageManager {
   }
 
   /**
-   * What is known of an image, or undefined when it is not on the engine.
+   * Properties of an image, or undefined when the engine does not have it.
    * @param image as a manifest names it, or an id
    * @throws InvalidImageReferenceError, DockerError, DockerUnreachableError
    */
@@ -203,7 +203,7 @@ export class ImageManager {
     this.#backOff.set(key, nextBackOff(this.#backOff.get(key), now, now, MAX_BACK_OFF_MS));
   }
 
-  /** Joins a pull of the same image with the same credentials; the pull ends when nobody waits for it any more. */
+  /** Joins a pull of the same image with the same credentials; the pull is aborted when no caller waits for it. */
   async #pullShared(
     image: string,
     ref: string,
@@ -211,7 +211,7 @@ export class ImageManager {
     signal: AbortSignal,
   ): Promise<ImageInfo> {
     const auths = await this.#options.credentials.lookUp(parseImageReference(ref), pullSecrets, signal);
-    // Whoever has other credentials pulls for himself: else he would get an image that he may not have.
+    // Pulls with other credentials are separate: a caller must not get an image that its own credentials do not allow.
     const key = `${ref}\n${new Bun.CryptoHasher("sha256").update(JSON.stringify(auths)).digest("hex")}`;
     const pull = (stop: AbortSignal) => this.#timed(() => this.#pullNow(image, ref, auths, stop));
     return this.#pulls.do(key, (stop) => this.#queue.run(() => pull(stop), stop), signal);
@@ -277,10 +277,10 @@ type RecordEvent = (type: PodEvent["type"], reason: string, message: string) => 
 
 const quoted = (text: string) => JSON.stringify(text);
 
-/** A stalled pull is `timeout` too, but says something about the image. */
+/** A stalled pull is `timeout` too, but concerns the image, not the engine. */
 const isEngineGone = (error: unknown) => error instanceof DockerUnreachableError && error.kind !== "timeout";
 
-/** What the kubelet showed of an engine's error. */
+/** An engine's error in the kubelet's format. */
 const engineText = (error: DockerError) => `${RUNTIME_ERROR_PREFIX}Error response from daemon: ${error.daemonMessage}`;
 
 interface PullFailure {

@@ -5,7 +5,7 @@ import { isNotFound } from "../docker/docker-error.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
 
-/** What became of one archive. */
+/** Result of loading one archive. */
 export interface PreloadedArchive {
   file: string;
   /** Names of the images, or ids of those without a name. */

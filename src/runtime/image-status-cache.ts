@@ -36,7 +36,7 @@ export class ImageStatusCache {
       if (this.#listening && generation === this.#generation) this.#known.set(ref, info);
       return info;
     } catch (error) {
-      // Absence is never remembered: it is asked for just before a pull, and cheap beside it.
+      // Absence is never cached: it is looked up just before a pull, and is cheap compared with it.
       if (isNotFound(error)) return undefined;
       throw error;
     }

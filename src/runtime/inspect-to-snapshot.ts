@@ -13,7 +13,7 @@ function toDate(text: string): Date | undefined {
   return Number.isNaN(date.getTime()) ? undefined : date;
 }
 
-/** A paused container is alive: pausing is somebody's business, not ours [oracle C 47]. */
+/** A paused container counts as running: the kubelet neither pauses nor resumes containers. */
 function toState(inspect: ContainerInspect): ContainerState {
   const { Status, Running, Dead } = inspect.State;
   if (Running && !Dead) return "running";
@@ -23,9 +23,9 @@ function toState(inspect: ContainerInspect): ContainerState {
 }
 
 /**
- * What an inspect says of a pod's container or sandbox; undefined for a container that is no part of a pod.
- * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others [P107].
- * @param writableLayerPath host directory of what it writes, "" when that is not known
+ * Maps an inspect answer to a pod's container or sandbox; undefined for a container that is no part of a pod.
+ * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others.
+ * @param writableLayerPath host directory of its writable layer, "" when unknown
  */
 export function toObserved(inspect: ContainerInspect, writableLayerPath = ""): Observed | undefined {
   const labels = inspect.Config.Labels;

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Container, ContainerPort, Pod } from "../api/pod.ts";
 import { SANDBOX_CONTAINER_NAME } from "./names.ts";
 
-/** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix (S132). */
+/** Docker has no annotations: dockershim, and so we, keep them as labels with this prefix. */
 export const ANNOTATION_PREFIX = "annotation.";
 
 /** Keys of the labels on our containers. The `io.kubernetes` ones are dockershim's; log and metrics tools know them. */
@@ -34,7 +34,7 @@ export const LABEL = {
   root: "kubelet-ts.io/root",
 } as const;
 
-/** Who a container belongs to: two kubelet-ts on one engine differ in at least one of them. */
+/** The owner of a container: two kubelet-ts processes on one engine differ in at least one field. */
 export interface Owner {
   nodeName: string;
   /** {@link computeRootHash} of the root directory. */
@@ -135,7 +135,7 @@ interface PodIdentity {
   podUid: string;
 }
 
-/** What the labels of one of our containers say; what is absent or unreadable is left out. */
+/** Parsed labels of one of our containers, without those that are absent or unreadable. */
 export type ParsedContainerLabels =
   | ({ type: "podsandbox"; hash: string; attempt: number } & PodIdentity)
   | ({

@@ -13,7 +13,7 @@ function toDockerName(pod: Pod, containerName: string, attempt: number): string 
   return [PREFIX, containerName, name, namespace, dockerSafe(uid), attempt].join("_");
 }
 
-/** `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`. Source: dockershim (S131). */
+/** `k8s_<container>_<pod>_<namespace>_<uid>_<attempt>`. Source: dockershim. */
 export const toContainerName = (pod: Pod, containerName: string, restartCount: number) =>
   toDockerName(pod, containerName, restartCount);
 

@@ -18,8 +18,8 @@ export interface PauseImageOptions {
 }
 
 /**
- * Makes sure the image of the sandboxes is on the engine and says its id. The embedded one is loaded through the API the
- * first time, or again when somebody removed it or gave its name to something else: so no registry is ever needed.
+ * Ensures that the engine has the sandbox image. The embedded one is loaded through the API the first time, and again
+ * after it was removed or its name was given to another image, so no registry is needed.
  * @returns the engine's id of the image
  * @throws DockerError, DockerUnreachableError; Error when `override` cannot be pulled, and for a machine that is neither
  *   x86-64 nor arm64
@@ -39,7 +39,7 @@ export async function ensurePauseImage(
     } catch (cause) {
       signal?.throwIfAborted();
       if (cause instanceof DockerUnreachableError) throw cause;
-      // What the engine says need not name the image, and no pod does.
+      // The engine's message need not name the image, and no pod manifest names it.
       const why = (cause as Error).message;
       throw new Error(
         `Cannot pull image "${override}" of the sandboxes, which --pod-infra-container-image names: ${why}`,
@@ -59,17 +59,17 @@ export async function ensurePauseImage(
   return loaded.Id;
 }
 
-/** An image as `docker save` would write it, and what tells it from any other. */
+/** An image as `docker save` would write it, and its identity. */
 export interface BuiltPauseImage {
-  /** What an engine with the classic image store calls it: sha256 of its config. */
+  /** Its id in the classic image store: sha256 of its config. */
   id: string;
   /** Digest of its only layer: the same in every image store. */
   layer: string;
-  /** What `/images/load` takes. */
+  /** Body of `/images/load`. */
   archive: Uint8Array<ArrayBuffer>;
 }
 
-/** Asked for with every sandbox, so built once. */
+/** Every sandbox needs it, so it is built once. */
 const built = new Map<PauseArchitecture, BuiltPauseImage>();
 
 /** The image, built out of nothing. Always the same bytes for an architecture. */

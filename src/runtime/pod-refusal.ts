@@ -33,7 +33,7 @@ export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefu
   const { spec } = pod;
   const { uid = "" } = pod.metadata;
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(uid)) {
-    return unsupported("metadata.uid", `${JSON.stringify(uid)} cannot name a directory and a container: leave it out`);
+    return unsupported("metadata.uid", `${JSON.stringify(uid)} cannot name a directory and a container: remove it`);
   }
   const sysctl = findForbiddenSysctl(pod, settings.allowedUnsafeSysctls);
   if (sysctl) return { reason: "SysctlForbidden", message: `Pod ${sysctl}` };

@@ -2,7 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { PortBinding } from "../docker/container-create-body.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
 
-/** Docker's `PortBindings` and `ExposedPorts` of the sandbox; a port without hostPort leaves no trace (S136). */
+/** Docker's `PortBindings` and `ExposedPorts` of the sandbox; a port without hostPort has no effect. */
 export function computePortBindings(pod: Pod): {
   PortBindings: Record<string, PortBinding[]>;
   ExposedPorts: Record<string, Record<string, never>>;

@@ -7,7 +7,7 @@ export interface ImageProgress {
   layers: number;
   /** Unpacked, or there already. */
   layersDone: number;
-  /** Of the layers whose size is known so far; both grow as layers begin. Unit: bytes. */
+  /** Totals over the layers whose size is known so far; both grow as layers start. Unit: bytes. */
   downloadedBytes: number;
   totalBytes: number;
 }

@@ -97,7 +97,7 @@ export function computeOomScoreAdj(pod: Pod, container: Container, nodeMemoryByt
   return isSidecar ? Math.min(score, ...pod.spec.containers.map(scoreOf)) : score;
 }
 
-/** What the pod itself requests beyond its containers, divided among them [M14]. */
+/** The pod-level memory request in excess of its containers' requests, divided among them. */
 function computeUnassignedRequest(pod: Pod): number {
   const own = memoryBytesOf(pod.spec.resources?.requests);
   if (own === 0) return 0;
@@ -111,8 +111,8 @@ export const clampOomScoreAdj = (score: number, engine: EngineInfo) =>
   engine.negativeOomScores ? score : Math.max(0, score);
 
 /**
- * GPUs and CDI devices by resource name [S082]: `nvidia.com/gpu: 2` is what `docker run --gpus 2` sends; any other
- * `vendor/class` takes the first so many CDI devices of that kind that the engine has found. Names nobody knows have no
+ * GPUs and CDI devices by resource name: `nvidia.com/gpu: 2` becomes what `docker run --gpus 2` sends; any other
+ * `vendor/class: n` takes the first n CDI devices of that kind that the engine has discovered. Unknown names have no
  * effect, as upstream.
  */
 export function computeDeviceRequests(container: Container, engine: EngineInfo): DeviceRequest[] {

@@ -28,7 +28,7 @@ export interface SandboxRequest {
   hash: string;
   /** {@link computeInitHash}. */
   initHash?: string | undefined;
-  /** What the engine is to ask, and to write beside itself; absent where the file is written over afterwards. */
+  /** DNS servers and options for the engine's resolv.conf; absent where kubelet-ts replaces that file afterwards. */
   dns?: DnsConfig;
   engine: EngineInfo;
   owner: Owner;
@@ -44,7 +44,7 @@ export function computeCgroupParent(pod: Pod, engine: EngineInfo, settings: Cgro
   return toCgroupParent(name, engine.cgroupDriver, settings.cgroupRoot);
 }
 
-/** json-file with rotation: without it Docker's logs grow for ever (P110). */
+/** json-file with rotation: without it Docker's logs grow without limit. */
 export const toLogConfig = ({ containerLogMaxSizeBytes, containerLogMaxFiles }: LogSettings): LogConfig => ({
   Type: "json-file",
   Config: { "max-size": String(containerLogMaxSizeBytes), "max-file": String(containerLogMaxFiles) },
@@ -93,7 +93,7 @@ function computeNetwork(pod: Pod, hostname: string): { mode: string; endpoint?: 
 }
 
 /**
- * The pod's sandbox: pause, whose network and IPC namespaces the containers join (S112). Ports, DNS, host name and
+ * The pod's sandbox: pause, whose network and IPC namespaces the containers join. Ports, DNS, host name and
  * sysctls of the pod are its own. Source: dockershim 1.20.
  * @throws MappingError CreatePodSandboxError when the host name is impossible; UnsupportedError without the runtime.
  */

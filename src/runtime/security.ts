@@ -201,7 +201,7 @@ const MASKED_PATHS = [
   "/sys/firmware",
 ];
 
-/** What newer engines hide beyond the kubelet's list; ours replaces theirs, so it must not be shorter. */
+/** Paths that newer engines mask in addition to the kubelet's list; our list replaces theirs, so it must include them. */
 const MASKED_PATHS_SINCE_1_44 = ["/proc/interrupts", "/sys/devices/virtual/powercap"];
 
 const READONLY_PATHS = ["/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];

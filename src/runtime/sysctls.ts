@@ -1,6 +1,6 @@
 import type { Pod } from "../api/pod.ts";
 
-/** Sysctls any pod may set: they count per namespace and harm nobody else. Source: kubelet's safe list. */
+/** Sysctls any pod may set: they are namespaced and affect no other pod. Source: kubelet's safe list. */
 export const SAFE_SYSCTLS: readonly string[] = [
   "kernel.shm_rmid_forced",
   "net.ipv4.ip_local_port_range",

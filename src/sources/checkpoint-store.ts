@@ -27,7 +27,7 @@ export interface CheckpointStoreDeps {
   logger: Logger;
 }
 
-/** What a source wants, by the name of the text (file path or masked URL). */
+/** The objects of a source, by the name of the text (file path or masked URL). */
 export type ObjectsByText = ReadonlyMap<string, Objects>;
 
 /** The last set of a source that was read. */

@@ -26,11 +26,11 @@ export interface FeedInfo {
 export interface FeedSource extends Source {
   /** Identifies the source: hash of its path or URL. */
   readonly id: string;
-  /** What it wants now; undefined when there is nothing to store. */
+  /** Its current set; undefined when there is nothing to store. */
   checkpoint(): Checkpoint | undefined;
 }
 
-/** What reading everything once brought. */
+/** Result of reading all sources once. */
 export interface ReadOnceResult extends FeedInfo {
   state: DesiredState;
   /** One line for each source that could not be read at all. */

@@ -49,16 +49,16 @@ export interface FileRecordsDeps {
 }
 
 interface FileRecord {
-  /** Of the text last read; absent when it must be read again in any case. */
+  /** Identity of the text last read; absent when it must be read again in any case. */
   identity?: FileIdentity;
-  /** Of the newest settled text; "" before the first; a message where it could not be read. */
+  /** Hash of the newest settled text; "" before the first; a message when it could not be read. */
   hash: string;
-  /** What is wanted by this file. */
+  /** The objects of this file. */
   live: Objects;
-  /** Of the newest settled text, also when it is bad. */
+  /** Findings in the newest settled text, also when it is invalid. */
   findings: readonly Finding[];
   stale: readonly PodFullName[];
-  /** A newer text that is not settled, since when (monotonic). */
+  /** A newer text that is not settled, and its start time (monotonic). */
   pending?: { hash: string; sinceMs: number };
   missingSinceMs?: number;
   /** It had errors from the first look on, and what it said before that is not known. */
@@ -82,7 +82,7 @@ interface ChangedFile {
   ageMs: number;
 }
 
-/** What is known of each manifest file of one source; decides which texts count. */
+/** State of each manifest file of one source; decides which texts take effect. */
 export class FileRecords {
   readonly #deps: FileRecordsDeps;
   readonly #records = new Map<string, FileRecord>();

@@ -21,7 +21,7 @@ export interface FileSourceDeps {
   clock: Clock;
   logger: Logger;
   checkFrequencyMs: number;
-  /** What each file wanted when this source was last read, also by an earlier process. */
+  /** The objects of each file when this source was last read, also by an earlier process. */
   lastKnownGood?: () => Checkpoint | undefined;
   /** Reads path and files; rejects when a file system does not answer. Default: at once, in this thread. */
   readManifests?: (

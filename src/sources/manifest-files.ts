@@ -10,7 +10,7 @@ const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)$/i;
 
 export const hasManifestExtension = (path: string): boolean => MANIFEST_EXTENSION.test(path);
 
-/** What editors, package managers and copy programs leave in a directory. */
+/** Names of files that editors, package managers and copy programs leave in a directory. */
 const LEFTOVERS: readonly [RegExp, string][] = [
   [/^\./, "its name starts with a dot"],
   [/~$/, "an editor's backup"],
@@ -68,7 +68,7 @@ export function listManifests(path: string): Listing {
 /** A path and its files at one moment. */
 export interface ManifestSnapshot {
   listing: Listing;
-  /** By path, for each file of the listing. */
+  /** Contents by path, for each file of the listing. */
   contents: ReadonlyMap<string, FileContent>;
 }
 

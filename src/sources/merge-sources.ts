@@ -17,10 +17,10 @@ export interface Duplicate {
 
 export interface MergeResult {
   state: DesiredState;
-  /** Of all sources, in their order. */
+  /** Findings of all sources, in their order. */
   findings: readonly Finding[];
   duplicates: readonly Duplicate[];
-  /** Every source was read, and no text is unknown: pods that no set has may be removed. */
+  /** Every source was read, and no text is unknown: pods that are in no set may be removed. */
   isComplete: boolean;
 }
 

@@ -1,10 +1,10 @@
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw } from "node:zlib";
 
-/** What we tell servers that we can unpack. */
+/** Value of Accept-Encoding: the encodings that can be unpacked. */
 export const ACCEPTED_ENCODINGS = "gzip, deflate, br";
 
-/** More than was allowed came out. */
+/** The unpacked body exceeds the limit. */
 export class TooLongUnpacked extends Error {}
 
 /** The bytes are not packed as the server said, or by something we do not know. */

@@ -21,7 +21,7 @@ export interface UrlFetchOptions {
   proxyFor?: (url: URL) => string | undefined;
 }
 
-/** What made an earlier answer ours, so that the server need not send it again. */
+/** Validators of an earlier answer, so that the server need not send it again. */
 export interface Validators {
   etag?: string;
   lastModified?: string;

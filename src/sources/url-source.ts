@@ -35,7 +35,7 @@ export interface UrlSourceDeps extends UrlFetchOptions {
   /** In [0, 1); for the jitter after errors. */
   random: () => number;
   checkFrequencyMs: number;
-  /** What the URL wanted when it last answered, also to an earlier process. */
+  /** The objects of the URL's last answer, also to an earlier process. */
   lastKnownGood?: () => Checkpoint | undefined;
 }
 
@@ -52,7 +52,7 @@ export class UrlSource implements Source {
   #cancelTimer: (() => void) | undefined;
   #cancelRestore: (() => void) | undefined;
   #validators: Validators = {};
-  /** Of the text last read, and what was wrong with it. */
+  /** Hash of the text last read; the next field is what was wrong with it. */
   #hash = "";
   #textFailure: string | undefined;
   #live: Objects | undefined;

@@ -12,11 +12,11 @@ export interface PodStatusInput {
   snapshot: PodSnapshot;
   qosClass: QOSClass;
   probes: ReadonlyMap<string, ContainerProbeState>;
-  /** By container name: why it is not running. */
+  /** Reasons why containers are not running, by container name. */
   waiting: ReadonlyMap<string, WaitingReason>;
   postStartPending: ReadonlySet<string>;
   terminationMessages: ReadonlyMap<string, string>;
-  /** By image id. */
+  /** Names of images, by image id. */
   imageNames: ReadonlyMap<string, ImageNames>;
   /** IPs the pod had last; kept when its sandbox has stopped, as upstream does. */
   lastPodIps: readonly string[];

@@ -6,7 +6,7 @@ export interface ExplainContainerInput {
   pod: Pod;
   spec: Container;
   status: ContainerStatus;
-  /** Of this container, oldest first. */
+  /** Events of this container, oldest first. */
   events: readonly CoreEvent[];
   /** The end of its log. */
   log: readonly string[];

@@ -6,7 +6,7 @@ import { explainContainer } from "./explain-container.ts";
 /** Everything that is known about a pod. */
 export interface ExplainInput {
   pod: Pod;
-  /** Of this pod, oldest first. */
+  /** Events of this pod, oldest first. */
   events: readonly CoreEvent[];
   /** Last lines of each container's log, by container name. */
   logs: ReadonlyMap<string, readonly string[]>;
@@ -19,11 +19,11 @@ export interface ExplainInput {
 export interface Cause {
   /** `container app` or `pod`. */
   subject: string;
-  /** What is the case, in one sentence. */
+  /** The problem in one sentence. */
   problem: string;
   /** Facts behind it, one line each. */
   facts: string[];
-  /** What to do about it. */
+  /** The suggested fix. */
   wayOut: string;
 }
 
@@ -110,7 +110,7 @@ function* podCauses({ pod, events, pods }: ExplainInput): Generator<Cause> {
       facts: [mount.message, seen(mount)],
       wayOut: missing
         ? `add the ${kindOf(missing[1])} "${missing[2]}" to the manifest, or mark the reference optional`
-        : "correct the volume in the manifest; the kubelet tries again by itself",
+        : "correct the volume in the manifest; the kubelet retries automatically",
     };
   }
   const sandbox = last("FailedCreatePodSandBox");
@@ -122,7 +122,7 @@ function* podCauses({ pod, events, pods }: ExplainInput): Generator<Cause> {
       facts: [sandbox.message, seen(sandbox), ...(port ? holdersOf(Number(port), pod, pods) : [])],
       wayOut: port
         ? `stop what listens on port ${port} (ss -ltnp 'sport = :${port}'), or choose another hostPort`
-        : "the engine's message names the cause; the kubelet tries again by itself",
+        : "the engine's message names the cause; the kubelet retries automatically",
     };
   }
   const gates = (spec.readinessGates ?? []).filter(({ conditionType }) => !isTrue(pod, conditionType));

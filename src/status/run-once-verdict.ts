@@ -2,7 +2,7 @@ import type { ContainerStatus, Pod } from "../api/pod.ts";
 import type { RolloutProgress } from "../plan/compute-pod-actions.ts";
 
 /**
- * What `--runonce` waits for (`--wait`): containers that run, the Ready condition, the end of the pod, or only that each
+ * The goal of `--runonce` (`--wait`): containers that run, the Ready condition, the end of the pod, or only that each
  * container was started. A pod that has succeeded satisfies all of them.
  */
 export type RunOnceWait = "ready" | "running" | "completed" | "none";
@@ -10,7 +10,7 @@ export type RunOnceWait = "ready" | "running" | "completed" | "none";
 /** State of a pod of a `--runonce`. */
 export interface RunOnceVerdict {
   state: "waiting" | "up" | "succeeded" | "failed";
-  /** What it waits for, or why it failed. */
+  /** The goal that is not reached yet, or the reason of the failure. */
   message: string;
   /** The container that the message is about. */
   container?: string;

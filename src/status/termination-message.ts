@@ -18,8 +18,8 @@ export interface TerminationMessageInput {
 }
 
 /**
- * Termination message of a dead container: the end of its file, or of its log where the policy says so, the file is empty and
- * the exit was no success. What is cut falls on whole characters. Source: upstream's `getTerminationMessage` and the
+ * Termination message of a dead container: the end of its file, or of its log if the policy is FallbackToLogsOnError, the
+ * file is empty and the container failed. Cuts fall between characters. Source: upstream's `getTerminationMessage` and the
  * limits of its status manager.
  */
 export async function toTerminationMessage(input: TerminationMessageInput): Promise<string> {

@@ -26,7 +26,7 @@ export type Payload = ReadonlyMap<string, ProjectedFile>;
 const DATA_LINK = "..data";
 
 export interface AtomicWriteOptions {
-  /** Is given the new directory before anybody can see it (ownership for fsGroup). */
+  /** Called with the new directory before it becomes visible (ownership for fsGroup). */
   own?: ((directory: string) => void) | undefined;
   /** Names in `target` that are left alone, as long as they are no links: containers have something mounted there. */
   mountPoints?: ReadonlySet<string>;
@@ -140,7 +140,7 @@ function removeStaleNames(
   return changed;
 }
 
-/** As `filepath.Clean`; every name that is left stands for itself, above all the first, of which a link is made. */
+/** As `filepath.Clean`; no special name is left; in particular the first one, of which a link is made, is a plain name. */
 function toPlainPath(path: string): string {
   const names = path.split("/").filter((name) => name !== "" && name !== ".");
   if (path.startsWith("/") || names.length === 0 || names[0]?.startsWith("..") || names.includes("..")) {

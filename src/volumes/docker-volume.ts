@@ -4,8 +4,8 @@ import type { FsGroupOptions } from "./ownership.ts";
 import type { EngineVolume, VolumeEngine } from "./volume-engine.ts";
 
 /**
- * Name of the Docker volume that stands for a claim: the claim's own in namespace `default`, so that one made by hand
- * beforehand is used; `<namespace>_<claim>` elsewhere (`_` is in no Kubernetes name, so nothing clashes).
+ * Name of the Docker volume of a claim: the claim's own name in namespace `default`, so that a volume created by hand
+ * beforehand is used; `<namespace>_<claim>` elsewhere (`_` is in no Kubernetes name, so names do not clash).
  */
 export function claimVolumeName(pod: Pod, claimName: string): string {
   const namespace = pod.metadata.namespace ?? "default";

@@ -9,7 +9,7 @@ import type { Mounter } from "./mounter.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
 export interface EmptyDirPlace {
-  /** What containers see. */
+  /** The directory that containers see. */
   directory: string;
   /** Keeps the file `ready`, so that contents and modes survive a restart of the kubelet. */
   stateDirectory: string;
@@ -53,7 +53,7 @@ export async function setUpEmptyDir(
   writeState(stateDirectory, state);
 }
 
-/** What the last complete set-up of a volume left: its fsGroup or "". */
+/** The state of the last complete set-up of a volume: its fsGroup or "". */
 export function readState(stateDirectory: string): string | undefined {
   const file = join(stateDirectory, "ready");
   return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, "utf8");
@@ -84,8 +84,8 @@ async function fitSize(
 const bytesOf = (sizeLimit: string | undefined) => (sizeLimit === undefined ? 0 : quantityToWhole(sizeLimit));
 
 /**
- * What a tmpfs may hold: sizeLimit, but no more than the pod as a whole may have, else its containers would be killed
- * where they are to see a full disk. 0: no bound but the kernel's. Source: upstream's `SizeMemoryBackedVolumes`.
+ * Size of a tmpfs: sizeLimit, but at most the memory limit of the pod, otherwise its containers would be killed instead
+ * of seeing a full disk. 0: only the kernel's limit. Source: upstream's `SizeMemoryBackedVolumes`.
  */
 function computeTmpfsBytes(sizeLimit: string | undefined, pod: Pod): number {
   const bounds = [bytesOf(sizeLimit), computePodMemoryLimit(pod)].filter((bytes) => bytes > 0);

@@ -4,7 +4,7 @@ import type { HostPathVolumeSource } from "../api/pod.ts";
 /**
  * Checks, and for the `…OrCreate` types makes, the path of a hostPath volume. Without a type a missing path becomes a
  * directory, which Docker would otherwise do when the container starts.
- * @returns why the path is not as wanted, in upstream's words (oracle 24), or undefined.
+ * @returns why the path does not match the type, in upstream's words, or undefined.
  */
 export function prepareHostPath({ path, type }: HostPathVolumeSource): string | undefined {
   if (!path.startsWith("/")) return `hostPath must be absolute: ${path}`;

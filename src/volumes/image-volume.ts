@@ -59,7 +59,7 @@ async function unpack(imageId: string, directory: string, engine: VolumeEngine, 
   const [code, errors] = await Promise.all([tar.exited, new Response(tar.stderr).text()]);
   signal.throwIfAborted();
   if (code !== 0) throw new Error(`cannot unpack image ${imageId}: tar: ${errors.trim() || `exit code ${code}`}`);
-  // What Docker puts into every container is not of the image.
+  // Docker adds this file to every container; it is not part of the image.
   rmSync(join(fresh, ".dockerenv"), { force: true });
   rmSync(directory, { recursive: true, force: true });
   renameSync(fresh, directory);

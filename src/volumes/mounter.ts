@@ -48,10 +48,10 @@ export class Mounter {
     await run(["mount", "--bind", source, target]);
   }
 
-  /** What is not mounted (any more) is success. */
+  /** Unmounts `target`. A target that is not mounted is no error. */
   async unmount(target: string): Promise<void> {
     let exit = await spawn(["umount", target]);
-    // A file system that does not answer is taken out of sight; it ends when nothing uses it any more.
+    // A file system that does not answer is detached; the kernel unmounts it when nothing uses it any more.
     if (exit.isLate) exit = await spawn(["umount", "-l", target]);
     if (exit.code !== 0 && this.listBeneath(target).includes(target)) {
       throw new MountFailedError(`umount ${target}: ${exit.errors}`);

@@ -13,7 +13,7 @@ import { resolveOwnSubPath } from "./sub-path.ts";
 import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 import { MountError } from "./volume-error.ts";
 
-/** What a volume of a pod is, seen from a mount. */
+/** The source of a mount: a volume of the pod. */
 export type MountSource =
   | {
       kind: "path";
@@ -50,7 +50,7 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   const device = container.volumeDevices?.[0];
   if (device) throw new MountError(`cannot find volume "${device.name}" to pass into container "${container.name}"`);
   const mounts: Mount[] = [];
-  /** By index: directories of {@link MountSource.isOurs} that are mounted whole, in which the engine cannot make anything. */
+  /** Our own directories that are mounted unchanged, by index of the mount; the engine cannot create anything in them. */
   const ours = new Map<number, string>();
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     request.signal.throwIfAborted();

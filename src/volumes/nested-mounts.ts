@@ -50,7 +50,7 @@ export function makeMountPoint(directory: string, relative: string, isDirectory:
   const path = join(directory, relative);
   const present = lstatSync(path, { throwIfNoEntry: false });
   if (present?.isDirectory() === isDirectory) return;
-  // Of the other kind after an edit of the pod; what we made is empty.
+  // An edit of the pod changed the kind of the mount; the directory or file that we created is empty.
   if (present) (present.isDirectory() ? rmdirSync : unlinkSync)(path);
   if (isDirectory) {
     makeDirectory(path, 0o755);

@@ -3,7 +3,7 @@ import type { ObjectIndex } from "../model/desired-pod.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef } from "../plan/downward-api.ts";
 import type { Payload, ProjectedFile } from "./atomic-writer.ts";
 
-/** What the files of a projected volume are made from. */
+/** The data from which the files of a projected volume are made. */
 export interface PayloadFacts {
   objects: ObjectIndex;
   allocatable: NodeAllocatable;
@@ -14,7 +14,7 @@ const DEFAULT_MODE = 0o644;
 
 /**
  * The files of a configMap, secret, downwardAPI or projected volume, or why they cannot be made, in upstream's words.
- * Of two sources with the same path the later wins, as upstream has it.
+ * If two sources have the same path, the later wins, as upstream.
  */
 export function computePayload(
   volume: Volume,

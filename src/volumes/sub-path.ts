@@ -64,7 +64,7 @@ async function bindHeld(held: Held, target: string, mounter: Mounter): Promise<v
   }
   mkdirSync(dirname(target), { recursive: true, mode: 0o750 });
   const stale = lstatSync(target, { throwIfNoEntry: false });
-  // Of the other kind after an edit of the pod: a directory mounts over a directory only.
+  // An edit of the pod changed the kind of the mount: a directory mounts over a directory only.
   if (stale && stale.isDirectory() !== held.stats.isDirectory()) removeTarget(target, stale.isDirectory());
   if (held.stats.isDirectory()) mkdirSync(target, { recursive: true, mode: 0o750 });
   else if (!lstatSync(target, { throwIfNoEntry: false })) writeFileSync(target, "", { mode: 0o640, flag: "wx" });

@@ -1,4 +1,4 @@
-/** What went wrong with one volume; `message` as an event of the pod says it. */
+/** The failure of one volume; `message` is the text of the pod's event. */
 export interface VolumeFailure {
   /** `spec.volumes[].name`. */
   volume: string;

@@ -29,7 +29,7 @@ export interface VolumeManagerOptions {
   /** `--root-dir`; made when missing. */
   rootDir: string;
   node: NodeInfo;
-  /** What `resourceFieldRef` says where a container has no limit; the whole machine when absent. */
+  /** Value of `resourceFieldRef` for a container without a limit; the whole machine when absent. */
   allocatable?: NodeAllocatable;
   clock: Clock;
   logger: Logger;
@@ -46,7 +46,7 @@ export interface VolumeManagerOptions {
   ownerLabels: Readonly<Record<string, string>>;
 }
 
-/** What {@link VolumeManager.refresh} did. */
+/** Result of {@link VolumeManager.refresh}. */
 export interface RefreshOutcome {
   /** Names of the volumes whose files are different now. */
   changed: string[];

@@ -12,7 +12,7 @@ import {
   type WorkloadRecord,
 } from "./workload-record.ts";
 
-/** What a controller knows of one of its pods. */
+/** A controller's view of one of its pods. */
 export interface PodFacts {
   phase: "Pending" | "Running" | "Succeeded" | "Failed";
   isReady: boolean;

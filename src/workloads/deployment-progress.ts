@@ -38,7 +38,7 @@ export function judgeProgress(
   const isComplete =
     counts.updatedReplicas === replicas && counts.replicas === replicas && counts.availableReplicas === replicas;
   if (isComplete || paused || progressDeadlineSeconds === NO_DEADLINE) return { memory, isExceeded: false };
-  // A restart of ours is no progress.
+  // A restart of kubelet-ts is no progress.
   if (wasExceeded && (!before || !hasMoved)) return { memory, isExceeded: true };
   const leftMs = memory.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
   return leftMs > 0 ? { memory, isExceeded: false, wakeInMs: leftMs } : { memory, isExceeded: true };

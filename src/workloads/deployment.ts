@@ -19,7 +19,7 @@ export interface DeploymentOutcome {
   current: RevisionRecord | undefined;
 }
 
-/** A rollout settles after a few steps; this bounds a fault of ours. */
+/** A rollout settles after a few steps; the limit guards against a programming error. */
 const MAX_STEPS = 100;
 
 /**

@@ -7,7 +7,7 @@ import type { JobRecord, PodRecord, RevisionRecord, WorkloadRecord } from "./wor
 const BACK_OFF_MS = 10_000;
 const MAX_BACK_OFF_MS = 360_000;
 
-/** What is measured with the monotonic clock, in this process. */
+/** Times by the monotonic clock of this process. */
 export interface JobMemory {
   kind: "Job";
   startedMs?: number;
@@ -99,7 +99,7 @@ class JobRun {
     return this.#pods().filter(({ ended }) => ended?.phase === "Failed" && !ended.isIgnored);
   }
 
-  /** What became of pods is written down: their containers may be gone by the next look. */
+  /** Records how pods ended: their containers may be gone at the next reconciliation. */
   #noteEnds(): void {
     for (const pod of this.#active()) {
       const { phase, status } = this.#draft.world.pod(pod.uid);
@@ -132,7 +132,7 @@ class JobRun {
     this.memory.startedMs ??= this.#draft.world.nowMs - this.#elapsedMs(this.#job.startTime);
   }
 
-  /** By the wall clock, for what happened before this process. */
+  /** Elapsed time by the wall clock, for events before this process started. */
   #elapsedMs(since: string): number {
     return Math.max(0, this.#draft.world.now.getTime() - Date.parse(since));
   }
@@ -183,7 +183,7 @@ class JobRun {
     return leftMs <= 0;
   }
 
-  /** Of an indexed Job with a limit for each index. */
+  /** Failed indexes of an indexed Job with a limit for each index. */
   #failedIndexes(): Set<number> {
     const limit = this.#spec.backoffLimitPerIndex;
     if (limit === undefined) return new Set();

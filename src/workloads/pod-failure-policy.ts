@@ -3,7 +3,7 @@ import type { PodStatus } from "../api/pod-status.ts";
 
 export type FailureAction = "FailJob" | "FailIndex" | "Ignore" | "Count";
 
-/** What a failed pod means for its Job: the first rule that matches. Source: batch/v1 `PodFailurePolicy`. */
+/** The effect of a failed pod on its Job: the action of the first matching rule. Source: batch/v1 `PodFailurePolicy`. */
 export function judgePodFailure(rules: readonly PodFailurePolicyRule[], status: PodStatus | undefined): FailureAction {
   const rule = rules.find((candidate) => status && matches(candidate, status));
   return (rule?.action as FailureAction | undefined) ?? "Count";

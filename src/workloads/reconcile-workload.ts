@@ -9,7 +9,7 @@ import { reconcileReplicaSet } from "./replica-set.ts";
 import { reconcileStatefulSet } from "./stateful-set.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
 
-/** What a controller wants to find again at its next look, in this process. */
+/** State that a controller keeps between reconciliations, in this process. */
 export type Memory = ProgressMemory | JobMemory;
 
 export interface Outcome {

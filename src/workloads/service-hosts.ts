@@ -15,7 +15,7 @@ export class ServiceHosts {
   #namesIn: (namespace: string) => readonly HostAlias[] = () => [];
   readonly #written = new Map<PodUID, string>();
 
-  /** @param clusterDomain `--cluster-domain`; "" stands for cluster.local */
+  /** @param clusterDomain `--cluster-domain`; "" means cluster.local */
   constructor(clusterDomain: string) {
     this.#clusterDomain = clusterDomain;
   }

@@ -5,7 +5,7 @@ import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-recor
 /**
  * The next state of a StatefulSet. Pure. Source: `pkg/controller/statefulset/stateful_set_control.go` of 1.20, but for
  * one rule: a pod that is not Ready and not of the newest template is replaced at once. Upstream waits for it to become
- * Ready, so that the correction of a bad template has no effect until somebody deletes the pod.
+ * Ready, so that the correction of a bad template has no effect until the pod is deleted.
  */
 export function reconcileStatefulSet(
   { metadata, spec }: StatefulSet,

@@ -77,7 +77,7 @@ const COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index";
 const controllerAnnotations = (_: DesiredWorkload, { index }: PodRecord): Labels =>
   index === undefined ? {} : { [COMPLETION_INDEX]: String(index) };
 
-/** What pods of a StatefulSet or an indexed Job have of their own: host name, claims, index. */
+/** The identity of a pod of a StatefulSet or an indexed Job: host name, claims, index. */
 function identityOf(desired: DesiredWorkload, spec: PodSpec, pod: PodRecord): Partial<PodSpec> {
   if (desired.kind === "StatefulSet") {
     const { serviceName, volumeClaimTemplates = [] } = desired.object.spec;

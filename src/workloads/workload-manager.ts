@@ -17,12 +17,12 @@ import type { JobRecord, WorkloadRecord } from "./workload-record.ts";
 import { computeWorkloadStatus } from "./workload-status.ts";
 import { toDerivedObjects } from "./workload-view.ts";
 
-/** What the kubelet says of pods. */
+/** The kubelet's view of pods. */
 export interface ObservedPods {
   pods(): readonly Pod[];
-  /** Whoever works on a pod; undefined when nothing of it is left, once `isComplete`. */
+  /** The worker of a pod; undefined when nothing of it is left, once `isComplete`. */
   worker(uid: PodUID): object | undefined;
-  /** The engine was looked at, and every source has spoken. */
+  /** The engine was listed, and every source was read. */
   readonly isComplete: boolean;
   onChange(listener: () => void): () => void;
 }
@@ -34,7 +34,7 @@ export interface WorkloadFile {
 }
 
 export interface WorkloadState {
-  /** By {@link ObjectKey}. */
+  /** Records by {@link ObjectKey}. */
   records: Record<string, WorkloadRecord>;
   claims: Bindings;
 }
@@ -74,7 +74,7 @@ interface Entry {
 export class WorkloadManager {
   readonly #deps: WorkloadManagerDeps;
   readonly #entries = new Map<ObjectKey, Entry>();
-  /** Of workloads no source has spoken of since the start. */
+  /** Restored records of workloads that no source has reported since the start. */
   readonly #restored: Map<string, WorkloadRecord>;
   readonly #pods = new Map<PodUID, DesiredPod>();
   /** Monotonic; of pods that are Ready. */
@@ -122,7 +122,7 @@ export class WorkloadManager {
     return [...this.#entries.values()].flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
   }
 
-  /** What the API shows as the status of a workload; undefined while nothing is known of it. */
+  /** The status of a workload in the API; undefined while it is unknown. */
   statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
     const entry = this.#entries.get(objectKey(kind, object.metadata));
     if (!entry) return undefined;

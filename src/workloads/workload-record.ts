@@ -13,11 +13,11 @@ export interface PodRecord {
   createdAt: string;
   /** It is being removed: wanted no longer, but not gone. */
   leaving?: true;
-  /** Of a StatefulSet's pod. */
+  /** Ordinal of a StatefulSet's pod. */
   ordinal?: number;
-  /** Of an indexed Job's pod. */
+  /** Completion index of an indexed Job's pod. */
   index?: number;
-  /** Of a Job's pod: how it ended. */
+  /** How a Job's pod ended. */
   ended?: PodEnd;
 }
 
@@ -25,7 +25,7 @@ export interface PodRecord {
 export interface PodEnd {
   phase: "Succeeded" | "Failed";
   at: string;
-  /** What a rule of podFailurePolicy makes of it. */
+  /** Effect of a rule of podFailurePolicy on this pod. */
   isIgnored?: true;
   failsJob?: true;
   failsIndex?: true;
@@ -66,7 +66,7 @@ export interface CronRecord {
 /** One pod template a workload had; of a Deployment a ReplicaSet. */
 export interface RevisionRecord {
   hash: string;
-  /** Of the ReplicaSet of a Deployment: `<deployment>-<hash>`; elsewhere the name of the owner. */
+  /** Name of a Deployment's ReplicaSet, `<deployment>-<hash>`; for other kinds the name of the owner. */
   name: string;
   uid: string;
   /** Counts up with each rollout: `kubectl rollout history`. */
@@ -81,11 +81,11 @@ export interface RevisionRecord {
   maxReplicas: number;
   /** Pods made so far: the next one's name and uid are derived from it. */
   made: number;
-  /** Of a StatefulSet: pods made so far, by ordinal. */
+  /** Pods that a StatefulSet has created so far, by ordinal. */
   incarnations?: Record<number, number>;
 }
 
-/** What is remembered of one workload, across restarts and reboots. */
+/** State of one workload that survives restarts and reboots. */
 export interface WorkloadRecord {
   uid: string;
   createdAt: string;
@@ -95,7 +95,7 @@ export interface WorkloadRecord {
   objectRevision: string;
   revisions: Record<string, RevisionRecord>;
   pods: PodRecord[];
-  /** Of a StatefulSet: hash of the revision that the last complete rollout brought. */
+  /** Hash of a StatefulSet's revision after the last complete rollout. */
   currentRevision?: string;
   job?: JobRecord;
   cron?: CronRecord;

@@ -2,11 +2,11 @@ import type { PodStatus } from "../api/pod-status.ts";
 import type { WorkloadKind } from "../model/desired-object.ts";
 import type { PodRecord, WorkloadRecord } from "./workload-record.ts";
 
-/** What a workload's status is computed from. */
+/** Inputs of a workload's status. */
 export interface StatusInput {
   kind: WorkloadKind;
   record: WorkloadRecord;
-  /** Of the pods by uid. */
+  /** Statuses of the pods, by UID. */
   statuses: ReadonlyMap<string, PodStatus | undefined>;
   /** `spec.replicas`; 1 where the kind has none. */
   replicas: number;

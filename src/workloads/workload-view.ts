@@ -3,7 +3,7 @@ import type { WorkloadObject } from "../model/workload-object.ts";
 import type { PodFacts } from "./controller.ts";
 import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
-/** What a status is made of. */
+/** Inputs of a status. */
 export interface WorkloadState {
   desired: DesiredObject;
   record: WorkloadRecord;
@@ -12,7 +12,7 @@ export interface WorkloadState {
 
 const REVISION = "deployment.kubernetes.io/revision";
 
-/** What the controllers made of a workload: the ReplicaSets of a Deployment, a Job of a CronJob. Pure. */
+/** Objects that a controller derives from a workload: the ReplicaSets of a Deployment, the Jobs of a CronJob. Pure. */
 export function toDerivedObjects(state: WorkloadState): WorkloadObject[] {
   const { desired, record } = state;
   if (desired.kind === "Deployment") {

@@ -59,7 +59,7 @@ test("swap: said, or the end of it with --fail-swap-on", async () => {
     "debug Swap is on (/swapfile, /dev/zram0); containers get none of it unless --memory-swap-behavior=LimitedSwap",
   ]);
   expect(() => applyProcessSettings({ ...OPTIONS, failSwapOn: true }, logger, host)).toThrow(
-    "Swap is on (/swapfile, /dev/zram0); switch it off, or leave --fail-swap-on away",
+    "Swap is on (/swapfile, /dev/zram0); switch it off, or remove --fail-swap-on",
   );
 });
 

@@ -43,7 +43,7 @@ export interface LocalApiDeps {
   makeCertificates: (order: CertificateOrder) => Promise<CertificateDelivery>;
 }
 
-/** What is known only once the kubelet is built. */
+/** Dependencies that exist only once the kubelet is built. */
 export interface LocalApiNode {
   view: NodeView;
   healthChecks: () => readonly HealthCheck[];

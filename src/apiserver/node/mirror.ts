@@ -8,11 +8,11 @@ import type { ObjectStore } from "../object-store.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import { SOURCE_ID } from "../storage/submitted-objects.ts";
 
-/** What the API server sees of the kubelet. */
+/** The API server's view of the kubelet. */
 export interface NodeView {
   /** Every wanted or terminating pod with its status; an unchanged pod is the same object as before. */
   pods(): readonly Pod[];
-  /** Whether something of a pod is left that the kubelet works on. */
+  /** Whether the kubelet still has work to do for a pod. */
   isThere(uid: string): boolean;
   /** Where a pod was found, for people. */
   originOf(uid: string): string | undefined;

@@ -18,7 +18,7 @@ export interface NodeRoutesDeps {
   deleter: ObjectDeleter;
   /** Brings the pods of the store up to date. */
   refresh: () => Promise<void>;
-  /** What the kubelet answers on its own ports; the path begins with a slash. */
+  /** Answers a request as the kubelet does on its own ports; the path begins with a slash. */
   kubelet: (
     request: ApiRequest,
     path: string,

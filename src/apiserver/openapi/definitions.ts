@@ -147,7 +147,7 @@ const DEFAULTED = new Set(["resources", "metadata", "state", "strategy"]);
 
 const KEPT_KEYWORDS = ["description", "enum", "required"];
 
-/** What the converter made, as the API server of Kubernetes writes it. */
+/** Rewrites the converter's output in the form of Kubernetes' API server. */
 function toOpenApi(schema: Schema, path: readonly string[]): Schema {
   const { $ref, scalar, type, properties, items, additionalProperties, anyOf, oneOf } = schema;
   if (typeof $ref === "string") return { $ref: $ref.replace("#/$defs/", "") };

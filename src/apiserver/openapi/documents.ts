@@ -136,7 +136,7 @@ export function openApiV2Json({ info, paths, definitions }: OpenApiV2): object {
   };
 }
 
-/** @param wraps OpenAPI 3.0 ignores what stands beside a reference */
+/** @param wraps whether to wrap references: OpenAPI 3.0 ignores the siblings of a reference */
 function withRefs(schema: Schema, prefix: string, wraps: boolean): Schema {
   const visit = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(visit);

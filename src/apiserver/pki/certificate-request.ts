@@ -1,4 +1,4 @@
-/** First argument of a process of ours that makes certificates and ends: the library for it takes 20 MB once loaded. */
+/** First argument of the child process that makes certificates and exits: its library takes 20 MB once loaded. */
 export const CERTIFICATES_ARGUMENT = "__make-certificates";
 
 /** Standard input of that process, as JSON. Times are milliseconds since 1970. */

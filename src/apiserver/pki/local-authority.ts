@@ -8,7 +8,7 @@ import type { CertificateDelivery, CertificateOrder, KeyPair, LeafOrder } from "
 export interface LocalAuthorityDeps {
   rootDir: string;
   nodeName: string;
-  /** Names and addresses clients may use, beside the usual ones. */
+  /** Names and addresses clients may use, in addition to the usual ones. */
   addresses: readonly string[];
   /** Makes certificates in a process of its own. */
   make: (order: CertificateOrder) => Promise<CertificateDelivery>;
@@ -25,7 +25,7 @@ export interface LocalCertificates {
 const DAY_MS = 24 * 3_600_000;
 const AUTHORITY_VALID_MS = 10 * 365 * DAY_MS;
 const LEAF_VALID_MS = 365 * DAY_MS;
-/** Certificates are replaced so long before they end. */
+/** Certificates are replaced this time before they expire. */
 const RENEWAL_MS = 30 * DAY_MS;
 /** Clocks of clients may be behind ours. */
 const BACKDATED_MS = DAY_MS;
@@ -115,7 +115,7 @@ function writePair(directory: string, name: string, { cert, key }: KeyPair): voi
   chmodSync(join(directory, `${name}.crt`), 0o644);
 }
 
-/** What cannot be read, does not belong together, or ends soon is made again. */
+/** Whether a key pair can be kept: readable, certificate and key match, and it does not expire soon. */
 function isGood({ cert, key }: KeyPair, now: number): boolean {
   try {
     const certificate = new X509Certificate(cert);

@@ -10,17 +10,17 @@ import type { ObjectStorage } from "../write-request.ts";
 import { writeFileAtomically } from "./atomic-file.ts";
 import { parseManifestObject } from "./parse-manifest.ts";
 
-/** What the text of one file says. */
+/** The object in one file. */
 export interface StoredFile {
   path: string;
   definition: ResourceDefinition;
   object: ApiObject;
 }
 
-/** What one look at the directory found. */
+/** Result of reading the directory once. */
 export interface DirectoryContents {
   files: StoredFile[];
-  /** Files that hold no object that can be used, with why. */
+  /** Files without a usable object, with the reason. */
   unreadable: { path: string; problem: string }[];
   /** Names of the directories: namespaces. */
   namespaces: string[];
@@ -34,7 +34,7 @@ export interface ManifestDirectoryDeps {
   toYaml: () => ((value: unknown) => string) | undefined;
 }
 
-/** What is left out of the readable file and kept beside it. */
+/** The part of an object that is kept in a file of its own, not in the readable manifest. */
 interface Sidecar {
   generation?: number;
   managedFields?: unknown;
@@ -48,8 +48,8 @@ interface KnownText {
 }
 
 /**
- * Submitted objects as readable files: `<root-dir>/manifests/<namespace>/<kind>-<name>.yaml`. What people do not edit
- * (managedFields, the status of workloads) stands in `<root-dir>/state/api/`; losing that loses no object.
+ * Submitted objects as readable files: `<root-dir>/manifests/<namespace>/<kind>-<name>.yaml`. Fields that people do not
+ * edit (managedFields, the status of workloads) are in `<root-dir>/state/api/`; losing that directory loses no object.
  */
 export class ManifestDirectory implements ObjectStorage {
   readonly path: string;
@@ -161,7 +161,7 @@ export class ManifestDirectory implements ObjectStorage {
     return this.#complete(path, definition, object, namespace);
   }
 
-  /** Adds what a file that was written by hand lacks, and what is kept beside it. */
+  /** Adds the fields that a file written by hand lacks, and those of the sidecar file. */
   #complete(
     path: string,
     definition: ResourceDefinition,
@@ -214,7 +214,7 @@ export class ManifestDirectory implements ObjectStorage {
     if (this.#textAt(path) !== text) writeFileAtomically(path, text);
   }
 
-  /** Of another object of that name it says nothing. */
+  /** The sidecar of an object; empty if it belongs to another object of that name. */
   #readSidecar(definition: ResourceDefinition, metadata: ApiMetadata): Sidecar {
     const text = this.#textAt(this.#sidecarOf(definition, metadata));
     if (text === undefined) return {};
@@ -222,9 +222,7 @@ export class ManifestDirectory implements ObjectStorage {
       const value: unknown = JSON.parse(text);
       return isRecord(value) && value.uid === metadata.uid ? (value as Sidecar) : {};
     } catch {
-      this.#deps.logger.warn(
-        `State of ${definition.kind} "${metadata.name}" beside its manifest is damaged: going on without it`,
-      );
+      this.#deps.logger.warn(`State file of ${definition.kind} "${metadata.name}" is damaged: ignoring it`);
       return {};
     }
   }
@@ -249,6 +247,6 @@ function removeIfEmpty(directory: string): void {
   try {
     rmdirSync(directory);
   } catch {
-    // Something that is no object of ours lies there.
+    // The directory contains files that are not objects.
   }
 }

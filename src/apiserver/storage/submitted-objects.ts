@@ -29,12 +29,12 @@ export interface SubmittedObjectsDeps {
 /** As containers of submitted pods tell their source. */
 export const SOURCE_ID = "local-api";
 
-/** After an event the directory must be quiet for so long. */
+/** After an event the directory must not change for this time before it is read. */
 const DEBOUNCE_MS = 20;
 
 /**
- * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is what counts; the directory is
- * read at the start, and again after somebody else has written there.
+ * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is authoritative; the directory is
+ * read at the start, and again after another process has written to it.
  */
 export class SubmittedObjects implements FeedSource {
   readonly kind = "file";
@@ -43,7 +43,7 @@ export class SubmittedObjects implements FeedSource {
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
-  /** What the kubelet was told of each pod, by key. */
+  /** The last desired state of each pod that was sent to the kubelet, by key. */
   readonly #desired = new Map<string, { object: ApiObject; desired: DesiredPod | undefined }>();
   readonly #own = new Set<string>();
   readonly #workloads = new Map<string, { object: ApiObject; desired: readonly DesiredObject[] }>();

@@ -190,7 +190,7 @@ const tunnelOf = (socket: WebSocketConnection): ByteChannel => ({
   close: () => socket.close(),
 });
 
-/** Who reached into what; never the command, which may hold a secret. */
+/** Logs which user accessed which container; never the command, which may hold a secret. */
 function note(
   what: string,
   { metadata }: Pod,

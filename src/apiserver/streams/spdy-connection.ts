@@ -10,7 +10,7 @@ import {
   uint32,
 } from "./spdy-frames.ts";
 
-/** What a connection runs over: a socket, or a WebSocket that carries its bytes. */
+/** The transport of a connection: a socket, or a WebSocket that carries its bytes. */
 export interface ByteChannel {
   /** Ends when the peer has closed. Not reading holds the peer back. */
   chunks: AsyncIterable<Uint8Array>;
@@ -152,7 +152,7 @@ export class SpdyStream {
     this.#onClosed = onClosed;
   }
 
-  /** What the client sends, until it ends its side. May be read once. */
+  /** Data from the client, until it ends its side. May be read once. */
   async *chunks(): AsyncGenerator<Buffer> {
     for (;;) {
       const chunk = this.#received.shift();

@@ -111,7 +111,7 @@ export class HeaderBlocks {
   }
 }
 
-/** What a zlib stream makes of one chunk, up to its flush. */
+/** Output of a zlib stream for one chunk, up to its flush. */
 async function through(stream: Inflate | Deflate, chunk: Uint8Array): Promise<Buffer> {
   const made: Buffer[] = [];
   const collect = (part: Buffer) => made.push(part);

@@ -9,7 +9,7 @@ import type { PodFacts } from "../../stats/pod-facts.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { diskDirectories, toPodDiskUsages, toPodUsages } from "./pod-usage.ts";
 
-/** Disk usage decides over pods even where nobody wants to see it (`--volume-stats-agg-period=0s`). */
+/** Evictions need disk usage even when its statistics are off (`--volume-stats-agg-period=0s`). */
 const DEFAULT_DISK_PERIOD_MS = 60_000;
 
 interface EvictionInput {
@@ -32,7 +32,7 @@ export function buildEvictionManager({
   logger,
   recorder,
 }: EvictionInput): EvictionManager {
-  // Of its own: only pods with limits are measured while nothing is short.
+  // Not shared with the statistics: only pods with limits are measured while no resource is short.
   const disk = new DiskUsage(clock, options.volumeStatsAggPeriodMs || DEFAULT_DISK_PERIOD_MS);
   return new EvictionManager({
     clock,

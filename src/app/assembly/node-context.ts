@@ -26,7 +26,7 @@ export interface NodeContextInput {
   recorder: PodEventRecorder;
 }
 
-/** What every subsystem is built from. */
+/** The dependencies of every subsystem. */
 export interface NodeContext extends NodeContextInput {
   node: NodeInfo;
   owner: Owner;

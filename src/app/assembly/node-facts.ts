@@ -21,7 +21,7 @@ interface NodeFactsInput {
   clock: Clock;
 }
 
-/** What `/node` shows beside measurements: asked at each request, but for when the kubelet became ready, which is noted. */
+/** Facts that `/node` shows in addition to measurements: read at each request, except when the kubelet became ready. */
 export function nodeFacts({
   parts,
   options,

@@ -25,8 +25,8 @@ export interface OomWatch {
 }
 
 /**
- * Makes events of what the kernel kills for want of memory: of the pod whose container it was, or a log line when the
- * machine itself ran out [S081].
+ * Reports the kernel's OOM kills: as an event of the pod that owns the container, or as a log line when the machine
+ * itself ran out of memory.
  */
 export function watchOomKills({ podFacts, kubelet, reader, recorder, clock, logger }: OomWatchInput): OomWatch {
   const parser = new OomKillParser();

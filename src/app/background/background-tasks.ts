@@ -4,7 +4,7 @@ import { LocalHostFiles } from "../../volumes/host-files.ts";
 
 const hostFiles = new LocalHostFiles();
 
-/** What runs in other threads. Arguments and results are copied between threads, so they are plain data. */
+/** Tasks for other threads. Arguments and results are copied between threads, so they are plain data. */
 export const BACKGROUND_TASKS = {
   readManifest,
   readManifests,

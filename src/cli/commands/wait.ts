@@ -8,7 +8,7 @@ import { readTargets } from "./delete-objects.ts";
 const POLL_MS = 250;
 const DEFAULT_TIMEOUT_MS = 30_000;
 
-/** Whether an object is as wanted; `undefined` stands for one that is gone. */
+/** Whether an object is as wanted; `undefined` is an object that does not exist. */
 type Condition = (object: ApiObject | undefined) => boolean;
 
 /** `kubelet-ts wait --for=…`. Returns 0 when every object is as wanted in time. */

@@ -89,7 +89,7 @@ export function toEventItem(event: CoreEvent): ResourceItem {
 }
 
 /**
- * What a watcher is shown after another look: new and changed objects, in their order, then those that are gone.
+ * Objects that a watch prints after a new list: new and changed ones, in their order, then removed ones.
  * @param format a table changes with its rows, JSON and YAML with anything, a list of names with none
  */
 export function changesBetween(

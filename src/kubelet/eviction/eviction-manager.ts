@@ -192,7 +192,7 @@ export class EvictionManager {
       // The space freed may be enough; the next observation tells, when the engine is done.
       if (removed > 0) return;
     }
-    // What the last evicted pod uses is not free before the pod is gone.
+    // The resources of the last evicted pod are not free before the pod is gone.
     if ([...this.#evictedAtMs.keys()].some((uid) => kubelet.worker(uid))) return;
     const victim = await this.#choose(due);
     if (!victim) return logger.debug(`No pod to evict for ${resourceOf(due.signal)}`);
