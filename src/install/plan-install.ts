@@ -74,13 +74,18 @@ export function planInstall(state: InstallState): InstallPlan {
 export function planRollback(state: InstallState): InstallPlan | { problem: string } {
   const { paths, manager } = state;
   if (!state.hasPrevious) return { problem: `there is no earlier binary at ${paths.previousBinary}` };
+  const start = state.canStart ? startSteps(manager) : [];
+  // An upgrade that failed between its two steps: the earlier binary was moved away, and nothing took its place.
+  if (state.installedHash === undefined) {
+    return { steps: [{ kind: "move", from: paths.previousBinary, to: paths.binary }, ...start], notes: [] };
+  }
   const aside = `${paths.previousBinary}.swap`;
   return {
     steps: [
       { kind: "move", from: paths.binary, to: aside },
       { kind: "move", from: paths.previousBinary, to: paths.binary },
       { kind: "move", from: aside, to: paths.previousBinary },
-      ...(state.canStart ? startSteps(manager) : []),
+      ...start,
     ],
     notes: [],
   };
@@ -105,8 +110,9 @@ export function planUninstall(state: InstallState, withPods: boolean): InstallPl
           ] as const)),
     );
   }
-  // The program that runs this is still there when its file is gone.
-  if (withPods) steps.push({ kind: "run", argv: [paths.binary, "delete", "--all", `--config=${paths.config}`] });
+  // Pods belong to this machine, not to the image that is built below another directory.
+  if (withPods && state.canStart)
+    steps.push({ kind: "run", argv: [paths.binary, "delete", "--all", `--config=${paths.config}`] });
   steps.push(
     { kind: "remove", path: paths.unit },
     { kind: "remove", path: `${paths.unit}.new` },

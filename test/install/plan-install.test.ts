@@ -117,6 +117,16 @@ test("a rollback swaps the two binaries, so that another one goes forward again"
   expect(planRollback(INSTALLED)).toEqual({ problem: `there is no earlier binary at ${paths.previousBinary}` });
 });
 
+test("a rollback after an upgrade that left no binary puts the earlier one back", () => {
+  const plan = planRollback({ ...INSTALLED, installedHash: undefined, hasPrevious: true });
+  expect("steps" in plan && shown(plan.steps)).toEqual([`move ${paths.previousBinary} ${paths.binary}`, ...START]);
+});
+
+test("uninstall below another directory runs nothing on this machine, with --pods neither", () => {
+  const { steps } = planUninstall({ ...INSTALLED, canStart: false }, true);
+  expect(steps.filter(({ kind }) => kind !== "remove")).toEqual([]);
+});
+
 test("uninstall leaves pods, configuration and manifests alone unless asked", () => {
   const { steps, notes } = planUninstall(INSTALLED, false);
   expect(shown(steps)).toEqual([
