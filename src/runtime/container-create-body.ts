@@ -95,6 +95,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
   const devicePaths = new Set(devices.map(({ PathInContainer }) => PathInContainer));
   const mounts = computeAllMounts(request).filter(({ target }) => !devicePaths.has(target));
   const { Binds, Mounts } = computeMounts(mounts, engine);
+  const securityOpt = computeSecurityOpt({ ...request, ...request.paths, ...settings });
   const deviceRequests = computeDeviceRequests(container, engine);
   const pidsLimit = computePidsLimit(settings);
   const cgroupParent = computeCgroupParent(pod, engine, settings);
@@ -115,11 +116,11 @@ function toHostConfig(request: ContainerRequest): HostConfig {
     ...(context.capabilities?.add?.length && { CapAdd: context.capabilities.add }),
     ...(context.capabilities?.drop?.length && { CapDrop: context.capabilities.drop }),
     ...(groups.length > 0 && { GroupAdd: groups }),
-    SecurityOpt: computeSecurityOpt({ ...request, ...request.paths, ...settings }),
+    ...(securityOpt.length > 0 && { SecurityOpt: securityOpt }),
     ...computeProcPaths(context, engine),
     ...computeContainerLimits({ pod, container, node, settings }),
     ...(pidsLimit !== undefined && { PidsLimit: pidsLimit }),
-    ...(devices.length > 0 && { Devices: devices }),
+    Devices: devices,
     ...(deviceRequests.length > 0 && { DeviceRequests: deviceRequests }),
     OomScoreAdj: clampOomScoreAdj(computeOomScoreAdj(pod, container, node.memoryBytes), engine),
     ...(cgroupParent && { CgroupParent: cgroupParent }),

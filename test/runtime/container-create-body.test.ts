@@ -17,7 +17,8 @@ test("a container that says nothing", () => {
     HostConfig: {
       NetworkMode: "container:sandbox",
       IpcMode: "container:sandbox",
-      SecurityOpt: [],
+      // As dockershim: an empty list here, and no SecurityOpt at all.
+      Devices: [],
       MaskedPaths: expect.any(Array),
       ReadonlyPaths: expect.any(Array),
       CpuShares: 2,

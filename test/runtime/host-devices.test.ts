@@ -28,5 +28,5 @@ test.each([
   ["a privileged container", "CharDevice", { securityContext: { privileged: true } }],
 ])("%s keeps the mount", (_, type, container) => {
   const { Devices, Binds } = hostConfigOf(type, container);
-  expect({ Devices, Binds }).toEqual({ Devices: undefined, Binds: ["/dev/ttyUSB0:/dev/modem"] });
+  expect({ Devices, Binds }).toEqual({ Devices: [], Binds: ["/dev/ttyUSB0:/dev/modem"] });
 });
