@@ -137,7 +137,7 @@ export class ObjectStore {
 
 interface Table {
   readonly objects: Map<ObjectKey, ApiObject>;
-  /** Made when it is asked for. */
+  /** Created on demand. */
   sorted: readonly ApiObject[] | undefined;
   events: StoreEvent[];
   /** Every event after this revision is in `events`. */

@@ -19,7 +19,7 @@ export function formatResult({ name, verdict, pod, log = [] }: RunOnceResult, co
   return [`${mark} ${name}  ${verdict.message}${ip}`, ...log.map((line) => `    ${escapeControl(line)}`)].join("\n");
 }
 
-/** For programs: what became of each pod, with its whole status. The writer of YAML is only loaded when it is asked for. */
+/** Machine-readable result of each pod, with its whole status. The YAML writer is loaded only when needed. */
 export async function serializeResults(results: readonly RunOnceResult[], output: "json" | "yaml"): Promise<string> {
   const report = {
     pods: results.map(({ pod, verdict, log }) => ({

@@ -11,7 +11,7 @@ interface OpenNetwork {
 /**
  * Interface counters of the networks that processes are in, each read through a descriptor that is kept: opening
  * `/proc/<pid>/net/dev` costs three times as much as reading it. An open one keeps the network alive in the kernel after
- * its last process, so let go of what is no longer asked for.
+ * its last process, so release the descriptors that are no longer needed.
  */
 export class NetDevReader {
   readonly #proc: string;

@@ -1,4 +1,4 @@
-/** Callbacks that are told of each value, in the order in which they were added. */
+/** Callbacks that receive each value, in the order in which they were added. */
 export class Listeners<T = void> {
   readonly #all = new Set<(value: T) => void>();
 

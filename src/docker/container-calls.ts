@@ -173,8 +173,8 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * The same, resolved when the engine has begun to answer: its refusal comes before the first piece is asked for. An
-   * abort of the signal is thrown.
+   * As `containerLogs`, but resolves when the engine's answer begins, so a refusal rejects before the first piece is read.
+   * Throws when the signal aborts.
    */
   async openContainerLogs(id: string, options: LogsOptions = {}): Promise<AsyncIterable<OutputChunk>> {
     const both = options.stdout === undefined && options.stderr === undefined;

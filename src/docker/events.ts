@@ -35,7 +35,7 @@ export interface EventsOptions {
   /** e.g. `{ type: ["container"], label: ["kubelet-ts.io/node=a"] }`. */
   filters?: Readonly<Record<string, readonly string[]>> | undefined;
   signal?: AbortSignal | undefined;
-  /** The engine has answered: whatever happens from now on will come. The moment to list what is there already. */
+  /** The engine has answered: all later events will be delivered. List existing objects now. */
   onOpen?: (() => void) | undefined;
 }
 

@@ -42,7 +42,7 @@ export interface ExecCalls {
 }
 
 const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
-/** How often a just ended exec is asked for its exit code. */
+/** Pause between, and number of, attempts to read the exit code of an exec that has just ended. */
 const SETTLE_PAUSE_MS = 25;
 const SETTLE_ATTEMPTS = 400;
 /**

@@ -35,7 +35,7 @@ export interface MemoryKeeperOptions {
 
 /**
  * Gives memory back to the machine that a burst of work needed (the start of a hundred pods, megabytes of metrics). The
- * runtime keeps such memory for later; left to itself it never lets go of a third of it.
+ * runtime keeps such memory for later; without a reclaim it never releases a third of it.
  */
 export class MemoryReclaimer {
   readonly #clock: Clock;

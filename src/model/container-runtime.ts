@@ -29,7 +29,7 @@ export interface RuntimeEvent {
 }
 
 export interface WatchOptions {
-  /** Every event from now on will come: the moment to list what is there. Called again after each reconnection. */
+  /** The subscription is active: list existing containers now. Called again after each reconnection. */
   onOpen: () => void;
   onEvent: (event: RuntimeEvent) => void;
   /** The stream was lost; it reconnects on its own. */

@@ -71,7 +71,7 @@ const restartsOnResize = (policies: readonly ContainerResizePolicy[] | undefined
     ({ resourceName, restartPolicy }) => resourceName === resource && restartPolicy === "RestartContainer",
   );
 
-/** Requests and limits without what can be changed in the running container [M13]. */
+/** Requests and limits without the part that can be changed in the running container. */
 function toFixedResources({ resources, resizePolicy }: Container) {
   const resizable = RESIZABLE.filter((resource) => !restartsOnResize(resizePolicy, resource));
   const withoutResizable = (list: Container["resources"]["limits"]) =>

@@ -15,7 +15,7 @@ export type ImageErrorReason =
  */
 export type RegistryProblem = "unknown" | "denied" | "unreachable" | "tls" | "stalled" | "other";
 
-/** An image is not to be had now. `reason` and `message` are for the container's status. */
+/** An image is not available now. `reason` and `message` are for the container's status. */
 export class ImageError extends PodStepError {
   declare readonly reason: ImageErrorReason;
   readonly image: string;

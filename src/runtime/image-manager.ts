@@ -38,7 +38,7 @@ const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
 
 /**
  * How long a container shows `ErrImagePull` with the engine's words before another look turns that into
- * `ImagePullBackOff`. Upstream it is until the next sync, which came after 2 to 14 s [oracle 31].
+ * `ImagePullBackOff`. Upstream shows it until the next sync, measured at 2 to 14 s.
  */
 const SHOW_FAILURE_MS = 2000;
 

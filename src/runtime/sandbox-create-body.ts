@@ -69,7 +69,7 @@ export function describeMissingRuntime(name: string, { runtimes }: EngineInfo): 
   return `the engine has no runtime ${JSON.stringify(name)}, only ${usable.join(", ")}`;
 }
 
-/** Docker's `Runtime` for runtimeClassName (P60). */
+/** Docker's `Runtime` for runtimeClassName. */
 export function computeRuntime({ spec }: Pod, engine: EngineInfo): string | undefined {
   const { runtimeClassName } = spec;
   if (!runtimeClassName) return undefined;

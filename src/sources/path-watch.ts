@@ -19,7 +19,7 @@ export class PathWatch {
   }
 
   /**
-   * Watches what is there now. To be called after every look, since inotify follows inodes, not names.
+   * Watches the existing files. Call it after every read, since inotify follows inodes, not names.
    * @returns whether a watch was set up: what happened before that was not reported
    */
   arm(): boolean {

@@ -223,7 +223,7 @@ export class WorkloadManager {
     }));
   }
 
-  /** A workload that is only remembered is deleted when every source has spoken without naming it. */
+  /** A restored workload is deleted once every source was read and none of them contains it. */
   #dropDeleted(): boolean {
     const objects = this.#prepared.workloads;
     const children = objects.flatMap((desired) => (desired.kind === "CronJob" ? this.#childrenOf(desired) : []));

@@ -94,7 +94,7 @@ export class ManifestDirectory implements ObjectStorage {
     if (definition.plural === "namespaces") removeIfEmpty(join(this.path, metadata.name));
   }
 
-  /** Reads what is there; texts that did not change are not read again. Never throws. */
+  /** Reads the existing files; unchanged texts are not read again. Never throws. */
   read(): DirectoryContents {
     const contents: DirectoryContents = { files: [], unreadable: [], namespaces: [] };
     for (const entry of this.#list(this.path, contents)) {

@@ -75,7 +75,7 @@ export const formatMilliCores = (nanoCores: number) => `${toMilliCores(nanoCores
 
 export const formatMebibytes = (bytes: number) => `${Math.floor(bytes / 2 ** 20)}Mi`;
 
-/** The greediest first; in their own order when nothing is asked for. */
+/** Sorts by usage, highest first; keeps the order when no sort key is given. */
 function sorted<T extends Usage>(items: readonly T[], order: UsageOrder): readonly T[] {
   if (order === undefined) return items;
   const amount = ({ cpu, memory }: T) => (order === "cpu" ? cpu?.usageNanoCores : memory?.workingSetBytes) ?? 0;
