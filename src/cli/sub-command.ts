@@ -140,6 +140,8 @@ export async function openKubelet(request: CommandRequest): Promise<{ api: Kubel
 
 /** The source of read commands: a kubelet, or the engine. */
 export type PodReader = Pick<KubeletApi, "pods" | "events" | "node"> & {
+  /** Absent without a kubelet. */
+  refusedManifests?: KubeletApi["refusedManifests"];
   /** Why the engine is asked instead of a kubelet. */
   note?: string;
 };

@@ -33,12 +33,12 @@ export class KubeletApi {
   readonly #url: string;
   readonly #socketPath: string | undefined;
   /** For people. */
-  readonly #syncPodAdmission: string;
+  readonly #address: string;
 
   constructor({ url, socketPath }: { url: string; socketPath?: string }) {
     this.#url = url;
     this.#socketPath = socketPath;
-    this.#syncPodAdmission = socketPath ?? url;
+    this.#address = socketPath ?? url;
   }
 
   /** @returns undefined when it is still what `etag` names */
@@ -51,6 +51,12 @@ export class KubeletApi {
   async events(etag?: string): Promise<Tagged<CoreEvent[]> | undefined> {
     const answer = await this.#get<CoreEventList>("/api/v1/events", etag);
     return answer && { etag: answer.etag, value: answer.value.items };
+  }
+
+  /** Manifests that are refused at present, one line each: file, line, column and what is wrong. */
+  async refusedManifests(): Promise<string[]> {
+    const response = await this.#fetch("/healthz?verbose", undefined);
+    return parseRefusedManifests(await response.text());
   }
 
   async node(): Promise<NodeObject> {
@@ -68,14 +74,14 @@ export class KubeletApi {
     const text = await response.text();
     if (response.status !== 200) {
       throw new KubeletApiError(
-        `${this.#syncPodAdmission}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,
+        `${this.#address}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,
       );
     }
     try {
       return { value: JSON.parse(text) as T, etag: response.headers.get("ETag") ?? undefined };
     } catch {
       throw new KubeletApiError(
-        `${this.#syncPodAdmission}${path} did not answer in JSON. Is it the read-only port of a kubelet-ts?`,
+        `${this.#address}${path} did not answer in JSON. Is it the read-only port of a kubelet-ts?`,
       );
     }
   }
@@ -91,7 +97,11 @@ export class KubeletApi {
       const { name, message, code } = error as Error & { code?: string };
       const why =
         name === "TimeoutError" ? `no answer within ${ANSWER_LIMIT_MS / 1000} s` : (WHY[code ?? ""] ?? message);
-      throw new KubeletApiError(`no kubelet answers at ${this.#syncPodAdmission}: ${why}`);
+      throw new KubeletApiError(`no kubelet answers at ${this.#address}: ${why}`);
     }
   }
 }
+
+/** Reads the checks of refused manifests from `/healthz?verbose`. */
+export const parseRefusedManifests = (text: string): string[] =>
+  Array.from(text.matchAll(/^\[[+-]\]manifest .*? refused \((.*)\)(?: ok| failed.*)?$/gm), ([, message]) => message!);

@@ -69,7 +69,17 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
   else if (items.length > 0 || !isTable(request)) io.stdout(printer.print(items, named.length === 1, io.now()));
   else if (named.length === 0) io.stderr(`${nothingFound(request)}${api.note ? ` (${api.note})` : ""}\n`);
   for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
+  const isPodTable = resource === "pods" && [undefined, "wide"].includes(request.value("output"));
+  if (isPodTable && named.length === 0) await showRefused(api, io);
   return problems.length > 0 ? 1 : 0;
+}
+
+/** A manifest that is refused has no row: it is named below the table. */
+async function showRefused(api: PodReader, io: CommandIo): Promise<void> {
+  const refused = (await api.refusedManifests?.().catch(() => [])) ?? [];
+  if (refused.length === 0) return;
+  io.stderr(`${refused.length} ${refused.length === 1 ? "manifest" : "manifests"} refused:\n`);
+  for (const message of refused) io.stderr(`  ${message}\n`);
 }
 
 /** Selection, order and format by `--field-selector`, `--sort-by` and `-o`. */
