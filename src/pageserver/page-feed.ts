@@ -77,16 +77,23 @@ export class PageFeed {
       this.#unsubscribe = this.#deps.onPodsChanged(() => this.#scheduleFlush());
       this.#scheduleSample(0);
     }
-    this.#node ??= await this.#deps.node();
+    try {
+      this.#node ??= await this.#deps.node();
+    } catch (error) {
+      this.#remove(subscriber);
+      throw error;
+    }
     this.resume(subscriber);
-    return () => {
-      this.#subscribers.delete(subscriber);
-      if (this.isOpen) return;
-      this.#unsubscribe?.();
-      this.#unsubscribe = undefined;
-      this.#node = undefined;
-      this.#scheduleSample(IDLE_PERIOD_MS);
-    };
+    return () => this.#remove(subscriber);
+  }
+
+  #remove(subscriber: PageSubscriber): void {
+    this.#subscribers.delete(subscriber);
+    if (this.isOpen) return;
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    this.#node = undefined;
+    this.#scheduleSample(IDLE_PERIOD_MS);
   }
 
   /** Sends the whole state to a reader that is new or that has caught up. */

@@ -80,7 +80,9 @@ export class PageRoutes {
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
     const privileged = this.#deps.sessions.isValid(request.header("Cookie") ?? undefined);
     if ((isWrite || request.upgrade !== "") && !privileged) return text(401, UNAUTHORIZED);
-    if (path === "/page/stream") return this.#stream(request, privileged);
+    if (path === "/page/stream") {
+      return method === "GET" ? this.#stream(request, privileged) : text(405, "405 Method Not Allowed\n");
+    }
     if (path === "/page/api/apply" && isWrite) return this.#apply(request);
     if (path === "/page/api/node" && !isWrite) return this.#deps.nodeDetail().then(json);
     if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.history("", rangeOf(request)));

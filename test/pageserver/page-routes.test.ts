@@ -1,0 +1,154 @@
+import { describe, expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import type { ContainerAccess } from "../../src/model/container-access.ts";
+import type { NodeDetail, PodDetail } from "../../src/page/wire.ts";
+import type { PageFeed } from "../../src/pageserver/page-feed.ts";
+import { PageRoutes, type PageRoutesDeps } from "../../src/pageserver/page-routes.ts";
+import { createLoginToken, PageSessions, SESSION_COOKIE } from "../../src/pageserver/page-session.ts";
+import type { ServerAnswer, ServerRequest } from "../../src/server/answer.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+const SECRET = Buffer.alloc(32, 1);
+const HOST = "localhost:4194";
+const ORIGIN = { Origin: `http://${HOST}` };
+
+function world(over: Partial<PageRoutesDeps> = {}) {
+  const clock = new FakeClock();
+  const nowMs = () => clock.now().getTime();
+  const sessions = new PageSessions(SECRET, nowMs);
+  const session = sessions.logIn(createLoginToken(SECRET, nowMs())) ?? "";
+  const done: string[] = [];
+  const act = (what: string) => async () => {
+    done.push(what);
+    return { ok: true, message: what };
+  };
+  const routes = new PageRoutes({
+    clock,
+    feed: {} as PageFeed,
+    sessions,
+    isLocal: true,
+    pods: () => [{ metadata: { uid: "u1", name: "web" }, spec: { containers: [] } } as unknown as Pod],
+    podDetail: async (_, privileged) => ({ privileged }) as unknown as PodDetail,
+    nodeDetail: async () => ({}) as NodeDetail,
+    history: (uid) => ({ uid }) as never,
+    containers: {} as ContainerAccess,
+    actions: { restart: act("restart"), remove: act("remove"), apply: act("apply") },
+    ...over,
+  });
+  const ask = async (
+    line: string,
+    {
+      headers = {},
+      body = "",
+      upgrade = "",
+    }: { headers?: Record<string, string>; body?: string; upgrade?: string } = {},
+  ): Promise<ServerAnswer | undefined> => {
+    const [method = "", path = ""] = line.split(" ");
+    const all = new Headers({ Host: HOST, ...headers });
+    return routes.route({
+      method,
+      path,
+      query: new URLSearchParams(),
+      header: (name) => all.get(name),
+      text: async () => body,
+      signal: new AbortController().signal,
+      shown: undefined,
+      upgrade,
+    } satisfies ServerRequest);
+  };
+  return { ask, done, cookie: { Cookie: `${SESSION_COOKIE}=${session}` }, token: createLoginToken(SECRET, nowMs()) };
+}
+
+const statusOf = (answer: ServerAnswer | undefined) =>
+  answer === undefined ? undefined : "run" in answer ? 101 : answer.status;
+
+describe("status of a route: without session, with session, with session from a foreign origin", () => {
+  test.each<[string, number | undefined, number | undefined, number | undefined]>([
+    ["GET /", 200, 200, 200],
+    ["HEAD /", 200, 200, 200],
+    ["POST /", 405, 405, 405],
+    ["DELETE /page/api/node", 405, 405, 405],
+    ["GET /page", 404, 404, 404],
+    ["GET /page/nothing", 404, 404, 404],
+    ["GET /page/assets/nothing.js", 404, 404, 404],
+    ["GET /metrics", undefined, undefined, undefined],
+    ["GET /pages", undefined, undefined, undefined],
+    ["GET /page/login", 405, 405, 405],
+    ["GET /page/api/node", 200, 200, 200],
+    ["GET /page/api/node/history", 200, 200, 200],
+    ["GET /page/api/apply", 404, 404, 404],
+    ["GET /page/api/pods/u1", 200, 200, 200],
+    ["GET /page/api/pods/u1/history", 200, 200, 200],
+    ["GET /page/api/pods/u2", 404, 404, 404],
+    ["GET /page/api/pods/u1/restart", 404, 404, 404],
+    ["GET /page/api/pods/u1/logs", 401, 404, 404],
+    ["GET /page/api/pods/u1/shell", 401, 404, 404],
+    ["POST /page/stream", 401, 405, 403],
+    ["HEAD /page/stream", 405, 405, 405],
+    ["POST /page/api/node", 401, 404, 403],
+    ["POST /page/api/apply", 401, 400, 403],
+    ["POST /page/api/pods/u1/restart", 401, 200, 403],
+    ["POST /page/api/pods/u1/delete", 401, 200, 403],
+    ["POST /page/api/pods/u1/history", 401, 404, 403],
+    ["POST /page/api/pods/u2/delete", 401, 404, 403],
+  ])("%s: %p, %p, %p", async (line, without, withSession, foreign) => {
+    const { ask, cookie, done } = world();
+    expect(statusOf(await ask(line, { headers: ORIGIN }))).toBe(without);
+    const before = done.length;
+    expect(before).toBe(0);
+    expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie, Origin: "http://evil.test" } }))).toBe(foreign);
+    expect(done.length).toBe(0);
+    expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie } }))).toBe(withSession);
+  });
+});
+
+test.each(["GET /", "GET /page/stream", "GET /page/api/node", "POST /page/login", "POST /page/api/apply"])(
+  "on a network address the page is not served: %s",
+  async (line) => {
+    const { ask, cookie } = world({ isLocal: false });
+    expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie } }))).toBe(403);
+  },
+);
+
+test("a login token is exchanged once for a session that can act", async () => {
+  const { ask, token, done } = world();
+  const logIn = (headers: Record<string, string>) =>
+    ask("POST /page/login", { headers, body: JSON.stringify({ token }) });
+  expect(statusOf(await logIn({ Origin: "http://evil.test" }))).toBe(403);
+  expect(statusOf(await logIn({ "Sec-Fetch-Site": "cross-site" }))).toBe(403);
+  const answer = await logIn(ORIGIN);
+  const setCookie = (answer as { headers: Record<string, string> }).headers["Set-Cookie"] ?? "";
+  expect(setCookie).toMatch(/; HttpOnly; SameSite=Strict; Path=\/; Max-Age=43200$/);
+  expect(statusOf(await logIn(ORIGIN))).toBe(401);
+  const headers = { ...ORIGIN, Cookie: setCookie.split(";", 1)[0] ?? "" };
+  expect(statusOf(await ask("POST /page/api/pods/u1/restart", { headers }))).toBe(200);
+  expect(done).toEqual(["restart"]);
+});
+
+test.each(["", "no JSON", "null", "[]", '{"token": 1}'])("a login without a token is refused: %p", async (body) => {
+  expect(statusOf(await world().ask("POST /page/login", { headers: ORIGIN, body }))).toBe(401);
+});
+
+test("a WebSocket needs the page's origin and a session", async () => {
+  const { ask, cookie } = world();
+  const shell = (headers: Record<string, string>) =>
+    ask("GET /page/api/pods/u1/shell", { headers, upgrade: "websocket" });
+  expect(statusOf(await shell({ ...cookie, Origin: "http://evil.test" }))).toBe(403);
+  expect(statusOf(await shell(ORIGIN))).toBe(401);
+  expect(statusOf(await shell({ ...ORIGIN, ...cookie }))).toBe(404); // No container runs.
+});
+
+test("a node that takes no submissions has no actions", async () => {
+  const { ask, cookie } = world({ actions: undefined });
+  for (const path of ["apply", "pods/u1/restart", "pods/u1/delete"]) {
+    expect(statusOf(await ask(`POST /page/api/${path}`, { headers: { ...ORIGIN, ...cookie } }))).toBe(404);
+  }
+});
+
+test("secrets of a pod are for sessions: podDetail is told", async () => {
+  const { ask, cookie } = world();
+  const bodyOf = async (headers: Record<string, string>) =>
+    ((await ask("GET /page/api/pods/u1", { headers })) as { body: string }).body;
+  expect(await bodyOf({})).toBe('{"privileged":false}');
+  expect(await bodyOf(cookie)).toBe('{"privileged":true}');
+});
