@@ -77,7 +77,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
   server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files", "ws"],
   install: ["files", "host/run-program.ts"],
-  doctor: ["api", "model", "docker", "files", "host", "install", "manifest"],
+  doctor: ["api", "model", "docker", "files", "host", "install", "manifest", "text"],
   // What runs in browsers, and the types that it receives.
   page: [
     "preact",

@@ -13,6 +13,7 @@ import { readManifest } from "../manifest/read-manifest.ts";
 import type { Finding } from "../model/finding.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { containersOf } from "../model/pod-containers.ts";
+import { messageOf } from "../text/error-message.ts";
 import type { DiskFacts, EngineFacts, ImageFacts, MachineFacts, PortFacts } from "./checks.ts";
 
 export interface GatherInput {
@@ -277,8 +278,17 @@ function readManifests(options: KubeletOptions): ReadManifests {
   };
   const nodeName = readNodeName(options.hostnameOverride);
   for (const file of options.podManifestPaths.flatMap(filesOf)) {
-    const text = readTextIfExists(file, MAX_MANIFEST_BYTES);
-    if (text === undefined) continue;
+    let text: string | undefined;
+    try {
+      text = readTextIfExists(file, MAX_MANIFEST_BYTES);
+    } catch (error) {
+      result.findings.push(unreadable(file, messageOf(error)));
+      continue;
+    }
+    if (text === undefined) {
+      result.findings.push(unreadable(file, "there is no such file or directory"));
+      continue;
+    }
     const { pods, findings } = readManifest(new TextEncoder().encode(text), {
       file,
       nodeName,
@@ -293,13 +303,25 @@ function readManifests(options: KubeletOptions): ReadManifests {
   return result;
 }
 
+const unreadable = (file: string, message: string): Finding => ({
+  code: "invalid",
+  severity: "error",
+  file,
+  document: 1,
+  line: 1,
+  column: 1,
+  field: "",
+  message,
+});
+
 function filesOf(path: string): string[] {
   try {
     return readdirSync(path, { withFileTypes: true })
       .filter((entry) => entry.isFile() && /\.(ya?ml|json)$/.test(entry.name) && !entry.name.startsWith("."))
       .map(({ name }) => join(path, name));
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOTDIR" ? [path] : [];
+  } catch {
+    // A file, or a path that is reported when it is read.
+    return [path];
   }
 }
 

@@ -13,6 +13,10 @@ export interface InstallState {
   paths: InstallPaths;
   /** SHA-256 of the program that installs itself. */
   ownHash: string;
+  /** Path of the program that runs. */
+  program: string;
+  /** Root directory of the service, as its configuration names it. */
+  rootDir: string;
   installedHash: string | undefined;
   unit: string | undefined;
   hasConfig: boolean;
@@ -112,7 +116,7 @@ export function planUninstall(state: InstallState, withPods: boolean): InstallPl
   }
   // Pods belong to this machine, not to the image that is built below another directory.
   if (withPods && state.canStart)
-    steps.push({ kind: "run", argv: [paths.binary, "delete", "--all", `--config=${paths.config}`] });
+    steps.push({ kind: "run", argv: [state.program, "delete", "--all", `--root-dir=${state.rootDir}`] });
   steps.push(
     { kind: "remove", path: paths.unit },
     { kind: "remove", path: `${paths.unit}.new` },

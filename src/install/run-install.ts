@@ -33,13 +33,22 @@ export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManage
   return exists("/run/systemd/system") || destdir !== "" ? "systemd" : undefined;
 }
 
-/** Looks at the machine; changes nothing. */
-export async function readInstallState(target: InstallTarget, manager: ServiceManager): Promise<InstallState> {
+/**
+ * Looks at the machine; changes nothing.
+ * @param rootDir root directory of the service
+ */
+export async function readInstallState(
+  target: InstallTarget,
+  manager: ServiceManager,
+  rootDir: string,
+): Promise<InstallState> {
   const paths = toDestination(installPaths(manager, target.home), target.destdir);
   return {
     manager,
     paths: installPaths(manager, target.home),
     ownHash: await hashOf(process.execPath),
+    program: process.execPath,
+    rootDir,
     installedHash: existsSync(paths.binary) ? await hashOf(paths.binary) : undefined,
     unit: readTextIfExists(paths.unit, MAX_UNIT_BYTES),
     hasConfig: existsSync(paths.config),

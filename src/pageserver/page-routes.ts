@@ -9,7 +9,7 @@ import { findLogContainer, findRunningContainer } from "../status/log-container.
 import { type Asset, loadAssets } from "./assets.ts";
 import { EventStream } from "./event-stream.ts";
 import type { PageFeed } from "./page-feed.ts";
-import { type PageSessions, SESSION_COOKIE, SESSION_LIFETIME_MS } from "./page-session.ts";
+import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
 
 /** Dependencies of the page's routes. */
 export interface PageRoutesDeps {
@@ -125,7 +125,7 @@ export class PageRoutes {
     const session = typeof token === "string" ? this.#deps.sessions.logIn(token) : undefined;
     if (session === undefined)
       return text(401, "This link has expired or was used before: run kubelet-ts page again\n");
-    const cookie = `${SESSION_COOKIE}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
+    const cookie = `${this.#deps.sessions.cookieName}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
     return json({ ok: true, message: "" } satisfies ActionResult, { "Set-Cookie": cookie });
   }
 

@@ -4,7 +4,6 @@ import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 export const LOGIN_LIFETIME_MS = 10 * 60_000;
 /** How long a browser stays logged in. */
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
-export const SESSION_COOKIE = "kubelet-ts-session";
 export const SECRET_BYTES = 32;
 
 /** A one-time token for the page: `<expiry>.<nonce>.<signature>`. A reader of the secret can create one. */
@@ -15,6 +14,8 @@ export function createLoginToken(secret: Buffer, nowMs: number): string {
 
 /** Sessions of the page, signed with a secret that only the owner of the root directory can read. They survive a restart. */
 export class PageSessions {
+  /** Name of the session cookie. Browsers share cookies between ports: each node of a machine has its own. */
+  readonly cookieName: string;
   readonly #secret: Buffer;
   readonly #nowMs: () => number;
   /** Nonces of used tokens, until they expire. */
@@ -22,6 +23,7 @@ export class PageSessions {
 
   constructor(secret: Buffer, nowMs: () => number) {
     this.#secret = secret;
+    this.cookieName = `kubelet-ts-session-${sign(secret, "cookie", "").slice(0, 8)}`;
     this.#nowMs = nowMs;
   }
 
@@ -42,8 +44,8 @@ export class PageSessions {
     const cookie = cookieHeader
       ?.split(";")
       .map((pair) => pair.trim())
-      .find((pair) => pair.startsWith(`${SESSION_COOKIE}=`))
-      ?.slice(SESSION_COOKIE.length + 1);
+      .find((pair) => pair.startsWith(`${this.cookieName}=`))
+      ?.slice(this.cookieName.length + 1);
     return cookie !== undefined && this.#verify("session", cookie, 2) !== undefined;
   }
 

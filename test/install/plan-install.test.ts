@@ -14,6 +14,8 @@ const NEW: InstallState = {
   manager: "systemd",
   paths,
   ownHash: "b",
+  program: "/tmp/kubelet-ts",
+  rootDir: "/var/lib/kubelet",
   installedHash: undefined,
   unit: undefined,
   hasConfig: false,
@@ -138,7 +140,9 @@ test("uninstall leaves pods, configuration and manifests alone unless asked", ()
     "systemctl daemon-reload",
   ]);
   expect(notes[0]).toContain("Pods keep running");
-  expect(shown(planUninstall(INSTALLED, true).steps)[1]).toBe(`${paths.binary} delete --all --config=${paths.config}`);
+  expect(shown(planUninstall(INSTALLED, true).steps)[1]).toBe(
+    "/tmp/kubelet-ts delete --all --root-dir=/var/lib/kubelet",
+  );
 });
 
 test.each([

@@ -4,7 +4,7 @@ import type { ContainerAccess } from "../../src/model/container-access.ts";
 import type { NodeDetail, PodDetail } from "../../src/page/wire.ts";
 import type { PageFeed } from "../../src/pageserver/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../src/pageserver/page-routes.ts";
-import { createLoginToken, PageSessions, SESSION_COOKIE } from "../../src/pageserver/page-session.ts";
+import { createLoginToken, PageSessions } from "../../src/pageserver/page-session.ts";
 import type { ServerAnswer, ServerRequest } from "../../src/server/answer.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
@@ -56,7 +56,12 @@ function world(over: Partial<PageRoutesDeps> = {}) {
       upgrade,
     } satisfies ServerRequest);
   };
-  return { ask, done, cookie: { Cookie: `${SESSION_COOKIE}=${session}` }, token: createLoginToken(SECRET, nowMs()) };
+  return {
+    ask,
+    done,
+    cookie: { Cookie: `${sessions.cookieName}=${session}` },
+    token: createLoginToken(SECRET, nowMs()),
+  };
 }
 
 const statusOf = (answer: ServerAnswer | undefined) =>

@@ -3,7 +3,6 @@ import {
   createLoginToken,
   LOGIN_LIFETIME_MS,
   PageSessions,
-  SESSION_COOKIE,
   SESSION_LIFETIME_MS,
 } from "../../src/pageserver/page-session.ts";
 
@@ -14,17 +13,17 @@ test("a login token is good once, and only for its time and its secret", () => {
   const sessions = new PageSessions(secret, () => nowMs);
   const token = createLoginToken(secret, nowMs);
   const session = sessions.logIn(token);
-  expect(sessions.isValid(`other=1; ${SESSION_COOKIE}=${session}`)).toBe(true);
+  expect(sessions.isValid(`other=1; ${sessions.cookieName}=${session}`)).toBe(true);
   expect(sessions.logIn(token)).toBeUndefined();
   expect(sessions.logIn(createLoginToken(Buffer.alloc(32, 2), nowMs))).toBeUndefined();
   const late = createLoginToken(secret, nowMs);
   nowMs += LOGIN_LIFETIME_MS + 1;
   expect(sessions.logIn(late)).toBeUndefined();
-  expect(sessions.isValid(`${SESSION_COOKIE}=${session}`)).toBe(true);
+  expect(sessions.isValid(`${sessions.cookieName}=${session}`)).toBe(true);
   // Sessions outlive the process.
-  expect(new PageSessions(secret, () => nowMs).isValid(`${SESSION_COOKIE}=${session}`)).toBe(true);
+  expect(new PageSessions(secret, () => nowMs).isValid(`${sessions.cookieName}=${session}`)).toBe(true);
   nowMs += SESSION_LIFETIME_MS;
-  expect(sessions.isValid(`${SESSION_COOKIE}=${session}`)).toBe(false);
+  expect(sessions.isValid(`${sessions.cookieName}=${session}`)).toBe(false);
 });
 
 test.each(["", "x", "1.2.3", "9999999999999..", "9999999999999", "a.b.c.d", "x".repeat(100_000)])(
@@ -32,12 +31,17 @@ test.each(["", "x", "1.2.3", "9999999999999..", "9999999999999", "a.b.c.d", "x".
   (text) => {
     const sessions = new PageSessions(secret, () => 1000);
     expect(sessions.logIn(text)).toBeUndefined();
-    expect(sessions.isValid(`${SESSION_COOKIE}=${text}`)).toBe(false);
+    expect(sessions.isValid(`${sessions.cookieName}=${text}`)).toBe(false);
     expect(sessions.isValid(undefined)).toBe(false);
   },
 );
 
 test("a login token is no session", () => {
   const sessions = new PageSessions(secret, () => 1000);
-  expect(sessions.isValid(`${SESSION_COOKIE}=${createLoginToken(secret, 1000)}`)).toBe(false);
+  expect(sessions.isValid(`${sessions.cookieName}=${createLoginToken(secret, 1000)}`)).toBe(false);
+});
+
+test("nodes on one machine have different cookies", () => {
+  const names = [1, 2].map((byte) => new PageSessions(Buffer.alloc(32, byte), () => 0).cookieName);
+  expect(new Set(names).size).toBe(2);
 });

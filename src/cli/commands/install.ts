@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs";
 import { homedir } from "node:os";
-import { installPaths } from "../../install/install-files.ts";
+import { resolveOptions } from "../../config/resolve-options.ts";
+import { installPaths, type ServiceManager } from "../../install/install-files.ts";
 import { type InstallPlan, planInstall, planRollback, planUninstall } from "../../install/plan-install.ts";
 import {
   detectManager,
@@ -59,7 +61,14 @@ async function readTarget(request: CommandRequest) {
         : `installing for the whole machine (${unit}) needs root: use sudo; a user service needs systemd`,
     );
   }
-  return { target, state: await readInstallState(target, manager) };
+  return { target, state: await readInstallState(target, manager, await readRootDir(manager, target.home)) };
+}
+
+/** The root directory that the configuration of the service names, else the default one. */
+async function readRootDir(manager: ServiceManager, home: string): Promise<string> {
+  const { config } = installPaths(manager, home);
+  const { options } = await resolveOptions(existsSync(config) ? [`--config=${config}`] : [], "/", "show");
+  return options.rootDir;
 }
 
 async function carryOut(plan: InstallPlan, target: InstallTarget, isDryRun: boolean, io: CommandIo): Promise<void> {
