@@ -173,9 +173,14 @@ describeWithEngine("the local Kubernetes API", () => {
 
       const [port = 0] = freePorts(1);
       const server = kubectl.spawn(["exec", "web", "--", "sh", "-c", "while true; do echo pong | nc -l -p 8080; done"]);
-      const forwarder = kubectl.spawn(["port-forward", "pod/web", `${port}:8080`]);
+      const forward = () => kubectl.spawn(["port-forward", "pod/web", `${port}:8080`]);
+      let forwarder = forward();
       try {
-        await until("the port is forwarded", async () => (await talk(port)).includes("pong"));
+        await until("the port is forwarded", async () => {
+          // It ends with its first connection that is refused: between two turns of the loop nothing listens.
+          if (forwarder.exitCode !== null) forwarder = forward();
+          return (await talk(port)).includes("pong");
+        });
       } finally {
         forwarder.kill();
         server.kill();
