@@ -44,8 +44,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "runtime/hashes.ts",
     "runtime/resources.ts",
   ],
+  printers: ["api"],
   workloads: ["api", "model", "plan", "text"],
-  // What kubectl prints is computed by the server and by our own commands alike.
   apiserver: [
     "files",
     "host/run-program.ts",
@@ -70,9 +70,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "manifest",
     "text",
     "yaml",
-    "cli/print/age.ts",
-    "cli/print/pod-row.ts",
-    "cli/print/node-row.ts",
+    "printers",
   ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
   server: ["api", "model", "config", "status", "stats", "metrics", "cadvisor", "concurrency", "text", "files", "ws"],
@@ -102,7 +100,7 @@ const MAY_IMPORT_TYPE: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders of decisions: nothing in them touches files, sockets, processes or timers. */
-const DECISIONS = ["api", "model", "text", "yaml", "manifest", "import", "plan", "status", "workloads"];
+const DECISIONS = ["api", "model", "text", "yaml", "manifest", "import", "plan", "status", "printers", "workloads"];
 const BUILTINS_WITHOUT_EFFECTS = [
   "node:path",
   "node:path/posix",

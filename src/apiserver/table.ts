@@ -1,4 +1,4 @@
-import { formatSince } from "../cli/print/age.ts";
+import { formatSince } from "../printers/age.ts";
 import { type ApiObject, jsonOf } from "./api-object.ts";
 import type { Column, ResourceDefinition } from "./resource-definition.ts";
 

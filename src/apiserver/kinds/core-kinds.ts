@@ -1,9 +1,9 @@
 import type { CoreEvent } from "../../api/event.ts";
 import type { Pod } from "../../api/pod.ts";
-import { formatSince } from "../../cli/print/age.ts";
-import { type NodeObject, toNodeRow } from "../../cli/print/node-row.ts";
-import { summarizePod } from "../../cli/print/pod-row.ts";
 import { checkDnsLabel } from "../../manifest/validate/names.ts";
+import { toEventRow } from "../../printers/event-row.ts";
+import { type NodeObject, toNodeRow } from "../../printers/node-row.ts";
+import { formatReadinessGates, formatRestarts, summarizePod } from "../../printers/pod-row.ts";
 import type { ApiObject } from "../api-object.ts";
 import { ALL_VERBS, type Column, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
 import { decodeByManifest, type ReadSubmitted, refuseImmutable } from "./decode-manifest.ts";
@@ -22,21 +22,6 @@ function summaryOf(object: ApiObject) {
     summaries.set(object, summary);
   }
   return summary;
-}
-
-function restartsCell(object: ApiObject, now: Date): string {
-  const { restarts, lastRestart } = summaryOf(object);
-  return restarts > 0 && lastRestart
-    ? `${restarts} (${formatSince(lastRestart.toISOString(), now)} ago)`
-    : `${restarts}`;
-}
-
-function readinessGatesCell(object: ApiObject): string {
-  const { spec, status } = asPod(object);
-  const gates = spec.readinessGates ?? [];
-  if (gates.length === 0) return "<none>";
-  const isMet = (type: string) => status?.conditions?.some((it) => it.type === type && it.status === "True");
-  return `${gates.filter(({ conditionType }) => isMet(conditionType)).length}/${gates.length}`;
 }
 
 const text = (name: string, value: Column["value"], priority = 0): Column => ({
@@ -61,11 +46,11 @@ const pods = (read: ReadSubmitted): ResourceDefinition => ({
   columns: [
     text("Ready", (it) => `${summaryOf(it).ready}/${summaryOf(it).total}`),
     text("Status", (it) => summaryOf(it).status),
-    text("Restarts", restartsCell),
+    text("Restarts", (it, now) => formatRestarts(summaryOf(it), now)),
     text("IP", (it) => podStatus(it)?.podIP || "<none>", 1),
     text("Node", (it) => asPod(it).spec.nodeName || "<none>", 1),
     text("Nominated Node", (it) => podStatus(it)?.nominatedNodeName || "<none>", 1),
-    text("Readiness Gates", readinessGatesCell, 1),
+    text("Readiness Gates", (it) => formatReadinessGates(asPod(it)), 1),
   ],
   fields: {
     "spec.nodeName": (it) => asPod(it).spec.nodeName ?? "",
@@ -191,6 +176,11 @@ const nodes: ResourceDefinition = {
   description: "Node is the machine this API is served from.",
 };
 
+const eventCell =
+  (index: number): Column["value"] =>
+  (it, now) =>
+    toEventRow(asEvent(it), now, true)[index] ?? "";
+
 const events: ResourceDefinition = {
   ...core,
   kind: "Event",
@@ -200,14 +190,14 @@ const events: ResourceDefinition = {
   namespaced: true,
   verbs: READ_VERBS,
   columns: [
-    text("Last Seen", (it, now) => formatSince(asEvent(it).lastTimestamp, now)),
-    text("Type", (it) => asEvent(it).type),
-    text("Reason", (it) => asEvent(it).reason),
-    text("Object", (it) => `${asEvent(it).involvedObject.kind.toLowerCase()}/${asEvent(it).involvedObject.name}`),
-    text("Subobject", (it) => asEvent(it).involvedObject.fieldPath ?? "", 1),
-    text("Source", (it) => [asEvent(it).source.component, asEvent(it).source.host].join(", "), 1),
-    text("Message", (it) => asEvent(it).message.trim()),
-    text("First Seen", (it, now) => formatSince(asEvent(it).firstTimestamp, now), 1),
+    text("Last Seen", eventCell(0)),
+    text("Type", eventCell(1)),
+    text("Reason", eventCell(2)),
+    text("Object", eventCell(3)),
+    text("Subobject", eventCell(4), 1),
+    text("Source", eventCell(5), 1),
+    text("Message", eventCell(6)),
+    text("First Seen", eventCell(7), 1),
     { name: "Count", type: "integer", value: (it) => asEvent(it).count, priority: 1 },
     { name: "Name", type: "string", format: "name", value: ({ metadata }) => metadata.name, priority: 1 },
   ],

@@ -1,4 +1,4 @@
-import { formatSince } from "../../cli/print/age.ts";
+import { formatSince } from "../../printers/age.ts";
 import type { ApiObject } from "../api-object.ts";
 import {
   ALL_VERBS,

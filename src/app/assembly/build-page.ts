@@ -1,7 +1,6 @@
 import { loadavg, uptime } from "node:os";
 import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
-import { creationTime, summarizePod } from "../../cli/print/pod-row.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
 import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
@@ -13,6 +12,7 @@ import { PageSessions } from "../../pageserver/page-session.ts";
 import { toCondition, toEventRow, toPodDetail } from "../../pageserver/pod-detail.ts";
 import { toPodRow } from "../../pageserver/pod-row.ts";
 import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
+import { creationTime, summarizePod } from "../../printers/pod-row.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { isLoopback } from "../../server/host-header.ts";
 import { type NodeObjectFacts, toNodeConditions } from "../../server/node-object.ts";

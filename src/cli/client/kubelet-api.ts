@@ -1,7 +1,7 @@
 import type { CoreEvent, CoreEventList } from "../../api/event.ts";
 import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
-import type { NodeObject } from "../print/node-row.ts";
+import type { NodeObject } from "../../printers/node-row.ts";
 
 /** The kubelet did not answer, or not as it should; the message is for people. */
 export class KubeletApiError extends Error {}

@@ -1,7 +1,7 @@
+import { EVENT_COLUMNS, toEventRow } from "../../printers/event-row.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, namespaceOf } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
-import { EVENT_COLUMNS, toEventRow } from "../print/event-row.ts";
 import { TextTable } from "../print/text-table.ts";
 import { CommandError, type CommandRequest, openReader, scopeOf, UsageError } from "../sub-command.ts";
 

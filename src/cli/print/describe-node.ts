@@ -2,11 +2,11 @@ import type { CoreEvent } from "../../api/event.ts";
 import type { Pod } from "../../api/pod.ts";
 import { formatQuantity, quantityToMilli, quantityToWhole } from "../../api/quantity.ts";
 import { computePodTotal, cpuMillisOf, memoryBytesOf } from "../../plan/pod-resources.ts";
-import { formatLongTime, formatSince } from "./age.ts";
+import { formatLongTime, formatSince } from "../../printers/age.ts";
+import { type NodeInfoField, type NodeObject, nodeRoles } from "../../printers/node-row.ts";
+import { creationTime } from "../../printers/pod-row.ts";
 import { type DescribeTimes, describeEvents, pairs } from "./describe-pod.ts";
 import { Description } from "./description.ts";
-import { type NodeInfoField, type NodeObject, nodeRoles } from "./node-row.ts";
-import { creationTime } from "./pod-row.ts";
 import { toCell } from "./text-table.ts";
 
 const SYSTEM_INFO: readonly (readonly [title: string, field: NodeInfoField])[] = [

@@ -1,10 +1,10 @@
 import type { CoreEvent } from "../../api/event.ts";
 import type { Pod, PodStatus, Toleration } from "../../api/pod.ts";
-import { formatLongTime } from "./age.ts";
+import { formatLongTime } from "../../printers/age.ts";
+import { eventAge } from "../../printers/event-row.ts";
 import { describeContainer, seccompText } from "./describe-container.ts";
 import { describeVolume } from "./describe-volume.ts";
 import { Description } from "./description.ts";
-import { eventAge } from "./event-row.ts";
 import { toCell } from "./text-table.ts";
 
 export interface DescribeTimes {

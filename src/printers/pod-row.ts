@@ -1,4 +1,4 @@
-import type { Container, ContainerStatus, Pod, PodStatus } from "../../api/pod.ts";
+import type { Container, ContainerStatus, Pod, PodStatus } from "../api/pod.ts";
 import { formatSince, parseTime } from "./age.ts";
 
 /** One line of `kubelet-ts get pods`. */
@@ -16,18 +16,31 @@ export const POD_WIDE_COLUMNS = ["IP", "NODE", "NOMINATED NODE", "READINESS GATE
 
 /** The cells below {@link POD_COLUMNS}, and {@link POD_WIDE_COLUMNS} when `wide`. */
 export function toPodRow(pod: Pod, now: Date, wide: boolean): string[] {
-  const { ready, total, status, restarts, lastRestart } = summarizePod(pod);
-  const when = restarts > 0 && lastRestart ? ` (${formatSince(lastRestart.toISOString(), now)} ago)` : "";
+  const summary = summarizePod(pod);
+  const { ready, total, status } = summary;
   const row = [
     pod.metadata.name ?? "",
     `${ready}/${total}`,
     status,
-    `${restarts}${when}`,
+    formatRestarts(summary, now),
     formatSince(creationTime(pod), now),
   ];
   if (!wide) return row;
   const { podIP, nominatedNodeName } = pod.status ?? {};
-  return [...row, podIP || "<none>", pod.spec.nodeName || "<none>", nominatedNodeName || "<none>", readinessGates(pod)];
+  return [
+    ...row,
+    podIP || "<none>",
+    pod.spec.nodeName || "<none>",
+    nominatedNodeName || "<none>",
+    formatReadinessGates(pod),
+  ];
+}
+
+/** `2 (5m ago)`; `0` for none. */
+export function formatRestarts({ restarts, lastRestart }: PodSummaryLine, now: Date): string {
+  return restarts > 0 && lastRestart
+    ? `${restarts} (${formatSince(lastRestart.toISOString(), now)} ago)`
+    : `${restarts}`;
 }
 
 /** Static pods have no creation time: their age counts from the time the node started them. */
@@ -114,7 +127,8 @@ function restartsOf(statuses: readonly ContainerStatus[]): Pick<PodSummaryLine, 
 const hasCondition = ({ conditions = [] }: PodStatus, type: string) =>
   conditions.some((condition) => condition.type === type && condition.status === "True");
 
-function readinessGates({ spec, status = {} }: Pod): string {
+/** `1/2` gates met; `<none>` without gates. */
+export function formatReadinessGates({ spec, status = {} }: Pod): string {
   const gates = spec.readinessGates ?? [];
   if (gates.length === 0) return "<none>";
   return `${gates.filter(({ conditionType }) => hasCondition(status, conditionType)).length}/${gates.length}`;

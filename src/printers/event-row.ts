@@ -1,4 +1,4 @@
-import type { CoreEvent } from "../../api/event.ts";
+import type { CoreEvent } from "../api/event.ts";
 import { formatSince } from "./age.ts";
 
 export const EVENT_COLUMNS = ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"] as const;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { formatAge, formatLongTime, formatSince, parseTime } from "../../../src/cli/print/age.ts";
+import { formatAge, formatLongTime, formatSince, parseTime } from "../../src/printers/age.ts";
 
 const S = 1000;
 const M = 60 * S;

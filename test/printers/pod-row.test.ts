@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { summarizePod, toPodRow } from "../../../src/cli/print/pod-row.ts";
-import { ago, ended, has, NOW, running, type ShownPod, shown, waiting } from "./pods.ts";
+import { summarizePod, toPodRow } from "../../src/printers/pod-row.ts";
+import { ago, ended, has, NOW, running, type ShownPod, shown, waiting } from "../cli/print/pods.ts";
 
 const INIT_WAITS = waiting("PodInitializing");
 const idle = [has("app", INIT_WAITS)];
