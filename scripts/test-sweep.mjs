@@ -7,21 +7,30 @@ import { runCommand } from "./run-command.mjs";
 /**
  * Removes what the tests of one run left behind when they were not allowed to do so themselves: processes, containers,
  * mounts and files, all recognised by the run's id in their names. Another run's are not touched.
- * @param {import("./engine-api.mjs").Endpoint} endpoint
+ * @param {import("./engine-api.mjs").Endpoint | undefined} endpoint absent when no engine was found
  * @param {string} runId
  * @param {string} scratch the run's temporary directory
  * @returns {Promise<number>} containers removed
  */
 export async function sweepTestRun(endpoint, runId, scratch) {
-  await endProcesses([`--hostname-override=t-${runId}-`, `--data-root=/tmp/kte-${runId}-`]);
+  await endProcesses([
+    `--hostname-override=t-${runId}-`,
+    `--data-root=/tmp/kte-${runId}-`,
+    // The processes of a control plane.
+    `--data-dir=${scratch}/`,
+    `--kubeconfig=${scratch}/`,
+    `--cert-dir=${scratch}/`,
+  ]);
   // Pods by their node, what a test creates directly by its name or a label that holds the run's id.
-  const removed = await removeContainers(endpoint, [], (container) =>
-    JSON.stringify([container.Names, container.Labels]).includes(`-${runId}`),
-  );
+  const removed =
+    endpoint &&
+    (await removeContainers(endpoint, [], (container) =>
+      JSON.stringify([container.Names, container.Labels]).includes(`-${runId}`),
+    ));
   const engines = readdirSync("/tmp").filter((name) => name.startsWith(`kte-${runId}-`));
   for (const name of engines) await removeFolder(join("/tmp", name));
   await removeFolder(scratch);
-  return removed;
+  return removed ?? 0;
 }
 
 /** Ends the processes that have one of these in their command line. */

@@ -28,6 +28,21 @@ const missingOf = (tools) => Object.keys(tools).filter((program) => !findProgram
 const packagesOf = (tools, programs) => [...new Set(programs.map((program) => tools[program]))];
 
 /**
+ * Unpacks packages into node_modules/.cache, unless the files of them that are needed are there.
+ * @param {readonly string[]} packages
+ * @param {readonly string[]} files paths in the packages, relative to the root
+ * @returns {Promise<string>} the folder they are unpacked into
+ */
+export async function ensureUnpacked(packages, files) {
+  if (!files.every((file) => existsSync(join(CACHE, file)))) {
+    step("tools", `unpacking what tests use into node_modules/.cache: ${packages.join(", ")}`);
+    mkdirSync(CACHE, { recursive: true });
+    await unpackPackages(packages, CACHE);
+  }
+  return CACHE;
+}
+
+/**
  * Provides the programs that some tests need in addition to the engine, on Debian and Ubuntu; elsewhere says whose tests will be
  * skipped. Adds to our PATH what it unpacked.
  * @returns {Promise<boolean>} whether they are all there

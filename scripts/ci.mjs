@@ -1,0 +1,40 @@
+/** The run of CI: `npm test`, then `npm run test:cluster`. Ends with one line, `N passed, N failed`, the sum of both. */
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { ROOT } from "./workspace.mjs";
+
+const PARTS = ["test.mjs", "cluster-test.mjs"];
+
+/** Runs a script and shows what it prints, except for its closing line. */
+function runPart(script) {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [join(ROOT, "scripts", script)], { stdio: ["ignore", "pipe", "inherit"] });
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+    let rest = "";
+    let counts;
+    child.stdout.setEncoding("utf8").on("data", (chunk) => {
+      const lines = (rest + chunk).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const match = /^(\d+) passed, (\d+) failed$/.exec(line);
+        if (match) counts = { passed: Number(match[1]), failed: Number(match[2]) };
+        else console.log(line);
+      }
+    });
+    child.on("error", () => resolve({ passed: 0, failed: 1 }));
+    child.on("close", (code) => {
+      if (rest !== "") console.log(rest);
+      const found = counts ?? { passed: 0, failed: 0 };
+      resolve({ passed: found.passed, failed: Math.max(found.failed, code === 0 ? 0 : 1) });
+    });
+  });
+}
+
+const total = { passed: 0, failed: 0 };
+for (const script of PARTS) {
+  const { passed, failed } = await runPart(script);
+  total.passed += passed;
+  total.failed += failed;
+}
+console.log(`${total.passed} passed, ${total.failed} failed`);
+process.exitCode = total.failed === 0 && total.passed > 0 ? 0 : 1;

@@ -1,0 +1,71 @@
+/**
+ * `npm run test:cluster [-- FILE…]`: kubelet-ts as a node of a real Kubernetes 1.20.2 on a real engine. Builds the control
+ * plane once (see kubernetes-build.mjs), then runs test/real-cluster/. The last line is `N passed, N failed`.
+ */
+import { aptInstall, isAptMachine } from "./apt.mjs";
+import { ensureEngine, stopOwnEngine } from "./engine.mjs";
+import { EXAMPLE_IMAGES, TEST_IMAGES } from "./image-recipes.mjs";
+import { ensureImages } from "./images.mjs";
+import { ensureKubernetes } from "./kubernetes-build.mjs";
+import { findProgram } from "./run-command.mjs";
+import { CannotGoOn, heading, step } from "./say.mjs";
+import { TestRun } from "./test-run.mjs";
+import { ensureUnpacked } from "./test-tools.mjs";
+import { buildBinary, ensurePackages } from "./workspace.mjs";
+
+const RUN_LIMIT_MS = 30 * 60_000;
+
+/** Programs the tests run, and Debian's packages that have them. */
+const INSTALLED = { iptables: "iptables", openssl: "openssl", ip: "iproute2" };
+
+const PLUGIN_PACKAGE = "containernetworking-plugins";
+
+const run = new TestRun();
+/** @type {import("./engine.mjs").Engine | undefined} */
+let engine;
+
+/** @returns {Promise<Record<string, string>>} the environment that tells the tests where the programs are */
+async function setUp() {
+  heading("Set-up");
+  await ensurePackages();
+  engine = await ensureEngine();
+  await ensureImages(engine.endpoint, [...EXAMPLE_IMAGES, ...TEST_IMAGES]);
+  if (!isAptMachine() || process.getuid?.() !== 0)
+    throw new CannotGoOn("The tests of a real cluster need root on Debian or Ubuntu.");
+  const missing = Object.entries(INSTALLED).filter(([program]) => !findProgram(program));
+  const packages = missing.map(([, name]) => name);
+  if (packages.length > 0) {
+    step("tools", `installing what tests use (apt-get): ${packages.join(", ")}`);
+    await aptInstall(packages);
+  }
+  // Only unpacked: the package of etcd starts a server when it is installed.
+  const unpacked = await ensureUnpacked(["etcd-server", PLUGIN_PACKAGE], ["usr/bin/etcd", "usr/lib/cni/bridge"]);
+  const kubernetes = await ensureKubernetes();
+  await buildBinary();
+  return {
+    KUBELET_TS_KUBERNETES: kubernetes,
+    KUBELET_TS_ETCD: `${unpacked}/usr/bin/etcd`,
+    KUBELET_TS_CNI: `${unpacked}/usr/lib/cni`,
+    CI: "1",
+  };
+}
+
+try {
+  const env = await setUp();
+  run.stopIfInterrupted();
+  const files = process.argv.slice(2);
+  await run.bunTest(
+    "Tests of a real cluster",
+    ["--no-orphans", ...(files.length > 0 ? files : ["test/real-cluster/"])],
+    { limitMs: RUN_LIMIT_MS, env },
+  );
+} catch (error) {
+  run.fail(error);
+}
+try {
+  await run.sweep(engine?.endpoint);
+  if (engine?.startedHere && (await stopOwnEngine())) step("engine", "stopped the dockerd that was started here");
+} catch (error) {
+  run.fail(error, "cleaning up: ");
+}
+run.summarize();

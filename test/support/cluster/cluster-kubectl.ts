@@ -1,0 +1,89 @@
+import { join } from "node:path";
+import { PATIENCE_MS, until } from "../until.ts";
+import { KUBERNETES } from "./cluster-tools.ts";
+import type { ControlPlane } from "./control-plane.ts";
+
+export interface Outcome {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** An object as the API server answers it; tests read what they look for. */
+// biome-ignore lint/suspicious/noExplicitAny: the shape depends on the kind.
+export type AnyObject = any;
+
+/** kubectl 1.20.2 of a control plane's administrator. */
+export class ClusterKubectl {
+  readonly #plane: ControlPlane;
+
+  constructor(plane: ControlPlane) {
+    this.#plane = plane;
+  }
+
+  spawn(args: readonly string[], stdin: "pipe" | "ignore" | Blob = "ignore") {
+    return Bun.spawn([join(KUBERNETES, "kubectl"), `--kubeconfig=${this.#plane.adminConfig}`, ...args], {
+      cwd: this.#plane.directory,
+      env: { PATH: process.env.PATH ?? "", HOME: this.#plane.directory },
+      stdin,
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+  }
+
+  /** To its end, also when it fails. */
+  async run(args: readonly string[], stdin?: string): Promise<Outcome> {
+    const child = this.spawn(args, stdin === undefined ? "ignore" : new Blob([stdin]));
+    const [stdout, stderr, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    return { code, stdout, stderr };
+  }
+
+  /** What it prints; throws when it fails. */
+  async output(args: readonly string[], stdin?: string): Promise<string> {
+    const { code, stdout, stderr } = await this.run(args, stdin);
+    if (code !== 0) throw new Error(`kubectl ${args.join(" ")}: exit code ${code}: ${stderr}${stdout}`);
+    return stdout.trim();
+  }
+
+  async json(args: readonly string[]): Promise<AnyObject> {
+    return JSON.parse(await this.output([...args, "-o", "json"]));
+  }
+
+  /** The objects of a kind in namespace default, or those a selector names. */
+  async list(kind: string, ...args: string[]): Promise<AnyObject[]> {
+    return (await this.json(["get", kind, ...args])).items;
+  }
+
+  /** Creates or changes objects. */
+  async apply(...objects: object[]): Promise<void> {
+    const list = { apiVersion: "v1", kind: "List", items: objects };
+    await this.output(["apply", "-f", "-"], JSON.stringify(list));
+  }
+
+  /** Waits until `attempt` sees what it waits for; a failure shows the pods and the control plane's logs. */
+  until<T>(
+    what: string,
+    attempt: () => Promise<T>,
+    limitMs = 4 * PATIENCE_MS,
+  ): Promise<NonNullable<Exclude<T, false>>> {
+    return until(what, attempt, { limitMs, details: () => this.#details() });
+  }
+
+  async #details(): Promise<string> {
+    const parts = [
+      ["get", "nodes,pods", "-A", "-o", "wide"],
+      ["get", "events", "-A"],
+    ];
+    const shown = await Promise.all(
+      parts.map(async (args) => {
+        const { stdout, stderr } = await this.run(args);
+        return `${stdout}${stderr}`.trimEnd().split("\n").slice(-30).join("\n");
+      }),
+    );
+    return [...shown, this.#plane.diagnosis()].join("\n");
+  }
+}
