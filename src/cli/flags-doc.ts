@@ -1,7 +1,6 @@
 import type { FlagRow, OptionRow } from "../config/option-row.ts";
 import { SUBJECTS } from "../config/option-row.ts";
-import { OPTION_TABLE, SHOWN_ROWS } from "../config/option-table.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, SHOWN_ROWS } from "../config/option-table.ts";
 import { defaultText } from "./help.ts";
 
 /** docs/flags.md; a test holds the file to it. */

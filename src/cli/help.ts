@@ -1,7 +1,6 @@
 import type { CommandRow, OptionRow } from "../config/option-row.ts";
 import { SUBJECTS } from "../config/option-row.ts";
-import { SHOWN_ROWS } from "../config/option-table.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS, SHOWN_ROWS } from "../config/option-table.ts";
 import { flagsOf, GLOBAL_ARGS, hintOf, writtenName } from "./arguments.ts";
 import type { SubCommand } from "./sub-command.ts";
 

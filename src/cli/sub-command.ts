@@ -1,10 +1,10 @@
 import { resolve } from "node:path";
 import { type ArgsDef, defineCommand, runCommand } from "citty";
 import { type LabelFilter, parseLabelSelector } from "../api/label-selector.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../config/option-table.ts";
 import { DockerClient } from "../docker/docker-client.ts";
 import type { DockerEndpoint } from "../docker/endpoint.ts";
 import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
 import { computeRootHash } from "../runtime/labels.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import { GLOBAL_ARGS, readArguments } from "./arguments.ts";

@@ -1,11 +1,10 @@
-import { DEFAULT_KUBELET_OPTIONS } from "../model/kubelet-options.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import { parseStream } from "../yaml/parse-stream.ts";
 import { isDeeperThan, type MapNode, type SourceNode, toPlainValue } from "../yaml/source-node.ts";
 import { CONFIG_API_VERSION, CONFIG_KIND } from "./effective-config.ts";
 import type { Setting } from "./flags.ts";
 import { asksForNothing, type OptionRow } from "./option-row.ts";
-import { OPTION_TABLE, ROW_BY_FIELD } from "./option-table.ts";
+import { DEFAULT_KUBELET_OPTIONS, OPTION_TABLE, ROW_BY_FIELD } from "./option-table.ts";
 
 /** Settings of one configuration file. Messages start with `file:line:column:`. */
 export interface ConfigFile {

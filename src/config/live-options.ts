@@ -1,27 +1,5 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-
-/** Options that take effect while the kubelet runs. All others need a restart of kubelet-ts, which pods do not notice. */
-export const LIVE_OPTIONS: ReadonlySet<keyof KubeletOptions> = new Set<keyof KubeletOptions>([
-  "verbosity",
-  "crashLoopBackOffMaxMs",
-  "maximumDeadContainers",
-  "maximumDeadContainersPerContainer",
-  "minimumContainerTtlMs",
-  "imageGcHighThresholdPercent",
-  "imageGcLowThresholdPercent",
-  "minimumImageTtlMs",
-  "imageMaximumGcAgeMs",
-  "evictionHard",
-  "evictionSoft",
-  "evictionSoftGracePeriodMs",
-  "evictionMinimumReclaim",
-  "evictionPressureTransitionMs",
-  "validate",
-  "allowPrivileged",
-  "clusterDns",
-  "clusterDomain",
-  "resolvConf",
-]);
+import { LIVE_OPTIONS } from "./option-table.ts";
 
 /** Difference between the options in force and new ones. */
 export interface OptionChanges {

@@ -34,9 +34,14 @@ interface RowBase {
 export interface OptionRow extends RowBase {
   is: "option";
   option: keyof KubeletOptions;
+  /** Syntax, unit and limits of the value. */
   kind: ValueKind<unknown>;
+  /** In the unit of the option. Absent only from deprecated names of an option that another row declares. */
+  default?: unknown;
+  /** A change takes effect while the kubelet runs; without it kubelet-ts must be restarted, which pods do not notice. */
+  live?: true;
   subject: Subject;
-  /** One or two sentences. The default is not repeated: it comes from the options. */
+  /** One or two sentences. The default is not repeated. */
   description: string;
   /** Replaces the default in help where the bare value is not informative. */
   defaultText?: string;
@@ -80,10 +85,20 @@ export interface RefusedRow extends RowBase {
 
 export type FlagRow = OptionRow | CommandRow | InapplicableRow | RefusedRow;
 
-/** Checks that the kind of a row fits its option. */
+type TypedRow<K extends keyof KubeletOptions> = Omit<OptionRow, "is" | "option" | "kind" | "default"> & {
+  option: K;
+  kind: ValueKind<KubeletOptions[K]>;
+};
+
+/** The row that declares an option; checks that its kind and default fit. */
 export function option<K extends keyof KubeletOptions>(
-  row: Omit<OptionRow, "is" | "option" | "kind"> & { option: K; kind: ValueKind<KubeletOptions[K]> },
-): OptionRow {
+  row: TypedRow<K> & { default: KubeletOptions[K] },
+): OptionRow & { option: K; default: unknown } {
+  return { ...row, is: "option", kind: row.kind as unknown as ValueKind<unknown> };
+}
+
+/** A further name of an option. */
+export function alias<K extends keyof KubeletOptions>(row: TypedRow<K>): OptionRow & { default?: never } {
   return { ...row, is: "option", kind: row.kind as unknown as ValueKind<unknown> };
 }
 

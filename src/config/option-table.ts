@@ -1,3 +1,4 @@
+import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { CommandRow, FlagRow, OptionRow } from "./option-row.ts";
 import { ENGINE_ROWS } from "./option-rows/engine.ts";
 import { NODE_ROWS } from "./option-rows/node.ts";
@@ -5,14 +6,26 @@ import { PRESSURE_ROWS } from "./option-rows/pressure.ts";
 import { SERVER_ROWS } from "./option-rows/servers.ts";
 import { SOURCE_ROWS } from "./option-rows/sources.ts";
 
+const ROWS = [...SOURCE_ROWS, ...NODE_ROWS, ...ENGINE_ROWS, ...SERVER_ROWS, ...PRESSURE_ROWS];
+
 /** All options. Flags, fields of the configuration file, help, completion and docs/flags.md are derived from it. */
-export const OPTION_TABLE: readonly FlagRow[] = [
-  ...SOURCE_ROWS,
-  ...NODE_ROWS,
-  ...ENGINE_ROWS,
-  ...SERVER_ROWS,
-  ...PRESSURE_ROWS,
-];
+export const OPTION_TABLE: readonly FlagRow[] = ROWS;
+
+type Declaration = Extract<(typeof ROWS)[number], { is: "option"; default: unknown }>;
+const DECLARATIONS = ROWS.filter((row): row is Declaration => row.is === "option" && "default" in row);
+
+// Does not compile when an option has no row.
+const defaults: Record<keyof KubeletOptions, unknown> = Object.fromEntries(
+  DECLARATIONS.map((row) => [row.option, row.default]),
+) as Record<Declaration["option"], unknown>;
+
+/** Default of every option. Source: kubelet's defaults; docs/differences.md lists the exceptions. */
+export const DEFAULT_KUBELET_OPTIONS = defaults as KubeletOptions;
+
+/** Options that take effect while the kubelet runs. */
+export const LIVE_OPTIONS: ReadonlySet<keyof KubeletOptions> = new Set(
+  DECLARATIONS.flatMap((row) => (row.live ? row.option : [])),
+);
 
 /** Rows by long and short name. */
 export const ROW_BY_FLAG: ReadonlyMap<string, FlagRow> = new Map(

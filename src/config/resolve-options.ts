@@ -1,12 +1,12 @@
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { DEFAULT_KUBELET_OPTIONS, type EvictionThreshold, type KubeletOptions } from "../model/kubelet-options.ts";
+import type { EvictionThreshold, KubeletOptions } from "../model/kubelet-options.ts";
 import { isManifestUrl } from "../text/url.ts";
 import { environmentSettings } from "./environment-flags.ts";
 import { featureGateWarnings } from "./feature-gates.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
 import type { OptionRow, Origins } from "./option-row.ts";
-import { ROW_BY_FIELD } from "./option-table.ts";
+import { DEFAULT_KUBELET_OPTIONS, ROW_BY_FIELD } from "./option-table.ts";
 import { checkOptions, type Purpose } from "./validate-options.ts";
 
 /** Nothing is thrown: `errors` non-empty means exit code 2, and `options` must not be used. */

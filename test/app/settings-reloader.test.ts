@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { SettingsReloader } from "../../src/app/settings-reloader.ts";
-import { DEFAULT_KUBELET_OPTIONS, type KubeletOptions } from "../../src/model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
+import type { KubeletOptions } from "../../src/model/kubelet-options.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { resolveOptions } from "../../src/config/resolve-options.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { computeKubepodsBounds, computeNodeAllocatable } from "../../src/plan/node-allocatable.ts";
 
 const NODE = { cpuCount: 2, memoryBytes: 25_276_502_016 };

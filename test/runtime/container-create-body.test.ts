@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import type { Mount } from "../../src/model/mount.ts";
 import { type ContainerRequest, toContainerCreateBody } from "../../src/runtime/container-create-body.ts";
 import { aContainerRequest, aPod, ENGINE, type Json } from "./mapping-requests.ts";

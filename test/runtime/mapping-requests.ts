@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { type Pod, PodSchema } from "../../src/api/pod.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import type { EngineInfo, NodeInfo } from "../../src/model/node.ts";
 import type { ContainerRequest } from "../../src/runtime/container-create-body.ts";
 import type { SandboxRequest } from "../../src/runtime/sandbox-create-body.ts";

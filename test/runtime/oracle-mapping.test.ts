@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import * as v from "valibot";
 import { type Container, PodSchema } from "../../src/api/pod.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import type { ContainerCreateBody } from "../../src/docker/container-create-body.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
 import type { Mount } from "../../src/model/mount.ts";
 import { toContainerCreateBody } from "../../src/runtime/container-create-body.ts";
 import { toContainerName, toSandboxName } from "../../src/runtime/names.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { findPodRefusal, type RefusalInput } from "../../src/runtime/pod-refusal.ts";
 import { aPod, ENGINE, type Json } from "./mapping-requests.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { computeLimitsUpdate } from "../../src/plan/compute-pod-actions.ts";
 import {
   clampOomScoreAdj,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DEFAULT_KUBELET_OPTIONS } from "../../src/model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
 import { type SandboxRequest, toSandboxCreateBody } from "../../src/runtime/sandbox-create-body.ts";
 import { aPod, aSandboxRequest, ENGINE, type Json } from "./mapping-requests.ts";
 

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/endpoint.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
 import { nearestName } from "../../text/nearest-name.ts";
 import { CommandError, type CommandRequest, findingOptions, removeProxies, UsageError } from "../sub-command.ts";
 import { findKubelet } from "./find-kubelet.ts";

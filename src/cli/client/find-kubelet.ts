@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
+import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { type InstanceInfo, listInstances, readInstance } from "../../host/root-lock.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
 
 /** A kubelet that can be asked. */
 export interface FoundKubelet {

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { RootDirInUseError, removePods } from "../../app/remove-pods.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
 import type { Logger } from "../../model/logger.ts";
 import type { EnginePod } from "../../runtime/engine-pods.ts";
 import { findKubelet } from "../client/find-kubelet.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { Pod } from "../../api/pod.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { readKeptPods } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";

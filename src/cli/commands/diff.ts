@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { Pod } from "../../api/pod.ts";
+import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import { readNodeInfo } from "../../host/node-info.ts";
@@ -7,7 +8,6 @@ import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
 import { podFullName } from "../../model/identity.ts";
-import { DEFAULT_KUBELET_OPTIONS } from "../../model/kubelet-options.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
 import { computeRootHash } from "../../runtime/labels.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
