@@ -9,6 +9,14 @@ import type { DialPod, PodAddress } from "../../model/pod-dialer.ts";
 import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "../../server/channel-protocol.ts";
 import { servePortForward } from "../../server/port-forward.ts";
 import { serveRemoteCommand } from "../../server/remote-command.ts";
+import { COMMAND_PROTOCOLS, serveSpdyCommand } from "../../server/spdy/spdy-command.ts";
+import type { ByteChannel } from "../../server/spdy/spdy-connection.ts";
+import { acceptSpdy, chooseStreamProtocol, loadDictionary } from "../../server/spdy/spdy-handshake.ts";
+import {
+  PORT_FORWARD_PROTOCOL,
+  PORT_FORWARD_TUNNEL,
+  serveSpdyPortForward,
+} from "../../server/spdy/spdy-port-forward.ts";
 import { parseLogQuery, parsePortQuery, parseStreamQuery } from "../../server/stream-query.ts";
 import { acceptWebSocket, type WebSocketConnection } from "../../server/websocket.ts";
 import { findLogContainer, findRunningContainer } from "../../status/log-container.ts";
@@ -17,10 +25,6 @@ import type { ApiAnswer, ApiRequest } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import type { ObjectStore } from "../object-store.ts";
 import type { RequestInfo } from "../request-info.ts";
-import { COMMAND_PROTOCOLS, serveSpdyCommand } from "./spdy-command.ts";
-import type { ByteChannel } from "./spdy-connection.ts";
-import { acceptSpdy, chooseStreamProtocol, loadDictionary } from "./spdy-handshake.ts";
-import { PORT_FORWARD_PROTOCOL, PORT_FORWARD_TUNNEL, serveSpdyPortForward } from "./spdy-port-forward.ts";
 
 export interface PodRoutesDeps {
   store: ObjectStore;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../model/clock.ts";
 import type { PodConnection } from "../../model/pod-dialer.ts";
-import { watchIdle } from "../../server/idle-watch.ts";
+import { watchIdle } from "../idle-watch.ts";
 import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy-connection.ts";
 
 export const PORT_FORWARD_PROTOCOL = "portforward.k8s.io";

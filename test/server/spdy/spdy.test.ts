@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type ByteChannel, SpdyConnection, type SpdyStream } from "../../src/apiserver/streams/spdy-connection.ts";
+import { type ByteChannel, SpdyConnection, type SpdyStream } from "../../../src/server/spdy/spdy-connection.ts";
 import {
   CONTROL,
   encodeControl,
@@ -8,8 +8,8 @@ import {
   readFrames,
   type SpdyFrame,
   uint32,
-} from "../../src/apiserver/streams/spdy-frames.ts";
-import { chooseStreamProtocol, loadDictionary } from "../../src/apiserver/streams/spdy-handshake.ts";
+} from "../../../src/server/spdy/spdy-frames.ts";
+import { chooseStreamProtocol, loadDictionary } from "../../../src/server/spdy/spdy-handshake.ts";
 
 const dictionary = await loadDictionary();
 

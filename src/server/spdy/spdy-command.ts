@@ -1,8 +1,8 @@
 import type { Clock } from "../../model/clock.ts";
 import type { ProcessSession, StreamSelection } from "../../model/container-access.ts";
-import { exitStatus, failureStatus } from "../../server/channel-protocol.ts";
-import { watchIdle } from "../../server/idle-watch.ts";
-import { parseSize } from "../../server/remote-command.ts";
+import { exitStatus, failureStatus } from "../channel-protocol.ts";
+import { watchIdle } from "../idle-watch.ts";
+import { parseSize } from "../remote-command.ts";
 import { type ByteChannel, SpdyConnection, type SpdyStream } from "./spdy-connection.ts";
 
 /** Versions of the protocol of exec and attach, newest first. Source: apimachinery's `remotecommand`. */
