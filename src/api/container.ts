@@ -93,8 +93,10 @@ export const ContainerSchema = v.object({
 });
 export type Container = v.InferOutput<typeof ContainerSchema>;
 
-/** Source: core/v1 `EphemeralContainer`; known, so that it can be refused by name. */
+/** A container added to a running pod, e.g. by `kubectl debug`; it is never restarted. Source: core/v1 `EphemeralContainer`. */
 export const EphemeralContainerSchema = v.object({
   ...ContainerSchema.entries,
+  /** Container whose process namespace it joins. */
   targetContainerName: v.optional(text),
 });
+export type EphemeralContainer = v.InferOutput<typeof EphemeralContainerSchema>;

@@ -5,7 +5,7 @@ import type { Pod, QOSClass } from "../api/pod.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { NodeInfo } from "../model/node.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import { allContainersOf, containersOf } from "../model/pod-containers.ts";
 import { computeSourceRevision, podReferences } from "../plan/object-references.ts";
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
@@ -52,7 +52,7 @@ export function toPodRevision(
     sandbox: computeSandboxHash(pod),
     init: computeInitHash(pod),
     containers: new Map(
-      containers.map((container) => [
+      allContainersOf(pod.spec).map((container) => [
         container.name,
         computeContainerHash(pod, container, desired.runsOnce ? "" : computeSourceRevision(pod, container, state)),
       ]),
@@ -79,7 +79,8 @@ export function toPodRevision(
       ? (pod.metadata.uid ?? "")
       : digest([
           hashes.sandbox,
-          ...hashes.containers.values(),
+          // A container added to an ended pod does not run it again.
+          ...containers.map(({ name }) => hashes.containers.get(name) ?? ""),
           // A finished pod may end otherwise under another deadline or policy.
           String(pod.spec.activeDeadlineSeconds),
           pod.spec.restartPolicy ?? "Always",

@@ -1,4 +1,4 @@
-import type { Pod } from "../api/pod.ts";
+import type { EphemeralContainer, Pod } from "../api/pod.ts";
 import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex, PodDeletion } from "../model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
@@ -18,6 +18,7 @@ import {
 import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
 import type { CompletionStore } from "./completion-store.ts";
 import type { PodRevision } from "./edit-rules.ts";
+import { EphemeralContainerStore, type StoredEphemeralContainers } from "./ephemeral-container-store.ts";
 import { type Eviction, EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
 import { PodCache } from "./pod-cache.ts";
 import { PodCleanupStore } from "./pod-cleanup-store.ts";
@@ -47,6 +48,7 @@ export interface KubeletDeps
   evictions: Persisted<StoredEvictions>;
   oomVerdicts: Persisted<readonly ContainerId[]>;
   rollouts: Persisted<StoredRollouts>;
+  ephemeralContainers: Persisted<StoredEphemeralContainers>;
   /** Edited pods are changed one at a time. */
   isSerialRollout?: boolean;
   /** A pod was removed completely. */
@@ -86,6 +88,7 @@ export class Kubelet {
   readonly #shutdownTerminated: ShutdownTerminatedStore;
   readonly #statusStore: PodStatusStore;
   readonly #rollouts: RolloutManager;
+  readonly #ephemeral: EphemeralContainerStore;
   /** Arguments of the last {@link setDesired}. */
   #submitted: [state: DesiredState, isComplete: boolean] | undefined;
   readonly #listeners = new Set<() => void>();
@@ -107,6 +110,7 @@ export class Kubelet {
       isSerial: deps.isSerialRollout ?? false,
       onChange: () => this.#submitted && !this.#isStopped && this.setDesired(...this.#submitted),
     });
+    this.#ephemeral = new EphemeralContainerStore(deps.ephemeralContainers);
     this.#cleanup = new PodCleanupStore(deps.podCleanup);
     this.#evictions = new EvictionStore(deps.evictions);
     this.#cache = new PodCache({
@@ -147,7 +151,11 @@ export class Kubelet {
    */
   setDesired(submitted: DesiredState, isComplete: boolean): void {
     this.#submitted = [submitted, isComplete];
-    const state = this.#rollouts.apply(submitted, isComplete);
+    if (isComplete) {
+      const desired = new Set(submitted.pods.map(({ pod }) => pod.metadata.uid));
+      this.#ephemeral.keep((uid) => desired.has(uid) || this.#workers.has(uid));
+    }
+    const state = this.#ephemeral.apply(this.#rollouts.apply(submitted, isComplete));
     this.#deps.podManager.set(state);
     this.#podList = undefined;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
@@ -236,6 +244,15 @@ export class Kubelet {
     const surplus = computeSurplusDead(dead, policy, this.#deps.clock.monotonicMs());
     for (const container of surplus) this.#workers.get(container.podUid)?.removeDead(container);
     return surplus.length;
+  }
+
+  /**
+   * Gives a desired pod these ephemeral containers: new ones are started in its namespaces, once.
+   * @param containers all of them, those it already has included
+   */
+  setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): void {
+    this.#ephemeral.set(uid, containers);
+    if (this.#submitted) this.setDesired(...this.#submitted);
   }
 
   /** Every desired pod is known, and all containers were inspected. */

@@ -2,12 +2,12 @@ import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import { podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import { findContainer } from "../model/pod-containers.ts";
+import { containerFieldPath, findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import type { PodRef } from "../model/pod-ref.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { PodSnapshot } from "../model/pod-snapshot.ts";
-import { attemptsOf, isTerminated } from "../plan/container-history.ts";
+import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import { backOffKey } from "../plan/sync-state.ts";
 import type { ImageNames } from "../status/container-status.ts";
@@ -178,6 +178,7 @@ export class PodActionRunner {
       sandboxId: sandbox.id,
       podIps: sandbox.ips,
     };
+    const targetName = "targetContainerName" in container ? container.targetContainerName : undefined;
     state.starting.add(name);
     let createdId: string | undefined;
     this.background(
@@ -191,6 +192,7 @@ export class PodActionRunner {
             createdId = created;
             if (container.lifecycle?.postStart) state.postStartPending.add(created);
           };
+          if (targetName !== undefined) request.targetId = this.#findTarget(targetName);
           const started = await services.startContainer(request, onCreated, signal);
           await cache.observe(started, signal);
           return started;
@@ -222,6 +224,13 @@ export class PodActionRunner {
       },
       () => state.starting.delete(name),
     );
+  }
+
+  /** @throws PodStepError when the container whose processes are wanted does not run */
+  #findTarget(name: string): string {
+    const target = attemptsOf(this.#snapshot, name).find(isRunning);
+    if (!target) throw new PodStepError("CreateContainerConfigError", `unable to find target container "${name}"`);
+    return target.id;
   }
 
   #postStart(request: StartContainerRequest, id: string): void {
@@ -344,8 +353,7 @@ export class PodActionRunner {
   }
 
   #fieldPath(container: string): string {
-    const isInit = this.#host.revision()?.pod.spec.initContainers?.some(({ name }) => name === container);
-    return `spec.${isInit ? "initContainers" : "containers"}{${container}}`;
+    return containerFieldPath(this.#host.revision()?.pod.spec, container);
   }
 
   get #snapshot(): PodSnapshot {

@@ -1,6 +1,7 @@
 import type { Container, Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { NodeInfo } from "../model/node.ts";
+import { containerFieldPath } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRef, podRefOf, podRefOfLabels } from "../model/pod-ref.ts";
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
@@ -91,8 +92,7 @@ export class PodHookRunner {
     signal: AbortSignal,
   ): Promise<void> {
     const identity = pod ? podRefOf(pod) : podRefOfLabels(container);
-    const isInit = pod?.spec.initContainers?.some(({ name }) => name === container.name);
-    const fieldPath = `spec.${isInit ? "initContainers" : "containers"}{${container.name}}`;
+    const fieldPath = containerFieldPath(pod?.spec, container.name);
     const target = { id: container.id, name: container.name, ports: spec?.ports };
     try {
       const podIp = pod ? this.#podIpOf(pod, podIps) : (podIps[0] ?? "");

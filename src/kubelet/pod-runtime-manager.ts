@@ -7,7 +7,7 @@ import type { ContainerLimits } from "../model/container-limits.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
-import { findContainer } from "../model/pod-containers.ts";
+import { containerFieldPath, findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { podRefOf, podRefOfLabels } from "../model/pod-ref.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
@@ -130,7 +130,7 @@ export class PodRuntimeManager implements PodServices {
   ): Promise<ContainerId> {
     const { pods, gate, recorder, logLinks } = this.#deps;
     const { pod, container, restartCount } = request;
-    const fieldPath = `spec.${request.isInit ? "initContainers" : "containers"}{${container.name}}`;
+    const fieldPath = containerFieldPath(pod.spec, container.name);
     const image = this.#pulled.get(request);
     if (!image) throw new PodStepError("CreateContainerError", `the image of "${container.name}" was not pulled`);
     await this.#volumes.setUp(pod, request.objects, signal);
@@ -262,6 +262,7 @@ export class PodRuntimeManager implements PodServices {
       container,
       restartCount: request.restartCount,
       sandboxId: request.sandboxId,
+      targetId: request.targetId,
       hash: request.hash,
       backOffMs: request.backOffMs,
       image,

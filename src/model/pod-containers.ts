@@ -1,13 +1,33 @@
-import type { Container, PodSpec } from "../api/pod.ts";
+import type { Container, EphemeralContainer, PodSpec } from "../api/pod.ts";
 
 type Containers = Pick<PodSpec, "initContainers" | "containers">;
+type AllContainers = Containers & Pick<PodSpec, "ephemeralContainers">;
 
-/** Every container of a pod: init containers, including sidecars, then the others; both in the order of the spec. */
+/** Containers of a manifest: init containers, including sidecars, then the others; both in the order of the spec. */
 export const containersOf = ({ initContainers = [], containers }: Containers): Container[] => [
   ...initContainers,
   ...containers,
 ];
 
-/** Names are unique over both lists. */
-export const findContainer = (spec: Containers, name: string): Container | undefined =>
-  containersOf(spec).find((container) => container.name === name);
+/** Containers of a manifest, then those that were added to the running pod. */
+export const allContainersOf = (spec: AllContainers): (Container | EphemeralContainer)[] => [
+  ...containersOf(spec),
+  ...(spec.ephemeralContainers ?? []),
+];
+
+/** Names are unique over the three lists. */
+export const findContainer = (spec: AllContainers, name: string): Container | EphemeralContainer | undefined =>
+  allContainersOf(spec).find((container) => container.name === name);
+
+/** Whether the container was added to the running pod. */
+export const isEphemeral = (
+  { ephemeralContainers = [] }: Pick<PodSpec, "ephemeralContainers">,
+  name: string,
+): boolean => ephemeralContainers.some((container) => container.name === name);
+
+/** Path of a container in events: `spec.containers{app}`. */
+export function containerFieldPath(spec: AllContainers | undefined, name: string): string {
+  const isInit = spec?.initContainers?.some((container) => container.name === name);
+  const list = isInit ? "initContainers" : spec && isEphemeral(spec, name) ? "ephemeralContainers" : "containers";
+  return `spec.${list}{${name}}`;
+}

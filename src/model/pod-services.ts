@@ -22,6 +22,8 @@ export interface StartContainerRequest extends PodRequest {
   /** Crash-loop back-off after its next exit, for a later process; absent when there is none yet. */
   backOffMs?: number;
   sandboxId: ContainerId;
+  /** Running container whose process namespace an ephemeral container joins. */
+  targetId?: ContainerId;
   /** IPs of the sandbox, IPv4 first; empty with host networking. */
   podIps: readonly string[];
 }

@@ -1,6 +1,6 @@
 import type { Container } from "../api/pod.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
-import { containersOf, findContainer } from "../model/pod-containers.ts";
+import { allContainersOf, containersOf, findContainer } from "../model/pod-containers.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { attemptsOf, isRunning, isTerminated } from "./container-history.ts";
 import { PlanDraft } from "./plan-draft.ts";
@@ -28,6 +28,7 @@ export function computePodActions(input: PodPlanInput): PodPlan {
     return draft.finish(isSettled ? endOf(draft) : undefined);
   }
   if (!planRestartAll(draft)) return draft.finish();
+  planEphemeralContainers(draft);
 
   const initEnd = planInitContainers(draft);
   if (initEnd === "failed") return planPodTermination(draft, { phase: "Failed" });
@@ -158,6 +159,17 @@ function planRestartAll(draft: PlanDraft): boolean {
   return stale.length === 0;
 }
 
+/**
+ * Ephemeral containers start as soon as there is a sandbox, also when an init container fails, and never a second time.
+ * Source: the kubelet's computePodActions.
+ */
+function planEphemeralContainers(draft: PlanDraft): void {
+  for (const container of draft.input.pod.spec.ephemeralContainers ?? []) {
+    if (draft.isBusy(container.name) || draft.attempts(container.name).length > 0) continue;
+    draft.start(container, false);
+  }
+}
+
 /** Init containers in order, including sidecars. `done` = the main containers may be planned. */
 function planInitContainers(draft: PlanDraft): "done" | "waiting" | "failed" {
   const { spec } = draft.input.pod;
@@ -282,7 +294,7 @@ function startAgain(draft: PlanDraft, container: Container, current: ContainerSn
 /** Dead containers beyond what is kept per name, and those of containers the spec no longer has. */
 function collectGarbage(draft: PlanDraft): void {
   const { pod, snapshot, state, options, nowMs } = draft.input;
-  const wanted = new Set(containersOf(pod.spec).map(({ name }) => name));
+  const wanted = new Set(allContainersOf(pod.spec).map(({ name }) => name));
   const names = new Set(snapshot.containers.map(({ name }) => name));
   for (const name of names) {
     const attempts = draft.attempts(name);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Container, Pod, Volume } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import { allContainersOf } from "../model/pod-containers.ts";
 
 /** A ConfigMap or Secret in use. */
 export interface ObjectReference {
@@ -57,7 +57,7 @@ export function volumeReferences(pod: Pod, volume: Volume): ObjectReference[] {
 /** Everything a pod uses, of all its containers, its volumes and its image pull secrets; each object once. */
 export function podReferences(pod: Pod): ObjectReference[] {
   const found = new Map<string, ObjectReference>();
-  const containers = containersOf(pod.spec);
+  const containers = allContainersOf(pod.spec);
   const all = [
     ...containers.flatMap((container) => environmentReferences(pod, container)),
     ...(pod.spec.volumes ?? []).flatMap((volume) => volumeReferences(pod, volume)),

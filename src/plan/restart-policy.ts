@@ -1,5 +1,5 @@
 import type { Container, PodSpec } from "../api/pod.ts";
-import { containersOf, findContainer } from "../model/pod-containers.ts";
+import { containersOf } from "../model/pod-containers.ts";
 
 /** Consequence of a container's exit: `restart-pod` = every container of the pod starts again in place (KEP-5532). */
 export type RestartDecision = "restart" | "restart-pod" | "leave";
@@ -49,7 +49,7 @@ export const runsOnce = (spec: PodSpec) =>
 
 /** Whether exit code 0 settles the container although another exit code would not. */
 export function endsOnlyOnSuccess(spec: PodSpec, name: string): boolean {
-  const container = findContainer(spec, name);
+  const container = containersOf(spec).find((one) => one.name === name);
   const isInit = spec.initContainers?.some((one) => one.name === name) ?? false;
   if (!container || !restartsOnFailure(spec, container, isInit)) return false;
   return decideRestart(spec, container, 0, { isInit }) === "leave";

@@ -37,6 +37,8 @@ export interface ContainerRequest {
   /** 0 for the first container of that name. */
   restartCount: number;
   sandboxId: string;
+  /** Id of the container whose process namespace it joins, unless the pod shares one. */
+  targetId?: string | undefined;
   /** {@link computeContainerHash}. */
   hash: string;
   /** Kept as a label: crash-loop back-off after its next end. */
@@ -102,7 +104,8 @@ function toHostConfig(request: ContainerRequest): HostConfig {
   const usernsMode = computeUsernsMode(pod, engine);
   const runtime = computeRuntime(pod, engine);
   const sandbox = `container:${sandboxId}`;
-  const pidMode = pod.spec.hostPID ? "host" : pod.spec.shareProcessNamespace ? sandbox : "";
+  const target = request.targetId ? `container:${request.targetId}` : "";
+  const pidMode = pod.spec.hostPID ? "host" : pod.spec.shareProcessNamespace ? sandbox : target;
   return {
     NetworkMode: sandbox,
     IpcMode: sandbox,

@@ -8,6 +8,7 @@ import { DockerError, DockerUnreachableError } from "../docker/docker-error.ts";
 import type { RegistryAuth } from "../docker/image-transfer.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { containerFieldPath } from "../model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
 import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../plan/back-off.ts";
 import { applyDefaultTag, parseImageReference } from "../text/image-reference.ts";
@@ -258,8 +259,7 @@ export class ImageManager {
   }
 
   #recorderFor(pod: Pod, container: Container): RecordEvent {
-    const list = pod.spec.initContainers?.some(({ name }) => name === container.name) ? "initContainers" : "containers";
-    const fieldPath = `spec.${list}{${container.name}}`;
+    const fieldPath = containerFieldPath(pod.spec, container.name);
     const { uid = "", name = "", namespace = "default" } = pod.metadata;
     return (type, reason, message) => {
       this.#options.recorder.record({ uid, name, namespace }, { type, reason, message, fieldPath });

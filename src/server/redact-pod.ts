@@ -17,6 +17,7 @@ export function redactPod(pod: Pod): Pod {
       ...spec,
       containers: spec.containers.map(redactContainer),
       ...(spec.initContainers && { initContainers: spec.initContainers.map(redactContainer) }),
+      ...(spec.ephemeralContainers && { ephemeralContainers: spec.ephemeralContainers.map(redactContainer) }),
     },
   };
 }

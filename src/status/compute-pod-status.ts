@@ -1,4 +1,5 @@
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus, QOSClass } from "../api/pod.ts";
+import { isEphemeral } from "../model/pod-containers.ts";
 import type { PodSnapshot } from "../model/pod-snapshot.ts";
 import { attemptsOf } from "../plan/container-history.ts";
 import type { ContainerProbeState, PodEnd, WaitingReason } from "../plan/pod-plan.ts";
@@ -44,7 +45,9 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
       const verdict = input.probes.get(container.name);
       const sandboxId = snapshot.sandboxes[0]?.id;
       const attempts = attemptsOf(snapshot, container.name);
-      const restarts = decideRestart(pod.spec, container, attempts[0]?.exitCode ?? 0, { isInit }) !== "leave";
+      const restarts =
+        !isEphemeral(pod.spec, container.name) &&
+        decideRestart(pod.spec, container, attempts[0]?.exitCode ?? 0, { isInit }) !== "leave";
       const status = computeContainerStatus({
         container,
         isInit,
@@ -64,6 +67,7 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
 
   const initStatuses = toStatuses(inits, true);
   const statuses = toStatuses(pod.spec.containers, false);
+  const ephemeralStatuses = toStatuses(pod.spec.ephemeralContainers ?? [], false).map(toEphemeralStatus);
   const computed = computePhase(pod.spec, initStatuses, statuses);
   const before = input.previous?.phase;
   const phase =
@@ -93,8 +97,15 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     // Sorted by name, not in the order of the spec. Source: recorded kubelet.
     containerStatuses: statuses.sort((a, b) => (a.name < b.name ? -1 : 1)),
     qosClass: input.qosClass,
+    ...(ephemeralStatuses.length > 0 ? { ephemeralContainerStatuses: ephemeralStatuses } : {}),
   };
 }
+
+/** Ephemeral containers are neither ready nor started. Source: the kubelet's UpdatePodStatus. */
+const toEphemeralStatus = ({ started: _, ...status }: ContainerStatus): ContainerStatus => ({
+  ...status,
+  ready: false,
+});
 
 /**
  * Attempts before the last one are removed when a pod has ended; what was known of them stays. Source: the kubelet writes

@@ -50,6 +50,7 @@ export function findRunningContainer({ status }: Pod, name: string): { id: strin
 const allStatuses = (status: Pod["status"]): ContainerStatus[] => [
   ...(status?.containerStatuses ?? []),
   ...(status?.initContainerStatuses ?? []),
+  ...(status?.ephemeralContainerStatuses ?? []),
 ];
 
 const withoutScheme = (containerId: string) => containerId.replace(/^docker:\/\//, "");

@@ -735,3 +735,36 @@ describe("dead containers", () => {
     expect(removed).toEqual([{ kind: "remove-container", id: "app-0", name: "app" }]);
   });
 });
+
+describe("ephemeral containers", () => {
+  const pod = aPod({ containers: [aContainer()], ephemeralContainers: [aContainer({ name: "debug" })] });
+  const failing = aPod({
+    initContainers: [aContainer({ name: "one" })],
+    ephemeralContainers: [aContainer({ name: "debug" })],
+  });
+  table([
+    { when: "a new one starts beside what runs", pod, containers: [aRunning()], want: ["start debug#0"] },
+    { when: "one that runs is left alone", pod, containers: [aRunning(), aRunning("debug")], want: [] },
+    { when: "one that ended never starts again", pod, containers: [aRunning(), anExited("debug", 1)], want: [] },
+    {
+      when: "nor one of an earlier sandbox",
+      pod,
+      sandboxes: [aSandbox({ id: "new", attempt: 1 })],
+      containers: [aRunning("app", { sandboxId: "new" }), anExited("debug", 0, { sandboxId: "old" })],
+      want: [],
+    },
+    {
+      when: "it starts although an init container fails",
+      pod: failing,
+      containers: [aRunning("one")],
+      want: ["start debug#0"],
+    },
+    {
+      when: "a pod that is over takes it along",
+      pod: aPod({ restartPolicy: "Never", ephemeralContainers: [aContainer({ name: "debug" })] }),
+      containers: [anExited("app", 0), aRunning("debug", { id: "debug-0" })],
+      want: ["kill debug-0 (PodEnded)"],
+      phase: "Succeeded",
+    },
+  ]);
+});

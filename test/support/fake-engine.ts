@@ -18,6 +18,8 @@ const refOf = ({ metadata }: Pod): PodRef => ({
  */
 export class FakeEngine implements ObservedRuntime, PodServices {
   readonly calls: string[] = [];
+  /** Requests of the containers that were started. */
+  readonly requests: StartContainerRequest[] = [];
   readonly containers = new Map<string, Observed>();
   /** Step errors to throw, by `pull app`, `start app`, `sandbox`, `postStart app`; removed when used up (count). */
   readonly failures = new Map<string, { error: PodStepError | Error; times: number }>();
@@ -185,6 +187,7 @@ export class FakeEngine implements ObservedRuntime, PodServices {
 
   async startContainer(request: StartContainerRequest, onCreated: (id: string) => void): Promise<string> {
     const { container: spec, pod, hash, backOffMs, restartCount, sandboxId } = request;
+    this.requests.push(request);
     this.calls.push(`start ${spec.name}#${restartCount} ${pod.metadata.name}`);
     const id = `${spec.name}-${this.#next++}`;
     const base: ContainerSnapshot = {

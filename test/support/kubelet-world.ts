@@ -1,11 +1,13 @@
 import type { Pod, PodStatus } from "../../src/api/pod.ts";
 import { type Completion, CompletionStore } from "../../src/kubelet/completion-store.ts";
 import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
+import type { StoredEphemeralContainers } from "../../src/kubelet/ephemeral-container-store.ts";
 import type { StoredEvictions } from "../../src/kubelet/eviction/eviction-store.ts";
 import { Kubelet } from "../../src/kubelet/kubelet.ts";
 import { PodManager } from "../../src/kubelet/pod-manager.ts";
 import type { StoredRollouts } from "../../src/kubelet/rollout-manager.ts";
 import type { DesiredPod, DesiredState } from "../../src/model/desired-pod.ts";
+import { allContainersOf } from "../../src/model/pod-containers.ts";
 import type { PodRef } from "../../src/model/pod-ref.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
@@ -19,7 +21,7 @@ export const toPodRevision = ({ pod }: Pick<DesiredPod, "pod">, state?: Partial<
   objects: { configMaps: new Map(), secrets: new Map() },
   hashes: {
     sandbox: `sandbox ${pod.spec.hostname ?? ""}`,
-    containers: new Map([...(pod.spec.initContainers ?? []), ...pod.spec.containers].map((c) => [c.name, c.image!])),
+    containers: new Map(allContainersOf(pod.spec).map((c) => [c.name, c.image!])),
     limits: new Map(
       pod.spec.containers.map((c) => [c.name, { ...NO_LIMITS, Memory: Number(c.resources.limits?.memory ?? 0) }]),
     ),
@@ -55,6 +57,7 @@ export class KubeletWorld {
   /** And this. */
   evictions: StoredEvictions = [];
   rollouts: StoredRollouts = [];
+  ephemeralContainers: StoredEphemeralContainers = [];
   oomVerdicts: readonly string[] = [];
   shutdownTerminated: string[] = [];
   /** By uid, then by container. */
@@ -178,6 +181,12 @@ export class KubeletWorld {
         read: () => this.rollouts,
         write: (all) => {
           this.rollouts = JSON.parse(JSON.stringify(all));
+        },
+      },
+      ephemeralContainers: {
+        read: () => this.ephemeralContainers,
+        write: (all) => {
+          this.ephemeralContainers = JSON.parse(JSON.stringify(all));
         },
       },
       isSerialRollout: this.isSerialRollout,

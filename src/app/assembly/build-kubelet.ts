@@ -18,6 +18,7 @@ import {
   BegunPodsSchema,
   CompletionsSchema,
   ContainerIdsSchema,
+  EphemeralContainersSchema,
   EvictionsSchema,
   RolloutsSchema,
 } from "./state-schemas.ts";
@@ -81,6 +82,7 @@ function stateFilesOf(context: NodeContext) {
     podCleanup: openStateFile(context, "pods", BegunPodsSchema),
     shutdownTerminated: openStateFile(context, "cut-off", ContainerIdsSchema, { durable: true }),
     oomVerdicts: openStateFile(context, "oom-killed", ContainerIdsSchema),
+    ephemeralContainers: openStateFile(context, "ephemeral-containers", EphemeralContainersSchema, { durable: true }),
     rollouts: openStateFile(context, "rollouts", RolloutsSchema, { durable: true }),
   };
 }

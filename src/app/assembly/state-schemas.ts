@@ -1,7 +1,9 @@
 /** Shapes of the files in `<root-dir>/state`: a file of another shape is set aside at start. */
 import * as v from "valibot";
+import { EphemeralContainerSchema } from "../../api/container.ts";
 import { PodStatusSchema } from "../../api/pod-status.ts";
 import type { Completion } from "../../kubelet/completion-store.ts";
+import type { StoredEphemeralContainers } from "../../kubelet/ephemeral-container-store.ts";
 import type { StoredRollouts } from "../../kubelet/rollout-manager.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { StoredProbeResults } from "../../model/prober.ts";
@@ -19,6 +21,10 @@ export const BegunPodsSchema = v.array(
     namespace: TextSchema,
     sourceId: v.exactOptional(TextSchema),
   }),
+);
+
+export const EphemeralContainersSchema: v.GenericSchema<unknown, StoredEphemeralContainers> = v.array(
+  v.tuple([TextSchema, v.array(EphemeralContainerSchema)]),
 );
 
 export const EvictionsSchema = v.array(
