@@ -54,7 +54,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "valibot",
     "@valibot/to-json-schema",
     "ws",
-    // The streams into containers are those of the authenticated port.
+    // The listener and the streams into containers are those of the authenticated port.
+    "server/answer.ts",
+    "server/client-identity.ts",
+    "server/listener.ts",
+    "server/request-body.ts",
+    "server/serving-certificate.ts",
     "server/channel-protocol.ts",
     "server/idle-watch.ts",
     "server/port-forward.ts",

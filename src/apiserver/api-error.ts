@@ -122,6 +122,8 @@ export const expired = (message: string) => new ApiError(410, "Expired", message
 export const tooLarge = (limitBytes: number) =>
   new ApiError(413, "RequestEntityTooLarge", `Request entity too large: limit is ${limitBytes}`);
 
+export const tooManyRequests = (message: string) => new ApiError(429, "TooManyRequests", message);
+
 export const notAcceptable = () =>
   new ApiError(406, "NotAcceptable", "only the following media types are accepted: application/json");
 

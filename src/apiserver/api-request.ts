@@ -1,5 +1,4 @@
-import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Answer, ListenerAnswer, StreamedAnswer } from "../server/answer.ts";
 
 /** Permissions of a user: everything, or reading everything except Secrets' data and the inside of containers. */
 export type Role = "admin" | "view";
@@ -28,26 +27,10 @@ export interface ApiRequest {
   upgrade: string;
 }
 
-export interface PlainAnswer {
-  status: number;
-  headers: Record<string, string>;
-  body: string | Uint8Array;
-}
-
-/** An answer sent while it comes about; leaving its loop ends what makes it. A slow reader holds it back. */
-export interface StreamAnswer {
-  status: number;
-  headers: Record<string, string>;
-  chunks: AsyncIterable<Uint8Array | string>;
-}
-
-/** The connection becomes something else. */
-export interface UpgradeAnswer {
-  /** Takes the connection before anything was written to it, and ends it. `head`: what the client sent behind its request. */
-  takeOver(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void>;
-}
-
-export type ApiAnswer = PlainAnswer | StreamAnswer | UpgradeAnswer;
+export type PlainAnswer = Answer;
+/** A slow reader holds it back. */
+export type StreamAnswer = StreamedAnswer;
+export type ApiAnswer = ListenerAnswer;
 
 export const jsonText = (status: number, body: string, headers: Record<string, string> = {}): PlainAnswer => ({
   status,

@@ -1,15 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { ShownCertificate } from "../server/client-identity.ts";
 import type { ApiUser, Role } from "./api-request.ts";
-
-/** A certificate a client showed, as the TLS layer judged it. */
-export interface ShownCertificate {
-  /** Signed by an authority that is trusted, and valid when the connection was made. */
-  isVerified: boolean;
-  /** "" without one. */
-  commonName: string;
-  organizations: readonly string[];
-  notAfter: Date;
-}
 
 /** One line of `--token-auth-file`. */
 export interface TokenEntry {

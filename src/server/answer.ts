@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import type { ShownCertificate } from "./client-identity.ts";
 import type { WebSocketConnection } from "./websocket.ts";
 
@@ -13,7 +15,7 @@ export interface StreamedAnswer {
   status: number;
   headers: Record<string, string>;
   /** Leaving its loop must end what makes it. */
-  chunks: AsyncIterable<Uint8Array>;
+  chunks: AsyncIterable<Uint8Array | string>;
 }
 
 /** The connection becomes a WebSocket. Only for requests whose `upgrade` is `websocket`. */
@@ -22,6 +24,12 @@ export interface WebSocketAnswer {
   protocol: string | undefined;
   /** Ends the connection itself. */
   run(socket: WebSocketConnection): Promise<void>;
+}
+
+/** The connection becomes something else than a WebSocket. Only for requests that have an `upgrade`. */
+export interface UpgradeAnswer {
+  /** Takes the connection before anything was written to it, and ends it. `head`: what the client sent after its request. */
+  takeOver(message: IncomingMessage, socket: Duplex, head: Buffer): Promise<void>;
 }
 
 export type ServerAnswer = Answer | StreamedAnswer | WebSocketAnswer;
@@ -47,6 +55,17 @@ export interface ServerRequest extends RouteRequest {
   /** Lower-case value of `Upgrade` where the connection is to become something else; else "". */
   upgrade: string;
 }
+
+/** A request as a listener hands it to its route: with its body, for routes that write. */
+export interface ListenerRequest extends ServerRequest {
+  /**
+   * The whole body.
+   * @throws BodyTooLongError, TooManyBodiesError
+   */
+  body(maxBytes: number): Promise<Uint8Array>;
+}
+
+export type ListenerAnswer = ServerAnswer | UpgradeAnswer;
 
 export const tooManyRequests = () =>
   textAnswer(503, "503: too many requests at a time, try again later\n", { "Retry-After": "1" });

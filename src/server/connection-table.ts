@@ -20,7 +20,7 @@ interface Connection {
   /** `address:port`. */
   peer: string;
   address: string;
-  /** `working`: an answer is made or streamed. `sending`: the client has not taken all of its answer yet. */
+  /** `idle`: a request, or the rest of its body, is awaited. `working`: an answer is made or streamed. `sending`: the client has not taken all of its answer yet. */
   state: "idle" | "working" | "sending";
   sinceMs: number;
   cancelTimer: () => void;

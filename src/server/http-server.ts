@@ -5,21 +5,22 @@ import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
 import {
   type Answer,
+  type ListenerAnswer,
+  type ListenerRequest,
   parseTarget,
-  type ServerAnswer,
-  type ServerRequest,
   textAnswer,
   tooManyRequests,
 } from "./answer.ts";
 import type { ShownCertificate } from "./client-identity.ts";
 import type { ConnectionTable } from "./connection-table.ts";
-import { bytesOf, rawAnswer, readBody, sendAnswer, streamAnswer } from "./send-answer.ts";
+import { BodyBudget, BodyTooLongError, RequestBody, TooManyBodiesError } from "./request-body.ts";
+import { bytesOf, rawAnswer, sendAnswer, streamAnswer } from "./send-answer.ts";
 import { acceptWebSocket } from "./websocket.ts";
 
 export interface HttpServerOptions {
   /** For the log. */
   name: string;
-  route: (request: ServerRequest) => ServerAnswer | Promise<ServerAnswer>;
+  route: (request: ListenerRequest) => ListenerAnswer | Promise<ListenerAnswer>;
   /** Whether a request for this host is answered; others get 421. */
   acceptsHost: (host: string | null) => boolean;
 }
@@ -30,7 +31,13 @@ export const IDLE_MS = 60_000;
 const SEND_MS = 60_000;
 /** Requests that a client may send before it has the answer to the first. */
 const MAX_PIPELINED = 16;
-/** Requests that are answered at the same time. */
+/** A body that is not complete by then is cut off. */
+const BODY_MS = 60_000;
+/** Only queries are posted as text; the largest real one is a few hundred bytes. */
+const MAX_TEXT_BYTES = 64 * 1024;
+/** Bytes of the bodies of all requests that are being answered. */
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+/** Requests that are answered at the same time, without the streams: those are limited by the connections. */
 const MAX_REQUESTS = 256;
 /** Bytes of answers that clients have not taken yet. */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
@@ -49,7 +56,10 @@ export class HttpServer {
   readonly #http: Server;
   readonly #queues = new WeakMap<Duplex, Queue>();
   readonly #running = new Set<Promise<void>>();
+  readonly #bodies = new BodyBudget(MAX_BODY_BYTES);
   #unsentBytes = 0;
+  /** Answers in {@link #running} that are streams or upgraded connections. */
+  #streams = 0;
 
   constructor(options: HttpServerOptions, table: ConnectionTable, logger: Logger) {
     this.#options = options;
@@ -107,12 +117,15 @@ export class HttpServer {
     response.on("error", () => {});
     response.on("close", onClose);
     socket.on("close", onClose);
+    const body = new RequestBody(message, this.#bodies);
     try {
-      const answer = await this.#answer(message, "", gone.signal);
+      const answer = await this.#answer(message, body, "", gone.signal);
       if (gone.signal.aborted) return;
-      if ("run" in answer) throw new Error("a WebSocket for a request without an upgrade");
-      if ("chunks" in answer) await streamAnswer(response, answer, gone.signal);
+      if ("run" in answer || "takeOver" in answer) throw new Error("an upgrade for a request that asked for none");
+      if ("chunks" in answer) await this.#stream(() => streamAnswer(response, answer, gone.signal));
       else await this.#send(response, answer, message);
+      // The unread rest of a body must not be parsed as the next request.
+      if (body.isCut) socket.destroy();
     } catch (error) {
       if (!gone.signal.aborted) {
         this.#logger.debug("A request was not answered completely", {
@@ -122,7 +135,17 @@ export class HttpServer {
       }
       socket.destroy();
     } finally {
+      body.release();
       socket.off("close", onClose);
+    }
+  }
+
+  async #stream(run: () => Promise<void>): Promise<void> {
+    this.#streams++;
+    try {
+      await run();
+    } finally {
+      this.#streams--;
     }
   }
 
@@ -147,10 +170,12 @@ export class HttpServer {
     const onClose = () => gone.abort(new DOMException("the client is gone", "AbortError"));
     socket.on("close", onClose);
     const upgrade = String(message.headers.upgrade ?? "").toLowerCase();
-    const answer = await this.#answer(message, upgrade, gone.signal);
+    const body = new RequestBody(message, this.#bodies);
+    const answer = await this.#answer(message, body, upgrade, gone.signal);
+    body.release();
     socket.off("close", onClose);
     if (gone.signal.aborted) return;
-    if (!("run" in answer)) {
+    if (!("run" in answer || "takeOver" in answer)) {
       const refusal = "chunks" in answer ? textAnswer(400, "This cannot be upgraded.\n") : answer;
       // Ends a stream that was opened for the request.
       gone.abort(new DOMException("the stream is not wanted", "AbortError"));
@@ -158,25 +183,42 @@ export class HttpServer {
       socket.end(rawAnswer(refusal));
       return;
     }
-    const connection = await acceptWebSocket(message, socket, head, answer.protocol);
-    if (!connection) return;
-    try {
-      await answer.run(connection);
-    } catch (error) {
-      this.#logger.error("A WebSocket session failed", { error: messageOf(error) });
-      connection.destroy();
-    }
+    const connection = "run" in answer ? await acceptWebSocket(message, socket, head, answer.protocol) : undefined;
+    if ("run" in answer && !connection) return;
+    await this.#stream(async () => {
+      try {
+        if ("takeOver" in answer) await answer.takeOver(message, socket, head);
+        else if (connection) await answer.run(connection);
+      } catch (error) {
+        this.#logger.error("A session failed", { server: this.#options.name, error: messageOf(error) });
+        connection?.destroy();
+        socket.destroy();
+      }
+    });
     this.#table.mark(message.socket, "sending", SEND_MS);
   }
 
   /** The route's answer; when the route fails it is 500, and the reason is only in the log. */
-  async #answer(message: IncomingMessage, upgrade: string, signal: AbortSignal): Promise<ServerAnswer> {
+  async #answer(
+    message: IncomingMessage,
+    body: RequestBody,
+    upgrade: string,
+    signal: AbortSignal,
+  ): Promise<ListenerAnswer> {
     const target = parseTarget((message.url ?? "/").replace(/^https?:\/\/[^/?]*(?=[/?]|$)/i, "") || "/");
     if (!target?.path.startsWith("/")) return textAnswer(400, "400 Bad Request");
     if (!this.#options.acceptsHost(message.headers.host ?? null)) {
       return textAnswer(421, "421: this server answers for localhost, its node and addresses only\n");
     }
-    if (this.#running.size > MAX_REQUESTS) return tooManyRequests();
+    if (this.#running.size - this.#streams > MAX_REQUESTS) return tooManyRequests();
+    const read = async (maxBytes: number) => {
+      this.#table.mark(message.socket, "idle", BODY_MS);
+      try {
+        return await body.read(maxBytes);
+      } finally {
+        this.#table.mark(message.socket, "working");
+      }
+    };
     try {
       return await this.#options.route({
         method: message.method ?? "GET",
@@ -185,12 +227,15 @@ export class HttpServer {
           const value = message.headers[name.toLowerCase()];
           return value === undefined ? null : String(value);
         },
-        text: () => readBody(message),
+        body: read,
+        text: async () => Buffer.from(await read(MAX_TEXT_BYTES)).toString(),
         shown: certificateOf(message.socket as TLSSocket),
         signal,
         upgrade,
       });
     } catch (error) {
+      if (error instanceof BodyTooLongError) return textAnswer(413, `413: ${error.message}\n`);
+      if (error instanceof TooManyBodiesError) return tooManyRequests();
       if (!signal.aborted) {
         this.#logger.error("A request could not be answered", {
           server: this.#options.name,

@@ -220,7 +220,7 @@ export class Listener {
 function listenOnSocket(server: Server, path: string, onListening: () => void): void {
   // The file of a process that was killed would make the address look taken.
   rmSync(path, { force: true });
-  const umask = process.umask(0o077);
+  const umask = process.umask(0o177);
   try {
     server.listen({ path }, onListening);
   } finally {

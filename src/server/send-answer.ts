@@ -1,9 +1,6 @@
 import { once } from "node:events";
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Answer, StreamedAnswer } from "./answer.ts";
-
-/** Only queries are posted; the largest real one is a few hundred bytes. */
-const MAX_BODY_BYTES = 64 * 1024;
 
 /** Bytes of answers whose body is text: an answer that many clients share is encoded once. */
 const encoded = new WeakMap<Answer, Uint8Array>();
@@ -53,16 +50,4 @@ export function rawAnswer(answer: Answer): Buffer {
     Buffer.from(`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ""}\r\n${lines.join("")}\r\n`),
     bytes,
   ]);
-}
-
-/** @throws Error when the body is longer than 64 KiB */
-export async function readBody(message: IncomingMessage): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of message) {
-    bytes += (chunk as Uint8Array).length;
-    if (bytes > MAX_BODY_BYTES) throw new Error("the body of the request is too long");
-    chunks.push(chunk as Uint8Array);
-  }
-  return Buffer.concat(chunks).toString();
 }

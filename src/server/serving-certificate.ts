@@ -149,7 +149,11 @@ function problemOfPair(cert: string, key: string): string | undefined {
 
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-function readAuthorities(file: string): string[] {
+/**
+ * The certificates of `--client-ca-file`, one each.
+ * @throws TlsFileError
+ */
+export function readAuthorities(file: string): string[] {
   const authorities = read("--client-ca-file", file).match(PEM_CERTIFICATE) ?? [];
   if (authorities.length === 0) throw new TlsFileError(`--client-ca-file "${file}" holds no PEM certificate`);
   for (const [index, pem] of authorities.entries()) {

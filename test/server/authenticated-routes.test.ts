@@ -94,7 +94,7 @@ async function textOf(answer: ServerAnswer): Promise<string> {
   if ("run" in answer) throw new Error("a WebSocket");
   if (!("chunks" in answer)) return Buffer.from(answer.body as string).toString();
   const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.chunks) chunks.push(chunk);
+  for await (const chunk of answer.chunks) chunks.push(Buffer.from(chunk as Uint8Array));
   return Buffer.concat(chunks).toString();
 }
 

@@ -131,7 +131,7 @@ test("a socket for our own user answers as the read-only port does, also where t
   });
   cleanUps.push(() => servers.stop());
   await until("the socket", () => servers.socketPath() === path);
-  expect((statSync(path).mode & 0o777).toString(8)).toBe("700");
+  expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
   const answer = await fetch("http://kubelet/pods", { unix: path });
   expect(await answer.text()).toContain('"items":null');
   await servers.stop();

@@ -3,8 +3,10 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
-import { ApiListener } from "../api-listener.ts";
+import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
+import { readAuthorities } from "../../server/serving-certificate.ts";
 import type { ApiObject } from "../api-object.ts";
+import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { authenticate, parseTokenFile, SOCKET_USER, type TokenEntry } from "../authentication.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
@@ -14,7 +16,7 @@ import { ObjectDeleter } from "../object-deleter.ts";
 import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
 import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-request.ts";
-import { prepareCertificates, toKubeconfig } from "../pki/local-authority.ts";
+import { type LocalCertificates, prepareCertificates, toKubeconfig } from "../pki/local-authority.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
 import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
 import { writeFileAtomically } from "../storage/atomic-file.ts";
@@ -33,6 +35,7 @@ export interface LocalApiDeps {
   port: number;
   /** "" = none. */
   clientCaFile: string;
+  tlsVersions: ListenerTls["versions"];
   /** "" = none. */
   tokenAuthFile: string;
   read: ReadSubmitted;
@@ -41,6 +44,8 @@ export interface LocalApiDeps {
   version: VersionInfo;
   mark: RevisionMark;
   makeCertificates: (order: CertificateOrder) => Promise<CertificateDelivery>;
+  /** Names the process that listens on a port. */
+  portHolder: (port: number) => string | undefined;
 }
 
 /** Dependencies that exist only once the kubelet is built. */
@@ -67,7 +72,8 @@ export class LocalApi {
   #toYaml: ((value: unknown) => string) | undefined;
   #mirror: NodeMirror | undefined;
   #view: NodeView | undefined;
-  #listener: ApiListener | undefined;
+  #tls: Listener | undefined;
+  #socket: Listener | undefined;
   #cancelRenewal: () => void = () => {};
   #tokens: { stamp: number; entries: readonly TokenEntry[] } = { stamp: -1, entries: [] };
   #isStopped = false;
@@ -123,11 +129,11 @@ export class LocalApi {
 
   /** Port that answers; undefined while there is none. */
   get port(): number | undefined {
-    return this.#listener?.port;
+    return this.#tls?.port;
   }
 
   get socketPath(): string | undefined {
-    return this.#listener?.socketPath;
+    return this.#socket?.socketPath;
   }
 
   get revision(): number {
@@ -185,22 +191,27 @@ export class LocalApi {
       beforeWrite: () => this.#loadYaml(),
       onError: (error, path) => logger.error("A request of the local API failed", { path, error }),
     });
-    const listener = new ApiListener({
-      clock,
-      logger,
-      answer: (request) => server.answer(request),
-      authenticate: (shown, authorization) => authenticate(shown, authorization, this.#readTokens(), clock.now()),
-      socketUser: SOCKET_USER,
-    });
-    this.#listener = listener;
+    const answer: ApiRouteDeps["answer"] = (request) => server.answer(request);
     const socketPath = join(rootDir, "api.sock");
     if (Buffer.byteLength(socketPath) > MAX_SOCKET_PATH_BYTES) {
       logger.warn(`The local API has no socket: "${socketPath}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
-    } else await listener.listenUnix(socketPath);
-    if (port === 0 || this.#isStopped) return;
+    } else this.#socket = this.#listen({ socketPath }, { logger, answer, authenticate: () => SOCKET_USER });
+    if (port === 0) return;
     try {
-      listener.listenTls(address, port, await this.#certificates());
-      this.#planRenewal();
+      let certificates = await this.#certificates();
+      if (this.#isStopped) return;
+      this.#tls = this.#listen(
+        { hostname: address, port },
+        {
+          logger,
+          answer,
+          authenticate: (shown, authorization) => authenticate(shown, authorization, this.#readTokens(), clock.now()),
+        },
+        () => certificates,
+      );
+      this.#planRenewal((renewed) => {
+        certificates = renewed;
+      });
     } catch (error) {
       logger.error(`The local API does not serve TLS on node "${nodeName}": ${(error as Error).message}`);
     }
@@ -210,7 +221,30 @@ export class LocalApi {
     this.#isStopped = true;
     this.#cancelRenewal();
     this.#mirror?.stop();
-    await this.#listener?.stop();
+    await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
+  }
+
+  #listen(place: ListenerPlace, deps: ApiRouteDeps, certificates?: () => LocalCertificates): Listener {
+    const { clock, logger, clientCaFile, tlsVersions, portHolder } = this.#deps;
+    const readMaterial = (current: LocalCertificates) => ({
+      ...current.server,
+      clientCas: [current.authority, ...(clientCaFile === "" ? [] : readAuthorities(clientCaFile))],
+    });
+    const listener = new Listener(
+      {
+        name: "Kubernetes API",
+        place,
+        route: toApiRoute(deps),
+        // Clients prove who they are with a certificate or a token, or by the mode of the socket.
+        acceptsHost: () => true,
+        portHolder,
+        ...(certificates && { tls: { versions: tlsVersions, readMaterial: () => readMaterial(certificates()) } }),
+      },
+      clock,
+      logger,
+    );
+    listener.start();
+    return listener;
   }
 
   async #loadYaml(): Promise<void> {
@@ -219,8 +253,8 @@ export class LocalApi {
     this.#toYaml = (value) => stringify(value, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false });
   }
 
-  async #certificates() {
-    const { rootDir, nodeName, nodeIp, address, port, makeCertificates, clock, clientCaFile } = this.#deps;
+  async #certificates(): Promise<LocalCertificates> {
+    const { rootDir, nodeName, nodeIp, address, port, makeCertificates, clock } = this.#deps;
     const certificates = await prepareCertificates({
       rootDir,
       nodeName,
@@ -239,17 +273,16 @@ export class LocalApi {
     const path = join(rootDir, "admin.conf");
     const text = toKubeconfig(`https://${host}:${port}`, nodeName, certificates);
     if (readIfThere(path) !== text) writeFileAtomically(path, text);
-    const others = clientCaFile === "" ? [] : [readFileSync(clientCaFile, "utf8")];
-    return { ...certificates.server, clientAuthorities: [certificates.authority, ...others] };
+    return certificates;
   }
 
-  #planRenewal(): void {
+  #planRenewal(onRenewed: (certificates: LocalCertificates) => void): void {
     this.#cancelRenewal = this.#deps.clock.schedule(RENEWAL_LOOK_MS, () => {
       this.#certificates()
-        .then((certificates) => this.#listener?.replaceCertificates(certificates))
+        .then(onRenewed)
         .catch((error: Error) => this.#deps.logger.error(`The local API keeps its certificates: ${error.message}`))
         .finally(() => {
-          if (!this.#isStopped) this.#planRenewal();
+          if (!this.#isStopped) this.#planRenewal(onRenewed);
         });
     });
   }

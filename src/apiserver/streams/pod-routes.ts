@@ -18,7 +18,7 @@ import {
   serveSpdyPortForward,
 } from "../../server/spdy/spdy-port-forward.ts";
 import { parseLogQuery, parsePortQuery, parseStreamQuery } from "../../server/stream-query.ts";
-import { acceptWebSocket, type WebSocketConnection } from "../../server/websocket.ts";
+import type { WebSocketConnection } from "../../server/websocket.ts";
 import { findLogContainer, findRunningContainer } from "../../status/log-container.ts";
 import { badRequest, internalError, notFound } from "../api-error.ts";
 import type { ApiAnswer, ApiRequest } from "../api-request.ts";
@@ -181,12 +181,7 @@ const overSpdy = (protocol: string, run: (channel: ByteChannel) => Promise<void>
 const overWebSocket = (
   protocol: string | undefined,
   run: (socket: WebSocketConnection) => Promise<void>,
-): ApiAnswer => ({
-  takeOver: async (message: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const accepted = await acceptWebSocket(message, socket, head, protocol);
-    if (accepted) await run(accepted);
-  },
-});
+): ApiAnswer => ({ protocol, run });
 
 const tunnelOf = (socket: WebSocketConnection): ByteChannel => ({
   chunks: socket.messages(),

@@ -5,7 +5,9 @@ import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
 import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
+import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
+import { findPortHolder } from "../../host/port-holder.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
@@ -30,6 +32,7 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     address: options.localApiAddress,
     port: options.localApiPort,
     clientCaFile: options.clientCaFile,
+    tlsVersions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
     tokenAuthFile: options.tokenAuthFile,
     read: (bytes) =>
       readManifest(bytes, {
@@ -44,6 +47,7 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     version: versionInfo(),
     mark: openStateFile(context, "resource-version", ResourceVersionSchema, { durable: true }),
     makeCertificates: (order) => makeInChild(ownCommand(), order),
+    portHolder: findPortHolder,
   });
 }
 

@@ -1,0 +1,49 @@
+import type { Logger } from "../model/logger.ts";
+import type { ListenerAnswer, ListenerRequest } from "../server/answer.ts";
+import type { ShownCertificate } from "../server/client-identity.ts";
+import { BodyTooLongError, TooManyBodiesError } from "../server/request-body.ts";
+import { messageOf } from "../text/error-message.ts";
+import { ApiError, badRequest, internalError, tooLarge, tooManyRequests, unauthorized } from "./api-error.ts";
+import { type ApiAnswer, type ApiRequest, type ApiUser, json } from "./api-request.ts";
+import { MAX_BODY_BYTES } from "./body.ts";
+
+export interface ApiRouteDeps {
+  logger: Logger;
+  answer: (request: ApiRequest) => Promise<ApiAnswer>;
+  /** @returns undefined: 401 */
+  authenticate: (shown: ShownCertificate | undefined, authorization: string | null) => ApiUser | undefined;
+}
+
+/** The route of a listener of the API: who asks, the answer, and errors as Kubernetes writes them. */
+export function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Promise<ListenerAnswer> {
+  return async (request) => {
+    const answer = await answerOrError(request, deps);
+    if ("takeOver" in answer || "run" in answer) {
+      return request.upgrade === "" ? json(400, badRequest("Upgrade request required").status) : answer;
+    }
+    return { ...answer, headers: { ...answer.headers, "Cache-Control": "no-cache, private" } };
+  };
+}
+
+async function answerOrError(request: ListenerRequest, deps: ApiRouteDeps): Promise<ApiAnswer> {
+  const { method, path, query, header, signal, upgrade } = request;
+  try {
+    const user = deps.authenticate(request.shown, header("Authorization"));
+    if (!user) throw unauthorized();
+    return await deps.answer({ method, path, query, header, body: () => readBody(request), user, signal, upgrade });
+  } catch (error) {
+    if (error instanceof ApiError) return json(error.code, error.status);
+    deps.logger.error("A request of the local API could not be answered", { path, error: messageOf(error) });
+    return json(500, internalError("the log has the reason").status);
+  }
+}
+
+async function readBody(request: ListenerRequest): Promise<Uint8Array> {
+  try {
+    return await request.body(MAX_BODY_BYTES);
+  } catch (error) {
+    if (error instanceof BodyTooLongError) throw tooLarge(MAX_BODY_BYTES);
+    if (error instanceof TooManyBodiesError) throw tooManyRequests(error.message);
+    throw error;
+  }
+}
