@@ -1,5 +1,6 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-import { boolean, type ValueKind } from "./value-kinds.ts";
+import { boolean } from "./kinds/scalar-kinds.ts";
+import type { ValueKind } from "./kinds/value-kind.ts";
 
 /** Origin of each option: `default`, `--flag`, or `file:line`. */
 export type Origins = Readonly<Record<keyof KubeletOptions, string>>;

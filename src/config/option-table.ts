@@ -1,12 +1,22 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { CommandRow, FlagRow, OptionRow } from "./option-row.ts";
 import { ENGINE_ROWS } from "./option-rows/engine.ts";
+import { LOGGING_ROWS } from "./option-rows/logging.ts";
 import { NODE_ROWS } from "./option-rows/node.ts";
+import { POD_ROWS } from "./option-rows/pods.ts";
 import { PRESSURE_ROWS } from "./option-rows/pressure.ts";
 import { SERVER_ROWS } from "./option-rows/servers.ts";
 import { SOURCE_ROWS } from "./option-rows/sources.ts";
 
-const ROWS = [...SOURCE_ROWS, ...NODE_ROWS, ...ENGINE_ROWS, ...SERVER_ROWS, ...PRESSURE_ROWS];
+const ROWS = [
+  ...SOURCE_ROWS,
+  ...NODE_ROWS,
+  ...ENGINE_ROWS,
+  ...POD_ROWS,
+  ...SERVER_ROWS,
+  ...PRESSURE_ROWS,
+  ...LOGGING_ROWS,
+];
 
 /** All options. Flags, fields of the configuration file, help, completion and docs/flags.md are derived from it. */
 export const OPTION_TABLE: readonly FlagRow[] = ROWS;

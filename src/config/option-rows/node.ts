@@ -1,17 +1,7 @@
+import { featureGates, labels, reservedResources } from "../kinds/map-kinds.ts";
+import { shutdownPeriods, taints } from "../kinds/node-kinds.ts";
+import { boolean, directory, duration, integer, ipAddress, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
-import {
-  boolean,
-  cgroupPath,
-  directory,
-  featureGates,
-  integer,
-  ipAddress,
-  labels,
-  MAX_INT32,
-  reservedResources,
-  taints,
-  text,
-} from "../value-kinds.ts";
 
 const NO_API_SERVER = "there is no API server to talk to";
 
@@ -138,6 +128,32 @@ export const NODE_ROWS = [
     subject: "Node",
     description: "Feature gates of the kubelet; unknown ones warn.",
   }),
+  option({
+    flag: "shutdown-grace-period",
+    field: "shutdownGracePeriod",
+    option: "shutdownGracePeriodMs",
+    kind: duration(),
+    default: 0,
+    subject: "Node",
+    description: "How long a shutdown of the machine waits for pods to stop; 0s does not wait.",
+  }),
+  option({
+    flag: "shutdown-grace-period-critical-pods",
+    field: "shutdownGracePeriodCriticalPods",
+    option: "shutdownGracePeriodCriticalPodsMs",
+    kind: duration(),
+    default: 0,
+    subject: "Node",
+    description: "How much of that is kept for critical pods, which stop last.",
+  }),
+  option({
+    field: "shutdownGracePeriodByPodPriority",
+    option: "shutdownGracePeriodByPodPriority",
+    kind: shutdownPeriods,
+    default: [],
+    subject: "Node",
+    description: "Replaces both: the time for pods of each priority and above, lowest first.",
+  }),
   ...refused(
     "an API server cannot be used: kubelet-ts runs without a cluster. Pods come from --pod-manifest-path and --manifest-url",
     ["api-servers", "kubeconfig", "bootstrap-kubeconfig", "experimental-bootstrap-kubeconfig"],
@@ -189,33 +205,6 @@ export const NODE_ROWS = [
     ],
     ["none", "None"],
   ),
-  option({
-    flag: "kubelet-cgroups",
-    field: "kubeletCgroups",
-    option: "kubeletCgroups",
-    kind: cgroupPath,
-    default: "",
-    subject: "Servers",
-    description: "Cgroup that /stats/summary shows as systemContainers kubelet; processes are not moved.",
-  }),
-  option({
-    flag: "runtime-cgroups",
-    field: "kubeletTs.runtimeCgroups",
-    option: "runtimeCgroups",
-    kind: cgroupPath,
-    default: "",
-    subject: "Servers",
-    description: "Cgroup that /stats/summary shows as systemContainers runtime, e.g. /system.slice/docker.service.",
-  }),
-  option({
-    flag: "system-cgroups",
-    field: "systemCgroups",
-    option: "systemCgroups",
-    kind: cgroupPath,
-    default: "",
-    subject: "Servers",
-    description: "Cgroup that /stats/summary shows as systemContainers misc; processes are not moved.",
-  }),
   ...inapplicable("kubelet-ts leaves its own cgroup and those of the system alone", [
     "resource-container",
     "system-container",

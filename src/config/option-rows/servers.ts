@@ -1,23 +1,40 @@
 import { nearestName } from "../../text/nearest-name.ts";
 import { CIPHER_SUITE_NAMES } from "../cipher-suites.ts";
+import { listOf } from "../kinds/list-kinds.ts";
+import { boolean, cgroupPath, directory, duration, file, ipAddress, oneOf, port } from "../kinds/scalar-kinds.ts";
+import type { ValueKind } from "../kinds/value-kind.ts";
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
-import {
-  boolean,
-  directory,
-  duration,
-  file,
-  integer,
-  ipAddress,
-  listOf,
-  MAX_INT32,
-  oneOf,
-  port,
-  type ValueKind,
-} from "../value-kinds.ts";
 
 const WEBHOOK = "token webhooks need an API server";
 
 export const SERVER_ROWS = [
+  option({
+    flag: "kubelet-cgroups",
+    field: "kubeletCgroups",
+    option: "kubeletCgroups",
+    kind: cgroupPath,
+    default: "",
+    subject: "Servers",
+    description: "Cgroup that /stats/summary shows as systemContainers kubelet; processes are not moved.",
+  }),
+  option({
+    flag: "runtime-cgroups",
+    field: "kubeletTs.runtimeCgroups",
+    option: "runtimeCgroups",
+    kind: cgroupPath,
+    default: "",
+    subject: "Servers",
+    description: "Cgroup that /stats/summary shows as systemContainers runtime, e.g. /system.slice/docker.service.",
+  }),
+  option({
+    flag: "system-cgroups",
+    field: "systemCgroups",
+    option: "systemCgroups",
+    kind: cgroupPath,
+    default: "",
+    subject: "Servers",
+    description: "Cgroup that /stats/summary shows as systemContainers misc; processes are not moved.",
+  }),
   option({
     flag: "enable-server",
     field: "enableServer",
@@ -243,25 +260,6 @@ export const SERVER_ROWS = [
     default: 4 * 3_600_000,
     subject: "Authenticated server",
     description: "Idle exec, attach and port-forward connections are closed after this; 0s never.",
-  }),
-  option({
-    flag: "event-qps",
-    field: "eventRecordQPS",
-    zeroCounts: true,
-    option: "eventRecordQps",
-    kind: integer(0, MAX_INT32, "0 = no limit"),
-    default: 0,
-    subject: "Logging",
-    description: "Events of pods recorded per second, those beyond it are dropped; 0 sets no limit.",
-  }),
-  option({
-    flag: "event-burst",
-    field: "eventBurst",
-    option: "eventBurst",
-    kind: integer(0, MAX_INT32),
-    default: 100,
-    subject: "Logging",
-    description: "Events recorded at once within --event-qps.",
   }),
   ...refused(`${WEBHOOK}; use --client-ca-file`, ["authentication-token-webhook?"], ["false"]),
   ...inapplicable(WEBHOOK, ["|authentication.webhook.enabled"], ["false"]),

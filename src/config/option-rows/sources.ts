@@ -1,15 +1,7 @@
+import { pathList, urlList } from "../kinds/list-kinds.ts";
+import { boolean, directory, duration, file, fileOrDirectory, oneOf } from "../kinds/scalar-kinds.ts";
+import { secretHeaders } from "../kinds/secret-header-kind.ts";
 import { command, type FlagRow, option } from "../option-row.ts";
-import {
-  boolean,
-  directory,
-  duration,
-  file,
-  fileOrDirectory,
-  oneOf,
-  pathList,
-  secretHeaders,
-  urlList,
-} from "../value-kinds.ts";
 
 export const SOURCE_ROWS = [
   option({

@@ -1,0 +1,90 @@
+import { isIP } from "node:net";
+import { formatDuration, parseDuration } from "../../api/duration.ts";
+import { type Parsed, quote, scalarKind, type ValueKind } from "./value-kind.ts";
+
+export const text: ValueKind<string> = scalarKind("string", (value) => ({ value }));
+
+/** Paths are made absolute by resolve-options.ts, which knows the working directory. */
+export const file: ValueKind<string> = { ...text, hint: "file", completes: "file" };
+export const directory: ValueKind<string> = { ...text, hint: "directory", completes: "directory" };
+export const fileOrDirectory: ValueKind<string> = { ...text, hint: "path", completes: "file" };
+
+/** Absolute path of a cgroup, e.g. `/system.slice`; "" = none. */
+export const cgroupPath: ValueKind<string> = scalarKind("string", (value) =>
+  value === "" || (value.startsWith("/") && !value.split("/").includes(".."))
+    ? { value }
+    : { problem: `must be an absolute cgroup path such as /system.slice, got ${quote(value)}` },
+);
+
+const TRUE = new Set(["1", "t", "T", "true", "TRUE", "True"]);
+const FALSE = new Set(["0", "f", "F", "false", "FALSE", "False"]);
+
+/** Source: Go's `strconv.ParseBool`. */
+export const boolean: ValueKind<boolean> = {
+  hint: "",
+  fromText: (value) => {
+    if (TRUE.has(value)) return { value: true };
+    if (FALSE.has(value)) return { value: false };
+    return { problem: `must be true or false, got ${quote(value)}` };
+  },
+  fromField: (field) =>
+    typeof field === "boolean" ? { value: field } : { problem: `must be true or false, got ${quote(field)}` },
+  toField: (value) => value,
+  toText: String,
+  choices: ["true", "false"],
+};
+
+/** A boolean that may be unset, like a Go pointer. */
+export const optionalBoolean: ValueKind<boolean | undefined> = {
+  ...boolean,
+  fromText: (value) => (value === "" ? { value: undefined } : boolean.fromText(value)),
+  fromField: (field) => (field === undefined ? { value: undefined } : boolean.fromField(field)),
+  toField: (value) => value,
+  toText: (value) => (value === undefined ? "" : String(value)),
+};
+
+/** @param special meaning of a special value, e.g. "0 = off"; used in the message. */
+export function integer(min: number, max: number, special = ""): ValueKind<number> {
+  const what = `a whole number from ${min} to ${max}${special ? ` (${special})` : ""}`;
+  const check = (value: number, shown: unknown): Parsed<number> =>
+    Number.isInteger(value) && value >= min && value <= max
+      ? { value }
+      : { problem: `must be ${what}, got ${quote(shown)}` };
+  return {
+    hint: "int",
+    fromText: (value) => check(/^[+-]?(\d+|0[xX][\da-fA-F]+)$/.test(value) ? Number(value) : Number.NaN, value),
+    fromField: (field) => check(typeof field === "number" ? field : Number.NaN, field),
+    toField: (value) => value,
+    toText: String,
+  };
+}
+
+export const port: ValueKind<number> = { ...integer(0, 65535, "0 = off"), hint: "port" };
+export const MAX_INT32 = 2_147_483_647;
+
+/** Milliseconds; at least `minMs`. */
+export function duration(minMs = 0, maxMs = Number.POSITIVE_INFINITY): ValueKind<number> {
+  const limits =
+    maxMs === Number.POSITIVE_INFINITY
+      ? `at least ${formatDuration(minMs)}`
+      : `from ${formatDuration(minMs)} to ${formatDuration(maxMs)}`;
+  const kind = scalarKind("duration", (value) => {
+    const ms = parseDuration(value);
+    if (ms === undefined) return { problem: `must be a duration such as "20s" or "1m30s", got ${quote(value)}` };
+    if (ms < minMs || ms > maxMs) return { problem: `must be ${limits}, got ${quote(value)}` };
+    return { value: ms };
+  });
+  return { ...kind, toField: formatDuration, toText: formatDuration };
+}
+
+export function oneOf<const T extends string>(...choices: readonly T[]): ValueKind<T> {
+  const listed = choices.map((choice) => choice || '""').join(", ");
+  const kind = scalarKind<T>(choices.filter(Boolean).join("|"), (value) =>
+    choices.includes(value as T) ? { value: value as T } : { problem: `must be one of ${listed}, got ${quote(value)}` },
+  );
+  return { ...kind, choices: choices.filter(Boolean) };
+}
+
+export const ipAddress: ValueKind<string> = scalarKind("IP", (value) =>
+  value === "" || isIP(value) ? { value } : { problem: `must be an IP address, got ${quote(value)}` },
+);
