@@ -16,18 +16,16 @@ import { type Access, mayDo } from "./authorization.ts";
 import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { hideSecrets } from "./hide-secrets.ts";
-import { applyJsonPatch, PatchError } from "./json-patch.ts";
 import { listAnswer, parseIncludeObject, type ShowObject } from "./list-answer.ts";
 import { negotiateForm, type WantedForm } from "./media-type.ts";
-import { applyMergePatch } from "./merge-patch.ts";
 import { type DeleteOptions, type ObjectDeleter, parseDeleteOptions } from "./object-deleter.ts";
 import type { ObjectStore } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
+import { patchObject } from "./patch-object.ts";
 import { parseRequestInfo, type RequestInfo } from "./request-info.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId, type Verb } from "./resource-definition.ts";
 import { fromScale, toScale } from "./scale.ts";
 import { parseSelection } from "./selection.ts";
-import { applyStrategicPatch } from "./strategic-merge-patch.ts";
 import { metadataText, tableText } from "./table.ts";
 import { watchAnswer } from "./watch-answer.ts";
 import { parseWriteRequest, type WriteRequest } from "./write-request.ts";
@@ -299,25 +297,6 @@ function authorizePath({ user, path, method }: ApiRequest): void {
   if (user.role !== undefined && (method === "GET" || method === "HEAD" || user.role === "admin")) return;
   const verb = (VERBS[method] ?? method).toLowerCase();
   throw new ApiError(403, "Forbidden", `forbidden: User "${user.name}" cannot ${verb} path "${path}"`, {});
-}
-
-function patchObject(before: unknown, type: string, patch: unknown): unknown {
-  try {
-    if (type === PATCH_TYPES.json) return applyJsonPatch(before, patch);
-    return type === PATCH_TYPES.merge ? applyMergePatch(before, patch) : applyStrategicPatch(before, patch);
-  } catch (error) {
-    if (!(error instanceof PatchError)) throw error;
-    // An operation that does not fit the object is 422, a patch that is none 400. Source: apiserver's patch handler.
-    const isUnfit = type === PATCH_TYPES.json && Array.isArray(patch);
-    throw isUnfit
-      ? new ApiError(
-          422,
-          "Invalid",
-          `the server rejected our request due to an error in our request: ${error.message}`,
-          {},
-        )
-      : badRequest(error.message);
-  }
 }
 
 const isStatus = (result: ApiObject | Status): result is Status => isRecord(result) && result.kind === "Status";

@@ -61,6 +61,7 @@ export class ObjectWriter {
     refuseInvalid(definition, metadata.name, checkObjectName(metadata.name));
     const { status: _status, ...rest } = input;
     const decoded = decodeObject(definition, { ...rest, metadata } as ApiObject, request);
+    refuseInvalid(definition, metadata.name, definition.validateCreate?.(decoded) ?? []);
     if (store.get(id, namespace, metadata.name)) throw alreadyExists(definition, metadata.name);
     const object = hasGeneration(definition, decoded) ? withMetadata(decoded, { generation: 1 }) : decoded;
     const manager = as ?? updateManager(definition, request.manager, "");
@@ -173,7 +174,8 @@ export class ObjectWriter {
       );
     }
     const subresource = manager?.subresource ?? "";
-    const next = subresource === "status" ? onlyStatus(live, input) : withoutStatus(definition, live, input);
+    const written = subresource === "status" ? onlyStatus(live, input) : withoutStatus(definition, live, input);
+    const next = definition.carryOver?.(written, live) ?? written;
     const entries = manager
       ? (input.metadata.managedFields ?? live.metadata.managedFields ?? [])
       : input.metadata.managedFields;

@@ -69,6 +69,10 @@ export interface ResourceDefinition {
   storage: "file" | "memory";
   /** Must not change its input. Absent: the object is taken as it is. */
   decode?: (object: ApiObject) => Decoded;
+  /** Causes for refusing a creation; the object was decoded. */
+  validateCreate?: (object: ApiObject) => readonly StatusCause[];
+  /** Restores fields that a write to the object does not change, apart from the status. */
+  carryOver?: (next: ApiObject, live: ApiObject) => ApiObject;
   /** Causes for refusing an update; both objects were decoded. */
   validateUpdate?: (next: ApiObject, previous: ApiObject) => readonly StatusCause[];
   /** true: deletion waits until something else removes the object, as pods wait for their containers. */

@@ -24,6 +24,8 @@ export interface ReadManifestOptions {
   strictness?: Strictness;
   /** Whether containers may be privileged. Default true, as the kubelet has it. */
   allowPrivileged?: boolean;
+  /** Whether pods may have ephemeral containers, as running pods do. Default false. */
+  allowEphemeralContainers?: boolean;
   /** Fill in `ObjectResult.places`, which keeps the whole text in memory. Default false. */
   keepPlaces?: boolean;
 }

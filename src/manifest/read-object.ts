@@ -235,7 +235,10 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";
-  const errors = validatePod(pod, reading.path, { allowPrivileged: options.allowPrivileged ?? true }).list;
+  const errors = validatePod(pod, reading.path, {
+    allowPrivileged: options.allowPrivileged ?? true,
+    allowEphemeralContainers: options.allowEphemeralContainers ?? false,
+  }).list;
   reading.addFieldErrors(decodes ? errors : withoutConsequences(errors, issues));
   for (const note of notes) {
     reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { Kubectl, kubectlClients } from "../support/kubectl.ts";
+import { startWithApi } from "../support/local-api.ts";
 import { freePorts, type TestNode } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
@@ -58,13 +59,6 @@ spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
 `;
-
-async function startWithApi(node: TestNode, flags: readonly string[] = []): Promise<number> {
-  const [port = 0] = freePorts(1);
-  await node.start([`--local-api-port=${port}`, ...flags]);
-  await until("the local API writes its kubeconfig", () => existsSync(join(node.rootDir, "admin.conf")));
-  return port;
-}
 
 /** One request over the Unix socket, or over TLS with a token. */
 async function ask(node: TestNode, path: string, init: RequestInit & { unix?: string; tls?: object } = {}) {

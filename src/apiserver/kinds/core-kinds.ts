@@ -7,6 +7,7 @@ import { formatReadinessGates, formatRestarts, summarizePod } from "../../printe
 import type { ApiObject } from "../api-object.ts";
 import { ALL_VERBS, type Column, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
 import { decodeByManifest, type ReadSubmitted, refuseImmutable } from "./decode-manifest.ts";
+import { decodeAround, keepEphemeralContainers, refuseEphemeralContainers } from "./ephemeral-containers.ts";
 
 const core = { group: "", version: "v1" } as const;
 
@@ -63,7 +64,10 @@ const pods = (read: ReadSubmitted): ResourceDefinition => ({
     "status.nominatedNodeName": (it) => podStatus(it)?.nominatedNodeName ?? "",
   },
   storage: "file",
-  decode: (object) => decodeByManifest(read, object),
+  decode: (object) => decodeAround(object, (pod) => decodeByManifest(read, pod)),
+  validateCreate: (next) => refuseEphemeralContainers(next, undefined),
+  validateUpdate: refuseEphemeralContainers,
+  carryOver: keepEphemeralContainers,
   gracefulDeletion: true,
   description: "Pod is a collection of containers that can run on a host.",
 });

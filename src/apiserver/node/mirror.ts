@@ -4,6 +4,7 @@ import type { Clock } from "../../model/clock.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
 import type { WorkloadObject } from "../../model/workload-object.ts";
 import { type ApiObject, toApiTime } from "../api-object.ts";
+import { ephemeralContainersOf } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import { SOURCE_ID } from "../storage/submitted-objects.ts";
@@ -144,7 +145,7 @@ export class NodeMirror {
       if (this.#seen.get(uid) === pod && live?.metadata.uid === uid) continue;
       this.#seen.set(uid, pod);
       this.#ensureNamespace(namespace);
-      if (live && isOwn(definition, live) && live.metadata.uid === uid) this.#putStatus(live, pod.status);
+      if (live && isOwn(definition, live) && live.metadata.uid === uid) this.#putObserved(live, pod);
       else if (!live || !isOwn(definition, live)) store.put("pods", this.#toObject(pod));
     }
     for (const live of store.list("pods")) {
@@ -160,11 +161,17 @@ export class NodeMirror {
     }
   }
 
-  #putStatus(live: ApiObject, status: PodStatus | undefined): void {
+  /** Status and ephemeral containers of a pod of this API. */
+  #putObserved(live: ApiObject, { spec, status = live.status as PodStatus }: Pod): void {
     const { store } = this.#deps;
     const current = store.get("pods", live.metadata.namespace, live.metadata.name) ?? live;
-    if (status === undefined || Bun.deepEquals(current.status, status)) return;
-    store.put("pods", { ...current, status });
+    const ephemeral = spec.ephemeralContainers ?? [];
+    const isSame = Bun.deepEquals(ephemeralContainersOf(current), ephemeral);
+    if (isSame && Bun.deepEquals(current.status, status)) return;
+    const next = isSame
+      ? current
+      : { ...current, spec: { ...(current.spec as object), ephemeralContainers: ephemeral } };
+    store.put("pods", { ...next, status });
   }
 
   #toObject({ metadata, spec, status }: Pod): ApiObject {

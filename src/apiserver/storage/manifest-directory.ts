@@ -5,6 +5,7 @@ import { readBoundedBytes } from "../../files/bounded-read.ts";
 import type { Logger } from "../../model/logger.ts";
 import { type ApiMetadata, type ApiObject, isRecord, toApiTime } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
+import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import type { ObjectStorage } from "../write-request.ts";
 import { writeFileAtomically } from "./atomic-file.ts";
@@ -181,7 +182,8 @@ export class ManifestDirectory implements ObjectStorage {
     return { file: { path, definition, object: decoded?.object ?? whole } };
   }
 
-  #split(definition: ResourceDefinition, { status, ...object }: ApiObject): { text: string; sidecar: Sidecar } {
+  #split(definition: ResourceDefinition, whole: ApiObject): { text: string; sidecar: Sidecar } {
+    const { status, ...object } = withoutEphemeralContainers(whole);
     const { managedFields, resourceVersion: _version, generation, ...metadata } = object.metadata;
     const written = { ...object, metadata };
     const text = this.#deps.toYaml()?.(written) ?? `${JSON.stringify(written, null, 2)}\n`;

@@ -11,6 +11,7 @@ import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
+import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import type { ManifestDirectory, StoredFile } from "./manifest-directory.ts";
@@ -165,10 +166,11 @@ export class SubmittedObjects implements FeedSource {
     return !isDirectory && !isDoubtful && definition.plural !== "namespaces";
   }
 
-  #take({ definition, object }: StoredFile): void {
+  #take({ definition, object: found }: StoredFile): void {
     const { store } = this.#deps;
-    const { namespace, name } = object.metadata;
+    const { namespace, name } = found.metadata;
     const live = store.get(resourceId(definition), namespace, name);
+    const object = live ? (definition.carryOver?.(found, live) ?? found) : found;
     if (live && !this.isOwn(definition, live)) return;
     this.#own.add(ownKey(definition, object));
     if (!live) return void store.put(resourceId(definition), object);
@@ -287,7 +289,8 @@ export class SubmittedObjects implements FeedSource {
 }
 
 /** An object as the file of a person would have it: without what the server keeps. */
-function toManifest({ status: _status, metadata, ...rest }: ApiObject): Uint8Array {
+function toManifest(object: ApiObject): Uint8Array {
+  const { status: _status, metadata, ...rest } = withoutEphemeralContainers(object);
   const { managedFields: _fields, resourceVersion: _version, generation: _generation, ...written } = metadata;
   return Buffer.from(JSON.stringify({ ...rest, metadata: written }));
 }

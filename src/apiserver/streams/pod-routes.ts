@@ -87,8 +87,7 @@ function containerOf({ metadata, spec }: Pod, query: URLSearchParams): string {
     const names = spec.containers.map((container) => container.name).join(" ");
     throw badRequest(`a container name must be specified for pod ${metadata.name}, choose one of: [${names}]`);
   }
-  const isEphemeral = spec.ephemeralContainers?.some((container) => container.name === name);
-  if (findContainer(spec, name) || isEphemeral) return name;
+  if (findContainer(spec, name)) return name;
   throw badRequest(`container ${name} is not valid for pod ${metadata.name}`);
 }
 

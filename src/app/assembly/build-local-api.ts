@@ -1,5 +1,6 @@
 import type { ObjectMeta } from "../../api/meta.ts";
 import type { ExtraRoute } from "../../apiserver/api-server.ts";
+import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-containers.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
@@ -34,14 +35,7 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     clientCaFile: options.clientCaFile,
     tlsVersions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
     tokenAuthFile: options.tokenAuthFile,
-    read: (bytes) =>
-      readManifest(bytes, {
-        file: "request",
-        nodeName: node.name,
-        source: "api",
-        strictness: "warn",
-        allowPrivileged: options.allowPrivileged,
-      }),
+    read: (bytes) => readSubmitted(context, bytes),
     clock,
     logger,
     version: versionInfo(),
@@ -50,6 +44,17 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     portHolder: findPortHolder,
   });
 }
+
+/** Reads an object that a client sent. */
+const readSubmitted = ({ options, node }: NodeContext, bytes: Uint8Array, allowEphemeralContainers = false) =>
+  readManifest(bytes, {
+    file: "request",
+    nodeName: node.name,
+    source: "api",
+    strictness: "warn",
+    allowPrivileged: options.allowPrivileged,
+    allowEphemeralContainers,
+  });
 
 /** Begins to answer. Resolves when the socket does; the port may come later. */
 export async function startLocalApi(
@@ -92,7 +97,7 @@ export async function startLocalApi(
 /** Paths that lead into containers, to the kubelet's own answers and to its measurements. */
 function buildRoutes(
   api: LocalApi,
-  { context, client }: AssembledKubelet,
+  { context, client, kubelet }: AssembledKubelet,
   view: KubeletView,
   servers: RunningServers,
 ): ExtraRoute[] {
@@ -117,6 +122,12 @@ function buildRoutes(
       clock,
       logger,
       idleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
+    }),
+    ephemeralContainersRoute({
+      store: api.store,
+      refresh,
+      read: (bytes) => readSubmitted(context, bytes, true),
+      setEphemeralContainers: (uid, containers) => kubelet.setEphemeralContainers(uid, containers),
     }),
     ...nodeRoutes({
       nodeName: node.name,

@@ -18,12 +18,18 @@ import { validateVolumes } from "./volumes.ts";
 
 const MAX_DEADLINE_SECONDS = 2147483647;
 
+export interface PodValidationOptions {
+  allowPrivileged: boolean;
+  /** The pod runs. Default false: a manifest has no ephemeral containers. */
+  allowEphemeralContainers?: boolean;
+}
+
 /**
  * Validates a defaulted static pod by the rules and field paths of Kubernetes; where versions differ, by the newest.
  * Source: core validation `ValidatePodCreate`.
  * @param path of the pod in its document
  */
-export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivileged: boolean }): FieldErrors {
+export function validatePod(pod: Pod, path: FieldPath, options: PodValidationOptions): FieldErrors {
   const errors = new FieldErrors();
   validateMetadata(pod.metadata, path.child("metadata"), errors, `-${pod.spec.nodeName ?? ""}`);
   validatePodAnnotations(pod, path.child("metadata").child("annotations"), errors);
@@ -40,7 +46,7 @@ export function validatePod(pod: Pod, path: FieldPath, options: { allowPrivilege
 export function validatePodTemplate(
   pod: Pod,
   path: FieldPath,
-  options: { allowPrivileged: boolean },
+  options: PodValidationOptions,
   errors: FieldErrors,
 ): void {
   const { labels = {}, annotations = {} } = pod.metadata;
@@ -51,7 +57,7 @@ export function validatePodTemplate(
   validatePodSpec(pod, path, options, errors);
 }
 
-function validatePodSpec(pod: Pod, path: FieldPath, options: { allowPrivileged: boolean }, errors: FieldErrors): void {
+function validatePodSpec(pod: Pod, path: FieldPath, options: PodValidationOptions, errors: FieldErrors): void {
   const specPath = path.child("spec");
   const { spec } = pod;
   const context: ContainerContext = {
@@ -65,7 +71,7 @@ function validatePodSpec(pod: Pod, path: FieldPath, options: { allowPrivileged: 
   validateContainers(context, specPath.child("containers"), errors);
   validateInitContainers(context, specPath.child("initContainers"), errors);
   validateEphemeralContainers(context, specPath.child("ephemeralContainers"), errors);
-  if (spec.ephemeralContainers) {
+  if (spec.ephemeralContainers && !options.allowEphemeralContainers) {
     errors.forbidden(specPath.child("ephemeralContainers"), "ephemeral containers cannot be part of a manifest");
   }
   validatePodResources(spec, specPath, errors);

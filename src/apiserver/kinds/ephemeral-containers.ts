@@ -1,0 +1,40 @@
+import type { StatusCause } from "../api-error.ts";
+import { type ApiObject, isRecord } from "../api-object.ts";
+import type { Decoded } from "../resource-definition.ts";
+
+/** Ephemeral containers of a pod as the API shows them; empty for every other object. */
+export const ephemeralContainersOf = ({ spec }: ApiObject): readonly unknown[] =>
+  isRecord(spec) && Array.isArray(spec.ephemeralContainers) ? spec.ephemeralContainers : [];
+
+/** The pod as its manifest describes it: ephemeral containers belong to the running pod only. */
+export function withoutEphemeralContainers<T extends ApiObject>(object: T): T {
+  if (!isRecord(object.spec) || !("ephemeralContainers" in object.spec)) return object;
+  const { ephemeralContainers: _, ...spec } = object.spec;
+  return { ...object, spec };
+}
+
+/** Decodes a pod without its ephemeral containers, and puts them back as they are. */
+export function decodeAround(object: ApiObject, decode: (object: ApiObject) => Decoded): Decoded {
+  const ephemeralContainers = ephemeralContainersOf(object);
+  const decoded = decode(withoutEphemeralContainers(object));
+  if (ephemeralContainers.length === 0) return decoded;
+  const spec = { ...(decoded.object.spec as object), ephemeralContainers };
+  return { ...decoded, object: { ...decoded.object, spec } };
+}
+
+/** A write to the pod that leaves them out does not remove them. */
+export function keepEphemeralContainers(next: ApiObject, live: ApiObject): ApiObject {
+  const kept = ephemeralContainersOf(live);
+  if (kept.length === 0 || ephemeralContainersOf(next).length > 0) return next;
+  return { ...next, spec: { ...(next.spec as object), ephemeralContainers: kept } };
+}
+
+/** They are changed by the subresource alone. @param previous undefined when the pod is created */
+export function refuseEphemeralContainers(next: ApiObject, previous: ApiObject | undefined): StatusCause[] {
+  const before = previous ? ephemeralContainersOf(previous) : [];
+  if (Bun.deepEquals(ephemeralContainersOf(next), before)) return [];
+  const message = previous
+    ? "Forbidden: a pod update may not change ephemeral containers: use the subresource ephemeralcontainers (kubectl debug)"
+    : "Forbidden: cannot be set on create";
+  return [{ reason: "FieldValueForbidden", field: "spec.ephemeralContainers", message }];
+}
