@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { endpointText, MAX_SOCKET_PATH_BYTES, parseEndpoint } from "../docker/endpoint.ts";
-import { readNodeName } from "../host/node-info.ts";
+import { readDefaultAddress, readNodeName } from "../host/node-info.ts";
 import { COMMAND_SOCKET, type InstanceInfo } from "../host/root-lock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
+import { isLoopback } from "../server/host-header.ts";
 import type { RunningServers } from "../server/servers.ts";
 import { buildInfo } from "./version.ts";
 
@@ -15,6 +16,7 @@ type InstanceOptions = Pick<
   | "readOnlyPort"
   | "cadvisorBindAddress"
   | "dockerEndpoint"
+  | "nodeIp"
 >;
 
 /** Socket that answers the commands of this root directory; undefined where the path is too long for a socket. */
@@ -43,10 +45,17 @@ export function instanceInfo(
     mode: options.runOnce ? "run-once" : "supervise",
     readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),
     readOnlyPort: options.readOnlyPort,
-    pageUrl: pagePort === undefined ? undefined : toLocalUrl(options.cadvisorBindAddress, pagePort),
+    pageUrl: pagePort === undefined ? undefined : toPageUrl(options.cadvisorBindAddress, options.nodeIp, pagePort),
     socketPath: servers?.socketPath(),
     dockerEndpoint: endpointText(parseEndpoint(options.dockerEndpoint || undefined, environment)),
   };
+}
+
+/** Address of the page: on a network it needs TLS, and is reached from other machines by the node's address. */
+export function toPageUrl(address: string, nodeIp: string, port: number): string {
+  if (isLoopback(address)) return toLocalUrl(address, port);
+  const host = address === "0.0.0.0" || address === "::" ? nodeIp || readDefaultAddress() : address;
+  return toLocalUrl(host, port).replace("http:", "https:");
 }
 
 /** A server that listens on all addresses is reached on the loopback. */

@@ -30,6 +30,11 @@ export function followState(onState: (state: PageState) => void): () => void {
     publish();
     retry = setTimeout(connect, retryMs);
     retryMs = Math.min(retryMs * 2, LONGEST_RETRY_MS);
+    void isLocked().then((locked) => {
+      if (!locked || state.connection !== "lost") return;
+      state = { ...EMPTY_STATE, connection: "locked" };
+      publish();
+    });
   };
   const heard = () => {
     clearTimeout(silence);
@@ -60,6 +65,13 @@ export function followState(onState: (state: PageState) => void): () => void {
     cancelAnimationFrame(frame);
   };
 }
+
+/** Whether the server answers, but shows nothing without a session. */
+const isLocked = (): Promise<boolean> =>
+  fetch("/page/api/session").then(
+    ({ status }) => status === 401,
+    () => false,
+  );
 
 /** An answer other than 2xx. */
 export class RequestFailed extends Error {

@@ -5,7 +5,7 @@ import { followState, logInFromAddress } from "./connection.ts";
 import { NodeView } from "./node-view.tsx";
 import { Overview } from "./overview.tsx";
 import { PodView } from "./pod-view.tsx";
-import { parseView } from "./router.ts";
+import { parseView, type View } from "./router.ts";
 import { EMPTY_STATE, type PageState } from "./store.ts";
 
 const CLOCK_MS = 10_000;
@@ -59,10 +59,7 @@ function App({ loginError }: { loginError: string | undefined }) {
         {loginError && <p class="banner warn">{loginError}</p>}
       </div>
       <main tabIndex={-1}>
-        {view.kind === "overview" && <Overview state={state} now={now} />}
-        {view.kind === "node" && <NodeView state={state} now={now} />}
-        {view.kind === "apply" && <ApplyView canAct={state.canAct} />}
-        {view.kind === "pod" && <PodView key={view.uid} state={state} uid={view.uid} tab={view.tab} now={now} />}
+        {state.connection === "locked" ? <Locked /> : <CurrentView state={state} view={view} now={now} />}
       </main>
       <footer>
         {state.node && `${state.node.version}, ${state.node.engine}`}
@@ -76,6 +73,23 @@ function App({ loginError }: { loginError: string | undefined }) {
     </>
   );
 }
+
+function CurrentView({ state, view, now }: { state: PageState; view: View; now: number }) {
+  return (
+    <>
+      {view.kind === "overview" && <Overview state={state} now={now} />}
+      {view.kind === "node" && <NodeView state={state} now={now} />}
+      {view.kind === "apply" && <ApplyView canAct={state.canAct} />}
+      {view.kind === "pod" && <PodView key={view.uid} state={state} uid={view.uid} tab={view.tab} now={now} />}
+    </>
+  );
+}
+
+const Locked = () => (
+  <p class="empty">
+    This page needs a session: run <code>kubelet-ts page</code> on the machine and open the link that it prints.
+  </p>
+);
 
 const loginError = await logInFromAddress();
 const root = document.getElementById("app");

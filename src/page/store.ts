@@ -11,7 +11,8 @@ export interface Spark {
 
 /** Everything the overview shows. Replaced as a whole; unchanged rows stay the same objects. */
 export interface PageState {
-  connection: "connecting" | "live" | "lost";
+  /** `locked`: nothing is shown without a session. */
+  connection: "connecting" | "live" | "lost" | "locked";
   privileged: boolean;
   canAct: boolean;
   node: NodeState | undefined;

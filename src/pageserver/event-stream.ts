@@ -12,16 +12,21 @@ export class EventStream implements PageSubscriber {
   readonly #clock: Clock;
   readonly #feed: PageFeed;
   readonly #signal: AbortSignal;
+  readonly #isAllowed: () => boolean;
   #next: Uint8Array | undefined;
   #wake: (() => void) | undefined;
   #isBehind = false;
 
-  /** @param signal ends the stream: the client is gone */
-  constructor(clock: Clock, feed: PageFeed, access: Access, signal: AbortSignal) {
+  /**
+   * @param signal ends the stream: the client is gone
+   * @param isAllowed asked before each message; false ends the stream: the session has expired
+   */
+  constructor(clock: Clock, feed: PageFeed, access: Access, signal: AbortSignal, isAllowed: () => boolean) {
     this.#clock = clock;
     this.#feed = feed;
     this.access = access;
     this.#signal = signal;
+    this.#isAllowed = isAllowed;
     signal.addEventListener("abort", () => this.#wake?.(), { once: true });
   }
 
@@ -37,7 +42,7 @@ export class EventStream implements PageSubscriber {
   async *chunks(): AsyncGenerator<Uint8Array> {
     const unsubscribe = await this.#feed.subscribe(this);
     try {
-      while (!this.#signal.aborted) {
+      while (!this.#signal.aborted && this.#isAllowed()) {
         const chunk = this.#next;
         this.#next = undefined;
         if (chunk) yield chunk;

@@ -16,7 +16,7 @@ export interface PageRoutesDeps {
   clock: Clock;
   feed: PageFeed;
   sessions: PageSessions;
-  /** false: the port is on the network, where the page is not served. */
+  /** false: the port is on a network, where the page needs TLS and, for all but its files, a session. */
   isLocal: boolean;
   pods: () => readonly Pod[];
   podDetail: (uid: string, privileged: boolean) => Promise<PodDetail | undefined>;
@@ -50,8 +50,7 @@ const MAX_SHELLS = 16;
 const SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"];
 const SHELL_PROTOCOL = "v5.channel.k8s.io";
 
-const LOOPBACK_ONLY =
-  "The page is served on loopback addresses only: start kubelet-ts without --cadvisor-bind-address, and use ssh -L 4194:localhost:4194\n";
+const NEEDS_TLS = "On this address the page is served over TLS only: use https://\n";
 const NO_ACTIONS = "The local API is off (--local-api-port=0): edit the manifests\n";
 const UNAUTHORIZED = "This needs a session: run kubelet-ts page on the machine and open the link\n";
 const NO_POD = "No such pod on this node\n";
@@ -71,7 +70,9 @@ export class PageRoutes {
   route(request: ServerRequest): ServerAnswer | Promise<ServerAnswer> | undefined {
     const { path, method } = request;
     if (path !== "/" && path !== "/page" && !path.startsWith("/page/")) return undefined;
-    if (!this.#deps.isLocal) return text(403, LOOPBACK_ONLY);
+    const { isLocal } = this.#deps;
+    // Without TLS the network gets cAdvisor's port and no more.
+    if (!isLocal && !request.isSecure) return path === "/" ? undefined : text(403, NEEDS_TLS);
     const isWrite = method === "POST";
     if (!isWrite && method !== "GET" && method !== "HEAD") return text(405, "405 Method Not Allowed\n");
     const asset = this.#assets.get(path);
@@ -79,10 +80,11 @@ export class PageRoutes {
     if ((isWrite || request.upgrade !== "") && !isSameOrigin(request)) return text(403, "Foreign origin\n");
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
     const privileged = this.#deps.sessions.isValid(request.header("Cookie") ?? undefined);
-    if ((isWrite || request.upgrade !== "") && !privileged) return text(401, UNAUTHORIZED);
+    if ((isWrite || request.upgrade !== "" || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
     if (path === "/page/stream") {
       return method === "GET" ? this.#stream(request, privileged) : text(405, "405 Method Not Allowed\n");
     }
+    if (path === "/page/api/session" && !isWrite) return json({ privileged });
     if (path === "/page/api/apply" && isWrite) return this.#apply(request);
     if (path === "/page/api/node" && !isWrite) return this.#deps.nodeDetail().then(json);
     if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.history("", rangeOf(request)));
@@ -125,7 +127,8 @@ export class PageRoutes {
     const session = typeof token === "string" ? this.#deps.sessions.logIn(token) : undefined;
     if (session === undefined)
       return text(401, "This link has expired or was used before: run kubelet-ts page again\n");
-    const cookie = `${this.#deps.sessions.cookieName}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
+    const secure = request.isSecure ? "; Secure" : "";
+    const cookie = `${this.#deps.sessions.cookieName}=${session}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${SESSION_LIFETIME_MS / 1000}${secure}`;
     return json({ ok: true, message: "" } satisfies ActionResult, { "Set-Cookie": cookie });
   }
 
@@ -137,13 +140,15 @@ export class PageRoutes {
     return json(await actions.apply(manifest, dryRun === true));
   }
 
-  #stream({ signal }: ServerRequest, privileged: boolean): ServerAnswer {
+  #stream({ signal, header }: ServerRequest, privileged: boolean): ServerAnswer {
     if (this.#streams >= MAX_STREAMS) return tooManyRequests();
     this.#streams++;
     signal.addEventListener("abort", () => this.#streams--, { once: true });
     const access = { privileged, canAct: privileged && this.#deps.actions !== undefined };
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
-    const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal);
+    const cookie = header("Cookie") ?? undefined;
+    const isAllowed = () => !privileged || this.#deps.sessions.isValid(cookie);
+    const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal, isAllowed);
     return { status: 200, headers, chunks: stream.chunks() };
   }
 
@@ -192,9 +197,9 @@ const rangeOf = ({ query }: ServerRequest): HistoryRange =>
   RANGES.find((known) => known === query.get("range")) ?? "10m";
 
 /** Browsers send `Origin` with every POST and WebSocket; other clients hold no session that a site could misuse. */
-function isSameOrigin({ header }: ServerRequest): boolean {
+function isSameOrigin({ header, isSecure }: ServerRequest): boolean {
   const origin = header("Origin");
-  if (origin !== null) return origin === `http://${header("Host")}`;
+  if (origin !== null) return origin === `${isSecure ? "https" : "http"}://${header("Host")}`;
   return header("Sec-Fetch-Site") === null || header("Sec-Fetch-Site") === "same-origin";
 }
 

@@ -52,6 +52,8 @@ export interface RouteRequest {
 export interface ServerRequest extends RouteRequest {
   /** The client's certificate. */
   shown: ShownCertificate | undefined;
+  /** Came over TLS. */
+  isSecure: boolean;
   /** Lower-case value of `Upgrade` where the connection is to become something else; else "". */
   upgrade: string;
 }

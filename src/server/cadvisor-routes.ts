@@ -28,14 +28,20 @@ export function routeCadvisor(request: RouteRequest, context: ReadOnlyContext): 
     case "/metrics":
       return metricsAnswer(request, cadvisorMetrics(context), context.shared);
     default:
-      return htmlAnswer(indexPage(context.view, readOnlyOrigin(request, context)));
+      return htmlAnswer(
+        indexPage(
+          context.view,
+          originAt(request, "http", context.readOnlyPort),
+          originAt(request, "https", context.securePagePort),
+        ),
+      );
   }
 }
 
-/** The host that the client used, at the read-only port. */
-function readOnlyOrigin(request: RouteRequest, { readOnlyPort }: ReadOnlyContext): string | undefined {
+/** The host that the client used, at another port; undefined for port 0. */
+function originAt(request: RouteRequest, scheme: "http" | "https", port: number): string | undefined {
   const host = /^(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d+)?$/.exec(request.header("Host") ?? "")?.[1];
-  return host && readOnlyPort !== 0 ? `http://${host}:${readOnlyPort}` : undefined;
+  return host && port !== 0 ? `${scheme}://${host}:${port}` : undefined;
 }
 
 const PAGES = new Set(["/", "/index.html", "/containers/", "/healthz", "/metrics"]);

@@ -230,6 +230,7 @@ export class HttpServer {
         body: read,
         text: async () => Buffer.from(await read(MAX_TEXT_BYTES)).toString(),
         shown: certificateOf(message.socket as TLSSocket),
+        isSecure: (message.socket as TLSSocket).encrypted === true,
         signal,
         upgrade,
       });

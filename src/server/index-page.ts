@@ -19,10 +19,14 @@ const READ_ONLY_LINKS = [
 /**
  * The page at the root of the cAdvisor port: what there is to ask for, and the pods that run.
  * @param readOnlyOrigin of the read-only port, as the client would reach it; undefined when it is off
+ * @param pageOrigin where the page is served over TLS; undefined when it is not
  */
-export function indexPage(view: KubeletView, readOnlyOrigin: string | undefined): string {
+export function indexPage(view: KubeletView, readOnlyOrigin: string | undefined, pageOrigin?: string): string {
   const node = escapeHtml(view.nodeName());
   const links = [
+    ...(pageOrigin
+      ? [link(pageOrigin, "/", "the page of this node; <code>kubelet-ts page</code> prints a link that logs in")]
+      : []),
     ...LINKS.map(([path, text]) => link("", path, text)),
     ...(readOnlyOrigin ? READ_ONLY_LINKS.map(([path, text]) => link(readOnlyOrigin, path, text)) : []),
   ];

@@ -32,6 +32,8 @@ export interface ListenerOptions extends HttpServerOptions {
 
 export interface ListenerTls {
   versions: TlsVersions;
+  /** Connections without TLS are served too, and the port opens before the files can be used. Default: neither. */
+  isOptional?: boolean;
   /** Reads the files. @throws Error whose message is for the operator */
   readMaterial: () => TlsMaterial;
 }
@@ -43,6 +45,8 @@ const RELOAD_MS = 10_000;
 const HANDSHAKE_MS = 10_000;
 /** Requests in progress end by then when the listener stops, or are cut off. */
 const STOP_MS = 3_000;
+/** Content type of the first TLS record of a client. Source: RFC 8446, 5.1. */
+const TLS_HANDSHAKE = 0x16;
 const LIMITS = { connections: 500, perAddress: 250 };
 
 /**
@@ -90,9 +94,10 @@ export class Listener {
   start(): void {
     if (this.#isStopped) return;
     try {
-      if (this.#options.tls) {
-        this.#material = this.#options.tls.readMaterial();
-        this.#tls = this.#createTls(this.#options.tls, this.#material);
+      const { tls } = this.#options;
+      if (tls && !tls.isOptional) {
+        this.#material = tls.readMaterial();
+        this.#tls = this.#createTls(tls, this.#material);
       }
       this.#listen();
     } catch (error) {
@@ -161,10 +166,26 @@ export class Listener {
 
   #accept(socket: Socket): void {
     socket.on("error", () => {});
-    const firstMs = this.#tls ? HANDSHAKE_MS : IDLE_MS;
+    const { tls } = this.#options;
+    const firstMs = tls && !tls.isOptional ? HANDSHAKE_MS : IDLE_MS;
     if (!this.#table.admit(socket, firstMs)) return;
-    if (this.#tls) this.#tls.emit("connection", socket);
+    if (tls?.isOptional) socket.once("data", (first: Buffer) => this.#serveEither(socket, first, tls));
+    else if (this.#tls) this.#tls.emit("connection", socket);
     else this.#http.serve(socket);
+  }
+
+  /** @param first the bytes that the client sent first: a TLS handshake or the start of a request */
+  #serveEither(socket: Socket, first: Buffer, options: ListenerTls): void {
+    socket.pause();
+    socket.unshift(first);
+    if (first[0] !== TLS_HANDSHAKE) {
+      this.#http.serve(socket);
+      socket.resume();
+      return;
+    }
+    if (!this.#tls) this.#reload(options);
+    if (this.#tls) this.#tls.emit("connection", socket);
+    else socket.destroy();
   }
 
   #createTls({ versions }: ListenerTls, { cert, key, clientCas }: TlsMaterial): tls.Server {
@@ -204,13 +225,17 @@ export class Listener {
       const isSame = JSON.stringify(material) === JSON.stringify(this.#material);
       this.#loggedProblem = "";
       if (isSame) return;
+      const isFirst = this.#tls === undefined;
       this.#tls = this.#createTls(options, material);
       this.#material = material;
-      this.#logger.info(`The ${name} uses new certificates`);
+      if (!isFirst) this.#logger.info(`The ${name} uses new certificates`);
     } catch (error) {
       const message = messageOf(error);
       if (message !== this.#loggedProblem) {
-        this.#logger.error(`Cannot use the new certificates; the ${name} keeps the old ones`, { error: message });
+        const problem = this.#tls
+          ? `Cannot use the new certificates; the ${name} keeps the old ones`
+          : `Cannot use the certificates; the ${name} has no TLS yet`;
+        this.#logger.error(problem, { error: message });
       }
       this.#loggedProblem = message;
     }

@@ -40,6 +40,8 @@ export interface ReadOnlyContext {
   shared: SharedAnswers;
   /** Port of the read-only server, for links to it; 0 = off. */
   readOnlyPort: number;
+  /** Port that serves the page over TLS, for the link to it; 0 = none. */
+  securePagePort: number;
   /** `/stats/…` without the summary, and the cAdvisor port. */
   cadvisor: CadvisorApi;
   /** `/node`. */

@@ -17,8 +17,9 @@ import { routeCadvisor } from "./cadvisor-routes.ts";
 import { healthzAnswer } from "./healthz.ts";
 import { isLocalHost, isLoopback } from "./host-header.ts";
 import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
-import { Listener, type ListenerOptions, type ListenerPlace } from "./listener.ts";
+import { Listener, type ListenerOptions, type ListenerPlace, type ListenerTls } from "./listener.ts";
 import { type NodeObjectFacts, toNodeObject } from "./node-object.ts";
+import { pageHint } from "./page-hint.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
 import { SharedAnswers } from "./shared-answers.ts";
@@ -63,6 +64,8 @@ export interface ServerDependencies extends RequestCounters {
 export interface Page {
   /** @returns undefined for a path that is not the page's */
   route(request: ServerRequest): ServerAnswer | Promise<ServerAnswer> | undefined;
+  /** The port serves TLS too, which the page needs on a network; absent on a loopback address. */
+  tls: ListenerTls | undefined;
   stop(): void;
 }
 
@@ -95,6 +98,7 @@ export function startServers(
     view,
     stats,
     readOnlyPort: options.readOnlyPort,
+    securePagePort: page?.tls ? options.cadvisorPort : 0,
     shared: new SharedAnswers(clock),
     cadvisor,
     podList,
@@ -102,33 +106,45 @@ export function startServers(
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };
-  const listenAt = (name: string, place: ListenerPlace, route: ListenerOptions["route"]) => {
+  const listenAt = (name: string, place: ListenerPlace, route: ListenerOptions["route"], tls?: ListenerTls) => {
     const isLocal = "hostname" in place && isLoopback(place.hostname);
     const acceptsHost = (host: string | null) => !isLocal || isLocalHost(host, view.nodeName());
     const listener = new Listener(
-      { name, place, route, acceptsHost, onListening: dependencies.onListening, portHolder: dependencies.portHolder },
+      {
+        name,
+        place,
+        route,
+        acceptsHost,
+        onListening: dependencies.onListening,
+        portHolder: dependencies.portHolder,
+        ...(tls && { tls }),
+      },
       clock,
       logger,
     );
     listener.start();
     return listener;
   };
-  const listen = (name: string, hostname: string, port: number, route: ListenerOptions["route"]) =>
-    port === 0 ? undefined : listenAt(`${name} port`, { hostname, port }, route);
+  const listen = (name: string, hostname: string, port: number, route: ListenerOptions["route"], tls?: ListenerTls) =>
+    port === 0 ? undefined : listenAt(`${name} port`, { hostname, port }, route, tls);
+  const place = { address: options.cadvisorBindAddress, port: page ? options.cadvisorPort : 0 };
   const readOnly = instrumentHandler(
-    (request: RouteRequest) => routeReadOnly(request, context),
+    (request: RouteRequest) => pageHint(request, place) ?? routeReadOnly(request, context),
     "readonly",
     dependencies,
   );
   const cadvisorRoute = (request: ServerRequest) => page?.route(request) ?? routeCadvisor(request, context);
   const { socketPath } = dependencies;
   const listeners = {
-    healthz: listen("healthz", options.healthzBindAddress, options.healthzPort, (request) =>
-      routeHealthzPort(request, view),
+    healthz: listen(
+      "healthz",
+      options.healthzBindAddress,
+      options.healthzPort,
+      (request) => pageHint(request, place) ?? routeHealthzPort(request, view),
     ),
     readOnly: listen("read-only", options.readOnlyAddress, options.readOnlyPort, readOnly),
     socket: socketPath === undefined ? undefined : listenAt("socket of the commands", { socketPath }, readOnly),
-    cadvisor: listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, cadvisorRoute),
+    cadvisor: listen("cAdvisor", options.cadvisorBindAddress, options.cadvisorPort, cadvisorRoute, page?.tls),
     authenticated:
       dependencies.authenticated &&
       startAuthenticatedServer(dependencies.authenticated, { ...context, podList: fullPodList }, dependencies),

@@ -21,7 +21,7 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
       stream.send("snapshot", "3");
     },
   } as unknown as PageFeed;
-  const stream = new EventStream(clock, feed, ACCESS, gone.signal);
+  const stream = new EventStream(clock, feed, ACCESS, gone.signal, () => true);
   const chunks = stream.chunks();
   const next = async () => Buffer.from((await chunks.next()).value ?? []).toString();
   expect(await next()).toBe("event: snapshot\ndata: 1\n\n");
@@ -36,6 +36,17 @@ test("a reader that is behind gets the whole state again; a reader that leaves u
   expect(unsubscribed).toBe(1);
 });
 
+test("a stream ends when its session has expired", async () => {
+  let isAllowed = true;
+  const feed = { subscribe: async () => () => {} } as unknown as PageFeed;
+  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => isAllowed);
+  stream.send("snapshot", "1");
+  const chunks = stream.chunks();
+  expect((await chunks.next()).done).toBe(false);
+  isAllowed = false;
+  expect((await chunks.next()).done).toBe(true);
+});
+
 test("a page whose first state cannot be computed is not kept as a reader", async () => {
   const feed = new PageFeed({
     clock: new FakeClock(),
@@ -45,7 +56,7 @@ test("a page whose first state cannot be computed is not kept as a reader", asyn
     node: () => Promise.reject(new Error("no engine")),
     rejections: () => [],
   } as unknown as ConstructorParameters<typeof PageFeed>[0]);
-  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal);
+  const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => true);
   await expect(stream.chunks().next()).rejects.toThrow("no engine");
   expect(feed.isOpen).toBe(false);
 });

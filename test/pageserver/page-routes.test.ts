@@ -41,7 +41,8 @@ function world(over: Partial<PageRoutesDeps> = {}) {
       headers = {},
       body = "",
       upgrade = "",
-    }: { headers?: Record<string, string>; body?: string; upgrade?: string } = {},
+      isSecure = false,
+    }: { headers?: Record<string, string>; body?: string; upgrade?: string; isSecure?: boolean } = {},
   ): Promise<ServerAnswer | undefined> => {
     const [method = "", path = ""] = line.split(" ");
     const all = new Headers({ Host: HOST, ...headers });
@@ -53,6 +54,7 @@ function world(over: Partial<PageRoutesDeps> = {}) {
       text: async () => body,
       signal: new AbortController().signal,
       shown: undefined,
+      isSecure,
       upgrade,
     } satisfies ServerRequest);
   };
@@ -107,13 +109,44 @@ describe("status of a route: without session, with session, with session from a 
   });
 });
 
-test.each(["GET /", "GET /page/stream", "GET /page/api/node", "POST /page/login", "POST /page/api/apply"])(
-  "on a network address the page is not served: %s",
+test.each(["GET /page/stream", "GET /page/assets/main.js", "GET /page/api/node", "POST /page/login"])(
+  "on a network address without TLS the page is not served: %s",
   async (line) => {
     const { ask, cookie } = world({ isLocal: false });
     expect(statusOf(await ask(line, { headers: { ...ORIGIN, ...cookie } }))).toBe(403);
   },
 );
+
+test("on a network address without TLS the root is that of cAdvisor", async () => {
+  expect(await world({ isLocal: false }).ask("GET /")).toBeUndefined();
+});
+
+test.each([
+  { line: "GET /", without: 200, withSession: 200 },
+  { line: "GET /page/assets/main.js", without: 200, withSession: 200 },
+  { line: "GET /page/stream", without: 401, withSession: 200 },
+  { line: "GET /page/api/session", without: 401, withSession: 200 },
+  { line: "GET /page/api/node", without: 401, withSession: 200 },
+  { line: "GET /page/api/pods/u1", without: 401, withSession: 200 },
+  { line: "POST /page/api/apply", without: 401, withSession: 400 },
+])(
+  "on a network address with TLS everything but the files needs a session: $line",
+  async ({ line, without, withSession }) => {
+    const { ask, cookie } = world({ isLocal: false });
+    const headers = { Origin: `https://${HOST}` };
+    expect(statusOf(await ask(line, { headers, isSecure: true }))).toBe(without);
+    expect(statusOf(await ask(line, { headers: { ...headers, ...cookie }, isSecure: true }))).toBe(withSession);
+  },
+);
+
+test("over TLS the origin is https, and the cookie is sent over TLS only", async () => {
+  const { ask, token } = world({ isLocal: false });
+  const logIn = (origin: string) =>
+    ask("POST /page/login", { headers: { Origin: origin }, body: JSON.stringify({ token }), isSecure: true });
+  expect(statusOf(await logIn(`http://${HOST}`))).toBe(403);
+  const answer = await logIn(`https://${HOST}`);
+  expect((answer as { headers: Record<string, string> }).headers["Set-Cookie"]).toMatch(/; Secure$/);
+});
 
 test("a login token is exchanged once for a session that can act", async () => {
   const { ask, token, done } = world();

@@ -59,6 +59,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
   const context: ReadOnlyContext = {
     view,
     stats,
+    securePagePort: 0,
     readOnlyPort: 10255,
     shared: new SharedAnswers(clock),
     cadvisor,

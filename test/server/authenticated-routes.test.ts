@@ -81,6 +81,7 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
       ...aRequest(target, options),
       upgrade,
       shown,
+      isSecure: false,
       signal: new AbortController().signal,
     };
     const answer = routeAuthenticated(request, context);

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import https from "node:https";
 import { connect, createServer } from "node:net";
 import tls from "node:tls";
@@ -37,6 +37,7 @@ interface WorldOptions {
   suites?: readonly string[];
   port?: number;
   clientCa?: boolean;
+  isOptional?: boolean;
 }
 
 /** A listener whose certificate files can be changed. Its port is the system's choice unless it is given. */
@@ -46,6 +47,7 @@ async function aListener({
   suites = [],
   port = 0,
   clientCa = true,
+  isOptional = false,
 }: WorldOptions = {}) {
   const directory = temp();
   const path = (name: string) => `${directory}/${name}`;
@@ -70,7 +72,7 @@ async function aListener({
       name: "authenticated port",
       place: { hostname: HOST, port },
       acceptsHost: () => true,
-      tls: { versions, readMaterial },
+      tls: { versions, readMaterial, isOptional },
       route,
     },
     clock,
@@ -268,6 +270,40 @@ describe("versions and suites", () => {
     const defaults = await started();
     expect(await protocolWith(defaults.port, other)).toBe("TLSv1.2 ECDHE-ECDSA-AES128-GCM-SHA256");
     expect(await protocolWith(defaults.port, { ...other, ciphers: "ECDHE-ECDSA-AES128-SHA" })).toBe("refused");
+  });
+});
+
+describe("TLS that is optional", () => {
+  const route = ({ isSecure }: ServerRequest): ServerAnswer => textAnswer(200, isSecure ? "over TLS" : "plain");
+  const plainly = async (port: number) => (await fetch(`http://${HOST}:${port}/`)).text();
+
+  test("one port answers with and without it", async () => {
+    const { port } = await started({ isOptional: true, route });
+    expect([await plainly(port), await textFor(port)]).toEqual(["plain", "over TLS"]);
+  });
+
+  test("the port is open before there is a certificate, which is found with the next client", async () => {
+    const { listener, listening, logger, path, use } = await aListener({ isOptional: true, route });
+    rmSync(path("tls.crt"));
+    listener.start();
+    const port = await listening();
+    expect(await plainly(port)).toBe("plain");
+    expect(textFor(port)).rejects.toThrow();
+    await until("the message", () => logger.lines.find((line) => line.includes("has no TLS")));
+    use(server);
+    expect(await textFor(port)).toBe("over TLS");
+  });
+
+  test("a request whose bytes come one at a time is understood", async () => {
+    const { port } = await started({ isOptional: true, route });
+    const socket = connect(port, HOST);
+    const answered = Promise.withResolvers<string>();
+    socket.on("data", (data) => answered.resolve(String(data)));
+    for (const byte of "GET / HTTP/1.1\r\nHost: x\r\n\r\n") {
+      await new Promise((resolve) => socket.write(byte, resolve));
+    }
+    expect(await answered.promise).toContain("plain");
+    socket.destroy();
   });
 });
 

@@ -29,6 +29,7 @@ async function ask(target: string, method = "GET") {
   const request = {
     ...aRequest(target, { method }),
     shown: undefined,
+    isSecure: false,
     upgrade: "",
     signal: new AbortController().signal,
   };

@@ -127,7 +127,13 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
   writeFileSync(join(directory, "syslog"), "a line\n");
   const { clock, logger, view } = world;
   const answer = await routeAuthenticated(
-    { ...aRequest(filled, { method }), shown: undefined, upgrade, signal: new AbortController().signal },
+    {
+      ...aRequest(filled, { method }),
+      shown: undefined,
+      isSecure: false,
+      upgrade,
+      signal: new AbortController().signal,
+    },
     {
       readOnly: world.context,
       view,

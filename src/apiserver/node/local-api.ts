@@ -31,6 +31,8 @@ export interface LocalApiDeps {
   nodeIp: string;
   /** "" and 0: no TLS. */
   address: string;
+  /** The certificate is valid for these too. */
+  otherAddresses: readonly string[];
   /** 0 = no TLS; the Unix socket answers in any case. */
   port: number;
   /** "" = none. */
@@ -254,11 +256,11 @@ export class LocalApi {
   }
 
   async #certificates(): Promise<LocalCertificates> {
-    const { rootDir, nodeName, nodeIp, address, port, makeCertificates, clock } = this.#deps;
+    const { rootDir, nodeName, nodeIp, address, otherAddresses, port, makeCertificates, clock } = this.#deps;
     const certificates = await prepareCertificates({
       rootDir,
       nodeName,
-      addresses: [nodeIp, address],
+      addresses: [nodeIp, address, ...otherAddresses],
       make: makeCertificates,
       now: () => clock.now(),
     });

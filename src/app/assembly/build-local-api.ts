@@ -31,6 +31,8 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     nodeName: node.name,
     nodeIp: node.ip,
     address: options.localApiAddress,
+    // The page may be served with the same certificate.
+    otherAddresses: [options.cadvisorBindAddress],
     port: options.localApiPort,
     clientCaFile: options.clientCaFile,
     tlsVersions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),

@@ -26,6 +26,7 @@ import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assemble-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
 import { createPageActions } from "./page-actions.ts";
+import { pageTls } from "./page-tls.ts";
 
 /** The page of the cAdvisor port. */
 export function buildPage(
@@ -36,6 +37,7 @@ export function buildPage(
 ): Page {
   const { context, kubelet, client, imageInventory, probeLog } = parts;
   const { clock, logger, options } = context;
+  const isLocal = isLoopback(options.cadvisorBindAddress);
   const usage = new UsageRecorder();
   let rejections: Rejection[] = [];
   parts.feed.onChange((_, { findings }) => {
@@ -126,7 +128,7 @@ export function buildPage(
     clock,
     feed,
     sessions: new PageSessions(ensurePageSecret(options.rootDir), () => clock.now().getTime()),
-    isLocal: isLoopback(options.cadvisorBindAddress),
+    isLocal,
     pods: () => view.pods(),
     podDetail,
     nodeDetail,
@@ -141,7 +143,11 @@ export function buildPage(
     }),
   });
   feed.start();
-  return { route: (request) => routes.route(request), stop: () => feed.stop() };
+  return {
+    route: (request) => routes.route(request),
+    tls: isLocal ? undefined : pageTls(context),
+    stop: () => feed.stop(),
+  };
 }
 
 const TAIL_LINES = 5;

@@ -1,7 +1,10 @@
+import tls from "node:tls";
 import { readPageSecret } from "../../pageserver/page-secret.ts";
 import { createLoginToken } from "../../pageserver/page-session.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, openKubelet, UsageError } from "../sub-command.ts";
+
+const HANDSHAKE_MS = 3000;
 
 /** `kubelet-ts page [--open]`: a link with a one-time token. Returns the exit code. */
 export async function runPage(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -12,7 +15,12 @@ export async function runPage(request: CommandRequest, io: CommandIo): Promise<n
   const { pageUrl, rootDir = "" } = kubelet.instance ?? {};
   if (!pageUrl) throw new CommandError("the kubelet does not serve the page: start it with --cadvisor-port=4194");
   const link = `${pageUrl}/#token=${createLoginToken(readSecret(rootDir), io.now().getTime())}`;
-  if (request.isOn("open") && (await opens(link))) return 0;
+  const fingerprint = pageUrl.startsWith("https:") ? await readFingerprint(new URL(pageUrl)) : "";
+  if (fingerprint !== "") io.stderr(`SHA-256 fingerprint of its certificate: ${fingerprint}\n`);
+  if ((request.isOn("open") || isDesktop(process.env, process.stdout.isTTY)) && (await opens(link))) {
+    io.stderr("Opened in the browser.\n");
+    return 0;
+  }
   io.stdout(`${link}\n`);
   return 0;
 }
@@ -30,12 +38,38 @@ function readSecret(rootDir: string): Buffer {
   }
 }
 
+/** Whether the command was typed where a browser can appear. Output that is piped is for a program. */
+export const isDesktop = (environment: Readonly<Record<string, string | undefined>>, isTerminal: boolean): boolean =>
+  isTerminal && Boolean(environment.DISPLAY || environment.WAYLAND_DISPLAY) && !environment.SSH_CONNECTION;
+
+/** How the desktop opens a link. Browsers do not run as root: under sudo it is opened as the user that called. */
+export function openCommand(link: string, userId: number, sudoUser: string | undefined): string[] {
+  const isOther = userId === 0 && sudoUser !== undefined && sudoUser !== "root";
+  return [...(isOther ? ["runuser", "-u", sudoUser, "--"] : []), "xdg-open", link];
+}
+
 /** Whether the desktop took the link. */
 async function opens(link: string): Promise<boolean> {
   try {
-    const child = Bun.spawn(["xdg-open", link], { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
+    const command = openCommand(link, process.getuid?.() ?? 0, process.env.SUDO_USER);
+    const child = Bun.spawn(command, { stdin: "ignore", stdout: "ignore", stderr: "ignore" });
     return (await child.exited) === 0;
   } catch {
     return false;
   }
+}
+
+/** Fingerprint of the certificate that the port shows now; "" when it cannot be read. */
+function readFingerprint({ hostname, port }: URL): Promise<string> {
+  return new Promise((resolve) => {
+    const host = hostname.replace(/^\[|\]$/g, "");
+    // The user compares it; nothing is sent over this connection.
+    const socket = tls.connect({ host, port: Number(port), rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().fingerprint256 ?? "");
+      socket.destroy();
+    });
+    socket.setTimeout(HANDSHAKE_MS, () => socket.destroy());
+    socket.on("error", () => resolve(""));
+    socket.on("close", () => resolve(""));
+  });
 }

@@ -138,7 +138,7 @@ export const SERVER_ROWS = [
     kind: ipAddress,
     default: "127.0.0.1",
     subject: "Servers",
-    description: "Address of cAdvisor's API; the page needs loopback.",
+    description: "Address of cAdvisor's API; on a network the page needs TLS and a session.",
   }),
   option({
     flag: "address",

@@ -1,0 +1,51 @@
+import { type Answer, escapeHtml, type RouteRequest } from "./answer.ts";
+import { isLoopback } from "./host-header.ts";
+
+/** Where the page is served. */
+export interface PagePlace {
+  address: string;
+  /** 0 = off. */
+  port: number;
+}
+
+/**
+ * Address of the page as the client of another port would reach it.
+ * @param host value of the Host header of that port
+ * @returns undefined when the page is off or the header is malformed
+ */
+export function pageAddress(host: string | null, { address, port }: PagePlace): string | undefined {
+  const name = hostName(host);
+  if (port === 0 || name === undefined) return undefined;
+  return isLoopback(address) ? `http://localhost:${port}/` : `https://${name}:${port}/`;
+}
+
+/** The answer to a browser that opens the root of a port without a page; undefined for other clients and paths. */
+export function pageHint({ method, path, header }: RouteRequest, place: PagePlace): Answer | undefined {
+  if (path !== "/" || method !== "GET" || !/\btext\/html\b/.test(header("Accept") ?? "")) return undefined;
+  const link = pageAddress(header("Host"), place);
+  if (link === undefined) return undefined;
+  const tunnel = isLoopback(place.address)
+    ? `<p>From another machine: <code>ssh -L ${place.port}:localhost:${place.port} ${escapeHtml(hostName(header("Host")) ?? "HOST")}</code></p>`
+    : "";
+  const headers = {
+    "Content-Type": "text/html; charset=utf-8",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+  };
+  return { status: 404, headers, body: toHtml(escapeHtml(link), tunnel) };
+}
+
+const hostName = (host: string | null): string | undefined =>
+  /^(\[[\da-fA-F:.]+\]|[\w.-]+)(?::\d+)?$/.exec(host ?? "")?.[1];
+
+const toHtml = (link: string, tunnel: string) => `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>kubelet-ts</title>
+<style>:root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;margin:2rem auto;max-width:40rem;padding:0 1rem}</style></head>
+<body>
+<h1>This port answers programs</h1>
+<p>The page of this node: <a href="${link}">${link}</a></p>
+${tunnel}
+</body>
+</html>
+`;

@@ -1,0 +1,12 @@
+import { expect, test } from "bun:test";
+import { toPageUrl } from "../../src/app/instance-info.ts";
+
+test.each([
+  ["127.0.0.1", "10.0.0.5", "http://127.0.0.1:4194"],
+  ["::1", "10.0.0.5", "http://[::1]:4194"],
+  ["0.0.0.0", "10.0.0.5", "https://10.0.0.5:4194"],
+  ["::", "fd00::5", "https://[fd00::5]:4194"],
+  ["192.168.1.2", "10.0.0.5", "https://192.168.1.2:4194"],
+])("the page that is served on %s of the node %s is at %s", (address, nodeIp, url) => {
+  expect(toPageUrl(address, nodeIp, 4194)).toBe(url);
+});

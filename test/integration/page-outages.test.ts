@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser } from "playwright-core";
+import { launchBrowser } from "../support/browser.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { SlowProxy } from "../support/slow-proxy.ts";
+import { engineSocketPath, TestNode } from "../support/test-node.ts";
+
+const POD = (name: string) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [{ name: "app", image: "busybox:1.35", command: ["sh", "-c", "echo started; exec sleep 3600"] }],
+  },
+});
+
+async function link(node: TestNode): Promise<string> {
+  const { exitCode, stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
+  expect(exitCode).toBe(0);
+  return stdout.trim();
+}
+
+describeWithEngine("the page elsewhere, and while something is away", () => {
+  let browser: Browser;
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  test("on a network address it is served over TLS to those with a session; without TLS there is cAdvisor's port", async () => {
+    const node = testNode();
+    node.writeManifest("web.json", POD("web"));
+    await node.start(["--cadvisor-bind-address=0.0.0.0", "--node-ip=127.0.0.1"]);
+    await node.runningContainer("app");
+    const plain = `http://127.0.0.1:${node.cadvisorPort}`;
+    const secure = plain.replace("http:", "https:");
+    const insecureFetch = (path: string) => fetch(`${secure}${path}`, { tls: { rejectUnauthorized: false } });
+    expect(await (await fetch(`${plain}/`)).text()).toContain(`${secure}/`);
+    expect((await fetch(`${plain}/api/v1.3/machine`)).status).toBe(200);
+    for (const path of ["/page/stream", "/page/assets/main.js", "/page/api/node"]) {
+      expect({ path, status: (await fetch(`${plain}${path}`)).status }).toEqual({ path, status: 403 });
+    }
+    for (const path of ["/page/stream", "/page/api/node", "/page/api/session"]) {
+      expect({ path, status: (await insecureFetch(path)).status }).toEqual({ path, status: 401 });
+    }
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
+    await page.goto(`${secure}/`);
+    await page.getByText("This page needs a session").waitFor();
+    const address = await link(node);
+    expect(address).toStartWith(`${secure}/#token=`);
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.getByRole("link", { name: /^web-/ }).click();
+    await page.getByRole("link", { name: "Logs" }).click();
+    await page.getByRole("log").getByText("started").waitFor();
+    await page.getByRole("link", { name: "Shell" }).click();
+    await page.locator(".xterm-rows", { hasText: "#" }).waitFor();
+    const [cookie] = await context.cookies();
+    expect([cookie?.secure, cookie?.httpOnly, cookie?.sameSite]).toEqual([true, true, "Strict"]);
+    await context.close();
+  });
+
+  test("a browser at the root of another port is shown where the page is; other clients see no difference", async () => {
+    const node = testNode();
+    await node.start();
+    const page = await browser.newPage();
+    for (const port of [node.readOnlyPort, node.healthzPort]) {
+      await page.goto(`http://127.0.0.1:${port}/`);
+      const href = await page.getByRole("link").getAttribute("href");
+      expect(href).toBe(`http://localhost:${node.cadvisorPort}/`);
+      await page.goto(href!);
+      await page.getByText("No pods run on this node").waitFor();
+      expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe("404 page not found\n");
+    }
+    await page.close();
+  });
+
+  test("a page tells that the engine is away, and shows its pods again when it is back", async () => {
+    const directory = mkdtempSync("/tmp/kt-proxy-");
+    const path = join(directory, "docker.sock");
+    let proxy = new SlowProxy(engineSocketPath(), path);
+    try {
+      const node = new TestNode({ socketPath: path });
+      node.writeManifest("web.json", POD("web"));
+      await node.start();
+      const page = await browser.newPage();
+      page.setDefaultTimeout(120_000);
+      await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
+      const row = page.getByRole("row", { name: /^web-.*Running/ });
+      await row.waitFor();
+      proxy.close();
+      await page.getByText(/The kubelet reports: .*engine/i).waitFor();
+      expect(await row.count()).toBe(1);
+      proxy = new SlowProxy(engineSocketPath(), path);
+      await page.getByText(/The kubelet reports/).waitFor({ state: "detached" });
+      node.writeManifest("late.json", POD("late"));
+      await page.getByRole("row", { name: /^late-.*Running/ }).waitFor();
+      await page.close();
+      await node.cleanUp();
+    } finally {
+      proxy.close();
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+});
