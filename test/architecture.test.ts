@@ -95,6 +95,22 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "ws",
     "spdy-transport/lib/spdy-transport/protocol/spdy/dictionary.js",
   ],
+  // A source of pods, and the node that runs them as an API server sees it.
+  cluster: [
+    "api",
+    "model",
+    "concurrency",
+    "files",
+    "logging",
+    "manifest",
+    "plan",
+    "sources",
+    "text",
+    "valibot",
+    "@kubernetes/client-node",
+    "@peculiar/x509",
+    "reflect-metadata",
+  ],
   install: ["files", "host/run-program.ts"],
   doctor: ["api", "model", "docker", "files", "host", "install", "manifest", "text"],
   // What runs in browsers, and the types that it receives.

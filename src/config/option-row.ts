@@ -11,6 +11,7 @@ export const SUBJECTS = [
   "Run once",
   "Configuration",
   "Node",
+  "Cluster",
   "Engine and images",
   "What pods may do",
   "Network of pods",

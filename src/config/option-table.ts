@@ -1,5 +1,6 @@
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { CommandRow, FlagRow, OptionRow } from "./option-row.ts";
+import { CLUSTER_ROWS } from "./option-rows/cluster.ts";
 import { ENGINE_ROWS } from "./option-rows/engine.ts";
 import { LOGGING_ROWS } from "./option-rows/logging.ts";
 import { NODE_ROWS } from "./option-rows/node.ts";
@@ -11,6 +12,7 @@ import { SOURCE_ROWS } from "./option-rows/sources.ts";
 const ROWS = [
   ...SOURCE_ROWS,
   ...NODE_ROWS,
+  ...CLUSTER_ROWS,
   ...ENGINE_ROWS,
   ...POD_ROWS,
   ...SERVER_ROWS,

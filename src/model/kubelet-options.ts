@@ -59,6 +59,29 @@ export interface KubeletOptions {
   oomScoreAdj: number;
   featureGates: Readonly<Record<string, boolean>>;
 
+  // Cluster
+  /** Absolute; "" = standalone. */
+  kubeconfig: string;
+  /** Absolute; "" = none. */
+  bootstrapKubeconfig: string;
+  registerNode: boolean;
+  registerSchedulable: boolean;
+  cloudProvider: "" | "external";
+  /** "" = none. */
+  providerId: string;
+  nodeStatusUpdateFrequencyMs: number;
+  nodeStatusReportFrequencyMs: number;
+  nodeLeaseDurationSeconds: number;
+  /** -1 = all. */
+  nodeStatusMaxImages: number;
+  /** Requests per second; 0 = no limit. */
+  kubeApiQps: number;
+  kubeApiBurst: number;
+  enableControllerAttachDetach: boolean;
+  rotateCertificates: boolean;
+  rotateServerCertificates: boolean;
+  objectChangeDetection: "Watch" | "Cache" | "Get";
+
   // Sources
   /** `--pod-manifest-path`, `staticPodPath`, and `--config` in its meaning of 1.4. Absolute, in that order. */
   podManifestPaths: readonly string[];

@@ -40,7 +40,6 @@ describe("real files parse", () => {
     expect(lasting(warnings)).toEqual([
       "k.yaml:7:5: authentication.webhook.enabled has no effect: token webhooks need an API server",
       "k.yaml:11:9: authorization.mode: Webhook needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny; every request is denied",
-      "k.yaml:42:1: rotateCertificates has no effect: there is no API server to talk to",
     ]);
     expect(set(fixture("kubeadm.yaml"))).toEqual({
       anonymousAuth: false,
@@ -52,6 +51,7 @@ describe("real files parse", () => {
       healthzBindAddress: "127.0.0.1",
       healthzPort: 10248,
       resolvConf: "/run/systemd/resolve/resolv.conf",
+      rotateCertificates: true,
       podManifestPaths: ["/etc/kubernetes/manifests"],
     });
   });

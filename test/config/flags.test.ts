@@ -15,7 +15,7 @@ describe("the last value of a repeated flag counts", () => {
   ])("$argv", ({ argv, errors }) => expect(parseCommandLine(argv).errors).toEqual([...errors]));
 
   test("a flag without effect warns once, for its last value", () => {
-    const { warnings } = parseCommandLine(["--register-node=true", "--register-node=false"]);
+    const { warnings } = parseCommandLine(["--cpu-manager-policy=static", "--cpu-manager-policy=none"]);
     expect(warnings).toEqual([]);
   });
 });
@@ -150,11 +150,7 @@ describe("what is wrong is said with the way out", () => {
     },
     {
       argv: ["--api-servers=http://m:8080"],
-      want: "--api-servers: an API server cannot be used: kubelet-ts runs without a cluster. Pods come from --pod-manifest-path and --manifest-url",
-    },
-    {
-      argv: ["--kubeconfig", "/etc/k"],
-      want: "--kubeconfig: an API server cannot be used: kubelet-ts runs without a cluster. Pods come from --pod-manifest-path and --manifest-url",
+      want: "--api-servers: kubelets take the address of an API server from a file: use --kubeconfig",
     },
     {
       argv: ["--container-runtime=rkt"],
@@ -166,7 +162,7 @@ describe("what is wrong is said with the way out", () => {
     },
     {
       argv: ["--cloud-provider=openstack"],
-      want: "--cloud-provider: cloud providers are not part of kubelet-ts; remove the flag",
+      want: expect.stringContaining('--cloud-provider: must be one of "", external'),
     },
     {
       argv: ["--authorization-mode=Webhook"],
@@ -189,8 +185,10 @@ describe("what is wrong is said with the way out", () => {
 describe("what is taken with a warning, once", () => {
   test.each([
     { argv: ["--cni-bin-dir=/opt"], want: ["--cni-bin-dir has no effect: the network of pods is Docker's"] },
-    { argv: ["--register-node"], want: ["--register-node has no effect: there is no API server to talk to"] },
-    { argv: ["--register-node=false"], want: [] },
+    {
+      argv: ["--require-kubeconfig"],
+      want: ["--require-kubeconfig has no effect: its time is over: Kubernetes has no use for it any more"],
+    },
     { argv: ["--cpu-manager-policy=none"], want: [] },
     { argv: ["--api-servers=", "--container-runtime=docker", "--network-plugin=bridge", "--kubeconfig="], want: [] },
     { argv: ["--logging-format=json"], want: ["--logging-format is deprecated: use --log-format"] },

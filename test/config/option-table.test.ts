@@ -111,7 +111,7 @@ describe("flags of features.md 1.2 (S020–S057)", () => {
 });
 
 /** Names too common to be looked for. */
-const COMMON = new Set(["port", "address", "output", "validate"]);
+const COMMON = new Set(["port", "address", "output", "validate", "kubeconfig"]);
 
 test("an option is read somewhere, or marked as without effect yet, not both", () => {
   const sources = readSources(join(import.meta.dir, "../../src"));

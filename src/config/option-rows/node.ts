@@ -3,8 +3,6 @@ import { shutdownPeriods, taints } from "../kinds/node-kinds.ts";
 import { boolean, directory, duration, integer, ipAddress, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
 
-const NO_API_SERVER = "there is no API server to talk to";
-
 export const NODE_ROWS = [
   option({
     flag: "hostname-override",
@@ -154,33 +152,11 @@ export const NODE_ROWS = [
     subject: "Node",
     description: "Replaces both: the time for pods of each priority and above, lowest first.",
   }),
-  ...refused(
-    "an API server cannot be used: kubelet-ts runs without a cluster. Pods come from --pod-manifest-path and --manifest-url",
-    ["api-servers", "kubeconfig", "bootstrap-kubeconfig", "experimental-bootstrap-kubeconfig"],
-  ),
-  ...refused(
-    "cloud providers are not part of kubelet-ts; remove the flag",
-    ["cloud-provider", "cloud-config"],
-    ["", "external"],
-  ),
-  ...refused("dynamic configuration needs an API server; use --config and --config-dir", ["dynamic-config-dir"]),
-  ...inapplicable(NO_API_SERVER, ["register-node?|registerNode"], ["false"]),
-  ...inapplicable(NO_API_SERVER, [
-    "register-schedulable?",
-    "node-status-update-frequency|nodeStatusUpdateFrequency",
-    "|nodeStatusReportFrequency",
-    "|nodeLeaseDurationSeconds",
-    "node-status-max-images|nodeStatusMaxImages",
-    "kube-api-content-type|contentType",
-    "kube-api-qps|kubeAPIQPS",
-    "kube-api-burst|kubeAPIBurst",
+  ...refused("kubelets take the address of an API server from a file: use --kubeconfig", ["api-servers"]),
+  ...refused("cloud providers are not part of kubelet-ts; use --cloud-provider=external", ["cloud-config"]),
+  ...refused("the API no longer has dynamic configuration; use --config and --config-dir", ["dynamic-config-dir"]),
+  ...inapplicable("its time is over: Kubernetes has no use for it any more", [
     "master-service-namespace",
-    "provider-id|providerID",
-    "enable-controller-attach-detach?|enableControllerAttachDetach",
-    "rotate-certificates?|rotateCertificates",
-    "rotate-server-certificates?",
-    "|serverTLSBootstrap",
-    "|configMapAndSecretChangeDetectionStrategy",
     "reconcile-cidr?",
     "require-kubeconfig?",
   ]),

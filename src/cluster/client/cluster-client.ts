@@ -1,0 +1,191 @@
+import { type Rate, TokenBucket } from "../../concurrency/token-bucket.ts";
+import type { Clock } from "../../model/clock.ts";
+import { messageOf } from "../../text/error-message.ts";
+import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
+import { computeBackOff } from "./back-off.ts";
+import type { ConnectionSettings, Credentials } from "./credentials.ts";
+import { openWatch } from "./watch-stream.ts";
+
+export interface ApiRequest {
+  /** Default: GET. */
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** e.g. `/api/v1/nodes/a`. */
+  path: string;
+  query?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  body?: unknown;
+  /** Default: `application/json`. */
+  contentType?: string;
+  /** Default: 30 s. */
+  timeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+export interface ClusterClientDeps {
+  credentials: Pick<Credentials, "current" | "invalidate">;
+  clock: Clock;
+  /** `--kube-api-qps`, `--kube-api-burst`. */
+  rate: Rate;
+  userAgent: string;
+  /** In [0, 1). */
+  random?: () => number;
+  /** Called after each answer, and with 0 when there was none. */
+  onAnswer?: (method: string, code: number, durationMs: number) => void;
+}
+
+export const STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json";
+export const MERGE_PATCH = "application/merge-patch+json";
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+/** Lists of all pods of a node, or of all Services of a cluster. */
+const MAX_BODY_BYTES = 256 * 1024 * 1024;
+const RETRY = { first: 500, longest: 10_000 };
+/** Times that an answer of 429, or one with Retry-After, is followed by another attempt. Source: client-go. */
+const MAX_RETRIES = 10;
+/** Most a Retry-After can delay one request. */
+const MAX_RETRY_AFTER_MS = 60_000;
+
+/**
+ * Requests to the API server: JSON over HTTP/1.1 with the credentials of the kubeconfig, within `--kube-api-qps`. An
+ * answer of 429, and one of 5xx with Retry-After, is followed by another attempt; everything else is the caller's.
+ */
+export class ClusterClient {
+  readonly #deps: ClusterClientDeps;
+  readonly #tokens: TokenBucket;
+  /** After a failed connection no pooled one is used: those may be dead as well. */
+  #mayReuse = true;
+
+  constructor(deps: ClusterClientDeps) {
+    this.#deps = deps;
+    this.#tokens = new TokenBucket(deps.rate, deps.clock);
+  }
+
+  /** @throws ApiStatusError, ApiUnreachableError, or the reason of the signal */
+  async request<T = unknown>(request: ApiRequest): Promise<T> {
+    const { clock, random = Math.random } = this.#deps;
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#attempt<T>(request);
+      } catch (error) {
+        if (!isWorthRepeating(error) || attempt >= MAX_RETRIES) throw error;
+        const delayMs = error.retryAfterMs ?? computeBackOff(attempt, RETRY, random());
+        await clock.sleep(Math.min(delayMs, MAX_RETRY_AFTER_MS) * (1 + random() / 4), request.signal);
+      }
+    }
+  }
+
+  /**
+   * Follows a watch until it ends.
+   * @param onEvent gets each line of the answer, parsed
+   * @param silenceMs the watch is given up when nothing arrives for this time
+   * @throws ApiStatusError, ApiUnreachableError, or the reason of the signal
+   */
+  async watch(
+    path: string,
+    query: Readonly<Record<string, string>>,
+    onEvent: (event: unknown) => void,
+    { signal, silenceMs }: { signal: AbortSignal; silenceMs: number },
+  ): Promise<void> {
+    await this.#wait(signal);
+    const settings = await this.#settings();
+    const url = toUrl(settings, path, query);
+    await openWatch({
+      url,
+      settings,
+      headers: this.#headers(settings),
+      onEvent,
+      signal,
+      silenceMs,
+      what: `GET ${path}`,
+    });
+  }
+
+  async #attempt<T>({
+    method = "GET",
+    path,
+    query = {},
+    body,
+    contentType,
+    timeoutMs,
+    signal,
+  }: ApiRequest): Promise<T> {
+    const { clock, onAnswer } = this.#deps;
+    const what = `${method} ${path}`;
+    await this.#wait(signal);
+    const settings = await this.#settings();
+    const startedAtMs = clock.monotonicMs();
+    const deadline = AbortSignal.timeout(timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    try {
+      const response = await fetch(toUrl(settings, path, query), {
+        method,
+        headers: {
+          ...this.#headers(settings),
+          ...(body !== undefined && { "Content-Type": contentType ?? "application/json" }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+        tls: settings.tls,
+        keepalive: this.#mayReuse,
+        redirect: "manual",
+        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+        ...(settings.proxy !== undefined && { proxy: settings.proxy }),
+      } as RequestInit);
+      const text = await readText(response);
+      this.#mayReuse = true;
+      onAnswer?.(method, response.status, clock.monotonicMs() - startedAtMs);
+      if (response.status === 401) this.#deps.credentials.invalidate();
+      if (!response.ok) throw toApiError(what, response.status, text, response.headers.get("Retry-After"));
+      return (text === "" ? undefined : JSON.parse(text)) as T;
+    } catch (error) {
+      if (error instanceof ApiStatusError) throw error;
+      signal?.throwIfAborted();
+      this.#mayReuse = false;
+      onAnswer?.(method, 0, clock.monotonicMs() - startedAtMs);
+      throw new ApiUnreachableError(`${what}: ${describeFailure(error, settings)}`, { cause: error });
+    }
+  }
+
+  async #wait(signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted();
+    const delayMs = this.#tokens.reserve();
+    if (delayMs > 0) await this.#deps.clock.sleep(delayMs, signal);
+  }
+
+  /** @throws ApiUnreachableError when there are no credentials at this moment */
+  async #settings(): Promise<ConnectionSettings> {
+    try {
+      return await this.#deps.credentials.current();
+    } catch (error) {
+      throw new ApiUnreachableError(`no credentials for the API server: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  #headers({ headers }: ConnectionSettings): Record<string, string> {
+    return { ...headers, Accept: "application/json", "User-Agent": this.#deps.userAgent };
+  }
+}
+
+const isWorthRepeating = (error: unknown): error is ApiStatusError =>
+  error instanceof ApiStatusError && (error.code === 429 || (error.code >= 500 && error.retryAfterMs !== undefined));
+
+function toUrl({ server }: ConnectionSettings, path: string, query: Readonly<Record<string, string>>): string {
+  const text = new URLSearchParams(query).toString();
+  return `${server}${path}${text === "" ? "" : `?${text}`}`;
+}
+
+/** The body, as far as the limit goes. */
+async function readText(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_BODY_BYTES) throw new Error(`the answer is larger than ${MAX_BODY_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function describeFailure(error: unknown, { server }: ConnectionSettings): string {
+  const { code, name } = error as { code?: unknown; name?: string };
+  if (name === "TimeoutError") return `${server} did not answer in time`;
+  return typeof code === "string" ? `cannot reach ${server}: ${code}` : `cannot reach ${server}: ${messageOf(error)}`;
+}

@@ -1,0 +1,168 @@
+import { statSync } from "node:fs";
+import { readBoundedText } from "../../files/bounded-read.ts";
+import type { Clock } from "../../model/clock.ts";
+import { type Kubeconfig, type KubeconfigUser, readKubeconfig } from "./kubeconfig.ts";
+
+const MAX_PEM_BYTES = 1024 * 1024;
+/** Token files are read again after this time. Source: client-go. */
+const TOKEN_FILE_TTL_MS = 60_000;
+/** Files of certificates are compared with what is in use no more often than this. */
+const FILE_CHECK_MS = 10_000;
+
+/** Settings of one connection to the API server. */
+export interface ConnectionSettings {
+  /** Without a slash at its end. */
+  server: string;
+  tls: { ca?: string; cert?: string; key?: string; serverName?: string; rejectUnauthorized?: boolean };
+  /** Authorization, and the like. */
+  headers: Readonly<Record<string, string>>;
+  proxy?: string;
+  /** Grows when certificates change: connections with older ones must not be used again. */
+  generation: number;
+}
+
+/**
+ * Credentials of a kubeconfig, as they are at each request: certificates and tokens that are replaced on disk are taken
+ * over. Certificates, tokens, token files and passwords are read here; exec plugins and auth providers are left to
+ * @kubernetes/client-node, which is loaded only for them: it costs 40 MB of memory.
+ */
+export class Credentials {
+  readonly #path: string;
+  readonly #clock: Clock;
+  #config: Kubeconfig;
+  #tls: ConnectionSettings["tls"] = {};
+  #generation = 0;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #stamps = "";
+  #token: { value: string; readAtMs: number } | undefined;
+  #plugin: ((options: PluginOptions) => Promise<void>) | undefined;
+
+  /** @throws Error when the kubeconfig, or a file it names, cannot be read */
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#config = readKubeconfig(path);
+    this.#stamps = this.#readStamps();
+    this.#tls = readTls(this.#config);
+  }
+
+  get server(): string {
+    return this.#config.cluster.server;
+  }
+
+  /** CA of the API server in PEM; undefined where the system's are trusted. */
+  get ca(): string | undefined {
+    return this.#tls.ca;
+  }
+
+  /** @throws Error when a plugin fails or a token file cannot be read */
+  async current(): Promise<ConnectionSettings> {
+    this.#refresh();
+    const { cluster, user } = this.#config;
+    const headers: Record<string, string> = {};
+    let tls = this.#tls;
+    if (user.exec || user["auth-provider"]) {
+      const options: PluginOptions = { headers };
+      this.#plugin ??= await loadPlugin(this.#path);
+      await this.#plugin(options);
+      if (options.cert && options.key) tls = { ...tls, cert: String(options.cert), key: String(options.key) };
+    } else {
+      const authorization = this.#authorization(user);
+      if (authorization !== undefined) headers.Authorization = authorization;
+    }
+    return {
+      server: cluster.server.replace(/\/+$/, ""),
+      tls,
+      headers,
+      generation: this.#generation,
+      ...(cluster["proxy-url"] && { proxy: cluster["proxy-url"] }),
+    };
+  }
+
+  /** Certificates are read again at the next request: they were just replaced. */
+  invalidate(): void {
+    this.#checkedAtMs = Number.NEGATIVE_INFINITY;
+    this.#token = undefined;
+  }
+
+  #authorization({ token, tokenFile, username, password }: KubeconfigUser): string | undefined {
+    if (tokenFile) return `Bearer ${this.#readToken(tokenFile)}`;
+    if (token) return `Bearer ${token}`;
+    if (username) return `Basic ${Buffer.from(`${username}:${password ?? ""}`).toString("base64")}`;
+    return undefined;
+  }
+
+  #readToken(path: string): string {
+    const nowMs = this.#clock.monotonicMs();
+    if (!this.#token || nowMs - this.#token.readAtMs > TOKEN_FILE_TTL_MS) {
+      this.#token = { value: readBoundedText(path, MAX_PEM_BYTES).trim(), readAtMs: nowMs };
+    }
+    return this.#token.value;
+  }
+
+  /** Takes over files that changed; files that cannot be read at this moment change nothing. */
+  #refresh(): void {
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#checkedAtMs < FILE_CHECK_MS) return;
+    this.#checkedAtMs = nowMs;
+    const stamps = this.#readStamps();
+    if (stamps === this.#stamps) return;
+    try {
+      const config = readKubeconfig(this.#path);
+      const tls = readTls(config);
+      if (!Bun.deepEquals(tls, this.#tls)) this.#generation++;
+      this.#config = config;
+      this.#tls = tls;
+      this.#stamps = stamps;
+    } catch {
+      // Half-written, or gone for a moment.
+    }
+  }
+
+  #readStamps(): string {
+    const { cluster, user } = this.#config;
+    const paths = [this.#path, cluster["certificate-authority"], user["client-certificate"], user["client-key"]];
+    return paths.map((path) => (path ? stampOf(path) : "")).join(" ");
+  }
+}
+
+interface PluginOptions {
+  headers: Record<string, string>;
+  cert?: string | Buffer;
+  key?: string | Buffer;
+}
+
+async function loadPlugin(path: string): Promise<(options: PluginOptions) => Promise<void>> {
+  const { KubeConfig } = await import("@kubernetes/client-node");
+  const config = new KubeConfig();
+  config.loadFromFile(path);
+  return async (options) => {
+    await config.applyToHTTPSOptions(options as never);
+  };
+}
+
+function readTls({ cluster, user }: Kubeconfig): ConnectionSettings["tls"] {
+  const ca = pemOf(cluster["certificate-authority-data"], cluster["certificate-authority"]);
+  const cert = pemOf(user["client-certificate-data"], user["client-certificate"]);
+  const key = pemOf(user["client-key-data"], user["client-key"]);
+  return {
+    ...(ca !== undefined && { ca }),
+    ...(cert !== undefined && key !== undefined && { cert, key }),
+    ...(cluster["tls-server-name"] && { serverName: cluster["tls-server-name"] }),
+    ...(cluster["insecure-skip-tls-verify"] && { rejectUnauthorized: false }),
+  };
+}
+
+function pemOf(data: string | undefined, path: string | undefined): string | undefined {
+  if (data) return Buffer.from(data, "base64").toString("utf8");
+  return path ? readBoundedText(path, MAX_PEM_BYTES) : undefined;
+}
+
+function stampOf(path: string): string {
+  try {
+    const { ino, mtimeMs, size } = statSync(path);
+    return `${ino}:${mtimeMs}:${size}`;
+  } catch {
+    return "-";
+  }
+}

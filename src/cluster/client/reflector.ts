@@ -1,0 +1,177 @@
+import type { Clock } from "../../model/clock.ts";
+import { ApiStatusError, isForbidden } from "./api-error.ts";
+import { BackOff } from "./back-off.ts";
+import type { ClusterClient } from "./cluster-client.ts";
+
+/** Metadata that every object of the API has. */
+export interface ObjectOfApi {
+  metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string };
+}
+
+export interface ReflectorDeps<T extends ObjectOfApi> {
+  client: Pick<ClusterClient, "request" | "watch">;
+  clock: Clock;
+  /** e.g. `/api/v1/pods`. */
+  path: string;
+  /** e.g. a `fieldSelector`. */
+  query?: Readonly<Record<string, string>>;
+  /** The objects changed; also called after each list, and with `undefined` changes. */
+  onChange: (reflector: Reflector<T>) => void;
+  /** A list or watch failed, or works again (undefined). */
+  onHealth?: (error: Error | undefined) => void;
+  /** In [0, 1). */
+  random?: () => number;
+}
+
+const RETRY = { first: 800, longest: 30_000 };
+/** The API server ends a watch after a time between this and twice this. Source: client-go's reflector. */
+const MIN_WATCH_SECONDS = 300;
+/** Bookmarks come about every minute: a watch that is silent for longer is a connection that is dead. */
+const SILENCE_MS = 150_000;
+const LIST_TIMEOUT_MS = 60_000;
+
+interface WatchEvent<T> {
+  type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+  object: T & { code?: number; message?: string; reason?: string };
+}
+
+/**
+ * The objects of one list of the API as they are now: a list, then a watch from its resourceVersion, again and again. A
+ * resourceVersion that is too old (410) leads to a new list; failures are followed by growing delays with jitter. While
+ * the API server is away the objects stay as they were last.
+ */
+export class Reflector<T extends ObjectOfApi> {
+  readonly #deps: ReflectorDeps<T>;
+  readonly #objects = new Map<string, T>();
+  readonly #stop = new AbortController();
+  readonly #backOff: BackOff;
+  #resourceVersion: string | undefined;
+  #isListed = false;
+  #mustBeFresh = false;
+  #running: Promise<void> | undefined;
+  #isFailing = false;
+
+  constructor(deps: ReflectorDeps<T>) {
+    this.#deps = deps;
+    this.#backOff = new BackOff(RETRY, deps.random);
+  }
+
+  /** A list has succeeded since the start. */
+  get isListed(): boolean {
+    return this.#isListed;
+  }
+
+  get(namespace: string | undefined, name: string): T | undefined {
+    return this.#objects.get(keyOf({ metadata: { name, ...(namespace !== undefined && { namespace }) } }));
+  }
+
+  list(): T[] {
+    return [...this.#objects.values()];
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort(new Error("stopped"));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, onHealth } = this.#deps;
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        if (this.#resourceVersion === undefined) await this.#list();
+        await this.#watch();
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#noteError(error);
+        this.#isFailing = true;
+        onHealth?.(error as Error);
+        await clock.sleep(this.#backOff.next(), signal).catch(() => {});
+      }
+    }
+  }
+
+  /** Decides whether the next attempt begins with a list. */
+  #noteError(error: unknown): void {
+    if (!(error instanceof ApiStatusError)) return;
+    const isExpired = error.code === 410 || error.reason === "Expired" || error.reason === "Gone";
+    if (isExpired) {
+      this.#resourceVersion = undefined;
+      this.#mustBeFresh = true;
+    } else if (isForbidden(error) || error.code >= 400) this.#resourceVersion = undefined;
+  }
+
+  async #list(): Promise<void> {
+    const { client, path, query, onChange } = this.#deps;
+    const { signal } = this.#stop;
+    interface Page {
+      metadata: { resourceVersion?: string };
+      items: T[] | null;
+    }
+    // "0" is answered from the cache of the API server; after a 410 it may be as old as what was refused.
+    const version = this.#mustBeFresh || this.#isListed ? {} : { resourceVersion: "0" };
+    const page = await client.request<Page>({
+      path,
+      query: { ...query, ...version },
+      timeoutMs: LIST_TIMEOUT_MS,
+      signal,
+    });
+    this.#objects.clear();
+    for (const object of page.items ?? []) this.#objects.set(keyOf(object), object);
+    this.#resourceVersion = page.metadata.resourceVersion;
+    this.#isListed = true;
+    this.#mustBeFresh = false;
+    this.#noteHealthy();
+    onChange(this);
+  }
+
+  async #watch(): Promise<void> {
+    const { client, path, query, random = Math.random, clock } = this.#deps;
+    const { signal } = this.#stop;
+    const seconds = Math.round(MIN_WATCH_SECONDS * (1 + random()));
+    const startedAtMs = clock.monotonicMs();
+    let events = 0;
+    await client.watch(
+      path,
+      {
+        ...query,
+        watch: "true",
+        allowWatchBookmarks: "true",
+        resourceVersion: this.#resourceVersion ?? "",
+        timeoutSeconds: String(seconds),
+      },
+      (event) => {
+        events++;
+        this.#apply(event as WatchEvent<T>);
+      },
+      { signal, silenceMs: SILENCE_MS },
+    );
+    // A server that ends every watch at once must not be asked without a pause.
+    if (events === 0 && clock.monotonicMs() - startedAtMs < 1000) throw new Error(`the watch of ${path} ended at once`);
+  }
+
+  #apply({ type, object }: WatchEvent<T>): void {
+    if (type === "ERROR") {
+      const { code = 500, reason = "", message = "" } = object;
+      throw new ApiStatusError(code, reason, `watch of ${this.#deps.path}: ${message}`);
+    }
+    this.#noteHealthy();
+    this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
+    if (type === "BOOKMARK") return;
+    if (type === "DELETED") this.#objects.delete(keyOf(object));
+    else this.#objects.set(keyOf(object), object);
+    this.#deps.onChange(this);
+  }
+
+  #noteHealthy(): void {
+    this.#backOff.reset();
+    if (this.#isFailing) this.#deps.onHealth?.(undefined);
+    this.#isFailing = false;
+  }
+}
+
+const keyOf = ({ metadata: { namespace = "", name } }: ObjectOfApi) => `${namespace}/${name}`;
