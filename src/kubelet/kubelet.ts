@@ -1,50 +1,36 @@
 import type { EphemeralContainer, Pod } from "../api/pod.ts";
 import type { ObservedRuntime } from "../model/container-runtime.ts";
-import type { DesiredPod, DesiredState, ObjectIndex, PodDeletion } from "../model/desired-pod.ts";
-import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
 import type { Persisted } from "../model/persisted.ts";
-import { type PodRef, podRefOf } from "../model/pod-ref.ts";
+import { podRefOf } from "../model/pod-ref.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
-import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
-import {
-  type DependencyState,
-  dependenciesOf,
-  findDependencyProblems,
-  findHold,
-  findStopsBefore,
-  isDependencyOn,
-} from "../plan/pod-dependencies.ts";
-import type { PodEnd, WaitingReason } from "../plan/pod-plan.ts";
-import type { CompletionStore } from "./completion-store.ts";
+import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
+import type { PodEnd } from "../plan/pod-plan.ts";
+import { BlockedPods } from "./blocked-pods.ts";
+import { DependencyOrder } from "./dependency-order.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import { EphemeralContainerStore, type StoredEphemeralContainers } from "./ephemeral-container-store.ts";
 import { type Eviction, EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
 import { PodCache } from "./pod-cache.ts";
-import { PodCleanupStore } from "./pod-cleanup-store.ts";
+import { PodHalts } from "./pod-halts.ts";
 import type { PodManager } from "./pod-manager.ts";
-import { type BlockedPod, PodStatusStore } from "./pod-status-store.ts";
-import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
+import { PodStatusStore } from "./pod-status-store.ts";
+import type { PodWorker } from "./pod-worker.ts";
+import { PodWorkers, type SharedWorkerDeps } from "./pod-workers.ts";
 import { RolloutManager, type StoredRollouts } from "./rollout-manager.ts";
 import { RuntimeWatcher } from "./runtime-watcher.ts";
 import { ShutdownTerminatedStore } from "./shutdown/shutdown-terminated-store.ts";
 
-export interface KubeletDeps
-  extends Pick<
-    PodWorkerDeps,
-    "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage" | "work"
-  > {
+export interface KubeletDeps extends SharedWorkerDeps {
   runtime: ObservedRuntime;
   podManager: PodManager;
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
   toPodRevision: (desired: DesiredPod, objects: ObjectIndex) => PodRevision;
   /** Which of the desired pods the node refuses. Pure. @param running pods that already have their place */
   admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, Rejection>;
-  /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
-  conflict: (a: Pod, b: Pod) => boolean;
-  completions: CompletionStore;
   shutdownTerminated: Persisted<ContainerId[]>;
-  podCleanup: Persisted<readonly PodRef[]>;
   evictions: Persisted<StoredEvictions>;
   oomVerdicts: Persisted<readonly ContainerId[]>;
   rollouts: Persisted<StoredRollouts>;
@@ -63,9 +49,6 @@ export interface KubeletDeps
   deadContainers?: DeadContainerPolicy;
 }
 
-/** `DesiredPod.source` of pods of the local API server, which are known as soon as anything is. */
-const API_SOURCE = "api";
-
 /**
  * The sync loop: turns the desired state and what the engine reports into orders for pod workers, one worker per pod. A
  * pod whose name or host port is still held by a terminating pod waits for it.
@@ -74,17 +57,12 @@ export class Kubelet {
   readonly #deps: KubeletDeps;
   readonly #cache: PodCache;
   readonly #watcher: RuntimeWatcher;
-  readonly #workers = new Map<PodUID, PodWorker>();
-  readonly #blocked = new Map<PodUID, BlockedPod>();
-  readonly #cleanup: PodCleanupStore;
-  /** Pods of unknown sources that were reported. */
-  readonly #unclaimed = new Set<PodUID>();
+  readonly #workers: PodWorkers;
+  readonly #blocked: BlockedPods;
+  readonly #dependencies: DependencyOrder;
   /** Refused although admitted: until an edit, or until they are readmitted. */
   readonly #evictions: EvictionStore;
-  /** Halted pods, including those that have no worker yet. */
-  readonly #halts = new Map<PodUID, [end: PodEnd, maxGraceSeconds: number]>();
-  #dependencyProblems: ReadonlyMap<PodUID, WaitingReason> = new Map();
-  readonly #halting = new Map<PodWorker, Promise<void>>();
+  readonly #halts = new PodHalts();
   readonly #shutdownTerminated: ShutdownTerminatedStore;
   readonly #statusStore: PodStatusStore;
   readonly #rollouts: RolloutManager;
@@ -102,6 +80,7 @@ export class Kubelet {
     this.#deps = deps;
     this.#shutdownTerminated = new ShutdownTerminatedStore(deps.shutdownTerminated);
     this.#statusStore = new PodStatusStore(clock);
+    this.#blocked = new BlockedPods({ now: () => clock.now(), logger, recorder: deps.recorder });
     this.#rollouts = new RolloutManager({
       clock,
       logger,
@@ -111,7 +90,6 @@ export class Kubelet {
       onChange: () => this.#submitted && !this.#isStopped && this.setDesired(...this.#submitted),
     });
     this.#ephemeral = new EphemeralContainerStore(deps.ephemeralContainers);
-    this.#cleanup = new PodCleanupStore(deps.podCleanup);
     this.#evictions = new EvictionStore(deps.evictions);
     this.#cache = new PodCache({
       runtime,
@@ -119,6 +97,20 @@ export class Kubelet {
       oomVerdicts: deps.oomVerdicts,
       onChange: (uid) => this.#onObserved(uid),
     });
+    this.#workers = new PodWorkers({
+      ...deps,
+      cache: this.#cache,
+      shutdownTerminated: this.#shutdownTerminated.ids,
+      desiredSinceMs: (uid) => this.#statusStore.desiredSinceMs(uid),
+      findHold: (uid, pod, waitedMs) => this.#dependencies.findHold(uid, pod, waitedMs),
+      onStatus: (worker) => {
+        this.#changed();
+        this.#onProgress(worker);
+      },
+      onRollout: (worker) => this.#onProgress(worker),
+      onGone: (uid) => this.#onGone(uid),
+    });
+    this.#dependencies = new DependencyOrder(() => this.desiredPods, this.#workers.byUid);
     this.#watcher = new RuntimeWatcher({
       clock,
       logger,
@@ -160,8 +152,7 @@ export class Kubelet {
     this.#podList = undefined;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
     this.#mayRemoveOrphans = isComplete;
-    // Before every source has answered a missing pod may only be late.
-    this.#dependencyProblems = isComplete ? findDependencyProblems(state.pods.map(({ pod }) => pod)) : new Map();
+    this.#dependencies.check(isComplete);
     const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
       const desired = this.#desiredOf(uid);
       return desired ? desired.revision !== revision : isComplete;
@@ -172,7 +163,7 @@ export class Kubelet {
 
   /**
    * Stops a desired pod and removes it with its volumes. It counts as refused for this reason, with that status, until
-   * until it is edited or {@link readmit}ted.
+   * it is edited or {@link readmit}ted.
    * @param maxGraceSeconds limits its own grace period
    */
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
@@ -180,7 +171,7 @@ export class Kubelet {
     if (!desired) return;
     const since = this.#deps.clock.now();
     this.#evictions.add(uid, { ...why, revision: desired.revision, since });
-    this.#blocked.set(uid, { rejection: why, since });
+    this.#blocked.evict(uid, why, since);
     this.#workers.get(uid)?.limitGrace(maxGraceSeconds);
     this.#reconcile();
   }
@@ -196,29 +187,13 @@ export class Kubelet {
    * @returns a promise that resolves when nothing of it runs any more
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    this.#halts.set(uid, [end, maxGraceSeconds]);
     const worker = this.#workers.get(uid);
     const running = (worker?.snapshot.containers ?? []).filter(({ state }) => state === "running");
     this.#shutdownTerminated.add(
       running.map(({ id }) => id),
       (id) => !this.isSynced || this.#cache.has(id),
     );
-    if (!worker) return;
-    // Pods halted in the same turn stop in the reverse order of their dependencies.
-    const halting = Promise.resolve().then(async () => {
-      await Promise.all(this.#haltsBefore(worker));
-      if (this.#halts.has(uid)) await worker.halt(end, maxGraceSeconds);
-    });
-    this.#halting.set(worker, halting);
-    await halting.finally(() => this.#halting.delete(worker));
-  }
-
-  #haltsBefore({ revision }: PodWorker): Promise<void>[] {
-    if (!revision) return [];
-    const halting = [...this.#halting];
-    const pods = halting.flatMap(([worker]) => worker.revision?.pod ?? []);
-    const before = findStopsBefore(revision.pod, pods);
-    return halting.filter(([worker]) => worker.revision && before.includes(worker.revision.pod)).map(([, end]) => end);
+    await this.#halts.halt(uid, worker, end, maxGraceSeconds);
   }
 
   /** Halted pods run again, and pods refused in the meantime are reconsidered. */
@@ -240,10 +215,7 @@ export class Kubelet {
 
   /** Removes dead containers beyond these limits, over all pods. @returns how many are removed */
   removeSurplusDead(policy: DeadContainerPolicy): number {
-    const dead = [...this.#workers.values()].flatMap((worker) => worker.deadContainers());
-    const surplus = computeSurplusDead(dead, policy, this.#deps.clock.monotonicMs());
-    for (const container of surplus) this.#workers.get(container.podUid)?.removeDead(container);
-    return surplus.length;
+    return this.#workers.removeSurplusDead(policy);
   }
 
   /**
@@ -282,7 +254,7 @@ export class Kubelet {
    * the same object as before.
    */
   pods(): readonly Pod[] {
-    this.#podList ??= this.#listPods();
+    this.#podList ??= this.#statusStore.list(this.desiredPods, (uid) => this.#blocked.get(uid), this.#workers.byUid);
     return this.#podList;
   }
 
@@ -295,8 +267,7 @@ export class Kubelet {
   }
 
   rejection(uid: PodUID): Rejection | undefined {
-    const blocked = this.#blocked.get(uid);
-    return blocked && "rejection" in blocked ? blocked.rejection : undefined;
+    return this.#blocked.rejection(uid);
   }
 
   /** Why the engine cannot be followed; undefined while it can. */
@@ -323,23 +294,6 @@ export class Kubelet {
     return this.#deps.podManager.get(uid);
   }
 
-  #listPods(): Pod[] {
-    const desired = this.#desired.pods.map(({ pod }) => {
-      const uid = pod.metadata.uid!;
-      return this.#statusStore.publish(pod, {
-        blocked: this.#blocked.get(uid),
-        workerStatus: this.#workers.get(uid)?.status,
-      });
-    });
-    const uids = new Set(desired.map(({ metadata }) => metadata.uid!));
-    const terminating = [...this.#workers].flatMap(([uid, { revision, status, deletion }]) =>
-      revision && !uids.has(uid)
-        ? this.#statusStore.publish(revision.pod, { blocked: undefined, workerStatus: status, deletion })
-        : [],
-    );
-    return terminating.length === 0 ? desired : [...desired, ...terminating].sort(byNamespaceAndName);
-  }
-
   #onObserved(uid: PodUID): void {
     const worker = this.#workers.get(uid);
     if (worker) worker.wake();
@@ -350,177 +304,65 @@ export class Kubelet {
   #reconcile(): void {
     if (!this.isSynced || this.#isStopped) return;
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
-    this.#removeUndesired(desiredUids);
-    const running = new Set([...this.#workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
+    const undesired = [...this.#workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
+    for (const worker of this.#dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
+    const running = new Set([...this.#workers.byUid].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
     for (const uid of this.#cache.uids()) if (desiredUids.has(uid)) running.add(uid);
     const evictions = this.#evictions.all;
     for (const uid of evictions.keys()) running.delete(uid);
     const admissible = this.#desired.pods.filter(({ pod }) => !evictions.has(pod.metadata.uid!));
     const rejections = new Map([...this.#deps.admit(admissible, running), ...evictions]);
-    const before = new Map(this.#blocked);
-    this.#blocked.clear();
+    this.#blocked.begin();
     for (const desired of this.#desired.pods) {
       const rejection = rejections.get(desired.pod.metadata.uid!);
-      if (rejection) this.#reject(desired, rejection, before.get(desired.pod.metadata.uid!));
-      else this.#syncPod(desired, before.get(desired.pod.metadata.uid!));
+      if (rejection) this.#reject(desired, rejection);
+      else this.#syncPod(desired);
     }
     this.#removeOrphans();
-    this.#cleanup.save();
+    this.#workers.save();
     this.#changed();
   }
 
-  /** Removes pods that are no longer desired; a pod that others depend on goes after them. */
-  #removeUndesired(desiredUids: ReadonlySet<PodUID>): void {
-    const undesired = [...this.#workers].filter(([uid]) => !desiredUids.has(uid));
-    const stopping = undesired.flatMap(([, { revision }]) => revision?.pod ?? []);
-    for (const [uid, worker] of undesired) {
-      const pod = worker.revision?.pod;
-      if (pod && findStopsBefore(pod, stopping).length > 0) continue;
-      this.#remove(worker, this.#desired.deletions?.get(uid));
-    }
-  }
-
-  #remove(worker: PodWorker, deletion?: PodDeletion): void {
-    if (deletion?.graceSeconds !== undefined) worker.limitGrace(deletion.graceSeconds, true);
-    worker.remove();
-  }
-
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
-  #syncPod(desired: DesiredPod, before: BlockedPod | undefined): void {
+  #syncPod(desired: DesiredPod): void {
     const uid = desired.pod.metadata.uid!;
     const own = this.#workers.get(uid);
-    const holder = own?.isRemoving ? own : this.#findHolder(desired.pod, uid, podFullName(desired.pod.metadata));
-    if (holder) {
-      this.#blocked.set(uid, { waitsFor: podFullName(holder.ref) });
-      return;
-    }
+    const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod);
+    if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
     let revision: PodRevision;
     try {
       revision = this.#deps.toPodRevision(desired, this.#desired);
     } catch (error) {
-      return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message }, before);
+      return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message });
     }
-    const ref = podRefOf(desired.pod);
-    const worker = own ?? this.#createWorker(ref);
-    this.#cleanup.add(ref, desired.sourceId ?? desired.source);
+    const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     worker.setRevision(revision);
-    const halt = this.#halts.get(uid);
-    if (halt && !this.#halting.has(worker)) void worker.halt(...halt);
+    this.#halts.apply(worker);
   }
 
-  #reject(desired: DesiredPod, why: Rejection, before: BlockedPod | undefined): void {
-    const { clock, logger, recorder } = this.#deps;
-    const ref = podRefOf(desired.pod);
-    const isKnown = before && "rejection" in before && before.rejection.message === why.message;
-    if (!isKnown) {
-      logger.error(`Pod "${podFullName(ref)}" is refused: ${why.reason}: ${why.message}`);
-      // The status has "Pod " before the message of the event. Source: the kubelet's rejectPod.
-      recorder.record(ref, { type: "Warning", reason: why.reason, message: why.message.replace(/^Pod /, "") });
-    }
-    const since = isKnown ? before.since : (this.#evictions.all.get(ref.uid)?.since ?? clock.now());
-    this.#blocked.set(ref.uid, { rejection: why, since });
-    this.#workers.get(ref.uid)?.remove();
-  }
-
-  /** The terminating pod that still holds the name or a host port of this one. */
-  #findHolder(pod: Pod, uid: PodUID, fullName: PodFullName): PodWorker | undefined {
-    for (const [otherUid, worker] of this.#workers) {
-      if (otherUid === uid || !worker.isRemoving) continue;
-      if (podFullName(worker.ref) === fullName) return worker;
-      if (worker.revision && this.#deps.conflict(pod, worker.revision.pod)) return worker;
-    }
-    return undefined;
-  }
-
-  #createWorker(ref: PodRef): PodWorker {
-    const { completions } = this.#deps;
-    const { uid } = ref;
-    const worker = new PodWorker(
-      ref,
-      {
-        ...this.#deps,
-        cache: this.#cache,
-        shutdownTerminated: this.#shutdownTerminated.ids,
-        desiredSinceMs: () => this.#statusStore.desiredSinceMs(uid),
-        findHold: (pod, waitedMs) =>
-          this.#dependencyProblems.get(uid) ?? findHold(pod, () => this.#dependencyStates(), waitedMs),
-        onStatus: (changed) => {
-          this.#changed();
-          this.#onProgress(changed);
-        },
-        onRollout: (changed) => this.#onProgress(changed),
-        onCompletion: (_, completion) => completions.set(uid, completion),
-        onGone: () => this.#onGone(uid),
-      },
-      completions.get(uid),
-    );
-    this.#workers.set(uid, worker);
-    this.#cleanup.add(ref);
-    return worker;
-  }
-
-  #dependencyStates(): DependencyState[] {
-    return this.#desired.pods.map(({ pod }) => {
-      const worker = this.#workers.get(pod.metadata.uid!);
-      return { pod, status: worker?.status, rollout: worker?.rollout ?? "pending" };
-    });
+  #reject(desired: DesiredPod, why: Rejection): void {
+    const uid = desired.pod.metadata.uid!;
+    this.#blocked.reject(desired, why, this.#evictions.all.get(uid)?.since);
+    this.#workers.get(uid)?.remove();
   }
 
   #onProgress({ revision, status, rollout }: PodWorker): void {
     if (!revision) return;
     this.#rollouts.observe({ pod: revision.pod, status, rollout });
-    for (const worker of this.#workers.values()) {
-      const dependencies = worker.revision ? dependenciesOf(worker.revision.pod) : [];
-      if (dependencies.some((dependency) => isDependencyOn(dependency, revision.pod))) worker.wake();
-    }
+    this.#dependencies.wakeDependents(revision.pod);
   }
 
   #onGone(uid: PodUID): void {
-    this.#workers.delete(uid);
-    this.#cleanup.delete(uid);
     this.#statusStore.forget(uid);
     this.#statusStore.noteSeen(this.#desired.pods, (other) => this.#workers.has(other));
-    this.#deps.completions.set(uid, undefined);
     this.#deps.onPodGone?.(uid);
     // A successor, or a pod that waited for its host port, may start now.
     this.#reconcile();
   }
 
-  /** Removes our containers, and what is left of pods without containers, that belong to no desired pod. */
   #removeOrphans(): void {
     if (!this.#mayRemoveOrphans || !this.isSynced) return;
-    const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid));
-    const seen = [...this.#cache.uids()].flatMap((uid) => this.#cache.refOf(uid) ?? []);
-    for (const ref of [...seen, ...this.#cleanup.refs()]) {
-      const { uid } = ref;
-      if (this.#workers.has(uid) || (desiredUids.has(uid) && !this.rejection(uid))) continue;
-      const isRejected = this.rejection(uid) !== undefined;
-      if (!isRejected && !this.#isDeleted(uid)) {
-        this.#reportUnclaimed(ref);
-        continue;
-      }
-      const why = isRejected ? "the node refuses it" : "no manifest describes it";
-      this.#deps.logger.info(`Removing pod "${podFullName(ref)}": ${why}`);
-      this.#remove(this.#createWorker(ref), this.#desired.deletions?.get(uid));
-    }
-  }
-
-  /** Whether the source of a pod that is not desired was read: only then its absence is known. */
-  #isDeleted(uid: PodUID): boolean {
-    const { completeSources, deletions } = this.#desired;
-    if (completeSources === undefined || deletions?.has(uid)) return true;
-    const sourceId = this.#cleanup.sourceOf(uid);
-    return sourceId === API_SOURCE || (sourceId !== undefined && completeSources.has(sourceId));
-  }
-
-  #reportUnclaimed(ref: PodRef): void {
-    if (this.#unclaimed.has(ref.uid)) return;
-    this.#unclaimed.add(ref.uid);
-    const name = podFullName(ref);
-    this.#deps.logger.warn(
-      `Pod "${name}" keeps running unsupervised: its manifest and its source are not known; ` +
-        `to remove it, stop this kubelet and run "kubelet-ts delete pod ${ref.name} --namespace=${ref.namespace}"`,
-    );
+    this.#workers.removeOrphans(this.#desired, (uid) => this.rejection(uid) !== undefined);
   }
 
   #changed(): void {
@@ -528,9 +370,4 @@ export class Kubelet {
     this.#podList = undefined;
     for (const listener of this.#listeners) listener();
   }
-}
-
-function byNamespaceAndName({ metadata: a }: Pod, { metadata: b }: Pod): number {
-  const [left, right] = [podFullName(a), podFullName(b)];
-  return left < right ? -1 : left > right ? 1 : 0;
 }

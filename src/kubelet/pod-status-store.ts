@@ -1,23 +1,27 @@
 import type { Pod, PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
-import type { PodUID } from "../model/identity.ts";
-import type { Rejection } from "../plan/admission.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
+import type { BlockedPod } from "./blocked-pods.ts";
 import type { DeletionInfo } from "./pod-worker.ts";
 
 const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 
-/** A desired pod without a worker of its own: refused, or waiting for a terminating pod. */
-export type BlockedPod = { rejection: Rejection; since: Date } | { waitsFor: string };
-
 /** Sources of a pod's status: why it is blocked, else its worker; neither before anything was done for it. */
-export interface StatusSources {
+interface StatusSources {
   blocked: BlockedPod | undefined;
   workerStatus: PodStatus | undefined;
   /** The pod is terminating. */
   deletion?: DeletionInfo | undefined;
+}
+
+/** A worker as far as statuses depend on it. */
+export interface PublishedWorker {
+  readonly status: PodStatus | undefined;
+  readonly revision: { readonly pod: Pod } | undefined;
+  readonly deletion: DeletionInfo | undefined;
 }
 
 interface Published extends StatusSources {
@@ -68,7 +72,26 @@ export class PodStatusStore {
     this.#pending.delete(uid);
   }
 
-  publish(pod: Pod, sources: StatusSources): Pod {
+  /** Every desired pod and every pod that still terminates, by namespace and name. */
+  list(
+    desired: readonly DesiredPod[],
+    blockedOf: (uid: PodUID) => BlockedPod | undefined,
+    workers: ReadonlyMap<PodUID, PublishedWorker>,
+  ): Pod[] {
+    const pods = desired.map(({ pod }) => {
+      const uid = pod.metadata.uid!;
+      return this.#publish(pod, { blocked: blockedOf(uid), workerStatus: workers.get(uid)?.status });
+    });
+    const uids = new Set(pods.map(({ metadata }) => metadata.uid!));
+    const terminating = [...workers].flatMap(([uid, { revision, status, deletion }]) =>
+      revision && !uids.has(uid)
+        ? this.#publish(revision.pod, { blocked: undefined, workerStatus: status, deletion })
+        : [],
+    );
+    return terminating.length === 0 ? pods : [...pods, ...terminating].sort(byNamespaceAndName);
+  }
+
+  #publish(pod: Pod, sources: StatusSources): Pod {
     const uid = pod.metadata.uid!;
     const { deletion } = sources;
     const status = this.#statusOf(uid, sources);
@@ -109,4 +132,9 @@ export class PodStatusStore {
     this.#pending.set(uid, pending);
     return pending;
   }
+}
+
+function byNamespaceAndName({ metadata: a }: Pod, { metadata: b }: Pod): number {
+  const [left, right] = [podFullName(a), podFullName(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
 }

@@ -1,0 +1,153 @@
+import type { Pod } from "../api/pod.ts";
+import type { DesiredState } from "../model/desired-pod.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
+import type { Persisted } from "../model/persisted.ts";
+import type { PodRef } from "../model/pod-ref.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
+import type { CompletionStore } from "./completion-store.ts";
+import { findOrphans } from "./orphans.ts";
+import type { PodCache } from "./pod-cache.ts";
+import { type BegunPod, PodCleanupStore } from "./pod-cleanup-store.ts";
+import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
+
+/** Dependencies that all workers share. */
+export interface SharedWorkerDeps
+  extends Pick<
+    PodWorkerDeps,
+    "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage" | "work"
+  > {
+  completions: CompletionStore;
+  podCleanup: Persisted<readonly BegunPod[]>;
+  /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
+  conflict: (a: Pod, b: Pod) => boolean;
+}
+
+export interface PodWorkersDeps extends SharedWorkerDeps {
+  cache: PodCache;
+  shutdownTerminated: ReadonlySet<ContainerId>;
+  desiredSinceMs: (uid: PodUID) => number;
+  findHold: (
+    uid: PodUID,
+    ...args: Parameters<NonNullable<PodWorkerDeps["findHold"]>>
+  ) => ReturnType<NonNullable<PodWorkerDeps["findHold"]>>;
+  onStatus: (worker: PodWorker) => void;
+  onRollout: (worker: PodWorker) => void;
+  /** The pod was removed completely, and its worker forgotten. */
+  onGone: (uid: PodUID) => void;
+}
+
+/** The pod workers of the node, by UID. */
+export class PodWorkers {
+  readonly #deps: PodWorkersDeps;
+  readonly #workers = new Map<PodUID, PodWorker>();
+  readonly #cleanup: PodCleanupStore;
+  /** Pods of unknown sources that were reported. */
+  readonly #unclaimed = new Set<PodUID>();
+
+  constructor(deps: PodWorkersDeps) {
+    this.#deps = deps;
+    this.#cleanup = new PodCleanupStore(deps.podCleanup);
+  }
+
+  get byUid(): ReadonlyMap<PodUID, PodWorker> {
+    return this.#workers;
+  }
+
+  get(uid: PodUID): PodWorker | undefined {
+    return this.#workers.get(uid);
+  }
+
+  has(uid: PodUID): boolean {
+    return this.#workers.has(uid);
+  }
+
+  values(): Iterable<PodWorker> {
+    return this.#workers.values();
+  }
+
+  /** @param sourceId source that describes the pod now; absent for a pod that is only to be removed */
+  ensure(ref: PodRef, sourceId?: string): PodWorker {
+    this.#cleanup.add(ref, sourceId);
+    const { completions, desiredSinceMs, findHold, onGone } = this.#deps;
+    const { uid } = ref;
+    const known = this.#workers.get(uid);
+    if (known) return known;
+    const worker = new PodWorker(
+      ref,
+      {
+        ...this.#deps,
+        desiredSinceMs: () => desiredSinceMs(uid),
+        findHold: (pod, waitedMs) => findHold(uid, pod, waitedMs),
+        onCompletion: (_, completion) => completions.set(uid, completion),
+        onGone: () => {
+          this.#workers.delete(uid);
+          this.#cleanup.delete(uid);
+          completions.set(uid, undefined);
+          onGone(uid);
+        },
+      },
+      completions.get(uid),
+    );
+    this.#workers.set(uid, worker);
+    return worker;
+  }
+
+  /** The terminating pod that still holds the name or a host port of this one. */
+  findHolder(pod: Pod): PodWorker | undefined {
+    const fullName = podFullName(pod.metadata);
+    for (const [uid, worker] of this.#workers) {
+      if (uid === pod.metadata.uid || !worker.isRemoving) continue;
+      if (podFullName(worker.ref) === fullName) return worker;
+      if (worker.revision && this.#deps.conflict(pod, worker.revision.pod)) return worker;
+    }
+    return undefined;
+  }
+
+  /** Removes a pod within the grace period of its deletion, if there is one, else within its own. */
+  remove(worker: PodWorker, { deletions }: DesiredState): void {
+    const graceSeconds = deletions?.get(worker.ref.uid)?.graceSeconds;
+    if (graceSeconds !== undefined) worker.limitGrace(graceSeconds, true);
+    worker.remove();
+  }
+
+  /** Removes our containers, and what is left of pods without containers, that belong to no desired pod. */
+  removeOrphans(desired: DesiredState, isRejected: (uid: PodUID) => boolean): void {
+    const { cache, logger } = this.#deps;
+    const seen = [...cache.uids()].flatMap((uid) => cache.refOf(uid) ?? []);
+    const { remove, unclaimed } = findOrphans({
+      refs: [...seen, ...this.#cleanup.refs()],
+      desired,
+      hasWorker: (uid) => this.#workers.has(uid),
+      isRejected,
+      sourceOf: (uid) => this.#cleanup.sourceOf(uid),
+    });
+    for (const ref of unclaimed) this.#reportUnclaimed(ref);
+    for (const { ref, why } of remove) {
+      logger.info(`Removing pod "${podFullName(ref)}": ${why}`);
+      this.remove(this.ensure(ref), desired);
+    }
+  }
+
+  /** Removes dead containers beyond these limits, over all pods. @returns how many are removed */
+  removeSurplusDead(policy: DeadContainerPolicy): number {
+    const dead = [...this.#workers.values()].flatMap((worker) => worker.deadContainers());
+    const surplus = computeSurplusDead(dead, policy, this.#deps.clock.monotonicMs());
+    for (const container of surplus) this.#workers.get(container.podUid)?.removeDead(container);
+    return surplus.length;
+  }
+
+  /** Writes which pods have something to clean up, if that changed. */
+  save(): void {
+    this.#cleanup.save();
+  }
+
+  #reportUnclaimed(ref: PodRef): void {
+    if (this.#unclaimed.has(ref.uid)) return;
+    this.#unclaimed.add(ref.uid);
+    this.#deps.logger.warn(
+      `Pod "${podFullName(ref)}" keeps running unsupervised: its manifest and its source are not known; ` +
+        `to remove it, stop this kubelet and run "kubelet-ts delete pod ${ref.name} --namespace=${ref.namespace}"`,
+    );
+  }
+}
