@@ -5,7 +5,7 @@ import { type PodUID, podFullName } from "../model/identity.ts";
 import { rejectedStatus } from "../status/compute-pod-status.ts";
 import { formatTime } from "../status/container-status.ts";
 import type { BlockedPod } from "./blocked-pods.ts";
-import type { DeletionInfo } from "./pod-worker.ts";
+import type { DeletionInfo } from "./pod-removal.ts";
 
 const SEEN_ANNOTATION = "kubernetes.io/config.seen";
 

@@ -9,16 +9,17 @@ import {
   type RolloutProgress,
   sidecarNames,
 } from "../plan/compute-pod-actions.ts";
-import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
-import type { DeadContainer } from "../plan/dead-container-limit.ts";
-import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
+import { isRunning, isTerminated } from "../plan/container-history.ts";
+import { type DeadContainer, findDeadContainers } from "../plan/dead-container-limit.ts";
 import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
 import { endsOnlyOnSuccess, runsOnce } from "../plan/restart-policy.ts";
-import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
-import { backOffKey } from "../plan/sync-state.ts";
+import { computeStopActions } from "../plan/stop-pod.ts";
+import { recoverBackOff } from "../plan/sync-state.ts";
 import type { Completion } from "./completion-store.ts";
+import { DependencyHold } from "./dependency-hold.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import { PodActionRunner, type PodActionRunnerDeps } from "./pod-action-runner.ts";
+import { type DeletionInfo, PodRemoval } from "./pod-removal.ts";
 import { PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
 import { PodVolumeSync } from "./pod-volume-sync.ts";
@@ -56,13 +57,6 @@ export interface PodWorkerDeps extends PodActionRunnerDeps {
   onGone: (worker: PodWorker) => void;
 }
 
-/** When and how a pod was asked to be deleted; metadata of the API. */
-export interface DeletionInfo {
-  /** End of the grace period. Wall time. */
-  timestamp: Date;
-  gracePeriodSeconds: number;
-}
-
 const PLAN_RETRY_MS = 10_000;
 const CLEANUP_RETRY_MS = 2_000;
 
@@ -84,13 +78,8 @@ export class PodWorker {
   /** Revision of the last pass. */
   #plannedRevision: PodRevision | undefined;
   #lastRollout: RolloutProgress = "pending";
-  /** Since when the pod waits for another one. Monotonic. */
-  #heldSinceMs: number | undefined;
-  #recordedHold: string | undefined;
-  #deletion: DeletionInfo | undefined;
-  #isTearingDown = false;
-  #maxGraceSeconds = Number.POSITIVE_INFINITY;
-  #deletionGraceSeconds: number | undefined;
+  readonly #hold: DependencyHold;
+  readonly #removal: PodRemoval;
   #isScheduled = false;
   #cancelRecheck: (() => void) | undefined;
   #end: PodEnd | undefined;
@@ -109,6 +98,16 @@ export class PodWorker {
       wake: () => this.wake(),
       signal: this.#stop.signal,
     });
+    this.#hold = new DependencyHold(deps.findHold);
+    this.#removal = new PodRemoval(deps, {
+      ref,
+      signal: this.#stop.signal,
+      onDone: () => {
+        this.detach();
+        deps.onGone(this);
+      },
+      onFailed: () => this.#recheckAt(deps.clock.monotonicMs() + CLEANUP_RETRY_MS),
+    });
     this.#volumes = new PodVolumeSync(this.#actions, this.#state, deps);
   }
 
@@ -123,11 +122,11 @@ export class PodWorker {
 
   /** The pod is being deleted, which cannot be undone. */
   get isRemoving(): boolean {
-    return this.#deletion !== undefined;
+    return this.deletion !== undefined;
   }
 
   get deletion(): DeletionInfo | undefined {
-    return this.#deletion;
+    return this.#removal.deletion;
   }
 
   get rollout(): RolloutProgress {
@@ -178,10 +177,8 @@ export class PodWorker {
 
   /** Stops the pod and removes all of it. Cannot be undone; `onGone` is called when it is done. */
   remove(): void {
-    if (this.#deletion) return;
-    const gracePeriodSeconds = this.#graceSeconds(this.snapshot);
-    const endsAtMs = this.#deps.clock.now().getTime() + gracePeriodSeconds * 1000;
-    this.#deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
+    if (this.isRemoving) return;
+    this.#removal.begin(this.#revision, this.snapshot);
     this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
     this.wake();
   }
@@ -191,8 +188,8 @@ export class PodWorker {
    * @param isExact the pod's own grace period does not count, as with `kubectl delete --grace-period`
    */
   limitGrace(seconds: number, isExact = false): void {
-    if (isExact) this.#deletionGraceSeconds = seconds;
-    else this.#maxGraceSeconds = seconds;
+    if (isExact) this.#removal.exactGraceSeconds = seconds;
+    else this.#removal.maxGraceSeconds = seconds;
   }
 
   /**
@@ -202,7 +199,7 @@ export class PodWorker {
    */
   halt(end: PodEnd, maxGraceSeconds: number): Promise<void> {
     this.#halt ??= { end, atRest: Promise.withResolvers() };
-    this.#maxGraceSeconds = maxGraceSeconds;
+    this.#removal.maxGraceSeconds = maxGraceSeconds;
     if (!this.#end) {
       this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
       this.#deps.probes.remove(this.ref.uid);
@@ -217,25 +214,15 @@ export class PodWorker {
   resume(): void {
     if (!this.#halt) return;
     this.#halt = undefined;
-    this.#maxGraceSeconds = Number.POSITIVE_INFINITY;
+    this.#removal.maxGraceSeconds = Number.POSITIVE_INFINITY;
     if (!this.#end) delete this.#state.stoppingSinceMs;
     this.wake();
   }
 
   /** Dead containers that may be removed when the node has too many. */
   deadContainers(): DeadContainer[] {
-    const { containers } = this.snapshot;
-    const isOver = this.#end !== undefined || this.isRemoving;
-    return containers
-      .filter((container) => isTerminated(container) && !this.#state.removing.has(container.id))
-      .map(({ id, name, createdAt }) => ({
-        podUid: this.ref.uid,
-        name,
-        id,
-        createdAt,
-        exitedAtMs: this.#state.exitedAtMs.get(id) ?? Number.NEGATIVE_INFINITY,
-        isNeeded: !isOver && containers.find((one) => one.name === name)?.id === id,
-      }));
+    const mayRestart = this.#end === undefined && !this.isRemoving;
+    return findDeadContainers(this.ref.uid, this.snapshot, this.#state, mayRestart);
   }
 
   removeDead({ id, name }: DeadContainer): void {
@@ -285,7 +272,9 @@ export class PodWorker {
     this.#actions.learnImages(snapshot);
 
     if (!this.#currentEnd && this.#removeShutdownTerminated(revision, snapshot)) return;
-    const hold = this.#findHold(revision, snapshot);
+    const nowMs = this.#deps.clock.monotonicMs();
+    const isDown = !snapshot.containers.some(isRunning) && this.#state.starting.size === 0;
+    const hold = this.#hold.check(revision.pod, isDown && !this.#currentEnd, nowMs);
     const plan = this.#plan(revision, snapshot, hold);
     this.#plannedRevision = revision;
     if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
@@ -300,10 +289,7 @@ export class PodWorker {
     this.#timer.passed(this.#state.isIdle);
     this.#noteHalted(snapshot);
     this.#noteRollout();
-    // The reason of a hold changes when its time is over.
-    const timeoutMs = hold && this.#heldSinceMs! + dependencyTimeoutMs(revision.pod);
-    const isOver = timeoutMs !== undefined && timeoutMs <= this.#deps.clock.monotonicMs();
-    this.#recheckAt(isOver ? plan.recheckAtMs : earliest(plan.recheckAtMs, timeoutMs));
+    this.#recheckAt(earliest(plan.recheckAtMs, this.#hold.timeoutAtMs(revision.pod, nowMs)));
   }
 
   #noteRollout(): void {
@@ -311,15 +297,6 @@ export class PodWorker {
     if (rollout === this.#lastRollout) return;
     this.#lastRollout = rollout;
     this.#deps.onRollout?.(this);
-  }
-
-  #findHold({ pod }: PodRevision, { containers }: PodSnapshot): WaitingReason | undefined {
-    const isDown = !containers.some(isRunning) && this.#state.starting.size === 0;
-    const nowMs = this.#deps.clock.monotonicMs();
-    const waitedMs = nowMs - (this.#heldSinceMs ?? nowMs);
-    const hold = isDown && !this.#currentEnd ? this.#deps.findHold?.(pod, waitedMs) : undefined;
-    this.#heldSinceMs = hold && (this.#heldSinceMs ?? nowMs);
-    return hold;
   }
 
   #plan(revision: PodRevision, snapshot: PodSnapshot, hold: WaitingReason | undefined): PodPlan {
@@ -333,7 +310,7 @@ export class PodWorker {
       nowMs: this.#deps.clock.monotonicMs(),
       options: revision.options,
       ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#status.startedAtMs + deadlineSeconds * 1000 }),
-      maxGraceSeconds: this.#maxGraceSeconds,
+      maxGraceSeconds: this.#removal.maxGraceSeconds,
       ...(this.#currentEnd && { end: this.#currentEnd }),
       ...(hold && { hold }),
     });
@@ -368,7 +345,7 @@ export class PodWorker {
       state: this.#state,
       nowMs: this.#deps.clock.monotonicMs(),
       reason: "PodRemoved",
-      graceSeconds: this.#graceSeconds(snapshot),
+      graceSeconds: this.#removal.graceSeconds(revision, snapshot),
       sidecars: sidecarNames(revision?.pod.spec.initContainers),
       remove: true,
     });
@@ -377,30 +354,7 @@ export class PodWorker {
     // While containers are removed the status keeps what they ended with.
     if (revision && snapshot.containers.some(isRunning)) this.#updateStatus(revision, snapshot, { waiting: new Map() });
     if (isEmpty) this.#halt?.atRest.resolve();
-    if (isEmpty && this.#state.isIdle && !this.#isTearingDown) this.#tearDown();
-  }
-
-  /** Grace period of the deletion. */
-  #graceSeconds(snapshot: PodSnapshot): number {
-    const own = this.#revision?.pod.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot);
-    return this.#deletionGraceSeconds ?? Math.min(own, this.#maxGraceSeconds);
-  }
-
-  #tearDown(): void {
-    this.#isTearingDown = true;
-    const { services, logger } = this.#deps;
-    services.tearDown(this.ref.uid, this.ref, this.#stop.signal).then(
-      () => {
-        this.detach();
-        this.#deps.onGone(this);
-      },
-      (error: Error) => {
-        if (this.#stop.signal.aborted) return;
-        logger.warn(`Cannot clean up after pod "${podFullName(this.ref)}", retrying: ${error.message}`);
-        this.#isTearingDown = false;
-        this.#recheckAt(this.#deps.clock.monotonicMs() + CLEANUP_RETRY_MS);
-      },
-    );
+    if (isEmpty && this.#state.isIdle) this.#removal.tearDown();
   }
 
   #noteEnd(end: PodEnd): void {
@@ -431,7 +385,10 @@ export class PodWorker {
     });
     if (completion) this.#deps.onCompletion(this, completion);
     if (!isChanged) return;
-    this.#recordHold(hold);
+    if (this.#hold.isNews(hold)) {
+      const type = hold.reason === "WaitingForDependency" ? "Normal" : "Warning";
+      this.#actions.record(type, hold.reason, hold.message);
+    }
     this.#timer.showed(this.#status.status?.phase);
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff") {
@@ -439,14 +396,6 @@ export class PodWorker {
       }
     }
     this.#deps.onStatus(this);
-  }
-
-  /** One event for each dependency that is waited for, and one when its time is over. */
-  #recordHold(hold: WaitingReason | undefined): void {
-    const isNews = hold && hold.message !== this.#recordedHold;
-    this.#recordedHold = hold?.message;
-    if (isNews)
-      this.#actions.record(hold.reason === "WaitingForDependency" ? "Normal" : "Warning", hold.reason, hold.message);
   }
 
   /** The first revision of this worker: containers that already exist are taken over as they are. */
@@ -458,15 +407,14 @@ export class PodWorker {
     const isOver = known && known.runRevision !== revision.runRevision;
     this.#status.setStartTime((!isOver && snapshot.sandboxes.at(-1)?.createdAt) || clock.now());
     this.#end = this.#status.restoreEnd(revision);
-    for (const [name, hash] of revision.hashes.containers) {
-      const newest = attemptsOf(snapshot, name)[0];
-      if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
-      // A restart of the kubelet neither shortens nor prolongs a back-off.
-      const ranForMs = (newest.finishedAt ?? clock.now()).getTime() - (newest.startedAt ?? newest.createdAt).getTime();
-      const endedAtMs = this.#state.exitedAtMs.get(newest.id) ?? clock.monotonicMs();
-      const delayMs = Math.min(newest.backOffMs, revision.options.maxBackOffMs);
-      this.#state.backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
-    }
+    const backOff = recoverBackOff({
+      ...revision,
+      snapshot,
+      exitedAtMs: this.#state.exitedAtMs,
+      now: clock.now(),
+      nowMs: clock.monotonicMs(),
+    });
+    for (const [key, entry] of backOff) this.#state.backOff.set(key, entry);
   }
 
   #recheckAt(atMs: number | undefined): void {

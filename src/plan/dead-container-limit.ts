@@ -1,5 +1,7 @@
 import type { PodUID } from "../model/identity.ts";
-import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
+import { isTerminated } from "./container-history.ts";
+import type { SyncState } from "./sync-state.ts";
 
 /** One dead container of any pod. */
 export interface DeadContainer {
@@ -11,6 +13,25 @@ export interface DeadContainer {
   exitedAtMs: number;
   /** The newest attempt of a container that may restart: its restart count and back-off are still needed. */
   isNeeded: boolean;
+}
+
+/** Dead containers of one pod that are not being removed. @param mayRestart false once the pod has ended */
+export function findDeadContainers(
+  podUid: PodUID,
+  { containers }: PodSnapshot,
+  { removing, exitedAtMs }: Pick<SyncState, "removing" | "exitedAtMs">,
+  mayRestart: boolean,
+): DeadContainer[] {
+  return containers
+    .filter((container) => isTerminated(container) && !removing.has(container.id))
+    .map(({ id, name, createdAt }) => ({
+      podUid,
+      name,
+      id,
+      createdAt,
+      exitedAtMs: exitedAtMs.get(id) ?? Number.NEGATIVE_INFINITY,
+      isNeeded: mayRestart && containers.find((one) => one.name === name)?.id === id,
+    }));
 }
 
 export interface DeadContainerPolicy {

@@ -1,5 +1,6 @@
-import type { ContainerId } from "../model/pod-snapshot.ts";
+import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
 import type { BackOffEntry } from "./back-off.ts";
+import { attemptsOf } from "./container-history.ts";
 
 /**
  * Facts about a pod that the engine does not know: actions under way and the times of observations. Owned by the pod
@@ -39,3 +40,30 @@ export interface SyncState {
 
 /** Back-off belongs to a name and a revision of the container: an edited container starts afresh. */
 export const backOffKey = (name: string, hash: string) => `${name}@${hash}`;
+
+export interface RecoverBackOffInput {
+  hashes: { readonly containers: ReadonlyMap<string, string> };
+  options: { readonly maxBackOffMs: number };
+  snapshot: PodSnapshot;
+  exitedAtMs: SyncState["exitedAtMs"];
+  now: Date;
+  nowMs: number;
+}
+
+/**
+ * Back-off of containers that an earlier process started, from their labels: a restart of the kubelet neither shortens
+ * nor prolongs it.
+ */
+export function recoverBackOff(input: RecoverBackOffInput): Map<string, BackOffEntry> {
+  const { hashes, options, snapshot, exitedAtMs, now, nowMs } = input;
+  const backOff = new Map<string, BackOffEntry>();
+  for (const [name, hash] of hashes.containers) {
+    const newest = attemptsOf(snapshot, name)[0];
+    if (newest?.hash !== hash || newest.backOffMs === undefined) continue;
+    const ranForMs = (newest.finishedAt ?? now).getTime() - (newest.startedAt ?? newest.createdAt).getTime();
+    const endedAtMs = exitedAtMs.get(newest.id) ?? nowMs;
+    const delayMs = Math.min(newest.backOffMs, options.maxBackOffMs);
+    backOff.set(backOffKey(name, hash), { delayMs, updatedAtMs: endedAtMs - ranForMs });
+  }
+  return backOff;
+}

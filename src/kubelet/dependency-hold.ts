@@ -1,0 +1,35 @@
+import type { Pod } from "../api/pod.ts";
+import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
+import type { WaitingReason } from "../plan/pod-plan.ts";
+
+/** How long a pod has waited for the pods it depends on. Times are monotonic. */
+export class DependencyHold {
+  readonly #find: (pod: Pod, waitedMs: number) => WaitingReason | undefined;
+  #sinceMs: number | undefined;
+  #reported: string | undefined;
+
+  constructor(find: (pod: Pod, waitedMs: number) => WaitingReason | undefined = () => undefined) {
+    this.#find = find;
+  }
+
+  /** Why the pod may not start now. @param mayWait false for a pod that runs or has ended */
+  check(pod: Pod, mayWait: boolean, nowMs: number): WaitingReason | undefined {
+    const hold = mayWait ? this.#find(pod, nowMs - (this.#sinceMs ?? nowMs)) : undefined;
+    this.#sinceMs = hold && (this.#sinceMs ?? nowMs);
+    return hold;
+  }
+
+  /** When the reason of the hold changes because its time is over; undefined: it does not. */
+  timeoutAtMs(pod: Pod, nowMs: number): number | undefined {
+    if (this.#sinceMs === undefined) return undefined;
+    const atMs = this.#sinceMs + dependencyTimeoutMs(pod);
+    return atMs > nowMs ? atMs : undefined;
+  }
+
+  /** true once for each dependency that is waited for, and once when its time is over. */
+  isNews(hold: WaitingReason | undefined): hold is WaitingReason {
+    const isNews = hold !== undefined && hold.message !== this.#reported;
+    this.#reported = hold?.message;
+    return isNews;
+  }
+}

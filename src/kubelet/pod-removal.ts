@@ -1,0 +1,70 @@
+import { podFullName } from "../model/identity.ts";
+import type { PodRef } from "../model/pod-ref.ts";
+import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { orphanGraceSeconds } from "../plan/stop-pod.ts";
+import type { PodRevision } from "./edit-rules.ts";
+import type { PodActionRunnerDeps } from "./pod-action-runner.ts";
+
+/** When and how a pod was asked to be deleted; metadata of the API. */
+export interface DeletionInfo {
+  /** End of the grace period. Wall time. */
+  timestamp: Date;
+  gracePeriodSeconds: number;
+}
+
+export interface PodRemovalHost {
+  ref: PodRef;
+  /** Aborts when the worker is detached. */
+  signal: AbortSignal;
+  /** Everything of the pod is gone. */
+  onDone: () => void;
+  /** The clean-up failed and is to be tried again. */
+  onFailed: () => void;
+}
+
+/** The removal of one pod: its grace period, and the clean-up after its last container. */
+export class PodRemoval {
+  readonly #deps: Pick<PodActionRunnerDeps, "clock" | "logger" | "services">;
+  readonly #host: PodRemovalHost;
+  /** Upper limit of the pod's own grace period. */
+  maxGraceSeconds = Number.POSITIVE_INFINITY;
+  /** Replaces the pod's own grace period and the limit. */
+  exactGraceSeconds: number | undefined;
+  #deletion: DeletionInfo | undefined;
+  #isTearingDown = false;
+
+  constructor(deps: Pick<PodActionRunnerDeps, "clock" | "logger" | "services">, host: PodRemovalHost) {
+    this.#deps = deps;
+    this.#host = host;
+  }
+
+  /** undefined until {@link begin}. */
+  get deletion(): DeletionInfo | undefined {
+    return this.#deletion;
+  }
+
+  graceSeconds(revision: PodRevision | undefined, snapshot: PodSnapshot): number {
+    const own = revision?.pod.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot);
+    return this.exactGraceSeconds ?? Math.min(own, this.maxGraceSeconds);
+  }
+
+  begin(revision: PodRevision | undefined, snapshot: PodSnapshot): void {
+    const gracePeriodSeconds = this.graceSeconds(revision, snapshot);
+    const endsAtMs = this.#deps.clock.now().getTime() + gracePeriodSeconds * 1000;
+    this.#deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
+  }
+
+  /** Removes what the pod has besides its containers: volumes, directories, cgroup, log links. */
+  tearDown(): void {
+    if (this.#isTearingDown) return;
+    this.#isTearingDown = true;
+    const { services, logger } = this.#deps;
+    const { ref, signal, onDone, onFailed } = this.#host;
+    services.tearDown(ref.uid, ref, signal).then(onDone, (error: Error) => {
+      if (signal.aborted) return;
+      logger.warn(`Cannot clean up after pod "${podFullName(ref)}", retrying: ${error.message}`);
+      this.#isTearingDown = false;
+      onFailed();
+    });
+  }
+}
