@@ -1,8 +1,9 @@
 import * as v from "valibot";
 import { DockerError, DockerUnreachableError } from "./docker-error.ts";
+import type { CallOptions } from "./docker-request.ts";
 import { endpointText } from "./endpoint.ts";
 import { VersionSchema } from "./system-schema.ts";
-import type { CallOptions, DockerTransport } from "./transport.ts";
+import type { DockerTransport } from "./transport.ts";
 
 /** The newest API whose shapes are known here (Docker 29.0). Newer engines speak it too. */
 export const MAX_API_VERSION = "1.52";

@@ -14,10 +14,10 @@ import {
 } from "./container-schema.ts";
 import { DockerConnection, type Filters, filtersText, segment } from "./docker-connection.ts";
 import { DockerUnreachableError, isNotFound } from "./docker-error.ts";
+import type { CallOptions } from "./docker-request.ts";
 import { type ExecOptions, type ExecOutcome, runExec } from "./exec.ts";
 import type { HijackedConnection } from "./hijacked-connection.ts";
 import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
-import type { CallOptions } from "./transport.ts";
 
 export interface LogsOptions extends CallOptions {
   /** Both streams when neither is given. */

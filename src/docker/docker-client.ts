@@ -3,6 +3,7 @@ import { ContainerCalls } from "./container-calls.ts";
 import { IdSchema } from "./container-schema.ts";
 import { type Filters, filtersText, segment, segments } from "./docker-connection.ts";
 import { DockerUnreachableError } from "./docker-error.ts";
+import type { CallOptions } from "./docker-request.ts";
 import { type DockerEndpoint, endpointText, parseEndpoint } from "./endpoint.ts";
 import { type DockerEvent, type EventsOptions, eventStreamEnded, parseEvent } from "./events.ts";
 import {
@@ -28,7 +29,6 @@ import {
   VolumeListSchema,
   VolumeSchema,
 } from "./system-schema.ts";
-import type { CallOptions } from "./transport.ts";
 
 export interface PullOptions {
   auth?: RegistryAuth | undefined;

@@ -1,15 +1,10 @@
 import * as v from "valibot";
 import { compareApiVersions, type Negotiation, negotiate } from "./api-version.ts";
+import { realSchedule, type Schedule } from "./deadline.ts";
 import { DockerProtocolError } from "./docker-error.ts";
+import type { CallOptions, DockerRequest, QueryValue } from "./docker-request.ts";
 import type { DockerEndpoint } from "./endpoint.ts";
-import {
-  type CallOptions,
-  type DockerRequest,
-  DockerTransport,
-  type QueryValue,
-  realSchedule,
-  type Schedule,
-} from "./transport.ts";
+import { DockerTransport } from "./transport.ts";
 
 export interface DockerClientOptions {
   /** `Clock.schedule`, for deadlines; the real timer when absent. */

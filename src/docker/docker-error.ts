@@ -75,3 +75,15 @@ export const isNotFound = (error: unknown): error is DockerError =>
 /** A name is taken, or the state forbids the call (409). */
 export const isConflict = (error: unknown): error is DockerError =>
   error instanceof DockerError && error.status === 409;
+
+/** The refusal of an engine; plain text of a proxy or a very old daemon is its own message. */
+export function daemonError(status: number, operation: string, text: string): DockerError {
+  let message = text.trim();
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (typeof parsed === "object" && parsed !== null && "message" in parsed) message = String(parsed.message).trim();
+  } catch {
+    // Not JSON.
+  }
+  return new DockerError(status, operation, message.slice(0, 4096) || "(no message)");
+}

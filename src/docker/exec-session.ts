@@ -1,8 +1,8 @@
 import type { ContainerCalls } from "./container-calls.ts";
+import type { Schedule } from "./deadline.ts";
 import { exitCodeOf, killExec } from "./exec.ts";
 import type { HijackedConnection } from "./hijacked-connection.ts";
 import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
-import type { Schedule } from "./transport.ts";
 
 export interface SessionStreams {
   stdin: boolean;

@@ -1,56 +1,22 @@
-import http, { type IncomingHttpHeaders } from "node:http";
+import http from "node:http";
 import https from "node:https";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
-import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
+import { collectText } from "./collect-text.ts";
+import { Deadline, realSchedule, type Schedule } from "./deadline.ts";
+import { DockerError, DockerProtocolError, DockerUnreachableError, daemonError } from "./docker-error.ts";
+import {
+  type CallOptions,
+  type DockerAnswer,
+  type DockerRequest,
+  type DockerStream,
+  headerText,
+  operationOf,
+  queryText,
+  requestHeaders,
+} from "./docker-request.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
+import { explainUnreachable } from "./explain-unreachable.ts";
 import { HijackedConnection } from "./hijacked-connection.ts";
-
-/** How long one call may take and who may end it early. */
-export interface CallOptions {
-  /** Ends the call; it then rejects with the signal's reason. */
-  signal?: AbortSignal | undefined;
-  /** From sending to the last byte of the answer; of a stream: to its headers. 0 = no deadline. */
-  timeoutMs?: number | undefined;
-}
-
-export type QueryValue = string | number | boolean | undefined;
-
-export interface DockerRequest extends CallOptions {
-  method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
-  /** With its version, as sent: `/v1.41/containers/json`. Segments are already encoded. */
-  path: string;
-  /** `false`, `undefined` and "" are left out. */
-  query?: Readonly<Record<string, QueryValue>> | undefined;
-  headers?: Readonly<Record<string, string>> | undefined;
-  /** Sent as JSON. */
-  json?: unknown;
-  /** Sent as is (a tar archive). */
-  body?: Bun.BodyInit | undefined;
-}
-
-export interface DockerAnswer {
-  status: number;
-  /** Lower-case names. */
-  header(name: string): string | undefined;
-  text: string;
-}
-
-export interface DockerStream {
-  status: number;
-  header(name: string): string | undefined;
-  /** May be read once. Leaving the loop closes the connection. Throws like a call when the connection is lost. */
-  chunks: AsyncIterable<Uint8Array>;
-  close(): void;
-}
-
-/** Runs a callback once after `ms` and hands back its cancellation: `Clock.schedule`. */
-export type Schedule = (ms: number, callback: () => void) => () => void;
-
-/** The real timer, for callers without a `Clock`. */
-export const realSchedule: Schedule = (ms, callback) => {
-  const timer = setTimeout(callback, ms);
-  return () => clearTimeout(timer);
-};
 
 /** Largest answer that is read whole: a list of 10,000 containers has about 50 MB. */
 export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -286,157 +252,12 @@ export class DockerTransport {
     return new Deadline(options.timeoutMs ?? this.#timeoutMs, options.signal, this.#schedule);
   }
 
-  /** Turns whatever fetch and node:http throw into one of our two classes; the caller's own abort passes unchanged. */
+  /** Turns errors of fetch and node:http into ours; the caller's own abort passes unchanged. */
   #explain(error: unknown, operation: string, options: CallOptions, deadline: Deadline | undefined): unknown {
     if (options.signal?.aborted) return options.signal.reason;
     const isOurs = error instanceof DockerError || error instanceof DockerProtocolError;
     if (isOurs || error instanceof DockerUnreachableError) return error;
-    const where = endpointText(this.endpoint);
-    const unreachable = (kind: DockerUnreachableError["kind"], message: string) =>
-      new DockerUnreachableError(kind, operation, message, { cause: error });
-    if (deadline?.expired) {
-      return unreachable(
-        "timeout",
-        `Docker ${operation} at ${where} did not answer within ${(options.timeoutMs ?? this.#timeoutMs) / 1000} s`,
-      );
-    }
-    const code = (error as { code?: unknown } | undefined)?.code;
-    switch (code) {
-      case "ENOENT":
-        return unreachable(
-          "no-socket",
-          `No Docker engine at ${where}: there is no such socket. Install and start Docker, or say where it listens with --docker-endpoint or DOCKER_HOST`,
-        );
-      case "EACCES":
-      case "EPERM":
-        return unreachable(
-          "no-permission",
-          `No permission to use the Docker engine at ${where}: run as root, or as a member of the group that owns the socket (usually "docker")`,
-        );
-      case "ECONNREFUSED":
-      case "ConnectionRefused":
-        return unreachable(
-          "refused",
-          this.endpoint.kind === "unix"
-            ? `No process listens at ${where}: the socket exists, but no Docker engine answers. Is dockerd running?`
-            : `No process listens at ${where}. Is dockerd running there, with that TCP port?`,
-        );
-      case "ENOTFOUND":
-      case "EAI_AGAIN":
-      case "EHOSTUNREACH":
-      case "ENETUNREACH":
-      case "FailedToOpenSocket":
-        return unreachable("refused", `The Docker engine at ${where} cannot be reached (${String(code)})`);
-      case "ECONNRESET":
-      case "EPIPE":
-      case "ConnectionClosed":
-      case "ERR_STREAM_PREMATURE_CLOSE":
-        return unreachable(
-          "connection-lost",
-          `The Docker engine at ${where} closed the connection during ${operation}; it may be restarting`,
-        );
-      default: {
-        if (typeof code === "string" && /CERT|TLS|SELF_SIGNED|VERIFY/.test(code)) {
-          return unreachable(
-            "not-trusted",
-            `The certificate of the Docker engine at ${where} is not trusted (${code}): check DOCKER_CERT_PATH/ca.pem and the name in DOCKER_HOST`,
-          );
-        }
-        const why = error instanceof Error ? error.message : String(error);
-        return unreachable("not-docker", `What listens at ${where} does not speak HTTP as Docker does: ${why}`);
-      }
-    }
+    const expiredMs = deadline?.expired ? (options.timeoutMs ?? this.#timeoutMs) : undefined;
+    return explainUnreachable(error, operation, this.endpoint, expiredMs);
   }
-}
-
-/** A signal that aborts with the caller's, or at the deadline; `end` takes all hooks back, so nothing piles up. */
-class Deadline {
-  readonly #controller = new AbortController();
-  readonly #cancel: () => void;
-  readonly #outer: AbortSignal | undefined;
-  expired = false;
-
-  constructor(timeoutMs: number, outer: AbortSignal | undefined, schedule: Schedule) {
-    this.#outer = outer;
-    this.#cancel =
-      timeoutMs > 0
-        ? schedule(timeoutMs, () => {
-            this.expired = true;
-            this.#controller.abort(new DOMException("the deadline passed", "TimeoutError"));
-          })
-        : () => {};
-    if (outer?.aborted) this.#forward();
-    else outer?.addEventListener("abort", this.#forward, { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  readonly #forward = () => this.#controller.abort(this.#outer?.reason);
-
-  end(): void {
-    this.#cancel();
-    this.#outer?.removeEventListener("abort", this.#forward);
-  }
-}
-
-/** `POST /containers/create` of `/v1.41/containers/create`. */
-function operationOf(request: DockerRequest): string {
-  return `${request.method} ${decodeURIComponent(request.path.replace(/^\/v\d+\.\d+(?=\/)/, ""))}`;
-}
-
-function requestHeaders(request: DockerRequest): Record<string, string> {
-  return {
-    "User-Agent": "kubelet-ts",
-    ...(request.json !== undefined ? { "Content-Type": "application/json" } : {}),
-    // An empty POST to 20.10 with no type is answered 400 by some proxies of the socket; the docker command sends this.
-    ...(request.method === "POST" && request.json === undefined && request.body === undefined
-      ? { "Content-Type": "text/plain" }
-      : {}),
-    ...(request.body !== undefined ? { "Content-Type": "application/x-tar" } : {}),
-    ...request.headers,
-  };
-}
-
-function queryText(query: DockerRequest["query"]): string {
-  const parts: string[] = [];
-  for (const [name, value] of Object.entries(query ?? {})) {
-    if (value === undefined || value === false || value === "") continue;
-    parts.push(`${name}=${value === true ? "1" : encodeURIComponent(value)}`);
-  }
-  return parts.length > 0 ? `?${parts.join("&")}` : "";
-}
-
-function headerText(headers: IncomingHttpHeaders, name: string): string | undefined {
-  const value = headers[name.toLowerCase()];
-  return Array.isArray(value) ? value.join(", ") : value;
-}
-
-function daemonError(status: number, operation: string, text: string): DockerError {
-  let message = text.trim();
-  try {
-    const parsed: unknown = JSON.parse(text);
-    if (typeof parsed === "object" && parsed !== null && "message" in parsed) message = String(parsed.message).trim();
-  } catch {
-    // Plain text from a proxy or a very old daemon: the text itself is the best there is.
-  }
-  return new DockerError(status, operation, message.slice(0, 4096) || "(no message)");
-}
-
-/** Leaving the loop early closes the connection. @throws DockerProtocolError beyond `maxBytes` */
-async function collectText(
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  maxBytes: number,
-  operation: string,
-): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of chunks) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new DockerProtocolError(operation, `more than ${maxBytes} bytes`);
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
 }

@@ -1,6 +1,6 @@
+import type { Schedule } from "../docker/deadline.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { openAttachSession, openExecSession } from "../docker/exec-session.ts";
-import type { Schedule } from "../docker/transport.ts";
 import type { ContainerAccess, LogSelection, ProcessSession, StreamSelection } from "../model/container-access.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 

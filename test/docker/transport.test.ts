@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { realSchedule } from "../../src/docker/deadline.ts";
 import { DockerProtocolError } from "../../src/docker/docker-error.ts";
-import { DockerTransport, realSchedule } from "../../src/docker/transport.ts";
+import { DockerTransport } from "../../src/docker/transport.ts";
 import { RawDaemon } from "../support/fake-daemon.ts";
 
 const MAX_BYTES = 1024 * 1024;
