@@ -176,6 +176,11 @@ export class DockerClient extends ContainerCalls {
     return this.get(`/images/${segments(reference)}/json`, ImageInspectSchema, undefined, options);
   }
 
+  /** As the engine wrote it. @throws DockerError 404 */
+  inspectImageRaw(reference: string, options: CallOptions = {}): Promise<Record<string, unknown>> {
+    return this.get(`/images/${segments(reference)}/json`, v.record(v.string(), v.unknown()), undefined, options);
+  }
+
   listImages(
     query: { all?: boolean; filters?: Filters | undefined } = {},
     options: CallOptions = {},

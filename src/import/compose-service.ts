@@ -2,6 +2,7 @@ import { toContainerPorts } from "./compose-ports.ts";
 import { parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { ComposeVolumes, type VolumeContext } from "./compose-volumes.ts";
 import { type ImportNotes, isMap, type Json, textOf, textsOf, toDnsLabel, withoutExpansion } from "./import-notes.ts";
+import { probeOf, some, toDnsConfig, toHostAliases } from "./pod-parts.ts";
 import { toVariables } from "./secret-variables.ts";
 
 export interface ServiceContext extends VolumeContext {
@@ -89,13 +90,6 @@ export function toServiceManifests(
   return [...volumes.documents, ...(secret ? [secret] : []), pod];
 }
 
-/** A member unless its value is absent or empty. */
-function some(name: string, value: unknown): object {
-  if (value === undefined || (Array.isArray(value) && value.length === 0)) return {};
-  if (isMap(value) && Object.keys(value).length === 0) return {};
-  return { [name]: value };
-}
-
 const PULL_POLICIES: Readonly<Record<string, string>> = { always: "Always", never: "Never" };
 
 function imageOf(name: string, service: Service, { project }: ServiceContext, notes: ImportNotes): string {
@@ -156,30 +150,12 @@ function networkOf(service: Service, path: string, notes: ImportNotes): object {
   const hosts = isMap(service.extra_hosts)
     ? Object.entries(service.extra_hosts).map(([name, ip]) => `${name}=${textOf(ip) ?? ""}`)
     : textsOf(service.extra_hosts ?? []);
-  const aliases = hosts.flatMap((entry) => {
-    const [, hostname = "", ip = ""] = /^([^=:]+)[=:](.*)$/.exec(entry) ?? [];
-    if (/^[\d.]+$|:/.test(ip)) return [{ ip, hostnames: [hostname] }];
-    notes.add(`${path}.extra_hosts`, `${entry} is not carried over: the address must be given`);
-    return [];
-  });
-  const dns = {
-    ...some("nameservers", textsOf(service.dns ?? [])),
-    ...some("searches", textsOf(service.dns_search ?? [])),
-    ...some(
-      "options",
-      textsOf(service.dns_opt ?? []).map((option) => {
-        const [name, value] = option.split(":");
-        return { name, ...(value !== undefined && { value }) };
-      }),
-    ),
-  };
   return {
     ...(mode === "host" && { hostNetwork: true }),
     ...(service.pid === "host" && { hostPID: true }),
     ...(service.ipc === "host" && { hostIPC: true }),
-    ...some("hostAliases", aliases),
-    ...("nameservers" in dns && { dnsPolicy: "None" }),
-    ...some("dnsConfig", dns),
+    ...some("hostAliases", toHostAliases(hosts, `${path}.extra_hosts`, notes)),
+    ...toDnsConfig(textsOf(service.dns ?? []), textsOf(service.dns_search ?? []), textsOf(service.dns_opt ?? [])),
   };
 }
 
@@ -196,26 +172,6 @@ function restartPolicyOf(service: Service, path: string, notes: ImportNotes): st
     return "OnFailure";
   }
   return "Never";
-}
-
-/** A health check only reports, as a readiness probe does; it does not restart the container. */
-function probeOf(check: Json | undefined, path: string, notes: ImportNotes): object | undefined {
-  if (!isMap(check) || check.disable === true) return undefined;
-  const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
-  const [kind, ...words] = test;
-  if (kind === undefined || kind === "NONE") return undefined;
-  const command = kind === "CMD-SHELL" ? ["/bin/sh", "-c", words.join(" ")] : words;
-  notes.add(path, "becomes a readinessProbe, which only reports: use a livenessProbe to restart the container");
-  return {
-    exec: { command },
-    ...some(
-      "initialDelaySeconds",
-      check.start_period === undefined ? undefined : toSeconds(textOf(check.start_period) ?? ""),
-    ),
-    periodSeconds: toSeconds(textOf(check.interval) ?? "30s") ?? 30,
-    timeoutSeconds: toSeconds(textOf(check.timeout) ?? "30s") ?? 30,
-    failureThreshold: Number(textOf(check.retries) ?? 3),
-  };
 }
 
 function resourcesOf(service: Service, path: string, notes: ImportNotes): object {

@@ -1,6 +1,6 @@
 import { toServiceManifests } from "./compose-service.ts";
 import { interpolateAll } from "./compose-text.ts";
-import { ImportNotes, isMap, type Json, toDnsLabel } from "./import-notes.ts";
+import { type Imported, ImportNotes, isMap, type Json, toDnsLabel } from "./import-notes.ts";
 
 export interface ComposeInput {
   /** The parsed Compose file. */
@@ -13,13 +13,6 @@ export interface ComposeInput {
   environment: ReadonlyMap<string, string>;
   /** @returns undefined when the file cannot be read */
   readFile(path: string): string | undefined;
-}
-
-export interface Imported {
-  /** ConfigMaps and Secrets before the pods that use them. */
-  manifests: object[];
-  /** Keys that are not carried over, and steps before the pods run. */
-  notes: readonly string[];
 }
 
 /** The text is not a Compose file. */

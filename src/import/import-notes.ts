@@ -1,3 +1,11 @@
+/** What an import writes. */
+export interface Imported {
+  /** ConfigMaps and Secrets before the pods that use them. */
+  manifests: object[];
+  /** What is not carried over, and steps before the pods run. */
+  notes: readonly string[];
+}
+
 /** Collects what an import cannot carry over; one line per key. */
 export class ImportNotes {
   readonly lines: string[] = [];

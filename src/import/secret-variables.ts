@@ -1,5 +1,7 @@
 /** Names of environment variables whose values are likely to be secret. */
-const SECRET_NAME = /PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|API_?KEY|PRIVATE_?KEY|ACCESS_?KEY|CREDENTIAL/i;
+const SECRET_NAME = /PASS(?:WORD|WD|PHRASE)?(?:$|_)|SECRET|TOKEN|API_?KEY|(?:^|_)KEY(?:$|_)|CREDENTIAL/i;
+/** A URL with a password: `postgres://user:password@host`. */
+const SECRET_VALUE = /:\/\/[^\s/:@]*:[^\s/@]+@/;
 
 export interface ImportedVariables {
   env: object[];
@@ -14,7 +16,8 @@ export interface ImportedVariables {
 export function toVariables(variables: ReadonlyMap<string, string>, secretName: string): ImportedVariables {
   const stringData: Record<string, string> = {};
   const env = [...variables].map(([name, value]) => {
-    if (value === "" || !SECRET_NAME.test(name) || !/^[-._a-zA-Z0-9]+$/.test(name)) {
+    const isSecret = SECRET_NAME.test(name) || SECRET_VALUE.test(value);
+    if (value === "" || !isSecret || !/^[-._a-zA-Z0-9]+$/.test(name)) {
       return { name, value: value.replaceAll("$(", "$$$$(") };
     }
     stringData[name] = value;

@@ -1,27 +1,46 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { type Imported, importCompose, NotComposeError } from "../../import/compose.ts";
+import { importCompose, NotComposeError } from "../../import/compose.ts";
 import { InterpolationError, parseEnvFile } from "../../import/compose-text.ts";
-import type { Json } from "../../import/import-notes.ts";
+import type { Imported, Json } from "../../import/import-notes.ts";
 import { parseStream } from "../../yaml/parse-stream.ts";
 import { isDeeperThan, toPlainValue } from "../../yaml/source-node.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, findObject, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, engineEndpoint, findObject, UsageError } from "../sub-command.ts";
 import { writeYaml } from "../write-yaml.ts";
 
 /** Names that `docker compose` looks for. */
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 const MAX_DEPTH = 100;
 
-/** `kubelet-ts import compose [FILE]`: manifests to standard output, notes to standard error. Returns the exit code. */
-export async function runImport({ command, positionals, value }: CommandRequest, io: CommandIo): Promise<number> {
-  findObject(command, positionals[0]);
-  if (positionals.length > 2) throw new UsageError("compose takes one FILE");
-  const path = resolve(positionals[1] ?? findComposeFile());
-  const { manifests, notes } = importFile(path, value("project-name"));
+/** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code. */
+export async function runImport(request: CommandRequest, io: CommandIo): Promise<number> {
+  const { command, positionals } = request;
+  const { manifests, notes } =
+    findObject(command, positionals[0]) === "docker" ? await importContainers(request) : importComposeFile(request);
   for (const note of notes) io.stderr(`${note}\n`);
   io.stdout(manifests.map(writeYaml).join("---\n"));
   return 0;
+}
+
+async function importContainers(request: CommandRequest): Promise<Imported> {
+  const names = request.positionals.slice(1);
+  if (names.length === 0) throw new UsageError("import docker needs the names of CONTAINERs: docker ps shows them");
+  if (request.value("project-name") !== undefined) throw new UsageError("--project-name is for import compose");
+  const { readContainers } = await import("../client/read-containers.ts");
+  const { importDocker } = await import("../../import/docker.ts");
+  return importDocker(await readContainers(engineEndpoint(request, undefined), names), deviceType);
+}
+
+function deviceType(path: string): "CharDevice" | "BlockDevice" | undefined {
+  const facts = statSync(path, { throwIfNoEntry: false });
+  if (facts?.isCharacterDevice()) return "CharDevice";
+  return facts?.isBlockDevice() ? "BlockDevice" : undefined;
+}
+
+function importComposeFile({ positionals, value }: CommandRequest): Imported {
+  if (positionals.length > 2) throw new UsageError("compose takes one FILE");
+  return importFile(resolve(positionals[1] ?? findComposeFile()), value("project-name"));
 }
 
 function findComposeFile(): string {

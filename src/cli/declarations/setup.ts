@@ -91,13 +91,14 @@ directory stay.`,
   },
   {
     name: "import",
-    description: "write manifests for the services of a Compose file",
+    description: "write manifests for a Compose file or for containers",
     section: "Setup",
-    usage: ["import compose [FILE] > FILE"],
-    about: `Prints a Pod for each service of a Compose file, with the ConfigMaps and Secrets they need, and
-names on standard error every key that cannot be carried over. Without FILE the file that
-docker compose would read in this directory. Nothing is started.`,
-    objects: { compose: ["docker-compose"] },
+    usage: ["import compose [FILE] > FILE", "import docker CONTAINER... > FILE"],
+    about: `Prints a Pod for each service of a Compose file, or for each container, with the ConfigMaps and
+Secrets they need, and names on standard error everything that cannot be carried over.
+compose without FILE reads the file that docker compose would read in this directory;
+docker asks the engine how the containers were started. Nothing is started or stopped.`,
+    objects: { compose: ["docker-compose"], docker: ["container", "containers"] },
     args: {
       object: { type: "positional", required: false, valueHint: "object" },
       file: { type: "positional", required: false, valueHint: "file" },
