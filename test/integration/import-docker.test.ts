@@ -20,12 +20,9 @@ describeWithEngine("import docker", () => {
     await node.docker.startContainer(id);
     const before = await readEngine(`/containers/${id}/json`);
 
-    const imported = await node.spawn([
-      "import",
-      "docker",
-      name,
-      `--docker-endpoint=${node.identityFlags()[2]!.split("=")[1]}`,
-    ]).finished();
+    const imported = await node
+      .spawn(["import", "docker", name, `--docker-endpoint=${node.identityFlags()[2]!.split("=")[1]}`])
+      .finished();
     expect(imported.stderr).toContain(`docker stop ${name}`);
     expect(imported.stderr).not.toContain("hunter2");
     expect(imported.stdout).toContain("kind: Secret");
