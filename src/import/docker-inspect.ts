@@ -1,6 +1,6 @@
 import * as v from "valibot";
 
-/** Docker (Go) writes `null` for empty lists and maps, and older or newer versions leave fields out. */
+/** Docker (Go) writes `null` for empty lists and maps, and some versions lack fields. */
 const text = v.nullish(v.string(), "");
 const flag = v.nullish(v.boolean(), false);
 const whole = v.nullish(v.number(), 0);
@@ -74,7 +74,7 @@ const HostConfigSchema = v.looseObject({
   ),
 });
 
-/** What is read of `GET /containers/<id>/json`. Fields of HostConfig that are not listed are kept as they are. */
+/** Fields that are read of `GET /containers/<id>/json`. Fields of HostConfig that are not listed are kept as they are. */
 export const InspectedContainerSchema = v.object({
   Id: v.string(),
   /** With a leading `/`. */
@@ -111,7 +111,7 @@ export const InspectedContainerSchema = v.object({
 });
 export type InspectedContainer = v.InferOutput<typeof InspectedContainerSchema>;
 
-/** What is read of `GET /images/<name>/json`. */
+/** Fields that are read of `GET /images/<name>/json`. */
 export const InspectedImageSchema = v.object({
   Id: v.string(),
   RepoTags: list(v.string()),

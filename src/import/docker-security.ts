@@ -17,7 +17,7 @@ export function toContainerSecurity(
     ...some("capabilities", { ...some("add", bare(CapAdd)), ...some("drop", bare(CapDrop)) }),
     ...(Privileged && { privileged: true }),
     ...(ReadonlyRootfs && { readOnlyRootFilesystem: true }),
-    // The engine adds label=disable to privileged containers by itself.
+    // The engine adds label=disable to privileged containers.
     ...securityOptions(Privileged ? SecurityOpt.filter((it) => it !== "label=disable") : SecurityOpt, path, notes),
   };
 }

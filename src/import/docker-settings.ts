@@ -5,7 +5,7 @@ import type { ImportNotes } from "./import-notes.ts";
 interface Setting {
   /** The flag of `docker run`. */
   flag: string;
-  /** What to do instead. */
+  /** The way out. */
   advice: string;
   /** Values that need no note, besides empty ones. */
   usual?: readonly unknown[];

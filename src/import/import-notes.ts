@@ -1,8 +1,8 @@
-/** What an import writes. */
+/** The result of an import. */
 export interface Imported {
   /** ConfigMaps and Secrets before the pods that use them. */
   manifests: object[];
-  /** What is not carried over, and steps before the pods run. */
+  /** Steps before the pods run, and each setting that is not carried over. */
   notes: readonly string[];
 }
 
