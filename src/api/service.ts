@@ -1,6 +1,17 @@
 import * as v from "valibot";
 import { ObjectMetaSchema } from "./meta.ts";
-import { flag, flagPointer, int32, intOrString, raw, text, textList, textMap, textPointer } from "./scalar.ts";
+import {
+  flag,
+  flagPointer,
+  int32,
+  int32Pointer,
+  intOrString,
+  raw,
+  text,
+  textList,
+  textMap,
+  textPointer,
+} from "./scalar.ts";
 
 /** Source: core/v1 `ServicePort`. */
 export const ServicePortSchema = v.object({
@@ -33,7 +44,9 @@ export const ServiceSchema = v.object({
     internalTrafficPolicy: v.optional(textPointer),
     healthCheckNodePort: v.optional(int32),
     publishNotReadyAddresses: v.optional(flag),
-    sessionAffinityConfig: v.optional(raw),
+    sessionAffinityConfig: v.optional(
+      v.object({ clientIP: v.optional(v.object({ timeoutSeconds: v.optional(int32Pointer) })) }),
+    ),
     ipFamilies: v.optional(textList),
     ipFamily: v.optional(textPointer),
     ipFamilyPolicy: v.optional(textPointer),

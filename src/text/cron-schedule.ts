@@ -1,11 +1,16 @@
 import { Cron } from "croner";
 
-/** When a CronJob runs. */
+/**
+ * When a CronJob runs.
+ *
+ * `since` is the time from which the interval of `@every` counts: the last run, or the time the CronJob was created.
+ * Other schedules do not depend on it.
+ */
 export interface CronSchedule {
   /** The first run after a time; undefined when there is none. */
-  next(after: Date): Date | undefined;
+  next(after: Date, since: Date): Date | undefined;
   /** The last run at or before a time; undefined when there is none. */
-  latest(until: Date): Date | undefined;
+  latest(until: Date, since: Date): Date | undefined;
 }
 
 interface FieldRule {
@@ -50,9 +55,10 @@ export function parseCronSchedule(text: string, timeZone?: string): CronSchedule
   const trimmed = text.trim();
   if (/^(CRON_)?TZ=/.test(trimmed)) return { problem: "must not name a time zone: set timeZone" };
   const every = /^@every\s+(\S+)$/.exec(trimmed)?.[1];
-  if (every !== undefined) return { problem: "@every is not supported here: write five fields, e.g. */5 * * * *" };
+  if (every !== undefined) return toInterval(every);
   const pattern = trimmed.startsWith("@") ? MACROS[trimmed] : trimmed;
-  if (pattern === undefined) return { problem: `must be five fields or one of ${Object.keys(MACROS).join(", ")}` };
+  if (pattern === undefined)
+    return { problem: `must be five fields, @every 1h, or one of ${Object.keys(MACROS).join(", ")}` };
   const parts = pattern.split(/\s+/);
   if (parts.length !== 5)
     return { problem: `must have five fields: minute hour day month weekday (found ${parts.length})` };
@@ -63,6 +69,35 @@ export function parseCronSchedule(text: string, timeZone?: string): CronSchedule
     fields.push(field);
   }
   return toSchedule(fields.join(" "), timeZone);
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+/** Whole seconds, at least one. Source: robfig/cron `Every`. */
+function toInterval(text: string): CronSchedule | { problem: string } {
+  if (!/^(?:\d+(?:\.\d*)?(?:ns|us|µs|ms|s|m|h))+$/.test(text)) {
+    return { problem: "@every must have a duration such as 1h30m" };
+  }
+  let ms = 0;
+  for (const [, amount, unit] of text.matchAll(/([\d.]+)([a-zµ]+)/g)) ms += Number(amount) * UNIT_MS[unit!]!;
+  const intervalMs = Math.max(1, Math.floor(ms / 1000)) * 1000;
+  const runsBefore = (time: Date, since: Date) => Math.floor((time.getTime() - since.getTime()) / intervalMs);
+  const runAt = (since: Date, count: number) => new Date(since.getTime() + count * intervalMs);
+  return {
+    next: (after, since) => runAt(since, Math.max(0, runsBefore(after, since)) + 1),
+    latest(until, since) {
+      const count = runsBefore(until, since);
+      return count > 0 ? runAt(since, count) : undefined;
+    },
+  };
 }
 
 function toSchedule(pattern: string, timeZone: string | undefined): CronSchedule | { problem: string } {

@@ -63,9 +63,10 @@ class CronRun {
     const now = this.#draft.world.now;
     const earliestMs = this.#earliestMs(now.getTime());
     if (earliestMs === undefined) return this.#draft.wakeIn(LONGEST_SLEEP_MS);
-    const due = schedule.latest(now);
+    const earliest = new Date(earliestMs);
+    const due = schedule.latest(now, earliest);
     if (due && due.getTime() > earliestMs) this.#start(due, now.getTime());
-    const next = schedule.next(now);
+    const next = schedule.next(now, earliest);
     if (next) this.#draft.wakeIn(Math.min(LONGEST_SLEEP_MS, next.getTime() - now.getTime()));
   }
 

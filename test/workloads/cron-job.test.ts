@@ -50,7 +50,7 @@ class CronWorld extends WorkloadWorld {
   async runSparsely(ms: number, schedule: CronSchedule): Promise<void> {
     const endMs = this.clock.monotonicMs() + ms;
     for (;;) {
-      const next = schedule.next(this.clock.now())!;
+      const next = schedule.next(this.clock.now(), this.clock.now())!;
       const waitMs = next.getTime() - this.clock.now().getTime();
       const leftMs = endMs - this.clock.monotonicMs();
       await this.clock.advance(Math.min(waitMs, leftMs));
@@ -231,6 +231,33 @@ test("another schedule does not make up for the time before it was written", () 
   expect(world.runs).toEqual([]);
 });
 
+describe("@every", () => {
+  test("counts from the creation of the CronJob, then from each run", async () => {
+    const world = started({ schedule: "@every 1h30m" }, "2026-01-01T00:10:00Z");
+    await world.run(4 * HOUR_MS);
+    expect(world.runs).toEqual(["2026-01-01T01:40:00Z", "2026-01-01T03:10:00Z"]);
+  });
+
+  test("makes up for the newest of the runs that an interruption missed", () => {
+    const world = started({ schedule: "@every 1h" }, "2026-01-01T00:10:00Z");
+    world.clock.jump("2026-01-01T05:30:00Z");
+    world.look();
+    expect(world.runs).toEqual(["2026-01-01T05:10:00Z"]);
+  });
+
+  test.each([
+    ["@every 1s", 1000],
+    ["@every 0s", 1000],
+    ["@every 1.5h", 5_400_000],
+    ["@every 1m30s500ms", 90_000],
+  ])("%s", (text, ms) => {
+    const since = new Date("2026-01-01T00:00:30Z");
+    const schedule = parseCronSchedule(text) as CronSchedule;
+    expect(schedule.next(since, since)!.getTime() - since.getTime()).toBe(ms);
+    expect(schedule.latest(since, since)).toBeUndefined();
+  });
+});
+
 describe("schedules, as robfig/cron reads them", () => {
   test.each([
     ["*/15 * * * *", "2026-01-01T00:15:00Z"],
@@ -242,9 +269,10 @@ describe("schedules, as robfig/cron reads them", () => {
     ["0 0 ? * *", "2026-01-02T00:00:00Z"],
   ])("%s", (text, want) => {
     const schedule = parseCronSchedule(text, "Etc/UTC") as CronSchedule;
-    expect(schedule.next(new Date("2026-01-01T00:00:00Z"))).toEqual(new Date(want));
-    expect(schedule.latest(new Date(want))).toEqual(new Date(want));
-    expect(schedule.latest(new Date(Date.parse(want) - 1))?.getTime()).toBeLessThan(Date.parse(want));
+    const since = new Date("2026-01-01T00:00:00Z");
+    expect(schedule.next(since, since)).toEqual(new Date(want));
+    expect(schedule.latest(new Date(want), since)).toEqual(new Date(want));
+    expect(schedule.latest(new Date(Date.parse(want) - 1), since)?.getTime()).toBeLessThan(Date.parse(want));
   });
 
   test.each([
@@ -253,6 +281,9 @@ describe("schedules, as robfig/cron reads them", () => {
     "60 * * * *",
     "* * * * 7",
     "* * L * *",
+    "@every",
+    "@every x",
+    "@every -1h",
     "TZ=UTC * * * * *",
     "@reboot",
     "*/0 * * * *",

@@ -25,17 +25,24 @@ export function validateAffinity(affinity: Affinity, path: FieldPath, errors: Fi
 
 function validateNodeAffinity(affinity: NodeAffinity, path: FieldPath, errors: FieldErrors): void {
   const required = affinity[REQUIRED];
-  if (required) {
-    const terms = path.child(REQUIRED).child("nodeSelectorTerms");
-    if (required.nodeSelectorTerms.length === 0) errors.required(terms, "must have at least one term");
-    for (const [index, term] of required.nodeSelectorTerms.entries()) {
-      validateNodeSelectorTerm(term, terms.index(index), errors, true);
-    }
-  }
+  if (required) validateNodeSelector(required, path.child(REQUIRED), errors);
   for (const [index, term] of (affinity[PREFERRED] ?? []).entries()) {
     const termPath = path.child(PREFERRED).index(index);
     validateWeight(term.weight, termPath, errors);
     validateNodeSelectorTerm(term.preference, termPath.child("preference"), errors, false);
+  }
+}
+
+/** Source: core validation `ValidateNodeSelector`. */
+export function validateNodeSelector(
+  { nodeSelectorTerms }: { nodeSelectorTerms: readonly NodeSelectorTerm[] },
+  path: FieldPath,
+  errors: FieldErrors,
+): void {
+  const terms = path.child("nodeSelectorTerms");
+  if (nodeSelectorTerms.length === 0) errors.required(terms, "must have at least one term");
+  for (const [index, term] of nodeSelectorTerms.entries()) {
+    validateNodeSelectorTerm(term, terms.index(index), errors, true);
   }
 }
 

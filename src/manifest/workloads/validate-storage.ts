@@ -5,8 +5,9 @@ import type { SupportNote } from "../support/find-unsupported.ts";
 import { FieldErrors } from "../validate/field-errors.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import { checkDnsSubdomain } from "../validate/names.ts";
-import { validateLabelSelector } from "../validate/scheduling.ts";
+import { validateLabelSelector, validateNodeSelector } from "../validate/scheduling.ts";
 
+const VOLUME_MODES = ["Block", "Filesystem"];
 const ACCESS_MODES = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 function validateAccessModes(modes: readonly string[] | undefined, path: FieldPath, errors: FieldErrors): void {
@@ -27,11 +28,17 @@ export function validateClaim({ metadata, spec }: PersistentVolumeClaim, path: F
   const storagePath = specPath.child("resources").key("storage");
   const at = { at: specPath.child("resources").child("requests") };
   if (storage === undefined) errors.required(storagePath, "is required, e.g. requests: {storage: 1Gi}", at);
-  else if (storage.startsWith("-") || /^0\D*$/.test(storage)) {
-    errors.invalid(storagePath, storage, "must be greater than zero", at);
-  }
+  else if (!isPositive(storage)) errors.invalid(storagePath, storage, "must be greater than zero", at);
+  validateVolumeMode(spec.volumeMode, specPath, errors);
   validateClassName(spec.storageClassName, specPath, errors);
   return errors;
+}
+
+/** @param storage a canonical quantity */
+const isPositive = (storage: string) => !storage.startsWith("-") && !/^0\D*$/.test(storage);
+
+function validateVolumeMode(mode: string, specPath: FieldPath, errors: FieldErrors): void {
+  if (!VOLUME_MODES.includes(mode)) errors.notSupported(specPath.child("volumeMode"), mode, VOLUME_MODES);
 }
 
 function validateClassName(name: string | undefined, specPath: FieldPath, errors: FieldErrors): void {
@@ -69,9 +76,10 @@ export function validatePersistentVolume({ metadata, spec }: PersistentVolume, p
   validateMetadata({ ...metadata, namespace: "default" }, path.child("metadata"), errors);
   const specPath = path.child("spec");
   validateAccessModes(spec.accessModes, specPath.child("accessModes"), errors);
-  if (spec.capacity?.storage === undefined) {
-    errors.required(specPath.child("capacity"), "is required, e.g. capacity: {storage: 1Gi}");
-  }
+  const storage = spec.capacity?.storage;
+  const capacityPath = specPath.child("capacity");
+  if (storage === undefined) errors.required(capacityPath, "is required, e.g. capacity: {storage: 1Gi}");
+  else if (!isPositive(storage)) errors.invalid(capacityPath.child("storage"), storage, "must be greater than zero");
   const sources = [...SOURCES_HERE, ...CLUSTER_SOURCES].filter((name) => spec[name] !== undefined);
   if (sources.length === 0) errors.required(specPath, "must have a volume type such as hostPath");
   for (const name of sources.slice(1)) {
@@ -79,8 +87,11 @@ export function validatePersistentVolume({ metadata, spec }: PersistentVolume, p
   }
   for (const name of ["hostPath", "local"] as const) {
     const source = spec[name];
-    if (source && source.path === "") errors.required(specPath.child(name).child("path"));
+    const at = specPath.child(name).child("path");
+    if (source && source.path === "") errors.required(at);
+    else if (source?.path.split("/").includes("..")) errors.invalid(at, source.path, "must not contain '..'");
   }
+  validateNodeAffinity(spec, specPath, errors);
   if (spec.nfs && (spec.nfs.server === "" || !spec.nfs.path.startsWith("/"))) {
     errors.invalid(specPath.child("nfs").child("path"), spec.nfs.path, "needs a server and an absolute path");
   }
@@ -89,8 +100,24 @@ export function validatePersistentVolume({ metadata, spec }: PersistentVolume, p
     const at = specPath.child("persistentVolumeReclaimPolicy");
     errors.notSupported(at, spec.persistentVolumeReclaimPolicy, policies);
   }
+  const isRoot = spec.hostPath !== undefined && /^\/+$/.test(spec.hostPath.path);
+  if (isRoot && spec.persistentVolumeReclaimPolicy === "Recycle") {
+    errors.forbidden(specPath.child("persistentVolumeReclaimPolicy"), "must not be Recycle for the hostPath /");
+  }
+  validateVolumeMode(spec.volumeMode, specPath, errors);
   validateClassName(spec.storageClassName, specPath, errors);
   return errors;
+}
+
+function validateNodeAffinity(spec: PersistentVolume["spec"], specPath: FieldPath, errors: FieldErrors): void {
+  const path = specPath.child("nodeAffinity");
+  const { nodeAffinity, local } = spec;
+  if (!nodeAffinity) {
+    if (local) errors.required(path, "is required with local: use hostPath, which needs none");
+    return;
+  }
+  if (!nodeAffinity.required) return errors.required(path.child("required"));
+  validateNodeSelector(nodeAffinity.required, path.child("required"), errors);
 }
 
 /** Findings for such volumes. */
