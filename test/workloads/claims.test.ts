@@ -63,7 +63,10 @@ test("a pod gets what its claim is bound to", () => {
   expect(resolve(volume("v", "1Gi"))).toEqual([
     { name: "data", hostPath: { path: "/srv/v", type: "DirectoryOrCreate" } },
   ]);
-  expect(resolve(volume("v", "1Gi", { hostPath: undefined, local: { path: "/mnt/d" } }))).toEqual([
+  const matchExpressions = [{ key: "kubernetes.io/hostname", operator: "Exists" }];
+  const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions }] } };
+  const local = { hostPath: undefined, local: { path: "/mnt/d" }, nodeAffinity };
+  expect(resolve(volume("v", "1Gi", local))).toEqual([
     { name: "data", hostPath: { path: "/mnt/d", type: "Directory" } },
   ]);
   const nfs = { server: "nas", path: "/x" };
