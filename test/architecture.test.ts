@@ -26,6 +26,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   docker: ["valibot", "concurrency", "files"],
   runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files", "host/run-program.ts"],
   sources: ["manifest", "logging", "model", "api", "concurrency", "text", "files"],
+  cni: ["api", "model", "plan", "text", "files", "logging", "host/run-program.ts", "valibot"],
   volumes: ["model", "api", "plan", "text", "concurrency", "files"],
   prober: ["model", "api", "plan", "concurrency", "text", "files"],
   host: ["model", "files"],
@@ -149,7 +150,15 @@ const BUILTINS_WITHOUT_EFFECTS = [
 ];
 
 /** Folders that read what containers, the engine, URLs and manifests contain. */
-const BOUNDED_FOLDERS: ReadonlySet<string> = new Set(["docker", "host", "kubelet", "prober", "runtime", "sources"]);
+const BOUNDED_FOLDERS: ReadonlySet<string> = new Set([
+  "cni",
+  "docker",
+  "host",
+  "kubelet",
+  "prober",
+  "runtime",
+  "sources",
+]);
 
 /**
  * Files that may read without a limit. Fixed sizes: files of the kernel that are read through kept descriptors, our own

@@ -16,6 +16,7 @@ import { CheckpointStore } from "../sources/checkpoint-store.ts";
 import { messageOf } from "../text/error-message.ts";
 import { buildCgroups } from "./assembly/build-cgroups.ts";
 import { buildImageManager } from "./assembly/build-images.ts";
+import { buildNetworks } from "./assembly/build-networks.ts";
 import { buildLogLinks, buildRuntimeManager } from "./assembly/build-runtime-manager.ts";
 import { buildVolumeEngine, buildVolumes } from "./assembly/build-volumes.ts";
 import { buildEngineConnection, readNodeContext } from "./assembly/node-context.ts";
@@ -142,6 +143,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
     volumes,
     cgroups,
     logLinks: buildLogLinks(context, engine),
+    networks: buildNetworks(context),
   });
   return { services, client: engine.client, listPodDirs: () => volumes.listPodDirs() };
 }

@@ -3,6 +3,7 @@ import type { CommandRow, FlagRow, OptionRow } from "./option-row.ts";
 import { CLUSTER_ROWS } from "./option-rows/cluster.ts";
 import { ENGINE_ROWS } from "./option-rows/engine.ts";
 import { LOGGING_ROWS } from "./option-rows/logging.ts";
+import { NETWORK_ROWS } from "./option-rows/network.ts";
 import { NODE_ROWS } from "./option-rows/node.ts";
 import { POD_ROWS } from "./option-rows/pods.ts";
 import { PRESSURE_ROWS } from "./option-rows/pressure.ts";
@@ -14,6 +15,7 @@ const ROWS = [
   ...NODE_ROWS,
   ...CLUSTER_ROWS,
   ...ENGINE_ROWS,
+  ...NETWORK_ROWS,
   ...POD_ROWS,
   ...SERVER_ROWS,
   ...PRESSURE_ROWS,

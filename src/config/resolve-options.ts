@@ -217,6 +217,7 @@ function derive(options: KubeletOptions, origins: Record<string, string>): void 
   // Without any way to authenticate the port would refuse every request.
   if (origins.port === UNSET && options.clientCaFile === "" && !options.anonymousAuth) options.port = 0;
   if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });
+  if (origins.cniCacheDir === UNSET) options.cniCacheDir = join(options.rootDir, "cni");
   if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
   options.hostnameOverride = options.hostnameOverride.trim().toLowerCase();
   if (options.mergeDefaultEvictionSettings && origins.evictionHard !== UNSET) {

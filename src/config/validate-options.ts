@@ -94,6 +94,11 @@ export function checkOptions(
   if (options.manifestUrlHeaders.length > 0 && options.manifestUrls.length === 0 && !positionals.some(isHttp)) {
     warnings.push(`--manifest-url-header has no effect without --manifest-url`);
   }
+  if (!NETWORK_PLUGINS.has(options.networkPlugin)) {
+    errors.push(
+      `the network plugin ${JSON.stringify(options.networkPlugin)}${at("networkPlugin")} is not known: use cni, or none for Docker's networks`,
+    );
+  }
   checkPorts();
   return { warnings, errors };
 
@@ -124,6 +129,9 @@ export function checkOptions(
     }
   }
 }
+
+/** The empty ones mean the engine's own network, as in dockershim. */
+const NETWORK_PLUGINS: ReadonlySet<string> = new Set(["cni", "", "bridge", "noop", "no-op", "kubernetes.io/no-op"]);
 
 const isHttp = (name: string): boolean => /^https?:\/\//.test(name);
 

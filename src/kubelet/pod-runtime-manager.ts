@@ -4,11 +4,13 @@ import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
 import { readBoundedText } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { containerFieldPath, findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
+import type { PodNetworks } from "../model/pod-networks.ts";
 import { podRefOf, podRefOfLabels } from "../model/pod-ref.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
@@ -16,12 +18,13 @@ import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
-import { computeUserNetwork } from "../plan/pod-network.ts";
+import { asksForEngineNetwork, computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import type { ContainerRequest } from "../runtime/container-create-body.ts";
 import type { DockerPods } from "../runtime/docker-pods.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
 import type { Owner } from "../runtime/labels.ts";
+import { messageOf } from "../text/error-message.ts";
 import type { ContainerLogLinks, PodCgroups, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
 import { PodFiles } from "./pod-files.ts";
 import { PodHookRunner } from "./pod-hook-runner.ts";
@@ -29,6 +32,11 @@ import { PodVolumeQueue } from "./pod-volume-queue.ts";
 
 /** Limit of a seccomp profile. */
 const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
+
+/** How often a configuration of the network is looked for while there is none. Source: dockershim. */
+const NETWORK_RETRY_MS = 5_000;
+
+const netnsOf = (pid: number) => `/proc/${pid}/ns/net`;
 
 export interface PodRuntimeManagerDeps {
   clock: Clock;
@@ -48,6 +56,7 @@ export interface PodRuntimeManagerDeps {
   hooks: PodHooks;
   cgroups: PodCgroups;
   logLinks: ContainerLogLinks;
+  networks: PodNetworks;
   /** More at a time would only queue up inside the engine. */
   gate: ConcurrencyLimit;
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
@@ -83,8 +92,15 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
-    const { pods, cgroups, gate, engine, owner, options, recorder } = this.#deps;
+    const { pods, cgroups, gate, engine, owner, options, recorder, networks } = this.#deps;
     const { pod, objects, sandboxHash, initHash } = request;
+    const usesNetworkPlugin = networks.isEnabled && !asksForEngineNetwork(pod);
+    const problem = usesNetworkPlugin ? networks.problem() : undefined;
+    if (problem !== undefined) {
+      const message = `network is not ready: ${problem}`;
+      throw new PodStepError("NetworkNotReady", message, { retryAfterMs: NETWORK_RETRY_MS });
+    }
+    await this.#detachRemoved(pod.metadata.uid ?? "", signal);
     await this.#volumes.setUp(pod, objects, signal);
     await cgroups.ensure(pod);
     const image = await this.#deps.ensurePauseImage(signal);
@@ -101,9 +117,11 @@ export class PodRuntimeManager implements PodServices {
       engine: engine(),
       owner,
       settings: options,
+      usesNetworkPlugin,
       ...(hasEngineDns && { dns }),
     };
     const sandbox = await gate.run(signal, () => pods.startSandbox(sandboxRequest, signal));
+    if (usesNetworkPlugin) await this.#attach(sandbox, pod, signal);
     if (!hasEngineDns) this.#files.writeResolvConf(pod, sandbox.resolvConfPath, dns);
     return sandbox.id;
   }
@@ -114,7 +132,40 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
+    await this.#detach(id, signal);
     await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
+  }
+
+  /** @throws PodStepError FailedCreatePodSandBox after the sandbox was removed */
+  async #attach({ id, pid }: { id: ContainerId; pid: number }, pod: Pod, signal: AbortSignal): Promise<void> {
+    const { networks, logger } = this.#deps;
+    try {
+      await networks.attach({ id, netns: netnsOf(pid) }, pod, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const name = podFullName(pod.metadata);
+      await this.removeSandbox(id, signal).catch((cause: unknown) => {
+        signal.throwIfAborted();
+        logger.warn(`Cannot remove the sandbox of pod "${name}", whose network failed: ${messageOf(cause)}`);
+      });
+      const message = `failed to set up sandbox container "${id}" network for pod "${pod.metadata.name}": ${messageOf(error)}`;
+      throw new PodStepError("FailedCreatePodSandBox", message, { cause: error });
+    }
+  }
+
+  async #detach(id: ContainerId, signal: AbortSignal): Promise<void> {
+    const { networks, pods } = this.#deps;
+    if (!networks.holds(id)) return;
+    const pid = await pods.pidOf(id, signal);
+    await networks.detach(id, pid ? netnsOf(pid) : "", signal);
+  }
+
+  /** A sandbox that was removed by hand still has its address and host ports: they must go before those of the next. */
+  async #detachRemoved(uid: PodUID, signal: AbortSignal): Promise<void> {
+    const { networks, pods } = this.#deps;
+    for (const id of networks.heldBy(uid)) {
+      if ((await pods.pidOf(id, signal)) === undefined) await networks.detach(id, "", signal);
+    }
   }
 
   async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
@@ -192,6 +243,7 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
+    await this.#detach(id, signal);
     await this.#deps.pods.remove(id, signal);
   }
 
@@ -229,6 +281,7 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
+    await this.#detachRemoved(uid, signal);
     await this.#volumes.tearDown(uid, signal);
     await this.#deps.cgroups.remove(uid, signal);
     this.#deps.logLinks.removePod({ uid, ...ref });

@@ -156,6 +156,12 @@ export interface KubeletOptions {
   /** The longest crash-loop back-off. */
   crashLoopBackOffMaxMs: number;
   keepTerminatedPodVolumes: boolean;
+  /** `cni`; else the engine makes the network of pods. */
+  networkPlugin: string;
+  /** Absolute, as the two below. */
+  cniConfDir: string;
+  cniBinDirs: readonly string[];
+  cniCacheDir: string;
   clusterDns: readonly string[];
   clusterDomain: string;
   /** Base of every resolv.conf; "" = none. */

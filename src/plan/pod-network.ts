@@ -14,6 +14,10 @@ export function computeUserNetwork({ spec, metadata }: Pod): string | undefined 
   return network && !spec.hostNetwork && !BUILT_IN_NETWORKS.has(network) ? network : undefined;
 }
 
+/** Whether the engine makes the network of a pod also where plugins make those of the others. */
+export const asksForEngineNetwork = ({ spec, metadata }: Pod): boolean =>
+  spec.hostNetwork === true || Boolean(metadata.annotations?.[NETWORK_ANNOTATION]);
+
 /** The first error in the two annotations: the field and the reason. */
 export function findNetworkMistake(pod: Pod): { field: string; why: string } | undefined {
   const { spec, metadata } = pod;

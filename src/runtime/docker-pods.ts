@@ -27,6 +27,8 @@ export interface DockerPodsDeps {
 /** A sandbox that runs, and where the engine keeps what was made for it. */
 export interface StartedSandbox {
   id: ContainerId;
+  /** Host pid of its process. */
+  pid: number;
   /** On the engine's host; "" when the engine does not say. */
   resolvConfPath: string;
   /** IPv4 first; empty with host networking. */
@@ -64,10 +66,10 @@ export class DockerPods {
       const id = await this.#create(name, toSandboxCreateBody(request), signal);
       attempted = "failed to start sandbox container for";
       await this.#client.startContainer(id, { signal });
-      const { ResolvConfPath, NetworkSettings } = await this.#client.inspectContainer(id, { signal });
+      const { ResolvConfPath, NetworkSettings, State } = await this.#client.inspectContainer(id, { signal });
       const networks = Object.values(NetworkSettings.Networks).filter((network) => network !== null);
       const ips = [...networks.map((it) => it.IPAddress), ...networks.map((it) => it.GlobalIPv6Address)];
-      return { id, resolvConfPath: ResolvConfPath, ips: ips.filter((ip) => ip !== "") };
+      return { id, pid: State.Pid, resolvConfPath: ResolvConfPath, ips: ips.filter((ip) => ip !== "") };
     } catch (error) {
       signal.throwIfAborted();
       throw new PodStepError("FailedCreatePodSandBox", toSandboxFailure(request.pod, attempted, error), {
@@ -114,6 +116,17 @@ export class DockerPods {
       await this.#timed("stop_container", () => this.#client.stopContainer(id, stop, { signal }));
     } catch (error) {
       if (!isNotFound(error)) throw error;
+    }
+  }
+
+  /** Host pid of a container, 0 when it does not run; undefined when it does not exist. */
+  async pidOf(id: ContainerId, signal: AbortSignal): Promise<number | undefined> {
+    try {
+      const { State } = await this.#client.inspectContainer(id, { signal });
+      return State.Running ? State.Pid : 0;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
     }
   }
 

@@ -2,6 +2,7 @@ import type { DockerClient } from "../docker/docker-client.ts";
 import { isNotFound } from "../docker/docker-error.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../model/container-runtime.ts";
+import type { PodNetworks } from "../model/pod-networks.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { toObserved } from "./inspect-to-snapshot.ts";
 import { isOwned, LABEL, type Owner, toOwnershipFilter } from "./labels.ts";
@@ -16,18 +17,24 @@ export class DockerRuntime implements ObservedRuntime {
   readonly #owner: Owner;
   readonly #clock: Clock;
   readonly #onReconnect: (signal: AbortSignal) => Promise<void>;
+  readonly #networks: Pick<PodNetworks, "ipsOf">;
 
-  /** @param onReconnect called when an engine that went away answers again, before anything else is asked */
+  /**
+   * @param onReconnect called when an engine that went away answers again, before anything else is asked
+   * @param networks addresses of the sandboxes that plugins attached
+   */
   constructor(
     client: DockerClient,
     owner: Owner,
     clock: Clock,
     onReconnect: (signal: AbortSignal) => Promise<void> = async () => {},
+    networks: Pick<PodNetworks, "ipsOf"> = { ipsOf: () => undefined },
   ) {
     this.#client = client;
     this.#owner = owner;
     this.#clock = clock;
     this.#onReconnect = onReconnect;
+    this.#networks = networks;
   }
 
   async list(signal?: AbortSignal): Promise<Listed[]> {
@@ -41,7 +48,8 @@ export class DockerRuntime implements ObservedRuntime {
       const inspect = await this.#client.inspectContainer(id, { signal });
       if (!isOwned(inspect.Config.Labels, this.#owner)) return undefined;
       const { UpperDir } = inspect.GraphDriver.Data;
-      return toObserved(inspect, UpperDir || readWritableLayerPath(inspect.State.Pid, inspect.Id));
+      const layer = UpperDir || readWritableLayerPath(inspect.State.Pid, inspect.Id);
+      return toObserved(inspect, layer, this.#networks.ipsOf(id));
     } catch (error) {
       if (isNotFound(error)) return undefined;
       throw error;

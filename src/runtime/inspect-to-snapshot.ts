@@ -26,8 +26,13 @@ function toState(inspect: ContainerInspect): ContainerState {
  * Maps an inspect answer to a pod's container or sandbox; undefined for a container that is no part of a pod.
  * Addresses come from `NetworkSettings.Networks`: API 1.52 has no others.
  * @param writableLayerPath host directory of its writable layer, "" when unknown
+ * @param pluginIps addresses that network plugins gave the sandbox; undefined: it is not attached
  */
-export function toObserved(inspect: ContainerInspect, writableLayerPath = ""): Observed | undefined {
+export function toObserved(
+  inspect: ContainerInspect,
+  writableLayerPath = "",
+  pluginIps: readonly string[] | undefined = undefined,
+): Observed | undefined {
   const labels = inspect.Config.Labels;
   const parsed = parseContainerLabels(labels);
   if (!parsed) return undefined;
@@ -41,7 +46,9 @@ export function toObserved(inspect: ContainerInspect, writableLayerPath = ""): O
   const startedAt = toDate(inspect.State.StartedAt);
   const removal = inspect.State.Status === "removing" ? { isBeingRemoved: true } : {};
   if (parsed.type === "podsandbox") {
-    const isUp = inspect.State.Running && !inspect.State.Dead;
+    // A process that ended between the start of a sandbox and its attachment left it without a network.
+    const isDetached = labels[LABEL.networkPlugin] !== undefined && pluginIps === undefined;
+    const isUp = inspect.State.Running && !inspect.State.Dead && !isDetached;
     const sandbox: SandboxSnapshot = {
       id: inspect.Id,
       state: isUp ? "ready" : "notready",
@@ -49,7 +56,7 @@ export function toObserved(inspect: ContainerInspect, writableLayerPath = ""): O
       hash: parsed.hash,
       ...(labels[LABEL.initHash] !== undefined && { initHash: labels[LABEL.initHash] }),
       createdAt,
-      ips: isUp ? toIps(inspect) : [],
+      ips: isUp ? [...(pluginIps ?? toIps(inspect))] : [],
       hostNetwork: inspect.HostConfig.NetworkMode === "host",
       pid: inspect.State.Pid,
       ...(startedAt && { startedAt }),

@@ -28,6 +28,8 @@ export const LABEL = {
   backOff: `${ANNOTATION_PREFIX}kubelet-ts.io/back-off-ms`,
   sandboxHash: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.hash`,
   initHash: `${ANNOTATION_PREFIX}kubelet-ts.io/init.hash`,
+  /** `cni`: plugins make the network of this sandbox, not the engine. */
+  networkPlugin: `${ANNOTATION_PREFIX}kubelet-ts.io/network-plugin`,
   sandboxAttempt: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.attempt`,
   /** Ownership: only a container with our value of both is ever stopped or removed. */
   node: "kubelet-ts.io/node",
@@ -68,7 +70,12 @@ const identityLabels = (pod: Pod, containerName: string) => ({
 export function toSandboxLabels(
   pod: Pod,
   owner: Owner,
-  { hash, initHash, attempt }: { hash: string; initHash?: string | undefined; attempt: number },
+  {
+    hash,
+    initHash,
+    attempt,
+    usesNetworkPlugin,
+  }: { hash: string; initHash?: string | undefined; attempt: number; usesNetworkPlugin?: boolean },
 ): Record<string, string> {
   const annotations = Object.entries(pod.metadata.annotations ?? {});
   return {
@@ -79,6 +86,7 @@ export function toSandboxLabels(
     [LABEL.sandboxHash]: hash,
     ...(initHash !== undefined && { [LABEL.initHash]: initHash }),
     [LABEL.sandboxAttempt]: String(attempt),
+    ...(usesNetworkPlugin && { [LABEL.networkPlugin]: "cni" }),
     ...ownershipLabels(owner),
   };
 }

@@ -28,6 +28,8 @@ export interface SandboxRequest {
   hash: string;
   /** {@link computeInitHash}. */
   initHash?: string | undefined;
+  /** Plugins attach the sandbox once it runs; the engine gives it a namespace without a network. */
+  usesNetworkPlugin?: boolean;
   /** DNS servers and options for the engine's resolv.conf; absent where kubelet-ts replaces that file afterwards. */
   dns?: DnsConfig;
   engine: EngineInfo;
@@ -78,7 +80,12 @@ export function computeRuntime({ spec }: Pod, engine: EngineInfo): string | unde
   throw new UnsupportedError("spec.runtimeClassName", message, "CreatePodSandboxError");
 }
 
-function computeNetwork(pod: Pod, hostname: string): { mode: string; endpoint?: EndpointConfig } {
+interface SandboxNetworkMode {
+  mode: string;
+  endpoint?: EndpointConfig;
+}
+
+function computeNetwork(pod: Pod, hostname: string): SandboxNetworkMode {
   if (pod.spec.hostNetwork) return { mode: "host" };
   const annotations = pod.metadata.annotations ?? {};
   const network = computeUserNetwork(pod);
@@ -109,8 +116,12 @@ export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBod
   const cgroupParent = computeCgroupParent(pod, engine, settings);
   const usernsMode = computeUsernsMode(pod, engine);
   const runtime = computeRuntime(pod, engine);
-  const { PortBindings, ExposedPorts } = computePortBindings(pod);
-  const network = computeNetwork(pod, host.kernelHostname);
+  const { PortBindings, ExposedPorts } = request.usesNetworkPlugin
+    ? { PortBindings: {}, ExposedPorts: {} }
+    : computePortBindings(pod);
+  const network: SandboxNetworkMode = request.usesNetworkPlugin
+    ? { mode: "none" }
+    : computeNetwork(pod, host.kernelHostname);
   return {
     Image: request.image,
     // A pod in the node's network has the node's host name.

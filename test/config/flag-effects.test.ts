@@ -14,6 +14,8 @@ const IMAGES = "integration/flags-of-images.test.ts";
 const MANIFEST_URL = "--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout";
 const BACK_OFF = "--crash-loop-back-off-max (M21), and the dead that pile up, or do not (S056)";
 const SHUTDOWN = "waits for pods, critical ones last; afterwards they run again";
+const CNI = "real-cluster/cni.test.ts";
+const CNI_NETWORK = "a pod has an address, host ports and names of the plugins' network, and gives them back";
 const NODE = "tells what the machine has, what is set aside, and what it is short of";
 
 /** Where each flag is seen to have its effect, not only to be read. Fields without a flag stand under their own name. */
@@ -40,6 +42,10 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   version: ["integration/binary.test.ts", "tells its version and the commit it was built from"],
 
   "hostname-override": [CONTAINERS, "--hostname-override and --node-ip (S032 S052) reach the pod"],
+  "network-plugin": [CNI, CNI_NETWORK],
+  "cni-conf-dir": [CNI, CNI_NETWORK],
+  "cni-bin-dir": [CNI, CNI_NETWORK],
+  "cni-cache-dir": [CNI, CNI_NETWORK],
   "node-ip": [CONTAINERS, "--hostname-override and --node-ip (S032 S052) reach the pod"],
   "node-labels": [CONTAINERS, "--node-labels (S054): a nodeSelector that asks for one is met"],
   "register-with-taints": ["integration/node-object.test.ts", NODE],

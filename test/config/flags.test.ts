@@ -6,10 +6,10 @@ const read = (argv: readonly string[], option: string): unknown =>
 
 describe("the last value of a repeated flag counts", () => {
   test.each([
-    { argv: ["--network-plugin=cni", "--network-plugin=noop"], errors: [] },
+    { argv: ["--api-servers=http://m:8080", "--api-servers="], errors: [] },
     {
-      argv: ["--network-plugin=noop", "--network-plugin=cni"],
-      errors: [expect.stringContaining("--network-plugin: ")],
+      argv: ["--api-servers=", "--api-servers=http://m:8080"],
+      errors: [expect.stringContaining("--api-servers: ")],
     },
     { argv: ["--container-runtime=rkt", "--container-runtime", "docker"], errors: [] },
   ])("$argv", ({ argv, errors }) => expect(parseCommandLine(argv).errors).toEqual([...errors]));
@@ -157,10 +157,6 @@ describe("what is wrong is said with the way out", () => {
       want: "--container-runtime: kubelet-ts runs pods on Docker only; rkt no longer exists",
     },
     {
-      argv: ["--network-plugin=cni"],
-      want: "--network-plugin: the network of pods is Docker's; network plug-ins cannot be used",
-    },
-    {
       argv: ["--cloud-provider=openstack"],
       want: expect.stringContaining('--cloud-provider: must be one of "", external'),
     },
@@ -184,7 +180,10 @@ describe("what is wrong is said with the way out", () => {
 
 describe("what is taken with a warning, once", () => {
   test.each([
-    { argv: ["--cni-bin-dir=/opt"], want: ["--cni-bin-dir has no effect: the network of pods is Docker's"] },
+    {
+      argv: ["--network-plugin-mtu=1400"],
+      want: ["--network-plugin-mtu has no effect: the network of pods is Docker's"],
+    },
     {
       argv: ["--require-kubeconfig"],
       want: ["--require-kubeconfig has no effect: its time is over: Kubernetes has no use for it any more"],

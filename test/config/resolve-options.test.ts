@@ -27,6 +27,20 @@ test("nothing said: all defaults", async () => {
 });
 
 test.each([
+  { flags: ["--network-plugin=kubenet"], want: [expect.stringContaining('"kubenet" (--network-plugin) is not known')] },
+  { flags: ["--network-plugin=kubenet", "--network-plugin=noop"], want: [] },
+  { flags: ["--network-plugin=kubenet", "--network-plugin=cni"], want: [] },
+])("$flags: only the last network plugin is checked", async ({ flags, want }) => {
+  expect((await resolveOptions(flags, "/", "show")).errors).toEqual([...want]);
+});
+
+test("directories of network plugins are separated by commas and absolute", async () => {
+  const { options } = await resolveOptions(["--cni-bin-dir=/opt/cni/bin,bin", "--root-dir=/r"], "/work", "show");
+  expect(options.cniBinDirs).toEqual(["/opt/cni/bin", "/work/bin"]);
+  expect(options.cniCacheDir).toBe("/r/cni");
+});
+
+test.each([
   { flags: ["--client-ca-file=/ca.crt"], want: 10250 },
   { flags: ["--anonymous-auth"], want: 10250 },
   { flags: ["--port=10250"], want: 10250 },

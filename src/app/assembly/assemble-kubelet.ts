@@ -6,6 +6,7 @@ import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { EngineInfo } from "../../model/node.ts";
+import type { PodNetworks } from "../../model/pod-networks.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { ProbeLog } from "../../pageserver/probe-log.ts";
 import type { ProbeManager } from "../../prober/probe-manager.ts";
@@ -21,6 +22,7 @@ import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-i
 import { buildKubelet } from "./build-kubelet.ts";
 import { buildLocalApi } from "./build-local-api.ts";
 import { buildManifestFeed } from "./build-manifest-feed.ts";
+import { buildNetworks, takeUpNetworks } from "./build-networks.ts";
 import { buildProbes } from "./build-probes.ts";
 import { buildLogLinks, buildRuntimeManager } from "./build-runtime-manager.ts";
 import { buildVolumeEngine, buildVolumes } from "./build-volumes.ts";
@@ -48,6 +50,7 @@ export interface AssembledKubelet {
   imageGc: ImageGcManager;
   imageInventory: ImageInventory;
   volumes: VolumeManager;
+  networks: PodNetworks;
   probes: ProbeManager;
   /** Last answers of each probe. */
   probeLog: ProbeLog;
@@ -75,14 +78,23 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const volumes = await buildVolumes(context, volumeEngine);
   const cgroups = buildCgroups(context, engine, podManager);
   const logLinks = buildLogLinks(context, engine);
+  const networks = buildNetworks(context);
   const serviceHosts = new ServiceHosts(context.options.clusterDomain);
-  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups, logLinks, serviceHosts });
+  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups, logLinks, networks, serviceHosts });
   const probeChanges = new Listeners<PodUID>();
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, client, probeChanges, probeLog);
   const admission = new PodAdmission(context, engine);
   const oomEvents = new Listeners<ContainerId>();
-  const kubelet = buildKubelet(context, engine, { podManager, images, services, probes, admission, oomEvents });
+  const kubelet = buildKubelet(context, engine, {
+    podManager,
+    images,
+    services,
+    networks,
+    probes,
+    admission,
+    oomEvents,
+  });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, images, kubelet);
   const localApi = input.options.runOnce ? undefined : buildLocalApi(context);
@@ -97,6 +109,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     imageGc,
     imageInventory: new ImageInventory(client, context.clock),
     volumes,
+    networks,
     probes,
     probeLog,
     admission,
@@ -108,6 +121,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
       await engine.connect(signal);
       await volumeEngine.removeLeftovers(signal);
       logLinks.sweep();
+      await takeUpNetworks(context, client, networks, signal);
       cgroups.oomGroup.check();
       if (!engine.info().negativeOomScores) {
         context.logger.warn("The kernel refuses negative OOM scores (no CAP_SYS_RESOURCE): containers get 0 instead");

@@ -5,6 +5,7 @@ import { Kubelet } from "../../kubelet/kubelet.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
+import type { PodNetworks } from "../../model/pod-networks.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { conflictOverPorts } from "../../plan/host-ports.ts";
 import type { ProbeManager } from "../../prober/probe-manager.ts";
@@ -27,6 +28,7 @@ export interface KubeletParts {
   podManager: PodManager;
   images: ImageManager;
   services: PodRuntimeManager;
+  networks: PodNetworks;
   probes: ProbeManager;
   admission: PodAdmission;
   /** Told of each container or sandbox that ran out of memory. */
@@ -36,14 +38,14 @@ export interface KubeletParts {
 /** The sync loop. */
 export function buildKubelet(context: NodeContext, engine: EngineConnection, parts: KubeletParts): Kubelet {
   const { options, node, owner, clock, logger, recorder, metrics } = context;
-  const { podManager, images, services, probes, admission, oomEvents } = parts;
+  const { podManager, images, services, networks, probes, admission, oomEvents } = parts;
   const imageNames = new Map<string, ImageNames>();
   const kubelet = new Kubelet({
     clock,
     logger,
     recorder,
     podManager,
-    runtime: new DockerRuntime(engine.client, owner, clock, (signal) => engine.refresh(signal)),
+    runtime: new DockerRuntime(engine.client, owner, clock, (signal) => engine.refresh(signal), networks),
     services,
     probes,
     hostIp: () => node.ip,

@@ -4,6 +4,7 @@ import type { DockerClient } from "../../docker/docker-client.ts";
 import type { OomGroup } from "../../host/oom-group.ts";
 import type { PodHooks } from "../../kubelet/pod-effects.ts";
 import { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
+import type { PodNetworks } from "../../model/pod-networks.ts";
 import { runLifecycleHook } from "../../prober/lifecycle-hook.ts";
 import { DockerPods } from "../../runtime/docker-pods.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
@@ -29,6 +30,7 @@ export interface RuntimeManagerParts {
   volumes: VolumeManager;
   cgroups: CgroupParts;
   logLinks: LogLinks;
+  networks: PodNetworks;
   /** Names of Services; absent: hosts files have none. */
   serviceHosts?: ServiceHosts;
 }
@@ -45,7 +47,7 @@ export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineCo
 export function buildRuntimeManager(
   context: NodeContext,
   engine: EngineConnection,
-  { images, volumes, cgroups, logLinks, serviceHosts }: RuntimeManagerParts,
+  { images, volumes, cgroups, logLinks, networks, serviceHosts }: RuntimeManagerParts,
 ): PodRuntimeManager {
   const { options, node, owner, allocatable, clock, logger, recorder } = context;
   const { client } = engine;
@@ -65,6 +67,7 @@ export function buildRuntimeManager(
     hooks: buildHooks(context, client),
     cgroups: cgroups.podCgroups,
     logLinks,
+    networks,
     gate: new ConcurrencyLimit(MAX_ENGINE_CALLS),
     ensurePauseImage: pauseImageOf(context, client, images),
     writeHostsFile: (pod, podIps, names) =>

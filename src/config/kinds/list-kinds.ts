@@ -45,6 +45,9 @@ function checkUrl(value: string): string | undefined {
   return `must be an http:, https: or unix: URL, got ${quote(maskUrl(value))}`;
 }
 
+/** Separated by commas and repeatable. */
+export const directoryList: ValueKind<readonly string[]> = { ...listOf("directory,…"), completes: "directory" };
+
 /** URLs may contain commas: each flag is one URL. */
 export const urlList: ValueKind<readonly string[]> = {
   ...listOf("URL", checkUrl),

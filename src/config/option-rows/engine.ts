@@ -2,7 +2,6 @@ import { boolean, directory, duration, file, integer, MAX_INT32, text } from "..
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
 
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";
-const DOCKER_NETWORK = "the network of pods is Docker's";
 
 export const ENGINE_ROWS = [
   option({
@@ -117,11 +116,6 @@ export const ENGINE_ROWS = [
       "remote-image-endpoint",
     ],
     [""],
-  ),
-  ...refused(
-    `${DOCKER_NETWORK}; network plug-ins cannot be used`,
-    ["network-plugin"],
-    ["", "bridge", "noop", "no-op", "kubernetes.io/no-op"],
   ),
   ...inapplicable("there are no docker settings beyond --docker-endpoint", [
     "docker",

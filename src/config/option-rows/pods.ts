@@ -214,9 +214,6 @@ export const POD_ROWS = [
     description: "Directory of links to the logs by container, for log shippers; empty for none.",
   }),
   ...inapplicable(DOCKER_NETWORK, [
-    "cni-bin-dir",
-    "cni-conf-dir",
-    "cni-cache-dir",
     "network-plugin-dir",
     "network-plugin-mtu",
     "hairpin-mode|hairpinMode",

@@ -1,0 +1,46 @@
+import { CniNetworks } from "../../cni/cni-networks.ts";
+import type { DockerClient } from "../../docker/docker-client.ts";
+import type { PodNetworks } from "../../model/pod-networks.ts";
+import { LABEL, toOwnershipFilter } from "../../runtime/labels.ts";
+import { messageOf } from "../../text/error-message.ts";
+import type { NodeContext } from "./node-context.ts";
+
+export const buildNetworks = ({ options, clock, logger }: NodeContext): PodNetworks =>
+  new CniNetworks(
+    {
+      isEnabled: options.networkPlugin === "cni",
+      confDir: options.cniConfDir,
+      binDirs: options.cniBinDirs,
+      cacheDir: options.cniCacheDir,
+    },
+    clock,
+    logger,
+  );
+
+/**
+ * Releases the networks of sandboxes that went away while no kubelet-ts ran, and has those of the others checked in
+ * the background: a network that is not as it was made is reported, its pod is left alone.
+ */
+export async function takeUpNetworks(
+  { owner, logger }: NodeContext,
+  client: DockerClient,
+  networks: PodNetworks,
+  signal: AbortSignal,
+): Promise<void> {
+  const filters = { label: [...toOwnershipFilter(owner), `${LABEL.type}=podsandbox`] };
+  const sandboxes = await client.listContainers({ all: true, filters }, { signal });
+  await networks.detachMissing(new Set(sandboxes.map(({ Id }) => Id)), signal);
+  const check = async () => {
+    for (const { Id, State, Labels } of sandboxes) {
+      if (State !== "running" || !networks.holds(Id)) continue;
+      const { State: state } = await client.inspectContainer(Id, { signal });
+      if (!state.Running) continue;
+      const problem = await networks.check({ id: Id, netns: `/proc/${state.Pid}/ns/net` }, signal);
+      const pod = `${Labels[LABEL.podNamespace]}/${Labels[LABEL.podName]}`;
+      if (problem !== undefined) logger.warn(`The network of pod "${pod}" is not as it was made: ${problem}`);
+    }
+  };
+  check().catch((error: unknown) => {
+    if (!signal.aborted) logger.warn(`The networks of pods cannot be checked: ${messageOf(error)}`);
+  });
+}

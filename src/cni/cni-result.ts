@@ -1,0 +1,67 @@
+import { isIP } from "node:net";
+import * as v from "valibot";
+
+const IndexSchema = v.pipe(v.number(), v.integer(), v.minValue(0));
+
+/** Results of 0.3.0 to 1.0.0 and, in `ip4` and `ip6`, of those before. */
+const ResultSchema = v.looseObject({
+  cniVersion: v.optional(v.string()),
+  interfaces: v.optional(v.nullable(v.array(v.looseObject({ sandbox: v.optional(v.string()) })))),
+  ips: v.optional(v.nullable(v.array(v.looseObject({ address: v.string(), interface: v.optional(IndexSchema) })))),
+  ip4: v.optional(v.nullable(v.looseObject({ ip: v.string() }))),
+  ip6: v.optional(v.nullable(v.looseObject({ ip: v.string() }))),
+});
+
+/** The answer of a plugin to ADD. The next plugins, CHECK and DEL are handed it as it is. */
+export type CniResult = v.InferOutput<typeof ResultSchema>;
+
+const ErrorSchema = v.object({
+  code: v.optional(v.number()),
+  msg: v.optional(v.string(), ""),
+  details: v.optional(v.string(), ""),
+});
+
+/** @throws Error when the text is no result */
+export function parseCniResult(text: string): CniResult {
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    throw new Error("its answer is not JSON");
+  }
+  const parsed = v.safeParse(ResultSchema, data);
+  if (parsed.success) return parsed.output;
+  const [issue] = parsed.issues;
+  throw new Error(`its answer is no result: ${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+}
+
+/** Addresses of the pod, IPv4 first; those of interfaces on the host are left out. */
+export function toPodIps({ interfaces, ips, ip4, ip6 }: CniResult): string[] {
+  const ofPod = (ips ?? []).filter((ip) => {
+    const owner = ip.interface === undefined ? undefined : interfaces?.[ip.interface];
+    return owner === undefined || (owner.sandbox ?? "") !== "";
+  });
+  const addresses = [...ofPod.map(({ address }) => address), ip4?.ip ?? "", ip6?.ip ?? ""]
+    .map((address) => address.split("/", 1)[0]!)
+    .filter((address) => isIP(address) !== 0);
+  return addresses.toSorted((a, b) => isIP(a) - isIP(b));
+}
+
+/** Why a plugin failed: its error object, or what it wrote. */
+export function describePluginFailure(outcome: { exitCode: number; stdout: string; stderr: string }): string {
+  const parsed = v.safeParse(ErrorSchema, parseJson(outcome.stdout));
+  if (parsed.success && parsed.output.msg !== "") {
+    const { msg, details } = parsed.output;
+    return details === "" ? msg : `${msg}; ${details}`;
+  }
+  const said = (outcome.stderr.trim() || outcome.stdout.trim()).slice(0, 1000);
+  return said === "" ? `exit code ${outcome.exitCode}` : said;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

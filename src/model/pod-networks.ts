@@ -1,0 +1,36 @@
+import type { Pod } from "../api/pod.ts";
+import type { PodUID } from "./identity.ts";
+import type { ContainerId } from "./pod-snapshot.ts";
+
+/** A sandbox with its network namespace. */
+export interface SandboxNetwork {
+  id: ContainerId;
+  /** Path of the namespace, e.g. `/proc/812/ns/net`. */
+  netns: string;
+}
+
+/** The networks of pods where the engine does not make them. Each call may be repeated. */
+export interface PodNetworks {
+  /** New sandboxes are attached. */
+  readonly isEnabled: boolean;
+  /** Why no sandbox can be attached now; undefined when it can. */
+  problem(): string | undefined;
+  /** Something was done for a sandbox that `detach` has to take back. */
+  holds(id: ContainerId): boolean;
+  /** Sandboxes of a pod that {@link holds} is true of. */
+  heldBy(uid: PodUID): ContainerId[];
+  /** Addresses of a sandbox, IPv4 first; undefined for one that is not attached. */
+  ipsOf(id: ContainerId): string[] | undefined;
+  /** @throws Error when it fails; what was done is then taken back by `detach` */
+  attach(sandbox: SandboxNetwork, pod: Pod, signal: AbortSignal): Promise<void>;
+  /**
+   * Takes back what `attach` did, in this or an earlier process. A failure is logged and tried again later: it holds up no
+   * pod. Rejects only when the signal aborts.
+   * @param netns "" when the namespace is gone
+   */
+  detach(id: ContainerId, netns: string, signal: AbortSignal): Promise<void>;
+  /** Why the network of a sandbox is not as it was made; undefined when it is, or cannot be checked. */
+  check(sandbox: SandboxNetwork, signal: AbortSignal): Promise<string | undefined>;
+  /** Takes back what was done for sandboxes that the engine no longer has. */
+  detachMissing(existing: ReadonlySet<ContainerId>, signal: AbortSignal): Promise<void>;
+}
