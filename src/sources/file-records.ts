@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import { basename } from "node:path";
 import type { ChangeLogger } from "../logging/change-logger.ts";
-import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import { messageOf } from "../text/error-message.ts";
+import { assembleFiles, type FileRecord, remember } from "./file-record.ts";
 import { type FileIdentity, looksLikeManifest, type ManifestSnapshot } from "./manifest-files.ts";
+import { ManifestParser, type ManifestText, wholeFile } from "./manifest-parser.ts";
+import { ManifestReporter } from "./manifest-reporter.ts";
+import { errorSettleMs, removalSettleMs, writeSettleMs } from "./settling.ts";
 import {
-  describeFinding,
   EMPTY_OBJECTS,
   hasErrors,
   isEmptyObjects,
@@ -20,22 +20,8 @@ import {
   staleNames,
 } from "./source-set.ts";
 
-/** How long a file must be missing before its pods are removed: editors and git remove files for a moment. */
-const REMOVAL_SETTLE_MS = 100;
-/** The same while another new file has not settled: the file may have been moved. */
-const LONGEST_REMOVAL_SETTLE_MS = 10_000;
-/** How long a file must not be written to before its text counts: a text that reads well may still be half of it. */
-const WRITE_SETTLE_MS = 100;
-/** How long a text with errors must stay the same before it counts as wrong rather than half written. */
-const ERROR_SETTLE_MS = 300;
 /** Longest time until a text that is parsed in the background is read again, should its end be missed. */
 const PARSE_LIMIT_MS = 120_000;
-/** Skipped files that one log line names. */
-const SKIPPED_SHOWN = 20;
-/** A text with errors that is older than this counts at once. */
-const YOUNG_MS = 10_000;
-/** File systems count time in ticks, and two writes in one tick look like one: younger files are read at every look. */
-const RACY_MS = 2_000;
 
 export interface FileRecordsDeps {
   read: ReadText;
@@ -48,37 +34,8 @@ export interface FileRecordsDeps {
   lastKnownGood: () => ReadonlyMap<string, Objects> | undefined;
 }
 
-interface FileRecord {
-  /** Identity of the text last read; absent when it must be read again in any case. */
-  identity?: FileIdentity;
-  /** Hash of the newest settled text; "" before the first; a message when it could not be read. */
-  hash: string;
-  /** The objects of this file. */
-  live: Objects;
-  /** Findings in the newest settled text, also when it is invalid. */
-  findings: readonly Finding[];
-  stale: readonly PodFullName[];
-  /** A newer text that is not settled, and its start time (monotonic). */
-  pending?: { hash: string; sinceMs: number };
-  missingSinceMs?: number;
-  /** It had errors from the first look on, and what it said before that is not known. */
-  isUnknown?: boolean;
-}
-
-/** A text that is parsed in the background. */
-interface Parsing {
-  hash: string;
-  done: Promise<void>;
-  result?: ManifestResult;
-}
-
-interface ChangedFile {
-  path: string;
-  /** The path is the source itself. */
-  isGiven: boolean;
-  bytes: Uint8Array;
+interface ChangedFile extends ManifestText {
   identity: FileIdentity;
-  hash: string;
   ageMs: number;
 }
 
@@ -86,13 +43,14 @@ interface ChangedFile {
 export class FileRecords {
   readonly #deps: FileRecordsDeps;
   readonly #records = new Map<string, FileRecord>();
-  readonly #parsing = new Map<string, Parsing>();
-  /** Skipped at the last look, by path. */
-  #skipped: ReadonlyMap<string, string> = new Map();
+  readonly #parser: ManifestParser;
+  readonly #reporter: ManifestReporter;
   #revision = 0;
 
   constructor(deps: FileRecordsDeps) {
     this.#deps = deps;
+    this.#parser = new ManifestParser(deps.read, deps.onParsed);
+    this.#reporter = new ManifestReporter(deps.logger, deps.facts);
   }
 
   /** Grows with every change of what {@link assemble} returns. */
@@ -118,8 +76,7 @@ export class FileRecords {
 
   /** Resolves when the next text that is parsed in the background is ready; undefined when there is none. */
   nextParsed(): Promise<void> | undefined {
-    const open = [...this.#parsing.values()].filter(({ result }) => !result);
-    return open.length === 0 ? undefined : Promise.race(open.map(({ done }) => done));
+    return this.#parser.next();
   }
 
   /** A file was seen whose first text has not settled: the set is not complete yet. */
@@ -184,7 +141,7 @@ export class FileRecords {
           content satisfies never;
       }
     }
-    this.#reportSkipped(skipped);
+    this.#reporter.reportSkipped(skipped);
     const accepted = changed.map((file) => this.#accept(file)).filter((retryMs) => retryMs !== undefined);
     const retries = [...accepted, ...this.#examineMissing(present, dangling)];
     return retries.length > 0 ? Math.min(...retries) : undefined;
@@ -202,38 +159,7 @@ export class FileRecords {
 
   /** @param outOfReach why the source cannot be read; then every pod is stale. */
   assemble(outOfReach?: string): SourceSet {
-    const paths = [...this.#records.keys()].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
-    const records = paths.map((path) => this.#records.get(path)!);
-    // A file that is missing gives way to one that describes the same pods: it was moved.
-    const here = records.filter((record) => record.missingSinceMs === undefined);
-    const namesHere = new Set(here.flatMap(({ live }) => live.pods.map(({ pod }) => podFullName(pod.metadata))));
-    const isMoved = (record: FileRecord) =>
-      record.missingSinceMs !== undefined &&
-      record.live.pods.some(({ pod }) => namesHere.has(podFullName(pod.metadata)));
-    const used = records.filter((record) => !isMoved(record));
-    // A pod that is kept from an older text gives way to the same pod in a good file.
-    const fresh = new Set(used.flatMap((record) => freshNames(record)));
-    const isOutdated = (record: FileRecord, name: PodFullName) => record.stale.includes(name) && fresh.has(name);
-    const podsOf = (record: FileRecord) =>
-      record.live.pods.filter(({ pod }) => !isOutdated(record, podFullName(pod.metadata)));
-    const stale = new Map<PodFullName, string>();
-    for (const record of used) {
-      const error = record.findings.find(({ severity }) => severity === "error");
-      for (const { pod } of podsOf(record)) {
-        const name = podFullName(pod.metadata);
-        if (error && record.stale.includes(name)) stale.set(name, describeFinding(error));
-        else if (!error && outOfReach) stale.set(name, outOfReach);
-      }
-    }
-    return {
-      pods: used.flatMap(podsOf),
-      configMaps: used.flatMap(({ live }) => live.configMaps),
-      secrets: used.flatMap(({ live }) => live.secrets),
-      objects: used.flatMap(({ live }) => live.objects ?? []),
-      findings: used.flatMap(({ findings }) => findings),
-      stale,
-      isComplete: !used.some(({ isUnknown }) => isUnknown),
-    };
+    return assembleFiles(this.#records, outOfReach);
   }
 
   /** Takes a new text, or says after how long it is to be looked at again. */
@@ -247,48 +173,20 @@ export class FileRecords {
       delete record.identity;
       return delayMs;
     };
-    // Every write sets both times of a file. A later change time means that it was renamed or chmodded since, as the
-    // last step of writing it. An age below zero means that the clock was set back, or is another machine's.
-    const isMaybeWritten = file.identity.ctimeNs <= file.identity.mtimeNs;
-    const quietMs = Math.max(file.ageMs, now - sinceMs);
-    if (isMaybeWritten && quietMs < WRITE_SETTLE_MS) return wait(WRITE_SETTLE_MS - quietMs);
-    const result = isBlank(file.bytes) ? blankFile(file) : this.#parse(file);
+    const text = { ...file, seenMs: now - sinceMs };
+    const writtenMs = writeSettleMs(text);
+    if (writtenMs > 0) return wait(writtenMs);
+    const result = this.#parser.parse(file);
     if (!result) return wait(PARSE_LIMIT_MS);
     const isBad = hasErrors(result.findings);
-    if (isBad && Math.abs(file.ageMs) < YOUNG_MS && now - sinceMs < ERROR_SETTLE_MS) {
-      return wait(ERROR_SETTLE_MS - (now - sinceMs));
-    }
+    const wrongMs = isBad ? errorSettleMs(text) : 0;
+    if (wrongMs > 0) return wait(wrongMs);
     const record = known ?? this.#newRecord(file.path);
     const before = isBad && record.hash === "" ? this.#restore(file.path, record) : record.live;
     if (!isBad) delete record.isUnknown;
     const live = keepLastGood(before, result);
     this.#settle(file.path, record, file.hash, live, result.findings, isBad ? staleNames(live, result) : []);
     remember(record, file.identity, file.ageMs);
-    return undefined;
-  }
-
-  /** undefined while the text is parsed in the background. */
-  #parse({ path, bytes, hash }: ChangedFile): ManifestResult | undefined {
-    const known = this.#parsing.get(path);
-    if (known?.hash === hash) {
-      if (known.result) this.#parsing.delete(path);
-      return known.result;
-    }
-    const result = this.#deps.read(bytes, path);
-    if (!(result instanceof Promise)) {
-      this.#parsing.delete(path);
-      return result;
-    }
-    const parsing: Parsing = {
-      hash,
-      done: result
-        .catch((error: unknown) => failedFile(wholeFile(path, messageOf(error))))
-        .then((parsed) => {
-          parsing.result = parsed;
-          this.#deps.onParsed();
-        }),
-    };
-    this.#parsing.set(path, parsing);
     return undefined;
   }
 
@@ -312,7 +210,7 @@ export class FileRecords {
     Object.assign(record, { hash, live, findings, stale });
     delete record.pending;
     this.#revision++;
-    this.#report(path, record);
+    this.#reporter.report(path, record);
   }
 
   #newRecord(path: string): FileRecord {
@@ -332,44 +230,6 @@ export class FileRecords {
     return restored;
   }
 
-  /** One line for what is new; hidden files are usual, and of no interest. */
-  #reportSkipped(skipped: ReadonlyMap<string, string>): void {
-    const isNews = (path: string) => this.#skipped.get(path) !== skipped.get(path);
-    const news = [...skipped].filter(([path]) => isNews(path));
-    this.#skipped = skipped;
-    const { logger } = this.#deps;
-    const isHidden = (path: string) => basename(path).startsWith(".");
-    for (const [path, reason] of news.filter(([path]) => isHidden(path))) {
-      logger.debug(`Manifests: skipped "${path}": ${reason}`);
-    }
-    const visible = news.filter(([path]) => !isHidden(path));
-    if (visible.length === 0) return;
-    const shown = visible.slice(0, SKIPPED_SHOWN).map(([path, reason]) => `"${path}" (${reason})`);
-    const more = visible.length > shown.length ? ` and ${visible.length - shown.length} more` : "";
-    logger.info(`Manifests: skipped ${shown.join(", ")}${more}`);
-  }
-
-  #report(path: string, record: FileRecord): void {
-    const { facts } = this.#deps;
-    const said = new Set<string>();
-    for (const finding of record.findings) {
-      const key = `file:${path}:${finding.document}:${finding.field}:${finding.message}`;
-      said.add(key);
-      facts.log(key, finding.severity === "error" ? "error" : "warn", describeFinding(finding));
-    }
-    const staleKey = `file:${path}:stale`;
-    if (record.stale.length > 0) {
-      said.add(staleKey);
-      const names = record.stale.map((name) => `"${name}"`).join(", ");
-      facts.log(
-        staleKey,
-        "warn",
-        `${path}: has errors; ${record.stale.length > 1 ? "pods" : "pod"} ${names} ${record.stale.length > 1 ? "stay" : "stays"} as before`,
-      );
-    } else facts.resolve(staleKey, `${path}: is good again`);
-    facts.prune(`file:${path}:`, said);
-  }
-
   #examineMissing(present: ReadonlySet<string>, dangling: ReadonlySet<string>): number[] {
     const now = this.#deps.clock.monotonicMs();
     const retries: number[] = [];
@@ -382,8 +242,7 @@ export class FileRecords {
       if (record.missingSinceMs === undefined) this.#revision++;
       record.missingSinceMs ??= now;
       // A new file that has not settled may describe the pods of this one.
-      const settleMs = this.isUnsettled ? LONGEST_REMOVAL_SETTLE_MS : REMOVAL_SETTLE_MS;
-      const leftMs = settleMs - (now - record.missingSinceMs);
+      const leftMs = removalSettleMs(now - record.missingSinceMs, this.isUnsettled);
       if (leftMs > 0) {
         retries.push(leftMs);
         continue;
@@ -396,41 +255,10 @@ export class FileRecords {
         continue;
       }
       this.#records.delete(path);
-      this.#parsing.delete(path);
+      this.#parser.forget(path);
       this.#revision++;
-      this.#deps.facts.prune(`file:${path}:`, new Set());
-      this.#deps.logger.debug(`Manifests: "${path}" is gone`);
+      this.#reporter.reportGone(path);
     }
     return retries;
   }
-}
-
-function freshNames({ live, stale }: FileRecord): PodFullName[] {
-  return live.pods.map(({ pod }) => podFullName(pod.metadata)).filter((name) => !stale.includes(name));
-}
-
-function remember(record: FileRecord, identity: FileIdentity, ageMs: number): void {
-  if (ageMs >= RACY_MS) record.identity = identity;
-  else delete record.identity;
-}
-
-const isBlank = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 0x20 || (byte >= 0x09 && byte <= 0x0d));
-
-/** An empty file is what a crash or a full disk leaves. */
-function blankFile({ path, isGiven }: ChangedFile): ManifestResult {
-  const wayOut = isGiven ? "write a List without items" : "remove the file";
-  return failedFile(wholeFile(path, `is empty; to remove its pods, ${wayOut}`));
-}
-
-const failedFile = (finding: Finding): ManifestResult => ({
-  pods: [],
-  configMaps: [],
-  secrets: [],
-  objects: [],
-  findings: [finding],
-  results: [],
-});
-
-function wholeFile(file: string, message: string): Finding {
-  return { code: "syntax", severity: "error", file, document: 1, line: 1, column: 1, field: "", message };
 }
