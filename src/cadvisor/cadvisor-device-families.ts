@@ -2,7 +2,7 @@ import type { BlockIoStats, PressureLine } from "../cgroups/cgroup-stats.ts";
 import type { DiskCounters, InterfaceCounters } from "../cgroups/proc.ts";
 import { escapeLabelValue } from "../metrics/prometheus-text.ts";
 import type { FsCapacity } from "../stats/disk-usage.ts";
-import type { CgroupSample, ContainerSample } from "../stats/sampler.ts";
+import type { CgroupSample, ContainerSample } from "../stats/node-sample.ts";
 import { logDirectory } from "../stats/summary.ts";
 import {
   type Add,

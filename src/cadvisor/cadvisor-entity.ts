@@ -1,6 +1,6 @@
 import { escapeLabelValue } from "../metrics/prometheus-text.ts";
 import { type MeasuredCgroup, measuredCgroups } from "../stats/measured-cgroup.ts";
-import type { NodeSample } from "../stats/sampler.ts";
+import type { NodeSample } from "../stats/node-sample.ts";
 
 /**
  * Labels of one cgroup in three pieces. A family puts its own labels between them, so that all are in the order of their

@@ -1,6 +1,6 @@
 import type { MemoryStats } from "../cgroups/cgroup-stats.ts";
 import type { ProcessCounts } from "../cgroups/proc.ts";
-import type { NodeSample } from "../stats/sampler.ts";
+import type { NodeSample } from "../stats/node-sample.ts";
 import {
   addFilesystemFamilies,
   addHugetlbFamilies,

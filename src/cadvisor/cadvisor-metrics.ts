@@ -7,7 +7,7 @@ import {
   type TextFormat,
   timestampText,
 } from "../metrics/prometheus-text.ts";
-import type { NodeSample } from "../stats/sampler.ts";
+import type { NodeSample } from "../stats/node-sample.ts";
 import { type AddSample, labelsText, toEntities } from "./cadvisor-entity.ts";
 import type { CadvisorFacts } from "./cadvisor-facts.ts";
 import { containerFamilies } from "./cadvisor-families.ts";

@@ -31,7 +31,7 @@ export function remember(record: FileRecord, identity: FileIdentity, ageMs: numb
 }
 
 /**
- * What all files of a source want together, in the order of their paths. Pure.
+ * The set of a source: its files together, in the order of their paths. Pure.
  * @param outOfReach why the source cannot be read; then every pod is stale
  */
 export function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, outOfReach?: string): SourceSet {

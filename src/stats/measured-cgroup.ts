@@ -1,5 +1,5 @@
 import type { InterfaceCounters } from "../cgroups/proc.ts";
-import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./sampler.ts";
+import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./node-sample.ts";
 
 /** One cgroup of a sample with what it belongs to. */
 export interface MeasuredCgroup {

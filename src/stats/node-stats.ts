@@ -10,9 +10,10 @@ import type { NodeSignals } from "../model/node-signals.ts";
 import { diskFamilies } from "./disk-metrics.ts";
 import { type DirectoryUsage, DiskUsage, type FsCapacity, readCapacityNow } from "./disk-usage.ts";
 import type { MeasureDirectories } from "./measure-by-du.ts";
+import type { CgroupSample, NodeSample, SystemContainerName } from "./node-sample.ts";
 import type { PodFacts } from "./pod-facts.ts";
 import { resourceText } from "./resource-metrics.ts";
-import { type CgroupSample, type NodeSample, Sampler, type SystemContainerName } from "./sampler.ts";
+import { Sampler } from "./sampler.ts";
 import { type SummaryFacts, summaryDirectories, toSummary } from "./summary.ts";
 
 /** Where the machine is described; other directories in tests. */

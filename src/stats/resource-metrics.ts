@@ -1,6 +1,6 @@
 import { endOfText, familyHeader, labelText, type TextFormat, timestampText } from "../metrics/prometheus-text.ts";
 import { type MeasuredCgroup, measuredCgroups } from "./measured-cgroup.ts";
-import type { NodeSample } from "./sampler.ts";
+import type { NodeSample } from "./node-sample.ts";
 
 /** `/metrics/resource`: CPU and memory of node, pods and containers. Source: kubelet 1.20; start times and swap of newer ones. */
 export function resourceText(sample: NodeSample, format: TextFormat): string {

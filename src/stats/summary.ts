@@ -16,8 +16,8 @@ import type {
 import type { Pressure } from "../cgroups/cgroup-stats.ts";
 import type { InterfaceCounters } from "../cgroups/proc.ts";
 import type { DirectoryUsage, FsCapacity } from "./disk-usage.ts";
+import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./node-sample.ts";
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
-import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "./sampler.ts";
 
 /** Facts of a summary in addition to the sample. */
 export interface SummaryFacts {

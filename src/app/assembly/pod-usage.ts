@@ -1,8 +1,8 @@
 import type { PodUID } from "../../model/identity.ts";
 import type { PodDiskUsage, PodUsage } from "../../plan/eviction.ts";
 import type { DirectoryUsage } from "../../stats/disk-usage.ts";
+import type { NodeSample } from "../../stats/node-sample.ts";
 import type { PodFacts } from "../../stats/pod-facts.ts";
-import type { NodeSample } from "../../stats/sampler.ts";
 import { containerDirectories } from "../../stats/summary.ts";
 
 /** Memory and processes by pod, of one sample. Pure. */
