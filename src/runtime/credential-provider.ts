@@ -9,7 +9,9 @@ import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import { runProgram } from "../host/run-program.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
+import { readDocument } from "../yaml/read-document.ts";
 import { registryMatches } from "./image-keyring.ts";
 
 const PLUGIN_TIMEOUT_MS = 60_000;
@@ -46,10 +48,9 @@ export class CredentialProviders {
   static fromFile(path: string, binDir: string, clock: Clock, logger: Logger): CredentialProviders {
     let config: unknown;
     try {
-      config = Bun.YAML.parse(readBoundedText(path, SYSTEM_FILE_BYTES));
+      config = readDocument(Buffer.from(readBoundedText(path, SYSTEM_FILE_BYTES)), path);
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new Error(`Credential provider configuration ${path} cannot be read: ${why}`, { cause });
+      throw new Error(`Credential provider configuration ${path} cannot be read: ${messageOf(cause)}`, { cause });
     }
     const parsed = parseCredentialProviderConfig(config);
     if (!parsed.ok) throw new Error(`Credential provider configuration ${path}: ${parsed.problems.join("; ")}`);

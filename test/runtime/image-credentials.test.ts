@@ -216,6 +216,12 @@ ${yaml}`,
     expect(await runs()).toHaveLength(2);
   });
 
+  test("its configuration is read as go-yaml v2 reads it, and a mistake has its place", () => {
+    expect(() => providers("\t- x\n")).toThrow(/providers\.yaml:10:\d+: /);
+    // go-yaml v2: an unquoted `on` is a boolean, not a string.
+    expect(() => providers("- {name: on}\n")).toThrow(/providers\.1\.name/);
+  });
+
   test.each([
     { what: "fails", script: "echo why >&2; exit 4", says: "ended with 4: why" },
     { what: "answers nonsense", script: "echo s3cret", says: "not JSON" },

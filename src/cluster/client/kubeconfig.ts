@@ -2,6 +2,7 @@ import { dirname, isAbsolute, join } from "node:path";
 import * as v from "valibot";
 import { readBoundedText } from "../../files/bounded-read.ts";
 import { messageOf } from "../../text/error-message.ts";
+import { readDocument } from "../../yaml/read-document.ts";
 
 /** Far above any kubeconfig with embedded certificates. */
 const MAX_KUBECONFIG_BYTES = 4 * 1024 * 1024;
@@ -55,7 +56,7 @@ export interface Kubeconfig {
 export function readKubeconfig(path: string): Kubeconfig {
   let data: unknown;
   try {
-    data = Bun.YAML.parse(readBoundedText(path, MAX_KUBECONFIG_BYTES));
+    data = readDocument(Buffer.from(readBoundedText(path, MAX_KUBECONFIG_BYTES)), path);
   } catch (error) {
     throw new Error(`Cannot read the kubeconfig "${path}": ${messageOf(error)}`);
   }
