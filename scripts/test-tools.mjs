@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { aptInstall, isAptMachine, unpackPackages } from "./apt.mjs";
@@ -9,11 +10,16 @@ import { ROOT } from "./workspace.mjs";
 const INSTALLED = {
   chromium: "chromium",
   curl: "curl",
+  fish: "fish",
   ip: "iproute2",
   openssl: "openssl",
   rsync: "rsync",
   vim: "vim",
+  zsh: "zsh",
 };
+
+/** Python modules that tests drive, and Debian's packages that have them. */
+const PYTHON_MODULES = { kubernetes: "python3-kubernetes" };
 
 /** Those whose installation would start a service are only unpacked. */
 const UNPACKED = { promtool: "prometheus" };
@@ -22,6 +28,11 @@ const UNPACKED = { promtool: "prometheus" };
 const ALWAYS_UNPACKED = { kubectl: "kubernetes-client" };
 
 const CACHE = join(ROOT, "node_modules", ".cache", "test-tools");
+
+const missingModules = () =>
+  Object.keys(PYTHON_MODULES).filter(
+    (name) => spawnSync("/usr/bin/python3", ["-c", `import ${name}`], { stdio: "ignore" }).status !== 0,
+  );
 
 const missingOf = (tools) => Object.keys(tools).filter((program) => !findProgram(program));
 
@@ -50,13 +61,12 @@ export async function ensureUnpacked(packages, files) {
 export async function ensureTestTools() {
   process.env.PATH = `${process.env.PATH ?? ""}:${join(CACHE, "usr", "bin")}`;
   const isRoot = process.getuid?.() === 0;
-  const toInstall = missingOf(INSTALLED);
+  const toInstall = [...packagesOf(INSTALLED, missingOf(INSTALLED)), ...packagesOf(PYTHON_MODULES, missingModules())];
   const notCached = Object.keys(ALWAYS_UNPACKED).filter((program) => !existsSync(join(CACHE, "usr", "bin", program)));
   const toUnpack = [...missingOf(UNPACKED), ...notCached];
   if (toInstall.length > 0 && isAptMachine() && isRoot) {
-    const packages = packagesOf(INSTALLED, toInstall);
-    step("tools", `installing what tests use (apt-get): ${packages.join(", ")}`);
-    await aptInstall(packages);
+    step("tools", `installing what tests use (apt-get): ${toInstall.join(", ")}`);
+    await aptInstall(toInstall);
   }
   if (toUnpack.length > 0 && isAptMachine()) {
     const packages = packagesOf({ ...UNPACKED, ...ALWAYS_UNPACKED }, toUnpack);
@@ -64,7 +74,8 @@ export async function ensureTestTools() {
     mkdirSync(CACHE, { recursive: true });
     await unpackPackages(packages, CACHE);
   }
-  const missing = [...missingOf(INSTALLED), ...missingOf({ ...UNPACKED, ...ALWAYS_UNPACKED })];
+  const programs = { ...INSTALLED, ...UNPACKED, ...ALWAYS_UNPACKED };
+  const missing = [...missingOf(programs), ...packagesOf(PYTHON_MODULES, missingModules())];
   step("tools", missing.length === 0 ? "all there" : `missing, so their tests are skipped: ${missing.join(", ")}`);
   return missing.length === 0;
 }
