@@ -28,6 +28,10 @@ export interface ObjectDeleterDeps {
    * @returns false for every other object
    */
   removeUnclaimed?: (definition: ResourceDefinition, object: ApiObject) => boolean;
+  /** Whether a controller made the object: it may be deleted, although it was not submitted. */
+  isMadeByController?: (definition: ResourceDefinition, object: ApiObject) => boolean;
+  /** Deletes such an object; what takes its place is the controller's decision. */
+  deleteMade?: (object: ApiObject, graceSeconds: number) => void;
   /** An object with graceful deletion is to end within this time; it is removed with {@link ObjectDeleter.finish}. */
   onTerminating?: (definition: ResourceDefinition, object: ApiObject, graceSeconds: number) => void;
 }
@@ -57,12 +61,14 @@ export class ObjectDeleter {
     const live = this.#deps.store.get(resourceId(definition), namespace, name);
     if (!live) throw notFound(definition, name);
     if (!options.dryRun && this.#deps.removeUnclaimed?.(definition, live)) return live;
-    this.#deps.writer.refuseForeign(definition, live);
+    const isMade = this.#deps.isMadeByController?.(definition, live) === true;
+    if (!isMade) this.#deps.writer.refuseForeign(definition, live);
     if (definition.plural === "namespaces" && name === "default") {
       throw forbidden(definition, name, "this namespace may not be deleted");
     }
     checkPreconditions(definition, live, options);
     if (options.dryRun) return definition.gracefulDeletion ? live : deleted(definition, live);
+    if (isMade) return this.#deleteMade(live, options);
     if (definition.gracefulDeletion) return this.#terminate(definition, live, options);
     const finalizers = this.#finalizersOf(definition, live, options.propagation);
     if (finalizers.length === 0) {
@@ -76,6 +82,14 @@ export class ObjectDeleter {
     if (finalizers.includes(FOREGROUND)) this.#deleteDependents(terminating, "Foreground");
     if (definition.plural === "namespaces") this.#empty(name);
     return this.#deps.store.get(resourceId(definition), namespace, name) ?? deleted(definition, live);
+  }
+
+  #deleteMade(live: ApiObject, options: DeleteOptions): ApiObject {
+    const deletionGracePeriodSeconds = graceSecondsOf(live, options);
+    this.#deps.deleteMade?.(live, deletionGracePeriodSeconds);
+    const endsAtMs = this.#deps.clock.now().getTime() + deletionGracePeriodSeconds * 1000;
+    const deletionTimestamp = toApiTime(new Date(endsAtMs));
+    return { ...live, metadata: { ...live.metadata, deletionTimestamp, deletionGracePeriodSeconds } };
   }
 
   /** Removes an object for good, and in the background what only it owned. */
@@ -111,8 +125,7 @@ export class ObjectDeleter {
   }
 
   #terminate(definition: ResourceDefinition, live: ApiObject, options: DeleteOptions): ApiObject {
-    const own = (live.spec as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds;
-    const grace = Math.max(0, options.gracePeriodSeconds ?? own ?? DEFAULT_GRACE_SECONDS);
+    const grace = graceSecondsOf(live, options);
     const before = live.metadata.deletionGracePeriodSeconds;
     // A second delete may shorten the grace, never lengthen it.
     const isNews = live.metadata.deletionTimestamp === undefined || (before !== undefined && grace < before);
@@ -223,6 +236,11 @@ export class ObjectDeleter {
       // It comes from a manifest of its own, or went with another owner.
     }
   }
+}
+
+function graceSecondsOf({ spec }: ApiObject, { gracePeriodSeconds }: DeleteOptions): number {
+  const own = (spec as { terminationGracePeriodSeconds?: number } | undefined)?.terminationGracePeriodSeconds;
+  return Math.max(0, gracePeriodSeconds ?? own ?? DEFAULT_GRACE_SECONDS);
 }
 
 function checkPreconditions(

@@ -125,7 +125,7 @@ function failedInput(file: string, message: string): ManifestResult {
   const finding: Finding = { code: "syntax", severity: "error", ...place, field: "", message };
   const verdict = { kind: "", name: "", namespace: "", valid: false, ok: false };
   const result: ObjectResult = { file, document: 1, ...verdict, findings: [finding] };
-  return { pods: [], configMaps: [], secrets: [], objects: [], findings: [finding], results: [result] };
+  return { pods: [], configMaps: [], secrets: [], objects: [], locations: {}, findings: [finding], results: [result] };
 }
 
 function indexObjects(manifests: readonly ManifestResult[]): ObjectIndex {

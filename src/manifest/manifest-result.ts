@@ -2,7 +2,7 @@ import type { ConfigMap } from "../api/config-map.ts";
 import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { DesiredObject } from "../model/desired-object.ts";
-import type { DesiredPod, SourceKind } from "../model/desired-pod.ts";
+import type { DesiredPod, ManifestLocation, SourceKind } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import type { FieldPath } from "./field-path.ts";
 
@@ -69,6 +69,8 @@ export interface ManifestResult {
   secrets: Secret[];
   /** Objects of the other kinds, in the order of the text. */
   objects: DesiredObject[];
+  /** Where each object other than a pod begins, by {@link ObjectKey}; the first of a name counts. */
+  locations: Record<string, ManifestLocation>;
   /** All findings of all objects, in the order of the text. */
   findings: Finding[];
   results: ObjectResult[];

@@ -1,4 +1,5 @@
 import type { Pod } from "../api/pod.ts";
+import type { ManifestLocation } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import type { SourceNode } from "../yaml/source-node.ts";
 import type { LineTable } from "../yaml/source-text.ts";
@@ -100,6 +101,13 @@ export class ObjectReading {
     for (const { path, type, message, at, atKey } of errors) {
       this.addAt("invalid", "error", locateField(this.root, at ?? path, atKey), path, message, type);
     }
+  }
+
+  /** Where an object of this text begins; undefined for what a client sent. */
+  locationOf(node: SourceNode): ManifestLocation | undefined {
+    const { options, document, lines } = this.context;
+    if (options.source === "api") return undefined;
+    return { file: options.file, document, line: lines.locate(node.offset).line };
   }
 
   #places(): ObjectPlaces {

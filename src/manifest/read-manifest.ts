@@ -12,7 +12,15 @@ import { readObject } from "./read-object.ts";
  */
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   const stream = parseStream(bytes);
-  const result: ManifestResult = { pods: [], configMaps: [], secrets: [], objects: [], findings: [], results: [] };
+  const result: ManifestResult = {
+    pods: [],
+    configMaps: [],
+    secrets: [],
+    objects: [],
+    locations: {},
+    findings: [],
+    results: [],
+  };
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
   const budget = { findings: MAX_FINDINGS_PER_FILE };
   let template: string | undefined;

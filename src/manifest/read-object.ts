@@ -1,9 +1,10 @@
 import * as v from "valibot";
 import { type ConfigMap, ConfigMapSchema } from "../api/config-map.ts";
+import type { ObjectMeta } from "../api/meta.ts";
 import { type Pod, PodSchema } from "../api/pod.ts";
 import { raw, text } from "../api/scalar.ts";
 import { type Secret, SecretSchema } from "../api/secret.ts";
-import type { DesiredObject, ObjectKind } from "../model/desired-object.ts";
+import { type DesiredObject, type ObjectKind, objectKey } from "../model/desired-object.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import type { MapNode, SourceNode } from "../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
@@ -247,7 +248,8 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   if (!reading.ok) return;
   const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: source };
   const metadata = { ...pod.metadata, annotations: Object.assign(Object.create(null), annotations) };
-  result.pods.push({ pod: { ...pod, metadata }, source, origin, revision });
+  const location = reading.locationOf(node);
+  result.pods.push({ pod: { ...pod, metadata }, source, origin, ...(location && { location }), revision });
 }
 
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
@@ -268,6 +270,7 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
     reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);
   }
   if (!reading.ok) return;
+  noteLocation(kind, desired.object.metadata, node, reading);
   const revision = computeRevision(desired.object);
   result.objects.push({ ...desired, source: options.source, origin, revision } as DesiredObject);
 }
@@ -283,7 +286,14 @@ function readConfigMap(node: MapNode, reading: ObjectReading): void {
   if (!reading.addDecodeIssues(issues)) return;
   configMap.metadata.namespace ??= "default";
   reading.addFieldErrors(validateConfigMap(configMap, reading.path).list);
-  if (reading.ok) reading.context.result.configMaps.push(configMap);
+  if (!reading.ok) return;
+  noteLocation("ConfigMap", configMap.metadata, node, reading);
+  reading.context.result.configMaps.push(configMap);
+}
+
+function noteLocation(kind: string, metadata: ObjectMeta, node: MapNode, reading: ObjectReading): void {
+  const location = reading.locationOf(node);
+  if (location) reading.context.result.locations[objectKey(kind, metadata)] ??= location;
 }
 
 function readSecret(node: MapNode, reading: ObjectReading): void {
@@ -298,7 +308,9 @@ function readSecret(node: MapNode, reading: ObjectReading): void {
   secret.metadata.namespace ??= "default";
   mergeStringData(secret);
   reading.addFieldErrors(validateSecret(secret, reading.path).list);
-  if (reading.ok) reading.context.result.secrets.push(secret);
+  if (!reading.ok) return;
+  noteLocation("Secret", secret.metadata, node, reading);
+  reading.context.result.secrets.push(secret);
 }
 
 /** Moves `stringData` into `data`, where it takes precedence, as the API server does. Changes the secret in place. */

@@ -67,6 +67,8 @@ export interface DesiredState extends ObjectIndex {
   notices?: ReadonlyMap<PodUID, readonly PodNotice[]>;
   /** Workloads and the like, sorted by kind, namespace and name; their pods are not in `pods` yet. Absent: none. */
   objects?: readonly DesiredObject[];
+  /** Where objects other than pods begin, by `ObjectKey`; absent or without an entry: not known. */
+  locations?: Readonly<Record<string, ManifestLocation>>;
   /** Sources that were read completely: of their pods, those that are not in `pods` may be removed. Absent: all. */
   completeSources?: ReadonlySet<string>;
   /** Deletions by UID, for pods that are not in `pods`. */

@@ -153,8 +153,8 @@ export class DesiredStateFeed {
     sources.forEach(({ name }, index) => {
       const set = this.#sets[index];
       if (!set) return;
-      const { pods, configMaps, secrets, objects = [] } = set;
-      now.set(name, { pods, configMaps, secrets, objects });
+      const { pods, configMaps, secrets, objects = [], locations = {} } = set;
+      now.set(name, { pods, configMaps, secrets, objects, locations });
     });
     const before: ObjectsByText = checkpoints.load(RUN_ONCE_ID)?.texts ?? new Map();
     checkpoints.save(RUN_ONCE_ID, RUN_ONCE_KEY, { texts: mergeRunOnce(before, now) });

@@ -1,7 +1,7 @@
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { FileIdentity } from "./manifest-files.ts";
-import { describeFinding, type Objects, type SourceSet } from "./source-set.ts";
+import { describeFinding, joinLocations, type Objects, type SourceSet } from "./source-set.ts";
 
 /** File systems count time in ticks, and two writes in one tick look like one: younger files are read at every look. */
 const RACY_MS = 2_000;
@@ -62,6 +62,7 @@ export function assembleFiles(byPath: ReadonlyMap<string, FileRecord>, outOfReac
     configMaps: used.flatMap(({ live }) => live.configMaps),
     secrets: used.flatMap(({ live }) => live.secrets),
     objects: used.flatMap(({ live }) => live.objects ?? []),
+    locations: joinLocations(used.map(({ live }) => live)),
     findings: used.flatMap(({ findings }) => findings),
     stale,
     isComplete: !used.some(({ isUnknown }) => isUnknown),

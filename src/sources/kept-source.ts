@@ -2,7 +2,7 @@ import { type ObjectKey, objectKey } from "../model/desired-object.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
 import { type CheckpointStore, type ObjectsByText, sourceId } from "./checkpoint-store.ts";
 import type { FeedSource } from "./desired-state-feed.ts";
-import type { Objects, SourceSet, SourceStatus } from "./source-set.ts";
+import { joinLocations, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
 
 /** Key of the pods that `--runonce` started: they belong to the root directory. */
 export const RUN_ONCE_KEY = "runonce";
@@ -97,6 +97,7 @@ export class KeptSource implements FeedSource {
       configMaps: all.flatMap(({ configMaps }) => configMaps),
       secrets: all.flatMap(({ secrets }) => secrets),
       objects: all.flatMap(({ objects = [] }) => objects),
+      locations: joinLocations(all),
       findings: [],
       stale: new Map(),
       isComplete: true,

@@ -82,6 +82,7 @@ const failedFile = (finding: Finding): ManifestResult => ({
   configMaps: [],
   secrets: [],
   objects: [],
+  locations: {},
   findings: [finding],
   results: [],
 });

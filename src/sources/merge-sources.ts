@@ -4,7 +4,7 @@ import { type DesiredObject, type ObjectKey, type ObjectKind, objectKey } from "
 import type { DesiredPod, DesiredState, PodNotice } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { compareFullNames, type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
-import type { SourceSet } from "./source-set.ts";
+import { joinLocations, type SourceSet } from "./source-set.ts";
 
 /** A text that is ignored, because an earlier one describes the same object. */
 export interface Duplicate {
@@ -83,6 +83,7 @@ export function mergeSources(sets: readonly (SourceSet | undefined)[]): MergeRes
       configMaps,
       secrets,
       ...(notices.size > 0 && { notices }),
+      locations: joinLocations(sets.filter((set) => set !== undefined)),
       ...(deletions.length > 0 && { deletions: new Map(deletions) }),
       ...(objects.size > 0 && {
         objects: [...objects].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object),

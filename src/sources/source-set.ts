@@ -2,7 +2,7 @@ import type { ConfigMap } from "../api/config-map.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import { type DesiredObject, objectKey } from "../model/desired-object.ts";
-import type { DesiredPod, PodDeletion } from "../model/desired-pod.ts";
+import type { DesiredPod, ManifestLocation, PodDeletion } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
 
@@ -13,6 +13,8 @@ export interface Objects {
   secrets: readonly Secret[];
   /** Objects of other kinds; absent in sets that older versions kept. */
   objects?: readonly DesiredObject[];
+  /** Where objects other than pods begin, by `ObjectKey`; absent in sets that older versions kept. */
+  locations?: Readonly<Record<string, ManifestLocation>>;
 }
 
 /** Everything one source wants at one time; its pods that are not in the set are removed. */
@@ -93,7 +95,8 @@ const objectName = (object: ConfigMap | Secret): PodFullName => podFullName(obje
  */
 export function keepLastGood(before: Objects, now: ManifestResult): Objects {
   if (!hasErrors(now.findings)) {
-    return { pods: now.pods, configMaps: now.configMaps, secrets: now.secrets, objects: now.objects };
+    const { pods, configMaps, secrets, objects, locations } = now;
+    return { pods, configMaps, secrets, objects, locations };
   }
   const keep = <T>(old: readonly T[], fresh: readonly T[], nameOf: (item: T) => string): readonly T[] => {
     const named = new Set(fresh.map(nameOf));
@@ -104,8 +107,13 @@ export function keepLastGood(before: Objects, now: ManifestResult): Objects {
     configMaps: keep(before.configMaps, now.configMaps, objectName),
     secrets: keep(before.secrets, now.secrets, objectName),
     objects: keep(before.objects ?? [], now.objects, ({ kind, object }) => objectKey(kind, object.metadata)),
+    locations: joinLocations([now, before]),
   };
 }
+
+/** Locations of several texts; the first that names an object counts. */
+export const joinLocations = (all: readonly Pick<Objects, "locations">[]): Record<string, ManifestLocation> =>
+  Object.assign({}, ...all.map(({ locations }) => locations).reverse());
 
 /** Pods of `live` that `now` does not bring: they run by an older text. */
 export function staleNames(live: Objects, now: Objects): PodFullName[] {

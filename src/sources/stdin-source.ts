@@ -35,9 +35,9 @@ export class StdinSource implements FeedSource {
       chunks.push(chunk);
     }
     if (length === 0) throw new Error("standard input is empty");
-    const { pods, configMaps, secrets, objects, findings } = await this.#read(Buffer.concat(chunks), "-");
-    this.#pods = pods.length;
-    return { pods, configMaps, secrets, objects, findings, stale: new Map(), isComplete: true };
+    const { findings, results: _, ...objects } = await this.#read(Buffer.concat(chunks), "-");
+    this.#pods = objects.pods.length;
+    return { ...objects, findings, stale: new Map(), isComplete: true };
   }
 
   async stop(): Promise<void> {}

@@ -2,7 +2,7 @@ import type { ObjectMeta } from "../api/meta.ts";
 import type { Pod, PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../model/desired-object.ts";
-import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
+import type { DesiredPod, DesiredState, PodDeletion } from "../model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
@@ -13,7 +13,7 @@ import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts
 import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
-import type { JobRecord, WorkloadRecord } from "./workload-record.ts";
+import type { JobRecord, PodRecord, WorkloadRecord } from "./workload-record.ts";
 import { computeWorkloadStatus } from "./workload-status.ts";
 import { toDerivedObjects } from "./workload-view.ts";
 
@@ -80,6 +80,8 @@ export class WorkloadManager {
   /** Monotonic; of pods that are Ready. */
   readonly #readySinceMs = new Map<PodUID, number>();
   readonly #knownUids = new Set<PodUID>();
+  /** Grace periods of pods that clients deleted. */
+  readonly #deletions = new Map<PodUID, PodDeletion>();
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
   #bindings: Bindings = {};
@@ -112,6 +114,29 @@ export class WorkloadManager {
   /** Called after each look at the workloads. */
   onLook(listener: () => void): void {
     this.#onLook.push(listener);
+  }
+
+  /** Whether a workload made this pod. */
+  hasPod(uid: PodUID): boolean {
+    return this.#entryOf(uid) !== undefined;
+  }
+
+  /** Deletes a pod of a workload for a client; the controller decides what takes its place. */
+  deletePod(uid: PodUID, deletion: PodDeletion): void {
+    const entry = this.#entryOf(uid);
+    if (!entry) return;
+    const { record } = entry;
+    const mark = (pod: PodRecord): PodRecord => ({ ...pod, ...(pod.ended ? { isDeleted: true } : { leaving: true }) });
+    entry.record = { ...record, pods: record.pods.map((pod) => (pod.uid === uid ? mark(pod) : pod)) };
+    entry.wakeAtMs = Number.NEGATIVE_INFINITY;
+    this.#deletions.set(uid, deletion);
+    this.#publishedPods = "";
+    this.#save();
+    this.#look(false);
+  }
+
+  #entryOf(uid: PodUID): Entry | undefined {
+    return [...this.#entries.values()].find(({ record }) => record.pods.some((pod) => pod.uid === uid));
   }
 
   /** The ReplicaSets of Deployments and the Jobs of CronJobs, with their statuses. */
@@ -334,7 +359,7 @@ export class WorkloadManager {
     const pods: DesiredPod[] = [];
     for (const { desired, record } of this.#entries.values()) {
       for (const pod of record.pods) {
-        if (pod.leaving) continue;
+        if (pod.leaving || pod.isDeleted) continue;
         const known = this.#pods.get(pod.uid);
         const made = known ?? toDesiredPod(desired, record, pod, this.#deps.nodeName);
         if (!known) this.#pods.set(pod.uid, made);
@@ -353,6 +378,9 @@ export class WorkloadManager {
     if (pods.length > 0) {
       all.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
     }
-    this.#deps.publish({ ...this.#state, pods: all }, this.#isComplete);
+    for (const uid of this.#deletions.keys()) if (this.#isGone(uid)) this.#deletions.delete(uid);
+    const deletions = new Map([...(this.#state.deletions ?? []), ...this.#deletions]);
+    const deleted = this.#deletions.size > 0 && { deletions };
+    this.#deps.publish({ ...this.#state, pods: all, ...deleted }, this.#isComplete);
   }
 }

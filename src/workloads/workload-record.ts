@@ -13,6 +13,8 @@ export interface PodRecord {
   createdAt: string;
   /** It is being removed: wanted no longer, but not gone. */
   leaving?: true;
+  /** A client deleted the pod of a Job after its end: its containers are gone, its end still counts. */
+  isDeleted?: true;
   /** Ordinal of a StatefulSet's pod. */
   ordinal?: number;
   /** Completion index of an indexed Job's pod. */

@@ -24,6 +24,7 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
     isComplete: true,
     listeners,
     writes: 0,
+    phase: "Running" as "Running" | "Succeeded",
     manager: undefined as unknown as WorkloadManager,
     get names() {
       return this.published.at(-1)!.pods.map(({ pod }) => pod.metadata.name!);
@@ -32,7 +33,7 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
   const running = (): Pod[] =>
     (world.published.at(-1)?.pods ?? []).map(({ pod }) => ({
       ...pod,
-      status: { phase: "Running", conditions: [{ type: "Ready", status: "True" }] },
+      status: { phase: world.phase, containerStatuses: [], conditions: [{ type: "Ready", status: "True" }] },
     }));
   world.manager = new WorkloadManager({
     clock,
@@ -114,6 +115,41 @@ test("what was decided is on disk before it is published", () => {
   };
   world.manager.setDesired(state(deployment("web")), true);
   expect(known).toEqual(world.names);
+});
+
+test("a pod that a client deletes leaves within the grace period of the client, and another one takes its place", () => {
+  const kept: { state: WorkloadState | undefined } = { state: undefined };
+  const world = aManager(kept);
+  world.manager.setDesired(state(deployment("web")), true);
+  const [before] = world.published.at(-1)!.pods;
+  const uid = before!.pod.metadata.uid!;
+  expect([world.manager.hasPod(uid), world.manager.hasPod("other")]).toEqual([true, false]);
+  world.manager.deletePod(uid, { graceSeconds: 3 });
+  const last = world.published.at(-1)!;
+  expect(last.pods).toHaveLength(1);
+  expect(last.pods[0]!.pod.metadata.uid).not.toBe(uid);
+  expect(last.deletions?.get(uid)).toEqual({ graceSeconds: 3 });
+  // Another process does not bring it back.
+  expect(Object.values(kept.state!.records)[0]!.pods.find((pod) => pod.uid === uid)?.leaving).toBe(true);
+});
+
+test("the end of a Job's pod counts although the pod was deleted", async () => {
+  const world = aManager();
+  const job = {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { name: "once" },
+    spec: { completions: 2, template: podTemplate("busybox:1", { restartPolicy: "Never" }) },
+  };
+  world.phase = "Succeeded";
+  world.manager.setDesired(state(job), true);
+  const uid = world.published.at(-1)!.pods[0]!.pod.metadata.uid!;
+  for (const listener of world.listeners) listener();
+  await world.clock.advance(50);
+  world.phase = "Running";
+  world.manager.deletePod(uid, {});
+  expect(world.published.at(-1)!.pods.map(({ pod }) => pod.metadata.uid)).not.toContain(uid);
+  expect(world.published.at(-1)!.pods).toHaveLength(1);
 });
 
 test("the API sees the ReplicaSet of a Deployment", async () => {

@@ -108,6 +108,9 @@ export class LocalApi {
       writer: this.writer,
       storage,
       clock,
+      isMadeByController: ({ plural }, { metadata }) =>
+        plural === "pods" && this.#view?.isOfWorkload(metadata.uid ?? "") === true,
+      deleteMade: ({ metadata }, graceSeconds) => this.#view?.deleteOfWorkload(metadata.uid ?? "", graceSeconds),
       removeUnclaimed: (definition, object) => {
         if (this.submitted.isOwn(definition, object)) return false;
         const { namespace = "default", name } = object.metadata;
@@ -307,7 +310,7 @@ export class LocalApi {
 
   #refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
     if (definition.storage !== "file" || this.submitted.isOwn(definition, object)) return undefined;
-    const { name, uid = "" } = object.metadata;
+    const { name } = object.metadata;
     const what = `${definition.singular} "${name}"`;
     if (definition.plural === "namespaces") {
       const isUsed = this.registry
@@ -318,7 +321,7 @@ export class LocalApi {
         );
       return isUsed ? `manifests of this node have objects in ${what}` : undefined;
     }
-    const origin = definition.plural === "pods" ? this.#view?.originOf(uid) : undefined;
+    const origin = this.#view?.originOf(definition.kind, object.metadata);
     if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
     return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;
   }

@@ -15,8 +15,8 @@ export interface NodeView {
   pods(): readonly Pod[];
   /** Whether the kubelet still has work to do for a pod. */
   isThere(uid: string): boolean;
-  /** Where a pod was found, for people. */
-  originOf(uid: string): string | undefined;
+  /** Where an object was found, for people: `file:line` where that is known. */
+  originOf(kind: string, metadata: ApiObject["metadata"]): string | undefined;
   desired(): DesiredState;
   /**
    * Removes a pod or workload whose source is not configured any more, or that `--runonce` started.
@@ -24,6 +24,10 @@ export interface NodeView {
    * @returns false when there is none, or a configured source describes it
    */
   forget(key: string): boolean;
+  /** Whether a workload made this pod. */
+  isOfWorkload(uid: string): boolean;
+  /** Deletes a pod of a workload. */
+  deleteOfWorkload(uid: string, graceSeconds: number): void;
   /** ReplicaSets and Jobs that controllers made, with their statuses. */
   derivedObjects(): readonly WorkloadObject[];
   /** `status` of a workload; undefined where nothing is known of it. */

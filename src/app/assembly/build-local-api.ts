@@ -10,6 +10,7 @@ import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
 import { findPortHolder } from "../../host/port-holder.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { objectKey } from "../../model/desired-object.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import type { RunningServers } from "../../server/servers.ts";
@@ -78,13 +79,15 @@ export async function startLocalApi(
     view: {
       pods: () => kubelet.pods(),
       isThere: (uid) => kubelet.worker(uid) !== undefined,
-      originOf: (uid) => {
-        const found = kubelet.desiredPods.find(({ pod }) => pod.metadata.uid === uid);
-        const { file, line } = found?.location ?? {};
-        return file !== undefined && line !== undefined ? `${file}:${line}` : found?.origin;
+      originOf: (kind, metadata) => {
+        const pod = kubelet.desiredPods.find((it) => kind === "Pod" && it.pod.metadata.uid === metadata.uid);
+        const { file, line } = pod?.location ?? desired.locations?.[objectKey(kind, metadata)] ?? {};
+        return file !== undefined && line !== undefined ? `${file}:${line}` : pod?.origin;
       },
       desired: () => desired,
       forget: (key) => parts.feed.forget(key as RunnableKey),
+      isOfWorkload: (uid) => parts.workloads.hasPod(uid),
+      deleteOfWorkload: (uid, graceSeconds) => parts.workloads.deletePod(uid, { graceSeconds }),
       derivedObjects: () => parts.workloads.derivedObjects(),
       workloadStatus: (kind, object) =>
         parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
