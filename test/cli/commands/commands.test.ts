@@ -69,10 +69,10 @@ describe("kubelet-ts config", () => {
 
   test("mistakes end with 2", async () => {
     const at = io();
-    expect(await runConfig(["--max-podz=1", "--cni-bin-dir=/x"], at, "/")).toBe(2);
+    expect(await runConfig(["--max-podz=1", "--docker-exec-handler=x"], at, "/")).toBe(2);
     expect(at.written).toEqual({
       out: "",
-      err: "kubelet-ts config: warning: --cni-bin-dir has no effect: the network of pods is Docker's\nkubelet-ts config: --max-podz: no such flag; did you mean --max-pods?\n",
+      err: "kubelet-ts config: warning: --docker-exec-handler has no effect: there are no docker settings beyond --docker-endpoint\nkubelet-ts config: --max-podz: no such flag; did you mean --max-pods?\n",
     });
   });
 });
