@@ -107,6 +107,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "manifest",
     "plan",
     "sources",
+    "status",
     "text",
     "yaml",
     "valibot",

@@ -48,7 +48,8 @@ function findErrors({ options, origins, positionals, errors }: ResolvedOptions):
   // A misspelt flag may be the one that names the manifests: its error is enough.
   // Pods may also be submitted to the local API, where that was asked for.
   const hasApi = origins.localApiPort !== "default" && options.localApiPort !== 0 && !options.runOnce;
-  return places.length > 0 || hasApi || errors.length > 0 ? errors : [NO_MANIFESTS];
+  const hasSource = hasApi || options.kubeconfig !== "";
+  return places.length > 0 || hasSource || errors.length > 0 ? errors : [NO_MANIFESTS];
 }
 
 const buildLogger = (options: KubeletOptions): AppLogger =>

@@ -14,6 +14,7 @@ import type { KubeletView } from "../server/view.ts";
 import { PathWatch } from "../sources/path-watch.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
 import { type AssembledKubelet, assembleKubelet } from "./assembly/assemble-kubelet.ts";
+import { startCluster } from "./assembly/build-cluster.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
 import { startLocalApi } from "./assembly/build-local-api.ts";
 import { buildStats, buildView, startNodeServers } from "./assembly/build-servers.ts";
@@ -61,6 +62,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
   if (parts.localApi && options.enableServer) {
     await startLocalApi(parts.localApi, parts, view, servers);
   }
+  if (parts.cluster) startCluster(parts.cluster, parts, servers);
   await connectPatiently(parts, clock, logger, stop);
   if (!stop.aborted) {
     await parts.preload(stop);
@@ -95,7 +97,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
   parts.workloads.stop();
   parts.kubelet.stop();
   await parts.probes.stop();
-  await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop()]);
+  await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);
   logger.info("Stopped; pods keep running");
 }
 

@@ -48,13 +48,14 @@ export function toPodRevision(
 ): PodRevision {
   const { pod } = desired;
   const containers = containersOf(pod.spec);
+  const keepsEnvironment = desired.runsOnce || desired.isBound;
   const hashes = {
     sandbox: computeSandboxHash(pod),
     init: computeInitHash(pod),
     containers: new Map(
       allContainersOf(pod.spec).map((container) => [
         container.name,
-        computeContainerHash(pod, container, desired.runsOnce ? "" : computeSourceRevision(pod, container, state)),
+        computeContainerHash(pod, container, keepsEnvironment ? "" : computeSourceRevision(pod, container, state)),
       ]),
     ),
     limits: new Map(
@@ -75,7 +76,7 @@ export function toPodRevision(
       maxDeadPerContainer: options.maximumDeadContainersPerContainer,
       minDeadTtlMs: options.minimumContainerTtlMs,
     },
-    runRevision: desired.runsOnce
+    runRevision: keepsEnvironment
       ? (pod.metadata.uid ?? "")
       : digest([
           hashes.sandbox,
@@ -85,7 +86,11 @@ export function toPodRevision(
           String(pod.spec.activeDeadlineSeconds),
           pod.spec.restartPolicy ?? "Always",
         ]),
-    objectsRevision: digest([desired.revision, ...objectsUsed(pod, state)]),
+    objectsRevision: digest([
+      desired.revision,
+      ...(desired.filesRevision === undefined ? [] : [desired.filesRevision]),
+      ...objectsUsed(pod, state),
+    ]),
     // ManifestLive reports whether the newest manifest is the one that runs.
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),
   };

@@ -266,6 +266,11 @@ export class Kubelet {
     return this.#workers.values();
   }
 
+  /** All containers were inspected, and nothing is left of this pod: no container, volume or cgroup. */
+  isGone(uid: PodUID): boolean {
+    return this.isSynced && !this.#workers.has(uid) && !this.#workers.hasLeftovers(uid) && !this.#cache.refOf(uid);
+  }
+
   rejection(uid: PodUID): Rejection | undefined {
     return this.#blocked.rejection(uid);
   }
@@ -318,6 +323,7 @@ export class Kubelet {
       if (rejection) this.#reject(desired, rejection);
       else this.#syncPod(desired);
     }
+    this.#removeDescribed();
     this.#removeOrphans();
     this.#workers.save();
     this.#changed();
@@ -358,6 +364,22 @@ export class Kubelet {
     this.#deps.onPodGone?.(uid);
     // A successor, or a pod that waited for its host port, may start now.
     this.#reconcile();
+  }
+
+  /** Removes pods whose deletion describes them and of which an earlier process left containers. */
+  #removeDescribed(): void {
+    for (const [uid, { desired }] of this.#desired.deletions ?? []) {
+      if (!desired || this.#workers.has(uid) || !this.#cache.refOf(uid)) continue;
+      const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
+      try {
+        worker.setRevision(this.#deps.toPodRevision(desired, this.#desired));
+      } catch (error) {
+        this.#deps.logger.debug(
+          `Pod "${podFullName(worker.ref)}" is removed without its spec: ${(error as Error).message}`,
+        );
+      }
+      this.#workers.remove(worker, this.#desired);
+    }
   }
 
   #removeOrphans(): void {

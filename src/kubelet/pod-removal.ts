@@ -28,8 +28,7 @@ export class PodRemoval {
   readonly #host: PodRemovalHost;
   /** Upper limit of the pod's own grace period. */
   maxGraceSeconds = Number.POSITIVE_INFINITY;
-  /** Replaces the pod's own grace period and the limit. */
-  exactGraceSeconds: number | undefined;
+  #exactGraceSeconds: number | undefined;
   #deletion: DeletionInfo | undefined;
   #isTearingDown = false;
 
@@ -45,11 +44,22 @@ export class PodRemoval {
 
   graceSeconds(revision: PodRevision | undefined, snapshot: PodSnapshot): number {
     const own = revision?.pod.spec.terminationGracePeriodSeconds ?? orphanGraceSeconds(snapshot);
-    return this.exactGraceSeconds ?? Math.min(own, this.maxGraceSeconds);
+    return this.#exactGraceSeconds ?? Math.min(own, this.maxGraceSeconds);
+  }
+
+  /** Replaces the pod's own grace period and the limit. @returns whether a deletion under way became shorter by it */
+  setExactGrace(seconds: number): boolean {
+    this.#exactGraceSeconds = seconds;
+    if (!this.#deletion || seconds >= this.#deletion.gracePeriodSeconds) return false;
+    this.#setDeletion(seconds);
+    return true;
   }
 
   begin(revision: PodRevision | undefined, snapshot: PodSnapshot): void {
-    const gracePeriodSeconds = this.graceSeconds(revision, snapshot);
+    this.#setDeletion(this.graceSeconds(revision, snapshot));
+  }
+
+  #setDeletion(gracePeriodSeconds: number): void {
     const endsAtMs = this.#deps.clock.now().getTime() + gracePeriodSeconds * 1000;
     this.#deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
   }

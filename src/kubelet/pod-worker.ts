@@ -80,6 +80,8 @@ export class PodWorker {
   #lastRollout: RolloutProgress = "pending";
   readonly #hold: DependencyHold;
   readonly #removal: PodRemoval;
+  /** Containers of the deleted pod are being removed. */
+  #isClearing = false;
   #isScheduled = false;
   #cancelRecheck: (() => void) | undefined;
   #end: PodEnd | undefined;
@@ -183,13 +185,20 @@ export class PodWorker {
     this.wake();
   }
 
+  /** The period of a deletion under way became shorter: containers that are being stopped are stopped again with it. */
+  #hasten(): void {
+    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
+    this.#state.killing.clear();
+    this.wake();
+  }
+
   /**
-   * Limits the pod's own grace period. To be called before {@link remove}.
+   * Limits the pod's own grace period. To be called before {@link remove}; a shorter exact period counts later, too.
    * @param isExact the pod's own grace period does not count, as with `kubectl delete --grace-period`
    */
   limitGrace(seconds: number, isExact = false): void {
-    if (isExact) this.#removal.exactGraceSeconds = seconds;
-    else this.#removal.maxGraceSeconds = seconds;
+    if (!isExact) this.#removal.maxGraceSeconds = seconds;
+    else if (this.#removal.setExactGrace(seconds)) this.#hasten();
   }
 
   /**
@@ -349,10 +358,12 @@ export class PodWorker {
       sidecars: sidecarNames(revision?.pod.spec.initContainers),
       remove: true,
     });
+    // While containers are removed the status keeps what they ended with.
+    this.#isClearing ||= actions.some(({ kind }) => kind === "remove-container");
+    if (revision && snapshot.containers.length > 0 && !this.#isClearing)
+      this.#updateStatus(revision, snapshot, { waiting: new Map() });
     for (const action of actions) this.#actions.perform(action, revision);
     const isEmpty = snapshot.containers.length + snapshot.sandboxes.length === 0;
-    // While containers are removed the status keeps what they ended with.
-    if (revision && snapshot.containers.some(isRunning)) this.#updateStatus(revision, snapshot, { waiting: new Map() });
     if (isEmpty) this.#halt?.atRest.resolve();
     if (isEmpty && this.#state.isIdle) this.#removal.tearDown();
   }

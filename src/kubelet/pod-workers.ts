@@ -137,6 +137,11 @@ export class PodWorkers {
     return surplus.length;
   }
 
+  /** Whether there is something of the pod to clean up. */
+  hasLeftovers(uid: PodUID): boolean {
+    return [...this.#cleanup.refs()].some((ref) => ref.uid === uid);
+  }
+
   /** Writes which pods have something to clean up, if that changed. */
   save(): void {
     this.#cleanup.save();

@@ -31,6 +31,13 @@ export interface DesiredPod {
   revision: string;
   /** The pod of a Job: once it has ended it never runs again, whatever changes in what it refers to. */
   runsOnce?: true;
+  /**
+   * A cluster assigned it to this node: name and UID are its own, it never runs again once it has ended, and a changed
+   * ConfigMap or Secret does not restart its containers.
+   */
+  isBound?: true;
+  /** Changes when files have to be written again for another reason than the pod and its objects, e.g. new tokens. */
+  filesRevision?: string;
 }
 
 /** ConfigMaps and Secrets by `namespace/name`, from documents next to the pods. */
@@ -54,6 +61,8 @@ export interface PodNotice {
 export interface PodDeletion {
   /** In place of `terminationGracePeriodSeconds`; 0 kills at once. Absent: the pod's own. */
   graceSeconds?: number;
+  /** The pod, for a process that finds only its containers: hooks and volumes are in it. */
+  desired?: DesiredPod;
 }
 
 /**

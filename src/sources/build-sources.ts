@@ -99,7 +99,9 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
     throw new Error(`Manifest ${names} does not exist; correct the path or create the file`);
   }
   const sources = [...places.map(build), ...(deps.submitted ? [deps.submitted] : [])];
-  const kept = options.runOnce ? [] : loadKept(checkpoints, places);
+  const kept = options.runOnce
+    ? []
+    : loadKept(checkpoints, [...places.map(sourceId), ...(deps.submitted ? [deps.submitted.id] : [])]);
   return new DesiredStateFeed({ sources, kept, checkpoints, logger });
 }
 
@@ -107,8 +109,8 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
 const isMissingFile = (place: string): boolean =>
   place !== "-" && !isManifestUrl(place) && hasManifestExtension(place) && !existsSync(place);
 
-function loadKept(store: CheckpointStore, places: readonly string[]): KeptSource[] {
-  const sources = store.loadOthers(new Set(places.map(sourceId))).map(({ id, name, checkpoint }) => {
+function loadKept(store: CheckpointStore, configured: readonly string[]): KeptSource[] {
+  const sources = store.loadOthers(new Set(configured)).map(({ id, name, checkpoint }) => {
     // An empty one stays a source for this run, so that what a crash left of its last pod is removed.
     if ([...checkpoint.texts.values()].every((objects) => runnableKeys(objects).length === 0)) store.remove(id);
     const texts = new Map([...checkpoint.texts].map(([text, objects]) => [text, withSource(objects, id)]));

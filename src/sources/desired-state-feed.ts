@@ -41,7 +41,7 @@ export interface ReadOnceResult extends FeedInfo {
 export interface ManifestRejection {
   /** Path or masked URL of the source. */
   source: string;
-  kind: "file" | "http";
+  kind: "file" | "http" | "api";
   finding: Finding;
   /** Pods that run by an older text of that file. */
   stalePods: readonly PodFullName[];

@@ -38,7 +38,7 @@ export interface SourceSet extends Objects {
 
 /** State of a source, for `/healthz?verbose`, metrics and people. */
 export interface SourceStatus {
-  kind: "file" | "http";
+  kind: "file" | "http" | "api";
   /** Path or masked URL. */
   name: string;
   /**
@@ -59,7 +59,7 @@ export interface SourceStatus {
 /** A place manifests come from. Emits complete sets, and nothing while it cannot be read. */
 export interface Source {
   readonly name: string;
-  readonly kind: "file" | "http";
+  readonly kind: "file" | "http" | "api";
   start(emit: (set: SourceSet) => void): void;
   /** One look now, also before `start`; rejects when the source cannot be read. */
   readOnce(signal: AbortSignal): Promise<SourceSet>;

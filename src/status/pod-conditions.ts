@@ -89,14 +89,24 @@ function judgeContainersReady({ spec, phase, initStatuses, statuses }: Condition
 }
 
 function judgeReady({ spec, gates }: ConditionsInput, containersReady: Verdict): Verdict {
-  if (containersReady.status !== "True") return containersReady;
+  return containersReady.status === "True" ? judgeReadinessGates(spec.readinessGates ?? [], gates) : containersReady;
+}
+
+/**
+ * The Ready condition of a pod whose containers are ready.
+ * @param states conditions by type
+ */
+export function judgeReadinessGates(
+  gates: readonly { conditionType: string }[],
+  states: ReadonlyMap<string, string>,
+): Verdict {
   const messages: string[] = [];
-  for (const { conditionType } of spec.readinessGates ?? []) {
-    const gate = gates.get(conditionType);
-    if (gate === undefined)
+  for (const { conditionType } of gates) {
+    const state = states.get(conditionType);
+    if (state === undefined)
       messages.push(`corresponding condition of pod readiness gate "${conditionType}" does not exist.`);
-    else if (gate === "False")
-      messages.push(`the status of pod readiness gate "${conditionType}" is not "True", but False`);
+    else if (state !== "True")
+      messages.push(`the status of pod readiness gate "${conditionType}" is not "True", but ${state}`);
   }
   if (messages.length === 0) return { status: "True" };
   return { status: "False", reason: "ReadinessGatesNotReady", message: messages.join(", ") };

@@ -18,6 +18,8 @@ const CNI = "real-cluster/cni.test.ts";
 const CNI_NETWORK = "a pod has an address, host ports and names of the plugins' network, and gives them back";
 const NODE = "tells what the machine has, what is set aside, and what it is short of";
 
+const NODE_PLAN = "cluster/node/node-plan.test.ts";
+
 /** Where each flag is seen to have its effect, not only to be read. Fields without a flag stand under their own name. */
 const EFFECTS: Readonly<Record<string, Place>> = {
   "pod-manifest-path": ["integration/lifecycle.test.ts", "a killed container comes back, a removed one too"],
@@ -64,6 +66,18 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "shutdown-grace-period": ["integration/shutdown.test.ts", SHUTDOWN],
   "shutdown-grace-period-critical-pods": ["integration/shutdown.test.ts", SHUTDOWN],
   shutdownGracePeriodByPodPriority: ["plan/node-shutdown.test.ts", "by priority, in whatever order they stand"],
+
+  kubeconfig: ["cluster/client/kubeconfig.test.ts", "paths are relative to the file"],
+  "register-node": [NODE_PLAN, "a Node that exists"],
+  "register-schedulable": [NODE_PLAN, "--register-schedulable=false"],
+  "cloud-provider": [NODE_PLAN, "--cloud-provider=external"],
+  "provider-id": [NODE_PLAN, "--provider-id"],
+  "node-status-update-frequency": [NODE_PLAN, "the status of the Node"],
+  nodeStatusReportFrequency: [NODE_PLAN, "the status of the Node"],
+  nodeLeaseDurationSeconds: [NODE_PLAN, "the status of the Node"],
+  "kube-api-qps": ["cluster/client/cluster-client.test.ts", "--kube-api-qps and --kube-api-burst"],
+  "kube-api-burst": ["cluster/client/cluster-client.test.ts", "--kube-api-qps and --kube-api-burst"],
+  "enable-controller-attach-detach": [NODE_PLAN, "--enable-controller-attach-detach and --node-ip are annotations"],
 
   "docker-endpoint": [IMAGES, "--docker-endpoint, --runtime-request-timeout: who does not answer is not waited for"],
   "runtime-request-timeout": [IMAGES, "--docker-endpoint, --runtime-request-timeout"],

@@ -1,4 +1,5 @@
 import type { LocalApi } from "../../apiserver/node/local-api.ts";
+import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { Listeners } from "../../concurrency/listeners.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
@@ -18,6 +19,7 @@ import type { VolumeManager } from "../../volumes/volume-manager.ts";
 import { ServiceHosts } from "../../workloads/service-hosts.ts";
 import type { WorkloadManager } from "../../workloads/workload-manager.ts";
 import { buildCgroups } from "./build-cgroups.ts";
+import { buildCluster } from "./build-cluster.ts";
 import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
 import { buildKubelet } from "./build-kubelet.ts";
 import { buildLocalApi } from "./build-local-api.ts";
@@ -44,7 +46,9 @@ export interface AssembledKubelet {
   /** Turns workloads into pods, between the sources and the kubelet. */
   workloads: WorkloadManager;
   feed: DesiredStateFeed;
-  /** The Kubernetes API of this node; undefined when pods run once. */
+  /** The cluster this machine is a node of; undefined without --kubeconfig. */
+  cluster: ClusterNode | undefined;
+  /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   localApi: LocalApi | undefined;
   images: ImageManager;
   imageGc: ImageGcManager;
@@ -97,14 +101,16 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, images, kubelet);
-  const localApi = input.options.runOnce ? undefined : buildLocalApi(context);
+  const cluster = await buildCluster(context);
+  const localApi = input.options.runOnce || cluster ? undefined : buildLocalApi(context);
   return {
     context,
     client,
     kubelet,
+    cluster,
     localApi,
     workloads: buildWorkloads(context, kubelet, services, serviceHosts),
-    feed: buildManifestFeed(context, input.manifests, localApi?.submitted),
+    feed: buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted),
     images,
     imageGc,
     imageInventory: new ImageInventory(client, context.clock),

@@ -10,7 +10,7 @@ const LONG_MANIFEST_BYTES = 256 * 1024;
 
 /**
  * @param manifests arguments of the command line: absolute paths, URLs, `-`
- * @param submitted objects of the local API; absent when pods run once
+ * @param submitted pods of the cluster's API server, or objects of the local API; absent when pods run once
  */
 export function buildManifestFeed(
   { options, environment, node, clock, logger, background }: NodeContext,

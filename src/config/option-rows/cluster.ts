@@ -14,7 +14,6 @@ export const CLUSTER_ROWS = [
     subject: "Cluster",
     description:
       "Kubeconfig file of an API server: this machine becomes a node of its cluster. Without it kubelet-ts runs standalone.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "bootstrap-kubeconfig",
@@ -43,7 +42,6 @@ export const CLUSTER_ROWS = [
     default: true,
     subject: "Cluster",
     description: "Create the Node object; with false an administrator has to create it.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "register-schedulable",
@@ -53,7 +51,6 @@ export const CLUSTER_ROWS = [
     default: true,
     subject: "Cluster",
     description: "With false a new Node object is unschedulable.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "cloud-provider",
@@ -64,7 +61,6 @@ export const CLUSTER_ROWS = [
     subject: "Cluster",
     description:
       "external: a cloud controller manager sets the addresses of the node and removes its uninitialized taint.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "provider-id",
@@ -74,7 +70,6 @@ export const CLUSTER_ROWS = [
     default: "",
     subject: "Cluster",
     description: "spec.providerID of the Node object.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "node-status-update-frequency",
@@ -84,7 +79,6 @@ export const CLUSTER_ROWS = [
     default: 10_000,
     subject: "Cluster",
     description: "Interval at which the node status is computed; a change is sent at once.",
-    notYet: NOT_YET,
   }),
   option({
     field: "nodeStatusReportFrequency",
@@ -93,7 +87,6 @@ export const CLUSTER_ROWS = [
     default: 300_000,
     subject: "Cluster",
     description: "Interval at which an unchanged node status is sent.",
-    notYet: NOT_YET,
   }),
   option({
     field: "nodeLeaseDurationSeconds",
@@ -102,7 +95,6 @@ export const CLUSTER_ROWS = [
     default: 40,
     subject: "Cluster",
     description: "Duration of the node's Lease, which is renewed four times within it.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "node-status-max-images",
@@ -122,7 +114,6 @@ export const CLUSTER_ROWS = [
     default: 50,
     subject: "Cluster",
     description: "Requests per second to the API server.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "kube-api-burst",
@@ -132,7 +123,6 @@ export const CLUSTER_ROWS = [
     default: 100,
     subject: "Cluster",
     description: "Requests to the API server that may be sent at once after a quiet time.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "enable-controller-attach-detach",
@@ -142,7 +132,6 @@ export const CLUSTER_ROWS = [
     default: true,
     subject: "Cluster",
     description: "Annotate the Node object, so that the controller manager attaches volumes; kubelet-ts attaches none.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "rotate-certificates",

@@ -1,0 +1,38 @@
+import type { ClusterNode } from "../../cluster/cluster-node.ts";
+import type { RunningServers } from "../../server/servers.ts";
+import { CheckpointStore } from "../../sources/checkpoint-store.ts";
+import { probeVersion } from "../version.ts";
+import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { NodeContext } from "./node-context.ts";
+
+/**
+ * The node of a cluster; undefined without --kubeconfig, and then nothing of it is loaded.
+ * @throws Error when the kubeconfig cannot be used
+ */
+export async function buildCluster({ options, node, clock, logger }: NodeContext): Promise<ClusterNode | undefined> {
+  if (options.kubeconfig === "" || options.runOnce) return undefined;
+  const { ClusterNode } = await import("../../cluster/cluster-node.ts");
+  const dir = `${options.rootDir}/checkpoints`;
+  const checkpoints = new CheckpointStore({ dir, nodeName: node.name, clock, logger });
+  return new ClusterNode({
+    options,
+    nodeName: node.name,
+    clock,
+    logger,
+    userAgent: `kubelet-ts/${probeVersion} (linux/${process.arch === "x64" ? "amd64" : process.arch})`,
+    loadCheckpoint: (id) => checkpoints.load(id),
+  });
+}
+
+/** Joins the cluster. */
+export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: RunningServers): void {
+  const { kubelet, admission } = parts;
+  admission.addHandler((pod) => cluster.refusalOf(pod));
+  cluster.start({
+    pods: () => kubelet.pods(),
+    hasStatus: (uid) => kubelet.worker(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
+    isGone: (uid) => kubelet.isGone(uid),
+    readNode: () => servers.node(),
+    onChange: (listener) => void kubelet.onChange(listener),
+  });
+}

@@ -1,0 +1,196 @@
+import type { Clock } from "../../model/clock.ts";
+import type { Logger } from "../../model/logger.ts";
+import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
+import { BackOff } from "../client/back-off.ts";
+import { type ClusterClient, MERGE_PATCH, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
+import { Reflector } from "../client/reflector.ts";
+import { NodeLease } from "./node-lease.ts";
+import {
+  type ApiNode,
+  computeAdoption,
+  computeNodeStatusPatch,
+  conditionEvents,
+  isStatusChanged,
+  type RegistrationSettings,
+  toNewNode,
+} from "./node-plan.ts";
+
+export interface NodeAgentDeps {
+  client: ClusterClient;
+  clock: Clock;
+  logger: Logger;
+  nodeName: string;
+  settings: RegistrationSettings & {
+    registerNode: boolean;
+    nodeStatusUpdateFrequencyMs: number;
+    nodeStatusReportFrequencyMs: number;
+    nodeLeaseDurationSeconds: number;
+  };
+  /** The node as it is now, as `v1.Node`. */
+  readNode: () => Promise<object>;
+  /** Records an event about the node. */
+  record: (type: "Normal" | "Warning", reason: string, message: string) => void;
+  /** The Node object of the API changed. */
+  onNode: (node: ApiNode) => void;
+}
+
+const RETRY = { first: 200, longest: 7_000 };
+const STATUS_TIMEOUT_MS = 10_000;
+
+/** Keeps the Node object of this machine: creates it, or takes over an existing one; its status; its Lease. */
+export class NodeAgent {
+  readonly #deps: NodeAgentDeps;
+  readonly #reflector: Reflector<ApiNode>;
+  readonly #lease: NodeLease;
+  readonly #registered = Promise.withResolvers<void>();
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  #uid: string | undefined;
+  #wake = Promise.withResolvers<void>();
+  #isFailing = false;
+
+  constructor(deps: NodeAgentDeps) {
+    const { client, clock, logger, nodeName, settings } = deps;
+    this.#deps = deps;
+    this.#reflector = new Reflector<ApiNode>({
+      client,
+      clock,
+      path: "/api/v1/nodes",
+      query: { fieldSelector: `metadata.name=${nodeName}` },
+      onChange: () => {
+        const { node } = this;
+        if (!node) return void this.statusChanged();
+        this.#uid = node.metadata.uid;
+        deps.onNode(node);
+      },
+    });
+    this.#lease = new NodeLease({
+      client,
+      clock,
+      logger,
+      nodeName,
+      durationSeconds: settings.nodeLeaseDurationSeconds,
+      nodeUid: () => this.#uid,
+    });
+  }
+
+  /** The Node of the API; undefined while it is not known. */
+  get node(): ApiNode | undefined {
+    return this.#reflector.get(undefined, this.#deps.nodeName);
+  }
+
+  /** Resolves when the Node exists. */
+  get registered(): Promise<void> {
+    return this.#registered.promise;
+  }
+
+  /** Looks at the status now: a condition may have changed. */
+  statusChanged(): void {
+    this.#wake.resolve();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, settings, logger, record, nodeName } = this.#deps;
+    signal.addEventListener("abort", () => void this.#reflector.stop(), { once: true });
+    await this.#register(signal);
+    if (signal.aborted) return;
+    record("Normal", "Starting", "Starting kubelet.");
+    logger.info(`Node "${nodeName}" is registered at the API server`);
+    this.#reflector.start();
+    this.#registered.resolve();
+    void this.#lease.run(signal);
+    while (!signal.aborted) {
+      await this.#report(signal);
+      this.#wake = Promise.withResolvers();
+      const tick = new AbortController();
+      const sleep = clock.sleep(settings.nodeStatusUpdateFrequencyMs, AbortSignal.any([signal, tick.signal]));
+      await Promise.race([sleep, this.#wake.promise]).catch(() => {});
+      tick.abort();
+    }
+  }
+
+  /** Until it has succeeded. */
+  async #register(signal: AbortSignal): Promise<void> {
+    const { clock, logger, settings, nodeName } = this.#deps;
+    const backOff = new BackOff(RETRY);
+    for (let lastMessage = ""; !signal.aborted; ) {
+      try {
+        await this.#createOrAdopt(signal);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        const { message } = error as Error;
+        const isMissing = !settings.registerNode && isNotFound(error);
+        if (message !== lastMessage)
+          logger.warn(
+            isMissing
+              ? `Node "${nodeName}" does not exist and --register-node=false: waiting until it does`
+              : `Cannot register node "${nodeName}", will try again: ${message}`,
+          );
+        lastMessage = message;
+        await clock.sleep(backOff.next(), signal).catch(() => {});
+      }
+    }
+  }
+
+  async #createOrAdopt(signal: AbortSignal): Promise<void> {
+    const { client, settings, nodeName } = this.#deps;
+    const node = (await this.#deps.readNode()) as ApiNode;
+    if (settings.registerNode) {
+      try {
+        const body = toNewNode(node, settings);
+        const created = await client.request<ApiNode>({ method: "POST", path: "/api/v1/nodes", body, signal });
+        this.#uid = created.metadata.uid;
+        return;
+      } catch (error) {
+        // A quota or an authorizer may forbid to create what exists. Source: the kubelet's tryRegisterWithAPIServer.
+        if (!isConflict(error) && !(error instanceof ApiStatusError && error.code === 403)) throw error;
+      }
+    }
+    const path = `/api/v1/nodes/${nodeName}`;
+    const existing = await client.request<ApiNode>({ path, signal });
+    this.#uid = existing.metadata.uid;
+    const patch = settings.registerNode ? computeAdoption(existing, node, settings) : undefined;
+    if (patch) await client.request({ method: "PATCH", path, body: patch, contentType: MERGE_PATCH, signal });
+  }
+
+  async #report(signal: AbortSignal): Promise<void> {
+    const { client, clock, logger, nodeName, settings, record } = this.#deps;
+    try {
+      const { status: next = {} } = (await this.#deps.readNode()) as ApiNode;
+      const { node } = this;
+      const isListed = this.#reflector.isListed;
+      // It was removed by hand: a kubelet that registers makes it again. Source: newer kubelets at their next start.
+      if (isListed && !node) await this.#createOrAdopt(signal);
+      const nowMs = clock.monotonicMs();
+      const isOld = nowMs - this.#reportedAtMs >= settings.nodeStatusReportFrequencyMs;
+      if (!isOld && !isStatusChanged(node?.status, this.#addressed(next, node))) return;
+      const patch = computeNodeStatusPatch(node?.status, this.#addressed(next, node));
+      await client.request({
+        method: "PATCH",
+        path: `/api/v1/nodes/${nodeName}/status`,
+        body: patch,
+        contentType: STRATEGIC_MERGE_PATCH,
+        timeoutMs: STATUS_TIMEOUT_MS,
+        signal,
+      });
+      this.#reportedAtMs = nowMs;
+      if (node) {
+        for (const reason of conditionEvents(node.status?.conditions, next.conditions))
+          record("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
+      }
+      if (this.#isFailing) logger.info("The status of the node is reported again");
+      this.#isFailing = false;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!this.#isFailing) logger.warn(`Cannot report the status of the node: ${(error as Error).message}`);
+      this.#isFailing = true;
+    }
+  }
+
+  /** With an external cloud provider the addresses are those that its controller has set. */
+  #addressed(status: NonNullable<ApiNode["status"]>, node: ApiNode | undefined): NonNullable<ApiNode["status"]> {
+    const known = node?.status?.addresses;
+    if (this.#deps.settings.cloudProvider !== "external" || !known?.length) return status;
+    return { ...status, addresses: known };
+  }
+}

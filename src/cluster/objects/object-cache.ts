@@ -1,0 +1,137 @@
+import type { ConfigMap } from "../../api/config-map.ts";
+import type { Secret } from "../../api/secret.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { ObjectReference } from "../../plan/object-references.ts";
+import type { ClusterClient } from "../client/cluster-client.ts";
+import { type ObjectOfApi, Reflector } from "../client/reflector.ts";
+
+export interface ObjectCacheDeps {
+  client: ClusterClient;
+  clock: Clock;
+  /** An object is there, changed or gone. */
+  onChange: () => void;
+}
+
+/** An object that was not answered for within this time holds back its pod no longer: the pod says what is missing. */
+const SETTLE_MS = 10_000;
+
+type DataObject = ObjectOfApi & { immutable?: boolean | null };
+
+interface Entry {
+  reference: ObjectReference;
+  reflector: Reflector<DataObject>;
+  sinceMs: number;
+  /** From a checkpoint, until the API server has answered. */
+  restored: DataObject | undefined;
+  isFrozen: boolean;
+}
+
+/**
+ * ConfigMaps and Secrets that pods of this node name, and no others: a node may read nothing else. Each is listed and
+ * watched by its name; an immutable one is read once. While the API server is away they stay as they were last.
+ */
+export class ObjectCache {
+  readonly #deps: ObjectCacheDeps;
+  readonly #entries = new Map<string, Entry>();
+  readonly #restored = new Map<string, DataObject>();
+
+  constructor(deps: ObjectCacheDeps) {
+    this.#deps = deps;
+  }
+
+  /** Objects that an earlier process knew, used until the API server has answered. */
+  restore(configMaps: readonly ConfigMap[], secrets: readonly Secret[]): void {
+    for (const one of configMaps) this.#restored.set(keyOf("ConfigMap", fullNameOf(one)), one as DataObject);
+    for (const one of secrets) this.#restored.set(keyOf("Secret", fullNameOf(one)), one as DataObject);
+  }
+
+  /** Sets all references of all pods. Objects that are no longer named are forgotten. */
+  setReferences(references: Iterable<ObjectReference>): void {
+    const wanted = new Map([...references].map((one) => [keyOf(one.kind, one.fullName), one]));
+    for (const [key, entry] of this.#entries) {
+      if (wanted.has(key)) continue;
+      void entry.reflector.stop();
+      this.#entries.delete(key);
+    }
+    for (const [key, reference] of wanted) if (!this.#entries.has(key)) this.#add(key, reference);
+  }
+
+  /** Whether the API server has said what the object is, or that there is none, or has not answered for a while. */
+  isSettled({ kind, fullName }: ObjectReference): boolean {
+    const entry = this.#entries.get(keyOf(kind, fullName));
+    if (!entry) return false;
+    return entry.reflector.isListed || this.#deps.clock.monotonicMs() - entry.sinceMs >= SETTLE_MS;
+  }
+
+  configMaps(): ConfigMap[] {
+    return this.#objectsOf("ConfigMap") as unknown as ConfigMap[];
+  }
+
+  secrets(): Secret[] {
+    return this.#objectsOf("Secret") as unknown as Secret[];
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#entries.values()].map(({ reflector }) => reflector.stop()));
+  }
+
+  #objectsOf(kind: ObjectReference["kind"]): DataObject[] {
+    return [...this.#entries.values()]
+      .filter(({ reference }) => reference.kind === kind)
+      .flatMap(({ reflector, restored }) => (reflector.isListed ? reflector.list() : restored ? [restored] : []))
+      .map(withoutBookkeeping);
+  }
+
+  #add(key: string, reference: ObjectReference): void {
+    const { client, clock, onChange } = this.#deps;
+    const [namespace = "", name = ""] = reference.fullName.split("/");
+    const plural = reference.kind === "ConfigMap" ? "configmaps" : "secrets";
+    const entry: Entry = {
+      reference,
+      sinceMs: clock.monotonicMs(),
+      restored: this.#restored.get(key),
+      isFrozen: false,
+      reflector: new Reflector<DataObject>({
+        client,
+        clock,
+        path: `/api/v1/namespaces/${namespace}/${plural}`,
+        query: { fieldSelector: `metadata.name=${name}` },
+        onChange: (reflector) => {
+          if (!entry.isFrozen && reflector.list()[0]?.immutable === true) {
+            entry.isFrozen = true;
+            void reflector.stop();
+          }
+          onChange();
+        },
+      }),
+    };
+    this.#entries.set(key, entry);
+    entry.reflector.start();
+    // Pods that wait for an answer are looked at again.
+    clock.schedule(SETTLE_MS, () => {
+      if (this.#entries.get(key) === entry && !entry.reflector.isListed) onChange();
+    });
+  }
+}
+
+const cleaned = new WeakMap<DataObject, DataObject>();
+
+/** The object without what only the API server needs; the same object each time, so that digests stay cheap. */
+function withoutBookkeeping(object: DataObject): DataObject {
+  const known = cleaned.get(object);
+  if (known) return known;
+  const { name, namespace } = object.metadata;
+  const { data, binaryData, type, immutable } = object as DataObject & Record<string, unknown>;
+  const clean = {
+    metadata: { name, ...(namespace !== undefined && { namespace }) },
+    ...(data != null && { data }),
+    ...(binaryData != null && { binaryData }),
+    ...(type != null && { type }),
+    ...(immutable != null && { immutable }),
+  } as DataObject;
+  cleaned.set(object, clean);
+  return clean;
+}
+
+const keyOf = (kind: string, fullName: string) => `${kind} ${fullName}`;
+const fullNameOf = ({ metadata }: ConfigMap | Secret) => `${metadata.namespace ?? "default"}/${metadata.name ?? ""}`;

@@ -1,0 +1,198 @@
+import { ChangeLogger } from "../../logging/change-logger.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { DesiredPod, PodDeletion } from "../../model/desired-pod.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { Logger } from "../../model/logger.ts";
+import { type ObjectReference, podReferences } from "../../plan/object-references.ts";
+import type { Checkpoint } from "../../sources/checkpoint-store.ts";
+import type { FeedSource } from "../../sources/desired-state-feed.ts";
+import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
+import { messageOf } from "../../text/error-message.ts";
+import type { ObjectCache } from "../objects/object-cache.ts";
+import { type ApiPod, CLUSTER_SOURCE_ID, isMirrorPod, isSameWish, isTerminating, toDesiredPod } from "./api-pod.ts";
+
+export interface ApiPodSourceDeps {
+  /** URL of the API server. */
+  server: string;
+  clock: Clock;
+  logger: Logger;
+  objects: Pick<ObjectCache, "setReferences" | "isSettled" | "configMaps" | "secrets" | "restore">;
+  /** Changes a pod before it is emitted: claims become volumes. */
+  resolve: (desired: DesiredPod) => DesiredPod;
+  /** The set that an earlier process stored. */
+  lastKnownGood: () => Checkpoint | undefined;
+}
+
+/** Pods of a checkpoint are used when the API server has not answered by then. */
+const RESTORE_AFTER_MS = 5_000;
+/** Changes within this time are one set. */
+const GATHER_MS = 10;
+/** Name of the only text in the checkpoint. */
+const TEXT = "api";
+
+/**
+ * The pods an API server assigned to this node, as a source. The set is complete after a list that succeeded; without
+ * one, the pods of the checkpoint run. A new pod is held back until its ConfigMaps and Secrets were asked for.
+ */
+export class ApiPodSource implements FeedSource {
+  readonly kind = "api";
+  readonly name: string;
+  readonly id = CLUSTER_SOURCE_ID;
+  readonly #deps: ApiPodSourceDeps;
+  readonly #facts: ChangeLogger;
+  readonly #known = new Map<PodUID, { object: ApiPod; desired: DesiredPod | undefined }>();
+  readonly #emitted = new Set<PodUID>();
+  #pods: readonly ApiPod[] | undefined;
+  #restored: readonly DesiredPod[] | undefined;
+  #emit: ((set: SourceSet) => void) | undefined;
+  #cancelGather: (() => void) | undefined;
+  #cancelRestore: (() => void) | undefined;
+  #error: Error | undefined;
+  #lastSuccess: Date | undefined;
+  #failures = 0;
+  #set: SourceSet | undefined;
+  #isStopped = false;
+
+  constructor(deps: ApiPodSourceDeps) {
+    this.#deps = deps;
+    this.name = deps.server;
+    this.#facts = new ChangeLogger(deps.logger);
+  }
+
+  start(emit: (set: SourceSet) => void): void {
+    this.#emit = emit;
+    if (this.#pods) this.changed();
+    else this.#cancelRestore = this.#deps.clock.schedule(RESTORE_AFTER_MS, () => this.#restore());
+  }
+
+  async readOnce(): Promise<SourceSet> {
+    return { pods: [], configMaps: [], secrets: [], findings: [], stale: new Map(), isComplete: true };
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelGather?.();
+    this.#cancelRestore?.();
+  }
+
+  /** All pods of this node, as the API server has them now. */
+  setPods(pods: readonly ApiPod[]): void {
+    this.#pods = pods;
+    this.#lastSuccess = this.#deps.clock.now();
+    this.changed();
+  }
+
+  /** The connection broke, or works again (undefined). */
+  setHealth(error: Error | undefined): void {
+    this.#error = error;
+    if (!error) {
+      this.#facts.resolve("server", `API server ${this.name}: answers again`);
+      return;
+    }
+    this.#failures++;
+    this.#facts.log("server", "warn", `API server ${this.name}: ${error.message}; pods go on as they were last`);
+  }
+
+  /** Objects that pods refer to have changed. Several changes of one moment make one set. */
+  changed(): void {
+    if (!this.#emit || this.#isStopped) return;
+    this.#cancelGather ??= this.#deps.clock.schedule(GATHER_MS, () => {
+      this.#cancelGather = undefined;
+      this.#publish();
+    });
+  }
+
+  status(): SourceStatus {
+    const state = this.#pods ? (this.#error ? "failing" : "ok") : this.#restored ? "restored" : "waiting";
+    return {
+      kind: "api",
+      name: this.name,
+      state,
+      ...(this.#error && { message: this.#error.message }),
+      pods: this.#set?.pods.length ?? 0,
+      ...(this.#lastSuccess && { lastSuccess: this.#lastSuccess }),
+      looks: this.#pods ? 1 : 0,
+      failures: this.#failures,
+    };
+  }
+
+  checkpoint(): Checkpoint | undefined {
+    if (!this.#set || !this.#pods) return undefined;
+    const { pods, configMaps, secrets } = this.#set;
+    return { texts: new Map([[TEXT, { pods, configMaps, secrets }]]) };
+  }
+
+  /** Runs what an earlier process knew; nothing else is removed by it. */
+  #restore(): void {
+    const kept = this.#deps.lastKnownGood()?.texts.get(TEXT);
+    if (this.#pods || !kept || this.#isStopped) return;
+    this.#restored = kept.pods;
+    this.#deps.objects.restore(kept.configMaps, kept.secrets);
+    const count = `${kept.pods.length} pod${kept.pods.length === 1 ? "" : "s"}`;
+    this.#deps.logger.warn(`API server ${this.name} has not answered: ${count} of the checkpoint run until it does`);
+    this.changed();
+  }
+
+  #publish(): void {
+    if (this.#isStopped) return;
+    const all = this.#pods ? this.#wanted(this.#pods) : (this.#restored ?? []);
+    const references = new Map<PodUID, ObjectReference[]>(
+      all.map(({ pod }) => [pod.metadata.uid ?? "", podReferences(pod)]),
+    );
+    const { objects } = this.#deps;
+    objects.setReferences([...references.values()].flat());
+    const isReady = ({ pod }: DesiredPod) => {
+      const uid = pod.metadata.uid ?? "";
+      const isNew = this.#pods !== undefined && !this.#emitted.has(uid);
+      return !isNew || (references.get(uid) ?? []).every((one) => objects.isSettled(one));
+    };
+    const pods = all.filter(isReady).map(this.#deps.resolve);
+    this.#emitted.clear();
+    for (const { pod } of pods) this.#emitted.add(pod.metadata.uid ?? "");
+    this.#set = {
+      pods,
+      configMaps: objects.configMaps(),
+      secrets: objects.secrets(),
+      deletions: this.#deletions(),
+      findings: [],
+      stale: new Map(),
+      isComplete: this.#pods !== undefined && pods.length === all.length,
+    };
+    this.#emit?.(this.#set);
+  }
+
+  #wanted(pods: readonly ApiPod[]): DesiredPod[] {
+    const uids = new Set(pods.map(({ metadata }) => metadata.uid ?? ""));
+    for (const uid of this.#known.keys()) if (!uids.has(uid)) this.#known.delete(uid);
+    return pods
+      .filter((pod) => !isMirrorPod(pod) && !isTerminating(pod))
+      .flatMap((object) => this.#toDesired(object) ?? []);
+  }
+
+  #deletions(): Map<PodUID, PodDeletion> {
+    const terminating = (this.#pods ?? []).filter((pod) => isTerminating(pod) && !isMirrorPod(pod));
+    return new Map(
+      terminating.map((object) => {
+        const graceSeconds = object.metadata.deletionGracePeriodSeconds ?? 0;
+        const desired = this.#toDesired(object);
+        return [object.metadata.uid ?? "", { graceSeconds, ...(desired && { desired }) }];
+      }),
+    );
+  }
+
+  /** @returns undefined for a pod that cannot be decoded */
+  #toDesired(object: ApiPod): DesiredPod | undefined {
+    const uid = object.metadata.uid ?? "";
+    const known = this.#known.get(uid);
+    if (known && isSameWish(known.object, object)) return known.desired;
+    let desired: DesiredPod | undefined;
+    try {
+      desired = toDesiredPod(object);
+    } catch (error) {
+      const { namespace, name } = object.metadata;
+      this.#facts.log(`pod ${uid}`, "error", `Pod "${namespace}/${name}" cannot be read: ${messageOf(error)}`);
+    }
+    this.#known.set(uid, { object, desired });
+    return desired;
+  }
+}

@@ -1,0 +1,64 @@
+import type { Pod, PodStatus } from "../../api/pod.ts";
+import { CONFIG_SOURCE_ANNOTATION, computeRevision } from "../../manifest/identity.ts";
+import { readApiPod } from "../../manifest/read-api-pod.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
+import { sourceId } from "../../sources/checkpoint-store.ts";
+import type { ObjectOfApi } from "../client/reflector.ts";
+
+/** `v1.Pod` as far as it is used before it is decoded. */
+export interface ApiPod extends ObjectOfApi {
+  metadata: ObjectOfApi["metadata"] & {
+    annotations?: Readonly<Record<string, string>>;
+    labels?: Readonly<Record<string, string>>;
+    deletionTimestamp?: string;
+    deletionGracePeriodSeconds?: number;
+  };
+  spec: { nodeName?: string; restartPolicy?: string; readinessGates?: readonly { conditionType: string }[] };
+  status?: PodStatus;
+}
+
+/**
+ * `DesiredPod.sourceId` of pods of the API server. One cluster after the other is the same source: pods of the former go
+ * when the latter has answered.
+ */
+export const CLUSTER_SOURCE_ID = sourceId("kubernetes API");
+/** Value: the hash of the static pod that the mirror pod shows. */
+export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
+
+export const isMirrorPod = ({ metadata }: ApiPod): boolean => metadata.annotations?.[MIRROR_ANNOTATION] !== undefined;
+
+export const isTerminating = ({ metadata }: ApiPod): boolean => metadata.deletionTimestamp !== undefined;
+
+/** The pod has ended for good, as far as the API server knows. */
+export const hasEnded = ({ status }: ApiPod): boolean => status?.phase === "Failed" || status?.phase === "Succeeded";
+
+/** Whether two versions of a pod mean the same to the node: only status and bookkeeping differ. */
+export function isSameWish(a: ApiPod, b: ApiPod): boolean {
+  return (
+    a.metadata.uid === b.metadata.uid &&
+    Bun.deepEquals(a.metadata.labels, b.metadata.labels) &&
+    Bun.deepEquals(a.metadata.annotations, b.metadata.annotations) &&
+    Bun.deepEquals(a.spec, b.spec)
+  );
+}
+
+/** @throws Error when a field has a value of a wrong type */
+export function toDesiredPod(object: ApiPod): DesiredPod {
+  const { status: _status, ...pod } = readApiPod(object);
+  const { metadata, spec } = pod;
+  const { managedFields: _fields, resourceVersion: _version, ...lasting } = metadata;
+  const annotations = Object.assign(Object.create(null), metadata.annotations, { [CONFIG_SOURCE_ANNOTATION]: "api" });
+  const desired: Pod = {
+    metadata: { ...lasting, annotations },
+    spec,
+    status: { phase: "Pending" },
+  };
+  return {
+    pod: desired,
+    source: "api",
+    origin: "the API server",
+    sourceId: CLUSTER_SOURCE_ID,
+    revision: computeRevision({ labels: metadata.labels, annotations: metadata.annotations, spec }),
+    isBound: true,
+  };
+}

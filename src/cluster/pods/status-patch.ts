@@ -1,0 +1,142 @@
+import type { ContainerStatus, PodCondition, PodStatus } from "../../api/pod.ts";
+import { judgeReadinessGates } from "../../status/pod-conditions.ts";
+
+/** Fields of a status that this node sets alone: those it leaves out are taken back. */
+const TAKEN_BACK = [
+  "message",
+  "reason",
+  "podIP",
+  "podIPs",
+  "containerStatuses",
+  "initContainerStatuses",
+  "ephemeralContainerStatuses",
+] as const;
+/** Lists that a strategic merge patch would add to. */
+const MERGED_LISTS: ReadonlySet<string> = new Set(["podIPs", "hostIPs"]);
+
+/**
+ * The status to report: that of this node, with conditions that others have set, with the Ready condition as the
+ * readiness gates make it, and with times that do not move while nothing changes.
+ * @param api the status as the API server has it
+ */
+export function mergePodStatus(
+  ours: PodStatus,
+  api: PodStatus | undefined,
+  gates: readonly { conditionType: string }[] = [],
+): PodStatus {
+  const known = api?.conditions ?? [];
+  const own = (ours.conditions ?? []).map((condition) => withGates(condition, gates, known));
+  const types = new Set(own.map(({ type }) => type));
+  const foreign = known.filter(({ type }) => !types.has(type));
+  return {
+    ...ours,
+    conditions: [...own.map((condition) => withKnownTransition(condition, known)), ...foreign],
+    ...(api?.startTime && { startTime: api.startTime }),
+    ...(ours.qosClass === undefined && api?.qosClass !== undefined && { qosClass: api.qosClass }),
+  };
+}
+
+function withGates(
+  condition: PodCondition,
+  gates: readonly { conditionType: string }[],
+  known: readonly PodCondition[],
+): PodCondition {
+  if (condition.type !== "Ready" || gates.length === 0 || isUnreadyAnyway(condition)) return condition;
+  const states = new Map(known.map(({ type, status }) => [type, status]));
+  const { type, lastProbeTime, lastTransitionTime } = condition;
+  return { type, lastProbeTime, lastTransitionTime, ...judgeReadinessGates(gates, states) } as PodCondition;
+}
+
+/** Not ready for another reason than the gates, which are judged here. */
+const isUnreadyAnyway = ({ status, reason }: PodCondition) => status !== "True" && reason !== "ReadinessGatesNotReady";
+
+function withKnownTransition(condition: PodCondition, known: readonly PodCondition[]): PodCondition {
+  const before = known.find(({ type }) => type === condition.type);
+  return before?.status === condition.status && before.lastTransitionTime
+    ? { ...condition, lastTransitionTime: before.lastTransitionTime }
+    : condition;
+}
+
+/**
+ * Strategic merge patch from the status the API server has to the wanted one: only fields that differ.
+ * @returns undefined when nothing does
+ */
+export function computeStatusPatch(
+  uid: string,
+  api: PodStatus | undefined,
+  wanted: PodStatus,
+): { metadata: { uid: string }; status: Record<string, unknown> } | undefined {
+  const before = (api ?? {}) as Record<string, unknown>;
+  const status: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(wanted)) {
+    if (name === "conditions" || isSame(before[name], value)) continue;
+    const isReplaced = MERGED_LISTS.has(name) && Array.isArray(before[name]);
+    status[name] = isReplaced ? [...(value as unknown[]), { $patch: "replace" }] : value;
+  }
+  for (const name of TAKEN_BACK) {
+    if (before[name] !== undefined && wanted[name] === undefined) status[name] = null;
+  }
+  const conditions = (wanted.conditions ?? []).flatMap((condition) => {
+    const known = api?.conditions?.find(({ type }) => type === condition.type);
+    return isSame(known, condition) ? [] : [withTakenBack(condition, known)];
+  });
+  if (conditions.length > 0) status.conditions = conditions;
+  return Object.keys(status).length === 0 ? undefined : { metadata: { uid }, status };
+}
+
+/**
+ * Why the wanted status would be a step back from what the API server has: a pod that has ended runs again, or a
+ * container that must not be started again does. Source: the kubelet's checkContainerStateTransition.
+ */
+export function findStepBack(
+  api: PodStatus | undefined,
+  wanted: PodStatus,
+  restartPolicy = "Always",
+): string | undefined {
+  const { phase } = api ?? {};
+  if ((phase === "Failed" || phase === "Succeeded") && wanted.phase !== phase) {
+    return `the pod has ended (${phase}) and cannot be ${wanted.phase}`;
+  }
+  if (restartPolicy === "Always") return undefined;
+  for (const before of api?.containerStatuses ?? []) {
+    const after = wanted.containerStatuses?.find(({ name }) => name === before.name);
+    const exitCode = before.state.terminated?.exitCode;
+    if (exitCode === undefined || !after || after.state.terminated) continue;
+    if (restartPolicy === "OnFailure" && exitCode !== 0) continue;
+    return `container "${before.name}" has ended and its restart policy is ${restartPolicy}`;
+  }
+  return undefined;
+}
+
+/** The part of a status that this node alone decides: a difference means that another client has changed it. */
+export function ownPart(status: PodStatus | undefined): unknown {
+  const { phase, message, reason, podIP, containerStatuses, initContainerStatuses } = status ?? {};
+  const ready = status?.conditions?.find(({ type }) => type === "ContainersReady")?.status;
+  const states = (list: readonly ContainerStatus[] = []) =>
+    list.map(({ name, state, ready, restartCount }) => ({ name, state, ready, restartCount }));
+  return [phase, message, reason, podIP, ready, states(containerStatuses), states(initContainerStatuses)];
+}
+
+/** Members of a condition are merged one by one as well: reason and message that no longer hold are taken back. */
+function withTakenBack(condition: PodCondition, known: PodCondition | undefined): object {
+  return {
+    ...(known?.reason !== undefined && { reason: null }),
+    ...(known?.message !== undefined && { message: null }),
+    ...condition,
+  };
+}
+
+function isSame(a: unknown, b: unknown): boolean {
+  return Bun.deepEquals(normalize(a), normalize(b));
+}
+
+/** Without members that are null, false or empty, which the API server may leave out. */
+function normalize(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normalize);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value)
+    .filter(([, member]) => member !== null && member !== undefined && member !== "" && member !== false)
+    .map(([name, member]) => [name, normalize(member)] as const)
+    .filter(([, member]) => !(typeof member === "object" && member !== null && Object.keys(member).length === 0));
+  return Object.fromEntries(entries);
+}

@@ -1,0 +1,237 @@
+import type { Pod, PodStatus } from "../../api/pod.ts";
+import { ChangeLogger } from "../../logging/change-logger.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { Logger } from "../../model/logger.ts";
+import { isConflict, isNotFound } from "../client/api-error.ts";
+import { BackOff } from "../client/back-off.ts";
+import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
+import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod.ts";
+import { computeStatusPatch, findStepBack, mergePodStatus, ownPart } from "./status-patch.ts";
+
+/** The kubelet, as the status of its pods is reported. */
+export interface ReportedPods {
+  /** An unchanged pod is the same object as before. */
+  pods(): readonly Pod[];
+  /** Whether its status is known: a worker or a refusal has made it. */
+  hasStatus(uid: PodUID): boolean;
+  /** Nothing is left of the pod: no container, volume or cgroup. */
+  isGone(uid: PodUID): boolean;
+}
+
+export interface StatusReporterDeps {
+  client: Pick<ClusterClient, "request">;
+  clock: Clock;
+  logger: Logger;
+  kubelet: ReportedPods;
+  /** The pod of the API that shows this one: itself, or the mirror pod of a static pod. */
+  apiPodOf: (pod: Pod) => ApiPod | undefined;
+}
+
+interface Report {
+  /** The pod as the kubelet knew it last; undefined for a pod it does not know. */
+  pod: Pod | undefined;
+  api: ApiPod;
+  /** Status of the last report that was accepted. */
+  sent: PodStatus | undefined;
+  /** Status and version with which the API server answered. */
+  accepted: { status: PodStatus | undefined; version: string } | undefined;
+  backOff: BackOff;
+  isBusy: boolean;
+  isDue: boolean;
+  /** Deleted for good; it may stay for the sake of finalizers. */
+  isDeleted: boolean;
+  cancelRetry: (() => void) | undefined;
+}
+
+/** Reports that are under way at the same time. */
+const MAX_CONCURRENT = 8;
+const RETRY = { first: 500, longest: 15_000 };
+
+/**
+ * Tells the API server the status of each pod, and removes a terminating pod there when nothing is left of it here. Only
+ * what changed is sent; a report that fails is repeated with growing delays, with the status as it is then.
+ */
+export class StatusReporter {
+  readonly #deps: StatusReporterDeps;
+  readonly #facts: ChangeLogger;
+  readonly #reports = new Map<PodUID, Report>();
+  readonly #due = new Set<PodUID>();
+  readonly #stop = new AbortController();
+  #apiPods: readonly ApiPod[] = [];
+  #running = 0;
+
+  constructor(deps: StatusReporterDeps) {
+    this.#deps = deps;
+    this.#facts = new ChangeLogger(deps.logger);
+  }
+
+  stop(): void {
+    this.#stop.abort(new Error("stopped"));
+    for (const { cancelRetry } of this.#reports.values()) cancelRetry?.();
+  }
+
+  /** The API server has these pods now. */
+  setPods(pods: readonly ApiPod[]): void {
+    this.#apiPods = pods;
+    const uids = new Set(pods.map(uidOf));
+    for (const [uid, { cancelRetry }] of this.#reports) {
+      if (uids.has(uid)) continue;
+      cancelRetry?.();
+      this.#reports.delete(uid);
+    }
+    for (const api of pods) {
+      const report = this.#reports.get(uidOf(api));
+      if (report?.api === api) continue;
+      if (report) report.api = api;
+      else this.#reports.set(uidOf(api), newReport(api));
+      this.#plan(uidOf(api));
+    }
+    this.podsChanged();
+  }
+
+  /** The kubelet's pods have changed. */
+  podsChanged(): void {
+    const { kubelet, apiPodOf } = this.#deps;
+    for (const pod of kubelet.pods()) {
+      const api = apiPodOf(pod);
+      const report = api && this.#reports.get(uidOf(api));
+      if (!report || report.pod === pod || !kubelet.hasStatus(pod.metadata.uid ?? "")) continue;
+      report.pod = pod;
+      this.#plan(uidOf(report.api));
+    }
+    for (const api of this.#apiPods) {
+      if (isTerminating(api) && !isMirrorPod(api) && kubelet.isGone(uidOf(api))) this.#plan(uidOf(api));
+    }
+  }
+
+  /** Whether this pod was reported as ended, or is known as such: it must not run again. */
+  endOf(uid: PodUID): PodStatus | undefined {
+    const report = this.#reports.get(uid);
+    const statuses = [report?.api.status, report?.sent, report?.pod?.status];
+    return statuses.find((status) => status?.phase === "Failed" || status?.phase === "Succeeded");
+  }
+
+  #plan(uid: PodUID): void {
+    if (this.#stop.signal.aborted) return;
+    this.#due.add(uid);
+    queueMicrotask(() => this.#next());
+  }
+
+  #next(): void {
+    for (const uid of this.#due) {
+      if (this.#running >= MAX_CONCURRENT) return;
+      const report = this.#reports.get(uid);
+      if (!report || report.isBusy || report.cancelRetry) {
+        // A report under way looks again when it ends, and a failed one after its delay.
+        if (report) report.isDue = true;
+        this.#due.delete(uid);
+        continue;
+      }
+      this.#due.delete(uid);
+      report.isBusy = true;
+      report.isDue = false;
+      this.#running++;
+      void this.#report(report).finally(() => {
+        this.#running--;
+        report.isBusy = false;
+        if (report.isDue) this.#plan(uid);
+        this.#next();
+      });
+    }
+  }
+
+  async #report(report: Report): Promise<void> {
+    const { clock } = this.#deps;
+    const uid = uidOf(report.api);
+    try {
+      await this.#sendStatus(report);
+      await this.#delete(report);
+      report.backOff.reset();
+      this.#facts.resolve(uid, `Pod "${nameOf(report.api)}": its status is reported again`);
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      // It is gone, or another one has its name: the watch tells what is there now.
+      if (isNotFound(error) || isConflict(error)) return;
+      const message = `Pod "${nameOf(report.api)}": cannot report its status: ${(error as Error).message}`;
+      this.#facts.log(uid, "warn", message);
+      report.isDue = true;
+      report.cancelRetry = clock.schedule(report.backOff.next(), () => {
+        report.cancelRetry = undefined;
+        this.#plan(uid);
+      });
+    }
+  }
+
+  async #sendStatus(report: Report): Promise<void> {
+    const { client, logger } = this.#deps;
+    const { api, pod } = report;
+    if (!pod?.status) return;
+    const wanted = mergePodStatus(pod.status, newestStatus(report), api.spec.readinessGates);
+    const isTold = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
+    if (isTold && !this.#wasChanged(report)) return;
+    const stepBack = findStepBack(newestStatus(report), wanted, api.spec.restartPolicy);
+    if (stepBack !== undefined) {
+      logger.debug(`Pod "${nameOf(api)}": its status is not reported: ${stepBack}`);
+      return;
+    }
+    const patch = computeStatusPatch(uidOf(api), newestStatus(report), wanted);
+    if (patch) {
+      const answer = await client.request<ApiPod>({
+        method: "PATCH",
+        path: `${pathOf(api)}/status`,
+        body: patch,
+        contentType: STRATEGIC_MERGE_PATCH,
+        signal: this.#stop.signal,
+      });
+      report.accepted = { status: answer.status, version: answer.metadata.resourceVersion ?? "" };
+    }
+    report.sent = wanted;
+  }
+
+  /** Another client has changed what this node alone decides. */
+  #wasChanged({ accepted, api }: Report): boolean {
+    if (!accepted || !isNewer(api.metadata.resourceVersion, accepted.version)) return false;
+    return !Bun.deepEquals(ownPart(api.status), ownPart(accepted.status));
+  }
+
+  async #delete(report: Report): Promise<void> {
+    const { client, kubelet, logger } = this.#deps;
+    const { api } = report;
+    if (report.isDeleted || !isTerminating(api) || isMirrorPod(api) || !kubelet.isGone(uidOf(api))) return;
+    await client.request({
+      method: "DELETE",
+      path: pathOf(api),
+      body: { gracePeriodSeconds: 0, preconditions: { uid: uidOf(api) } },
+      signal: this.#stop.signal,
+    });
+    report.isDeleted = true;
+    logger.debug(`Pod "${nameOf(api)}" is removed from the API server`);
+  }
+}
+
+const newReport = (api: ApiPod): Report => ({
+  pod: undefined,
+  api,
+  sent: undefined,
+  accepted: undefined,
+  backOff: new BackOff(RETRY),
+  isBusy: false,
+  isDue: false,
+  isDeleted: false,
+  cancelRetry: undefined,
+});
+
+/** The watch may be behind the answer to the last report. */
+const newestStatus = ({ accepted, api }: Report) =>
+  accepted && !isNewer(api.metadata.resourceVersion, accepted.version) ? accepted.status : api.status;
+
+/** Versions are opaque by contract and numbers in fact. Source: client-go compares them so where it has to. */
+function isNewer(version = "0", than: string): boolean {
+  const [a, b] = [Number(version), Number(than)];
+  return Number.isFinite(a) && Number.isFinite(b) ? a > b : version !== than;
+}
+
+const uidOf = ({ metadata }: ApiPod) => metadata.uid ?? "";
+const nameOf = ({ metadata }: ApiPod) => `${metadata.namespace}/${metadata.name}`;
+const pathOf = ({ metadata }: ApiPod) => `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}`;

@@ -1,0 +1,134 @@
+import { describe, expect, test } from "bun:test";
+import type { ContainerStatus, PodCondition, PodStatus } from "../../../src/api/pod.ts";
+import { computeStatusPatch, findStepBack, mergePodStatus } from "../../../src/cluster/pods/status-patch.ts";
+
+const EARLIER = "2026-11-22T10:00:00Z";
+const NOW = "2026-11-22T11:00:00Z";
+
+const condition = (type: string, status: "True" | "False", more: Partial<PodCondition> = {}): PodCondition => ({
+  type,
+  status,
+  lastTransitionTime: NOW,
+  ...more,
+});
+const container = (name: string, state: ContainerStatus["state"]): ContainerStatus => ({
+  name,
+  state,
+  lastState: {},
+  ready: false,
+  restartCount: 0,
+  image: "i",
+  imageID: "",
+});
+const exited = (exitCode: number) => ({ terminated: { exitCode } });
+const running = { running: { startedAt: NOW } };
+
+describe("the status to report", () => {
+  test("conditions of others stay, and times move only with the status", () => {
+    const api: PodStatus = {
+      startTime: EARLIER,
+      qosClass: "Burstable",
+      conditions: [
+        condition("Ready", "True", { lastTransitionTime: EARLIER }),
+        condition("ContainersReady", "True", { lastTransitionTime: EARLIER }),
+        condition("example.com/gate", "True", { lastTransitionTime: EARLIER }),
+      ],
+    };
+    const ours: PodStatus = {
+      phase: "Running",
+      startTime: NOW,
+      conditions: [condition("Ready", "False"), condition("ContainersReady", "True")],
+    };
+    expect(mergePodStatus(ours, api)).toEqual({
+      phase: "Running",
+      startTime: EARLIER,
+      qosClass: "Burstable",
+      conditions: [
+        condition("Ready", "False"),
+        condition("ContainersReady", "True", { lastTransitionTime: EARLIER }),
+        condition("example.com/gate", "True", { lastTransitionTime: EARLIER }),
+      ],
+    });
+  });
+
+  test.each([
+    { when: "a gate without a condition", known: [], want: "False", reason: "ReadinessGatesNotReady" },
+    { when: "a gate that is False", known: [condition("g", "False")], want: "False", reason: "ReadinessGatesNotReady" },
+    { when: "a gate that is True", known: [condition("g", "True")], want: "True", reason: undefined },
+  ])("$when makes Ready $want", ({ known, want, reason }) => {
+    // The worker knows no gates: it reports what no condition is there for.
+    const ours = { conditions: [condition("Ready", "False", { reason: "ReadinessGatesNotReady", message: "m" })] };
+    const ready = mergePodStatus(ours, { conditions: [...known] }, [{ conditionType: "g" }]).conditions?.[0];
+    expect(ready).toMatchObject({ type: "Ready", status: want });
+    expect(ready?.reason).toBe(reason);
+  });
+
+  test("containers that are not ready count before the gates", () => {
+    const ours = { conditions: [condition("Ready", "False", { reason: "ContainersNotReady" })] };
+    const api = { conditions: [condition("g", "True")] };
+    expect(mergePodStatus(ours, api, [{ conditionType: "g" }]).conditions?.[0]?.reason).toBe("ContainersNotReady");
+  });
+});
+
+describe("the patch", () => {
+  const before: PodStatus = {
+    phase: "Pending",
+    message: "waits",
+    podIPs: [{ ip: "10.0.0.1" }],
+    conditions: [condition("Ready", "False", { reason: "ContainersNotReady", message: "m" }), condition("g", "True")],
+    containerStatuses: [container("a", {})],
+  };
+
+  test("is nothing when nothing differs, null and absent are the same", () => {
+    const conditions = [{ ...condition("Ready", "False"), lastProbeTime: null } as unknown as PodCondition];
+    const api: PodStatus = { phase: "Running", conditions: [condition("Ready", "False")] };
+    expect(computeStatusPatch("u", api, { phase: "Running", conditions })).toBeUndefined();
+  });
+
+  test("has what differs, takes back what no longer holds and leaves the rest", () => {
+    const wanted: PodStatus = {
+      phase: "Running",
+      podIPs: [{ ip: "10.0.0.2" }],
+      conditions: [condition("Ready", "True"), condition("g", "True")],
+      containerStatuses: [container("a", running)],
+    };
+    expect(computeStatusPatch("u", before, wanted)).toEqual({
+      metadata: { uid: "u" },
+      status: {
+        phase: "Running",
+        message: null,
+        podIPs: [{ ip: "10.0.0.2" }, { $patch: "replace" }],
+        conditions: [{ ...condition("Ready", "True"), reason: null, message: null }],
+        containerStatuses: [container("a", running)],
+      },
+    } as never);
+  });
+
+  test("a first list of addresses has no directive: old servers would keep it", () => {
+    const patch = computeStatusPatch("u", {}, { podIPs: [{ ip: "10.0.0.2" }] });
+    expect(patch?.status).toEqual({ podIPs: [{ ip: "10.0.0.2" }] });
+  });
+});
+
+describe("a status never goes back", () => {
+  test.each([
+    { from: "Failed", to: "Running", back: true },
+    { from: "Succeeded", to: "Failed", back: true },
+    { from: "Failed", to: "Failed", back: false },
+    { from: "Running", to: "Pending", back: false },
+    { from: "Running", to: "Succeeded", back: false },
+  ] as const)("$from to $to: $back", ({ from, to, back }) => {
+    expect(findStepBack({ phase: from }, { phase: to }) !== undefined).toBe(back);
+  });
+
+  test.each([
+    { policy: "Always", exitCode: 0, back: false },
+    { policy: "OnFailure", exitCode: 1, back: false },
+    { policy: "OnFailure", exitCode: 0, back: true },
+    { policy: "Never", exitCode: 1, back: true },
+  ])("a container that exited with $exitCode runs again under $policy: $back", ({ policy, exitCode, back }) => {
+    const api = { containerStatuses: [container("a", exited(exitCode))] };
+    const wanted = { containerStatuses: [container("a", running)] };
+    expect(findStepBack(api, wanted, policy) !== undefined).toBe(back);
+  });
+});
