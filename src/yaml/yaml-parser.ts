@@ -119,6 +119,9 @@ export class YamlParser {
     while (is(this.#peek(), "version-directive", "tag-directive")) {
       const token = this.#take();
       if (token.type === "version-directive" && ++versions > 1) throw new TextError("a second %YAML line", token.start);
+      if (token.type === "version-directive" && token.value !== "1.1") {
+        throw new TextError("only YAML 1.1 can be declared: remove the %YAML line", token.start);
+      }
       if (token.type !== "tag-directive") continue;
       if (declared.has(token.handle)) throw new TextError("a second %TAG line for the same handle", token.start);
       declared.add(token.handle);

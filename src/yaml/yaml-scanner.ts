@@ -31,7 +31,7 @@ export interface Token {
   type: TokenType;
   start: number;
   end: number;
-  /** Text of a scalar; name of an anchor, alias or tag; prefix of a directive. */
+  /** Text of a scalar; name of an anchor, alias or tag; prefix or version of a directive. */
   value: string;
   /** Handle of a tag or a tag directive; otherwise empty. */
   handle: string;
@@ -385,12 +385,9 @@ export class YamlScanner extends YamlReader {
     const version = /^%YAML[ \t]+(\d{1,9})\.(\d{1,9})[ \t]*(?:#.*)?$/.exec(rest);
     const tag = TAG_DIRECTIVE.exec(rest);
     if (!version && !tag) this.fail('a line that begins with "%" must be a %YAML or %TAG directive', start);
-    if (version && (version[1] !== "1" || version[2] !== "1")) {
-      this.fail("only YAML 1.1 can be declared: leave the %YAML line out", start);
-    }
     this.position += rest.length;
     if (tag) this.push("tag-directive", start, tag[2], tag[1]);
-    else this.push("version-directive", start);
+    else this.push("version-directive", start, version!.slice(1).map(Number).join("."));
   }
 }
 
