@@ -4,7 +4,7 @@ export interface CoreEvent {
   kind: "Event";
   metadata: { name: string; namespace: string; uid: string; resourceVersion: string; creationTimestamp: string };
   involvedObject: {
-    kind: "Pod";
+    kind: "Pod" | "Node";
     namespace: string;
     name: string;
     uid: string;

@@ -4,7 +4,7 @@ import { type Rate, TokenBucket } from "../concurrency/token-bucket.ts";
 import type { Clock } from "../model/clock.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
+import type { EventRecorder, EventTarget, PodEvent } from "../model/pod-event.ts";
 import { formatTime } from "../status/container-status.ts";
 
 export interface PodEventRecorderDeps {
@@ -40,7 +40,7 @@ interface KeptEvent {
 }
 
 interface PodRing {
-  ref: { uid: PodUID; name: string; namespace: string };
+  ref: EventTarget;
   /** Oldest occurrence first. */
   events: Map<string, KeptEvent>;
   goneAtMs: number | undefined;
@@ -82,13 +82,13 @@ export class PodEventRecorder implements EventRecorder {
     return this.#listeners.add(listener);
   }
 
-  record(pod: { uid: string; name: string; namespace: string }, event: PodEvent): void {
+  record(target: EventTarget, event: PodEvent): void {
     if (!this.#tokens.tryTake()) return this.#drop();
-    const ring = this.#ringOf(pod);
+    const ring = this.#ringOf(target);
     const bounded = event.message.length > MAX_MESSAGE_CHARS;
     const shown = bounded ? { ...event, message: `${event.message.slice(0, MAX_MESSAGE_CHARS - 1)}…` } : event;
     const key = [shown.type, shown.reason, shown.fieldPath ?? "", withoutRandomness(shown.message)].join("\0");
-    const kept = ring.events.get(key) ?? this.#newEvent(pod.name, shown);
+    const kept = ring.events.get(key) ?? this.#newEvent(target.name, shown);
     kept.event = { ...shown };
     kept.count++;
     kept.last = this.#deps.clock.now();
@@ -134,11 +134,11 @@ export class PodEventRecorder implements EventRecorder {
       .map(([ring, kept]) => this.#toCoreEvent(ring, kept));
   }
 
-  #ringOf(pod: { uid: string; name: string; namespace: string }): PodRing {
-    const ring = this.#rings.get(pod.uid) ?? { ref: { ...pod }, events: new Map(), goneAtMs: undefined };
+  #ringOf(target: EventTarget): PodRing {
+    const ring = this.#rings.get(target.uid) ?? { ref: { ...target }, events: new Map(), goneAtMs: undefined };
     ring.goneAtMs = undefined;
-    this.#rings.delete(pod.uid);
-    this.#rings.set(pod.uid, ring);
+    this.#rings.delete(target.uid);
+    this.#rings.set(target.uid, ring);
     return ring;
   }
 
@@ -165,7 +165,7 @@ export class PodEventRecorder implements EventRecorder {
     const { type, reason, message, fieldPath } = kept.event;
     const container = /\{(.*)\}$/.exec(fieldPath ?? "")?.[1];
     const fields = {
-      pod: `${ref.namespace}/${ref.name}`,
+      ...(ref.kind === "Node" ? { node: ref.name } : { pod: `${ref.namespace}/${ref.name}` }),
       ...(container !== undefined && { container }),
       ...(kept.count > 1 && { count: kept.count }),
     };
@@ -201,7 +201,7 @@ export class PodEventRecorder implements EventRecorder {
         creationTimestamp: formatTime(kept.first),
       },
       involvedObject: {
-        kind: "Pod",
+        kind: ref.kind ?? "Pod",
         namespace: ref.namespace,
         name: ref.name,
         uid: ref.uid,

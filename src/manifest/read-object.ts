@@ -249,7 +249,14 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: source };
   const metadata = { ...pod.metadata, annotations: Object.assign(Object.create(null), annotations) };
   const location = reading.locationOf(node);
-  result.pods.push({ pod: { ...pod, metadata }, source, origin, ...(location && { location }), revision });
+  result.pods.push({
+    pod: { ...pod, metadata },
+    source,
+    origin,
+    ...(location && { location }),
+    revision,
+    ...clusterDnsOf(node, reading),
+  });
 }
 
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
@@ -272,7 +279,18 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   if (!reading.ok) return;
   noteLocation(kind, desired.object.metadata, node, reading);
   const revision = computeRevision(desired.object);
-  result.objects.push({ ...desired, source: options.source, origin, revision } as DesiredObject);
+  const location = reading.locationOf(node);
+  const known = { ...(location && { location }), ...clusterDnsOf(node, reading) };
+  result.objects.push({ ...desired, source: options.source, origin, ...known, revision } as DesiredObject);
+}
+
+const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate", "spec", "template", "spec"]];
+
+/** Objects of an API carry every default, so nothing shows what their author wrote. */
+function clusterDnsOf(node: MapNode, { context }: ObjectReading): { asksForClusterDns?: true } {
+  if (context.options.source === "api") return {};
+  const isWritten = POD_SPECS.some((path) => stringAt(node, ...path, "dnsPolicy") === "ClusterFirst");
+  return isWritten ? { asksForClusterDns: true } : {};
 }
 
 function readConfigMap(node: MapNode, reading: ObjectReading): void {

@@ -9,7 +9,7 @@ import type {
   ReplicationController,
   StatefulSet,
 } from "../api/workload.ts";
-import type { SourceKind } from "./desired-pod.ts";
+import type { ManifestLocation, SourceKind } from "./desired-pod.ts";
 
 /** Kinds other than Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
 export interface ObjectOfKind {
@@ -38,8 +38,12 @@ export interface DesiredObjectOf<K extends ObjectKind> extends TypedObjectOf<K> 
   source: SourceKind;
   /** As `DesiredPod.origin`. */
   origin: string;
+  /** As `DesiredPod.location`. */
+  location?: ManifestLocation;
   /** As `DesiredPod.sourceId`. */
   sourceId?: string;
+  /** As `DesiredPod.asksForClusterDns`, of its pods. */
+  asksForClusterDns?: true;
   /** 32 hex digits of the canonical object; changes with any edit that means something. */
   revision: string;
 }

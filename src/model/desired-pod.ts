@@ -29,6 +29,8 @@ export interface DesiredPod {
   sourceId?: string;
   /** `kubernetes.io/config.hash`: 32 hex digits of the canonical manifest; every edit with a meaning changes it. */
   revision: string;
+  /** The manifest itself says `dnsPolicy: ClusterFirst`, which is also the default. */
+  asksForClusterDns?: true;
   /** The pod of a Job: once it has ended it never runs again, whatever changes in what it refers to. */
   runsOnce?: true;
   /**

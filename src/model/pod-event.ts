@@ -7,7 +7,16 @@ export interface PodEvent {
   fieldPath?: string;
 }
 
+/** The object of an event: a pod, or the node, whose UID is its name. */
+export interface EventTarget {
+  /** Absent: Pod. */
+  kind?: "Node";
+  uid: string;
+  name: string;
+  namespace: string;
+}
+
 /** Takes events; aggregation, bounds and the log line are its business. */
 export interface EventRecorder {
-  record(pod: { uid: string; name: string; namespace: string }, event: PodEvent): void;
+  record(target: EventTarget, event: PodEvent): void;
 }

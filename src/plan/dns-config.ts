@@ -27,8 +27,8 @@ const MAX_SEARCH_LINE_LENGTH = 2048;
 
 /**
  * The resolver settings of a pod by `dnsPolicy` and `dnsConfig`. With host networking `ClusterFirst` means `Default`;
- * without `--cluster-dns` it falls back to `Default`, with a warning only for `ClusterFirstWithHostNet`, which is never a
- * default. Warnings are recorded once per sandbox.
+ * without `--cluster-dns` it falls back to `Default`, with a warning only for `ClusterFirstWithHostNet`: `ClusterFirst` is
+ * the default, and `ManifestEvents` warns where a manifest writes it out. Warnings are recorded once per sandbox.
  * Source: upstream's `Configurer.GetPodDNS`.
  */
 export function computeDnsConfig(pod: Pod, facts: DnsFacts): { dns: DnsConfig; warnings: PodEvent[] } {
@@ -55,8 +55,7 @@ function baseConfig(pod: Pod, facts: DnsFacts, warnings: PodEvent[]): DnsConfig 
   const wantsCluster = policy === "ClusterFirstWithHostNet" || (policy === "ClusterFirst" && !pod.spec.hostNetwork);
   if (!wantsCluster) return host;
   if (facts.clusterDns.length === 0) {
-    // ClusterFirst is the default of every pod; only ClusterFirstWithHostNet shows that a cluster is expected.
-    if (policy === "ClusterFirstWithHostNet") warnings.push(missingClusterDns(pod));
+    if (policy === "ClusterFirstWithHostNet") warnings.push(missingClusterDns(pod.metadata));
     return host;
   }
   const namespace = pod.metadata.namespace ?? "default";
@@ -70,8 +69,8 @@ function baseConfig(pod: Pod, facts: DnsFacts, warnings: PodEvent[]): DnsConfig 
   };
 }
 
-function missingClusterDns(pod: Pod): PodEvent {
-  const { name, namespace = "default", uid } = pod.metadata;
+/** For pods whose manifest asks for the DNS of a cluster where there is none. */
+export function missingClusterDns({ name, namespace = "default", uid }: Pod["metadata"]): PodEvent {
   return {
     type: "Warning",
     reason: "MissingClusterDNS",

@@ -31,8 +31,12 @@ export function toDesiredPod(
     spec: { ...spec, ...identityOf(desired, spec, pod), nodeName },
     status: { phase: "Pending" },
   };
-  const { source, origin, sourceId } = desired;
-  const known = sourceId !== undefined && { sourceId };
+  const { source, origin, location, sourceId, asksForClusterDns } = desired;
+  const known = {
+    ...(location && { location }),
+    ...(sourceId !== undefined && { sourceId }),
+    ...(asksForClusterDns && { asksForClusterDns }),
+  };
   const runsOnce = desired.kind === "Job" && { runsOnce: true as const };
   return { pod: made, source, origin, ...known, revision: hex32(`${pod.revision}\n${pod.uid}`), ...runsOnce };
 }

@@ -234,7 +234,14 @@ export class WorkloadManager {
     return true;
   }
 
-  #childrenOf({ object, source, origin, sourceId }: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
+  #childrenOf({
+    object,
+    source,
+    origin,
+    location,
+    sourceId,
+    asksForClusterDns,
+  }: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
     const key = objectKey("CronJob", object.metadata);
     const record = this.#entries.get(key)?.record ?? this.#restored.get(key);
     if (!record?.cron) return [];
@@ -243,7 +250,9 @@ export class WorkloadManager {
       object: toChildJob(object, record.uid, child),
       source,
       origin,
+      ...(location && { location }),
       ...(sourceId !== undefined && { sourceId }),
+      ...(asksForClusterDns && { asksForClusterDns }),
       revision: child.name,
     }));
   }

@@ -281,7 +281,7 @@ export class SubmittedObjects implements FeedSource {
     const { metadata } = object;
     const [read] = this.#deps.read(toManifest(object)).pods;
     const path = this.#deps.directory.placeOf(this.#deps.registry.get("pods")!, metadata);
-    const desired = read && { ...read, origin: path, sourceId: SOURCE_ID };
+    const desired = read && { ...read, origin: path, location: { file: path }, sourceId: SOURCE_ID };
     this.#desired.set(key, { object, desired });
     if (!desired) this.#facts.log(`refused ${key}`, "error", `Pod "${key}" of the local API cannot be used here`);
     return desired;

@@ -103,14 +103,15 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const imageGc = buildImageGc(context, engine, images, kubelet);
   const cluster = await buildCluster(context);
   const localApi = input.options.runOnce || cluster ? undefined : buildLocalApi(context);
+  const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
   return {
     context,
     client,
     kubelet,
     cluster,
     localApi,
-    workloads: buildWorkloads(context, kubelet, services, serviceHosts),
-    feed: buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted),
+    workloads: buildWorkloads(context, kubelet, services, serviceHosts, feed),
+    feed,
     images,
     imageGc,
     imageInventory: new ImageInventory(client, context.clock),

@@ -1,6 +1,9 @@
 import type { Kubelet } from "../../kubelet/kubelet.ts";
+import { ManifestEvents } from "../../kubelet/manifest-events.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
 import { computeNodeLabels } from "../../plan/node-affinity.ts";
+import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
+import { describeFinding } from "../../sources/source-set.ts";
 import type { ServiceHosts } from "../../workloads/service-hosts.ts";
 import { WorkloadManager } from "../../workloads/workload-manager.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
@@ -12,8 +15,11 @@ export function buildWorkloads(
   kubelet: Kubelet,
   runtime: PodRuntimeManager,
   services: ServiceHosts,
+  feed: Pick<DesiredStateFeed, "rejections">,
 ): WorkloadManager {
-  const { clock, logger, node, options } = context;
+  const { clock, logger, node, options, recorder } = context;
+  const clusterDns = () => options.clusterDns;
+  const events = new ManifestEvents({ recorder, nodeName: node.name, clusterDns });
   return new WorkloadManager({
     clock,
     logger,
@@ -23,6 +29,13 @@ export function buildWorkloads(
     kubelet,
     services,
     rewriteHosts: (pod, podIps) => runtime.rewriteHostsFile(pod, podIps),
-    publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
+    publish: (state, isComplete) => {
+      const refused = feed.rejections().filter(({ stalePods }) => stalePods.length === 0);
+      events.observe(
+        state,
+        refused.map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) })),
+      );
+      kubelet.setDesired(state, isComplete);
+    },
   });
 }

@@ -1,15 +1,20 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigMap } from "../../api/config-map.ts";
+import type { Pod } from "../../api/pod.ts";
 import type { Secret } from "../../api/secret.ts";
 import { readBoundedText } from "../../files/bounded-read.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
+import type { DesiredObject } from "../../model/desired-object.ts";
+import type { DesiredPod, ManifestLocation } from "../../model/desired-pod.ts";
 
 const MAX_CHECKPOINT_BYTES = 256 * 2 ** 20;
 
 /** Desired objects of the last run of a kubelet. */
 export interface KeptObjects {
+  /** Each with the `sourceId` of its checkpoint. */
   pods: DesiredPod[];
+  /** Workloads and the like. */
+  objects: DesiredObject[];
   configMaps: ConfigMap[];
   secrets: Secret[];
 }
@@ -19,12 +24,33 @@ export function readKeptObjects(rootDir: string): KeptObjects {
   const all = checkpointsOf(join(rootDir, "checkpoints")).flatMap(textsOf);
   return {
     pods: all.flatMap(({ pods = [] }) => pods),
+    objects: all.flatMap(({ objects = [] }) => objects),
     configMaps: all.flatMap(({ configMaps = [] }) => configMaps),
     secrets: all.flatMap(({ secrets = [] }) => secrets),
   };
 }
 
 export const readKeptPods = (rootDir: string): DesiredPod[] => readKeptObjects(rootDir).pods;
+
+/** `file:line` of a manifest, or its origin where the line is not known. */
+export const placeOf = ({ origin, location }: { origin: string; location?: ManifestLocation }): string =>
+  location?.line === undefined ? origin : `${location.file}:${location.line}`;
+
+/** What describes a pod: its own manifest, or that of the workload it belongs to. */
+export function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): DesiredPod | DesiredObject | undefined {
+  const own = pods.find(({ pod }) => pod.metadata.uid === metadata.uid);
+  const owner = metadata.ownerReferences?.[0];
+  if (own || !owner) return own;
+  return objects.find(({ kind, object }) => {
+    const { name = "", namespace = "default" } = object.metadata;
+    if (namespace !== (metadata.namespace ?? "default")) return false;
+    if (kind === owner.kind) return name === owner.name;
+    if (kind === "Deployment" && owner.kind === "ReplicaSet") {
+      return owner.name === `${name}-${metadata.labels?.["pod-template-hash"]}`;
+    }
+    return kind === "CronJob" && owner.kind === "Job" && owner.name.replace(/-\d+$/, "") === name;
+  });
+}
 
 function checkpointsOf(directory: string): string[] {
   try {
@@ -39,9 +65,12 @@ function checkpointsOf(directory: string): string[] {
 function textsOf(path: string): Partial<KeptObjects>[] {
   try {
     const { body } = JSON.parse(readBoundedText(path, MAX_CHECKPOINT_BYTES)) as {
-      body: { texts: Record<string, Partial<KeptObjects>> };
+      body: { source: string; texts: Record<string, Partial<KeptObjects>> };
     };
-    return Object.values(body.texts);
+    return Object.values(body.texts).map(({ pods = [], ...others }) => ({
+      ...others,
+      pods: pods.map((pod) => ({ ...pod, sourceId: body.source })),
+    }));
   } catch {
     return [];
   }

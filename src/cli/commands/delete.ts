@@ -5,10 +5,12 @@ import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { Logger } from "../../model/logger.ts";
 import type { EnginePod } from "../../runtime/engine-pods.ts";
+import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
-import { readKeptPods } from "../client/kept-pods.ts";
+import { placeOf, readKeptPods } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, namespaceOf } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -91,6 +93,14 @@ function graceOf({ value, isOn }: CommandRequest): number | undefined {
   return Number(grace);
 }
 
+/** Says whether a pod that was removed comes back. */
+function describeReturn(desired: DesiredPod): string {
+  const place = placeOf(desired);
+  return desired.sourceId === RUN_ONCE_ID
+    ? `was started once from ${place}: it stays removed until that file is given to kubelet-ts again`
+    : `comes from ${place}: a kubelet that reads it starts the pod again`;
+}
+
 async function removeFromRoot(
   rootDir: string,
   wanted: Wanted,
@@ -141,10 +151,8 @@ async function removeFromRoot(
   }
   if (problems.length > 0) throw new CommandError(problems.join("\n"));
   if (removed.size === 0) io.stderr(`No pods found on the root directory "${rootDir}"\n`);
-  for (const { pod, origin, location } of kept.filter(({ pod }) => removed.has(pod.metadata.uid ?? ""))) {
-    io.stderr(
-      `pod "${pod.metadata.name}" comes from ${location?.line === undefined ? origin : `${location.file}:${location.line}`}: a kubelet that reads it starts the pod again\n`,
-    );
+  for (const desired of kept.filter(({ pod }) => removed.has(pod.metadata.uid ?? ""))) {
+    io.stderr(`pod "${desired.pod.metadata.name}" ${describeReturn(desired)}\n`);
   }
   return 0;
 }
@@ -202,8 +210,7 @@ async function describeSources(
     const pod = findPod(pods, name, { namespace });
     if ("problem" in pod) return pod.problem;
     const desired = kept.find((it) => it.pod.metadata.uid === pod.metadata.uid);
-    const { file, line } = desired?.location ?? {};
-    const source = line === undefined ? (desired?.origin ?? "a manifest") : `${file}:${line}`;
+    const source = desired ? placeOf(desired) : "a manifest";
     return `pod "${pod.metadata.name}" comes from ${source}: remove it from that file`;
   });
   return lines.length > 0

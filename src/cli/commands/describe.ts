@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Pod } from "../../api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
-import { readKeptPods } from "../client/kept-pods.ts";
+import { type KeptObjects, manifestOf, placeOf, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, inScope } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -34,7 +34,7 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
   if (object === "nodes") {
     const node = await api.node();
     requireNode(node, names);
-    const own = all.events.filter(({ involvedObject }) => (involvedObject.kind as string) === "Node");
+    const own = all.events.filter(({ involvedObject }) => involvedObject.kind === "Node");
     io.stdout(describeNode(node, all.pods, own, times));
     return 0;
   }
@@ -44,9 +44,9 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
       ? names.map((name) => findPod(all.pods, name, scope))
       : inScope(all.pods, scope).filter(({ metadata }) => matches(metadata.labels ?? {}));
   const ofPod = ({ metadata }: Pod) => all.events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid);
-  const manifests = await readManifests(request);
+  const kept = await readKept(request);
   const texts = found.flatMap((pod) =>
-    "problem" in pod ? [] : describePod(pod, ofPod(pod), times, manifests.get(pod.metadata.uid ?? "")),
+    "problem" in pod ? [] : describePod(pod, ofPod(pod), times, kept && placeOfPod(pod, kept)),
   );
   io.stdout(texts.join("\n\n"));
   const problems = found.flatMap((pod) => ("problem" in pod ? pod.problem : []));
@@ -55,16 +55,16 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
   return 0;
 }
 
-/** `file:line` of each pod's manifest, by UID, from the checkpoints of the kubelet's root directory. */
-async function readManifests(request: CommandRequest): Promise<ReadonlyMap<string, string>> {
+const placeOfPod = (pod: Pod, kept: KeptObjects): string | undefined => {
+  const manifest = manifestOf(pod, kept);
+  return manifest && placeOf(manifest);
+};
+
+/** The checkpoints of the kubelet's root directory; undefined where another server is asked. */
+async function readKept(request: CommandRequest): Promise<KeptObjects | undefined> {
   const options = findingOptions(request);
-  if (options.server !== undefined) return new Map();
+  if (options.server !== undefined) return undefined;
   const kubelet = await findKubelet(options);
   const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
-  return new Map(
-    readKeptPods(rootDir).map(({ pod, origin, location }) => [
-      pod.metadata.uid ?? "",
-      location ? `${location.file}${location.line === undefined ? "" : `:${location.line}`}` : origin,
-    ]),
-  );
+  return readKeptObjects(rootDir);
 }

@@ -8,6 +8,7 @@ import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
 import { podFullName } from "../../model/identity.ts";
+import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
 import { computeRootHash } from "../../runtime/labels.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
@@ -42,7 +43,7 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
     const lines = diffLines(before ? writeYaml(shown(before.pod)) : "", writeYaml(shown(desired.pod.pod)));
     const node = readNodeInfo(nodeName ?? "", "");
     const revision = toPodRevision(desired.pod, desired.state, resolved.options, node);
-    const effects = describeEffects(revision, findRunning(running, desired.pod.pod));
+    const effects = describeEffects(revision, findRunning(running, desired.pod.pod), before?.pod);
     if (lines.length === 0 && effects.length === 0) continue;
     isChanged = true;
     io.stdout(`pod "${podFullName(desired.pod.pod.metadata)}"\n`);
@@ -98,11 +99,22 @@ function shown({ metadata, spec }: Pod): unknown {
   };
 }
 
-/** Effects of a revision on the running pod, by the hashes on the labels of its containers. */
-export function describeEffects({ hashes, pod }: PodRevision, running: EnginePod | undefined): string[] {
+/**
+ * Effects of a revision on the running pod, by the hashes on the labels of its containers.
+ * @param before the revision that runs; undefined: not known
+ */
+export function describeEffects(
+  { hashes, pod, qosClass }: PodRevision,
+  running: EnginePod | undefined,
+  before: Pod | undefined,
+): string[] {
   const sandbox = running?.snapshot.sandboxes[0];
   if (!running || !sandbox) return ["the pod starts"];
   const isInitChanged = sandbox.initHash !== undefined && hashes.init !== undefined && sandbox.initHash !== hashes.init;
+  const qosBefore = before && computeQosClass(before);
+  if (sandbox.hash !== hashes.sandbox && qosBefore !== undefined && qosBefore !== qosClass) {
+    return [`QoS class changes from ${qosBefore} to ${qosClass}: every container restarts, the IP address changes`];
+  }
   if (sandbox.hash !== hashes.sandbox || isInitChanged)
     return ["the whole pod restarts, with a new sandbox and IP address"];
   const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === "Always");

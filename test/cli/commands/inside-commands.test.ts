@@ -28,7 +28,7 @@ test("a pod without a path is refused", () => expect(() => parseCopyPlace("web:"
 describe("what an edit restarts", () => {
   const pod = aPod({ containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] });
   const revision = (sandbox: string, containers: [string, string][]) =>
-    ({ pod, hashes: { sandbox, containers: new Map(containers) } }) as unknown as PodRevision;
+    ({ pod, qosClass: "BestEffort", hashes: { sandbox, containers: new Map(containers) } }) as unknown as PodRevision;
   const running = {
     owner: { nodeName: "node1", rootHash: "0" },
     graceSeconds: 30,
@@ -46,17 +46,27 @@ describe("what an edit restarts", () => {
           ["b", "9"],
         ]),
         running,
+        pod,
       ),
     ).toEqual(["container b restarts", "container old stops"]);
   });
 
   test("another sandbox restarts the pod", () => {
-    expect(describeEffects(revision("t", []), running)).toEqual([
+    expect(describeEffects(revision("t", []), running, pod)).toEqual([
       "the whole pod restarts, with a new sandbox and IP address",
     ]);
   });
 
+  test("another QoS class is named, as the reason why the whole pod restarts", () => {
+    const limits = { cpu: "1", memory: "64Mi" };
+    const before = aPod({ containers: [aContainer({ name: "a", resources: { limits, requests: limits } })] });
+    expect(describeEffects(revision("t", []), running, before)).toEqual([
+      "QoS class changes from Guaranteed to BestEffort: every container restarts, the IP address changes",
+    ]);
+    expect(describeEffects(revision("s", [["a", "1"]]), running, before)).not.toContain("QoS");
+  });
+
   test("a pod that does not run starts", () => {
-    expect(describeEffects(revision("s", []), undefined)).toEqual(["the pod starts"]);
+    expect(describeEffects(revision("s", []), undefined, undefined)).toEqual(["the pod starts"]);
   });
 });

@@ -1,0 +1,74 @@
+import type { DesiredState } from "../model/desired-pod.ts";
+import type { EventRecorder, EventTarget, PodEvent } from "../model/pod-event.ts";
+import { missingClusterDns } from "../plan/dns-config.ts";
+
+/** A manifest that is refused although no pod runs by an older text of it. */
+export interface RefusedManifest {
+  /** Path or masked URL. */
+  file: string;
+  /** Its first error, with file, line and column. */
+  message: string;
+}
+
+export interface ManifestFact {
+  target: EventTarget;
+  event: PodEvent;
+}
+
+/**
+ * Facts about manifests that are worth an event. A bad edit is an event of its pod; a manifest that never had a pod is one
+ * of the node. Pure.
+ * @param clusterDns `--cluster-dns`
+ */
+export function manifestFacts(
+  state: DesiredState,
+  refused: readonly RefusedManifest[],
+  nodeName: string,
+  clusterDns: readonly string[],
+): ManifestFact[] {
+  const node: EventTarget = { kind: "Node", uid: nodeName, name: nodeName, namespace: "default" };
+  const files = new Map<string, string>();
+  for (const { file, message } of refused) if (!files.has(file)) files.set(file, message);
+  const facts = [...files.values()].map((message) => ({ target: node, event: invalidManifest(message) }));
+  for (const { pod, asksForClusterDns } of state.pods) {
+    const { uid = "", name = "", namespace = "default" } = pod.metadata;
+    const target = { uid, name, namespace };
+    for (const { reason, message } of state.notices?.get(uid) ?? []) {
+      if (reason === "InvalidManifest") facts.push({ target, event: invalidManifest(message) });
+      if (reason === "DuplicateManifest") facts.push({ target, event: { type: "Warning", reason, message } });
+    }
+    if (asksForClusterDns && clusterDns.length === 0 && !pod.spec.hostNetwork) {
+      facts.push({ target, event: missingClusterDns(pod.metadata) });
+    }
+  }
+  return facts;
+}
+
+const invalidManifest = (message: string): PodEvent => ({ type: "Warning", reason: "InvalidManifest", message });
+
+export interface ManifestEventsDeps {
+  recorder: EventRecorder;
+  nodeName: string;
+  clusterDns: () => readonly string[];
+}
+
+/** Records an event for each fact when it becomes true. */
+export class ManifestEvents {
+  readonly #deps: ManifestEventsDeps;
+  #known = new Set<string>();
+
+  constructor(deps: ManifestEventsDeps) {
+    this.#deps = deps;
+  }
+
+  observe(state: DesiredState, refused: readonly RefusedManifest[]): void {
+    const { recorder, nodeName, clusterDns } = this.#deps;
+    const known = new Set<string>();
+    for (const { target, event } of manifestFacts(state, refused, nodeName, clusterDns())) {
+      const key = `${target.uid}\0${event.reason}\0${event.message}`;
+      known.add(key);
+      if (!this.#known.has(key)) recorder.record(target, event);
+    }
+    this.#known = known;
+  }
+}
