@@ -3,7 +3,7 @@ import { CERTIFICATES_ARGUMENT } from "./apiserver/pki/certificate-request.ts";
 import { takePrivateArguments } from "./app/private-arguments.ts";
 import { watchUnexpectedErrors } from "./app/unexpected-errors.ts";
 import { readCommandLine } from "./cli/command-line.ts";
-import { COMMANDS, findCommand, flagTakesValue } from "./cli/command-table.ts";
+import { COMMANDS, findCommand, flagErrors, flagTakesValue } from "./cli/command-table.ts";
 import { COMPLETE_ARGUMENT } from "./cli/completion.ts";
 import { writeStderr } from "./host/write-stderr.ts";
 import { RELAY_ARGUMENT } from "./model/pod-dialer.ts";
@@ -29,6 +29,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const invocation = readCommandLine(argv, {
     commands: COMMANDS.map(({ name }) => name),
     takesValue: flagTakesValue,
+    flagErrors,
     exists: existsSync,
   });
   switch (invocation.kind) {

@@ -15,6 +15,8 @@ export interface CommandLineContext {
   commands: readonly string[];
   /** Whether a flag, written with its dashes and without `=`, takes the next word as its value. */
   takesValue: (flag: string) => boolean;
+  /** Errors in flags of the kubelet: unknown ones, and bad values. */
+  flagErrors: (argv: readonly string[]) => readonly string[];
   /** Whether a file or directory of that name exists. */
   exists: (path: string) => boolean;
 }
@@ -68,12 +70,13 @@ export function readCommandLine(argv: readonly string[], context: CommandLineCon
     (name) => name !== "" && name !== "-" && !isManifestUrl(name) && isMissing(name, context.exists),
   );
   if (missing === undefined) return { kind: "kubelet", argv };
-  return {
-    kind: "refused",
-    message: isPlainWord(missing)
-      ? unknownWord(missing, context.commands)
-      : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`,
-  };
+  const problem = isPlainWord(missing)
+    ? unknownWord(missing, context.commands)
+    : `manifest "${missing}" does not exist; name an existing file, or a directory, which may come later`;
+  // A misspelt flag may be the reason why the word is taken for a manifest or a command. Flags after a word that was meant
+  // as a command are those of the command.
+  const flagErrors = context.flagErrors(isPlainWord(missing) ? argv.slice(0, argv.indexOf(missing)) : argv);
+  return { kind: "refused", message: [...flagErrors, problem].join("\nkubelet-ts: ") };
 }
 
 /** Where the words stand that are neither flags nor values of flags. */

@@ -1,3 +1,4 @@
+import { parseCommandLine } from "../config/flags.ts";
 import { takesValue } from "../config/option-row.ts";
 import { ROW_BY_FLAG } from "../config/option-table.ts";
 import { flagsOf } from "./arguments.ts";
@@ -15,6 +16,9 @@ export const COMMANDS: readonly SubCommand[] = [
 ];
 
 export const findCommand = (name: string): SubCommand | undefined => COMMANDS.find((command) => command.name === name);
+
+/** Errors in flags of the kubelet itself. */
+export const flagErrors = (argv: readonly string[]): readonly string[] => parseCommandLine(argv).errors;
 
 /**
  * Whether a flag in front of the command takes the next word as its value: for the kubelet, else for some command.

@@ -4,6 +4,7 @@ import { type CommandLineContext, readCommandLine } from "../../src/cli/command-
 const context: CommandLineContext = {
   commands: ["get", "logs", "validate", "version"],
   takesValue: (flag) => ["--root-dir", "--docker-endpoint", "-n", "-v"].includes(flag),
+  flagErrors: (argv) => argv.filter((word) => word.startsWith("--root-dri")).map((word) => `${word}: no such flag`),
   exists: (path) => ["pods", "web.yaml"].includes(path),
 };
 const read = (line: string) => readCommandLine(line.split(" ").filter(Boolean), context);
@@ -58,6 +59,9 @@ describe("anything else is refused with the way out", () => {
     ["/etc/missing.json", 'manifest "/etc/missing.json" does not exist'],
     ["-- missing.yml", 'manifest "missing.yml" does not exist'],
     ["--runonce missing.yaml", "does not exist"],
+    ["--root-dri=R missing.yaml", '--root-dri=R: no such flag\nkubelet-ts: manifest "missing.yaml" does not exist'],
+    ["missing.yaml --root-dri=R", "--root-dri=R: no such flag"],
+    ["--root-dri R ps", "--root-dri: no such flag"],
     ["-f web.yaml", "kubelet-ts --runonce <manifest>"],
     ["--filename=web.yaml", "kubelet-ts --runonce <manifest>"],
   ])("%s: %s", (line, told) => {

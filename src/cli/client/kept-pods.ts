@@ -36,7 +36,7 @@ export const readKeptPods = (rootDir: string): DesiredPod[] => readKeptObjects(r
 export const placeOf = ({ origin, location }: { origin: string; location?: ManifestLocation }): string =>
   location?.line === undefined ? origin : `${location.file}:${location.line}`;
 
-/** What describes a pod: its own manifest, or that of the workload it belongs to. */
+/** Manifest of a pod: its own, or that of the workload it belongs to. */
 export function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): DesiredPod | DesiredObject | undefined {
   const own = pods.find(({ pod }) => pod.metadata.uid === metadata.uid);
   const owner = metadata.ownerReferences?.[0];

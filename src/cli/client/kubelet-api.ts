@@ -53,8 +53,8 @@ export class KubeletApi {
     return answer && { etag: answer.etag, value: answer.value.items };
   }
 
-  /** Manifests that are refused at present, one line each: file, line, column and what is wrong. */
-  async refusedManifests(): Promise<string[]> {
+  /** Errors in manifests that are refused at present. */
+  async refusedManifests(): Promise<RefusedText[]> {
     const response = await this.#fetch("/healthz?verbose", undefined);
     return parseRefusedManifests(await response.text());
   }
@@ -103,5 +103,16 @@ export class KubeletApi {
 }
 
 /** Reads the checks of refused manifests from `/healthz?verbose`. */
-export const parseRefusedManifests = (text: string): string[] =>
-  Array.from(text.matchAll(/^\[[+-]\]manifest .*? refused \((.*)\)(?: ok| failed.*)?$/gm), ([, message]) => message!);
+export const parseRefusedManifests = (text: string): RefusedText[] =>
+  Array.from(text.matchAll(/^\[[+-]\]manifest (.*?) refused \((.*)\)(?: ok| failed.*)?$/gm), ([, file, message]) => ({
+    file: file!,
+    message: message!,
+  }));
+
+/** One error in a manifest. */
+export interface RefusedText {
+  /** Path or masked URL. */
+  file: string;
+  /** File, line, column and the error. */
+  message: string;
+}

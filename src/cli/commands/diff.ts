@@ -113,7 +113,7 @@ export function describeEffects(
   const isInitChanged = sandbox.initHash !== undefined && hashes.init !== undefined && sandbox.initHash !== hashes.init;
   const qosBefore = before && computeQosClass(before);
   if (sandbox.hash !== hashes.sandbox && qosBefore !== undefined && qosBefore !== qosClass) {
-    return [`QoS class changes from ${qosBefore} to ${qosClass}: every container restarts, the IP address changes`];
+    return [`QoS class changes from ${qosBefore} to ${qosClass}: every container restarts, the IP address may change`];
   }
   if (sandbox.hash !== hashes.sandbox || isInitChanged)
     return ["the whole pod restarts, with a new sandbox and IP address"];

@@ -78,8 +78,9 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
 async function showRefused(api: PodReader, io: CommandIo): Promise<void> {
   const refused = (await api.refusedManifests?.().catch(() => [])) ?? [];
   if (refused.length === 0) return;
-  io.stderr(`${refused.length} ${refused.length === 1 ? "manifest" : "manifests"} refused:\n`);
-  for (const message of refused) io.stderr(`  ${message}\n`);
+  const files = new Set(refused.map(({ file }) => file)).size;
+  io.stderr(`${files} ${files === 1 ? "manifest" : "manifests"} refused:\n`);
+  for (const { message } of refused) io.stderr(`  ${message}\n`);
 }
 
 /** Selection, order and format by `--field-selector`, `--sort-by` and `-o`. */

@@ -9,8 +9,11 @@ test("refused manifests are read from the health checks", () => {
 healthz check passed
 `;
   expect(parseRefusedManifests(text)).toEqual([
-    "/pods/bad.yaml:4:38: spec.containers[0].image: must be a string (found y)",
-    "/pods/b.yaml:1:1: no such field",
+    {
+      file: "/pods/bad.yaml",
+      message: "/pods/bad.yaml:4:38: spec.containers[0].image: must be a string (found y)",
+    },
+    { file: "/pods/b.yaml", message: "/pods/b.yaml:1:1: no such field" },
   ]);
   expect(parseRefusedManifests("[+]ping ok\n")).toEqual([]);
 });

@@ -61,7 +61,7 @@ describe("what an edit restarts", () => {
     const limits = { cpu: "1", memory: "64Mi" };
     const before = aPod({ containers: [aContainer({ name: "a", resources: { limits, requests: limits } })] });
     expect(describeEffects(revision("t", []), running, before)).toEqual([
-      "QoS class changes from Guaranteed to BestEffort: every container restarts, the IP address changes",
+      "QoS class changes from Guaranteed to BestEffort: every container restarts, the IP address may change",
     ]);
     expect(describeEffects(revision("s", [["a", "1"]]), running, before)).not.toContain("QoS");
   });
