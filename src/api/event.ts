@@ -4,23 +4,23 @@ export interface CoreEvent {
   kind: "Event";
   metadata: { name: string; namespace: string; uid: string; resourceVersion: string; creationTimestamp: string };
   involvedObject: {
-    kind: "Pod" | "Node";
+    kind: string;
     namespace: string;
     name: string;
     uid: string;
-    apiVersion: "v1";
+    apiVersion: string;
     /** e.g. `spec.containers{app}`; absent when the whole pod is meant. */
     fieldPath?: string;
   };
   reason: string;
   message: string;
-  source: { component: "kubelet"; host: string };
+  source: { component: string; host: string };
   firstTimestamp: string;
   lastTimestamp: string;
   count: number;
   type: "Normal" | "Warning";
   eventTime: null;
-  reportingComponent: "kubelet";
+  reportingComponent: string;
   reportingInstance: string;
 }
 

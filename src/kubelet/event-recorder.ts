@@ -15,7 +15,7 @@ export interface PodEventRecorderDeps {
   rate: Rate;
 }
 
-/** Different events kept for one pod. */
+/** Different events kept for one object. */
 const MAX_EVENTS_PER_POD = 50;
 /** Events of one reason and container: messages that differ each time (port numbers) must not displace all others. */
 const MAX_EVENTS_PER_REASON = 10;
@@ -47,7 +47,7 @@ interface PodRing {
 }
 
 /**
- * Keeps the latest events of each pod and logs them: one line when an event is new, one per minute while it repeats, and
+ * Keeps the latest events of each pod and workload and logs them: one line when an event is new, one per minute while it repeats, and
  * one more after the pod was removed or a container was killed in between.
  * Callers ensure that messages contain no secrets.
  */
@@ -114,8 +114,8 @@ export class PodEventRecorder implements EventRecorder {
     });
   }
 
-  /** The pod was removed: its events are kept for an hour. A pod with the same UID takes them over. */
-  podGone(uid: PodUID): void {
+  /** The object was removed: its events are kept for an hour. An object with the same UID takes them over. */
+  objectGone(uid: string): void {
     const ring = this.#rings.get(uid);
     if (ring) {
       ring.goneAtMs = this.#deps.clock.monotonicMs();
@@ -165,7 +165,7 @@ export class PodEventRecorder implements EventRecorder {
     const { type, reason, message, fieldPath } = kept.event;
     const container = /\{(.*)\}$/.exec(fieldPath ?? "")?.[1];
     const fields = {
-      ...(ref.kind === "Node" ? { node: ref.name } : { pod: `${ref.namespace}/${ref.name}` }),
+      [logKey(ref)]: ref.kind === "Node" ? ref.name : `${ref.namespace}/${ref.name}`,
       ...(container !== undefined && { container }),
       ...(kept.count > 1 && { count: kept.count }),
     };
@@ -190,6 +190,7 @@ export class PodEventRecorder implements EventRecorder {
   #toCoreEvent({ ref }: PodRing, kept: KeptEvent): CoreEvent {
     const { type, reason, message, fieldPath } = kept.event;
     const { nodeName } = this.#deps;
+    const component = componentOf(ref);
     return {
       apiVersion: "v1",
       kind: "Event",
@@ -205,22 +206,29 @@ export class PodEventRecorder implements EventRecorder {
         namespace: ref.namespace,
         name: ref.name,
         uid: ref.uid,
-        apiVersion: "v1",
+        apiVersion: ref.apiVersion ?? "v1",
         ...(fieldPath !== undefined && { fieldPath }),
       },
       reason,
       message,
-      source: { component: "kubelet", host: nodeName },
+      source: { component, host: nodeName },
       firstTimestamp: formatTime(kept.first),
       lastTimestamp: formatTime(kept.last),
       count: kept.count,
       type,
       eventTime: null,
-      reportingComponent: "kubelet",
+      reportingComponent: component,
       reportingInstance: nodeName,
     };
   }
 }
+
+/** `pod`, `replicaSet`. */
+const logKey = ({ kind = "Pod" }: EventTarget): string => kind.charAt(0).toLowerCase() + kind.slice(1);
+
+/** `kubelet`, `replicaset-controller`. Source: the names of kube-controller-manager's controllers. */
+const componentOf = ({ kind }: EventTarget): string =>
+  kind === undefined || kind === "Node" ? "kubelet" : `${kind.toLowerCase()}-controller`;
 
 /** The next occurrence of these events is logged, however recently it was logged before. */
 function tellAgain(ring: PodRing, isMeant: (kept: KeptEvent) => boolean): void {

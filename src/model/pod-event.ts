@@ -1,4 +1,4 @@
-/** A Kubernetes event about a pod, with upstream's reasons (`Pulling`, `Started`, `Unhealthy`, `BackOff`, …). */
+/** A Kubernetes event, with upstream's reasons (`Pulling`, `Started`, `Unhealthy`, `BackOff`, …). */
 export interface PodEvent {
   type: "Normal" | "Warning";
   reason: string;
@@ -7,13 +7,15 @@ export interface PodEvent {
   fieldPath?: string;
 }
 
-/** The object of an event: a pod, or the node, whose UID is its name. */
+/** The object of an event: a pod, a workload, or the node, whose UID is its name. */
 export interface EventTarget {
-  /** Absent: Pod. */
-  kind?: "Node";
   uid: string;
   name: string;
   namespace: string;
+  /** Absent: Pod. */
+  kind?: string;
+  /** Default: `v1`. */
+  apiVersion?: string;
 }
 
 /** Takes events; aggregation, bounds and the log line are its business. */

@@ -24,11 +24,13 @@ export interface PodFacts {
   status?: PodStatus;
 }
 
-/** A line for the log and for events. */
+/** An event of a workload. */
 export interface WorkloadEvent {
   type: "Normal" | "Warning";
   reason: string;
   message: string;
+  /** The ReplicaSet of a Deployment that the event is about; absent: the workload. */
+  replicaSet?: { name: string; uid: string };
 }
 
 /** The world as a controller sees it. */
@@ -104,6 +106,10 @@ export class Draft {
 
   tell(reason: string, message: string, type: WorkloadEvent["type"] = "Normal"): void {
     this.events.push({ type, reason, message });
+  }
+
+  #tellOfSet({ name, uid }: RevisionRecord, reason: string, message: string): void {
+    this.events.push({ type: "Normal", reason, message, replicaSet: { name, uid } });
   }
 
   /** Oldest first. */
@@ -213,9 +219,15 @@ export class Draft {
   /** Makes or removes pods of one revision until there are as many as it wants. */
   fitPods(revision: RevisionRecord): void {
     const live = this.livePods(revision);
-    for (let count = live.length; count < revision.replicas; count++) this.makePod(revision);
+    for (let count = live.length; count < revision.replicas; count++) {
+      const { name } = this.makePod(revision);
+      this.#tellOfSet(revision, "SuccessfulCreate", `Created pod: ${name}`);
+    }
     const surplus = Math.max(0, live.length - revision.replicas);
-    for (const pod of this.leastMissed(live).slice(0, surplus)) this.remove(pod);
+    for (const pod of this.leastMissed(live).slice(0, surplus)) {
+      this.remove(pod);
+      this.#tellOfSet(revision, "SuccessfulDelete", `Deleted pod: ${pod.name}`);
+    }
   }
 
   /** The pod that is missed least comes first. Source: `controller.ActivePods`: not running, not Ready, the youngest. */

@@ -43,6 +43,7 @@ class CronRun {
 
   step(isEdited: boolean): void {
     const { schedule: text, timeZone, suspend } = this.#spec;
+    this.#noteEnds();
     this.#limitHistory();
     const schedule = parseCronSchedule(text, timeZone);
     if ("problem" in schedule) return;
@@ -122,6 +123,15 @@ class CronRun {
   #delete(job: ChildJobRecord): void {
     this.#cron.jobs = this.#cron.jobs.filter((other) => other !== job);
     this.#draft.tell("SuccessfulDelete", `Deleted job ${job.name}`);
+  }
+
+  #noteEnds(): void {
+    this.#cron.jobs = this.#cron.jobs.map((job) => {
+      const finished = this.#jobOf(job.name)?.finished;
+      if (!finished || job.isSeen) return job;
+      this.#draft.tell("SawCompletedJob", `Saw completed job: ${job.name}, status: ${finished.type}`);
+      return { ...job, isSeen: true };
+    });
   }
 
   /** The oldest finished Jobs go. */

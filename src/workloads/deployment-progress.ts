@@ -2,7 +2,7 @@ import type { DeploymentSpec } from "../api/workload.ts";
 import type { DeploymentCounts } from "./deployment.ts";
 
 /** No deadline, as `extensions/v1beta1` writes it. */
-const NO_DEADLINE = 2147483647;
+export const NO_DEADLINE = 2147483647;
 
 /** When a rollout last got further; kept in memory. */
 export interface ProgressMemory {
@@ -16,6 +16,8 @@ export interface ProgressMemory {
 export interface ProgressVerdict {
   memory: ProgressMemory;
   isExceeded: boolean;
+  /** It got further since the last look, or was edited. */
+  hasMoved: boolean;
   /** The deadline, when it is yet to come. */
   wakeInMs?: number;
 }
@@ -34,15 +36,20 @@ export function judgeProgress(
 ): ProgressVerdict {
   const hasMoved = !before || before.generation !== generation || isFurther(before.counts, counts);
   const memory: ProgressMemory = { kind: "Deployment", counts, generation, sinceMs: hasMoved ? nowMs : before.sinceMs };
-  const { replicas, paused, progressDeadlineSeconds = NO_DEADLINE } = spec;
-  const isComplete =
-    counts.updatedReplicas === replicas && counts.replicas === replicas && counts.availableReplicas === replicas;
-  if (isComplete || paused || progressDeadlineSeconds === NO_DEADLINE) return { memory, isExceeded: false };
+  const { paused, progressDeadlineSeconds = NO_DEADLINE } = spec;
+  if (isRolloutComplete(spec, counts) || paused || progressDeadlineSeconds === NO_DEADLINE) {
+    return { memory, hasMoved, isExceeded: false };
+  }
   // A restart of kubelet-ts is no progress.
-  if (wasExceeded && (!before || !hasMoved)) return { memory, isExceeded: true };
+  if (wasExceeded && (!before || !hasMoved)) return { memory, hasMoved, isExceeded: true };
   const leftMs = memory.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
-  return leftMs > 0 ? { memory, isExceeded: false, wakeInMs: leftMs } : { memory, isExceeded: true };
+  if (leftMs > 0) return { memory, hasMoved, isExceeded: false, wakeInMs: leftMs };
+  return { memory, hasMoved, isExceeded: true };
 }
+
+/** Every pod is of the present template and available. Source: `deploymentutil.DeploymentComplete`. */
+export const isRolloutComplete = ({ replicas }: DeploymentSpec, counts: DeploymentCounts): boolean =>
+  counts.updatedReplicas === replicas && counts.replicas === replicas && counts.availableReplicas === replicas;
 
 const isFurther = (before: DeploymentCounts, now: DeploymentCounts): boolean =>
   now.updatedReplicas > before.updatedReplicas ||

@@ -206,8 +206,11 @@ class JobRun {
 
   #finish(type: "Complete" | "Failed", reason?: string, message?: string): void {
     const { nowText, world } = this.#draft;
-    for (const pod of this.#active()) this.#draft.remove(pod);
-    this.#job.finished = { type, at: nowText, ...(reason && { reason }), ...(message && { message }) };
+    const active = this.#active();
+    for (const pod of active) this.#draft.remove(pod);
+    const why = { ...(reason && { reason }), ...(message && { message }) };
+    const stopped = type === "Failed" && active.length > 0 && { stopped: active.length };
+    this.#job.finished = { type, at: nowText, ...why, ...stopped };
     this.memory.finishedMs = world.nowMs;
     if (type === "Complete") this.#draft.tell("Completed", "Job completed");
     else this.#draft.tell(reason ?? "Failed", message ?? "Job failed", "Warning");

@@ -3,6 +3,7 @@ import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { type JobLookup, reconcileCronJob } from "./cron-job.ts";
 import { reconcileDaemonSet } from "./daemon-set.ts";
 import { reconcileDeployment } from "./deployment.ts";
+import { computeDeploymentConditions } from "./deployment-conditions.ts";
 import { judgeProgress, type ProgressMemory } from "./deployment-progress.ts";
 import { type JobMemory, reconcileJob } from "./job.ts";
 import { reconcileReplicaSet } from "./replica-set.ts";
@@ -44,6 +45,10 @@ export function reconcileWorkload(
         const message = `ReplicaSet "${current.name}" has timed out progressing`;
         draft.tell("ProgressDeadlineExceeded", message, "Warning");
       }
+      delete record.updateRevision;
+      if (current) record.updateRevision = current.hash;
+      const conditions = { spec, counts, replicaSet: current?.name, verdict, before: record.conditions ?? [] };
+      record.conditions = computeDeploymentConditions({ ...conditions, now: draft.nowText });
       return toOutcome(draft, verdict.memory);
     }
     case "ReplicaSet":

@@ -3,7 +3,7 @@ import type { Container, Pod, PodSpec } from "../api/pod.ts";
 import type { DesiredWorkload } from "../model/desired-object.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import { hex32 } from "../text/canonical-json.ts";
-import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
+import { API_VERSIONS, type PodRecord, type RevisionRecord, type WorkloadRecord } from "./workload-record.ts";
 
 type Labels = Record<string, string>;
 
@@ -116,5 +116,3 @@ function ownerOf({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, rev
   }
   return { apiVersion: API_VERSIONS[kind] ?? "apps/v1", kind, name: object.metadata.name ?? "", uid, ...flags };
 }
-
-const API_VERSIONS: Readonly<Record<string, string>> = { ReplicationController: "v1", Job: "batch/v1" };

@@ -5,6 +5,7 @@ import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey }
 import type { DesiredPod, DesiredState, PodDeletion } from "../model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
 import { type Bindings, bindClaims, resolveClaims } from "./claims.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "./controller.ts";
@@ -13,7 +14,7 @@ import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts
 import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
-import type { JobRecord, PodRecord, WorkloadRecord } from "./workload-record.ts";
+import { API_VERSIONS, type JobRecord, objectUid, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
 import { computeWorkloadStatus } from "./workload-status.ts";
 import { toDerivedObjects } from "./workload-view.ts";
 
@@ -42,6 +43,7 @@ export interface WorkloadState {
 export interface WorkloadManagerDeps {
   clock: Clock;
   logger: Logger;
+  recorder: EventRecorder & { objectGone(uid: string): void };
   nodeName: string;
   nodeLabels: Readonly<Record<string, string>>;
   file: WorkloadFile;
@@ -147,16 +149,27 @@ export class WorkloadManager {
     return [...this.#entries.values()].flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
   }
 
+  /** Uid of an object of the sources in the API, and the time since which it is known. */
+  identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string } {
+    const key = objectKey(kind, metadata);
+    const record = this.#entries.get(key)?.record ?? this.#restored.get(key);
+    if (record) return { uid: record.uid, creationTimestamp: record.createdAt };
+    const { namespace = "default", name = "" } = metadata;
+    return { uid: metadata.uid ?? objectUid(this.#deps.nodeName, kind, namespace, name) };
+  }
+
   /** The status of a workload in the API; undefined while it is unknown. */
   statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
     const entry = this.#entries.get(objectKey(kind, object.metadata));
     if (!entry) return undefined;
     const { desired, record } = entry;
     const statuses = new Map(this.#deps.kubelet.pods().map(({ metadata, status }) => [metadata.uid!, status]));
-    const { replicas = 1 } = desired.object.spec as { replicas?: number };
+    const { minReadySeconds } = desired.object.spec as { minReadySeconds?: number };
+    const nowMs = this.#deps.clock.monotonicMs();
+    const pod = (uid: PodUID) => this.#factsOf(uid, statuses, nowMs);
     const isCurrent = Bun.deepEquals(JSON.parse(JSON.stringify(desired.object.spec)), object.spec);
     const generation = isCurrent ? object.metadata.generation : undefined;
-    return computeWorkloadStatus({ kind: desired.kind, record, statuses, replicas, generation });
+    return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation });
   }
 
   /** Publishes the state again: settings that pods depend on have changed. */
@@ -266,7 +279,13 @@ export class WorkloadManager {
     );
     const isDeleted = (key: string) => !wanted.has(key);
     const deleted = [...this.#entries.keys()].filter(isDeleted);
-    for (const key of deleted) this.#entries.delete(key);
+    for (const key of deleted) {
+      const { uid, revisions } = this.#entries.get(key)!.record;
+      for (const gone of new Set([uid, ...Object.values(revisions).map((it) => it.uid)])) {
+        this.#deps.recorder.objectGone(gone);
+      }
+      this.#entries.delete(key);
+    }
     const forgotten = this.#isComplete ? [...this.#restored.keys()].filter(isDeleted) : [];
     for (const key of forgotten) this.#restored.delete(key);
     return deleted.length + forgotten.length > 0;
@@ -303,7 +322,7 @@ export class WorkloadManager {
       memory: outcome.memory,
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
     });
-    for (const event of outcome.events) this.#tell(desired, event);
+    for (const event of outcome.events) this.#tell(desired, record, event);
     return !known || JSON.stringify(known) !== JSON.stringify(record);
   }
 
@@ -342,10 +361,11 @@ export class WorkloadManager {
     }
   }
 
-  #tell({ kind, object }: DesiredWorkload, { type, message }: WorkloadEvent): void {
-    const line = `${kind} "${podFullName(object.metadata)}": ${message}`;
-    if (type === "Warning") this.#deps.logger.warn(line);
-    else this.#deps.logger.info(line);
+  #tell({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
+    const { name = "", namespace = "default" } = object.metadata;
+    const { replicaSet, ...told } = event;
+    const own = { kind, apiVersion: API_VERSIONS[kind] ?? "apps/v1", name, uid };
+    this.#deps.recorder.record({ ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) }, told);
   }
 
   /** On disk before any pod is started: what was begun is found again. */

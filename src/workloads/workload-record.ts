@@ -39,7 +39,14 @@ export interface JobRecord {
   shape: string;
   startTime?: string;
   isSuspended?: true;
-  finished?: { type: "Complete" | "Failed"; reason?: string; message?: string; at: string };
+  finished?: {
+    type: "Complete" | "Failed";
+    reason?: string;
+    message?: string;
+    at: string;
+    /** Pods that still ran; a failure counts them as failed. */
+    stopped?: number;
+  };
   /** `ttlSecondsAfterFinished` has passed, and its pods were removed. */
   isExpired?: true;
 }
@@ -48,6 +55,8 @@ export interface JobRecord {
 export interface ChildJobRecord {
   name: string;
   scheduledAt: string;
+  /** Its end was told of. */
+  isSeen?: true;
   /** As it was when the Job was created. */
   template: CronJob["spec"]["jobTemplate"];
 }
@@ -63,6 +72,16 @@ export interface CronRecord {
   schedule: string;
   /** Oldest first. */
   jobs: ChildJobRecord[];
+}
+
+/** A condition of a workload's status. Times are RFC 3339. */
+export interface ConditionRecord {
+  type: string;
+  status: "True" | "False" | "Unknown";
+  reason: string;
+  message: string;
+  lastUpdateTime: string;
+  lastTransitionTime: string;
 }
 
 /** One pod template a workload had; of a Deployment a ReplicaSet. */
@@ -97,6 +116,10 @@ export interface WorkloadRecord {
   objectRevision: string;
   revisions: Record<string, RevisionRecord>;
   pods: PodRecord[];
+  /** Hash of the revision of a Deployment's present template; absent while it is paused without one. */
+  updateRevision?: string;
+  /** Conditions of a Deployment's status. */
+  conditions?: ConditionRecord[];
   /** Hash of a StatefulSet's revision after the last complete rollout. */
   currentRevision?: string;
   job?: JobRecord;
@@ -132,3 +155,10 @@ export const podSuffix = (ownerUid: string, hash: string, count: number): string
 /** Uid of an object; 32 hex digits, fixed by node, kind, namespace and name. */
 export const objectUid = (nodeName: string, kind: string, namespace: string, name: string): string =>
   hex32(`${nodeName}\n${kind}\n${namespace}\n${name}`);
+
+/** API versions of the kinds that are not of apps/v1. */
+export const API_VERSIONS: Readonly<Record<string, string>> = {
+  ReplicationController: "v1",
+  Job: "batch/v1",
+  CronJob: "batch/v1",
+};

@@ -1,15 +1,14 @@
-import type { PodStatus } from "../api/pod-status.ts";
 import type { WorkloadKind } from "../model/desired-object.ts";
+import type { PodFacts } from "./controller.ts";
 import type { PodRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** Inputs of a workload's status. */
 export interface StatusInput {
   kind: WorkloadKind;
   record: WorkloadRecord;
-  /** Statuses of the pods, by UID. */
-  statuses: ReadonlyMap<string, PodStatus | undefined>;
-  /** `spec.replicas`; 1 where the kind has none. */
-  replicas: number;
+  /** Facts of a pod by uid. */
+  pod: (uid: string) => Pick<PodFacts, "isReady" | "readyForMs">;
+  minReadySeconds: number | undefined;
   /** Generation of the object the record follows; undefined while it follows an older one. */
   generation: number | undefined;
 }
@@ -22,37 +21,40 @@ type Condition = {
   lastTransitionTime?: string;
 };
 
-const hasCondition = (status: PodStatus | undefined, type: string) =>
-  status?.conditions?.some((condition) => condition.type === type && condition.status === "True") ?? false;
-
 /** The `status` of a workload as the API shows it. Source: apps/v1 and batch/v1. */
-export function computeWorkloadStatus({ kind, record, statuses, replicas, generation }: StatusInput): object {
+export function computeWorkloadStatus(input: StatusInput): object {
+  const { kind, record, generation, minReadySeconds = 0 } = input;
   const pods = record.pods.filter(({ leaving }) => !leaving);
-  const isReady = ({ uid }: PodRecord) => hasCondition(statuses.get(uid), "Ready");
-  const ready = pods.filter(isReady).length;
+  const facts = pods.map(({ uid }) => input.pod(uid)).filter(({ isReady }) => isReady);
+  const ready = facts.length;
+  const available = facts.filter(({ readyForMs }) => readyForMs >= minReadySeconds * 1000).length;
   const newest = Object.entries(record.revisions).sort(([, a], [, b]) => b.revision - a.revision)[0]?.[0];
   const updated = pods.filter(({ revision }) => revision === newest).length;
   const observed = generation !== undefined && { observedGeneration: generation };
   switch (kind) {
-    case "Deployment":
+    case "Deployment": {
+      // Pods wanted of all ReplicaSets. Source: `calculateStatus`.
+      const total = Object.values(record.revisions).reduce((sum, revision) => sum + revision.replicas, 0);
+      const ofTemplate = pods.filter(({ revision }) => revision === record.updateRevision).length;
       return {
         ...observed,
-        replicas: pods.length,
-        updatedReplicas: updated,
-        readyReplicas: ready,
-        availableReplicas: ready,
-        ...(ready < replicas && { unavailableReplicas: replicas - ready }),
-        conditions: deploymentConditions(record, ready, replicas, updated === replicas && pods.length === replicas),
+        ...(pods.length > 0 && { replicas: pods.length }),
+        ...(ofTemplate > 0 && { updatedReplicas: ofTemplate }),
+        ...(ready > 0 && { readyReplicas: ready }),
+        ...(available > 0 && { availableReplicas: available }),
+        ...(available < total && { unavailableReplicas: total - available }),
+        conditions: record.conditions ?? [],
       };
+    }
     case "StatefulSet": {
       const revisionName = (key: string | undefined) => key && record.revisions[key]?.name;
       return {
         ...observed,
         replicas: pods.length,
         readyReplicas: ready,
-        availableReplicas: ready,
+        availableReplicas: available,
         updatedReplicas: updated,
-        currentReplicas: pods.length,
+        currentReplicas: pods.filter(({ revision }) => revision === (record.currentRevision ?? newest)).length,
         currentRevision: revisionName(record.currentRevision ?? newest),
         updateRevision: revisionName(newest),
       };
@@ -64,7 +66,7 @@ export function computeWorkloadStatus({ kind, record, statuses, replicas, genera
         desiredNumberScheduled: pods.length,
         numberMisscheduled: 0,
         numberReady: ready,
-        numberAvailable: ready,
+        numberAvailable: available,
         updatedNumberScheduled: updated,
       };
     case "Job":
@@ -79,51 +81,16 @@ export function computeWorkloadStatus({ kind, record, statuses, replicas, genera
         replicas: pods.length,
         fullyLabeledReplicas: pods.length,
         readyReplicas: ready,
-        availableReplicas: ready,
+        availableReplicas: available,
       };
   }
-}
-
-function deploymentConditions(
-  record: WorkloadRecord,
-  ready: number,
-  replicas: number,
-  isComplete: boolean,
-): Condition[] {
-  const isAvailable = ready >= replicas;
-  const available: Condition = isAvailable
-    ? {
-        type: "Available",
-        status: "True",
-        reason: "MinimumReplicasAvailable",
-        message: "Deployment has minimum availability.",
-      }
-    : {
-        type: "Available",
-        status: "False",
-        reason: "MinimumReplicasUnavailable",
-        message: "Deployment does not have minimum availability.",
-      };
-  const progressing: Condition = record.progressDeadlineExceeded
-    ? {
-        type: "Progressing",
-        status: "False",
-        reason: "ProgressDeadlineExceeded",
-        message: "the rollout has exceeded its progress deadline",
-      }
-    : {
-        type: "Progressing",
-        status: "True",
-        reason: isComplete && isAvailable ? "NewReplicaSetAvailable" : "ReplicaSetUpdated",
-        message: isComplete && isAvailable ? "the rollout is complete" : "the rollout is progressing",
-      };
-  return [available, progressing];
 }
 
 function jobStatus({ job }: WorkloadRecord, pods: readonly PodRecord[], ready: number): object {
   const ended = (phase: "Succeeded" | "Failed") => pods.filter((pod) => pod.ended?.phase === phase).length;
   const active = pods.filter((pod) => !pod.ended).length;
   const { finished, startTime } = job ?? {};
+  const failed = ended("Failed") + (finished?.stopped ?? 0);
   const conditions: Condition[] = [];
   if (finished) {
     const { type, reason, message, at } = finished;
@@ -140,7 +107,7 @@ function jobStatus({ job }: WorkloadRecord, pods: readonly PodRecord[], ready: n
     ...(startTime && { startTime }),
     ...(active > 0 && !finished && { active, ready }),
     ...(ended("Succeeded") > 0 && { succeeded: ended("Succeeded") }),
-    ...(ended("Failed") > 0 && { failed: ended("Failed") }),
+    ...(failed > 0 && { failed }),
     ...(finished?.type === "Complete" && { completionTime: finished.at }),
     ...(conditions.length > 0 && { conditions }),
   };

@@ -99,7 +99,7 @@ test("what follows the end of a container or of a pod is told again, however soo
     events.record(WEB, STARTED);
     events.record(WEB, killing);
     events.record(WEB, STARTED);
-    events.podGone("u1");
+    events.objectGone("u1");
     await clock.advance(1000);
   }
   const started = "info Started: Started container app";
@@ -156,7 +156,7 @@ test("events of a pod that is gone stay for an hour", async () => {
   const { clock, events } = recorder();
   events.record(WEB, STARTED);
   events.record({ ...WEB, uid: "u2", name: "db-node1" }, STARTED);
-  events.podGone("u1");
+  events.objectGone("u1");
   await clock.advance(59 * 60_000);
   expect(events.list("u1")).toHaveLength(1);
   await clock.advance(60_000);
@@ -167,7 +167,7 @@ test("events of a pod that is gone stay for an hour", async () => {
 test("a pod that comes back keeps what it had", async () => {
   const { clock, events } = recorder();
   events.record(WEB, STARTED);
-  events.podGone("u1");
+  events.objectGone("u1");
   events.record(WEB, UNHEALTHY);
   await clock.advance(2 * 60 * 60_000);
   expect(events.list("u1")).toHaveLength(2);

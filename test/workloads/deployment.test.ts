@@ -65,7 +65,8 @@ describe("a rolling update", () => {
     expect(world.images).toEqual(["busybox:1", "busybox:2"]);
     world.set(fresh, { isReady: true });
     expect(world.images).toEqual(["busybox:2"]);
-    expect(world.events.map(({ message }) => message.replace(/web-\w+/, "web"))).toEqual([
+    const scalings = world.events.filter(({ reason }) => reason === "ScalingReplicaSet");
+    expect(scalings.map(({ message }) => message.replace(/web-\w+/, "web"))).toEqual([
       "Scaled up replica set web to 1",
       "Scaled down replica set web to 0",
     ]);

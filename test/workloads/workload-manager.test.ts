@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { DesiredState } from "../../src/model/desired-pod.ts";
+import type { EventTarget, PodEvent } from "../../src/model/pod-event.ts";
 import { ServiceHosts } from "../../src/workloads/service-hosts.ts";
 import { WorkloadManager, type WorkloadState } from "../../src/workloads/workload-manager.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -23,6 +24,11 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
     published: [] as DesiredState[],
     isComplete: true,
     listeners,
+    events: [] as string[],
+    record({ kind, name }: EventTarget, { reason, message }: PodEvent) {
+      this.events.push(`${kind} ${name} ${reason}: ${message}`);
+    },
+    objectGone(_uid: string) {},
     writes: 0,
     phase: "Running" as "Running" | "Succeeded",
     manager: undefined as unknown as WorkloadManager,
@@ -38,6 +44,7 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
   world.manager = new WorkloadManager({
     clock,
     logger: new RecordingLogger(),
+    recorder: world,
     nodeName: "node1",
     nodeLabels: {},
     file: {

@@ -1,9 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { PodStatus } from "../../src/api/pod-status.ts";
 import type { PodRecord, WorkloadRecord } from "../../src/workloads/workload-record.ts";
 import { computeWorkloadStatus, type StatusInput } from "../../src/workloads/workload-status.ts";
 
-const READY = { conditions: [{ type: "Ready", status: "True" }] } as unknown as PodStatus;
 const pod = (uid: string, revision: string, more: Partial<PodRecord> = {}): PodRecord => ({
   name: uid,
   uid,
@@ -18,13 +16,19 @@ const record = (pods: PodRecord[], more: Partial<WorkloadRecord> = {}): Workload
     createdAt: "",
     generation: 1,
     objectRevision: "",
-    revisions: { old: { revision: 1 }, new: { revision: 2 } },
+    revisions: { old: { revision: 1, replicas: 1 }, new: { revision: 2, replicas: 1 } },
+    updateRevision: "new",
     pods,
     ...more,
   }) as unknown as WorkloadRecord;
 
 const status = (input: Partial<StatusInput> & Pick<StatusInput, "kind" | "record">) =>
-  computeWorkloadStatus({ statuses: new Map([["a", READY]]), replicas: 2, generation: 4, ...input });
+  computeWorkloadStatus({
+    pod: (uid) => ({ isReady: uid === "a", readyForMs: uid === "a" ? 5000 : 0 }),
+    minReadySeconds: undefined,
+    generation: 4,
+    ...input,
+  });
 
 describe("the status of a workload", () => {
   test("a Deployment in the middle of a rollout", () => {
@@ -35,23 +39,19 @@ describe("the status of a workload", () => {
       updatedReplicas: 1,
       readyReplicas: 1,
       unavailableReplicas: 1,
-      conditions: [
-        { type: "Available", status: "False" },
-        { type: "Progressing", status: "True", reason: "ReplicaSetUpdated" },
-      ],
     });
+  });
+
+  test("a pod is available when it was Ready for minReadySeconds", () => {
+    const input = { kind: "ReplicaSet" as const, record: record([pod("a", "new")]) };
+    expect(status({ ...input, minReadySeconds: 5 })).toMatchObject({ readyReplicas: 1, availableReplicas: 1 });
+    expect(status({ ...input, minReadySeconds: 6 })).toMatchObject({ readyReplicas: 1, availableReplicas: 0 });
   });
 
   test("a record that follows an older object tells of no generation", () => {
     expect(status({ kind: "Deployment", record: record([]), generation: undefined })).not.toHaveProperty(
       "observedGeneration",
     );
-  });
-
-  test("a rollout that came to nothing", () => {
-    expect(status({ kind: "Deployment", record: record([], { progressDeadlineExceeded: true }) })).toMatchObject({
-      conditions: [{}, { type: "Progressing", status: "False", reason: "ProgressDeadlineExceeded" }],
-    });
   });
 
   test("a Job that is complete", () => {

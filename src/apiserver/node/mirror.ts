@@ -1,4 +1,5 @@
 import type { CoreEvent } from "../../api/event.ts";
+import type { ObjectMeta } from "../../api/meta.ts";
 import type { Pod, PodStatus } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
@@ -30,6 +31,8 @@ export interface NodeView {
   deleteOfWorkload(uid: string, graceSeconds: number): void;
   /** ReplicaSets and Jobs that controllers made, with their statuses. */
   derivedObjects(): readonly WorkloadObject[];
+  /** Uid of an object of a manifest, and the time since which a workload is known. */
+  identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string };
   /** `status` of a workload; undefined where nothing is known of it. */
   workloadStatus(kind: string, object: ApiObject): object | undefined;
   events(): { revision: number; items: readonly CoreEvent[] };
@@ -197,7 +200,7 @@ export class NodeMirror {
 
   /** ConfigMaps and Secrets of manifest files and URLs. */
   #syncForeign(resource: string, objects: ReadonlyMap<string, { metadata: object }>): void {
-    const { store, registry, isOwn, clock } = this.#deps;
+    const { store, registry, isOwn, clock, view } = this.#deps;
     const definition = registry.get(resource);
     if (!definition) return;
     const found = new Set<string>();
@@ -209,13 +212,15 @@ export class NodeMirror {
       if (live && this.#seenObjects.get(`${resource} ${key}`) === object) continue;
       this.#seenObjects.set(`${resource} ${key}`, object);
       if (definition.namespaced) this.#ensureNamespace(namespace);
-      const creationTimestamp = live?.metadata.creationTimestamp ?? toApiTime(clock.now());
-      const { namespace: _namespace, ...own } = object.metadata as { namespace?: string };
+      const { namespace: _namespace, ...own } = object.metadata as Omit<ObjectMeta, "managedFields">;
+      const identity = view.identityOf(definition.kind, { ...own, namespace, name });
+      const known = live?.metadata.uid === identity.uid ? live.metadata.creationTimestamp : undefined;
+      const creationTimestamp = identity.creationTimestamp ?? known ?? toApiTime(clock.now());
       const metadata = {
         ...own,
         ...(definition.namespaced && { namespace }),
         name,
-        uid: `${resource}-${namespace}-${name}`,
+        uid: identity.uid,
         creationTimestamp,
       };
       const { kind } = definition;

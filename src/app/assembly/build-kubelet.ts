@@ -68,7 +68,7 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
     onOom: (id) => oomEvents.emit(id),
     work: metrics.pods,
     onRelist: metrics.countRelist,
-    onPodGone: (uid) => recorder.podGone(uid),
+    onPodGone: (uid) => recorder.objectGone(uid),
   });
   metrics.watch(kubelet);
   return kubelet;

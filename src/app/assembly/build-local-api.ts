@@ -89,6 +89,7 @@ export async function startLocalApi(
       isOfWorkload: (uid) => parts.workloads.hasPod(uid),
       deleteOfWorkload: (uid, graceSeconds) => parts.workloads.deletePod(uid, { graceSeconds }),
       derivedObjects: () => parts.workloads.derivedObjects(),
+      identityOf: (kind, metadata) => parts.workloads.identityOf(kind, metadata),
       workloadStatus: (kind, object) =>
         parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
       events: () => view.events(),

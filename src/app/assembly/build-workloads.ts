@@ -23,6 +23,7 @@ export function buildWorkloads(
   return new WorkloadManager({
     clock,
     logger,
+    recorder,
     nodeName: node.name,
     nodeLabels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
     file: openStateFile(context, "workloads", WorkloadsSchema, { durable: true }),
