@@ -11,6 +11,18 @@ export const PodTemplateSpecSchema = v.object({
 });
 export type PodTemplateSpec = v.InferOutput<typeof PodTemplateSpecSchema>;
 
+/** An object with this spec. The status of a manifest is not read. */
+const objectOf = <const S extends v.GenericSchema>(spec: S) =>
+  v.object({ metadata: ObjectMetaSchema, spec, status: v.optional(raw) });
+
+/** Fields that the specs of pod controllers share. */
+const CONTROLLER_FIELDS = {
+  selector: v.optional(LabelSelectorSchema),
+  template: PodTemplateSpecSchema,
+  minReadySeconds: v.optional(int32),
+};
+const REPLICA_FIELDS = { replicas: v.optional(int32Pointer, 1), ...CONTROLLER_FIELDS };
+
 /** Source: apps/v1 `RollingUpdateDeployment`. Defaults: 25% each, filled in by `applyDeploymentDefaults`. */
 export const RollingUpdateSchema = v.object({
   maxUnavailable: v.optional(intOrString),
@@ -27,11 +39,8 @@ export const DeploymentStrategySchema = v.object({
 
 /** Source: apps/v1 `DeploymentSpec`; `rollbackTo` is of extensions/v1beta1. */
 export const DeploymentSpecSchema = v.object({
-  replicas: v.optional(int32Pointer, 1),
-  selector: v.optional(LabelSelectorSchema),
-  template: PodTemplateSpecSchema,
+  ...REPLICA_FIELDS,
   strategy: v.optional(DeploymentStrategySchema, { type: "RollingUpdate" }),
-  minReadySeconds: v.optional(int32),
   revisionHistoryLimit: v.optional(int32Pointer),
   paused: v.optional(flag),
   progressDeadlineSeconds: v.optional(int32Pointer),
@@ -39,55 +48,26 @@ export const DeploymentSpecSchema = v.object({
 });
 export type DeploymentSpec = v.InferOutput<typeof DeploymentSpecSchema>;
 
-/** Source: apps/v1 `Deployment`. The status of a manifest is not read. */
-export const DeploymentSchema = v.object({
-  metadata: ObjectMetaSchema,
-  spec: DeploymentSpecSchema,
-  status: v.optional(raw),
-});
+/** Source: apps/v1 `Deployment`. */
+export const DeploymentSchema = objectOf(DeploymentSpecSchema);
 export type Deployment = v.InferOutput<typeof DeploymentSchema>;
 
 /** Source: apps/v1 `ReplicaSet`. */
-export const ReplicaSetSchema = v.object({
-  metadata: ObjectMetaSchema,
-  spec: v.object({
-    replicas: v.optional(int32Pointer, 1),
-    minReadySeconds: v.optional(int32),
-    selector: v.optional(LabelSelectorSchema),
-    template: PodTemplateSpecSchema,
-  }),
-  status: v.optional(raw),
-});
+export const ReplicaSetSchema = objectOf(v.object(REPLICA_FIELDS));
 export type ReplicaSet = v.InferOutput<typeof ReplicaSetSchema>;
 
 /** Source: core/v1 `ReplicationController`. Its selector is a plain map. */
-export const ReplicationControllerSchema = v.object({
-  metadata: ObjectMetaSchema,
-  spec: v.object({
-    replicas: v.optional(int32Pointer, 1),
-    minReadySeconds: v.optional(int32),
-    selector: v.optional(textMap),
-    template: PodTemplateSpecSchema,
-  }),
-  status: v.optional(raw),
-});
+export const ReplicationControllerSchema = objectOf(v.object({ ...REPLICA_FIELDS, selector: v.optional(textMap) }));
 export type ReplicationController = v.InferOutput<typeof ReplicationControllerSchema>;
 
 /** Source: core/v1 `PersistentVolumeClaim`. */
-export const PersistentVolumeClaimSchema = v.object({
-  metadata: ObjectMetaSchema,
-  spec: PersistentVolumeClaimSpecSchema,
-  status: v.optional(raw),
-});
+export const PersistentVolumeClaimSchema = objectOf(PersistentVolumeClaimSpecSchema);
 export type PersistentVolumeClaim = v.InferOutput<typeof PersistentVolumeClaimSchema>;
 
-/** Source: apps/v1 `StatefulSet`; the fields after `minReadySeconds` came after 1.20. */
-export const StatefulSetSchema = v.object({
-  metadata: ObjectMetaSchema,
-  spec: v.object({
-    replicas: v.optional(int32Pointer, 1),
-    selector: v.optional(LabelSelectorSchema),
-    template: PodTemplateSpecSchema,
+/** Source: apps/v1 `StatefulSet`; `minReadySeconds`, `persistentVolumeClaimRetentionPolicy` and `ordinals` came after 1.20. */
+export const StatefulSetSchema = objectOf(
+  v.object({
+    ...REPLICA_FIELDS,
     volumeClaimTemplates: v.optional(
       v.array(
         v.object({ apiVersion: v.optional(text), kind: v.optional(text), ...PersistentVolumeClaimSchema.entries }),
@@ -105,30 +85,24 @@ export const StatefulSetSchema = v.object({
       { type: "RollingUpdate" },
     ),
     revisionHistoryLimit: v.optional(int32Pointer, 10),
-    minReadySeconds: v.optional(int32),
     persistentVolumeClaimRetentionPolicy: v.optional(
       v.object({ whenDeleted: v.optional(text), whenScaled: v.optional(text) }),
     ),
     ordinals: v.optional(v.object({ start: v.optional(int32) })),
   }),
-  status: v.optional(raw),
-});
+);
 export type StatefulSet = v.InferOutput<typeof StatefulSetSchema>;
 
 /** Source: apps/v1 `DaemonSet`. `templateGeneration` is of extensions/v1beta1. */
-export const DaemonSetSchema = v.object({
-  metadata: ObjectMetaSchema,
-  spec: v.object({
-    selector: v.optional(LabelSelectorSchema),
-    template: PodTemplateSpecSchema,
+export const DaemonSetSchema = objectOf(
+  v.object({
+    ...CONTROLLER_FIELDS,
     updateStrategy: v.optional(
       v.object({ type: v.optional(text, "RollingUpdate"), rollingUpdate: v.optional(RollingUpdateSchema) }),
       { type: "RollingUpdate" },
     ),
-    minReadySeconds: v.optional(int32),
     revisionHistoryLimit: v.optional(int32Pointer, 10),
     templateGeneration: v.optional(int64),
   }),
-  status: v.optional(raw),
-});
+);
 export type DaemonSet = v.InferOutput<typeof DaemonSetSchema>;

@@ -1,3 +1,4 @@
+import { meetsRequirement } from "../api/match-labels.ts";
 import type { NodeSelectorTerm, Pod } from "../api/pod.ts";
 
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
@@ -43,25 +44,11 @@ const labelOf = (labels: Readonly<Record<string, string>>, key: string) =>
   Object.hasOwn(labels, key) ? labels[key] : undefined;
 
 function matchesRequirement({ operator, values = [] }: Requirement, value: string | undefined): boolean {
-  switch (operator) {
-    case "In":
-      return value !== undefined && values.includes(value);
-    case "NotIn":
-      return value === undefined || !values.includes(value);
-    case "Exists":
-      return value !== undefined;
-    case "DoesNotExist":
-      return value === undefined;
-    case "Gt":
-    case "Lt": {
-      const have = wholeNumber(value);
-      const limit = wholeNumber(values[0]);
-      if (have === undefined || limit === undefined) return false;
-      return operator === "Gt" ? have > limit : have < limit;
-    }
-    default:
-      return operator satisfies never;
-  }
+  if (operator !== "Gt" && operator !== "Lt") return meetsRequirement(value, { operator, values });
+  const have = wholeNumber(value);
+  const limit = wholeNumber(values[0]);
+  if (have === undefined || limit === undefined) return false;
+  return operator === "Gt" ? have > limit : have < limit;
 }
 
 const wholeNumber = (text: string | undefined): bigint | undefined =>

@@ -23,13 +23,14 @@ import type { SupportNote } from "../support/find-unsupported.ts";
 import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
 import { validateService } from "./validate-service.ts";
-import { validateDaemonSet, validateStatefulSet } from "./validate-sets.ts";
 import { validateClaim, validatePersistentVolume } from "./validate-storage.ts";
+import type { ValidateOptions } from "./validate-template.ts";
 import {
-  type ValidateOptions,
+  validateDaemonSet,
   validateDeployment,
   validateReplicaSet,
   validateReplicationController,
+  validateStatefulSet,
 } from "./validate-workload.ts";
 import {
   applyCronJobDefaults,

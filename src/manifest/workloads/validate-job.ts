@@ -6,7 +6,7 @@ import { FieldErrors } from "../validate/field-errors.ts";
 import { validateMetadata } from "../validate/metadata.ts";
 import { checkLabelValue, validateLabels } from "../validate/names.ts";
 import { validatePodTemplate } from "../validate/pod.ts";
-import { type ValidateOptions, validateNonNegative, validateSelector } from "./validate-workload.ts";
+import { type ValidateOptions, validateNonNegative, validateSelector } from "./validate-template.ts";
 
 /** As long as upstream's names of Jobs, which end with the time of the run. */
 const MAX_CRON_JOB_NAME = 52;

@@ -1,23 +1,24 @@
-import { matchesSelector } from "../../api/match-labels.ts";
-import type { LabelSelector, Pod } from "../../api/pod.ts";
+import type { Pod } from "../../api/pod.ts";
 import type {
+  DaemonSet,
   Deployment,
   DeploymentSpec,
-  PodTemplateSpec,
   ReplicaSet,
   ReplicationController,
-  RollingUpdate,
+  StatefulSet,
 } from "../../api/workload.ts";
 import type { FieldPath } from "../field-path.ts";
-import { FieldErrors } from "../validate/field-errors.ts";
-import { validateMetadata } from "../validate/metadata.ts";
+import type { FieldErrors } from "../validate/field-errors.ts";
 import { validateLabels } from "../validate/names.ts";
-import { validatePodTemplate } from "../validate/pod.ts";
-import { validateLabelSelector } from "../validate/scheduling.ts";
-
-export interface ValidateOptions {
-  allowPrivileged: boolean;
-}
+import {
+  type ValidateOptions,
+  validateFenceposts,
+  validateMatch,
+  validateNonNegative,
+  validateObject,
+  validateReplicaTemplate,
+  validateSelector,
+} from "./validate-template.ts";
 
 /** Source: apps validation `ValidateDeployment`. */
 export function validateDeployment(
@@ -25,22 +26,20 @@ export function validateDeployment(
   path: FieldPath,
   options: ValidateOptions,
 ): FieldErrors {
-  const errors = new FieldErrors();
-  validateMetadata(metadata, path.child("metadata"), errors);
-  const specPath = path.child("spec");
-  validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
-  validateSelector(spec.selector, spec.template, specPath, errors);
-  validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
-  validateStrategy(spec, specPath.child("strategy"), errors);
-  validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-  validateNonNegative(spec.revisionHistoryLimit, specPath.child("revisionHistoryLimit"), errors);
-  const deadline = spec.progressDeadlineSeconds;
-  const deadlinePath = specPath.child("progressDeadlineSeconds");
-  validateNonNegative(deadline, deadlinePath, errors);
-  if (deadline !== undefined && deadline <= (spec.minReadySeconds ?? 0)) {
-    errors.invalid(deadlinePath, deadline, "must be greater than minReadySeconds");
-  }
-  return errors;
+  return validateObject(metadata, path, (specPath, errors) => {
+    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
+    validateSelector(spec.selector, spec.template, specPath, errors);
+    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
+    validateStrategy(spec, specPath.child("strategy"), errors);
+    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
+    validateNonNegative(spec.revisionHistoryLimit, specPath.child("revisionHistoryLimit"), errors);
+    const deadline = spec.progressDeadlineSeconds;
+    const deadlinePath = specPath.child("progressDeadlineSeconds");
+    validateNonNegative(deadline, deadlinePath, errors);
+    if (deadline !== undefined && deadline <= (spec.minReadySeconds ?? 0)) {
+      errors.invalid(deadlinePath, deadline, "must be greater than minReadySeconds");
+    }
+  });
 }
 
 /** Source: apps validation `ValidateReplicaSet`. */
@@ -49,14 +48,12 @@ export function validateReplicaSet(
   path: FieldPath,
   options: ValidateOptions,
 ): FieldErrors {
-  const errors = new FieldErrors();
-  validateMetadata(metadata, path.child("metadata"), errors);
-  const specPath = path.child("spec");
-  validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
-  validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-  validateSelector(spec.selector, spec.template, specPath, errors);
-  validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
-  return errors;
+  return validateObject(metadata, path, (specPath, errors) => {
+    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
+    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
+    validateSelector(spec.selector, spec.template, specPath, errors);
+    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
+  });
 }
 
 /** Source: core validation `ValidateReplicationController`. */
@@ -65,72 +62,90 @@ export function validateReplicationController(
   path: FieldPath,
   options: ValidateOptions,
 ): FieldErrors {
-  const errors = new FieldErrors();
-  validateMetadata(metadata, path.child("metadata"), errors);
-  const specPath = path.child("spec");
-  validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
-  validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
-  const matchLabels = spec.selector ?? {};
-  if (Object.keys(matchLabels).length === 0) errors.required(specPath.child("selector"));
-  else {
-    validateLabels(matchLabels, specPath.child("selector"), errors);
-    validateMatch({ matchLabels }, spec.template, specPath, errors);
-  }
-  validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
-  return errors;
+  return validateObject(metadata, path, (specPath, errors) => {
+    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
+    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
+    const matchLabels = spec.selector ?? {};
+    if (Object.keys(matchLabels).length === 0) errors.required(specPath.child("selector"));
+    else {
+      validateLabels(matchLabels, specPath.child("selector"), errors);
+      validateMatch({ matchLabels }, spec.template, specPath, errors);
+    }
+    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
+  });
 }
 
-export function validateNonNegative(value: number | undefined, path: FieldPath, errors: FieldErrors): void {
-  if (value !== undefined && value < 0) errors.invalid(path, value, "must be 0 or more");
-}
-
-/** A selector that is required, not empty, and matches the labels of the template. */
-export function validateSelector(
-  selector: LabelSelector | undefined,
-  template: PodTemplateSpec,
-  specPath: FieldPath,
-  errors: FieldErrors,
-): void {
-  const path = specPath.child("selector");
-  if (!selector) return errors.required(path, "is required, e.g. selector: {matchLabels: {app: web}}");
-  const before = errors.count;
-  validateLabelSelector(selector, path, errors);
-  const terms = Object.keys(selector.matchLabels ?? {}).length + (selector.matchExpressions ?? []).length;
-  if (terms === 0) errors.invalid(path, selector, "must not be empty");
-  else if (errors.count === before) validateMatch(selector, template, specPath, errors);
-}
-
-function validateMatch(
-  selector: LabelSelector,
-  template: PodTemplateSpec,
-  specPath: FieldPath,
-  errors: FieldErrors,
-): void {
-  const labels = template.metadata.labels;
-  if (matchesSelector(selector, labels)) return;
-  const path = specPath.child("template").child("metadata").child("labels");
-  errors.invalid(path, labels ?? {}, "must match spec.selector");
-}
-
-/** A template of pods that always restart. */
-export function validateReplicaTemplate(
-  template: PodTemplateSpec,
+/**
+ * Source: apps validation `ValidateStatefulSet`. Volumes that the claim templates bring count as volumes of the pods.
+ */
+export function validateStatefulSet(
+  { metadata, spec }: StatefulSet,
   path: FieldPath,
   options: ValidateOptions,
+): FieldErrors {
+  return validateObject(metadata, path, (specPath, errors) => {
+    const policies = ["OrderedReady", "Parallel"];
+    if (!policies.includes(spec.podManagementPolicy)) {
+      errors.invalid(
+        specPath.child("podManagementPolicy"),
+        spec.podManagementPolicy,
+        "must be OrderedReady or Parallel",
+      );
+    }
+    validateStatefulStrategy(spec.updateStrategy, specPath.child("updateStrategy"), errors);
+    validateNonNegative(spec.replicas, specPath.child("replicas"), errors);
+    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
+    validateNonNegative(spec.ordinals?.start, specPath.child("ordinals").child("start"), errors);
+    validateSelector(spec.selector, spec.template, specPath, errors);
+    const claims = (spec.volumeClaimTemplates ?? []).map(({ metadata: { name = "" } }) => name);
+    for (const [index, name] of claims.entries()) {
+      const namePath = specPath.child("volumeClaimTemplates").index(index).child("metadata").child("name");
+      if (name === "") errors.required(namePath);
+      else if (claims.indexOf(name) < index) errors.duplicate(namePath, name);
+    }
+    const { volumes = [] } = spec.template.spec;
+    const others = volumes.filter(({ name }) => !claims.includes(name));
+    const claimed = claims
+      .filter((name) => name !== "")
+      .map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
+    const template = { ...spec.template, spec: { ...spec.template.spec, volumes: [...others, ...claimed] } } as Pod;
+    validateReplicaTemplate(template, specPath.child("template"), options, errors);
+  });
+}
+
+function validateStatefulStrategy(
+  { type, rollingUpdate }: StatefulSet["spec"]["updateStrategy"],
+  path: FieldPath,
   errors: FieldErrors,
 ): void {
-  validatePodTemplate(template as Pod, path, options, errors);
-  const specPath = path.child("spec");
-  const { restartPolicy, activeDeadlineSeconds } = template.spec;
-  if (["OnFailure", "Never"].includes(restartPolicy)) {
-    errors.notSupported(specPath.child("restartPolicy"), restartPolicy, ["Always"]);
-  }
-  if (activeDeadlineSeconds !== undefined) {
-    errors.forbidden(
-      specPath.child("activeDeadlineSeconds"),
-      "must be absent: pods of this kind run until they are removed",
-    );
-  }
+  if (type === "OnDelete") {
+    if (rollingUpdate) {
+      errors.invalid(path.child("rollingUpdate"), rollingUpdate, "must be absent when type is OnDelete");
+    }
+  } else if (type === "RollingUpdate") {
+    validateNonNegative(rollingUpdate?.partition, path.child("rollingUpdate").child("partition"), errors);
+  } else errors.invalid(path, type, "must be RollingUpdate or OnDelete", { at: path.child("type") });
+}
+
+/** Source: apps validation `ValidateDaemonSet`; maxSurge as of 1.22. */
+export function validateDaemonSet(
+  { metadata, spec }: DaemonSet,
+  path: FieldPath,
+  options: ValidateOptions,
+): FieldErrors {
+  return validateObject(metadata, path, (specPath, errors) => {
+    validateSelector(spec.selector, spec.template, specPath, errors);
+    validateReplicaTemplate(spec.template, specPath.child("template"), options, errors);
+    validateNonNegative(spec.minReadySeconds, specPath.child("minReadySeconds"), errors);
+    validateNonNegative(spec.revisionHistoryLimit, specPath.child("revisionHistoryLimit"), errors);
+    const strategyPath = specPath.child("updateStrategy");
+    const { type, rollingUpdate } = spec.updateStrategy;
+    const types = ["RollingUpdate", "OnDelete"];
+    if (!types.includes(type)) errors.notSupported(strategyPath.child("type"), type, types);
+    else if (type === "RollingUpdate" && rollingUpdate) {
+      validateFenceposts(rollingUpdate, strategyPath.child("rollingUpdate"), errors);
+    }
+  });
 }
 
 function validateStrategy({ strategy }: DeploymentSpec, path: FieldPath, errors: FieldErrors): void {
@@ -145,28 +160,4 @@ function validateStrategy({ strategy }: DeploymentSpec, path: FieldPath, errors:
   }
   if (!rollingUpdate) return errors.required(path.child("rollingUpdate"));
   validateFenceposts(rollingUpdate, path.child("rollingUpdate"), errors);
-}
-
-/** maxSurge and maxUnavailable of a rolling update. */
-export function validateFenceposts(
-  { maxSurge = 0, maxUnavailable = 0 }: RollingUpdate,
-  path: FieldPath,
-  errors: FieldErrors,
-): void {
-  for (const [name, value] of [
-    ["maxUnavailable", maxUnavailable],
-    ["maxSurge", maxSurge],
-  ] as const) {
-    if (typeof value === "number") validateNonNegative(value, path.child(name), errors);
-    else if (!/^\d+%$/.test(value))
-      errors.invalid(path.child(name), value, "must be a number or a percentage such as 25%");
-  }
-  const amount = (value: number | string) => (typeof value === "number" ? value : Number.parseInt(value, 10) || 0);
-  const unavailablePath = path.child("maxUnavailable");
-  if (amount(maxUnavailable) === 0 && amount(maxSurge) === 0) {
-    errors.invalid(unavailablePath, maxUnavailable, "must not be 0 when maxSurge is 0");
-  }
-  if (typeof maxUnavailable === "string" && amount(maxUnavailable) > 100) {
-    errors.invalid(unavailablePath, maxUnavailable, "must not be more than 100%");
-  }
 }
