@@ -109,6 +109,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "sources",
     "status",
     "text",
+    "workloads/claims.ts",
     "yaml",
     "valibot",
     "@kubernetes/client-node",

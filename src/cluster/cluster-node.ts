@@ -9,8 +9,12 @@ import type { FeedSource } from "../sources/desired-state-feed.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials } from "./client/credentials.ts";
 import { Reflector } from "./client/reflector.ts";
+import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent } from "./node/node-agent.ts";
+import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
+import { ClusterServices } from "./objects/service-environment.ts";
+import { TokenManager, type TokenWish } from "./objects/token-manager.ts";
 import { type ApiPod, CLUSTER_SOURCE_ID } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
@@ -25,12 +29,16 @@ export interface ClusterNodeDeps {
   loadCheckpoint: (id: string) => Checkpoint | undefined;
 }
 
+/** Events per second to an API server where --event-qps sets no limit. Source: newer kubelets. */
+const DEFAULT_EVENT_QPS = 50;
+
 /** The running kubelet, as the cluster sees it. */
 export interface ClusterKubelet extends ReportedPods {
   /** The node as it is now, as `v1.Node`. */
   readNode: () => Promise<object>;
   /** Calls back after every change of pods and their statuses. */
   onChange: (listener: () => void) => void;
+  events: RecordedEvents;
 }
 
 /** This machine as a node of a cluster: everything that speaks with its API server. */
@@ -42,10 +50,14 @@ export class ClusterNode {
   readonly #deps: ClusterNodeDeps;
   readonly #source: ApiPodSource;
   readonly #objects: ObjectCache;
+  readonly #claims: ClaimResolver;
+  readonly #tokens: TokenManager;
+  readonly #services: ClusterServices;
   readonly #stop = new AbortController();
   #pods: Reflector<ApiPod> | undefined;
   #reporter: StatusReporter | undefined;
   #agent: NodeAgent | undefined;
+  #events: EventSink | undefined;
 
   /** @throws Error when the kubeconfig cannot be used */
   constructor(deps: ClusterNodeDeps) {
@@ -59,12 +71,16 @@ export class ClusterNode {
       userAgent,
     });
     this.#objects = new ObjectCache({ client: this.client, clock, onChange: () => this.#source.changed() });
+    this.#claims = new ClaimResolver({ client: this.client, clock, onChange: () => this.#source.changed() });
+    this.#tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
+    this.#services = new ClusterServices(this.client, clock);
     this.#source = new ApiPodSource({
       server: this.credentials.server,
       clock,
       logger,
       objects: this.#objects,
-      resolve: (desired: DesiredPod) => desired,
+      claims: this.#claims,
+      tokens: this.#tokens,
       lastKnownGood: () => deps.loadCheckpoint(this.#source.id),
     });
     this.source = this.#source;
@@ -100,6 +116,8 @@ export class ClusterNode {
       },
       onHealth: (error) => this.#source.setHealth(error),
     });
+    const events = new EventSink({ client: this.#eventClient(), clock, logger, nodeName, recorded: kubelet.events });
+    this.#events = events;
     this.#agent = new NodeAgent({
       client,
       clock,
@@ -107,11 +125,20 @@ export class ClusterNode {
       nodeName,
       settings: options,
       readNode: kubelet.readNode,
-      record: () => {},
+      record: (type, reason, message) => events.recordNode(type, reason, message),
       onNode: () => {},
     });
     void this.#agent.run(signal);
+    this.#services.start();
     this.#pods.start();
+  }
+
+  /** Events have a rate of their own: a flood of them must not delay statuses. Source: the kubelet's event client. */
+  #eventClient(): ClusterClient {
+    const { options, clock, userAgent } = this.#deps;
+    const { eventRecordQps, eventBurst } = options;
+    const rate = { perSecond: eventRecordQps || DEFAULT_EVENT_QPS, burst: eventBurst };
+    return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent });
   }
 
   /** Looks at the node's conditions now. */
@@ -125,10 +152,28 @@ export class ClusterNode {
     return end && { reason: end.reason ?? "PodEnded", message: end.message ?? `Pod has ended: ${end.phase}` };
   }
 
+  /** Variables of the Services of the cluster. @throws Error while the Services are not known */
+  serviceEnvironmentOf(pod: Pod): ReadonlyMap<string, string> {
+    return this.#services.environmentOf(pod);
+  }
+
+  /** Why a claim of a pod of the cluster cannot be mounted; a claim that can is a volume by then. */
+  claimProblemOf({ metadata }: Pod, claimName: string): string {
+    return this.#claims.problemOf(metadata.namespace ?? "default", claimName);
+  }
+
+  /** A token of the pod's service account. @throws ApiStatusError, ApiUnreachableError */
+  tokenFor(pod: Pod, wish: TokenWish): Promise<string> {
+    return this.#tokens.tokenFor(pod, wish);
+  }
+
   async stop(): Promise<void> {
     this.#stop.abort(new Error("stopped"));
     this.#reporter?.stop();
-    await Promise.all([this.#pods?.stop(), this.#objects.stop()]);
+    this.#events?.stop();
+    this.#claims.stop();
+    this.#tokens.stop();
+    await Promise.all([this.#pods?.stop(), this.#objects.stop(), this.#services.stop()]);
   }
 }
 

@@ -124,6 +124,15 @@ export class PodEventRecorder implements EventRecorder {
     this.#dropOldRings();
   }
 
+  /** Events whose last occurrence came after this version, in that order. */
+  newerThan(version: number): CoreEvent[] {
+    const isNewer = ({ version: own }: KeptEvent) => own > version;
+    return [...this.#rings.values()]
+      .flatMap((ring) => [...ring.events.values()].filter(isNewer).map((kept) => [ring, kept] as const))
+      .sort(([, a], [, b]) => a.version - b.version)
+      .map(([ring, kept]) => this.#toCoreEvent(ring, kept));
+  }
+
   /** In the order of their last occurrence; of one pod, or of all. */
   list(uid?: PodUID): CoreEvent[] {
     this.#dropOldRings();

@@ -57,6 +57,8 @@ export interface PodRuntimeManagerDeps {
   cgroups: PodCgroups;
   logLinks: ContainerLogLinks;
   networks: PodNetworks;
+  /** Variables of Services; absent where there are none. Throws an `Error` while they are not known. */
+  serviceEnvironmentOf?: (pod: Pod) => ReadonlyMap<string, string>;
   /** More at a time would only queue up inside the engine. */
   gate: ConcurrencyLimit;
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
@@ -292,7 +294,7 @@ export class PodRuntimeManager implements PodServices {
     image: ImageInfo,
     signal: AbortSignal,
   ): Promise<ContainerRequest> {
-    const { options, volumes, owner } = this.#deps;
+    const { options, volumes, owner, serviceEnvironmentOf } = this.#deps;
     const { pod, container, objects } = request;
     const node = this.#deps.node();
     const podIps = pod.spec.hostNetwork ? [node.ip] : request.podIps;
@@ -302,6 +304,7 @@ export class PodRuntimeManager implements PodServices {
       hostIp: node.ip,
       node,
       allocatable: this.#deps.allocatable,
+      ...(serviceEnvironmentOf && { readServiceEnvironment: () => serviceEnvironmentOf(pod) }),
       readEnvFile: (volumeName, path) => volumes.readEnvFile(pod, volumeName, path),
     });
     if (resolved.missing) throw new PodStepError(resolved.missing.reason, resolved.missing.message);

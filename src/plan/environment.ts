@@ -23,6 +23,8 @@ export interface EnvironmentFacts {
   node: NodeInfo;
   /** Limits reported where a container sets none; the whole machine when absent. */
   allocatable?: NodeAllocatable;
+  /** Variables of Services: those of the container itself go before them. Throws an `Error` while they are not known. */
+  readServiceEnvironment?(): ReadonlyMap<string, string>;
   /**
    * Text of a file in an emptyDir of the pod, for `fileKeyRef`; undefined when there is no such file.
    * Throws an `Error` with a message for events when it cannot be read.
@@ -58,15 +60,17 @@ export function resolveEnvironment(pod: Pod, container: Container, facts: Enviro
   const values = new Map<string, string>();
   const warnings: PodEvent[] = [];
   try {
+    const services = readServices(facts);
     importWholeObjects(pod, container, facts, values, warnings);
     for (const variable of container.env ?? []) {
       const value = variable.value
-        ? expand(variable.value, (name) => values.get(name))
+        ? expand(variable.value, (name) => values.get(name) ?? services.get(name))
         : variable.valueFrom
           ? resolveSource(variable.valueFrom, pod, container, facts)
           : "";
       if (value !== undefined) values.set(variable.name, value);
     }
+    for (const [name, value] of services) if (!values.has(name)) values.set(name, value);
   } catch (error) {
     if (!(error instanceof Unresolved)) throw error;
     return { missing: { reason: "CreateContainerConfigError", message: error.message } };
@@ -82,6 +86,14 @@ export function expandCommand(
   const values = new Map(env.map(({ name, value }) => [name, value]));
   const expandAll = (texts: readonly string[] = []) => texts.map((text) => expand(text, (name) => values.get(name)));
   return { command: expandAll(container.command), args: expandAll(container.args) };
+}
+
+function readServices({ readServiceEnvironment }: EnvironmentFacts): ReadonlyMap<string, string> {
+  try {
+    return readServiceEnvironment?.() ?? new Map();
+  } catch (error) {
+    throw new Unresolved((error as Error).message);
+  }
 }
 
 function importWholeObjects(

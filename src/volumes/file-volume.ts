@@ -5,7 +5,7 @@ import { isMounted, readState, writeState } from "./empty-dir.ts";
 import type { Mounter } from "./mounter.ts";
 import { computeMountPointNames } from "./nested-mounts.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
-import { computePayload, type PayloadFacts } from "./payload.ts";
+import { computePayload, type PayloadFacts, type TokenWish, tokenKey, toTokenWish } from "./payload.ts";
 import { makeDirectory, type PluginName } from "./pod-directories.ts";
 
 /** Volumes whose files we write; containers see them read-only. */
@@ -59,6 +59,20 @@ export async function writeFileVolume(
     writeState(stateDirectory, state);
   }
   return changed;
+}
+
+/** Tokens that the sources of a projected volume ask for, by {@link tokenKey}. @throws what `tokenFor` throws */
+export async function fetchTokens(
+  volume: Volume,
+  pod: Pod,
+  { tokenFor }: { tokenFor(pod: Pod, wish: TokenWish): Promise<string> },
+): Promise<ReadonlyMap<string, string>> {
+  const wishes = (volume.projected?.sources ?? []).flatMap(({ serviceAccountToken }) =>
+    serviceAccountToken ? [toTokenWish(serviceAccountToken)] : [],
+  );
+  const tokens = new Map<string, string>();
+  for (const wish of wishes) tokens.set(tokenKey(wish), await tokenFor(pod, wish));
+  return tokens;
 }
 
 const withGroupAccess = (files: Payload): Payload =>

@@ -7,7 +7,23 @@ import type { Payload, ProjectedFile } from "./atomic-writer.ts";
 export interface PayloadFacts {
   objects: ObjectIndex;
   allocatable: NodeAllocatable;
+  /** Tokens of the service account, by {@link tokenKey}; absent where there is no API server. */
+  tokens?: ReadonlyMap<string, string>;
 }
+
+/** A token as a projected volume asks for it. */
+export interface TokenWish {
+  /** "" = the API server's own. */
+  audience: string;
+  expirationSeconds: number;
+}
+
+export const toTokenWish = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenWish => ({
+  audience: source.audience ?? "",
+  expirationSeconds: source.expirationSeconds ?? 3600,
+});
+
+export const tokenKey = ({ audience, expirationSeconds }: TokenWish): string => `${expirationSeconds} ${audience}`;
 
 /** Mode of a file where the manifest gives none. */
 const DEFAULT_MODE = 0o644;
@@ -51,6 +67,7 @@ class PayloadCollector {
     if (source.configMap) this.addConfigMap(source.configMap, mode);
     else if (source.secret) this.addSecret(source.secret, mode);
     else if (source.downwardAPI) this.addDownward(source.downwardAPI.items, mode);
+    else if (source.serviceAccountToken && this.#facts.tokens) this.#addToken(source.serviceAccountToken, mode);
     else {
       const kind = Object.keys(source).join(", ");
       this.#problems.push(`projected source ${kind} is not supported: it needs an API server`);
@@ -86,6 +103,13 @@ class PayloadCollector {
       if ("problem" in value) this.#problems.push(value.problem);
       else this.#files.set(item.path, { data: Buffer.from(value.value), mode: item.mode ?? mode });
     }
+  }
+
+  /** Source: the kubelet's projected volume: with an fsGroup only owner and group may read a token. */
+  #addToken(source: NonNullable<VolumeProjection["serviceAccountToken"]>, mode = DEFAULT_MODE): void {
+    const token = this.#facts.tokens?.get(tokenKey(toTokenWish(source))) ?? "";
+    const isShared = this.#pod.spec.securityContext.fsGroup !== undefined;
+    this.#files.set(source.path, { data: Buffer.from(token), mode: isShared ? 0o600 : mode });
   }
 
   #addKeys(

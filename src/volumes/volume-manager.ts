@@ -16,7 +16,7 @@ import type { EnvironmentVariable } from "../plan/environment.ts";
 import { messageOf } from "../text/error-message.ts";
 import { claimVolumeName, nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
 import { isMounted, setUpEmptyDir } from "./empty-dir.ts";
-import { fileVolumePlugin, writeFileVolume } from "./file-volume.ts";
+import { fetchTokens, fileVolumePlugin, writeFileVolume } from "./file-volume.ts";
 import { type HostFiles, LocalHostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
@@ -42,8 +42,18 @@ export interface VolumeManagerOptions {
   isRoot?: boolean;
   /** Called after each set-up of a volume, also of one that was ready. */
   onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
+  /** Volumes that need an API server; absent: there is none. */
+  cluster?: ClusterVolumes;
   /** Put on every Docker volume we make, e.g. `kubelet-ts.io/node`. */
   ownerLabels: Readonly<Record<string, string>>;
+}
+
+/** What an API server knows about volumes of pods. */
+export interface ClusterVolumes {
+  /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
+  claimProblemOf(pod: Pod, claimName: string): string | undefined;
+  /** A token of the pod's service account. @throws Error with a message for events */
+  tokenFor(pod: Pod, wish: { audience: string; expirationSeconds: number }): Promise<string>;
 }
 
 /** Result of {@link VolumeManager.refresh}. */
@@ -264,6 +274,8 @@ export class VolumeManager {
       mkdirSync(join(stateDirectory, nfsVolumeName(uid, nfsVolume)), { recursive: true, mode: 0o750 });
       await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
     } else if (volume.persistentVolumeClaim) {
+      const problem = this.#options.cluster?.claimProblemOf(pod, volume.persistentVolumeClaim.claimName);
+      if (problem !== undefined) throw new Error(problem);
       if (mountsAsDevice(pod, volume.name)) throw new Error("a Docker volume cannot be used as a block device");
       const fsGroup = this.#isRoot ? this.#hostFiles.applyFsGroup.bind(this.#hostFiles) : undefined;
       await setUpClaim(volume.persistentVolumeClaim.claimName, pod, engine, ownerLabels, fsGroup, signal);
@@ -275,9 +287,16 @@ export class VolumeManager {
   async #writeFiles(volume: Volume, pod: Pod, objects: ObjectIndex): Promise<boolean> {
     const plugin = fileVolumePlugin(volume);
     if (!plugin) return false;
-    const { node, allocatable = toNodeAllocatable(node), clock, mounter } = this.#options;
+    const { node, allocatable = toNodeAllocatable(node), clock, mounter, cluster } = this.#options;
+    const tokens = cluster && (await fetchTokens(volume, pod, cluster));
     const place = { plugin, ...this.#placeOf(pod, plugin, volume.name) };
-    return await writeFileVolume(volume, pod, place, { objects, allocatable, now: clock.now(), mounter });
+    return await writeFileVolume(volume, pod, place, {
+      objects,
+      allocatable,
+      now: clock.now(),
+      mounter,
+      ...(tokens && { tokens }),
+    });
   }
 
   async #mountSource(pod: Pod, mount: VolumeMount): Promise<MountSource | undefined> {

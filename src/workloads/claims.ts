@@ -71,7 +71,8 @@ export function resolveClaims(pod: Pod, bindings: Bindings, volumes: ReadonlyMap
   return hasChanged && resolved ? { ...pod, spec: { ...pod.spec, volumes: resolved } } : pod;
 }
 
-function toVolumeSource({ spec }: PersistentVolume, readOnly: boolean): Omit<Volume, "name"> | undefined {
+/** The volume of a pod that mounts a PersistentVolume; undefined for kinds that no node of ours mounts. */
+export function toVolumeSource({ spec }: PersistentVolume, readOnly: boolean): Omit<Volume, "name"> | undefined {
   if (spec.hostPath) return { hostPath: { ...spec.hostPath, type: spec.hostPath.type || "DirectoryOrCreate" } };
   if (spec.local) return { hostPath: { path: spec.local.path, type: "Directory" } };
   if (spec.nfs) return { nfs: { ...spec.nfs, ...(readOnly && { readOnly }) } };

@@ -76,15 +76,24 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const context = await readNodeContext(input);
   const engine = buildEngineConnection(context);
   const { client } = engine;
+  const cluster = await buildCluster(context);
   const podManager = new PodManager();
   const images = buildImageManager(context, engine, input.onPullProgress);
   const volumeEngine = buildVolumeEngine(context, engine, images, podManager);
-  const volumes = await buildVolumes(context, volumeEngine);
+  const volumes = await buildVolumes(context, volumeEngine, cluster);
   const cgroups = buildCgroups(context, engine, podManager);
   const logLinks = buildLogLinks(context, engine);
   const networks = buildNetworks(context);
   const serviceHosts = new ServiceHosts(context.options.clusterDomain);
-  const services = buildRuntimeManager(context, engine, { images, volumes, cgroups, logLinks, networks, serviceHosts });
+  const services = buildRuntimeManager(context, engine, {
+    images,
+    volumes,
+    cgroups,
+    logLinks,
+    networks,
+    serviceHosts,
+    ...(cluster && { serviceEnvironmentOf: (pod) => cluster.serviceEnvironmentOf(pod) }),
+  });
   const probeChanges = new Listeners<PodUID>();
   const probeLog = new ProbeLog();
   const probes = buildProbes(context, client, probeChanges, probeLog);
@@ -101,7 +110,6 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, images, kubelet);
-  const cluster = await buildCluster(context);
   const localApi = input.options.runOnce || cluster ? undefined : buildLocalApi(context);
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
   return {

@@ -26,7 +26,7 @@ export async function buildCluster({ options, node, clock, logger }: NodeContext
 
 /** Joins the cluster. */
 export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: RunningServers): void {
-  const { kubelet, admission } = parts;
+  const { kubelet, admission, context } = parts;
   admission.addHandler((pod) => cluster.refusalOf(pod));
   cluster.start({
     pods: () => kubelet.pods(),
@@ -34,5 +34,9 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
     isGone: (uid) => kubelet.isGone(uid),
     readNode: () => servers.node(),
     onChange: (listener) => void kubelet.onChange(listener),
+    events: {
+      newerThan: (version) => context.recorder.newerThan(version),
+      onRecord: (listener) => void context.recorder.onRecord(listener),
+    },
   });
 }

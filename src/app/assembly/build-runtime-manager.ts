@@ -1,3 +1,4 @@
+import type { Pod } from "../../api/pod.ts";
 import { ConcurrencyLimit } from "../../concurrency/concurrency-limit.ts";
 import { SingleFlight } from "../../concurrency/single-flight.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
@@ -33,6 +34,8 @@ export interface RuntimeManagerParts {
   networks: PodNetworks;
   /** Names of Services; absent: hosts files have none. */
   serviceHosts?: ServiceHosts;
+  /** Variables of the Services of a cluster. */
+  serviceEnvironmentOf?: (pod: Pod) => ReadonlyMap<string, string>;
 }
 
 export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineConnection): LogLinks =>
@@ -47,7 +50,7 @@ export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineCo
 export function buildRuntimeManager(
   context: NodeContext,
   engine: EngineConnection,
-  { images, volumes, cgroups, logLinks, networks, serviceHosts }: RuntimeManagerParts,
+  { images, volumes, cgroups, logLinks, networks, serviceHosts, serviceEnvironmentOf }: RuntimeManagerParts,
 ): PodRuntimeManager {
   const { options, node, owner, allocatable, clock, logger, recorder } = context;
   const { client } = engine;
@@ -58,6 +61,7 @@ export function buildRuntimeManager(
     options,
     owner,
     node: () => node,
+    ...(serviceEnvironmentOf && { serviceEnvironmentOf }),
     allocatable,
     engine: engine.info,
     mayWriteEngineFiles: process.getuid?.() === 0,

@@ -1,4 +1,6 @@
+import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
+import { CONFIG_SOURCE_ANNOTATION } from "../../manifest/identity.ts";
 import { DockerVolumeEngine } from "../../runtime/docker-volume-engine.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
 import type { ImageManager } from "../../runtime/image-manager.ts";
@@ -17,7 +19,11 @@ export function buildVolumeEngine(
 }
 
 /** Volumes of pods below the root directory. Tests once whether this process may mount. */
-export async function buildVolumes(context: NodeContext, engine: DockerVolumeEngine): Promise<VolumeManager> {
+export async function buildVolumes(
+  context: NodeContext,
+  engine: DockerVolumeEngine,
+  cluster?: ClusterNode,
+): Promise<VolumeManager> {
   const { options, node, owner, allocatable, clock, logger, metrics, background } = context;
   const mounter = new Mounter();
   const mounting = await canMount(options.rootDir, mounter);
@@ -32,6 +38,16 @@ export async function buildVolumes(context: NodeContext, engine: DockerVolumeEng
     engine,
     ...(mounting.ok && { mounter }),
     hostFiles: background,
+    ...(cluster && {
+      cluster: {
+        // Claims of static pods are Docker volumes, as without a cluster.
+        claimProblemOf: (pod, claimName) =>
+          pod.metadata.annotations?.[CONFIG_SOURCE_ANNOTATION] === "api"
+            ? cluster.claimProblemOf(pod, claimName)
+            : undefined,
+        tokenFor: (pod, wish) => cluster.tokenFor(pod, wish),
+      },
+    }),
     ownerLabels: { [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash },
   });
 }

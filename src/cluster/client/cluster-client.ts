@@ -54,6 +54,7 @@ export class ClusterClient {
   readonly #tokens: TokenBucket;
   /** After a failed connection no pooled one is used: those may be dead as well. */
   #mayReuse = true;
+  #reset = new AbortController();
 
   constructor(deps: ClusterClientDeps) {
     this.#deps = deps;
@@ -77,27 +78,33 @@ export class ClusterClient {
   /**
    * Follows a watch until it ends.
    * @param onEvent gets each line of the answer, parsed
-   * @param silenceMs the watch is given up when nothing arrives for this time
+   * @param silenceMs the watch ends when nothing arrives for this time
    * @throws ApiStatusError, ApiUnreachableError, or the reason of the signal
    */
   async watch(
     path: string,
     query: Readonly<Record<string, string>>,
     onEvent: (event: unknown) => void,
-    { signal, silenceMs }: { signal: AbortSignal; silenceMs: number },
+    { signal, silenceMs }: { signal: AbortSignal; silenceMs: () => number },
   ): Promise<void> {
     await this.#wait(signal);
     const settings = await this.#settings();
     const url = toUrl(settings, path, query);
-    await openWatch({
-      url,
-      settings,
-      headers: this.#headers(settings),
-      onEvent,
-      signal,
-      silenceMs,
-      what: `GET ${path}`,
-    });
+    const reset = this.#reset.signal;
+    const what = `GET ${path}`;
+    try {
+      const both = AbortSignal.any([signal, reset]);
+      await openWatch({ url, settings, headers: this.#headers(settings), onEvent, signal: both, silenceMs, what });
+    } catch (error) {
+      // The watch begins anew from where it was.
+      if (!reset.aborted || signal.aborted) throw error;
+    }
+  }
+
+  /** Ends all watches, which begin anew: their connections may have died with others. */
+  resetWatches(): void {
+    this.#reset.abort(new Error("watches are opened again"));
+    this.#reset = new AbortController();
   }
 
   async #attempt<T>({

@@ -26,8 +26,10 @@ export interface ReflectorDeps<T extends ObjectOfApi> {
 const RETRY = { first: 800, longest: 30_000 };
 /** The API server ends a watch after a time between this and twice this. Source: client-go's reflector. */
 const MIN_WATCH_SECONDS = 300;
-/** Bookmarks come about every minute: a watch that is silent for longer is a connection that is dead. */
+/** Bookmarks come about every minute, once there are any: a watch that is silent for longer is a connection that is dead. */
 const SILENCE_MS = 150_000;
+/** Time that a server may take to end a watch after `timeoutSeconds`. */
+const END_WITHIN_MS = 30_000;
 const LIST_TIMEOUT_MS = 60_000;
 
 interface WatchEvent<T> {
@@ -50,6 +52,8 @@ export class Reflector<T extends ObjectOfApi> {
   #mustBeFresh = false;
   #running: Promise<void> | undefined;
   #isFailing = false;
+  /** The server sends bookmarks in the present watch. */
+  #hasBookmarks = false;
 
   constructor(deps: ReflectorDeps<T>) {
     this.#deps = deps;
@@ -135,6 +139,8 @@ export class Reflector<T extends ObjectOfApi> {
     const seconds = Math.round(MIN_WATCH_SECONDS * (1 + random()));
     const startedAtMs = clock.monotonicMs();
     let events = 0;
+    this.#hasBookmarks = false;
+    const silenceMs = () => (this.#hasBookmarks ? SILENCE_MS : seconds * 1000 + END_WITHIN_MS);
     await client.watch(
       path,
       {
@@ -148,7 +154,7 @@ export class Reflector<T extends ObjectOfApi> {
         events++;
         this.#apply(event as WatchEvent<T>);
       },
-      { signal, silenceMs: SILENCE_MS },
+      { signal, silenceMs },
     );
     // A server that ends every watch at once must not be asked without a pause.
     if (events === 0 && clock.monotonicMs() - startedAtMs < 1000) throw new Error(`the watch of ${path} ended at once`);
@@ -161,7 +167,10 @@ export class Reflector<T extends ObjectOfApi> {
     }
     this.#noteHealthy();
     this.#resourceVersion = object.metadata.resourceVersion ?? this.#resourceVersion;
-    if (type === "BOOKMARK") return;
+    if (type === "BOOKMARK") {
+      this.#hasBookmarks = true;
+      return;
+    }
     if (type === "DELETED") this.#objects.delete(keyOf(object));
     else this.#objects.set(keyOf(object), object);
     this.#deps.onChange(this);

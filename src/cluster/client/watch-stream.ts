@@ -12,14 +12,16 @@ export interface WatchRequest {
   /** Gets each line, parsed. */
   onEvent: (event: unknown) => void;
   signal: AbortSignal;
-  /** Longest time without a byte. */
-  silenceMs: number;
+  /** Longest time without a byte: then the watch ends, as if the server had ended it. */
+  silenceMs: () => number;
   /** The request, for people. */
   what: string;
 }
 
 /** One object and its wrapping: etcd's limit of 1.5 MB, written generously. */
 const MAX_LINE_CHARS = 32 * 1024 * 1024;
+/** A watch is answered at once, before its first event. */
+const ANSWER_TIMEOUT_MS = 30_000;
 const MAX_ERROR_CHARS = 64 * 1024;
 
 /**
@@ -44,10 +46,14 @@ function watchDirectly({ url, settings, headers, onEvent, signal, silenceMs, wha
     reject(signal.aborted ? signal.reason : toUnreachable(what, error));
     request.destroy();
   };
-  let timer = setTimeout(() => fail(new Error("nothing arrived in time")), silenceMs);
+  const end = () => {
+    resolve();
+    request.destroy();
+  };
+  let timer = setTimeout(() => fail(new Error("no answer in time")), ANSWER_TIMEOUT_MS);
   const heard = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => fail(new Error(`nothing arrived for ${Math.round(silenceMs / 1000)} s`)), silenceMs);
+    timer = setTimeout(end, silenceMs());
   };
   request.on("error", fail);
   request.on("response", (response) => {
@@ -78,7 +84,7 @@ function watchDirectly({ url, settings, headers, onEvent, signal, silenceMs, wha
 async function watchThroughProxy(request: WatchRequest): Promise<void> {
   const { url, settings, headers, onEvent, signal, silenceMs, what } = request;
   const silence = new AbortController();
-  const arm = () => setTimeout(() => silence.abort(new Error("nothing arrived in time")), silenceMs);
+  const arm = () => setTimeout(() => silence.abort(new Error("nothing arrived in time")), silenceMs());
   let timer = arm();
   try {
     const response = await fetch(url, {
@@ -102,6 +108,7 @@ async function watchThroughProxy(request: WatchRequest): Promise<void> {
     }
   } catch (error) {
     signal.throwIfAborted();
+    if (silence.signal.aborted) return;
     throw error instanceof ApiStatusError ? error : toUnreachable(what, error);
   } finally {
     clearTimeout(timer);

@@ -70,6 +70,7 @@ export class NodeAgent {
       nodeName,
       durationSeconds: settings.nodeLeaseDurationSeconds,
       nodeUid: () => this.#uid,
+      onRecovered: () => client.resetWatches(),
     });
   }
 

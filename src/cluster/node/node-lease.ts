@@ -17,7 +17,8 @@ export interface NodeLeaseDeps {
   durationSeconds: number;
   /** UID of the Node; undefined before it is known. */
   nodeUid: () => string | undefined;
-  onRenewed?: (error: Error | undefined) => void;
+  /** A renewal has succeeded after one that failed. */
+  onRecovered: () => void;
 }
 
 const PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -36,17 +37,19 @@ export class NodeLease {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, durationSeconds, logger, onRenewed } = this.#deps;
+    const { clock, durationSeconds, logger, onRecovered } = this.#deps;
     const periodMs = (durationSeconds * 1000) / RENEWALS;
     let isFailing = false;
     while (!signal.aborted) {
       let delayMs = periodMs * (1 + Math.random() * 0.04);
       try {
         await this.#renew(signal);
-        if (isFailing) logger.info("The Lease of the node is renewed again");
+        if (isFailing) {
+          logger.info("The Lease of the node is renewed again");
+          onRecovered();
+        }
         isFailing = false;
         this.#backOff.reset();
-        onRenewed?.(undefined);
       } catch (error) {
         if (signal.aborted) return;
         if (!isFailing) logger.warn(`Cannot renew the Lease of the node: ${(error as Error).message}`);
@@ -54,7 +57,6 @@ export class NodeLease {
         // Another writer, or a Lease that was removed: read it at the next attempt.
         this.#latest = undefined;
         delayMs = this.#backOff.next();
-        onRenewed?.(error as Error);
       }
       await clock.sleep(delayMs, signal).catch(() => {});
     }

@@ -8,7 +8,9 @@ import type { Checkpoint } from "../../sources/checkpoint-store.ts";
 import type { FeedSource } from "../../sources/desired-state-feed.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { messageOf } from "../../text/error-message.ts";
+import type { ClaimResolver } from "../objects/claim-resolver.ts";
 import type { ObjectCache } from "../objects/object-cache.ts";
+import type { TokenManager } from "../objects/token-manager.ts";
 import { type ApiPod, CLUSTER_SOURCE_ID, isMirrorPod, isSameWish, isTerminating, toDesiredPod } from "./api-pod.ts";
 
 export interface ApiPodSourceDeps {
@@ -17,8 +19,8 @@ export interface ApiPodSourceDeps {
   clock: Clock;
   logger: Logger;
   objects: Pick<ObjectCache, "setReferences" | "isSettled" | "configMaps" | "secrets" | "restore">;
-  /** Changes a pod before it is emitted: claims become volumes. */
-  resolve: (desired: DesiredPod) => DesiredPod;
+  claims: Pick<ClaimResolver, "setPods" | "isSettled" | "resolve">;
+  tokens: Pick<TokenManager, "revisionOf" | "retain">;
   /** The set that an earlier process stored. */
   lastKnownGood: () => Checkpoint | undefined;
 }
@@ -139,14 +141,23 @@ export class ApiPodSource implements FeedSource {
     const references = new Map<PodUID, ObjectReference[]>(
       all.map(({ pod }) => [pod.metadata.uid ?? "", podReferences(pod)]),
     );
-    const { objects } = this.#deps;
+    const { objects, claims, tokens } = this.#deps;
     objects.setReferences([...references.values()].flat());
-    const isReady = ({ pod }: DesiredPod) => {
-      const uid = pod.metadata.uid ?? "";
+    claims.setPods(all);
+    tokens.retain(new Set(references.keys()));
+    const isReady = (desired: DesiredPod) => {
+      const uid = desired.pod.metadata.uid ?? "";
       const isNew = this.#pods !== undefined && !this.#emitted.has(uid);
-      return !isNew || (references.get(uid) ?? []).every((one) => objects.isSettled(one));
+      if (!isNew) return true;
+      return (references.get(uid) ?? []).every((one) => objects.isSettled(one)) && claims.isSettled(desired);
     };
-    const pods = all.filter(isReady).map(this.#deps.resolve);
+    const pods = all
+      .filter(isReady)
+      .map((desired) => claims.resolve(desired))
+      .map((desired) => {
+        const filesRevision = tokens.revisionOf(desired.pod.metadata.uid ?? "");
+        return filesRevision === undefined ? desired : { ...desired, filesRevision };
+      });
     this.#emitted.clear();
     for (const { pod } of pods) this.#emitted.add(pod.metadata.uid ?? "");
     this.#set = {

@@ -1,0 +1,184 @@
+import type { CoreEvent } from "../../api/event.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { Logger } from "../../model/logger.ts";
+import { ApiStatusError, isConflict, isNotFound } from "../client/api-error.ts";
+import { BackOff } from "../client/back-off.ts";
+import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
+
+/** Events of pods as the kubelet keeps them. */
+export interface RecordedEvents {
+  /** Events that occurred after this version, oldest first; `metadata.resourceVersion` is the version of each. */
+  newerThan(version: number): readonly CoreEvent[];
+  onRecord(listener: () => void): void;
+}
+
+export interface EventSinkDeps {
+  /** With a rate of its own, so that events never delay statuses. */
+  client: Pick<ClusterClient, "request">;
+  clock: Clock;
+  logger: Logger;
+  nodeName: string;
+  recorded: RecordedEvents;
+}
+
+/** Occurrences within this time are told together. */
+const GATHER_MS = 500;
+const RETRY = { first: 1_000, longest: 60_000 };
+/** Events of the node that wait for the API server. */
+const MAX_NODE_EVENTS = 100;
+/** Events whose names are remembered, so that another occurrence counts up rather than appears twice. */
+const MAX_KNOWN = 5_000;
+
+interface NodeEvent {
+  type: "Normal" | "Warning";
+  reason: string;
+  message: string;
+  count: number;
+  first: Date;
+  last: Date;
+  name: string;
+  isTold: boolean;
+}
+
+/**
+ * Tells the API server the events of pods and of the node. An event that occurs again counts up the one that is there.
+ * While the API server is away nothing piles up: what is told later is what the kubelet still keeps.
+ */
+export class EventSink {
+  readonly #deps: EventSinkDeps;
+  readonly #backOff = new BackOff(RETRY);
+  readonly #stop = new AbortController();
+  /** Names of events that the API server has. */
+  readonly #known = new Set<string>();
+  readonly #nodeEvents = new Map<string, NodeEvent>();
+  #version = 0;
+  #count = 0;
+  #cancel: (() => void) | undefined;
+  #isBusy = false;
+  #isDue = false;
+
+  constructor(deps: EventSinkDeps) {
+    this.#deps = deps;
+    deps.recorded.onRecord(() => this.#plan(GATHER_MS));
+  }
+
+  stop(): void {
+    this.#stop.abort(new Error("stopped"));
+    this.#cancel?.();
+  }
+
+  /** Records an event about the node. */
+  recordNode(type: "Normal" | "Warning", reason: string, message: string): void {
+    const { clock, nodeName, logger } = this.#deps;
+    logger.info(`${reason}: ${message}`, { node: nodeName });
+    const now = clock.now();
+    const key = `${type} ${reason} ${message}`;
+    const known = this.#nodeEvents.get(key);
+    if (known) Object.assign(known, { count: known.count + 1, last: now, isTold: false });
+    else {
+      const stamp = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#count++ % 1_000_000);
+      const name = `${nodeName}.${stamp.toString(16)}`;
+      this.#nodeEvents.set(key, { type, reason, message, count: 1, first: now, last: now, name, isTold: false });
+      const [oldest] = this.#nodeEvents.keys();
+      if (this.#nodeEvents.size > MAX_NODE_EVENTS && oldest !== undefined) this.#nodeEvents.delete(oldest);
+    }
+    this.#plan(GATHER_MS);
+  }
+
+  #plan(delayMs: number): void {
+    if (this.#stop.signal.aborted) return;
+    this.#isDue = true;
+    if (this.#isBusy) return;
+    this.#cancel ??= this.#deps.clock.schedule(delayMs, () => {
+      this.#cancel = undefined;
+      void this.#tell();
+    });
+  }
+
+  async #tell(): Promise<void> {
+    this.#isBusy = true;
+    this.#isDue = false;
+    let delayMs = GATHER_MS;
+    try {
+      for (const event of this.#deps.recorded.newerThan(this.#version)) {
+        await this.#send(event);
+        this.#version = Number(event.metadata.resourceVersion);
+      }
+      for (const event of this.#nodeEvents.values()) {
+        if (event.isTold) continue;
+        event.isTold = true;
+        await this.#send(toNodeEvent(event, this.#deps.nodeName)).catch((error: unknown) => {
+          event.isTold = false;
+          throw error;
+        });
+      }
+      this.#backOff.reset();
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      this.#deps.logger.debug(`Events are not told to the API server: ${(error as Error).message}`);
+      this.#isDue = true;
+      delayMs = this.#backOff.next();
+    } finally {
+      this.#isBusy = false;
+    }
+    if (this.#isDue) this.#plan(delayMs);
+  }
+
+  /** @throws when another attempt makes sense; an event that is refused for good is dropped */
+  async #send(event: object & { metadata: { name: string; namespace: string }; count: number }): Promise<void> {
+    const { name, namespace } = event.metadata;
+    const path = `/api/v1/namespaces/${namespace}/events`;
+    try {
+      if (this.#known.has(name) && (await this.#countUp(`${path}/${name}`, event))) return;
+      await this.#create(path, event);
+    } catch (error) {
+      if (!(error instanceof ApiStatusError) || error.code === 429 || error.code >= 500) throw error;
+      this.#deps.logger.debug(`An event is refused: ${error.message}`);
+    }
+  }
+
+  async #create(path: string, event: object & { metadata: { name: string; namespace: string } }): Promise<void> {
+    const { name, namespace } = event.metadata;
+    const body = { ...event, metadata: { name, namespace } };
+    try {
+      await this.#deps.client.request({ method: "POST", path, body, signal: this.#stop.signal });
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+    this.#known.add(name);
+    const [oldest] = this.#known;
+    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+  }
+
+  /** @returns false when the event is not there any more */
+  async #countUp(path: string, event: object): Promise<boolean> {
+    const { count, lastTimestamp, message } = event as CoreEvent;
+    const body = { count, lastTimestamp, message };
+    try {
+      const contentType = STRATEGIC_MERGE_PATCH;
+      await this.#deps.client.request({ method: "PATCH", path, body, contentType, signal: this.#stop.signal });
+      return true;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+      return false;
+    }
+  }
+}
+
+/** Source: the kubelet's nodeRef: the UID of a node in events is its name. */
+function toNodeEvent({ type, reason, message, count, first, last, name }: NodeEvent, nodeName: string) {
+  const toTime = (time: Date) => `${time.toISOString().slice(0, 19)}Z`;
+  return {
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: { name, namespace: "default" },
+    involvedObject: { kind: "Node", name: nodeName, uid: nodeName },
+    type,
+    reason,
+    message,
+    source: { component: "kubelet", host: nodeName },
+    firstTimestamp: toTime(first),
+    lastTimestamp: toTime(last),
+    count,
+  };
+}

@@ -1,0 +1,155 @@
+import type { PersistentVolume } from "../../api/persistent-volume.ts";
+import type { Volume } from "../../api/pod.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
+import { canonicalJson, hex32 } from "../../text/canonical-json.ts";
+import { toVolumeSource } from "../../workloads/claims.ts";
+import { isNotFound } from "../client/api-error.ts";
+import { BackOff } from "../client/back-off.ts";
+import type { ClusterClient } from "../client/cluster-client.ts";
+
+export interface ClaimResolverDeps {
+  client: Pick<ClusterClient, "request">;
+  clock: Clock;
+  /** A claim was resolved, or another problem keeps it from that. */
+  onChange: () => void;
+}
+
+interface ApiClaim {
+  metadata: { uid: string };
+  spec: { volumeName?: string };
+  status?: { phase?: string };
+}
+
+type Resolved = { source: PersistentVolume } | { problem: string; isFinal: boolean };
+
+interface Entry {
+  state: Resolved;
+  backOff: BackOff;
+  cancel: (() => void) | undefined;
+}
+
+const RETRY = { first: 1_000, longest: 30_000 };
+
+/**
+ * PersistentVolumeClaims of pods: each is asked for until it is bound to a PersistentVolume, which then takes its place
+ * in the pod. Volumes of hostPath, local and NFS can be used here; others are problems that the pod shows.
+ */
+export class ClaimResolver {
+  readonly #deps: ClaimResolverDeps;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(deps: ClaimResolverDeps) {
+    this.#deps = deps;
+  }
+
+  stop(): void {
+    for (const { cancel } of this.#entries.values()) cancel?.();
+  }
+
+  /** Sets the claims in use: others are forgotten, new ones are asked for. */
+  setPods(pods: readonly DesiredPod[]): void {
+    const wanted = new Set(pods.flatMap(claimsOf));
+    for (const [key, { cancel }] of this.#entries) {
+      if (wanted.has(key)) continue;
+      cancel?.();
+      this.#entries.delete(key);
+    }
+    for (const key of wanted) {
+      if (this.#entries.has(key)) continue;
+      const name = key.slice(key.indexOf("/") + 1);
+      const problem = `waiting for the API server to tell what persistentvolumeclaim "${name}" is`;
+      const entry: Entry = { state: { problem, isFinal: false }, backOff: new BackOff(RETRY), cancel: undefined };
+      this.#entries.set(key, entry);
+      void this.#look(key, entry);
+    }
+  }
+
+  /** Why a claim cannot be mounted. */
+  problemOf(namespace: string, claimName: string): string {
+    const state = this.#entries.get(`${namespace}/${claimName}`)?.state;
+    return state && "problem" in state ? state.problem : `persistentvolumeclaim "${claimName}" is not known yet`;
+  }
+
+  /** Whether the API server has said what the claims of the pod are: before, a pod that runs would change by them. */
+  isSettled(desired: DesiredPod): boolean {
+    return claimsOf(desired).every((key) => {
+      const state = this.#entries.get(key)?.state;
+      return state !== undefined && ("source" in state || state.isFinal);
+    });
+  }
+
+  /** The pod with its bound volumes in place of its claims. */
+  resolve(desired: DesiredPod): DesiredPod {
+    const namespace = desired.pod.metadata.namespace ?? "default";
+    let hasChanged = false;
+    const volumes = desired.pod.spec.volumes?.map((volume): Volume => {
+      const claim = volume.persistentVolumeClaim;
+      const state = claim && this.#entries.get(`${namespace}/${claim.claimName}`)?.state;
+      const source = state && "source" in state && toVolumeSource(state.source, claim.readOnly ?? false);
+      if (!source) return volume;
+      hasChanged = true;
+      return { name: volume.name, ...source };
+    });
+    if (!hasChanged || !volumes) return desired;
+    const pod = { ...desired.pod, spec: { ...desired.pod.spec, volumes } };
+    return { ...desired, pod, revision: hex32(`${desired.revision}\n${canonicalJson(volumes)}`) };
+  }
+
+  async #look(key: string, entry: Entry): Promise<void> {
+    const { clock, onChange } = this.#deps;
+    const before = JSON.stringify(entry.state);
+    entry.state = await this.#read(key);
+    if (this.#entries.get(key) !== entry) return;
+    if ("problem" in entry.state) {
+      entry.cancel = clock.schedule(entry.backOff.next(), () => void this.#look(key, entry));
+    }
+    if (JSON.stringify(entry.state) !== before) onChange();
+  }
+
+  async #read(key: string): Promise<Resolved> {
+    const { client } = this.#deps;
+    const [namespace = "", name = ""] = key.split("/");
+    try {
+      const claim = await client.request<ApiClaim>({
+        path: `/api/v1/namespaces/${namespace}/persistentvolumeclaims/${name}`,
+      });
+      const { volumeName } = claim.spec;
+      if (claim.status?.phase !== "Bound" || !volumeName)
+        return { problem: `persistentvolumeclaim "${name}" is not bound`, isFinal: true };
+      const volume = await client.request<PersistentVolume>({ path: `/api/v1/persistentvolumes/${volumeName}` });
+      const { claimRef } = volume.spec as { claimRef?: { uid?: string } };
+      if (claimRef?.uid !== claim.metadata.uid) {
+        const problem = `persistentvolume "${volumeName}" is not bound to persistentvolumeclaim "${name}"`;
+        return { problem, isFinal: true };
+      }
+      return toVolumeSource(volume, false)
+        ? { source: volume }
+        : { problem: describeUnsupported(volumeName, volume), isFinal: true };
+    } catch (error) {
+      if (isNotFound(error)) return { problem: `persistentvolumeclaim "${name}" not found`, isFinal: true };
+      return { problem: `persistentvolumeclaim "${name}": ${(error as Error).message}`, isFinal: false };
+    }
+  }
+}
+
+const COMMON_FIELDS = new Set([
+  "capacity",
+  "accessModes",
+  "claimRef",
+  "persistentVolumeReclaimPolicy",
+  "storageClassName",
+  "mountOptions",
+  "volumeMode",
+  "nodeAffinity",
+]);
+
+function describeUnsupported(name: string, { spec }: PersistentVolume): string {
+  const kind = Object.keys(spec).find((field) => !COMMON_FIELDS.has(field)) ?? "unknown";
+  return `persistentvolume "${name}" is of the kind ${kind}: kubelet-ts mounts local, hostPath and nfs volumes`;
+}
+
+const claimsOf = ({ pod }: DesiredPod): string[] =>
+  (pod.spec.volumes ?? []).flatMap(({ persistentVolumeClaim: claim }) =>
+    claim ? [`${pod.metadata.namespace ?? "default"}/${claim.claimName}`] : [],
+  );

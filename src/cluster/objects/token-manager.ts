@@ -1,0 +1,139 @@
+import type { Pod } from "../../api/pod.ts";
+import type { Clock } from "../../model/clock.ts";
+import type { PodUID } from "../../model/identity.ts";
+import type { ClusterClient } from "../client/cluster-client.ts";
+
+/** A token that a projected volume asks for. */
+export interface TokenWish {
+  /** "" = the API server's own. */
+  audience: string;
+  expirationSeconds: number;
+}
+
+export interface TokenManagerDeps {
+  client: Pick<ClusterClient, "request">;
+  clock: Clock;
+  /** Tokens of a pod are to be written again. */
+  onDue: () => void;
+}
+
+interface Kept {
+  token: string;
+  expiresAtMs: number;
+  refreshAtMs: number;
+  pod: PodUID;
+}
+
+interface TokenRequest {
+  status: { token: string; expirationTimestamp: string };
+}
+
+/** Part of a token's life after which a new one is requested, and the longest time. Source: the kubelet's token manager. */
+const REFRESH_PART = 0.8;
+const MAX_AGE_MS = 24 * 3_600_000;
+/** Distance between two attempts to replace a token. */
+const RETRY_MS = 30_000;
+
+/** When a token of this life is replaced. Unit: milliseconds from now. Pure. */
+export const computeRefreshDelay = (lifeMs: number): number => Math.min(lifeMs * REFRESH_PART, MAX_AGE_MS);
+
+/** Tokens of service accounts, each bound to its pod; kept while they last, and replaced in time. */
+export class TokenManager {
+  readonly #deps: TokenManagerDeps;
+  readonly #kept = new Map<string, Kept>();
+  readonly #epochs = new Map<PodUID, number>();
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(deps: TokenManagerDeps) {
+    this.#deps = deps;
+  }
+
+  stop(): void {
+    this.#cancelTimer?.();
+  }
+
+  /** Changes when the tokens of the pod are to be written again; undefined for a pod without any. */
+  revisionOf(uid: PodUID): string | undefined {
+    const epoch = this.#epochs.get(uid);
+    return epoch === undefined ? undefined : String(epoch);
+  }
+
+  /** Forgets tokens of pods that are not there any more. */
+  retain(uids: ReadonlySet<PodUID>): void {
+    for (const [key, { pod }] of this.#kept) if (!uids.has(pod)) this.#kept.delete(key);
+    for (const uid of this.#epochs.keys()) if (!uids.has(uid)) this.#epochs.delete(uid);
+  }
+
+  /** @throws ApiStatusError, ApiUnreachableError when there is none and none can be had */
+  async tokenFor({ metadata, spec }: Pod, wish: TokenWish): Promise<string> {
+    const { clock } = this.#deps;
+    const uid = metadata.uid ?? "";
+    const key = JSON.stringify([uid, wish.audience, wish.expirationSeconds]);
+    const known = this.#kept.get(key);
+    const nowMs = clock.monotonicMs();
+    if (known && nowMs < known.refreshAtMs) return known.token;
+    try {
+      const kept = await this.#request(metadata, spec.serviceAccountName ?? "default", wish);
+      this.#kept.set(key, kept);
+      if (!this.#epochs.has(uid)) this.#epochs.set(uid, 0);
+      this.#arm();
+      return kept.token;
+    } catch (error) {
+      if (!known || nowMs >= known.expiresAtMs) throw error;
+      known.refreshAtMs = nowMs + RETRY_MS;
+      this.#arm();
+      return known.token;
+    }
+  }
+
+  async #request(
+    metadata: Pod["metadata"],
+    account: string,
+    { audience, expirationSeconds }: TokenWish,
+  ): Promise<Kept> {
+    const { client, clock } = this.#deps;
+    const { name = "", namespace = "default", uid = "" } = metadata;
+    const { status } = await client.request<TokenRequest>({
+      method: "POST",
+      path: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
+      body: {
+        apiVersion: "authentication.k8s.io/v1",
+        kind: "TokenRequest",
+        spec: {
+          audiences: audience === "" ? [] : [audience],
+          expirationSeconds,
+          boundObjectRef: { apiVersion: "v1", kind: "Pod", name, uid },
+        },
+      },
+    });
+    const lifeMs = Date.parse(status.expirationTimestamp) - clock.now().getTime();
+    const nowMs = clock.monotonicMs();
+    // A clock that is wrong must not make a token of any age look old: the wish counts then.
+    const soundMs = lifeMs > 0 && lifeMs <= expirationSeconds * 2000 ? lifeMs : expirationSeconds * 1000;
+    return {
+      token: status.token,
+      expiresAtMs: nowMs + soundMs,
+      refreshAtMs: nowMs + computeRefreshDelay(soundMs),
+      pod: uid,
+    };
+  }
+
+  #arm(): void {
+    const { clock } = this.#deps;
+    this.#cancelTimer?.();
+    const nextMs = Math.min(...[...this.#kept.values()].map(({ refreshAtMs }) => refreshAtMs));
+    if (!Number.isFinite(nextMs)) return;
+    this.#cancelTimer = clock.schedule(Math.max(1000, nextMs - clock.monotonicMs()), () => this.#onDue());
+  }
+
+  #onDue(): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const due = new Set(
+      [...this.#kept.values()].filter(({ refreshAtMs }) => refreshAtMs <= nowMs).map(({ pod }) => pod),
+    );
+    for (const uid of due) this.#epochs.set(uid, (this.#epochs.get(uid) ?? 0) + 1);
+    // What the pods make of it sets the timer again; pods that are gone do not.
+    this.#cancelTimer = this.#deps.clock.schedule(RETRY_MS, () => this.#arm());
+    if (due.size > 0) this.#deps.onDue();
+  }
+}
