@@ -48,7 +48,7 @@ export interface VolumeManagerOptions {
   ownerLabels: Readonly<Record<string, string>>;
 }
 
-/** What an API server knows about volumes of pods. */
+/** Volumes of pods as an API server knows them. */
 export interface ClusterVolumes {
   /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
   claimProblemOf(pod: Pod, claimName: string): string | undefined;

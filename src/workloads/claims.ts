@@ -71,7 +71,7 @@ export function resolveClaims(pod: Pod, bindings: Bindings, volumes: ReadonlyMap
   return hasChanged && resolved ? { ...pod, spec: { ...pod.spec, volumes: resolved } } : pod;
 }
 
-/** The volume of a pod that mounts a PersistentVolume; undefined for kinds that no node of ours mounts. */
+/** The volume of a pod that mounts a PersistentVolume; undefined for kinds that kubelet-ts does not mount. */
 export function toVolumeSource({ spec }: PersistentVolume, readOnly: boolean): Omit<Volume, "name"> | undefined {
   if (spec.hostPath) return { hostPath: { ...spec.hostPath, type: spec.hostPath.type || "DirectoryOrCreate" } };
   if (spec.local) return { hostPath: { path: spec.local.path, type: "Directory" } };

@@ -96,12 +96,12 @@ export class ClusterClient {
       const both = AbortSignal.any([signal, reset]);
       await openWatch({ url, settings, headers: this.#headers(settings), onEvent, signal: both, silenceMs, what });
     } catch (error) {
-      // The watch begins anew from where it was.
+      // The watch begins again from where it was.
       if (!reset.aborted || signal.aborted) throw error;
     }
   }
 
-  /** Ends all watches, which begin anew: their connections may have died with others. */
+  /** Ends all watches, which begin again: their connections may have died with others. */
   resetWatches(): void {
     this.#reset.abort(new Error("watches are opened again"));
     this.#reset = new AbortController();

@@ -64,7 +64,7 @@ export class TokenManager {
     for (const uid of this.#epochs.keys()) if (!uids.has(uid)) this.#epochs.delete(uid);
   }
 
-  /** @throws ApiStatusError, ApiUnreachableError when there is none and none can be had */
+  /** @throws ApiStatusError, ApiUnreachableError when there is none and none can be requested */
   async tokenFor({ metadata, spec }: Pod, wish: TokenWish): Promise<string> {
     const { clock } = this.#deps;
     const uid = metadata.uid ?? "";
@@ -132,7 +132,7 @@ export class TokenManager {
       [...this.#kept.values()].filter(({ refreshAtMs }) => refreshAtMs <= nowMs).map(({ pod }) => pod),
     );
     for (const uid of due) this.#epochs.set(uid, (this.#epochs.get(uid) ?? 0) + 1);
-    // What the pods make of it sets the timer again; pods that are gone do not.
+    // Requests of the pods set the timer again; pods that are gone make none.
     this.#cancelTimer = this.#deps.clock.schedule(RETRY_MS, () => this.#arm());
     if (due.size > 0) this.#deps.onDue();
   }
