@@ -201,12 +201,17 @@ function layOver(
     options[row.option] = merges ? row.kind.combine!(options[row.option], value) : value;
     origins[row.option] = origin;
   }
-  derive(options as unknown as KubeletOptions, origins);
+  derive(options as unknown as KubeletOptions, origins, hasFile);
   return { options: options as unknown as KubeletOptions, origins: origins as Origins };
 }
 
 /** Fills in defaults that depend on other options. */
-function derive(options: KubeletOptions, origins: Record<string, string>): void {
+function derive(options: KubeletOptions, origins: Record<string, string>, hasFile: boolean): void {
+  // Defaults of a KubeletConfiguration, where there is an API server to ask.
+  if (hasFile && options.kubeconfig !== "") {
+    if (origins.authorizationMode === UNSET) options.authorizationMode = "Webhook";
+    if (origins.authenticationTokenWebhook === UNSET) options.authenticationTokenWebhook = true;
+  }
   if (origins.readOnlyAddress === UNSET && origins.address !== UNSET) {
     options.readOnlyAddress = options.address;
     origins.readOnlyAddress = origins.address!;
@@ -215,7 +220,7 @@ function derive(options: KubeletOptions, origins: Record<string, string>): void 
   const isOpen = options.anonymousAuth && options.authorizationMode === "AlwaysAllow";
   if (origins.address === UNSET && isOpen) options.address = "127.0.0.1";
   // Without any way to authenticate the port would refuse every request.
-  if (origins.port === UNSET && options.clientCaFile === "" && !options.anonymousAuth) options.port = 0;
+  if (origins.port === UNSET && !acceptsClients(options)) options.port = 0;
   if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });
   if (origins.cniCacheDir === UNSET) options.cniCacheDir = join(options.rootDir, "cni");
   if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
@@ -228,6 +233,9 @@ function derive(options: KubeletOptions, origins: Record<string, string>): void 
   options.evictionHard = options.evictionHard.filter(isOn);
   options.evictionSoft = options.evictionSoft.filter(isOn);
 }
+
+const acceptsClients = ({ clientCaFile, anonymousAuth, authenticationTokenWebhook, kubeconfig }: KubeletOptions) =>
+  clientCaFile !== "" || anonymousAuth || (authenticationTokenWebhook && kubeconfig !== "");
 
 /** 0% and 100% disable a signal, as upstream. */
 function isOn(threshold: EvictionThreshold): boolean {

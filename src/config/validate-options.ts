@@ -99,6 +99,7 @@ export function checkOptions(
       `the network plugin ${JSON.stringify(options.networkPlugin)}${at("networkPlugin")} is not known: use cni, or none for Docker's networks`,
     );
   }
+  checkWebhooks();
   checkPorts();
   return { warnings, errors };
 
@@ -111,6 +112,22 @@ export function checkOptions(
     if ((options[first] === "") === (options[second] === "")) return;
     const [given, missing] = options[first] === "" ? [secondFlag, firstFlag] : [firstFlag, secondFlag];
     errors.push(`${given} requires ${missing}`);
+  }
+
+  /** Configuration files of clusters ask for both: standalone they are read as the refusal that is safe. */
+  function checkWebhooks(): void {
+    if (options.kubeconfig !== "") return;
+    const report = (option: keyof KubeletOptions) => (origins[option].startsWith("--") ? errors : warnings);
+    if (options.authorizationMode === "Webhook") {
+      report("authorizationMode").push(
+        `the authorization mode Webhook${at("authorizationMode")} denies every request without --kubeconfig; use AlwaysAllow (with --client-ca-file) or AlwaysDeny`,
+      );
+    }
+    if (options.authenticationTokenWebhook) {
+      report("authenticationTokenWebhook").push(
+        `bearer tokens${at("authenticationTokenWebhook")} cannot be reviewed without --kubeconfig; use --client-ca-file`,
+      );
+    }
   }
 
   function checkPorts(): void {

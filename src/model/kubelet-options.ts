@@ -200,7 +200,12 @@ export interface KubeletOptions {
   enableSystemLogHandler: boolean;
   streamingConnectionIdleTimeoutMs: number;
   anonymousAuth: boolean;
-  authorizationMode: "AlwaysAllow" | "AlwaysDeny";
+  /** `Webhook` without a kubeconfig denies every request. */
+  authorizationMode: "AlwaysAllow" | "AlwaysDeny" | "Webhook";
+  authorizationWebhookCacheAuthorizedTtlMs: number;
+  authorizationWebhookCacheUnauthorizedTtlMs: number;
+  authenticationTokenWebhook: boolean;
+  authenticationTokenWebhookCacheTtlMs: number;
   clientCaFile: string;
   tlsCertFile: string;
   tlsPrivateKeyFile: string;

@@ -2,13 +2,13 @@ import type { LogDirectory } from "../model/log-directory.ts";
 import {
   cleanPath,
   debugDisabled,
+  type ListenerAnswer,
   notFound,
   resourceNotFound,
-  type ServerAnswer,
   type ServerRequest,
   textAnswer,
 } from "./answer.ts";
-import { type AccessRules, authenticate, forbid } from "./client-identity.ts";
+import { type AccessRules, authenticate, authorize } from "./client-identity.ts";
 import { type ContainerRoutesContext, routeContainers } from "./container-routes.ts";
 import { routeLogDirectory } from "./log-directory-routes.ts";
 import { isKnownPath, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
@@ -32,16 +32,18 @@ const CONTAINER_ROOTS = new Set(["containerLogs", "run", "exec", "attach", "port
  * The authenticated port, 10250: the routes of the read-only port and those to containers. Paths, codes and texts are
  * those of kubelet 1.20; unknown paths are 404 without authentication, too.
  */
-export function routeAuthenticated(
+export async function routeAuthenticated(
   request: ServerRequest,
   context: AuthenticatedContext,
-): ServerAnswer | Promise<ServerAnswer> {
+): Promise<ListenerAnswer> {
   const path = cleanPath(request.path);
   if (!isKnownPath(path)) return notFound();
-  const user = authenticate(request.shown, context.rules, context.clock.now());
+  const onError = (error: string) =>
+    context.logger.warn("The API server cannot review a client of the kubelet", { error });
+  const user = await authenticate(request, context.rules, context.clock.now(), onError);
   if (!user) return textAnswer(401, "Unauthorized");
-  const refusal = forbid(user, request, context.rules);
-  if (refusal) return textAnswer(403, refusal);
+  const refusal = await authorize(user, request, context.rules, onError);
+  if (refusal) return textAnswer(refusal.status, refusal.message);
   // Redirects paths with doubled slashes and dots.
   if (path !== request.path) return routeReadOnly(request, context.readOnly);
   const root = path.split("/", 2)[1]!;
@@ -65,11 +67,11 @@ export function routeAuthenticated(
 /**
  * Browsers name the site that a request comes from; other programs name none, or this server. An API server passes on
  * the header of its own client, and adds `X-Forwarded-For`: a page cannot do that for a WebSocket, nor for another request
- * without asking first, which is not allowed here.
+ * without asking first, which is not allowed here. No page can add a bearer token to a request that it may not make.
  */
 function isOfAnotherSite(request: ServerRequest): boolean {
   const origin = request.header("Origin");
-  if (origin === null) return false;
+  if (origin === null || /^bearer /i.test(request.header("Authorization") ?? "")) return false;
   if (request.shown?.isVerified && request.header("X-Forwarded-For") !== null) return false;
   return URL.parse(origin)?.host !== request.header("Host")?.toLowerCase();
 }

@@ -1,10 +1,12 @@
 import { toTlsVersions } from "../config/cipher-suites.ts";
+import type { AccessReviewer } from "../model/access-review.ts";
 import type { ContainerAccess } from "../model/container-access.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { LogDirectory } from "../model/log-directory.ts";
 import type { Logger } from "../model/logger.ts";
 import type { DialPod } from "../model/pod-dialer.ts";
 import { routeAuthenticated } from "./authenticated-routes.ts";
+import { DelegatedAccess, type DelegatedAccessOptions } from "./delegated-access.ts";
 import { isLocalHost, isLoopback } from "./host-header.ts";
 import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
 import { Listener } from "./listener.ts";
@@ -24,6 +26,10 @@ export type AuthenticatedOptions = Pick<
   | "clientCaFile"
   | "anonymousAuth"
   | "authorizationMode"
+  | "authenticationTokenWebhook"
+  | "authenticationTokenWebhookCacheTtlMs"
+  | "authorizationWebhookCacheAuthorizedTtlMs"
+  | "authorizationWebhookCacheUnauthorizedTtlMs"
   | "enableDebuggingHandlers"
   | "streamingConnectionIdleTimeoutMs"
 >;
@@ -36,11 +42,13 @@ export interface AuthenticatedServerParts {
   /** Absent: `/logs/` is not served. */
   logDirectory: LogDirectory | undefined;
   names: ServedNames;
+  /** The API server of a cluster; absent when standalone. */
+  reviewer?: AccessReviewer | undefined;
 }
 
 /** Starts 10250. Returns at once and never throws. */
 export function startAuthenticatedServer(
-  { options, containers, dialPod, names, logDirectory }: AuthenticatedServerParts,
+  { options, containers, dialPod, names, logDirectory, reviewer }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,
   dependencies: RequestCounters & { logger: Logger; onListening?: () => void },
 ): Listener {
@@ -57,8 +65,10 @@ export function startAuthenticatedServer(
     debuggingHandlers: options.enableDebuggingHandlers,
     rules: {
       trustsCertificates: options.clientCaFile !== "",
+      trustsTokens: options.authenticationTokenWebhook,
       anonymousAuth: options.anonymousAuth,
       authorizationMode: options.authorizationMode,
+      delegated: reviewer && new DelegatedAccess(reviewer, toDelegatedAccessOptions(options), clock),
     },
   };
   const { address: hostname, port } = options;
@@ -80,3 +90,9 @@ export function startAuthenticatedServer(
   listener.start();
   return listener;
 }
+
+const toDelegatedAccessOptions = (options: AuthenticatedOptions): DelegatedAccessOptions => ({
+  tokenTtlMs: options.authenticationTokenWebhookCacheTtlMs,
+  authorizedTtlMs: options.authorizationWebhookCacheAuthorizedTtlMs,
+  unauthorizedTtlMs: options.authorizationWebhookCacheUnauthorizedTtlMs,
+});

@@ -1,16 +1,22 @@
 import type { Pod } from "../api/pod.ts";
+import type { User } from "../model/access-review.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerAccess, ProcessSession } from "../model/container-access.ts";
 import type { Logger } from "../model/logger.ts";
 import { findContainer } from "../model/pod-containers.ts";
-import type { DialPod } from "../model/pod-dialer.ts";
+import type { DialPod, PodAddress } from "../model/pod-dialer.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
-import { methodNotAllowed, resourceNotFound, type ServerAnswer, type ServerRequest, textAnswer } from "./answer.ts";
-import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
-import type { User } from "./client-identity.ts";
-import { servePortForward } from "./port-forward.ts";
-import { serveRemoteCommand } from "./remote-command.ts";
-import { parseLogQuery, parsePortQuery, parseStreamQuery } from "./stream-query.ts";
+import {
+  type Answer,
+  type ListenerAnswer,
+  methodNotAllowed,
+  resourceNotFound,
+  type ServerAnswer,
+  type ServerRequest,
+  textAnswer,
+} from "./answer.ts";
+import { answerCommand, answerPortForward, type StreamRefusal } from "./stream-answers.ts";
+import { parseLogQuery, parseStreamQuery } from "./stream-query.ts";
 import type { KubeletView } from "./view.ts";
 
 /** Everything that the routes to containers use. */
@@ -37,9 +43,6 @@ export const CONTAINER_PATHS = [
   "/portForward/{namespace}/{pod}/{uid}",
 ] as const;
 
-const UPGRADE_REQUIRED = "Upgrade request required\n";
-const NO_SPDY =
-  "SPDY is not spoken here: use a WebSocket with the subprotocol v5.channel.k8s.io or v4.channel.k8s.io\n";
 const NO_SUCH_POD = "pod does not exist";
 
 /**
@@ -50,7 +53,7 @@ export function routeContainers(
   request: ServerRequest,
   user: User,
   context: ContainerRoutesContext,
-): ServerAnswer | Promise<ServerAnswer> {
+): ListenerAnswer | Promise<ListenerAnswer> {
   const [, root, ...parts] = request.path.split("/");
   if (parts.includes("")) return resourceNotFound();
   const [namespace = "", name = "", ...rest] = parts;
@@ -149,17 +152,13 @@ function remoteCommand(
   found: Found,
   user: User,
   { containers, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): ServerAnswer {
+): ListenerAnswer {
   const parsed = parseStreamQuery(request.query);
   if (!("value" in parsed)) return textAnswer(parsed.status, parsed.problem);
   const { pod, container } = found;
   if (!pod) return textAnswer(404, NO_SUCH_POD);
   const target = findRunningContainer(pod, container);
   if (!target) return textAnswer(500, `container not found (${JSON.stringify(container)})`);
-  const refusal = refuseUpgrade(request);
-  if (refusal) return refusal;
-  const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), REMOTE_COMMAND_PROTOCOLS);
-  if (!protocol) return unknownProtocol(REMOTE_COMMAND_PROTOCOLS);
   const argv = request.query.getAll("command");
   let streams = parsed.value;
   let open: () => Promise<ProcessSession>;
@@ -170,12 +169,10 @@ function remoteCommand(
     streams = { ...streams, tty, stdout: streams.stdout || (tty && streams.stderr), stderr: streams.stderr && !tty };
     open = () => containers.attach(target.id, streams);
   }
+  const answer = answerCommand(request, { streams, open, clock, idleTimeoutMs: streamingIdleTimeoutMs });
+  if ("problem" in answer) return refuse(answer);
   note(root, found, user, logger);
-  return {
-    protocol: protocol.name,
-    run: (socket) =>
-      serveRemoteCommand(socket, { protocol, streams, open, clock, idleTimeoutMs: streamingIdleTimeoutMs }),
-  };
+  return answer;
 }
 
 function portForward(
@@ -183,33 +180,30 @@ function portForward(
   found: Found,
   user: User,
   { view, dialPod, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
-): ServerAnswer {
+): ListenerAnswer {
   const { pod, podName } = found;
   if (!pod) return textAnswer(404, NO_SUCH_POD);
-  const refusal = refuseUpgrade(request);
-  if (refusal) return refusal;
-  const ports = parsePortQuery(request.query);
-  if (!("value" in ports)) return textAnswer(ports.status, ports.problem);
-  const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), PORT_FORWARD_PROTOCOLS);
-  if (!protocol) return unknownProtocol(PORT_FORWARD_PROTOCOLS);
-  const ip = pod.status?.podIP;
-  const facts = view.podFacts().find(({ uid }) => uid === pod.metadata.uid);
-  if (!ip || !facts) return textAnswer(500, `pod "${podName}" has no address: its sandbox does not run\n`);
-  const { hostNetwork, sandbox } = facts;
-  const address = { ip, hostNetwork, sandboxId: sandbox.id, sandboxPid: sandbox.pid };
+  const problem = `pod "${podName}" has no address: its sandbox does not run`;
+  const address = addressOf(pod, view);
+  const answer = answerPortForward(request, {
+    dial: (port, signal) => (address ? dialPod(address, port, signal) : Promise.reject(new Error(problem))),
+    pod: podName,
+    clock,
+    idleTimeoutMs: streamingIdleTimeoutMs,
+  });
+  if ("problem" in answer) return refuse(answer);
+  if (!address) return textAnswer(500, `${problem}\n`);
   note("portForward", found, user, logger);
-  return {
-    protocol: protocol.name,
-    run: (socket) =>
-      servePortForward(socket, {
-        protocol,
-        dial: (port, signal) => dialPod(address, port, signal),
-        ports: ports.value,
-        pod: podName,
-        clock,
-        idleTimeoutMs: streamingIdleTimeoutMs,
-      }),
-  };
+  return answer;
+}
+
+/** undefined: its sandbox does not run. */
+function addressOf({ metadata, status }: Pod, view: ContainerRoutesContext["view"]): PodAddress | undefined {
+  const ip = status?.podIP;
+  const facts = view.podFacts().find(({ uid }) => uid === metadata.uid);
+  if (!ip || !facts) return undefined;
+  const { hostNetwork, sandbox } = facts;
+  return { ip, hostNetwork, sandboxId: sandbox.id, sandboxPid: sandbox.pid };
 }
 
 /** Logs the user and the container; never the command, which may contain a secret. */
@@ -222,12 +216,5 @@ function note(what: string, { podName, container }: Found, user: User, logger: L
   });
 }
 
-function refuseUpgrade({ upgrade }: ServerRequest): ServerAnswer | undefined {
-  if (upgrade === "websocket") return undefined;
-  return upgrade.startsWith("spdy")
-    ? textAnswer(400, NO_SPDY)
-    : textAnswer(400, UPGRADE_REQUIRED, { "X-Content-Type-Options": "nosniff" });
-}
-
-const unknownProtocol = (known: readonly string[]) =>
-  textAnswer(400, `None of the subprotocols offered is known; there are ${known.join(", ")}\n`);
+const refuse = ({ problem, needsUpgrade }: StreamRefusal): Answer =>
+  textAnswer(400, `${problem}\n`, needsUpgrade ? { "X-Content-Type-Options": "nosniff" } : {});

@@ -14,6 +14,9 @@ const IMAGES = "integration/flags-of-images.test.ts";
 const MANIFEST_URL = "--manifest-url, --manifest-url-header, -ca-file, -client-cert-file, -client-key-file, -timeout";
 const BACK_OFF = "--crash-loop-back-off-max (M21), and the dead that pile up, or do not (S056)";
 const SHUTDOWN = "waits for pods, critical ones last; afterwards they run again";
+const IDENTITY = "server/client-identity.test.ts";
+const DELEGATED = "real-cluster/authenticated-port.test.ts";
+const TOKENS = "bearer tokens are reviewed, and what they may do is the API server's decision";
 const CNI = "real-cluster/cni.test.ts";
 const CNI_NETWORK = "a pod has an address, host ports and names of the plugins' network, and gives them back";
 const NODE = "tells what the machine has, what is set aside, and what it is short of";
@@ -134,6 +137,10 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "tls-cipher-suites": ["server/listener.test.ts", "--tls-cipher-suites"],
   "client-ca-file": [AUTHENTICATED, "who has a certificate gets in"],
   "anonymous-auth": [AUTHENTICATED, "--anonymous-auth, --enable-debugging-handlers=false"],
+  "authentication-token-webhook": [DELEGATED, TOKENS],
+  "authentication-token-webhook-cache-ttl": [IDENTITY, "answers about tokens, valid or not, are kept for their time"],
+  "authorization-webhook-cache-authorized-ttl": [IDENTITY, "what is allowed is kept longer than what is denied"],
+  "authorization-webhook-cache-unauthorized-ttl": [IDENTITY, "what is allowed is kept longer than what is denied"],
   "authorization-mode": [AUTHENTICATED, "--authorization-mode=AlwaysDeny"],
   "enable-debugging-handlers": [AUTHENTICATED, "--anonymous-auth, --enable-debugging-handlers=false"],
   enableSystemLogHandler: ["server/log-directory-routes.test.ts", "a directory is a list (oracle 97)"],

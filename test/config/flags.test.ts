@@ -160,10 +160,6 @@ describe("what is wrong is said with the way out", () => {
       argv: ["--cloud-provider=openstack"],
       want: expect.stringContaining('--cloud-provider: must be one of "", external'),
     },
-    {
-      argv: ["--authorization-mode=Webhook"],
-      want: "--authorization-mode: Webhook needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny",
-    },
   ])("$argv", ({ argv, want }) => {
     expect(parseCommandLine(argv).errors).toEqual([want]);
   }); // prettier-ignore

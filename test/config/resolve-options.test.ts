@@ -34,6 +34,23 @@ test.each([
   expect((await resolveOptions(flags, "/", "show")).errors).toEqual([...want]);
 });
 
+test.each([
+  { flags: ["--authorization-mode=Webhook"], errors: [/Webhook \(--authorization-mode\) denies every request/] },
+  { flags: ["--authentication-token-webhook"], errors: [/bearer tokens .* cannot be reviewed without --kubeconfig/] },
+  { flags: ["--authorization-mode=Webhook", "--authentication-token-webhook", "--kubeconfig=/k"], errors: [] },
+])("$flags: an API server has to be there to be asked", async ({ flags, errors }) => {
+  const resolved = await resolveOptions(flags, "/", "show");
+  expect(resolved.errors).toEqual(errors.map((error) => expect.stringMatching(error)));
+});
+
+test("a KubeletConfiguration that says nothing of it asks the API server, as upstream", async () => {
+  const dir = directoryWith({ "k.yaml": HEAD });
+  const standalone = await resolveOptions(["--config=k.yaml"], dir, "show");
+  expect(standalone.options).toMatchObject({ authorizationMode: "AlwaysAllow", authenticationTokenWebhook: false });
+  const { options } = await resolveOptions(["--config=k.yaml", "--kubeconfig=/k"], dir, "show");
+  expect(options).toMatchObject({ authorizationMode: "Webhook", authenticationTokenWebhook: true, port: 10250 });
+});
+
 test("directories of network plugins are separated by commas and absolute", async () => {
   const { options } = await resolveOptions(["--cni-bin-dir=/opt/cni/bin,bin", "--root-dir=/r"], "/work", "show");
   expect(options.cniBinDirs).toEqual(["/opt/cni/bin", "/work/bin"]);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
-import type { ServerAnswer, ServerRequest } from "../../src/server/answer.ts";
+import type { ListenerAnswer, ServerRequest } from "../../src/server/answer.ts";
 import { type AuthenticatedContext, routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import type { AccessRules, ShownCertificate } from "../../src/server/client-identity.ts";
 import { PodListRenderer } from "../../src/server/pod-list.ts";
@@ -23,8 +23,19 @@ const alice: ShownCertificate = {
   organizations: [],
   notAfter: new Date("2027-01-01T00:00:00Z"),
 };
-const everybody: AccessRules = { trustsCertificates: false, anonymousAuth: true, authorizationMode: "AlwaysAllow" };
-const knownOnly: AccessRules = { trustsCertificates: true, anonymousAuth: false, authorizationMode: "AlwaysAllow" };
+const standalone = { trustsTokens: false, delegated: undefined };
+const everybody: AccessRules = {
+  trustsCertificates: false,
+  anonymousAuth: true,
+  authorizationMode: "AlwaysAllow",
+  ...standalone,
+};
+const knownOnly: AccessRules = {
+  trustsCertificates: true,
+  anonymousAuth: false,
+  authorizationMode: "AlwaysAllow",
+  ...standalone,
+};
 
 const status = (name: string, rest: object) => ({
   name,
@@ -91,18 +102,18 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
   return { ask, containers, logger, clock };
 }
 
-async function textOf(answer: ServerAnswer): Promise<string> {
-  if ("run" in answer) throw new Error("a WebSocket");
+async function textOf(answer: ListenerAnswer): Promise<string> {
+  if ("run" in answer || "takeOver" in answer) throw new Error("an upgrade");
   if (!("chunks" in answer)) return Buffer.from(answer.body as string).toString();
   const chunks: Uint8Array[] = [];
   for await (const chunk of answer.chunks) chunks.push(Buffer.from(chunk as Uint8Array));
   return Buffer.concat(chunks).toString();
 }
 
-const statusOf = (answer: ServerAnswer) => ("run" in answer ? 101 : answer.status);
+const statusOf = (answer: ListenerAnswer) => ("run" in answer || "takeOver" in answer ? 101 : answer.status);
 
-async function compare(answer: ServerAnswer, want: RecordedAnswer) {
-  if ("run" in answer) throw new Error("a WebSocket");
+async function compare(answer: ListenerAnswer, want: RecordedAnswer) {
+  if ("run" in answer || "takeOver" in answer) throw new Error("an upgrade");
   await expectRecorded(answer, () => textOf(answer), want);
 }
 
@@ -305,20 +316,27 @@ describe("/exec, /attach, /portForward", () => {
     { offer: "", want: undefined },
   ])("of $offer it takes $want", async ({ offer, want }) => {
     const answer = await aWorld().ask(exec, offered(offer));
-    if (!("run" in answer)) throw new Error(`answered ${answer.status}`);
+    if (!("run" in answer)) throw new Error(`answered ${statusOf(answer)}`);
     expect(answer.protocol).toBe(want as string);
   });
 
   test.each([
     { when: "the protocol is unknown", path: exec, asking: offered("chat"), status: 400, want: /v5\.channel\.k8s\.io/ },
-    { when: "SPDY is asked for", path: exec, asking: { upgrade: "spdy/3.1" }, status: 400, want: /SPDY is not spoken/ },
     {
-      when: "kubectl tunnels SPDY",
-      path: "/portForward/default/web-node1?port=80",
-      asking: offered("SPDY/3.1+portforward.k8s.io"),
+      when: "no version of SPDY's streams is known",
+      path: exec,
+      asking: { upgrade: "spdy/3.1", headers: { "X-Stream-Protocol-Version": "v9.channel.k8s.io" } },
       status: 400,
       want: /v4\.channel\.k8s\.io/,
     },
+    {
+      when: "a sandbox that does not run is tunnelled to",
+      path: "/portForward/default/web-node1",
+      asking: offered("SPDY/3.1+portforward.k8s.io"),
+      status: 500,
+      want: /its sandbox does not run/,
+    },
+    { when: "another protocol is asked for", path: exec, asking: { upgrade: "h2c" }, status: 400, want: /required/ },
     {
       when: "no port is named",
       path: "/portForward/default/web-node1",
@@ -354,6 +372,15 @@ describe("/exec, /attach, /portForward", () => {
     expect(statusOf(answer)).toBe(status);
     expect(await textOf(answer)).toMatch(want);
     expect(containers.asked).toEqual([]);
+  });
+
+  test.each([
+    { path: exec, version: "v4.channel.k8s.io, v3.channel.k8s.io" },
+    { path: "/attach/default/web-node1/log?output=1", version: "v2.channel.k8s.io" },
+  ])("$path over SPDY", async ({ path, version }) => {
+    const headers = { "X-Stream-Protocol-Version": version };
+    const answer = await aWorld().ask(path, { method: "POST", upgrade: "spdy/3.1", headers });
+    expect("takeOver" in answer).toBe(true);
   });
 
   test("who reaches into a pod is noted, the command is not", async () => {

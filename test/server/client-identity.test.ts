@@ -1,5 +1,8 @@
-import { expect, test } from "bun:test";
-import { type AccessRules, authenticate, forbid, type ShownCertificate } from "../../src/server/client-identity.ts";
+import { describe, expect, test } from "bun:test";
+import type { AccessReviewer, User } from "../../src/model/access-review.ts";
+import { type AccessRules, authenticate, authorize, type ShownCertificate } from "../../src/server/client-identity.ts";
+import { DelegatedAccess } from "../../src/server/delegated-access.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 
 const NOW = new Date("2026-11-21T08:00:00Z");
 const alice: ShownCertificate = {
@@ -8,7 +11,19 @@ const alice: ShownCertificate = {
   organizations: ["devs", "ops"],
   notAfter: new Date("2026-11-22T00:00:00Z"),
 };
-const strict: AccessRules = { trustsCertificates: true, anonymousAuth: false, authorizationMode: "AlwaysAllow" };
+const strict: AccessRules = {
+  trustsCertificates: true,
+  trustsTokens: false,
+  anonymousAuth: false,
+  authorizationMode: "AlwaysAllow",
+  delegated: undefined,
+};
+const { signal } = new AbortController();
+const showing = (shown: ShownCertificate | undefined, authorization: string | null = null) => ({
+  shown,
+  header: (name: string) => (name === "Authorization" ? authorization : null),
+  signal,
+});
 
 test.each([
   { when: "a certificate that holds", shown: alice, rules: {}, want: "alice" },
@@ -35,12 +50,13 @@ test.each([
     rules: { trustsCertificates: false, anonymousAuth: true },
     want: "system:anonymous",
   },
-])("$when", ({ shown, rules, want }) => {
-  expect(authenticate(shown, { ...strict, ...rules }, NOW)?.name).toBe(want as string);
+])("$when", async ({ shown, rules, want }) => {
+  const user = await authenticate(showing(shown), { ...strict, ...rules }, NOW);
+  expect(user?.name).toBe(want as string);
 });
 
-test("organizations are groups", () => {
-  expect(authenticate(alice, strict, NOW)?.groups).toEqual(["devs", "ops", "system:authenticated"]);
+test("organizations are groups", async () => {
+  expect((await authenticate(showing(alice), strict, NOW))?.groups).toEqual(["devs", "ops", "system:authenticated"]);
 });
 
 test.each([
@@ -49,10 +65,118 @@ test.each([
   ["POST", "/run/default/p/c", "verb=create, resource=nodes, subresource=proxy"],
   ["GET", "/stats/summary", "verb=get, resource=nodes, subresource=stats"],
   ["GET", "/spec/", "verb=get, resource=nodes, subresource=spec"],
-])("%s %s is denied by AlwaysDeny, allowed by AlwaysAllow", (method, path, want) => {
-  const user = { name: "alice", groups: [] };
-  expect(forbid(user, { method, path }, strict)).toBeUndefined();
-  expect(forbid(user, { method, path }, { ...strict, authorizationMode: "AlwaysDeny" })).toBe(
-    `Forbidden (user=alice, ${want})`,
-  );
+])(
+  "%s %s is denied by AlwaysDeny and by Webhook without an API server, allowed by AlwaysAllow",
+  async (method, path, want) => {
+    const user = { name: "alice", groups: [] };
+    const request = { method, path, signal };
+    expect(await authorize(user, request, strict)).toBeUndefined();
+    for (const authorizationMode of ["AlwaysDeny", "Webhook"] as const) {
+      const refusal = await authorize(user, request, { ...strict, authorizationMode });
+      expect(refusal).toEqual({ status: 403, message: `Forbidden (user=alice, ${want})` });
+    }
+  },
+);
+
+/** An API server that knows one token, and lets its user read metrics. */
+class FakeReviewer implements AccessReviewer {
+  readonly asked: string[] = [];
+  isAway = false;
+
+  async reviewToken(token: string): Promise<User | undefined> {
+    this.#note(`token ${token}`);
+    return token === "good" ? { name: "bob", uid: "u1", groups: ["readers"] } : undefined;
+  }
+
+  async reviewAccess(user: User, { verb, subresource }: { verb: string; subresource: string }): Promise<boolean> {
+    this.#note(`${user.name} ${verb} ${subresource}`);
+    return user.name === "bob" && subresource === "metrics";
+  }
+
+  #note(what: string): void {
+    if (this.isAway) throw new Error("connect ECONNREFUSED");
+    this.asked.push(what);
+  }
+}
+
+function aDelegation() {
+  const clock = new FakeClock();
+  const reviewer = new FakeReviewer();
+  const ttl = { tokenTtlMs: 120_000, authorizedTtlMs: 300_000, unauthorizedTtlMs: 30_000 };
+  const delegated = new DelegatedAccess(reviewer, ttl, clock);
+  const rules: AccessRules = { ...strict, trustsTokens: true, authorizationMode: "Webhook", delegated };
+  return { clock, reviewer, rules };
+}
+
+describe("an API server that reviews clients", () => {
+  test.each([
+    { when: "a valid token", authorization: "Bearer good", want: "bob" },
+    { when: "the scheme in lower case", authorization: "bearer good", want: "bob" },
+    { when: "a token that is not valid", authorization: "Bearer bad", want: undefined },
+    { when: "a token that is not valid, anonymous", authorization: "Bearer bad", anonymous: true, want: undefined },
+    { when: "another scheme", authorization: "Basic good", want: undefined },
+    { when: "another scheme, anonymous", authorization: "Basic good", anonymous: true, want: "system:anonymous" },
+    { when: "no token, anonymous", authorization: null, anonymous: true, want: "system:anonymous" },
+  ])("$when", async ({ authorization, anonymous = false, want }) => {
+    const { rules } = aDelegation();
+    const user = await authenticate(showing(undefined, authorization), { ...rules, anonymousAuth: anonymous }, NOW);
+    expect(user?.name).toBe(want as string);
+  });
+
+  test("a certificate that holds comes before a token; one that does not hold leaves the token", async () => {
+    const { rules } = aDelegation();
+    expect((await authenticate(showing(alice, "Bearer good"), rules, NOW))?.name).toBe("alice");
+    const stranger = { ...alice, isVerified: false };
+    expect((await authenticate(showing(stranger, "Bearer good"), rules, NOW))?.name).toBe("bob");
+  });
+
+  test("tokens without --authentication-token-webhook identify no one", async () => {
+    const { rules } = aDelegation();
+    expect(
+      await authenticate(showing(undefined, "Bearer good"), { ...rules, trustsTokens: false }, NOW),
+    ).toBeUndefined();
+  });
+
+  test("answers about tokens, valid or not, are kept for their time", async () => {
+    const { rules, reviewer, clock } = aDelegation();
+    const ask = (token: string) => authenticate(showing(undefined, `Bearer ${token}`), rules, NOW);
+    for (const token of ["good", "bad", "good", "bad"]) await ask(token);
+    expect(reviewer.asked).toEqual(["token good", "token bad"]);
+    await clock.advance(120_000);
+    await ask("good");
+    expect(reviewer.asked).toHaveLength(3);
+  });
+
+  test("what is allowed is kept longer than what is denied", async () => {
+    const { rules, reviewer, clock } = aDelegation();
+    const bob = { name: "bob", groups: [] };
+    const ask = (path: string) => authorize(bob, { method: "GET", path, signal }, rules);
+    expect(await ask("/metrics")).toBeUndefined();
+    expect((await ask("/pods"))?.status).toBe(403);
+    await clock.advance(30_000);
+    await ask("/metrics/cadvisor");
+    await ask("/pods");
+    expect(reviewer.asked).toEqual(["bob get metrics", "bob get proxy", "bob get proxy"]);
+    await clock.advance(270_000);
+    await ask("/metrics");
+    expect(reviewer.asked).toHaveLength(4);
+  });
+
+  test("while it is away a token is 401 and an access 500, and both are asked again", async () => {
+    const { rules, reviewer } = aDelegation();
+    const errors: string[] = [];
+    const note = (error: string) => errors.push(error);
+    const bob = { name: "bob", groups: [] };
+    const request = { method: "GET", path: "/metrics", signal };
+    reviewer.isAway = true;
+    expect(await authenticate(showing(undefined, "Bearer good"), rules, NOW, note)).toBeUndefined();
+    expect(await authorize(bob, request, rules, note)).toEqual({
+      status: 500,
+      message: "Authorization error (user=bob, verb=get, resource=nodes, subresource=metrics)",
+    });
+    expect(errors).toEqual(["connect ECONNREFUSED", "connect ECONNREFUSED"]);
+    reviewer.isAway = false;
+    expect((await authenticate(showing(undefined, "Bearer good"), rules, NOW))?.name).toBe("bob");
+    expect(await authorize(bob, request, rules)).toBeUndefined();
+  });
 });

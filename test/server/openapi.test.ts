@@ -142,11 +142,18 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
       logDirectory: new HostLogDirectory(directory, openBeneath),
       clock,
       logger,
-      rules: { trustsCertificates: false, anonymousAuth: true, authorizationMode: "AlwaysAllow" },
+      rules: {
+        trustsCertificates: false,
+        trustsTokens: false,
+        anonymousAuth: true,
+        authorizationMode: "AlwaysAllow",
+        delegated: undefined,
+      },
       debuggingHandlers: true,
       streamingIdleTimeoutMs: 0,
     },
   );
+  if ("takeOver" in answer) throw new Error("an upgrade to SPDY");
   if ("chunks" in answer) for await (const _ of answer.chunks);
   return answer;
 }

@@ -1,24 +1,11 @@
-import type { IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
 import type { Pod } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { ContainerAccess, ProcessSession, StreamSelection } from "../../model/container-access.ts";
 import type { Logger } from "../../model/logger.ts";
 import { findContainer } from "../../model/pod-containers.ts";
 import type { DialPod, PodAddress } from "../../model/pod-dialer.ts";
-import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "../../server/channel-protocol.ts";
-import { servePortForward } from "../../server/port-forward.ts";
-import { serveRemoteCommand } from "../../server/remote-command.ts";
-import { COMMAND_PROTOCOLS, serveSpdyCommand } from "../../server/spdy/spdy-command.ts";
-import type { ByteChannel } from "../../server/spdy/spdy-connection.ts";
-import { acceptSpdy, chooseStreamProtocol, loadDictionary } from "../../server/spdy/spdy-handshake.ts";
-import {
-  PORT_FORWARD_PROTOCOL,
-  PORT_FORWARD_TUNNEL,
-  serveSpdyPortForward,
-} from "../../server/spdy/spdy-port-forward.ts";
-import { parseLogQuery, parsePortQuery, parseStreamQuery } from "../../server/stream-query.ts";
-import type { WebSocketConnection } from "../../server/websocket.ts";
+import { answerCommand, answerPortForward } from "../../server/stream-answers.ts";
+import { parseLogQuery, parseStreamQuery } from "../../server/stream-query.ts";
 import { findLogContainer, findRunningContainer } from "../../status/log-container.ts";
 import { badRequest, internalError, notFound } from "../api-error.ts";
 import type { ApiAnswer, ApiRequest } from "../api-request.ts";
@@ -124,17 +111,10 @@ function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: P
     streams = { ...streams, tty, stderr: streams.stderr && !tty };
     open = () => containers.attach(target.id, streams);
   }
+  const answer = answerCommand(request, { streams, open, clock, idleTimeoutMs });
+  if ("problem" in answer) throw badRequest(answer.problem);
   note(what, pod, container, request, deps);
-  const common = { streams, open, clock, idleTimeoutMs };
-  if (request.upgrade === "websocket") {
-    const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), REMOTE_COMMAND_PROTOCOLS);
-    if (!protocol) throw badRequest(`no subprotocol is known; there are ${REMOTE_COMMAND_PROTOCOLS.join(", ")}`);
-    return overWebSocket(protocol.name, (socket) => serveRemoteCommand(socket, { ...common, protocol }));
-  }
-  const protocol = spdyProtocol(request, COMMAND_PROTOCOLS);
-  return overSpdy(protocol, async (channel) =>
-    serveSpdyCommand(channel, { ...common, protocol, dictionary: await loadDictionary() }),
-  );
+  return answer;
 }
 
 function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiAnswer {
@@ -142,51 +122,16 @@ function portForward(request: ApiRequest, pod: Pod, deps: PodRoutesDeps): ApiAns
   const address = addressOf(pod);
   const podName = `${pod.metadata.namespace}/${pod.metadata.name}`;
   if (!address) throw badRequest(`pod ${podName} has no address: its sandbox does not run`);
-  const dial = (port: number, signal: AbortSignal) => dialPod(address, port, signal);
-  const common = { dial, pod: podName, clock, idleTimeoutMs };
+  const answer = answerPortForward(request, {
+    dial: (port, signal) => dialPod(address, port, signal),
+    pod: podName,
+    clock,
+    idleTimeoutMs,
+  });
+  if ("problem" in answer) throw badRequest(answer.problem);
   note("portforward", pod, "", request, deps);
-  if (request.upgrade !== "websocket") {
-    return overSpdy(spdyProtocol(request, [PORT_FORWARD_PROTOCOL]), async (channel) =>
-      serveSpdyPortForward(channel, { ...common, dictionary: await loadDictionary() }),
-    );
-  }
-  const offered = request.header("Sec-WebSocket-Protocol") ?? "";
-  if (offered.split(",").some((name) => name.trim() === PORT_FORWARD_TUNNEL)) {
-    return overWebSocket(PORT_FORWARD_TUNNEL, async (socket) =>
-      serveSpdyPortForward(tunnelOf(socket), { ...common, dictionary: await loadDictionary() }),
-    );
-  }
-  const ports = parsePortQuery(request.query);
-  if (!("value" in ports)) throw badRequest(ports.problem);
-  const protocol = chooseProtocol(offered, PORT_FORWARD_PROTOCOLS);
-  if (!protocol) throw badRequest(`no subprotocol is known; there are ${PORT_FORWARD_PROTOCOLS.join(", ")}`);
-  return overWebSocket(protocol.name, (socket) =>
-    servePortForward(socket, { ...common, protocol, ports: ports.value }),
-  );
+  return answer;
 }
-
-/** @throws ApiError 400 */
-function spdyProtocol(request: ApiRequest, known: readonly string[]): string {
-  if (!request.upgrade.startsWith("spdy/3.1")) throw badRequest("Upgrade request required");
-  const protocol = chooseStreamProtocol(request.header("X-Stream-Protocol-Version"), known);
-  if (protocol === undefined) throw badRequest(`no stream protocol is known; there are ${known.join(", ")}`);
-  return protocol;
-}
-
-const overSpdy = (protocol: string, run: (channel: ByteChannel) => Promise<void>): ApiAnswer => ({
-  takeOver: (_message: IncomingMessage, socket: Duplex, head: Buffer) => run(acceptSpdy(socket, head, protocol)),
-});
-
-const overWebSocket = (
-  protocol: string | undefined,
-  run: (socket: WebSocketConnection) => Promise<void>,
-): ApiAnswer => ({ protocol, run });
-
-const tunnelOf = (socket: WebSocketConnection): ByteChannel => ({
-  chunks: socket.messages(),
-  write: (data) => socket.send(data),
-  close: () => socket.close(),
-});
 
 /** Logs which user accessed which container; never the command, which may hold a secret. */
 function note(

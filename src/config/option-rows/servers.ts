@@ -2,10 +2,7 @@ import { nearestName } from "../../text/nearest-name.ts";
 import { CIPHER_SUITE_NAMES } from "../cipher-suites.ts";
 import { listOf } from "../kinds/list-kinds.ts";
 import { boolean, cgroupPath, directory, duration, file, ipAddress, oneOf, port } from "../kinds/scalar-kinds.ts";
-import type { ValueKind } from "../kinds/value-kind.ts";
-import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
-
-const WEBHOOK = "token webhooks need an API server";
+import { type FlagRow, inapplicable, option } from "../option-row.ts";
 
 export const SERVER_ROWS = [
   option({
@@ -227,13 +224,50 @@ export const SERVER_ROWS = [
     description: "Accept requests without credentials; they may run commands in every container.",
   }),
   option({
+    flag: "authentication-token-webhook",
+    field: "authentication.webhook.enabled",
+    option: "authenticationTokenWebhook",
+    kind: boolean,
+    default: false,
+    subject: "Authenticated server",
+    description: "Accept bearer tokens that the API server of --kubeconfig reviews as valid.",
+  }),
+  option({
+    flag: "authentication-token-webhook-cache-ttl",
+    field: "authentication.webhook.cacheTTL",
+    option: "authenticationTokenWebhookCacheTtlMs",
+    kind: duration(),
+    default: 120_000,
+    subject: "Authenticated server",
+    description: "How long the answer about a token counts; 0s asks each time.",
+  }),
+  option({
     flag: "authorization-mode",
     field: "authorization.mode",
     option: "authorizationMode",
-    kind: authorizationMode(),
+    kind: oneOf("AlwaysAllow", "AlwaysDeny", "Webhook"),
     default: "AlwaysAllow",
     subject: "Authenticated server",
-    description: "Authorization of authenticated clients: all requests or none.",
+    description:
+      "Authorization of authenticated clients: all requests, none, or those that the API server of --kubeconfig allows.",
+  }),
+  option({
+    flag: "authorization-webhook-cache-authorized-ttl",
+    field: "authorization.webhook.cacheAuthorizedTTL",
+    option: "authorizationWebhookCacheAuthorizedTtlMs",
+    kind: duration(),
+    default: 300_000,
+    subject: "Authenticated server",
+    description: "How long a request that the API server allowed is allowed.",
+  }),
+  option({
+    flag: "authorization-webhook-cache-unauthorized-ttl",
+    field: "authorization.webhook.cacheUnauthorizedTTL",
+    option: "authorizationWebhookCacheUnauthorizedTtlMs",
+    kind: duration(),
+    default: 30_000,
+    subject: "Authenticated server",
+    description: "How long a request that the API server denied is denied.",
   }),
   option({
     flag: "enable-debugging-handlers",
@@ -261,13 +295,6 @@ export const SERVER_ROWS = [
     subject: "Authenticated server",
     description: "Idle exec, attach and port-forward connections are closed after this; 0s never.",
   }),
-  ...refused(`${WEBHOOK}; use --client-ca-file`, ["authentication-token-webhook?"], ["false"]),
-  ...inapplicable(WEBHOOK, ["|authentication.webhook.enabled"], ["false"]),
-  ...inapplicable(WEBHOOK, [
-    "authentication-token-webhook-cache-ttl|authentication.webhook.cacheTTL",
-    "authorization-webhook-cache-authorized-ttl|authorization.webhook.cacheAuthorizedTTL",
-    "authorization-webhook-cache-unauthorized-ttl|authorization.webhook.cacheUnauthorizedTTL",
-  ]),
   ...inapplicable("kubelet-ts always serves cAdvisor's API on --cadvisor-port", [
     "enable-cadvisor-json-endpoints?",
     "enable-custom-metrics?",
@@ -310,18 +337,4 @@ function checkCipherSuite(name: string): string | undefined {
   if (CIPHER_SUITE_NAMES.includes(name)) return undefined;
   const near = nearestName(name, CIPHER_SUITE_NAMES);
   return `${JSON.stringify(name)} is not a supported cipher suite${near ? `; did you mean ${near}?` : ""}`;
-}
-
-/** Configuration files of clusters ask for Webhook: it is accepted there and denies every request. */
-function authorizationMode(): ValueKind<"AlwaysAllow" | "AlwaysDeny"> {
-  const kind = oneOf("AlwaysAllow", "AlwaysDeny");
-  const way = "needs an API server; use AlwaysAllow (with --client-ca-file) or AlwaysDeny";
-  return {
-    ...kind,
-    fromText: (value) => (value === "Webhook" ? { problem: `Webhook ${way}` } : kind.fromText(value)),
-    fromField: (value) =>
-      value === "Webhook"
-        ? { value: "AlwaysDeny", warning: `Webhook ${way}; every request is denied` }
-        : kind.fromField(value),
-  };
 }

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { UpgradeAnswer, WebSocketAnswer } from "./answer.ts";
+import { chooseProtocol, PORT_FORWARD_PROTOCOLS, REMOTE_COMMAND_PROTOCOLS } from "./channel-protocol.ts";
+import { type PortForwardOptions, servePortForward } from "./port-forward.ts";
+import { type RemoteCommandOptions, serveRemoteCommand } from "./remote-command.ts";
+import { COMMAND_PROTOCOLS, serveSpdyCommand } from "./spdy/spdy-command.ts";
+import type { ByteChannel } from "./spdy/spdy-connection.ts";
+import { acceptSpdy, chooseStreamProtocol, loadDictionary } from "./spdy/spdy-handshake.ts";
+import { PORT_FORWARD_PROTOCOL, PORT_FORWARD_TUNNEL, serveSpdyPortForward } from "./spdy/spdy-port-forward.ts";
+import { parsePortQuery } from "./stream-query.ts";
+import type { WebSocketConnection } from "./websocket.ts";
+
+/** The part of a request that decides how its streams are carried. */
+export interface StreamRequest {
+  /** Lower-case value of `Upgrade`; "" without one. */
+  upgrade: string;
+  header(name: string): string | null;
+  query: URLSearchParams;
+}
+
+/** A request that is answered with 400. `needsUpgrade`: it asked for neither SPDY nor a WebSocket. */
+export interface StreamRefusal {
+  problem: string;
+  needsUpgrade: boolean;
+}
+
+export type StreamAnswer = WebSocketAnswer | UpgradeAnswer;
+
+/** exec or attach, over SPDY or a WebSocket as the client asks. */
+export function answerCommand(
+  request: StreamRequest,
+  options: Omit<RemoteCommandOptions, "protocol">,
+): StreamAnswer | StreamRefusal {
+  if (request.upgrade === "websocket") {
+    const protocol = chooseProtocol(request.header("Sec-WebSocket-Protocol"), REMOTE_COMMAND_PROTOCOLS);
+    if (!protocol) return unknownProtocol(REMOTE_COMMAND_PROTOCOLS);
+    return { protocol: protocol.name, run: (socket) => serveRemoteCommand(socket, { ...options, protocol }) };
+  }
+  return overSpdy(request, COMMAND_PROTOCOLS, async (channel, protocol) =>
+    serveSpdyCommand(channel, { ...options, protocol, dictionary: await loadDictionary() }),
+  );
+}
+
+/** port-forward, over SPDY, a WebSocket or a WebSocket that carries SPDY, as the client asks. */
+export function answerPortForward(
+  request: StreamRequest,
+  options: Omit<PortForwardOptions, "protocol" | "ports">,
+): StreamAnswer | StreamRefusal {
+  const serveSpdy = async (channel: ByteChannel) =>
+    serveSpdyPortForward(channel, { ...options, dictionary: await loadDictionary() });
+  if (request.upgrade !== "websocket") return overSpdy(request, [PORT_FORWARD_PROTOCOL], serveSpdy);
+  const offered = request.header("Sec-WebSocket-Protocol") ?? "";
+  if (offered.split(",").some((name) => name.trim() === PORT_FORWARD_TUNNEL)) {
+    return { protocol: PORT_FORWARD_TUNNEL, run: (socket) => serveSpdy(tunnelOf(socket)) };
+  }
+  const ports = parsePortQuery(request.query);
+  if (!("value" in ports)) return { problem: ports.problem, needsUpgrade: false };
+  const protocol = chooseProtocol(offered, PORT_FORWARD_PROTOCOLS);
+  if (!protocol) return unknownProtocol(PORT_FORWARD_PROTOCOLS);
+  return {
+    protocol: protocol.name,
+    run: (socket) => servePortForward(socket, { ...options, protocol, ports: ports.value }),
+  };
+}
+
+const unknownProtocol = (known: readonly string[]): StreamRefusal => ({
+  problem: `None of the protocols offered is known; there are ${known.join(", ")}`,
+  needsUpgrade: false,
+});
+
+function overSpdy(
+  request: StreamRequest,
+  known: readonly string[],
+  run: (channel: ByteChannel, protocol: string) => Promise<void>,
+): UpgradeAnswer | StreamRefusal {
+  if (!request.upgrade.startsWith("spdy/3.1")) return { problem: "Upgrade request required", needsUpgrade: true };
+  const protocol = chooseStreamProtocol(request.header("X-Stream-Protocol-Version"), known);
+  if (protocol === undefined) return unknownProtocol(known);
+  return {
+    takeOver: (_message: IncomingMessage, socket: Duplex, head: Buffer) =>
+      run(acceptSpdy(socket, head, protocol), protocol),
+  };
+}
+
+const tunnelOf = (socket: WebSocketConnection): ByteChannel => ({
+  chunks: socket.messages(),
+  write: (data) => socket.send(data),
+  close: () => socket.close(),
+});
