@@ -1,4 +1,5 @@
 import type { Pod } from "../api/pod.ts";
+import type { AccessReviewer } from "../model/access-review.ts";
 import type { Clock } from "../model/clock.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -6,6 +7,7 @@ import type { Logger } from "../model/logger.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { Checkpoint } from "../sources/checkpoint-store.ts";
 import type { FeedSource } from "../sources/desired-state-feed.ts";
+import { ClusterAccessReviewer } from "./client/access-reviewer.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials } from "./client/credentials.ts";
 import { Reflector } from "./client/reflector.ts";
@@ -45,6 +47,8 @@ export interface ClusterKubelet extends ReportedPods {
 export class ClusterNode {
   readonly client: ClusterClient;
   readonly credentials: Credentials;
+  /** Decides about clients of the authenticated port. */
+  readonly accessReviewer: AccessReviewer;
   /** The pods of the API server. */
   readonly source: FeedSource;
   readonly #deps: ClusterNodeDeps;
@@ -70,6 +74,7 @@ export class ClusterNode {
       rate: { perSecond: options.kubeApiQps, burst: options.kubeApiBurst },
       userAgent,
     });
+    this.accessReviewer = new ClusterAccessReviewer(this.client, deps.nodeName);
     this.#objects = new ObjectCache({ client: this.client, clock, onChange: () => this.#source.changed() });
     this.#claims = new ClaimResolver({ client: this.client, clock, onChange: () => this.#source.changed() });
     this.#tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });

@@ -94,7 +94,8 @@ export function startNodeServers(
   return servers;
 }
 
-const authenticatedParts = ({ context, client }: AssembledKubelet) => ({
+const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => ({
+  reviewer: cluster?.accessReviewer,
   options: context.options,
   containers: new DockerContainerAccess(client, (ms, callback) => context.clock.schedule(ms, callback)),
   dialPod,

@@ -13,7 +13,7 @@ import type { AssembledKubelet } from "./assemble-kubelet.ts";
 const IMAGES_WITHIN_MS = 1000;
 
 interface NodeFactsInput {
-  parts: Pick<AssembledKubelet, "context" | "kubelet" | "imageInventory" | "connectError">;
+  parts: Pick<AssembledKubelet, "context" | "kubelet" | "networks" | "imageInventory" | "connectError">;
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
@@ -29,12 +29,12 @@ export function nodeFacts({
   isLeaving,
   clock,
 }: NodeFactsInput): () => Promise<NodeObjectFacts> {
-  const { kubelet, imageInventory, connectError } = parts;
+  const { kubelet, networks, imageInventory, connectError } = parts;
   const { node } = parts.context;
   const findProblem = () => {
     // Upstream's words.
     if (isLeaving()) return "node is shutting down";
-    return connectError() ?? kubelet.runtimeError;
+    return connectError() ?? kubelet.runtimeError ?? toNetworkError(networks.problem());
   };
   const ready = { runtimeError: findProblem(), since: clock.now() };
   const noteReady = () => {
@@ -64,6 +64,9 @@ export function nodeFacts({
     return { ...fixed, pressures: eviction.states(), ready: { ...ready }, images: store?.images };
   };
 }
+
+const toNetworkError = (problem: string | undefined) =>
+  problem && `runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:${problem}`;
 
 /** A node is as old as its root directory; undefined where the file system does not keep that. */
 function createdAt(directory: string): Date | undefined {
