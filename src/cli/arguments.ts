@@ -29,7 +29,7 @@ export const GLOBAL_ARGS = {
   "root-dir": {
     type: "string",
     valueHint: "directory",
-    description: "the kubelet of this root directory (or KUBELET_TS_ROOT_DIR)",
+    description: "the kubelet of this root directory (or KUBELET_TS_ROOT_DIR, or see use)",
   },
   server: { type: "string", alias: "s", valueHint: "URL|port", description: "the kubelet at this read-only port" },
   "docker-endpoint": { type: "string", valueHint: "URL", description: "the Docker engine (default: the kubelet's)" },

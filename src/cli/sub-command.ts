@@ -8,6 +8,7 @@ import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
 import { computeRootHash } from "../runtime/labels.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import { GLOBAL_ARGS, readArguments } from "./arguments.ts";
+import { chooseRootDir } from "./client/default-context.ts";
 import type { EngineReader } from "./client/engine-reader.ts";
 import { type FindingOptions, type FoundKubelet, findKubelet } from "./client/find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./client/kubelet-api.ts";
@@ -124,9 +125,9 @@ export function findObject({ name, objects = {} }: SubCommand, written: string |
   throw new UsageError(`"${written}" is not something ${name} knows: ${known.join(", ")}${hint}`);
 }
 
-/** `--root-dir` wins over the environment's KUBELET_TS_ROOT_DIR. */
+/** `--root-dir` wins over KUBELET_TS_ROOT_DIR in the environment, that over the default of `kubelet-ts use`. */
 export const findingOptions = ({ value }: CommandRequest): FindingOptions => ({
-  rootDir: value("root-dir") ?? (process.env.KUBELET_TS_ROOT_DIR || undefined),
+  rootDir: chooseRootDir(value("root-dir"))?.rootDir,
   server: value("server"),
 });
 

@@ -1,9 +1,10 @@
 import { expect, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
+import { until } from "../support/until.ts";
 
 const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
 
@@ -42,5 +43,38 @@ describeWithEngine("commands over the local API", () => {
     expect((await run(node, "kubeconfig")).stderr + (await run(node, "kubeconfig")).stdout).toMatch(
       /kind: Config|admin.conf/,
     );
+  });
+
+  test("exec, cp and port-forward go through the local API; restart starts the containers of a pod again", async () => {
+    const node = testNode();
+    node.writeManifest("web.json", sleeper("web"));
+    await node.start();
+    const before = await node.runningContainer("app");
+    const failed = await run(node, "exec", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 7");
+    expect(failed).toMatchObject({ exitCode: 7, stdout: "out\n", stderr: "err\n" });
+    const original = join(node.directory, "original");
+    const copy = join(node.directory, "copy");
+    writeFileSync(original, Buffer.alloc(3_000_000, "0123456789"));
+    expect(await run(node, "cp", original, "web:/tmp/file")).toMatchObject({ exitCode: 0 });
+    expect(await run(node, "cp", "web:/tmp/file", copy)).toMatchObject({ exitCode: 0 });
+    expect(Bun.hash(readFileSync(copy))).toBe(Bun.hash(readFileSync(original)));
+
+    expect(await run(node, "restart", "web")).toMatchObject({
+      exitCode: 0,
+      stdout: `pod/web-${node.name} restarted\n`,
+    });
+    await until("the container is another one", async () => (await node.runningContainer("app")).Id !== before.Id);
+  });
+
+  test("a kubelet is chosen for the user", async () => {
+    const node = testNode();
+    await node.start();
+    const words = (...argv: string[]) =>
+      node.spawn(argv, { env: { HOME: node.directory, XDG_CONFIG_HOME: "", KUBELET_TS_ROOT_DIR: "" } }).finished();
+    expect(await words("use", node.name)).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(node.rootDir) });
+    expect((await words("use")).stdout).toMatch(new RegExp(`\\* +${node.name} `));
+    expect(await words("get", "node", "-o", "name")).toMatchObject({ exitCode: 0, stdout: `node/${node.name}\n` });
+    expect(await words("use", "no-such-node")).toMatchObject({ exitCode: 1 });
+    expect(await words("use", "--none")).toMatchObject({ exitCode: 0 });
   });
 });

@@ -67,6 +67,8 @@ export class ApiStatusError extends CommandError {
 const ANSWER_LIMIT_MS = 60_000;
 const SOCKET = "api.sock";
 
+export const apiSocketOf = (rootDir: string): string => join(rootDir, SOCKET);
+
 /** The local API socket of the kubelet that the flags mean. @throws CommandError when there is none */
 export async function findApiSocket(request: CommandRequest): Promise<string> {
   const options = findingOptions(request);
@@ -76,7 +78,7 @@ export async function findApiSocket(request: CommandRequest): Promise<string> {
     throw new CommandError(`${kubelet.problem}; nothing supervises pods yet, so nothing can be submitted`);
   }
   const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
-  const path = join(rootDir, SOCKET);
+  const path = apiSocketOf(rootDir);
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
     throw new CommandError(`"${path}" is too long for a socket: use a shorter --root-dir`);
   }

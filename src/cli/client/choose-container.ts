@@ -11,7 +11,9 @@ import {
   scopeOf,
   UsageError,
 } from "../sub-command.ts";
-import { findKubelet } from "./find-kubelet.ts";
+import { apiSocketOf } from "./api-client.ts";
+import { ApiStreams, type ContainerStreams, EngineStreams } from "./container-streams.ts";
+import { findKubelet, localInstances } from "./find-kubelet.ts";
 import { KubeletApi, KubeletApiError } from "./kubelet-api.ts";
 import { chooseContainers } from "./log-target.ts";
 import { findPod } from "./pod-lookup.ts";
@@ -20,8 +22,7 @@ import { findPod } from "./pod-lookup.ts";
 export interface ChosenContainer {
   pod: Pod;
   containerName: string;
-  containerId: string;
-  client: DockerClient;
+  streams: ContainerStreams;
   /** Which container was chosen where the command line names none. */
   note?: string;
 }
@@ -38,8 +39,9 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
   const chosen = chooseContainers(pod, request.value("container"), false);
   if ("problem" in chosen) throw new CommandError(chosen.problem);
   const [containerName = ""] = chosen.names;
-  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {};
-  const status = [...containerStatuses, ...initContainerStatuses].find(({ name }) => name === containerName);
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
+  const all = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
+  const status = all.find(({ name }) => name === containerName);
   const containerId = status?.state.running && status.containerID?.replace(/^docker:\/\//, "");
   if (!containerId) {
     const { waiting, terminated } = status?.state ?? {};
@@ -49,10 +51,22 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
   return {
     pod,
     containerName,
-    containerId,
-    client: new DockerClient(engineEndpoint(request, instance?.dockerEndpoint)),
+    streams: openStreams(request, { pod, containerName, containerId, instance }),
     ...(chosen.note !== undefined && { note: chosen.note }),
   };
+}
+
+/** Streams over the local API of the kubelet where this user may use it, else over the engine. */
+function openStreams(
+  request: CommandRequest,
+  found: { pod: Pod; containerName: string; containerId: string; instance: InstanceInfo | undefined },
+): ContainerStreams {
+  const { pod, containerName, containerId, instance } = found;
+  const socketPath = instance && apiSocketOf(instance.rootDir);
+  if (socketPath !== undefined && localInstances.mayUse(socketPath))
+    return new ApiStreams(socketPath, pod, containerName);
+  const client = new DockerClient(engineEndpoint(request, instance?.dockerEndpoint));
+  return new EngineStreams(client, containerId, pod.status?.podIP);
 }
 
 /** From the kubelet if one answers, else from the engine; an address that was given must answer. */

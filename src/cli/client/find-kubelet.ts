@@ -79,6 +79,9 @@ export async function findKubelet(
   return rootDir !== undefined || others.length === 0 ? { problem, isAbsent: true } : { problem };
 }
 
+/** Every kubelet on this machine that this user may know, by root directory. */
+export const listKubelets = (finder: InstanceFinder = localInstances): InstanceInfo[] => readAll(finder);
+
 function readAll(finder: InstanceFinder): InstanceInfo[] {
   const found = finder.list().map((rootDir) => finder.read(rootDir));
   const known = found.filter((instance) => instance !== undefined && instance !== "unreadable");

@@ -1,4 +1,4 @@
-import type { Container, Pod } from "../../api/pod.ts";
+import type { Pod } from "../../api/pod.ts";
 import { findLogContainerId } from "../../status/log-container.ts";
 import { nearestName } from "../../text/nearest-name.ts";
 
@@ -30,12 +30,13 @@ export function chooseContainers(
 ): ChosenContainers | NoLog {
   const mains = spec.containers.map(({ name }) => name);
   const inits = (spec.initContainers ?? []).map(({ name }) => name);
-  if (all) return { names: [...inits, ...mains] };
-  const known = [...mains, ...inits];
+  const ephemerals = (spec.ephemeralContainers ?? []).map(({ name }) => name);
+  if (all) return { names: [...inits, ...mains, ...ephemerals] };
+  const known = [...mains, ...inits, ...ephemerals];
   if (named !== undefined) {
     if (known.includes(named)) return { names: [named] };
     const near = nearestName(named, known);
-    const list = listOf(spec.containers, spec.initContainers ?? []);
+    const list = listOf(spec);
     return {
       problem: `container "${named}" is not in pod "${metadata.name}": it has ${list}${near ? `; did you mean ${near}?` : ""}`,
     };
@@ -46,12 +47,16 @@ export function chooseContainers(
   if (known.length === 1) return { names: [first] };
   return {
     names: [first],
-    note: `Defaulted container "${first}" out of: ${listOf(spec.containers, spec.initContainers ?? [])}`,
+    note: `Defaulted container "${first}" out of: ${listOf(spec)}`,
   };
 }
 
-const listOf = (mains: readonly Container[], inits: readonly Container[]) =>
-  [...mains.map(({ name }) => name), ...inits.map(({ name }) => `${name} (init)`)].join(", ");
+const listOf = ({ containers, initContainers = [], ephemeralContainers = [] }: Pod["spec"]) =>
+  [
+    ...containers.map(({ name }) => name),
+    ...initContainers.map(({ name }) => `${name} (init)`),
+    ...ephemeralContainers.map(({ name }) => `${name} (ephem)`),
+  ].join(", ");
 
 /** The engine's container behind a container of a pod. Source: the kubelet's `validateContainerLogStatus`. */
 export function findLogTarget(
@@ -60,7 +65,8 @@ export function findLogTarget(
   previous: boolean,
 ): LogTarget | NoLog {
   const podName = metadata.name ?? "";
-  const statuses = [...(status.containerStatuses ?? []), ...(status.initContainerStatuses ?? [])];
+  const { containerStatuses = [], initContainerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  const statuses = [...containerStatuses, ...initContainerStatuses, ...ephemeralContainerStatuses];
   const found = statuses.find(({ name }) => name === containerName);
   const containerId = found && findLogContainerId(found, previous);
   if (containerId !== undefined) return { podName, containerName, containerId };

@@ -1,4 +1,5 @@
 import { nearestName } from "../../text/nearest-name.ts";
+import { chooseRootDir } from "../client/default-context.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, namespaceOf } from "../client/pod-lookup.ts";
@@ -42,7 +43,7 @@ async function namesOf({ names, positionals, command }: Completion, words: reado
   removeProxies();
   const typed = (...flags: string[]) => typedValue(words, flags);
   const kubelet = await findKubelet({
-    rootDir: typed("--root-dir") ?? (process.env.KUBELET_TS_ROOT_DIR || undefined),
+    rootDir: chooseRootDir(typed("--root-dir"))?.rootDir,
     server: typed("--server", "-s"),
   });
   if ("problem" in kubelet) return [];

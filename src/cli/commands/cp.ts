@@ -1,7 +1,5 @@
 import { statSync } from "node:fs";
 import { basename, dirname, posix, resolve } from "node:path";
-import { openExecSession } from "../../docker/exec-session.ts";
-import { SystemClock } from "../../host/system-clock.ts";
 import { type ChosenContainer, chooseRunningContainer } from "../client/choose-container.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -120,11 +118,8 @@ async function check(exitCode: Promise<number | undefined>, errors: string, who:
   throw new CommandError(`${who} failed: ${why}`);
 }
 
-function open({ client, containerId }: ChosenContainer, argv: readonly string[], stdin: boolean) {
-  const clock = new SystemClock();
-  const schedule = (ms: number, callback: () => void) => clock.schedule(ms, callback);
-  return openExecSession(client, containerId, argv, { stdin, stdout: true, stderr: true, tty: false }, schedule);
-}
+const open = ({ streams }: ChosenContainer, argv: readonly string[], stdin: boolean) =>
+  streams.exec(argv, { stdin, stdout: true, stderr: true, tty: false });
 
 async function runIn(chosen: ChosenContainer, argv: readonly string[]): Promise<number | undefined> {
   const session = await open(chosen, argv, false);

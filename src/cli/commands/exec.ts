@@ -1,6 +1,4 @@
 import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
-import { openAttachSession, openExecSession } from "../../docker/exec-session.ts";
-import { SystemClock } from "../../host/system-clock.ts";
 import type { ProcessSession } from "../../model/container-access.ts";
 import { chooseRunningContainer } from "../client/choose-container.ts";
 import { runSession } from "../client/terminal-session.ts";
@@ -13,12 +11,9 @@ export async function runExec(request: CommandRequest, io: CommandIo): Promise<n
   if (pod === undefined) throw new UsageError("name a pod and a command: exec POD -- COMMAND");
   if (argv.length === 0) throw new UsageError(`name the command to run: exec ${pod} -- COMMAND`);
   const streams = streamsOf(request);
-  const { client, containerId, note } = await chooseRunningContainer(request, pod);
+  const { streams: container, note } = await chooseRunningContainer(request, pod);
   if (note) io.stderr(`${note}\n`);
-  const clock = new SystemClock();
-  const schedule = (ms: number, callback: () => void) => clock.schedule(ms, callback);
-  const open = () => openExecSession(client, containerId, argv, streams, schedule);
-  return (await hold(open, streams, io)) ?? 1;
+  return (await hold(() => container.exec(argv, streams), streams, io)) ?? 1;
 }
 
 /** `kubelet-ts attach`: holds the streams of a container's own process, which goes on afterwards. */
@@ -26,12 +21,12 @@ export async function runAttach(request: CommandRequest, io: CommandIo): Promise
   const [pod, ...others] = request.positionals;
   if (pod === undefined) throw new UsageError("name a pod");
   if (others.length > 0) throw new UsageError(`attach takes one pod (found also "${others.join('", "')}")`);
-  const { client, containerId, note } = await chooseRunningContainer(request, pod);
+  const { streams: container, note } = await chooseRunningContainer(request, pod);
   if (note) io.stderr(`${note}\n`);
   // A container has a terminal or it has none, whatever the command line asks for.
-  const { Config } = await client.inspectContainer(containerId);
-  const streams = { stdin: request.isOn("stdin"), stdout: true, stderr: !Config.Tty, tty: Config.Tty };
-  await hold(() => openAttachSession(client, containerId, streams), streams, io);
+  const tty = await container.hasTerminal();
+  const streams = { stdin: request.isOn("stdin"), stdout: true, stderr: !tty, tty };
+  await hold(() => container.attach(streams), streams, io);
   return 0;
 }
 

@@ -1,7 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
-import { dialPod } from "../../host/pod-dialer.ts";
-import type { PodAddress } from "../../model/pod-dialer.ts";
 import { chooseRunningContainer } from "../client/choose-container.ts";
+import type { ContainerStreams } from "../client/container-streams.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 
@@ -18,11 +17,11 @@ export async function runPortForward(request: CommandRequest, io: CommandIo): Pr
   if (pod === undefined || ports.length === 0) throw new UsageError("name a pod and ports: port-forward POD 8080:80");
   const pairs = ports.map(parsePortPair);
   const host = request.value("address") ?? "127.0.0.1";
-  const address = await addressOf(request, pod);
+  const { streams } = await chooseRunningContainer(request, pod);
   const servers: Server[] = [];
   try {
     for (const pair of pairs) {
-      const { server, port } = await listen(host, pair, address, io);
+      const { server, port } = await listen(host, pair, streams, io);
       servers.push(server);
       io.stdout(`Forwarding from ${host}:${port} -> ${pair.remote}\n`);
     }
@@ -44,31 +43,16 @@ export function parsePortPair(text: string): PortPair {
   return { local, remote };
 }
 
-/** The sandbox of the pod, where its ports are. */
-async function addressOf(request: CommandRequest, name: string): Promise<PodAddress> {
-  const { pod, containerId, client } = await chooseRunningContainer(request, name);
-  const container = await client.inspectContainer(containerId);
-  const sandboxId = container.Config.Labels["io.kubernetes.sandbox.id"] ?? "";
-  const sandbox = await client.inspectContainer(sandboxId);
-  const networks = Object.values(sandbox.NetworkSettings.Networks).filter((network) => network !== null);
-  return {
-    ip: pod.status?.podIP ?? networks[0]?.IPAddress ?? "",
-    hostNetwork: sandbox.HostConfig.NetworkMode === "host",
-    sandboxPid: sandbox.State.Pid,
-    sandboxId,
-  };
-}
-
 function listen(
   host: string,
   { local, remote }: PortPair,
-  address: PodAddress,
+  streams: ContainerStreams,
   io: CommandIo,
 ): Promise<{ server: Server; port: number }> {
   return new Promise((resolve, reject) => {
     const server = createServer({ allowHalfOpen: true }, (socket) => {
       socket.on("error", () => {});
-      forward(socket, address, remote).catch((error: Error) => {
+      forward(socket, streams, remote).catch((error: Error) => {
         io.stderr(`kubelet-ts port-forward: ${remote}: ${error.message}\n`);
         socket.destroy();
       });
@@ -84,10 +68,10 @@ function listen(
   });
 }
 
-async function forward(socket: Socket, address: PodAddress, port: number): Promise<void> {
+async function forward(socket: Socket, streams: ContainerStreams, port: number): Promise<void> {
   const signal = new AbortController();
   socket.once("close", () => signal.abort(new Error("the client has gone")));
-  const connection = await dialPod(address, port, signal.signal);
+  const connection = await streams.dial(port, signal.signal);
   const upward = (async () => {
     for await (const chunk of socket) await connection.write(chunk as Uint8Array);
   })();

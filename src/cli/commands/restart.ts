@@ -1,33 +1,59 @@
-import { ApiClient } from "../client/api-client.ts";
+import { DockerClient } from "../../docker/docker-client.ts";
+import { listEnginePods } from "../../runtime/engine-pods.ts";
+import { ApiClient, type ApiObject } from "../client/api-client.ts";
+import { findKubelet } from "../client/find-kubelet.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, engineEndpoint, findingOptions, UsageError } from "../sub-command.ts";
 import { readTargets } from "./delete-objects.ts";
 
 /** Kinds with a pod template. */
 const WITH_TEMPLATE = new Set(["Deployment", "StatefulSet", "DaemonSet"]);
+const ENGINE_LIMIT_MS = 60_000;
+/** The pause program ends at once. */
+const SANDBOX_SECONDS = 10;
 
-/** `kubelet-ts restart`, as `kubectl rollout restart`: new pods of a workload, without a change of its manifest. */
+/** `kubelet-ts restart`: the containers of a pod, or, as `kubectl rollout restart`, the pods of a workload. */
 export async function runRestart(request: CommandRequest, io: CommandIo): Promise<number> {
   const api = await ApiClient.open(request);
   const { names } = await readTargets(api, request.positionals, request.value("namespace") ?? "default");
-  if (names.length === 0) throw new UsageError("name a workload, as in: restart deployment/web");
+  if (names.length === 0) throw new UsageError("name a pod or a workload, as in: restart web, restart deployment/web");
   for (const { resource, namespace, name } of names) {
+    if (resource.kind === "Pod") {
+      const pod = await api.findObject(resource, namespace, name);
+      await restartPod(request, pod);
+      io.stdout(`pod/${pod.metadata.name} restarted\n`);
+      continue;
+    }
     if (!WITH_TEMPLATE.has(resource.kind)) {
+      const what = `${resource.singularName || resource.name} "${name}"`;
       throw new CommandError(
-        `${resource.singularName || resource.name} "${name}" has no pod template: restart takes a Deployment, StatefulSet or DaemonSet; of a pod, delete it or edit its manifest`,
+        `${what} has no pods to restart: restart takes a pod, Deployment, StatefulSet or DaemonSet`,
       );
     }
     const annotations = { "kubectl.kubernetes.io/restartedAt": io.now().toISOString() };
     const path = api.pathOf(resource, namespace, name);
-    await api.json(
-      "PATCH",
-      path,
-      { spec: { template: { metadata: { annotations } } } },
-      {
-        "Content-Type": "application/merge-patch+json",
-      },
-    );
+    const patch = { spec: { template: { metadata: { annotations } } } };
+    await api.json("PATCH", path, patch, { "Content-Type": "application/merge-patch+json" });
     io.stdout(`${resource.singularName}.${resource.group}/${name} restarted\n`);
   }
   return 0;
+}
+
+/** Without its sandbox the kubelet stops the containers within their grace period, and starts them in a new one. */
+async function restartPod(request: CommandRequest, { metadata, spec }: ApiObject): Promise<void> {
+  const what = `pod "${metadata.name}"`;
+  const { restartPolicy = "Always" } = spec as { restartPolicy?: string };
+  if (restartPolicy !== "Always") {
+    throw new CommandError(
+      `${what} has restartPolicy ${restartPolicy}: a container that is stopped may count as done; delete the pod and create it again`,
+    );
+  }
+  const kubelet = await findKubelet(findingOptions(request));
+  const client = new DockerClient(engineEndpoint(request, kubelet.instance?.dockerEndpoint));
+  const pods = await listEnginePods(client, undefined, AbortSignal.timeout(ENGINE_LIMIT_MS));
+  const sandbox = pods
+    .find(({ snapshot }) => snapshot.uid === metadata.uid)
+    ?.snapshot.sandboxes.find(({ state }) => state === "ready");
+  if (!sandbox) throw new CommandError(`${what} does not run now: kubelet-ts explain ${metadata.name} says why`);
+  await client.stopContainer(sandbox.id, { timeoutSeconds: SANDBOX_SECONDS });
 }

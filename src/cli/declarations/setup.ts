@@ -90,6 +90,19 @@ directory stay.`,
     run: async (request, io) => (await import("../commands/kubeconfig.ts")).runKubeconfig(request, io),
   },
   {
+    name: "use",
+    description: "choose which of several kubelets the commands ask",
+    section: "Setup",
+    usage: ["use", "use NODE|ROOT-DIR", "use --none"],
+    about: `Without an argument lists the kubelets of this machine. The choice is kept in
+~/.config/kubelet-ts/root-dir; --root-dir and KUBELET_TS_ROOT_DIR win over it.`,
+    args: {
+      object: { type: "positional", required: false, valueHint: "node" },
+      none: { type: "boolean", description: "choose none" },
+    },
+    run: async (request, io) => (await import("../commands/use.ts")).runUse(request, io),
+  },
+  {
     name: "import",
     description: "write manifests for a Compose file or for containers",
     section: "Setup",

@@ -1,0 +1,161 @@
+import type { Pod } from "../../api/pod.ts";
+import type { DockerClient } from "../../docker/docker-client.ts";
+import { openAttachSession, openExecSession } from "../../docker/exec-session.ts";
+import { dialPod } from "../../host/pod-dialer.ts";
+import { SystemClock } from "../../host/system-clock.ts";
+import type { ProcessSession, StreamSelection } from "../../model/container-access.ts";
+import { findContainer } from "../../model/pod-containers.ts";
+import type { PodConnection } from "../../model/pod-dialer.ts";
+import { CHANNEL } from "../../server/channel-protocol.ts";
+import { ApiWebSocket } from "./api-web-socket.ts";
+
+/** Streams into one running container, and into its pod. */
+export interface ContainerStreams {
+  exec(argv: readonly string[], streams: StreamSelection): Promise<ProcessSession>;
+  attach(streams: StreamSelection): Promise<ProcessSession>;
+  /** Whether the container's own process has a terminal. */
+  hasTerminal(): Promise<boolean>;
+  /** Connects to a port of the pod. */
+  dial(port: number, signal: AbortSignal): Promise<PodConnection>;
+}
+
+/** Through the local API of the kubelet that runs the pod. */
+export class ApiStreams implements ContainerStreams {
+  readonly #socketPath: string;
+  readonly #pod: Pod;
+  readonly #container: string;
+
+  constructor(socketPath: string, pod: Pod, container: string) {
+    this.#socketPath = socketPath;
+    this.#pod = pod;
+    this.#container = container;
+  }
+
+  async exec(argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
+    return toSession(await this.#open("exec", COMMAND_PROTOCOL, { ...flagsOf(streams), command: argv }));
+  }
+
+  async attach(streams: StreamSelection): Promise<ProcessSession> {
+    return toSession(await this.#open("attach", COMMAND_PROTOCOL, flagsOf(streams)));
+  }
+
+  async hasTerminal(): Promise<boolean> {
+    return findContainer(this.#pod.spec, this.#container)?.tty ?? false;
+  }
+
+  async dial(port: number, signal: AbortSignal): Promise<PodConnection> {
+    const socket = await this.#open("portforward", PORT_PROTOCOL, { ports: [String(port)] });
+    signal.addEventListener("abort", () => socket.close(), { once: true });
+    return {
+      chunks: () => portChunks(socket),
+      write: (data) => socket.send(CHANNEL.stdin, data),
+      close: () => socket.close(),
+    };
+  }
+
+  #open(subresource: string, protocol: string, query: Readonly<Record<string, readonly string[]>>) {
+    const { namespace = "default", name = "" } = this.#pod.metadata;
+    const parameters = new URLSearchParams();
+    if (subresource !== "portforward") parameters.set("container", this.#container);
+    for (const [key, values] of Object.entries(query)) for (const value of values) parameters.append(key, value);
+    const pod = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+    return ApiWebSocket.open(this.#socketPath, `${pod}/${subresource}?${parameters}`, protocol);
+  }
+}
+
+const COMMAND_PROTOCOL = "v5.channel.k8s.io";
+const PORT_PROTOCOL = "v4.channel.k8s.io";
+
+const flagsOf = (streams: StreamSelection): Record<string, string[]> =>
+  Object.fromEntries(Object.entries(streams).map(([name, isOn]) => [name, [String(isOn)]]));
+
+function toSession(socket: ApiWebSocket): ProcessSession {
+  let end: string | undefined;
+  async function* output(): ReturnType<() => AsyncGenerator<{ stream: "stdout" | "stderr"; data: Uint8Array }>> {
+    for await (const { channel, data } of socket.messages()) {
+      if (channel === CHANNEL.error) end = Buffer.from(data).toString("utf8");
+      else if (data.length > 0) yield { stream: channel === CHANNEL.stderr ? "stderr" : "stdout", data };
+    }
+  }
+  return {
+    output: output(),
+    write: (data) => socket.send(CHANNEL.stdin, data),
+    endInput: () => void socket.send(CHANNEL.close, Uint8Array.of(CHANNEL.stdin)),
+    resize: ({ width, height }) =>
+      socket.send(CHANNEL.resize, Buffer.from(JSON.stringify({ Width: width, Height: height }))),
+    exitCode: async () => parseExit(end),
+    close: async () => socket.close(),
+  };
+}
+
+/**
+ * The exit code of the Status that ends a command.
+ * @throws Error when the command did not run
+ */
+export function parseExit(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const { status, reason, message, details } = JSON.parse(text) as {
+    status?: string;
+    reason?: string;
+    message?: string;
+    details?: { causes?: { reason?: string; message?: string }[] };
+  };
+  if (status === "Success") return 0;
+  const code = details?.causes?.find((cause) => cause.reason === "ExitCode")?.message;
+  if (reason === "NonZeroExitCode" && code !== undefined) return Number(code);
+  throw new Error(message ?? "the command failed");
+}
+
+/** Each channel begins with the number of the port. */
+async function* portChunks(socket: ApiWebSocket): AsyncGenerator<Uint8Array> {
+  const begun = new Set<number>();
+  for await (const { channel, data } of socket.messages()) {
+    const isFirst = !begun.has(channel);
+    begun.add(channel);
+    const rest = isFirst ? data.subarray(2) : data;
+    if (rest.length === 0) continue;
+    if (channel === 1) throw new Error(Buffer.from(rest).toString("utf8"));
+    yield rest;
+  }
+}
+
+/** Through the engine, while no kubelet answers. */
+export class EngineStreams implements ContainerStreams {
+  readonly #client: DockerClient;
+  readonly #containerId: string;
+  readonly #podIp: string | undefined;
+
+  constructor(client: DockerClient, containerId: string, podIp: string | undefined) {
+    this.#client = client;
+    this.#containerId = containerId;
+    this.#podIp = podIp;
+  }
+
+  exec(argv: readonly string[], streams: StreamSelection): Promise<ProcessSession> {
+    const clock = new SystemClock();
+    const schedule = (ms: number, callback: () => void) => clock.schedule(ms, callback);
+    return openExecSession(this.#client, this.#containerId, argv, streams, schedule);
+  }
+
+  attach(streams: StreamSelection): Promise<ProcessSession> {
+    return openAttachSession(this.#client, this.#containerId, streams);
+  }
+
+  async hasTerminal(): Promise<boolean> {
+    return (await this.#client.inspectContainer(this.#containerId)).Config.Tty;
+  }
+
+  async dial(port: number, signal: AbortSignal): Promise<PodConnection> {
+    const container = await this.#client.inspectContainer(this.#containerId);
+    const sandboxId = container.Config.Labels["io.kubernetes.sandbox.id"] ?? "";
+    const sandbox = await this.#client.inspectContainer(sandboxId);
+    const networks = Object.values(sandbox.NetworkSettings.Networks).filter((network) => network !== null);
+    const address = {
+      ip: this.#podIp ?? networks[0]?.IPAddress ?? "",
+      hostNetwork: sandbox.HostConfig.NetworkMode === "host",
+      sandboxPid: sandbox.State.Pid,
+      sandboxId,
+    };
+    return dialPod(address, port, signal);
+  }
+}
