@@ -17,8 +17,9 @@ import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
 import { ClusterServices } from "./objects/service-environment.ts";
 import { TokenManager, type TokenWish } from "./objects/token-manager.ts";
-import { type ApiPod, CLUSTER_SOURCE_ID } from "./pods/api-pod.ts";
+import { type ApiPod, CLUSTER_SOURCE_ID, isMirrorPod } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";
+import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
 
 export interface ClusterNodeDeps {
@@ -35,7 +36,7 @@ export interface ClusterNodeDeps {
 const DEFAULT_EVENT_QPS = 50;
 
 /** The running kubelet, as the cluster sees it. */
-export interface ClusterKubelet extends ReportedPods {
+export interface ClusterKubelet extends ReportedPods, StaticPods {
   /** The node as it is now, as `v1.Node`. */
   readNode: () => Promise<object>;
   /** Calls back after every change of pods and their statuses. */
@@ -62,6 +63,7 @@ export class ClusterNode {
   #reporter: StatusReporter | undefined;
   #agent: NodeAgent | undefined;
   #events: EventSink | undefined;
+  #mirrors: MirrorManager | undefined;
 
   /** @throws Error when the kubeconfig cannot be used */
   constructor(deps: ClusterNodeDeps) {
@@ -104,11 +106,23 @@ export class ClusterNode {
       kubelet,
       apiPodOf: (pod) => {
         const found = apiPodOf(pod);
-        return found?.metadata.uid === pod.metadata.uid ? found : undefined;
+        return found && (isMirrorPod(found) || found.metadata.uid === pod.metadata.uid) ? found : undefined;
       },
     });
+    const mirrors = new MirrorManager({
+      client,
+      clock,
+      logger,
+      kubelet,
+      nodeName,
+      nodeUid: () => this.#agent?.node?.metadata.uid,
+    });
     this.#reporter = reporter;
-    kubelet.onChange(() => reporter.podsChanged());
+    this.#mirrors = mirrors;
+    kubelet.onChange(() => {
+      reporter.podsChanged();
+      mirrors.changed();
+    });
     this.#pods = new Reflector<ApiPod>({
       client,
       clock,
@@ -118,6 +132,7 @@ export class ClusterNode {
         const pods = reflector.list();
         this.#source.setPods(pods);
         reporter.setPods(pods);
+        mirrors.setPods(pods);
       },
       onHealth: (error) => this.#source.setHealth(error),
     });
@@ -131,7 +146,7 @@ export class ClusterNode {
       settings: options,
       readNode: kubelet.readNode,
       record: (type, reason, message) => events.recordNode(type, reason, message),
-      onNode: () => {},
+      onNode: () => mirrors.changed(),
     });
     void this.#agent.run(signal);
     this.#services.start();
@@ -176,6 +191,7 @@ export class ClusterNode {
     this.#stop.abort(new Error("stopped"));
     this.#reporter?.stop();
     this.#events?.stop();
+    this.#mirrors?.stop();
     this.#claims.stop();
     this.#tokens.stop();
     await Promise.all([this.#pods?.stop(), this.#objects.stop(), this.#services.stop()]);

@@ -288,8 +288,15 @@ export class VolumeManager {
     const plugin = fileVolumePlugin(volume);
     if (!plugin) return false;
     const { node, allocatable = toNodeAllocatable(node), clock, mounter, cluster } = this.#options;
-    const tokens = cluster && (await fetchTokens(volume, pod, cluster));
     const place = { plugin, ...this.#placeOf(pod, plugin, volume.name) };
+    let tokens: ReadonlyMap<string, string> | undefined;
+    try {
+      tokens = cluster && (await fetchTokens(volume, pod, cluster));
+    } catch (error) {
+      // Tokens that are there serve while the API server is away.
+      if (!this.#isSetUp(pod, plugin, volume.name) || !isMounted(place.directory)) throw error;
+      return false;
+    }
     return await writeFileVolume(volume, pod, place, {
       objects,
       allocatable,

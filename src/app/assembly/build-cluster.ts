@@ -1,4 +1,6 @@
+import type { Pod } from "../../api/pod.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
+import { CONFIG_SOURCE_ANNOTATION } from "../../manifest/identity.ts";
 import type { RunningServers } from "../../server/servers.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { probeVersion } from "../version.ts";
@@ -24,6 +26,8 @@ export async function buildCluster({ options, node, clock, logger }: NodeContext
   });
 }
 
+const isStatic = ({ metadata }: Pod) => metadata.annotations?.[CONFIG_SOURCE_ANNOTATION] !== "api";
+
 /** Joins the cluster. */
 export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: RunningServers): void {
   const { kubelet, admission, context } = parts;
@@ -32,6 +36,11 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
     pods: () => kubelet.pods(),
     hasStatus: (uid) => kubelet.worker(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
     isGone: (uid) => kubelet.isGone(uid),
+    staticPods: () => kubelet.pods().filter(isStatic),
+    isWanted: ({ metadata }) => kubelet.desiredPods.some(({ pod }) => pod.metadata.uid === metadata.uid),
+    get isComplete() {
+      return kubelet.isComplete;
+    },
     readNode: () => servers.node(),
     onChange: (listener) => void kubelet.onChange(listener),
     events: {

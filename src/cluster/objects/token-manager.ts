@@ -42,6 +42,8 @@ export class TokenManager {
   readonly #deps: TokenManagerDeps;
   readonly #kept = new Map<string, Kept>();
   readonly #epochs = new Map<PodUID, number>();
+  readonly #retrying = new Set<PodUID>();
+  #isStopped = false;
   #cancelTimer: (() => void) | undefined;
 
   constructor(deps: TokenManagerDeps) {
@@ -49,6 +51,7 @@ export class TokenManager {
   }
 
   stop(): void {
+    this.#isStopped = true;
     this.#cancelTimer?.();
   }
 
@@ -79,7 +82,10 @@ export class TokenManager {
       this.#arm();
       return kept.token;
     } catch (error) {
-      if (!known || nowMs >= known.expiresAtMs) throw error;
+      if (!known || nowMs >= known.expiresAtMs) {
+        this.#retry(uid);
+        throw error;
+      }
       known.refreshAtMs = nowMs + RETRY_MS;
       this.#arm();
       return known.token;
@@ -116,6 +122,18 @@ export class TokenManager {
       refreshAtMs: nowMs + computeRefreshDelay(soundMs),
       pod: uid,
     };
+  }
+
+  /** A volume may have a token of an earlier process: it is asked for again, also when its pod runs. */
+  #retry(uid: PodUID): void {
+    if (this.#retrying.has(uid)) return;
+    this.#retrying.add(uid);
+    this.#deps.clock.schedule(RETRY_MS, () => {
+      this.#retrying.delete(uid);
+      if (this.#isStopped) return;
+      this.#epochs.set(uid, (this.#epochs.get(uid) ?? 0) + 1);
+      this.#deps.onDue();
+    });
   }
 
   #arm(): void {

@@ -43,7 +43,8 @@ export class ApiPodSource implements FeedSource {
   readonly #deps: ApiPodSourceDeps;
   readonly #facts: ChangeLogger;
   readonly #known = new Map<PodUID, { object: ApiPod; desired: DesiredPod | undefined }>();
-  readonly #emitted = new Set<PodUID>();
+  /** Pods of the last set, by UID. */
+  readonly #emitted = new Map<PodUID, DesiredPod>();
   #pods: readonly ApiPod[] | undefined;
   #restored: readonly DesiredPod[] | undefined;
   #emit: ((set: SourceSet) => void) | undefined;
@@ -153,13 +154,13 @@ export class ApiPodSource implements FeedSource {
     };
     const pods = all
       .filter(isReady)
-      .map((desired) => claims.resolve(desired))
+      .map((desired) => this.#withVolumes(desired))
       .map((desired) => {
         const filesRevision = tokens.revisionOf(desired.pod.metadata.uid ?? "");
         return filesRevision === undefined ? desired : { ...desired, filesRevision };
       });
     this.#emitted.clear();
-    for (const { pod } of pods) this.#emitted.add(pod.metadata.uid ?? "");
+    for (const desired of pods) this.#emitted.set(desired.pod.metadata.uid ?? "", desired);
     this.#set = {
       pods,
       configMaps: objects.configMaps(),
@@ -170,6 +171,14 @@ export class ApiPodSource implements FeedSource {
       isComplete: this.#pods !== undefined && pods.length === all.length,
     };
     this.#emit?.(this.#set);
+  }
+
+  /** Claims become volumes; those the API server has not answered for yet are what they were, as in a checkpoint. */
+  #withVolumes(desired: DesiredPod): DesiredPod {
+    const { claims } = this.#deps;
+    const known = this.#emitted.get(desired.pod.metadata.uid ?? "");
+    if (claims.isSettled(desired) || !known) return claims.resolve(desired);
+    return { ...desired, pod: { ...desired.pod, spec: { ...desired.pod.spec, volumes: known.pod.spec.volumes } } };
   }
 
   #wanted(pods: readonly ApiPod[]): DesiredPod[] {
