@@ -128,7 +128,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Allowed beyond the table, types only: folders, or single files. */
 const MAY_IMPORT_TYPE: Readonly<Record<string, readonly string[]>> = {
-  docker: ["model/clock.ts"],
+  docker: ["model/clock.ts", "model/container-access.ts"],
   // The loops are handed their effects: they know the types and never construct one.
   kubelet: ["runtime", "prober"],
 };

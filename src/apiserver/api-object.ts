@@ -1,4 +1,16 @@
-import type { ManagedFieldsEntry } from "./managed-fields.ts";
+/** A set of fields as nested maps: `f:<name>`, `k:<keys as JSON>`, `v:<value as JSON>`, `.` for the place itself. */
+export type FieldsV1 = { [step: string]: FieldsV1 };
+
+/** Source: meta/v1 `ManagedFieldsEntry`. */
+export interface ManagedFieldsEntry {
+  manager?: string | undefined;
+  operation?: string | undefined;
+  apiVersion?: string | undefined;
+  time?: string | undefined;
+  fieldsType?: string | undefined;
+  fieldsV1?: FieldsV1 | undefined;
+  subresource?: string | undefined;
+}
 
 /** Source: meta/v1 `OwnerReference`. */
 export interface OwnerReference {

@@ -1,20 +1,6 @@
-import { isRecord } from "./api-object.ts";
+import { type FieldsV1, isRecord, type ManagedFieldsEntry } from "./api-object.ts";
 import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, listMergeAt } from "./list-keys.ts";
-
-/** A set of fields as nested maps: `f:<name>`, `k:<keys as JSON>`, `v:<value as JSON>`, `.` for the place itself. */
-export type FieldsV1 = { [step: string]: FieldsV1 };
-
-/** Source: meta/v1 `ManagedFieldsEntry`. */
-export interface ManagedFieldsEntry {
-  manager?: string | undefined;
-  operation?: string | undefined;
-  apiVersion?: string | undefined;
-  time?: string | undefined;
-  fieldsType?: string | undefined;
-  fieldsV1?: FieldsV1 | undefined;
-  subresource?: string | undefined;
-}
 
 /** Places of an object, as steps joined by a newline, with the value at each. */
 export type FieldValues = ReadonlyMap<string, unknown>;

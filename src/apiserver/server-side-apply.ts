@@ -1,17 +1,8 @@
 import type { StatusCause } from "./api-error.ts";
-import { type ApiObject, isRecord } from "./api-object.ts";
+import { type ApiObject, type FieldsV1, isRecord, type ManagedFieldsEntry } from "./api-object.ts";
 import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, type ListMerge, listMergeAt } from "./list-keys.ts";
-import {
-  describePlace,
-  type FieldsV1,
-  fieldsOf,
-  fromFieldsV1,
-  type ManagedFieldsEntry,
-  type Manager,
-  toFieldsV1,
-  withManager,
-} from "./managed-fields.ts";
+import { describePlace, fieldsOf, fromFieldsV1, type Manager, toFieldsV1, withManager } from "./managed-fields.ts";
 
 export type ApplyResult =
   | { object: ApiObject; managedFields: ManagedFieldsEntry[] }

@@ -1,8 +1,18 @@
+import type { ArgsDef } from "citty";
 import type { CommandRow, OptionRow } from "../config/option-row.ts";
 import { SUBJECTS } from "../config/option-row.ts";
 import { DEFAULT_KUBELET_OPTIONS, SHOWN_ROWS } from "../config/option-table.ts";
 import { flagsOf, GLOBAL_ARGS, hintOf, writtenName } from "./arguments.ts";
-import type { SubCommand } from "./sub-command.ts";
+
+/** A sub-command as its own help shows it. */
+export interface CommandManual {
+  name: string;
+  /** Usage lines, without `kubelet-ts `. */
+  usage: readonly string[];
+  /** Paragraph below the usage. */
+  about: string;
+  args: ArgsDef;
+}
 
 /** A sub-command in the list of commands. */
 export interface CommandSummary {
@@ -77,7 +87,7 @@ export function renderFlagsHelp(): string {
 }
 
 /** `kubelet-ts get --help` and the like, from the command's declaration. */
-export function renderCommandHelp({ name, usage, about, args }: SubCommand): string {
+export function renderCommandHelp({ name, usage, about, args }: CommandManual): string {
   const [first = "", ...others] = usage;
   const flags = flagsOf(args).map((flag) => {
     const { def } = flag;

@@ -14,7 +14,7 @@ import { type FindingOptions, type FoundKubelet, findKubelet } from "./client/fi
 import { KubeletApi, KubeletApiError } from "./client/kubelet-api.ts";
 import type { PodScope } from "./client/pod-lookup.ts";
 import { type CommandIo, terminalIo } from "./command-io.ts";
-import { renderCommandHelp } from "./help.ts";
+import { type CommandManual, renderCommandHelp } from "./help.ts";
 
 /** The command line makes no sense: exit code 2. */
 export class UsageError extends Error {}
@@ -37,19 +37,13 @@ export interface CommandRequest {
 }
 
 /** A sub-command. Its arguments are declared for citty; help and completion are made from the same declaration. */
-export interface SubCommand {
-  name: string;
+export interface SubCommand extends CommandManual {
   /** Half a line, for the list of commands. */
   description: string;
   /** Section of `kubelet-ts --help`; a command without one is not shown. */
   section?: "Show" | "Change" | "Inside" | "Check" | "Setup";
-  /** Usage lines, without `kubelet-ts `. */
-  usage: readonly string[];
-  /** Paragraph below the usage. */
-  about: string;
   /** Values of the first argument, with their aliases. */
   objects?: Readonly<Record<string, readonly string[]>>;
-  args: ArgsDef;
   /** It takes the flags of the kubelet, which have a parser of their own. */
   takesKubeletFlags?: true;
   /** The second argument and all after it are another program's. */

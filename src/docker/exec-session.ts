@@ -1,26 +1,9 @@
+import type { ProcessSession, StreamSelection } from "../model/container-access.ts";
 import type { ContainerCalls } from "./container-calls.ts";
 import type { Schedule } from "./deadline.ts";
 import { exitCodeOf, killExec } from "./exec.ts";
 import type { HijackedConnection } from "./hijacked-connection.ts";
 import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
-
-export interface SessionStreams {
-  stdin: boolean;
-  stdout: boolean;
-  stderr: boolean;
-  tty: boolean;
-}
-
-/** A process in a container and the connection that holds its streams. */
-export interface ProcessSession {
-  output: AsyncIterable<OutputChunk>;
-  write(data: Uint8Array): Promise<void>;
-  endInput(): void;
-  resize(size: { width: number; height: number }): Promise<void>;
-  exitCode(): Promise<number | undefined>;
-  /** Resolves when what had to be killed is dead. */
-  close(): Promise<void>;
-}
 
 type ExecHolder = Pick<ContainerCalls, "execCreate" | "execHold" | "execResize" | "execInspect">;
 
@@ -33,7 +16,7 @@ export async function openExecSession(
   calls: ExecHolder,
   id: string,
   argv: readonly string[],
-  streams: SessionStreams,
+  streams: StreamSelection,
   schedule: Schedule,
 ): Promise<ProcessSession> {
   const execId = await calls.execCreate(id, argv, { streams });
@@ -64,7 +47,7 @@ type ContainerHolder = Pick<ContainerCalls, "attachContainer" | "resizeContainer
 export async function openAttachSession(
   calls: ContainerHolder,
   id: string,
-  streams: SessionStreams,
+  streams: StreamSelection,
 ): Promise<ProcessSession> {
   const connection = await calls.attachContainer(id, streams);
   return {
@@ -76,7 +59,7 @@ export async function openAttachSession(
   };
 }
 
-function held(connection: HijackedConnection, { stdin }: SessionStreams) {
+function held(connection: HijackedConnection, { stdin }: StreamSelection) {
   return {
     write: async (data: Uint8Array) => {
       if (stdin) await connection.write(data);

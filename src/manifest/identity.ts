@@ -1,5 +1,5 @@
 import type { Pod, Toleration } from "../api/pod.ts";
-import type { SourceKind } from "../model/desired-pod.ts";
+import type { SourceKind } from "../model/manifest-origin.ts";
 import { canonicalJson, hex32 } from "../text/canonical-json.ts";
 
 export const CONFIG_HASH_ANNOTATION = "kubernetes.io/config.hash";

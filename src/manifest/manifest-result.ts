@@ -2,8 +2,9 @@ import type { ConfigMap } from "../api/config-map.ts";
 import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { DesiredObject } from "../model/desired-object.ts";
-import type { DesiredPod, ManifestLocation, SourceKind } from "../model/desired-pod.ts";
+import type { DesiredPod } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
+import type { ManifestLocation, SourceKind } from "../model/manifest-origin.ts";
 import type { FieldPath } from "./field-path.ts";
 
 /**

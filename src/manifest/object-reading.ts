@@ -1,6 +1,6 @@
 import type { Pod } from "../api/pod.ts";
-import type { ManifestLocation } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
+import type { ManifestLocation } from "../model/manifest-origin.ts";
 import type { SourceNode } from "../yaml/source-node.ts";
 import type { LineTable } from "../yaml/source-text.ts";
 import type { DecodeIssue } from "./decode/decode.ts";

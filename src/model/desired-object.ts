@@ -9,7 +9,7 @@ import type {
   ReplicationController,
   StatefulSet,
 } from "../api/workload.ts";
-import type { ManifestLocation, SourceKind } from "./desired-pod.ts";
+import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
 
 /** Kinds other than Pod, ConfigMap and Secret that a manifest can hold, with the type of their objects. */
 export interface ObjectOfKind {

@@ -3,19 +3,7 @@ import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { DesiredObject } from "./desired-object.ts";
 import type { PodUID } from "./identity.ts";
-
-/** Kind of source; `kubernetes.io/config.source`. `api`: submitted to the local API server. */
-export type SourceKind = "file" | "http" | "api";
-
-/** Where a pod is written down. */
-export interface ManifestLocation {
-  /** Path or URL (masked). */
-  file: string;
-  /** 1-based number of the document in its stream. */
-  document?: number;
-  /** 1-based line at which the document begins. */
-  line?: number;
-}
+import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
 
 /** A pod this node should run, defaulted, validated and with its static-pod identity (name suffix, uid, nodeName, …). */
 export interface DesiredPod {

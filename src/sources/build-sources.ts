@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { Clock } from "../model/clock.ts";
-import type { SourceKind } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import type { SourceKind } from "../model/manifest-origin.ts";
 import { isManifestUrl } from "../text/url.ts";
-import { CheckpointStore, sourceId } from "./checkpoint-store.ts";
-import { DesiredStateFeed, type FeedSource } from "./desired-state-feed.ts";
+import { CheckpointStore, type FeedSource, sourceId } from "./checkpoint-store.ts";
+import { DesiredStateFeed } from "./desired-state-feed.ts";
 import { FileSource, type FileSourceDeps } from "./file-source.ts";
 import { KeptSource, RUN_ONCE_ID, runnableKeys } from "./kept-source.ts";
 import { hasManifestExtension } from "./manifest-files.ts";

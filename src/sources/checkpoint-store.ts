@@ -7,7 +7,7 @@ import type { FileSystemPlace } from "../files/mount-points.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
-import type { Objects } from "./source-set.ts";
+import type { Objects, Source } from "./source-set.ts";
 
 /** Version 1 had no name and no place. */
 const VERSION = 2;
@@ -59,6 +59,14 @@ interface ToWrite {
   id: string;
   name: string | undefined;
   checkpoint: Checkpoint;
+}
+
+/** A source whose sets can be stored. */
+export interface FeedSource extends Source {
+  /** Identifies the source: hash of its path or URL. */
+  readonly id: string;
+  /** Its current set; undefined when there is nothing to store. */
+  checkpoint(): Checkpoint | undefined;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { DesiredState } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import type { Checkpoint, CheckpointStore, ObjectsByText } from "./checkpoint-store.ts";
+import type { CheckpointStore, FeedSource, ObjectsByText } from "./checkpoint-store.ts";
 import {
   type KeptSource,
   mergeRunOnce,
@@ -13,21 +13,13 @@ import {
   runnableKeys,
 } from "./kept-source.ts";
 import { type Duplicate, mergeSources } from "./merge-sources.ts";
-import { hasErrors, type Objects, type Source, type SourceSet, type SourceStatus } from "./source-set.ts";
+import { hasErrors, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
 
 export interface FeedInfo {
   /** Every source was read and no text is unknown. Before that, no pod outside of the state may be removed. */
   isComplete: boolean;
   findings: readonly Finding[];
   duplicates: readonly Duplicate[];
-}
-
-/** A source whose sets can be stored. */
-export interface FeedSource extends Source {
-  /** Identifies the source: hash of its path or URL. */
-  readonly id: string;
-  /** Its current set; undefined when there is nothing to store. */
-  checkpoint(): Checkpoint | undefined;
 }
 
 /** Result of reading all sources once. */

@@ -1,7 +1,6 @@
 import { type ObjectKey, objectKey } from "../model/desired-object.ts";
 import { type PodFullName, podFullName } from "../model/identity.ts";
-import { type CheckpointStore, type ObjectsByText, sourceId } from "./checkpoint-store.ts";
-import type { FeedSource } from "./desired-state-feed.ts";
+import { type CheckpointStore, type FeedSource, type ObjectsByText, sourceId } from "./checkpoint-store.ts";
 import { joinLocations, type Objects, type SourceSet, type SourceStatus } from "./source-set.ts";
 
 /** Key of the pods that `--runonce` started: they belong to the root directory. */

@@ -2,9 +2,10 @@ import type { ConfigMap } from "../api/config-map.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import { type DesiredObject, objectKey } from "../model/desired-object.ts";
-import type { DesiredPod, ManifestLocation, PodDeletion } from "../model/desired-pod.ts";
+import type { DesiredPod, PodDeletion } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
+import type { ManifestLocation } from "../model/manifest-origin.ts";
 
 /** The objects of one text, as far as they are good. */
 export interface Objects {

@@ -1,5 +1,4 @@
-import { sourceId } from "./checkpoint-store.ts";
-import type { FeedSource } from "./desired-state-feed.ts";
+import { type FeedSource, sourceId } from "./checkpoint-store.ts";
 import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
 import { EMPTY_OBJECTS, type ReadText, type SourceSet, type SourceStatus } from "./source-set.ts";
 

@@ -1,6 +1,17 @@
 import type { CoreEvent } from "../api/event.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus, Pod } from "../api/pod.ts";
-import type { Cause } from "./explain-pod.ts";
+
+/** One reason why a pod is not ready. */
+export interface Cause {
+  /** `container app` or `pod`. */
+  subject: string;
+  /** The problem in one sentence. */
+  problem: string;
+  /** Facts behind it, one line each. */
+  facts: string[];
+  /** The suggested fix. */
+  wayOut: string;
+}
 
 export interface ExplainContainerInput {
   pod: Pod;

@@ -1,7 +1,7 @@
 import type { CoreEvent } from "../api/event.ts";
 import type { Container, ContainerStatus, Pod } from "../api/pod.ts";
 import { containersOf } from "../model/pod-containers.ts";
-import { explainContainer } from "./explain-container.ts";
+import { type Cause, explainContainer } from "./explain-container.ts";
 
 /** Everything that is known about a pod. */
 export interface ExplainInput {
@@ -13,18 +13,6 @@ export interface ExplainInput {
   /** All pods of the node: one of them may hold a host port. */
   pods: readonly Pod[];
   now: Date;
-}
-
-/** One reason why a pod is not ready. */
-export interface Cause {
-  /** `container app` or `pod`. */
-  subject: string;
-  /** The problem in one sentence. */
-  problem: string;
-  /** Facts behind it, one line each. */
-  facts: string[];
-  /** The suggested fix. */
-  wayOut: string;
 }
 
 /** Why a pod is not ready; the same for the terminal, JSON and the page. */

@@ -6,7 +6,7 @@ import type { Clock } from "../../model/clock.ts";
 import type { DesiredObject } from "../../model/desired-object.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { Logger } from "../../model/logger.ts";
-import type { FeedSource } from "../../sources/desired-state-feed.ts";
+import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";

@@ -1,23 +1,12 @@
-import type { LocalApi } from "../../apiserver/node/local-api.ts";
-import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { Listeners } from "../../concurrency/listeners.ts";
-import type { DockerClient } from "../../docker/docker-client.ts";
-import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
-import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodUID } from "../../model/identity.ts";
-import type { EngineInfo } from "../../model/node.ts";
-import type { PodNetworks } from "../../model/pod-networks.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { ProbeLog } from "../../pageserver/probe-log.ts";
-import type { ProbeManager } from "../../prober/probe-manager.ts";
 import { ImageInventory } from "../../runtime/image-inventory.ts";
-import type { ImageManager } from "../../runtime/image-manager.ts";
 import type { ImageProgress } from "../../runtime/pull-progress.ts";
-import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
-import type { VolumeManager } from "../../volumes/volume-manager.ts";
 import { ServiceHosts } from "../../workloads/service-hosts.ts";
-import type { WorkloadManager } from "../../workloads/workload-manager.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildCgroups } from "./build-cgroups.ts";
 import { buildCluster } from "./build-cluster.ts";
 import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
@@ -29,46 +18,13 @@ import { buildProbes } from "./build-probes.ts";
 import { buildLogLinks, buildRuntimeManager } from "./build-runtime-manager.ts";
 import { buildVolumeEngine, buildVolumes } from "./build-volumes.ts";
 import { buildWorkloads } from "./build-workloads.ts";
-import { buildEngineConnection, type NodeContext, type NodeContextInput, readNodeContext } from "./node-context.ts";
+import { buildEngineConnection, type NodeContextInput, readNodeContext } from "./node-context.ts";
 import { PodAdmission } from "./pod-admission.ts";
 
 export interface AssembleInput extends NodeContextInput {
   /** Manifests given as arguments: absolute paths, URLs, `-`. */
   manifests: readonly string[];
   onPullProgress?: (progress: ImageProgress) => void;
-}
-
-/** All subsystems of a kubelet, built but not yet running. */
-export interface AssembledKubelet {
-  context: NodeContext;
-  client: DockerClient;
-  kubelet: Kubelet;
-  /** Turns workloads into pods, between the sources and the kubelet. */
-  workloads: WorkloadManager;
-  feed: DesiredStateFeed;
-  /** The cluster this machine is a node of; undefined without --kubeconfig. */
-  cluster: ClusterNode | undefined;
-  /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
-  localApi: LocalApi | undefined;
-  images: ImageManager;
-  imageGc: ImageGcManager;
-  imageInventory: ImageInventory;
-  volumes: VolumeManager;
-  networks: PodNetworks;
-  probes: ProbeManager;
-  /** Last answers of each probe. */
-  probeLog: ProbeLog;
-  admission: PodAdmission;
-  /** Containers and sandboxes that ran out of memory, as the engine reports it. */
-  oomEvents: Listeners<ContainerId>;
-  /** Facts of the engine; undefined before {@link AssembledKubelet.connect} has resolved. */
-  engineIfKnown: () => EngineInfo | undefined;
-  /** Why the engine was never reached; undefined once it was. */
-  connectError: () => string | undefined;
-  /** Loads the archives of `--images-dir` before anything is pulled. Rejects only when the signal aborts. */
-  preload: (signal: AbortSignal) => Promise<void>;
-  /** One attempt to reach the engine. @throws DockerUnreachableError, DockerError, DockerProtocolError, MisconfigurationError */
-  connect: (signal: AbortSignal) => Promise<void>;
 }
 
 /** Builds one subsystem after the other. Reads and writes below the root directory but does not talk to the engine. */

@@ -4,7 +4,7 @@ import { CONFIG_SOURCE_ANNOTATION } from "../../manifest/identity.ts";
 import type { RunningServers } from "../../server/servers.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { probeVersion } from "../version.ts";
-import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import type { NodeContext } from "./node-context.ts";
 
 /**

@@ -6,7 +6,7 @@ import type { EventRecorder } from "../../model/pod-event.ts";
 import { DiskUsage } from "../../stats/disk-usage.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { PodFacts } from "../../stats/pod-facts.ts";
-import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { diskDirectories, toPodDiskUsages, toPodUsages } from "./pod-usage.ts";
 
 /** Evictions need disk usage even when its statistics are off (`--volume-stats-agg-period=0s`). */

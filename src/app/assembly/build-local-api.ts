@@ -17,7 +17,7 @@ import type { RunningServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
 import { buildInfo } from "../version.ts";
-import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import { ResourceVersionSchema } from "./state-schemas.ts";
 

@@ -1,7 +1,8 @@
 import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { buildFeed } from "../../sources/build-sources.ts";
-import type { DesiredStateFeed, FeedSource } from "../../sources/desired-state-feed.ts";
+import type { FeedSource } from "../../sources/checkpoint-store.ts";
+import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import type { NodeContext } from "./node-context.ts";
 

@@ -23,7 +23,7 @@ import type { NodeStats } from "../../stats/node-stats.ts";
 import { explainPod } from "../../status/explain-pod.ts";
 import { findLogContainer } from "../../status/log-container.ts";
 import { versionLine } from "../version.ts";
-import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
 import { createPageActions } from "./page-actions.ts";
 import { pageTls } from "./page-tls.ts";

@@ -14,7 +14,7 @@ import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import { sourceFamilies } from "../source-metrics.ts";
-import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 

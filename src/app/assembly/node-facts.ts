@@ -7,7 +7,7 @@ import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "
 import type { ImageStore } from "../../runtime/image-inventory.ts";
 import type { NodeObjectFacts } from "../../server/node-object.ts";
 import { buildInfo } from "../version.ts";
-import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 
 /** An engine that does not answer by then leaves the node without its images. */
 const IMAGES_WITHIN_MS = 1000;

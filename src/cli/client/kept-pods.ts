@@ -5,7 +5,8 @@ import type { Pod } from "../../api/pod.ts";
 import type { Secret } from "../../api/secret.ts";
 import { readBoundedText } from "../../files/bounded-read.ts";
 import type { DesiredObject } from "../../model/desired-object.ts";
-import type { DesiredPod, ManifestLocation } from "../../model/desired-pod.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
+import type { ManifestLocation } from "../../model/manifest-origin.ts";
 
 const MAX_CHECKPOINT_BYTES = 256 * 2 ** 20;
 
