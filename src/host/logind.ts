@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { readOutput } from "../files/bounded-stream.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 
@@ -129,8 +130,8 @@ export class Logind {
     const child = this.#spawn(command);
     child.stdin.end();
     const [stdout, stderr, exitCode] = await Promise.all([
-      new Response(child.stdout).text(),
-      new Response(child.stderr).text(),
+      readOutput(child.stdout),
+      readOutput(child.stderr),
       child.exited,
     ]);
     // `systemctl is-system-running` answers and fails.
@@ -152,7 +153,7 @@ export class Logind {
 
 /** Rejects when the program has ended, whatever the reason. */
 async function endOf(child: Child, name: string): Promise<never> {
-  const [exitCode, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  const [exitCode, stderr] = await Promise.all([child.exited, readOutput(child.stderr)]);
   throw new Error(`${name} ended with ${exitCode}${stderr.trim() ? `: ${stderr.trim()}` : ""}`);
 }
 

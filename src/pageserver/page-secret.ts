@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readBoundedBytes } from "../files/bounded-read.ts";
 import { SECRET_BYTES } from "./page-session.ts";
 
 const FILE = "page-secret";
@@ -10,7 +11,7 @@ const FILE = "page-secret";
  * @throws the file system's error when it cannot be read
  */
 export function readPageSecret(rootDir: string): Buffer {
-  const secret = readFileSync(join(rootDir, FILE));
+  const secret = Buffer.from(readBoundedBytes(join(rootDir, FILE), 1024));
   if (secret.length !== SECRET_BYTES)
     throw new Error(`"${join(rootDir, FILE)}" is damaged: remove it and restart kubelet-ts`);
   return secret;

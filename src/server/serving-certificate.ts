@@ -1,7 +1,8 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { messageOf } from "../text/error-message.ts";
 import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
@@ -176,7 +177,7 @@ function read(flag: string, file: string): string {
 
 function readIfThere(flag: string, file: string): string | undefined {
   try {
-    return readFileSync(file, "utf8");
+    return readBoundedText(file, SYSTEM_FILE_BYTES);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw new TlsFileError(`${flag} "${file}" cannot be read: ${messageOf(cause)}`, { cause });

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { SecretHeader } from "../model/kubelet-options.ts";
 import { maskUrl } from "../text/url.ts";
 import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
@@ -156,7 +156,7 @@ function tlsOptions(options: UrlFetchOptions, isTrusted: boolean): { ca?: string
 
 function readPem(file: string): string {
   try {
-    return readFileSync(file, "utf8");
+    return readBoundedText(file, SYSTEM_FILE_BYTES);
   } catch (error) {
     throw new UrlFetchError(`"${file}" cannot be read: ${(error as NodeJS.ErrnoException).code}`);
   }
@@ -175,7 +175,7 @@ function systemAuthorities(): string | undefined {
   for (const file of [process.env.SSL_CERT_FILE, ...SYSTEM_BUNDLES]) {
     if (!file) continue;
     try {
-      return readFileSync(file, "utf8");
+      return readBoundedText(file, SYSTEM_FILE_BYTES);
     } catch {
       // The next distribution's place.
     }

@@ -1,5 +1,6 @@
 import { realpath, statfs } from "node:fs/promises";
 import { readText } from "../cgroups/read-text.ts";
+import { readBoundedStream } from "../files/bounded-stream.ts";
 import { unescapeMountPath } from "../text/mount-path.ts";
 
 /** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */
@@ -11,6 +12,8 @@ export type MeasureDirectories = (
 /** Longest time one `du` may run, and the most directories it is given (an argument list has a limit). */
 const DU_TIMEOUT_MS = 120_000;
 const DU_BATCH = 200;
+/** One line for each directory of a batch; a path has at most 4096 bytes. */
+const MAX_DU_BYTES = DU_BATCH * 8192;
 
 /** `f_type` of an overlay. Source: linux/magic.h. */
 const OVERLAY_MAGIC = 0x794c7630;
@@ -93,7 +96,7 @@ async function measureAll(
         timeout: DU_TIMEOUT_MS,
         killSignal: "SIGKILL",
       });
-      text = await du.stdout.text();
+      text = await readBoundedStream(du.stdout, MAX_DU_BYTES);
       await du.exited;
     } catch {
       return found;

@@ -4,7 +4,6 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
-  readFileSync,
   readlinkSync,
   renameSync,
   rmSync,
@@ -12,6 +11,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { readBoundedBytes } from "../files/bounded-read.ts";
 
 /** One file of a projected volume. */
 export interface ProjectedFile {
@@ -85,10 +85,11 @@ function holdsExactly(directory: string, payload: Payload): boolean {
   if (present?.length !== payload.size) return false;
   return present.every((path) => {
     const wanted = payload.get(path);
+    if (wanted === undefined) return false;
     const file = join(directory, path);
-    return (
-      wanted !== undefined && (lstatSync(file).mode & 0o7777) === wanted.mode && readFileSync(file).equals(wanted.data)
-    );
+    const { mode, size } = lstatSync(file);
+    if ((mode & 0o7777) !== wanted.mode || size !== wanted.data.length) return false;
+    return Buffer.from(readBoundedBytes(file, size)).equals(wanted.data);
   });
 }
 

@@ -1,7 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, statfsSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { EmptyDirVolumeSource, Pod } from "../api/pod.ts";
 import { quantityToWhole } from "../api/quantity.ts";
+import { readBoundedText } from "../files/bounded-read.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { computePodMemoryLimit } from "../plan/pod-cgroup.ts";
 import type { HostFiles } from "./host-files.ts";
@@ -53,10 +54,13 @@ export async function setUpEmptyDir(
   writeState(stateDirectory, state);
 }
 
+/** State files hold a group id. */
+const MAX_STATE_BYTES = 64 * 1024;
+
 /** The state of the last complete set-up of a volume: its fsGroup or "". */
 export function readState(stateDirectory: string): string | undefined {
   const file = join(stateDirectory, "ready");
-  return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, "utf8");
+  return statSync(file, { throwIfNoEntry: false }) && readBoundedText(file, MAX_STATE_BYTES);
 }
 
 export function writeState(stateDirectory: string, state: string): void {

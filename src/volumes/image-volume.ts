@@ -1,6 +1,8 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ImageVolumeSource, Pod } from "../api/pod.ts";
+import { readBoundedText } from "../files/bounded-read.ts";
+import { readOutput } from "../files/bounded-stream.ts";
 import { makeDirectory } from "./pod-directories.ts";
 import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 
@@ -39,11 +41,14 @@ export const readImageId = (place: ImageVolumePlace): string | undefined => read
 
 function readState(place: ImageVolumePlace): { reference: string; imageId: string } | undefined {
   try {
-    return JSON.parse(readFileSync(join(place.stateDirectory, "image"), "utf8"));
+    return JSON.parse(readBoundedText(join(place.stateDirectory, "image"), MAX_STATE_BYTES));
   } catch {
     return undefined; // not there, or torn: then it is set up again
   }
 }
+
+/** State files hold an image id. */
+const MAX_STATE_BYTES = 64 * 1024;
 
 async function unpack(imageId: string, directory: string, engine: VolumeEngine, signal: AbortSignal): Promise<void> {
   const fresh = `${directory}.new`;
@@ -56,7 +61,7 @@ async function unpack(imageId: string, directory: string, engine: VolumeEngine, 
     stderr: "pipe",
     signal,
   });
-  const [code, errors] = await Promise.all([tar.exited, new Response(tar.stderr).text()]);
+  const [code, errors] = await Promise.all([tar.exited, readOutput(tar.stderr)]);
   signal.throwIfAborted();
   if (code !== 0) throw new Error(`cannot unpack image ${imageId}: tar: ${errors.trim() || `exit code ${code}`}`);
   // Docker adds this file to every container; it is not part of the image.

@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readlinkSync, realpathSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
+import { readOutput } from "../files/bounded-stream.ts";
 import { listMountPoints } from "../files/mount-points.ts";
 import { messageOf } from "../text/error-message.ts";
 
@@ -126,7 +127,7 @@ async function spawn(command: string[]): Promise<{ code: number; isLate: boolean
       timeout: TIMEOUT_MS,
       killSignal: "SIGKILL",
     });
-    const [code, errors] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+    const [code, errors] = await Promise.all([child.exited, readOutput(child.stderr)]);
     const isLate = child.signalCode === "SIGKILL";
     return { code, isLate, errors: isLate ? "the file system does not answer" : errors.trim() || `exit code ${code}` };
   } catch (error) {

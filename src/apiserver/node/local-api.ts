@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { join } from "node:path";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
 import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
@@ -300,7 +301,10 @@ export class LocalApi {
       const stamp = statSync(tokenAuthFile).mtimeMs;
       if (stamp !== this.#tokens.stamp) {
         this.#tokens = { stamp, entries: this.#tokens.entries };
-        this.#tokens = { stamp, entries: parseTokenFile(readFileSync(tokenAuthFile, "utf8"), tokenAuthFile) };
+        this.#tokens = {
+          stamp,
+          entries: parseTokenFile(readBoundedText(tokenAuthFile, SYSTEM_FILE_BYTES), tokenAuthFile),
+        };
       }
     } catch (error) {
       logger.warn(`Tokens of the local API stay as they were: ${(error as Error).message}`);
@@ -337,7 +341,7 @@ const BY_HAND = { gracePeriodSeconds: undefined, propagation: "Background", prec
 
 function readIfThere(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path, SYSTEM_FILE_BYTES);
   } catch {
     return undefined;
   }

@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { chmodSync, readFileSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import { writeFileAtomically } from "../storage/atomic-file.ts";
 import type { CertificateDelivery, CertificateOrder, KeyPair, LeafOrder } from "./certificate-request.ts";
 
@@ -98,8 +99,8 @@ function serverNames({ nodeName, addresses }: LocalAuthorityDeps): string[] {
 function readPair(directory: string, name: string): KeyPair | undefined {
   try {
     return {
-      cert: readFileSync(join(directory, `${name}.crt`), "utf8"),
-      key: readFileSync(join(directory, `${name}.key`), "utf8"),
+      cert: readBoundedText(join(directory, `${name}.crt`), SYSTEM_FILE_BYTES),
+      key: readBoundedText(join(directory, `${name}.key`), SYSTEM_FILE_BYTES),
     };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
+import { readBoundedText, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import type { ListenerTls } from "../../server/listener.ts";
 import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certificate.ts";
 import type { NodeContext } from "./node-context.ts";
@@ -22,6 +22,6 @@ function readPageMaterial({ options, node, clock }: NodeContext): TlsMaterial {
     return { ...readTlsMaterial({ ...options, clientCaFile: "" }, names, clock.now()), clientCas: [] };
   }
   const directory = join(options.rootDir, "apiserver");
-  const read = (name: string) => readFileSync(join(directory, name), "utf8");
+  const read = (name: string) => readBoundedText(join(directory, name), SYSTEM_FILE_BYTES);
   return { cert: read("server.crt"), key: read("server.key"), clientCas: [] };
 }

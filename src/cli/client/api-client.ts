@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { MAX_SOCKET_PATH_BYTES } from "../../docker/endpoint.ts";
+import { readBoundedStream } from "../../files/bounded-stream.ts";
 import { nearestName } from "../../text/nearest-name.ts";
 import { CommandError, type CommandRequest, findingOptions, removeProxies, UsageError } from "../sub-command.ts";
 import { findKubelet } from "./find-kubelet.ts";
@@ -65,6 +66,7 @@ export class ApiStatusError extends CommandError {
 }
 
 const ANSWER_LIMIT_MS = 60_000;
+const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 const SOCKET = "api.sock";
 
 export const apiSocketOf = (rootDir: string): string => join(rootDir, SOCKET);
@@ -184,7 +186,7 @@ export class ApiClient {
 
   async json<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
     const response = await this.#send(method, path, body, headers, AbortSignal.timeout(ANSWER_LIMIT_MS));
-    const text = await response.text();
+    const text = await readBoundedStream(response.body, MAX_ANSWER_BYTES);
     return JSON.parse(text) as T;
   }
 
@@ -232,7 +234,7 @@ export class ApiClient {
           : `the local API does not answer: ${message}`,
       );
     }
-    if (!response.ok) throw toStatusError(response.status, await response.text());
+    if (!response.ok) throw toStatusError(response.status, await readBoundedStream(response.body, MAX_ANSWER_BYTES));
     return response;
   }
 }

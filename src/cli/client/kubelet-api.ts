@@ -1,6 +1,7 @@
 import type { CoreEvent, CoreEventList } from "../../api/event.ts";
 import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
+import { readBoundedStream } from "../../files/bounded-stream.ts";
 import type { NodeObject } from "../../printers/node-row.ts";
 
 /** The kubelet did not answer, or not as it should; the message is for people. */
@@ -14,6 +15,7 @@ export interface Tagged<T> {
 
 /** The first answer may have to wait for two samples of every container. */
 const ANSWER_LIMIT_MS = 15_000;
+const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 
 /** Codes of fetch and of the kernel. */
 const WHY: Readonly<Record<string, string>> = {
@@ -56,7 +58,7 @@ export class KubeletApi {
   /** Errors in manifests that are refused at present. */
   async refusedManifests(): Promise<RefusedText[]> {
     const response = await this.#fetch("/healthz?verbose", undefined);
-    return parseRefusedManifests(await response.text());
+    return parseRefusedManifests(await readBoundedStream(response.body, MAX_ANSWER_BYTES));
   }
 
   async node(): Promise<NodeObject> {
@@ -71,7 +73,7 @@ export class KubeletApi {
   async #get<T>(path: string, etag?: string): Promise<Tagged<T> | undefined> {
     const response = await this.#fetch(path, etag);
     if (response.status === 304) return undefined;
-    const text = await response.text();
+    const text = await readBoundedStream(response.body, MAX_ANSWER_BYTES);
     if (response.status !== 200) {
       throw new KubeletApiError(
         `${this.#address}${path} answered ${response.status}: ${text.trim().slice(0, 200)}. Is it the read-only port of a kubelet-ts?`,

@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
 import { basename, dirname, posix, resolve } from "node:path";
+import { readOutput } from "../../files/bounded-stream.ts";
 import { type ChosenContainer, chooseRunningContainer } from "../client/choose-container.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -65,7 +66,7 @@ async function upload(chosen: ChosenContainer, local: string, remote: string): P
     for await (const chunk of tar.stdout) await session.write(chunk);
     session.endInput();
     const text = await output;
-    await check(tar.exited, await new Response(tar.stderr).text(), "local tar");
+    await check(tar.exited, await readOutput(tar.stderr), "local tar");
     await check(session.exitCode(), text, `tar in container "${chosen.containerName}"`);
   } finally {
     tar.kill();
@@ -102,7 +103,7 @@ async function download(chosen: ChosenContainer, remote: string, local: string):
     }
     await tar.stdin.end();
     await check(session.exitCode(), errors, `tar in container "${chosen.containerName}"`);
-    await check(tar.exited, await new Response(tar.stderr).text(), "local tar");
+    await check(tar.exited, await readOutput(tar.stderr), "local tar");
   } finally {
     tar.kill();
     await session.close();

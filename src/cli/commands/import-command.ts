@@ -1,5 +1,6 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { readBoundedBytes, readBoundedText } from "../../files/bounded-read.ts";
 import { importCompose, NotComposeError } from "../../import/compose.ts";
 import { InterpolationError, parseEnvFile } from "../../import/compose-text.ts";
 import type { Imported, Json } from "../../import/import-notes.ts";
@@ -12,6 +13,7 @@ import { writeYaml } from "../write-yaml.ts";
 /** Names that `docker compose` looks for. */
 const COMPOSE_FILES = ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 const MAX_DEPTH = 100;
+const MAX_FILE_BYTES = 10 * 2 ** 20;
 
 /** `kubelet-ts import`: manifests to standard output, notes to standard error. Returns the exit code. */
 export async function runImport(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -52,7 +54,7 @@ function findComposeFile(): string {
 function importFile(path: string, project: string | undefined): Imported {
   let bytes: Uint8Array;
   try {
-    bytes = readFileSync(path);
+    bytes = readBoundedBytes(path, MAX_FILE_BYTES);
   } catch (error) {
     throw new CommandError(`"${path}" cannot be read: ${(error as Error).message}`);
   }
@@ -92,7 +94,7 @@ function importFile(path: string, project: string | undefined): Imported {
 
 function readText(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readBoundedText(path, MAX_FILE_BYTES);
   } catch {
     return undefined;
   }

@@ -1,6 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 import { StringDecoder } from "node:string_decoder";
+import { readOutput } from "../../files/bounded-stream.ts";
 import { messageOf } from "../../text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
 import type { ConnectionSettings } from "./credentials.ts";
@@ -96,7 +97,7 @@ async function watchThroughProxy(request: WatchRequest): Promise<void> {
       signal: AbortSignal.any([signal, silence.signal]),
     } as RequestInit);
     if (!response.ok) {
-      const text = (await response.text()).slice(0, MAX_ERROR_CHARS);
+      const text = (await readOutput(response.body)).slice(0, MAX_ERROR_CHARS);
       throw toApiError(what, response.status, text, response.headers.get("Retry-After"));
     }
     const lines = new LineReader(onEvent);
