@@ -1,10 +1,11 @@
 /**
- * `npm run test:vm -- trixie|sid [--containerd-image-store] [test…]`: integration tests on a machine of another kind than this one: a Debian of that
- * release with its own kernel, systemd, cgroup v2 and Docker engine. The kernel is User Mode Linux, a program like any
- * other: no virtualisation is needed, and no network. The last line is `N passed, N failed`.
+ * `npm run test:vm -- trixie|sid [--containerd-image-store] [test…]`: tests on a machine of another kind than this one: a
+ * Debian of that release with its own kernel, systemd, cgroup v2 and Docker engine. A test is a file of test/integration,
+ * or a folder of test/vm, whose files run one per boot of the same machine. The kernel is User Mode Linux, a program like
+ * any other: no virtualisation is needed, and no network. The last line is `N passed, N failed`.
  *
  * Needs root on Debian or Ubuntu, with debootstrap and e2fsprogs, and 4 GB of memory. The machine is built once, below
- * node_modules/.cache/vm, and never changed by a run.
+ * node_modules/.cache/vm, and a run never changes it.
  */
 import { spawn } from "node:child_process";
 import {
@@ -24,7 +25,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { isAptMachine, unpackPackages } from "./apt.mjs";
+import { isAptMachine } from "./apt.mjs";
 import { findProgram, runCommand } from "./run-command.mjs";
 import { CannotGoOn, heading, runMain, sayDuration, step } from "./say.mjs";
 import { buildBinary, ensurePackages, ROOT } from "./workspace.mjs";
@@ -36,8 +37,9 @@ const STORE_FLAG = "--containerd-image-store";
 const MIRROR = "http://deb.debian.org/debian";
 
 const PACKAGES = [
-  "apparmor busybox-static ca-certificates dbus docker-cli docker.io e2fsprogs iproute2 iptables kmod",
-  "nfs-kernel-server nginx nodejs openssl procps prometheus rsync systemd systemd-sysv udev vim-tiny",
+  "apparmor busybox-static ca-certificates dbus dbus-user-session docker-cli docker.io e2fsprogs fuse-overlayfs iproute2",
+  "iptables kmod libpam-systemd nfs-kernel-server nginx nodejs openssl procps prometheus rootlesskit rsync",
+  "slirp4netns systemd systemd-sysv systemd-timesyncd udev uidmap vim-tiny",
 ].flatMap((line) => line.split(" "));
 
 /** Services of the packages that are not needed. */
@@ -47,7 +49,7 @@ const MASKED = ["nginx", "prometheus", "prometheus-node-exporter", "e2scrub_reap
 const UNPACK_REGISTRY =
   "cd /tmp && apt-get -q download docker-registry && dpkg-deb -x docker-registry_*.deb / && rm *.deb";
 
-/** Those in which the engine, the kernel or systemd decides; the machine has one slow CPU. */
+/** Those in which the engine, the kernel or systemd decides. */
 const TESTS = [
   "docker-client",
   "images",
@@ -59,6 +61,7 @@ const TESTS = [
   "lifecycle",
   "failed-mounts",
   "examples",
+  "install",
 ];
 
 /** How many times longer tests wait there. */
@@ -82,13 +85,47 @@ function checkMachine() {
     if (!findProgram(program)) throw new CannotGoOn(`${program} is missing.`, [`apt-get install ${name}`]);
 }
 
-/** The kernel: a program and its modules. @returns {Promise<string>} the folder it lies in */
+/**
+ * The kernel: a program, its C library and its modules, as sid has them: kernels before 6.13 cannot run on processors with
+ * a large register state (AMX). It runs with its folder as root directory.
+ * @returns {Promise<string>} the folder
+ */
 async function ensureKernel() {
-  const folder = join(CACHE, "kernel");
-  if (!existsSync(join(folder, "usr/bin/linux.uml"))) {
-    step("kernel", "unpacking user-mode-linux");
-    mkdirSync(folder, { recursive: true });
-    await unpackPackages(["user-mode-linux"], folder);
+  const folder = join(CACHE, "kernel-sid");
+  if (existsSync(folder)) return folder;
+  step("kernel", "unpacking user-mode-linux");
+  const work = mkdtempSync(join(CACHE, "kernel-"));
+  try {
+    const lists = join(work, "lists");
+    const tree = join(work, "tree");
+    mkdirSync(join(lists, "partial"), { recursive: true });
+    for (const name of ["usr/lib64", "proc", "dev"]) mkdirSync(join(tree, name), { recursive: true });
+    for (const name of ["lib", "lib64"]) symlinkSync(`usr/${name}`, join(tree, name));
+    const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+    writeFileSync(join(work, "sources.list"), `deb [signed-by=${keyring}] ${MIRROR} sid main\n`);
+    const options = {
+      "Dir::Etc::sourcelist": join(work, "sources.list"),
+      "Dir::Etc::sourceparts": "-",
+      "Dir::State::lists": lists,
+      "Dir::Cache::pkgcache": "",
+      "Dir::Cache::srcpkgcache": "",
+      "APT::Sandbox::User": "root",
+    };
+    const flags = Object.entries(options).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
+    await must("Reading sid's package list", "apt-get", ["-q", ...flags, "update"]);
+    await must(
+      "Downloading the kernel",
+      "apt-get",
+      ["-q", ...flags, "download", "user-mode-linux", "libc6", "libgcc-s1"],
+      {
+        cwd: work,
+      },
+    );
+    for (const file of readdirSync(work).filter((name) => name.endsWith(".deb")))
+      await must(`Unpacking ${file}`, "dpkg-deb", ["-x", join(work, file), tree]);
+    renameSync(tree, folder);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
   }
   return folder;
 }
@@ -98,6 +135,8 @@ function configure(root, kernel) {
   cpSync(join(kernel, "usr/lib/uml/modules"), join(root, "usr/lib/modules"), { recursive: true });
   for (const name of ["work", "report"]) mkdirSync(join(root, name), { recursive: true });
   writeFileSync(join(root, "etc/hostname"), "vm\n");
+  mkdirSync(join(root, "etc/docker"), { recursive: true });
+  writeFileSync(join(root, "etc/docker/daemon.json"), JSON.stringify(ENGINE_SETTINGS));
   writeFileSync(join(root, "etc/resolv.conf"), "nameserver 192.0.2.53\n");
   writeFileSync(join(root, "etc/fstab"), "/dev/ubda / ext4 defaults 0 0\n/dev/ubdb /work ext4 defaults 0 0\n");
   const units = join(root, "etc/systemd/system");
@@ -141,9 +180,6 @@ async function ensureDisk(suite, kernel) {
     const install = ["apt-get", "-q", "-y", "-o", "Dpkg::Use-Pty=0", "install", "--no-install-recommends", ...PACKAGES];
     await must("Installing packages", "chroot", [root, ...install], { env });
     await must("Unpacking docker-registry", "chroot", [root, "sh", "-c", UNPACK_REGISTRY], { env });
-    // The kernel of this machine has no nftables for IPv4.
-    for (const name of ["iptables", "ip6tables"])
-      await must(name, "chroot", [root, "update-alternatives", "--set", name, `/usr/sbin/${name}-legacy`], { env });
     await runCommand("chroot", [root, "apt-get", "clean"]);
     configure(root, kernel);
     await must("mke2fs", "mke2fs", ["-q", "-F", "-t", "ext4", "-d", root, `${disk}.new`, "12G"]);
@@ -155,22 +191,62 @@ async function ensureDisk(suite, kernel) {
   return disk;
 }
 
+/** The kernel has no address translation: published ports go through Docker's proxy. */
+const ENGINE_SETTINGS = { iptables: false, ip6tables: false };
+
 /** Setting that keeps images in containerd, as on engines since 29 unless they were upgraded. */
-const CONTAINERD_IMAGE_STORE = `mkdir -p /etc/docker
-echo '{"features":{"containerd-snapshotter":true}}' > /etc/docker/daemon.json
+const CONTAINERD_IMAGE_STORE = `echo '${JSON.stringify({ ...ENGINE_SETTINGS, features: { "containerd-snapshotter": true } })}' > /etc/docker/daemon.json
 systemctl restart docker`;
 
 const jobOf = ({ tests, containerdImageStore }) => `set -u
-mount -t hostfs none /report -o "$(sed -n 's/.*report=\\([^ ]*\\).*/\\1/p' /proc/cmdline)"
+mount -t hostfs none /report -o "hostfs=$(sed -n 's/.*report=\\([^ ]*\\).*/\\1/p' /proc/cmdline)"
 export HOME=/root PATH=/work/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/var/tmp CI=1 NO_COLOR=1
-export KUBELET_TS_TEST_SLOWNESS=${SLOWNESS}
-${containerdImageStore ? CONTAINERD_IMAGE_STORE : ""}
+export KUBELET_TS_TEST_SLOWNESS=${SLOWNESS} KUBELET_TS_TEST_VM=1
+boot=$(sed -n 's/.*kubelet_ts_boot=\\([0-9]*\\).*/\\1/p' /proc/cmdline)
+if [ "$boot" = 1 ]; then
+${containerdImageStore ? CONTAINERD_IMAGE_STORE : ":"}
+fi
 cd /work
+docker version >/dev/null 2>&1 || { systemctl start docker; journalctl --no-pager -u docker -u containerd -n 40; }
 echo "kernel $(uname -r), $(docker info --format '{{.ServerVersion}}, cgroup v{{.CgroupVersion}}, {{.CgroupDriver}} driver, {{.Driver}}, {{.SecurityOptions}}'), API $(docker version --format '{{.Server.APIVersion}}')" | tee /report/machine
-node scripts/images.mjs --test
-bun test --reporter=junit --reporter-outfile=/var/tmp/report.xml ${tests.map((name) => `test/integration/${name}.test.ts`).join(" ")}
+[ "$boot" = 1 ] && node scripts/images.mjs --test
+case $boot in
+${bootsOf(tests)
+  .map(
+    (files, index) =>
+      `${index + 1}) bun test --timeout=600000 --reporter=junit --reporter-outfile=/var/tmp/report.xml ${files.join(" ")};;`,
+  )
+  .join("\n")}
+esac
 cp /var/tmp/report.xml /report/report.xml
+rm /var/tmp/report.xml
 `;
+
+/** Files to run at each boot: integration tests at the first; of a folder of test/vm, one file per boot in their order. */
+function bootsOf(names) {
+  const boots = [[]];
+  for (const name of names) {
+    const files = vmTests()[name] ?? [`test/integration/${name}.test.ts`];
+    for (const [index, file] of files.entries()) {
+      boots[index] ??= [];
+      boots[index].push(file);
+    }
+  }
+  return boots;
+}
+
+const vmTests = () =>
+  Object.fromEntries(
+    readdirSync(join(ROOT, "test/vm"), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => [
+        name,
+        readdirSync(join(ROOT, "test/vm", name))
+          .filter((file) => file.endsWith(".test.ts"))
+          .sort()
+          .map((file) => `test/vm/${name}/${file}`),
+      ]),
+  );
 
 /** A disk with the project as it lies here: sources, packages, the binary and the job. */
 async function makeProjectDisk(folder, job) {
@@ -194,9 +270,12 @@ async function makeProjectDisk(folder, job) {
   return disk;
 }
 
-/** Boots the machine and waits until it has switched itself off; what it says goes to our output. */
-async function runMachine(folder, { kernel, disk, project }) {
-  const report = join(folder, "report");
+/**
+ * Boots the machine and waits until it has switched itself off; what it says goes to our output.
+ * @returns {Promise<string>} the folder with its report
+ */
+async function runMachine(folder, { kernel, disk, project, boot }) {
+  const report = join(folder, `report-${boot}`);
   mkdirSync(report);
   // Its memory is a file: better one that is in memory itself.
   const { bavail, bsize } = existsSync("/dev/shm") ? statfsSync("/dev/shm") : { bavail: 0, bsize: 0 };
@@ -206,14 +285,16 @@ async function runMachine(folder, { kernel, disk, project }) {
     `ubd0=${join(folder, "changes")},${disk}`,
     `ubd1=${project}`,
     "root=/dev/ubda rw quiet systemd.show_status=false apparmor=1 security=apparmor con0=null,fd:1 con=null ssl=null",
-    `report=${report}`,
+    // This kernel corrupts its page tables when a process with an io_uring forks.
+    "sysctl.kernel.io_uring_disabled=2",
+    `report=${report} kubelet_ts_boot=${boot}`,
   ].flatMap((arg) => arg.split(" "));
   const log = join(folder, "console");
-  const child = spawn(join(kernel, "usr/bin/linux.uml"), args, {
+  const child = spawn("unshare", ["--mount", "sh", "-c", ENTER_KERNEL, "sh", kernel, CACHE, folder, ...args], {
     cwd: folder,
     // Every process of the machine is one of this group here.
     detached: true,
-    env: { ...process.env, ...(bavail * bsize > 3.5e9 && { TMPDIR: "/dev/shm" }) },
+    env: { ...process.env, TMPDIR: bavail * bsize > 3.5e9 ? "/dev/shm" : folder },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const end = () => {
@@ -224,7 +305,8 @@ async function runMachine(folder, { kernel, disk, project }) {
     }
   };
   const timer = setTimeout(end, RUN_LIMIT_MS);
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, end);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+  for (const signal of signals) process.once(signal, end);
   for (const stream of [child.stdout, child.stderr])
     stream.on("data", (chunk) => {
       process.stdout.write(chunk);
@@ -233,8 +315,15 @@ async function runMachine(folder, { kernel, disk, project }) {
   await new Promise((resolve, reject) => child.on("close", resolve).on("error", reject));
   clearTimeout(timer);
   end();
+  for (const signal of signals) process.off(signal, end);
   return report;
 }
+
+/** Runs the kernel of the folder "$1", which sees the folders "$2" and "$3" where they are here. */
+const ENTER_KERNEL = `kernel=$1
+for path in /proc /dev "$2" "$3"; do mkdir -p "$kernel$path" && mount --rbind "$path" "$kernel$path" || exit 1; done
+shift 3
+exec chroot "$kernel" /usr/bin/linux.uml "$@"`;
 
 function count(report) {
   const file = join(report, "report.xml");
@@ -253,7 +342,10 @@ async function main() {
       `npm run test:vm -- ${SUITES.join("|")} [${STORE_FLAG}] [test…]`,
     ]);
   }
-  const known = readdirSync(join(ROOT, "test/integration")).map((file) => file.replace(/\.test\.ts$/, ""));
+  const known = [
+    ...readdirSync(join(ROOT, "test/integration")).map((file) => file.replace(/\.test\.ts$/, "")),
+    ...Object.keys(vmTests()),
+  ];
   const unknown = named.find((name) => !known.includes(name));
   if (unknown !== undefined) throw new CannotGoOn(`There is no test "${unknown}".`, [`Known: ${known.join(", ")}`]);
   checkMachine();
@@ -265,16 +357,23 @@ async function main() {
   const disk = await ensureDisk(suite, kernel);
   const folder = mkdtempSync(join(tmpdir(), "kubelet-ts-vm-"));
   try {
-    const project = await makeProjectDisk(folder, {
-      tests: named.length > 0 ? named : TESTS,
-      containerdImageStore,
-    });
-    heading(`Integration tests on Debian ${suite}`);
-    const report = await runMachine(folder, { kernel, disk, project });
-    const { passed, failed, skipped } = count(report);
-    const machine = join(report, "machine");
+    const tests = named.length > 0 ? named : TESTS;
+    const project = await makeProjectDisk(folder, { tests, containerdImageStore });
+    const total = { passed: 0, failed: 0, skipped: 0 };
+    let machine = "did not come up";
+    for (const [index, files] of bootsOf(tests).entries()) {
+      heading(`Debian ${suite}, boot ${index + 1}: ${files.join(" ")}`);
+      const report = await runMachine(folder, { kernel, disk, project, boot: index + 1 });
+      const { passed, failed, skipped } = count(report);
+      total.passed += passed;
+      total.failed += failed;
+      total.skipped += skipped;
+      const file = join(report, "machine");
+      if (existsSync(file)) machine = readFileSync(file, "utf8").trim();
+    }
     heading("Summary");
-    step("machine", existsSync(machine) ? readFileSync(machine, "utf8").trim() : "did not come up");
+    step("machine", machine);
+    const { passed, failed, skipped } = total;
     console.log(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
     return failed === 0 ? 0 : 1;
   } finally {
