@@ -21,6 +21,8 @@ const UNIT_TESTS = [
   "test/integration/**",
   "--path-ignore-patterns",
   "test/real-cluster/**",
+  "--path-ignore-patterns",
+  "test/vm/**",
 ];
 
 const run = new TestRun();

@@ -200,7 +200,7 @@ systemctl restart docker`;
 
 const jobOf = ({ tests, containerdImageStore }) => `set -u
 mount -t hostfs none /report -o "hostfs=$(sed -n 's/.*report=\\([^ ]*\\).*/\\1/p' /proc/cmdline)"
-export HOME=/root PATH=/work/node_modules/.bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/var/tmp CI=1 NO_COLOR=1
+export HOME=/root PATH=/work/node_modules/.bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TMPDIR=/var/tmp CI=1 NO_COLOR=1
 export KUBELET_TS_TEST_SLOWNESS=${SLOWNESS} KUBELET_TS_TEST_VM=1
 boot=$(sed -n 's/.*kubelet_ts_boot=\\([0-9]*\\).*/\\1/p' /proc/cmdline)
 if [ "$boot" = 1 ]; then
