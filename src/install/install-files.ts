@@ -82,12 +82,12 @@ export const renderUnit = ({ binary, config }: Pick<InstallPaths, "binary" | "co
   withChecksum(`[Unit]
 Description=kubelet-ts: Kubernetes pods on Docker, without a cluster
 Documentation=https://kubernetes.io/docs/concepts/workloads/pods/
-${isUser ? "" : "After=docker.service network-online.target\nWants=docker.service network-online.target\n"}StartLimitIntervalSec=0
+${isUser ? "After=docker.service\nWants=docker.service\n" : "After=docker.service network-online.target\nWants=docker.service network-online.target\n"}StartLimitIntervalSec=0
 
 [Service]
 Type=notify
 NotifyAccess=main
-ExecStart=${binary} --config=${config}
+${isUser ? "Environment=DOCKER_HOST=unix://%t/docker.sock\n" : ""}ExecStart=${binary} --config=${config}
 ExecReload=/bin/kill -HUP $MAINPID
 Restart=always
 RestartSec=2s

@@ -24,6 +24,8 @@ export interface InstallState {
   hasPrevious: boolean;
   /** false: only files are written (an image is built). */
   canStart: boolean;
+  /** Services of the user run without a login session. Meaningful for `systemd-user`. */
+  isLingering: boolean;
 }
 
 /** One effect, in order. */
@@ -71,6 +73,8 @@ export function planInstall(state: InstallState): InstallPlan {
     if (isEdited) notes.push(`${paths.unit} was edited and is left as it is; the new one is ${path}`);
   }
   if (state.canStart) steps.push(...startSteps(manager));
+  if (manager === "systemd-user" && !state.isLingering)
+    notes.push("The service ends when the last session of this user ends; to keep it: loginctl enable-linger");
   return { steps, notes };
 }
 

@@ -21,6 +21,8 @@ export interface InstallTarget {
   destdir: string;
   isRoot: boolean;
   home: string;
+  /** Name of the user. */
+  user: string;
 }
 
 const MAX_UNIT_BYTES = 1 << 20;
@@ -55,6 +57,7 @@ export async function readInstallState(
     hasManifestDir: existsSync(paths.manifestDir),
     hasPrevious: existsSync(paths.previousBinary),
     canStart: target.destdir === "",
+    isLingering: existsSync(join("/var/lib/systemd/linger", target.user)),
   };
 }
 

@@ -22,6 +22,7 @@ const NEW: InstallState = {
   hasManifestDir: false,
   hasPrevious: false,
   canStart: true,
+  isLingering: false,
 };
 const INSTALLED: InstallState = {
   ...NEW,
@@ -153,4 +154,14 @@ test.each([
   ["empty", () => "", false],
 ])("a unit file %s: unedited %p", (_, edit, want) => {
   expect(isUnedited(edit(renderUnit(paths, false)))).toBe(want);
+});
+
+test("the unit of a user names the rootless engine, and the way to keep the service after logout", () => {
+  const paths = installPaths("systemd-user", "/home/edge");
+  const state: InstallState = { ...NEW, manager: "systemd-user", paths };
+  const { steps, notes } = planInstall(state);
+  const unit = steps.find((step) => step.kind === "write" && step.path === paths.unit);
+  expect(unit).toMatchObject({ text: expect.stringContaining("Environment=DOCKER_HOST=unix://%t/docker.sock") });
+  expect(notes.join()).toContain("loginctl enable-linger");
+  expect(planInstall({ ...state, isLingering: true }).notes).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { installPaths, type ServiceManager } from "../../install/install-files.ts";
 import { type InstallPlan, planInstall, planRollback, planUninstall } from "../../install/plan-install.ts";
@@ -51,6 +51,7 @@ async function readTarget(request: CommandRequest) {
     destdir: (request.value("destdir") ?? "").replace(/\/+$/, ""),
     isRoot: process.getuid?.() === 0,
     home: homedir(),
+    user: userInfo().username,
   };
   const manager = detectManager(target);
   if (!manager) {

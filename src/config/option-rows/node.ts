@@ -1,3 +1,4 @@
+import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
 import { featureGates, labels, reservedResources } from "../kinds/map-kinds.ts";
 import { shutdownPeriods, taints } from "../kinds/node-kinds.ts";
 import { boolean, directory, duration, integer, ipAddress, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
@@ -48,7 +49,8 @@ export const NODE_ROWS = [
     field: "kubeletTs.rootDir",
     option: "rootDir",
     kind: directory,
-    default: "/var/lib/kubelet",
+    default: DEFAULT_DIRECTORIES.rootDir,
+    defaultText: "/var/lib/kubelet; ~/.local/share/kubelet-ts without root",
     subject: "Node",
     description: "Directory for volumes, checkpoints and state. One kubelet-ts per directory.",
   }),

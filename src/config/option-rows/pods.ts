@@ -1,3 +1,4 @@
+import { DEFAULT_DIRECTORIES } from "../default-directories.ts";
 import { ipList, sysctlPatterns } from "../kinds/list-kinds.ts";
 import {
   boolean,
@@ -200,7 +201,8 @@ export const POD_ROWS = [
     field: "podLogsDir",
     option: "podLogsDir",
     kind: directory,
-    default: "/var/log/pods",
+    default: DEFAULT_DIRECTORIES.podLogsDir,
+    defaultText: "/var/log/pods; without root log/pods below the root directory",
     subject: "Container logs",
     description: "Directory of links to the logs by pod, for log shippers; empty for none.",
   }),
@@ -209,7 +211,8 @@ export const POD_ROWS = [
     field: "kubeletTs.containersLogsDir",
     option: "containersLogsDir",
     kind: directory,
-    default: "/var/log/containers",
+    default: DEFAULT_DIRECTORIES.containersLogsDir,
+    defaultText: "/var/log/containers; without root log/containers below the root directory",
     subject: "Container logs",
     description: "Directory of links to the logs by container, for log shippers; empty for none.",
   }),
