@@ -2,6 +2,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { until } from "../../support/until.ts";
 
+if (!process.env.KUBELET_TS_TEST_VM)
+  throw new Error("these tests install services on the machine they run on: run them with npm run test:vm");
+
 /** The binary that was built, as a user has downloaded it. */
 export const DOWNLOADED = fileURLToPath(new URL("../../../dist/kubelet-ts", import.meta.url));
 
