@@ -12,7 +12,8 @@ import { findDependencyProblems } from "../plan/pod-dependencies.ts";
 import { listManifests, looksLikeManifest, MAX_MANIFEST_BYTES, readManifestFile } from "../sources/manifest-files.ts";
 import { fetchManifest } from "../sources/url-fetch.ts";
 import { isManifestUrl, maskUrl } from "../text/url.ts";
-import { findNodeRefusals, type NodeRules } from "./validate-node.ts";
+import { findNodeRefusals, type NodeCandidate, type NodeRules } from "./validate-node.ts";
+import { toCandidate } from "./workload-candidate.ts";
 
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
@@ -152,13 +153,21 @@ function reportRefusals(
   duplicates: ReadonlySet<ObjectResult>,
   rules: NodeRules,
 ): void {
-  const candidates = results.flatMap((result) => {
-    if (!result.pod || !result.ok || duplicates.has(result)) return [];
-    return [{ result, pod: result.pod, path: result.places?.path ?? FieldPath.root }];
+  const candidates = results.flatMap((result, index) => {
+    if (!result.ok || duplicates.has(result)) return [];
+    const candidate = candidateOf(result, `template-${index}`);
+    return candidate ? [{ result, ...candidate }] : [];
   });
   for (const [index, refusal] of findNodeRefusals(candidates, rules).entries()) {
-    if (refusal) add(candidates[index]!.result, "unsupported", refusal.path, refusal.message);
+    if (!refusal) continue;
+    add(candidates[index]!.result, refusal.isPartial ? "ignored" : "unsupported", refusal.path, refusal.message);
   }
+}
+
+/** The pod of an object, or the pods of its template. @param uid of a template */
+function candidateOf({ pod, desired, places }: ObjectResult, uid = ""): NodeCandidate | undefined {
+  const path = places?.path ?? FieldPath.root;
+  return pod ? { pod, path } : desired && toCandidate(desired, path, uid);
 }
 
 /** @returns the objects that do not count because an earlier one has the same name */
@@ -193,8 +202,10 @@ function reportDependencies(results: readonly ObjectResult[]): void {
 
 function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): void {
   for (const result of results) {
-    if (!result.pod || !result.ok) continue;
-    for (const dangling of findDanglingReferences(result.pod, index, result.places?.path)) {
+    if (!result.ok) continue;
+    const candidate = candidateOf(result);
+    if (!candidate) continue;
+    for (const dangling of findDanglingReferences(candidate.pod, index, candidate.path)) {
       add(result, "ignored", dangling.path, dangling.message);
     }
   }

@@ -3,7 +3,7 @@ import type { FieldPath } from "../manifest/field-path.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { admitPods } from "../plan/admission.ts";
-import { computeNodeLabels } from "../plan/node-affinity.ts";
+import { computeNodeLabels, matchesNode } from "../plan/node-affinity.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../runtime/sysctls.ts";
 
@@ -13,10 +13,24 @@ export type NodeRules = { nodeName: string } & Pick<
   "allowPrivileged" | "allowedUnsafeSysctls" | "maxPods" | "nodeLabels"
 >;
 
+/** A pod, or the pods of a workload. */
+export interface NodeCandidate {
+  /** Of a workload: a pod of its template, with a UID of its own. */
+  pod: Pod;
+  /** Of the pod or the template in its document. */
+  path: FieldPath;
+  /** Pods that the workload wants at once; absent for a pod. */
+  replicas?: { count: number; path: FieldPath };
+  /** No pod is made where the node does not match. */
+  isDaemon?: true;
+}
+
 /** A pod that the node refuses; `path` is the field that causes it. */
 export interface NodeRefusal {
   path: FieldPath;
   message: string;
+  /** Some pods of the workload run. */
+  isPartial?: true;
 }
 
 /**
@@ -24,28 +38,47 @@ export interface NodeRefusal {
  * machine or the engine (cpu, memory, runtimes) are not applied.
  * @param pods valid pods with their identity, and their paths in the document
  */
-export function findNodeRefusals(
-  pods: readonly { pod: Pod; path: FieldPath }[],
-  rules: NodeRules,
-): (NodeRefusal | undefined)[] {
-  const refusals = pods.map(({ pod, path }) => findOwnRefusal(pod, path, rules));
+export function findNodeRefusals(candidates: readonly NodeCandidate[], rules: NodeRules): (NodeRefusal | undefined)[] {
   const labels = computeNodeLabels(rules.nodeName, process.arch === "x64" ? "amd64" : process.arch, rules.nodeLabels);
+  const pods = candidates.filter(({ pod, isDaemon }) => !isDaemon || matchesNode(pod, rules.nodeName, labels));
+  const own = new Map(pods.map((one) => [one, findOwnRefusal(one.pod, one.path, rules)]));
   const rejections = admitPods({
     pods: pods
-      .filter((_, index) => refusals[index] === undefined)
-      .map(({ pod }) => ({ pod, source: "file" as const, origin: "", revision: "" })),
+      .filter((one) => own.get(one) === undefined)
+      .flatMap((one) => [one.pod, ...toReplicas(one, rules.maxPods)])
+      .map((pod) => ({ pod, source: "file" as const, origin: "", revision: "" })),
     running: new Set<PodUID>(),
     held: new Map(),
     node: { name: rules.nodeName, labels, maxPods: rules.maxPods },
   });
-  return pods.map(({ pod, path }, index) => {
-    const own = refusals[index];
-    if (own) return own;
+  return candidates.map((one) => {
+    const refusal = own.get(one);
+    if (refusal) return refusal;
+    const { pod, path, replicas } = one;
     const rejection = rejections.get(pod.metadata.uid!);
-    if (!rejection) return undefined;
+    if (!rejection) {
+      const refused = toReplicas(one, rules.maxPods).filter(({ metadata }) => rejections.has(metadata.uid!)).length;
+      if (!replicas || refused === 0) return undefined;
+      const beyond = Math.max(0, replicas.count - 1 - rules.maxPods);
+      const message = `${refused + beyond} of ${replicas.count} pods are refused: the node takes ${rules.maxPods} in all (--max-pods)`;
+      return { path: replicas.path, message, isPartial: true };
+    }
     const message = rejection.message.replace(/^Pod (?:Predicate \S+ failed: )?/, "");
     return { path: fieldOfRejection(rejection.reason, pod, path), message };
   });
+}
+
+/** The other pods of a workload, which only count here: ports that they share are reported by the template. */
+function toReplicas({ pod, replicas }: NodeCandidate, maxPods: number): Pod[] {
+  const { containers, initContainers = [], ...spec } = pod.spec;
+  const withoutPorts = <T extends object>(container: T) => ({ ...container, ports: [] });
+  const quiet = { ...spec, containers: containers.map(withoutPorts), initContainers: initContainers.map(withoutPorts) };
+  const count = Math.min(maxPods, (replicas?.count ?? 1) - 1);
+  return Array.from({ length: Math.max(0, count) }, (_, index) => ({
+    ...pod,
+    metadata: { ...pod.metadata, uid: `${pod.metadata.uid}/${index}` },
+    spec: quiet,
+  }));
 }
 
 function findOwnRefusal(pod: Pod, path: FieldPath, rules: NodeRules): NodeRefusal | undefined {

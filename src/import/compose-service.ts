@@ -8,6 +8,8 @@ import { toVariables } from "./secret-variables.ts";
 export interface ServiceContext extends VolumeContext {
   /** All services of the file. */
   services: { readonly [name: string]: Json };
+  /** Gets the Docker volumes that the pods use by name. */
+  claims: Set<string>;
   /** The Docker network in which the pods find each other; absent for a single service. */
   network?: string;
 }
@@ -87,6 +89,7 @@ export function toServiceManifests(
   };
   if (textOf(service.container_name) !== undefined)
     notes.add(`${path}.container_name`, "names of containers follow from the pod");
+  for (const claim of volumes.claims) context.claims.add(claim);
   return [...volumes.documents, ...(secret ? [secret] : []), pod];
 }
 

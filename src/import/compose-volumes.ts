@@ -21,6 +21,8 @@ export class ComposeVolumes {
   readonly volumes: object[] = [];
   readonly mounts: object[] = [];
   readonly documents: object[] = [];
+  /** Docker volumes that the pod uses by name. */
+  readonly claims = new Set<string>();
   readonly #names = new Set<string>();
   readonly #context: VolumeContext;
   readonly #notes: ImportNotes;
@@ -149,7 +151,9 @@ export class ComposeVolumes {
     const declared = this.#context.volumes[name];
     const own = isMap(declared) ? textOf(declared.name) : undefined;
     const isExternal = isMap(declared) && declared.external === true;
-    return { persistentVolumeClaim: { claimName: own ?? (isExternal ? name : `${this.#context.project}_${name}`) } };
+    const claimName = own ?? (isExternal ? name : `${this.#context.project}_${name}`);
+    this.claims.add(claimName);
+    return { persistentVolumeClaim: { claimName } };
   }
 
   #mount(target: string, source: object, extra: object): void {

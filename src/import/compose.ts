@@ -42,6 +42,7 @@ export function importCompose({ file, project: given, directory, environment, re
     volumes: mapAt(content, "volumes"),
     configs: mapAt(content, "configs"),
     secrets: mapAt(content, "secrets"),
+    claims: new Set<string>(),
     ...(network !== undefined && { network }),
   };
   for (const key of Object.keys(content)) {
@@ -54,7 +55,15 @@ export function importCompose({ file, project: given, directory, environment, re
     return toServiceManifests(name, service, context, notes);
   });
   const first = network === undefined ? [] : [`create the network of the pods first: docker network create ${network}`];
-  return { manifests, notes: [...first, ...notes.lines] };
+  return { manifests, notes: [...first, ...volumeNotes(context.claims), ...notes.lines] };
+}
+
+function volumeNotes(claims: ReadonlySet<string>): string[] {
+  if (claims.size === 0) return [];
+  const names = [...claims].join(", ");
+  return [
+    `the pods use the Docker volumes ${names}: data that docker compose left there stays; one that is missing is made empty`,
+  ];
 }
 
 const mapAt = (content: { readonly [key: string]: Json }, key: string): { readonly [name: string]: Json } => {

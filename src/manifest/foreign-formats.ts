@@ -26,8 +26,22 @@ export function describeForeignFormat(root: MapNode): string | undefined {
   if (/^v[12]$/.test(apiVersion) && entries.has("name") && entries.has("version") && !entries.has("spec")) {
     return "this is the Chart.yaml of a Helm chart: render the chart with `helm template NAME CHART`, and give the output to kubelet-ts";
   }
+  const ankaios = describeAnkaios(entries.get("workloads")?.value ?? entries.get("desiredState")?.value);
+  if (ankaios !== undefined) return ankaios;
   if (entries.get("resources")?.value.kind === "list" && !entries.has("spec")) return KUSTOMIZE;
   return undefined;
+}
+
+/** The next step for a state of Eclipse Ankaios: workloads with a runtime and its configuration. */
+function describeAnkaios(node: SourceNode | undefined): string | undefined {
+  if (node?.kind !== "map") return undefined;
+  const inner = node.entries.get("workloads")?.value;
+  if (inner) return describeAnkaios(inner);
+  const runtimes = [...node.entries.values()].map(({ value }) => value.kind === "map" && textAt(value, "runtime"));
+  if (runtimes.length === 0 || !runtimes.every((runtime) => typeof runtime === "string")) return undefined;
+  return runtimes.includes("podman-kube")
+    ? "this is a state of Ankaios, not a manifest: write the `manifest` of its runtimeConfig into a file of its own"
+    : "this is a state of Ankaios, not a manifest: start its containers with docker run, and let `kubelet-ts import docker CONTAINER` write their manifests";
 }
 
 const KUSTOMIZE =

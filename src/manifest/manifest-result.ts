@@ -1,7 +1,7 @@
 import type { ConfigMap } from "../api/config-map.ts";
 import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
-import type { DesiredObject } from "../model/desired-object.ts";
+import type { DesiredObject, TypedObject } from "../model/desired-object.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import type { ManifestLocation, SourceKind } from "../model/manifest-origin.ts";
@@ -57,6 +57,8 @@ export interface ObjectResult {
   findings: Finding[];
   /** The defaulted pod with its static-pod identity; present whenever it is valid or runs here. */
   pod?: Pod;
+  /** Objects of other kinds, defaulted. */
+  desired?: TypedObject;
   places?: ObjectPlaces;
 }
 

@@ -1,4 +1,5 @@
 import type { Pod } from "../api/pod.ts";
+import type { TypedObject } from "../model/desired-object.ts";
 import type { Finding } from "../model/finding.ts";
 import type { ManifestLocation } from "../model/manifest-origin.ts";
 import type { SourceNode } from "../yaml/source-node.ts";
@@ -34,6 +35,7 @@ export class ObjectReading {
   name = "";
   namespace = "";
   pod: Pod | undefined;
+  desired: TypedObject | undefined;
   /** Kubernetes' verdict: no `syntax` or `invalid` finding, and a kind that the kubelet accepts. */
   valid = true;
   /** No finding that is an error. */
@@ -130,6 +132,7 @@ export class ObjectReading {
     }
     const outcome: ObjectResult = { file: options.file, document, kind, name, namespace, valid, ok, findings };
     if (this.pod && (valid || ok)) outcome.pod = this.pod;
+    if (this.desired && (valid || ok)) outcome.desired = this.desired;
     if (options.keepPlaces) outcome.places = this.#places();
     result.results.push(outcome);
   }

@@ -15,7 +15,7 @@ import { convertContainerDeclaration, describeForeignFormat } from "./foreign-fo
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
-import { renamePodmanVolumes } from "./podman-volumes.ts";
+import { adaptPodmanPod } from "./podman-pod.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
 import type { FieldError } from "./validate/field-errors.ts";
@@ -230,7 +230,7 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
   if (isLenient(reading)) {
-    for (const { path, message } of renamePodmanVolumes(pod, reading.path)) reading.addDeviation(path, message);
+    for (const { path, message } of adaptPodmanPod(pod, reading.path)) reading.addDeviation(path, message);
   }
   const notes = findPodNotes(pod, reading.path);
   const revision = computeRevision(pod);
@@ -271,6 +271,7 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
     isLenient(reading),
   );
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
+  reading.desired = desired;
   reading.namespace = desired.object.metadata.namespace ?? "default";
   reading.addFieldErrors(decodes ? errors : withoutConsequences(errors, issues));
   for (const note of notes) {

@@ -172,6 +172,16 @@ describe("keys", () => {
   });
 });
 
+test("the Docker volumes that the pods use are named, because a new one is empty", () => {
+  const volumes = ["db:/data", "./conf:/conf", "shared:/s"];
+  const declared = { volumes: { db: null, shared: { external: true } } };
+  const file = { ...(service({ volumes }) as object), ...declared } as Json;
+  expect(convert(file).notes.filter((note) => note.includes("Docker volumes"))).toEqual([
+    "the pods use the Docker volumes shop_db, shared: data that docker compose left there stays; one that is missing is made empty",
+  ]);
+  expect(convert(service({ volumes: ["./conf:/conf"] })).notes).toEqual([]);
+});
+
 describe("interpolation", () => {
   test.each([
     ["$TAG", "1"],

@@ -48,6 +48,8 @@ describe("formats of other programs are recognized and answered with the next st
     ["a template with blocks", "{{- if .Values.on }}\napiVersion: v1\n{{- end }}\n", "helm template"],
     ["a Helm chart", "apiVersion: v2\nname: web\nversion: 1.0.0\n", "helm template"],
     ["a Kustomization", "kind: Kustomization\nresources: [a.yaml]\n", "kustomize build"],
+    ["a state of Ankaios", "apiVersion: v0.1\nworkloads: {web: {runtime: podman, agent: a}}\n", "import docker"],
+    ["its pods", "desiredState: {apiVersion: v0.1, workloads: {p: {runtime: podman-kube}}}\n", "file of its own"],
     ["a Kustomization without kind", "resources: [a.yaml]\nnamePrefix: x-\n", "kustomize build"],
   ])("%s", (_, text, next) => {
     const { findings, pods } = read(text);
@@ -124,6 +126,39 @@ spec:
       { severity: "warning", field: "spec.volumes[0].name" },
     ]);
     expect(results[0]).toMatchObject({ ok: true, valid: false });
+  });
+
+  describe.each([
+    ["a pod", text],
+    [
+      "a template",
+      `apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: p}\nspec:\n  selector: {matchLabels: {a: b}}\n  template:\n${text
+        .replace(/^apiVersion.*\nkind.*\n/, "")
+        .replace("  name: p\n", "  labels: {a: b}\n")
+        .replace(/^/gm, "    ")}`,
+    ],
+  ])("in %s", (_, manifest) => {
+    const withPath = manifest.replace("bind-mount-options: /a:z", '"bind-mount-options:/a/b": z');
+    const ofAnnotation = ({ field }: { field: string }) => field.includes("bind-mount-options");
+
+    test("annotations whose names contain paths are left out", () => {
+      const { findings, pods, objects } = read(withPath);
+      expect(findings.find(ofAnnotation)).toMatchObject({ severity: "warning" });
+      expect(findings.filter(({ severity }) => severity === "error")).toEqual([]);
+      expect(JSON.stringify([pods, objects])).not.toContain("bind-mount-options");
+    });
+
+    test("volumes are renamed", () => {
+      expect(read(manifest).findings.filter(({ field }) => field.endsWith("spec.volumes[0].name"))).toMatchObject([
+        { severity: "warning" },
+      ]);
+    });
+
+    test("with strict both are errors", () => {
+      const errors = read(withPath, "strict").findings.filter(({ severity }) => severity === "error");
+      expect(errors.filter(({ message }) => message.includes("bind-mount-options"))).toHaveLength(1);
+      expect(errors.filter(({ field }) => field.endsWith("spec.volumes[0].name"))).not.toEqual([]);
+    });
   });
 
   test("with strict they are errors, as in Kubernetes", () => {

@@ -153,6 +153,23 @@ describe("answers", () => {
   });
 });
 
+describe("the metadata server of Google Compute Engine", () => {
+  test.each([
+    ["http://metadata.google.internal/x", "Google"],
+    ["http://169.254.169.254/x", "Google"],
+    ["http://metadata/x", "Google"],
+    ["http://manifests.example/x", null],
+  ])("%s is asked with the header Metadata-Flavor: %p", async (url, wanted) => {
+    let found: string | null | undefined;
+    const proxy = serve((request) => {
+      found = request.headers.get("Metadata-Flavor");
+      return new Response(manifest("web"));
+    });
+    await new Watched(url, { proxyFor: () => proxy }).once();
+    expect(found).toBe(wanted);
+  });
+});
+
 describe("what is no answer leaves the pods alone", () => {
   const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024));
   const cases: { what: string; url: () => string | Promise<string>; why: string }[] = [

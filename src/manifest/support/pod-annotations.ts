@@ -14,10 +14,11 @@ export function findAnnotationNotes({ metadata }: Pod, path: FieldPath): Support
 }
 
 /** Annotations that podman and cri-o write and read. */
-const FOREIGN = /^(?:io\.podman\.annotations\.|io\.kubernetes\.cri-o\.|org\.systemd\.property\.|bind-mount-options)/;
+export const FOREIGN_ANNOTATION =
+  /^(?:io\.podman\.annotations\.|io\.kubernetes\.cri-o\.|org\.systemd\.property\.|bind-mount-options)/;
 
 function findForeignAnnotations(annotations: Readonly<Record<string, string>>, at: FieldPath): SupportNote[] {
-  const names = Object.keys(annotations).filter((name) => FOREIGN.test(name));
+  const names = Object.keys(annotations).filter((name) => FOREIGN_ANNOTATION.test(name));
   const [first] = names;
   if (first === undefined) return [];
   const others = names.length > 1 ? ` (and ${names.length - 1} more of podman)` : "";

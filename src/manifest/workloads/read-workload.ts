@@ -18,7 +18,7 @@ import type { SourceNode } from "../../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
 import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
-import { renamePodmanVolumes } from "../podman-volumes.ts";
+import { adaptPodmanPod } from "../podman-pod.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
 import { validateCronJob, validateJob } from "./validate-job.ts";
@@ -134,20 +134,20 @@ export interface WorkloadReading {
   notes: SupportNote[];
 }
 
-function renameTemplateVolumes(object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
+function adaptTemplate(object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
   const specPath = path.child("spec");
   if ("jobTemplate" in object.spec) {
     const { template } = object.spec.jobTemplate.spec;
-    return renamePodmanVolumes(template as Pod, specPath.child("jobTemplate").child("spec").child("template"));
+    return adaptPodmanPod(template as Pod, specPath.child("jobTemplate").child("spec").child("template"));
   }
   if (!("template" in object.spec)) return [];
-  return renamePodmanVolumes(object.spec.template as Pod, specPath.child("template"));
+  return adaptPodmanPod(object.spec.template as Pod, specPath.child("template"));
 }
 
 /**
  * Decodes, defaults and validates one object.
  * @param path of the object in its document
- * @param isLenient rename volumes whose names only Kubernetes refuses
+ * @param isLenient accept what only Kubernetes refuses of pods that podman writes
  */
 export function readWorkload(
   kind: ObjectKind,
@@ -165,7 +165,7 @@ export function readWorkload(
   rules.applyDefaults(object, apiVersion);
   if (kind !== "PersistentVolume") (object.metadata as ObjectMeta).namespace ??= "default";
   // Before validation, which refuses the names.
-  const renamed = isLenient ? renameTemplateVolumes(object, path) : [];
+  const renamed = isLenient ? adaptTemplate(object, path) : [];
   const desired = { kind, object } as TypedObject;
   const notes = [...renamed, ...findWorkloadNotes(desired, path)];
   const current = rules.versions[0];

@@ -256,6 +256,54 @@ describe("the rules of the node", () => {
     expect(await run([join(dir, ".node.json"), ...allows])).toMatchObject({ code: 0 });
   });
 
+  describe("for the pods of workloads", () => {
+    const deployment = (spec: object, template: object = {}) => ({
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "d" },
+      spec: {
+        selector: { matchLabels: { a: "b" } },
+        template: { metadata: { labels: { a: "b" } }, spec: { ...container({}), ...template } },
+        ...spec,
+      },
+    });
+    const check = (object: object, ...flags: string[]) => {
+      writeFileSync(join(dir, ".workload.json"), `${JSON.stringify(object)}\n`);
+      return run([join(dir, ".workload.json"), ...flags]);
+    };
+
+    test.each([
+      [container({ securityContext: { privileged: true } }), "securityContext.privileged", "--allow-privileged"],
+      [{ nodeSelector: { disk: "ssd" } }, "spec.template.spec.nodeSelector", "--node-labels=disk=ssd"],
+    ])("%j", async (template, field, flag) => {
+      const object = deployment({}, template);
+      expect(await check(object)).toMatchObject({ code: 2, stdout: expect.stringContaining(field) });
+      expect(await check(object, flag)).toMatchObject({ code: 0 });
+    });
+
+    test("replicas beyond --max-pods are a warning", async () => {
+      const { code, stdout } = await check(deployment({ replicas: 500 }));
+      expect(code).toBe(0);
+      expect(stdout).toContain(
+        "warning: spec.replicas: 390 of 500 pods are refused: the node takes 110 in all (--max-pods)",
+      );
+      expect((await check(deployment({ replicas: 4 }), "--max-pods=3")).stdout).toContain("1 of 4 pods");
+      expect((await check(deployment({ replicas: 3 }), "--max-pods=3")).stdout).not.toContain("refused");
+    });
+
+    test("a DaemonSet makes no pod where the node does not match", async () => {
+      const { spec } = deployment({}, { nodeSelector: { disk: "ssd" } });
+      expect(await check({ apiVersion: "apps/v1", kind: "DaemonSet", metadata: { name: "d" }, spec })).toMatchObject({
+        code: 0,
+      });
+    });
+
+    test("a ConfigMap that is missing is a warning", async () => {
+      const template = container({ envFrom: [{ configMapRef: { name: "cfg" } }] });
+      expect((await check(deployment({}, template))).stdout).toContain('there is no ConfigMap "default/cfg"');
+    });
+  });
+
   test("the second pod with a host port is refused", async () => {
     const ports = container({ ports: [{ containerPort: 80, hostPort: 8080 }] });
     writeFileSync(join(dir, ".one.json"), podWith("one", ports));

@@ -3,18 +3,40 @@ import type { Pod } from "../api/pod.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
-import { checkDnsLabel } from "./validate/names.ts";
+import { FOREIGN_ANNOTATION } from "./support/pod-annotations.ts";
+import { checkDnsLabel, checkQualifiedName } from "./validate/names.ts";
 
 /** Names that `podman kube generate` writes: names of volumes of the engine. */
 const VOLUME_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
 const MAX_CHARACTERS = 253;
 
 /**
- * Renames volumes whose names Kubernetes refuses, but `podman kube generate` writes: longer than 63 characters, with
- * upper case letters, `_` or `.`. References in the pod follow. Changes the pod in place.
+ * Accepts what only Kubernetes refuses of the pods that `podman kube generate` writes. Changes the pod in place.
  * @param path of the pod in its document
  */
-export function renamePodmanVolumes(pod: Pod, path: FieldPath): SupportNote[] {
+export const adaptPodmanPod = (pod: Pod, path: FieldPath): SupportNote[] => [
+  ...removeAnnotations(pod, path),
+  ...renameVolumes(pod, path),
+];
+
+/** Podman 3.4 to 4.3 puts paths into keys: `bind-mount-options:/home/x/data`. */
+function removeAnnotations({ metadata }: Pod, path: FieldPath): SupportNote[] {
+  const { annotations } = metadata;
+  if (!annotations) return [];
+  const isMalformed = (key: string) => checkQualifiedName(key.toLowerCase()).length > 0;
+  const names = Object.keys(annotations).filter((key) => FOREIGN_ANNOTATION.test(key) && isMalformed(key));
+  return names.map((name) => {
+    delete annotations[name];
+    const message = "has no effect here and is left out: Kubernetes has no such names of annotations; podman reads it";
+    return { code: "ignored", path: path.child("metadata").child("annotations").key(name), message };
+  });
+}
+
+/**
+ * Renames volumes whose names Kubernetes refuses, but `podman kube generate` writes: longer than 63 characters, with
+ * upper case letters, `_` or `.`. References in the pod follow.
+ */
+function renameVolumes(pod: Pod, path: FieldPath): SupportNote[] {
   const { spec } = pod;
   const volumes = spec.volumes ?? [];
   const taken = new Set(volumes.map(({ name }) => name));
