@@ -15,9 +15,9 @@ export type NodeRules = { nodeName: string } & Pick<
 
 /** A pod, or the pods of a workload. */
 export interface NodeCandidate {
-  /** Of a workload: a pod of its template, with a UID of its own. */
+  /** For a workload one pod of its template, with a UID of its own. */
   pod: Pod;
-  /** Of the pod or the template in its document. */
+  /** Path of the pod or the template in its document. */
   path: FieldPath;
   /** Pods that the workload wants at once; absent for a pod. */
   replicas?: { count: number; path: FieldPath };
