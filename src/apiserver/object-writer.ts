@@ -58,9 +58,9 @@ export class ObjectWriter {
     }
     metadata.uid = newUid();
     metadata.creationTimestamp = toApiTime(clock.now());
-    refuseInvalid(definition, metadata.name, checkObjectName(metadata.name));
     const { status: _status, ...rest } = input;
-    const decoded = decodeObject(definition, { ...rest, metadata } as ApiObject, request);
+    const whole = { ...rest, metadata } as ApiObject;
+    const decoded = decodeObject(definition, whole, request, checkObjectName(metadata.name));
     refuseInvalid(definition, metadata.name, definition.validateCreate?.(decoded) ?? []);
     if (store.get(id, namespace, metadata.name)) throw alreadyExists(definition, metadata.name);
     const object = hasGeneration(definition, decoded) ? withMetadata(decoded, { generation: 1 }) : decoded;

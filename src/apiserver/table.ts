@@ -27,15 +27,12 @@ const AGE: Column = {
 };
 
 const columnsOf = ({ columns }: Pick<ResourceDefinition, "columns">): Column[] => {
+  // Columns that have an age of their own stand as they are declared.
+  if (columns.some(({ name }) => name === "Last Seen")) return [...columns];
   const wide = columns.filter(({ priority = 0 }) => priority > 0);
   const narrow = columns.filter(({ priority = 0 }) => priority === 0);
   const names = columns.map(({ name }) => name);
-  return [
-    ...(names.includes("Name") ? [] : [NAME]),
-    ...narrow,
-    ...(names.includes("Age") || names.includes("Last Seen") ? [] : [AGE]),
-    ...wide,
-  ];
+  return [...(names.includes("Name") ? [] : [NAME]), ...narrow, ...(names.includes("Age") ? [] : [AGE]), ...wide];
 };
 
 /**

@@ -80,8 +80,17 @@ export const updateManager = (definition: ResourceDefinition, manager: string, s
  * Reads an object through its schema: defaults, validation, unknown fields.
  * @throws ApiError 400 for unknown fields under `Strict`, 422 for what is wrong
  */
-export function decodeObject(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
-  if (!definition.decode) return object;
+export function decodeObject(
+  definition: ResourceDefinition,
+  object: ApiObject,
+  request: WriteRequest,
+  known: readonly StatusCause[] = [],
+): ApiObject {
+  const { name } = object.metadata;
+  if (!definition.decode) {
+    refuseInvalid(definition, name, known);
+    return object;
+  }
   const { object: decoded, causes, unknown, warnings } = definition.decode(object);
   if (unknown.length > 0 && request.fieldValidation === "Strict") {
     throw badRequest(
@@ -90,7 +99,8 @@ export function decodeObject(definition: ResourceDefinition, object: ApiObject, 
   }
   if (request.fieldValidation === "Warn") for (const message of unknown) request.warn(message);
   for (const message of warnings) request.warn(message);
-  refuseInvalid(definition, object.metadata.name, causes);
+  const more = causes.filter(({ field }) => !known.some((cause) => cause.field === field));
+  refuseInvalid(definition, name, [...known, ...more]);
   return decoded;
 }
 

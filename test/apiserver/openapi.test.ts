@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { openApiDefinitions } from "../../src/apiserver/openapi/definitions.ts";
+import descriptions from "../../src/apiserver/openapi/descriptions.json" with { type: "json" };
 import { openApiV2, openApiV3 } from "../../src/apiserver/openapi/documents.ts";
 import { encodeOpenApiV2 } from "../../src/apiserver/openapi/protobuf-document.ts";
 import { anApiServer } from "./support.ts";
@@ -8,7 +9,7 @@ const kinds = anApiServer().registry.all();
 
 describe("OpenAPI", () => {
   test("the schemas of the manifests, with what kubectl merges by", () => {
-    const definitions = openApiDefinitions(kinds);
+    const definitions = openApiDefinitions(kinds, descriptions);
     const spec = definitions["io.k8s.api.core.v1.PodSpec"] as {
       properties: Record<string, object>;
       required: string[];
@@ -28,7 +29,7 @@ describe("OpenAPI", () => {
   });
 
   test("every reference leads somewhere", () => {
-    const document = openApiV3("", "v1", kinds) as { components: { schemas: Record<string, object> } };
+    const document = openApiV3("", "v1", kinds, descriptions) as { components: { schemas: Record<string, object> } };
     const references = [...JSON.stringify(document).matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(
       (it) => it[1] ?? "",
     );
@@ -37,7 +38,7 @@ describe("OpenAPI", () => {
   });
 
   test("patches of a kind name dryRun and fieldValidation, by which kubectl knows that they are served", () => {
-    const document = openApiV3("", "v1", kinds) as {
+    const document = openApiV3("", "v1", kinds, descriptions) as {
       paths: Record<string, { patch?: { parameters: { name: string }[] } }>;
     };
     const names = document.paths["/api/v1/namespaces/{namespace}/pods/{name}"]?.patch?.parameters.map(
@@ -47,8 +48,24 @@ describe("OpenAPI", () => {
   });
 
   test("in protobuf it begins as gnostic's Document does", () => {
-    const bytes = Buffer.from(encodeOpenApiV2(openApiV2(kinds)));
+    const bytes = Buffer.from(encodeOpenApiV2(openApiV2(kinds, descriptions)));
     expect(bytes.subarray(0, 5).toString("latin1")).toBe("\x0a\x032.0");
     expect(bytes.includes("io.k8s.api.core.v1.PodSpec")).toBe(true);
   });
+});
+
+test("fields and types have their descriptions, also where a field refers to a type", () => {
+  const { definitions } = openApiV2(kinds, descriptions);
+  const container = definitions["io.k8s.api.core.v1.Container"] as {
+    properties: Record<string, { description?: string; $ref?: string }>;
+  };
+  expect(container.properties.image?.description).toBe("Docker image name.");
+  expect(container.properties.livenessProbe).toMatchObject({
+    $ref: "#/definitions/io.k8s.api.core.v1.Probe",
+    description: "Periodic probe of container liveness.",
+  });
+  for (const [name, texts] of Object.entries<Record<string, string>>(descriptions)) {
+    expect(definitions[name]).toBeDefined();
+    for (const text of Object.values(texts)) expect(text).not.toContain("https:");
+  }
 });

@@ -7,6 +7,7 @@ import {
   type PlainSubresource,
   type ResourceDefinition,
 } from "../resource-definition.ts";
+import { formatAccessModes, formatLabelSelector, formatLabels } from "./cells.ts";
 import { decodeByManifest, type ReadSubmitted } from "./decode-manifest.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -31,10 +32,12 @@ const readyOf = (key: string) => (object: ApiObject) =>
   `${numberOf(statusOf(object)[key])}/${numberOf(specOf(object).replicas ?? 1)}`;
 
 interface Template {
-  spec?: { containers?: { name: string; image?: string }[] };
+  spec?: { containers?: { name: string; image?: string }[]; nodeSelector?: unknown };
 }
-const containersOf = (object: ApiObject) => (specOf(object).template as Template | undefined)?.spec?.containers ?? [];
-const WIDE = [
+const podSpecOf = (template: unknown) => (template as Template | undefined)?.spec;
+const containersOf = (object: ApiObject) => podSpecOf(specOf(object).template)?.containers ?? [];
+const SELECTOR = text("Selector", (it) => formatLabelSelector(specOf(it).selector), 1);
+const CONTAINERS = [
   text(
     "Containers",
     (it) =>
@@ -52,6 +55,8 @@ const WIDE = [
     1,
   ),
 ];
+
+const WIDE = [...CONTAINERS, SELECTOR];
 
 interface Row {
   group: string;
@@ -86,6 +91,20 @@ const ports = (object: ApiObject) =>
   ((specOf(object).ports ?? []) as { port: number; protocol?: string }[])
     .map(({ port, protocol = "TCP" }) => `${port}/${protocol}`)
     .join(",") || "<none>";
+
+/** Those of the pods of its Jobs. */
+const CRON_JOB_WIDE = [...CONTAINERS, SELECTOR].map((column) => ({
+  ...column,
+  value: (object: ApiObject, now: Date) => column.value({ ...object, spec: specOf(jobTemplateOf(object)) }, now),
+}));
+const jobTemplateOf = (object: ApiObject) => (specOf(object).jobTemplate ?? {}) as ApiObject;
+
+const storageOf = (capacity: unknown) => (capacity as { storage?: string } | undefined)?.storage;
+
+function claimOf(object: ApiObject): string {
+  const { namespace, name } = (specOf(object).claimRef ?? {}) as { namespace?: string; name?: string };
+  return name === undefined ? "" : `${namespace ?? "default"}/${name}`;
+}
 
 const scalable: readonly PlainSubresource[] = ["status", "scale"];
 const REPLICAS = [
@@ -144,6 +163,7 @@ const ROWS: readonly Row[] = [
       count("Ready", (it) => statusOf(it).numberReady),
       count("Up-to-date", (it) => statusOf(it).updatedNumberScheduled),
       count("Available", (it) => statusOf(it).numberAvailable),
+      text("Node Selector", (it) => formatLabels(podSpecOf(specOf(it).template)?.nodeSelector)),
       ...WIDE,
     ],
     description: "DaemonSet represents the configuration of a daemon set.",
@@ -175,6 +195,7 @@ const ROWS: readonly Row[] = [
       text("Suspend", (it) => (specOf(it).suspend === true ? "True" : "False")),
       count("Active", (it) => ((statusOf(it).active ?? []) as unknown[]).length),
       text("Last Schedule", lastSchedule),
+      ...CRON_JOB_WIDE,
     ],
     description: "CronJob represents the configuration of a single cron job.",
   },
@@ -185,7 +206,7 @@ const ROWS: readonly Row[] = [
     shortNames: ["rc"],
     categories: ["all"],
     subresources: scalable,
-    columns: [...REPLICAS, ...WIDE],
+    columns: [...REPLICAS, ...CONTAINERS, text("Selector", (it) => formatLabels(specOf(it).selector), 1)],
     description: "ReplicationController represents the configuration of a replication controller.",
   },
   {
@@ -200,6 +221,7 @@ const ROWS: readonly Row[] = [
       text("Cluster-IP", (it) => specOf(it).clusterIP || "<none>"),
       text("External-IP", () => "<none>"),
       text("Port(s)", ports),
+      text("Selector", (it) => formatLabels(specOf(it).selector), 1),
     ],
     description: "Service is a named abstraction of a set of pods.",
   },
@@ -212,7 +234,11 @@ const ROWS: readonly Row[] = [
     columns: [
       text("Status", (it) => statusOf(it).phase ?? "Bound"),
       text("Volume", (it) => specOf(it).volumeName),
+      text("Capacity", (it) => storageOf(statusOf(it).capacity)),
+      text("Access Modes", (it) => formatAccessModes(statusOf(it).accessModes ?? specOf(it).accessModes)),
       text("StorageClass", (it) => specOf(it).storageClassName),
+      text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
+      text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
     ],
     description: "PersistentVolumeClaim is a user's request for and claim to a persistent volume.",
   },
@@ -224,9 +250,15 @@ const ROWS: readonly Row[] = [
     namespaced: false,
     subresources: ["status"],
     columns: [
-      text("Capacity", (it) => (specOf(it).capacity as { storage?: string } | undefined)?.storage),
+      text("Capacity", (it) => storageOf(specOf(it).capacity)),
+      text("Access Modes", (it) => formatAccessModes(specOf(it).accessModes)),
       text("Reclaim Policy", (it) => specOf(it).persistentVolumeReclaimPolicy),
+      text("Status", (it) => statusOf(it).phase),
+      text("Claim", claimOf),
       text("StorageClass", (it) => specOf(it).storageClassName),
+      text("VolumeAttributesClass", (it) => specOf(it).volumeAttributesClassName ?? "<unset>"),
+      text("Reason", (it) => statusOf(it).reason),
+      text("VolumeMode", (it) => specOf(it).volumeMode ?? "<unset>", 1),
     ],
     description: "PersistentVolume is a storage resource of the node.",
   },

@@ -69,8 +69,14 @@ export const definitionName = ({
 }: Pick<ResourceDefinition, "group" | "version" | "kind">): string =>
   `io.k8s.api.${group === "" ? "core" : group.split(".")[0]}.${version}.${kind}`;
 
+/** Texts by definition, then by field; those of the definition itself by "". */
+export type Descriptions = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
 /** Every definition: the schemas manifests are read with, and the kinds that are served. */
-export function openApiDefinitions(kinds: readonly ResourceDefinition[]): Record<string, Schema> {
+export function openApiDefinitions(
+  kinds: readonly ResourceDefinition[],
+  descriptions: Descriptions,
+): Record<string, Schema> {
   const named = namedSchemas();
   const config = {
     errorMode: "ignore",
@@ -96,7 +102,18 @@ export function openApiDefinitions(kinds: readonly ResourceDefinition[]): Record
     type: "object",
     properties: { resourceVersion: { type: "string" }, continue: { type: "string" } },
   };
+  for (const [name, texts] of Object.entries(descriptions)) describe(definitions[name], texts);
   return definitions;
+}
+
+function describe(schema: Schema | undefined, texts: Readonly<Record<string, string>>): void {
+  if (!schema) return;
+  const properties = (schema.properties ?? {}) as Record<string, Schema>;
+  for (const [field, description] of Object.entries(texts)) {
+    if (field === "") schema.description = description;
+    // A reference stands alone in version 2.
+    else if (properties[field]) properties[field] = { ...properties[field], description };
+  }
 }
 
 /** Kinds without a schema here: what is inside is any object. */
@@ -143,7 +160,7 @@ const listOf = (name: string, { group, kind, version }: ResourceDefinition): Sch
 });
 
 /** Structs that Go fills in: required by the schemas here, and not by upstream. */
-const DEFAULTED = new Set(["resources", "metadata", "state", "strategy"]);
+const DEFAULTED = new Set(["resources", "metadata", "spec", "state", "strategy"]);
 
 const KEPT_KEYWORDS = ["description", "enum", "required"];
 

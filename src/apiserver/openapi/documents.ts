@@ -1,5 +1,5 @@
 import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
-import { definitionName, openApiDefinitions, type Schema } from "./definitions.ts";
+import { type Descriptions, definitionName, openApiDefinitions, type Schema } from "./definitions.ts";
 
 /** One operation of a path, as far as clients look at it. */
 export interface Operation {
@@ -73,10 +73,15 @@ const v3Operation = ({ operationId, description, parameters, action, groupVersio
 });
 
 /** `/openapi/v3/<group version>`. */
-export function openApiV3(group: string, version: string, kinds: readonly ResourceDefinition[]): object | undefined {
+export function openApiV3(
+  group: string,
+  version: string,
+  kinds: readonly ResourceDefinition[],
+  descriptions: Descriptions,
+): object | undefined {
   const own = kinds.filter((kind) => kind.group === group && kind.version === version);
   if (own.length === 0) return undefined;
-  const all = openApiDefinitions(own);
+  const all = openApiDefinitions(own, descriptions);
   const used = reachable(
     own.flatMap((kind) => [definitionName(kind), `${definitionName(kind)}List`]),
     all,
@@ -107,8 +112,8 @@ export interface OpenApiV2 {
   definitions: Readonly<Record<string, Schema>>;
 }
 
-export function openApiV2(kinds: readonly ResourceDefinition[]): OpenApiV2 {
-  const all = openApiDefinitions(kinds);
+export function openApiV2(kinds: readonly ResourceDefinition[], descriptions: Descriptions): OpenApiV2 {
+  const all = openApiDefinitions(kinds, descriptions);
   const definitions = Object.entries(all).map(([name, schema]) => [name, withRefs(schema, "#/definitions/", false)]);
   return { info: INFO, paths: kinds.flatMap(pathsOf), definitions: Object.fromEntries(definitions) };
 }
@@ -144,7 +149,7 @@ function withRefs(schema: Schema, prefix: string, wraps: boolean): Schema {
     const { $ref, ...rest } = value as Schema;
     if (typeof $ref === "string") {
       const reference = { $ref: `${prefix}${$ref}` };
-      return wraps ? { allOf: [reference], ...rest } : reference;
+      return wraps ? { allOf: [reference], ...rest } : { ...rest, ...reference };
     }
     return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, visit(member)]));
   };

@@ -43,7 +43,9 @@ function encodeOperation({ operationId, description, parameters, action, groupVe
 
 function encodeSchema(schema: Schema): Buffer[] {
   const { $ref, format, description, required, enum: values, additionalProperties, type, items, properties } = schema;
-  if (typeof $ref === "string") return [text(1, $ref)];
+  if (typeof $ref === "string") {
+    return [text(1, $ref), ...(typeof description === "string" ? [text(4, description)] : [])];
+  }
   const parts: Buffer[] = [];
   if (typeof format === "string") parts.push(text(2, format));
   if (typeof description === "string") parts.push(text(4, description));
