@@ -7,6 +7,7 @@ import { podRefOf } from "../model/pod-ref.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
+import { hasAllReferences } from "../plan/object-references.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 import { BlockedPods } from "./blocked-pods.ts";
 import { DependencyOrder } from "./dependency-order.ts";
@@ -335,6 +336,7 @@ export class Kubelet {
     const own = this.#workers.get(uid);
     const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod);
     if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
+    if (!own && this.#mayLackObjects(desired)) return;
     let revision: PodRevision;
     try {
       revision = this.#deps.toPodRevision(desired, this.#desired);
@@ -344,6 +346,15 @@ export class Kubelet {
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     worker.setRevision(revision);
     this.#halts.apply(worker);
+  }
+
+  /**
+   * A pod of an earlier process whose ConfigMaps or Secrets may be in a source that was not read yet: by what is known
+   * now its containers would look edited and be restarted.
+   */
+  #mayLackObjects({ pod }: DesiredPod): boolean {
+    const isRunning = this.#cache.refOf(pod.metadata.uid!) !== undefined;
+    return !this.#mayRemoveOrphans && isRunning && !hasAllReferences(pod, this.#desired);
   }
 
   #reject(desired: DesiredPod, why: Rejection): void {

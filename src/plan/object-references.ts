@@ -69,6 +69,10 @@ export function podReferences(pod: Pod): ObjectReference[] {
   return [...found.values()];
 }
 
+/** Whether every ConfigMap and Secret that a pod uses is there. */
+export const hasAllReferences = (pod: Pod, { configMaps, secrets }: ObjectIndex): boolean =>
+  podReferences(pod).every(({ kind, fullName }) => (kind === "ConfigMap" ? configMaps : secrets).has(fullName));
+
 /**
  * Revision of the contents a container's environment takes from ConfigMaps and Secrets: 16 hex digits that change when,
  * and only when, a key it uses changes, appears or vanishes. "" for a container that uses none, so that adding the

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import type { DesiredState } from "../../src/model/desired-pod.ts";
 import { aContainer } from "../support/builders.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
@@ -279,4 +280,27 @@ describe("our own restart", () => {
     expect(world.statusOf("job")?.phase).toBe("Running");
     expect(world.completions.size).toBe(0);
   });
+});
+
+test("a running pod whose ConfigMap may be in a source that was not read yet is left as it is", async () => {
+  const container = aContainer({ envFrom: [{ configMapRef: { name: "words" } }] });
+  const pod = named("web", { containers: [container] });
+  await world.started(pod);
+  const before = world.engine.idOf("web-node1", "app");
+  world.renew();
+  world.kubelet.start();
+  // Its hash without the ConfigMap is another one.
+  const edited = named("web", { containers: [{ ...container, image: "without" }] });
+  const state = (of: typeof pod, configMaps: DesiredState["configMaps"]): DesiredState => ({
+    pods: [{ pod: of, source: "api", origin: "test", revision: "" }],
+    configMaps,
+    secrets: new Map(),
+  });
+  world.kubelet.setDesired(state(edited, new Map()), false);
+  await world.clock.advance(100);
+  expect(world.engine.idOf("web-node1", "app")).toBe(before);
+  world.kubelet.setDesired(state(pod, new Map([["default/words", { metadata: { name: "words" } }]])), true);
+  await world.clock.advance(100);
+  expect(world.engine.idOf("web-node1", "app")).toBe(before);
+  expect(world.statusOf("web")?.phase).toBe("Running");
 });
