@@ -64,8 +64,6 @@ test("fields and types have their descriptions, also where a field refers to a t
     $ref: "#/definitions/io.k8s.api.core.v1.Probe",
     description: "Periodic probe of container liveness.",
   });
-  for (const [name, texts] of Object.entries<Record<string, string>>(descriptions)) {
-    expect(definitions[name]).toBeDefined();
-    for (const text of Object.values(texts)) expect(text).not.toContain("https:");
-  }
+  const texts = Object.values<Record<string, string>>(descriptions).flatMap((it) => Object.values(it));
+  expect(texts.filter((text) => text === "" || text.includes("https:"))).toEqual([]);
 });
