@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { ControlPlane } from "../support/cluster/control-plane.ts";
+
+const IMAGE = "busybox:1.35";
+
+const template = (app: string, container: object, spec: object = {}) => ({
+  metadata: { labels: { app } },
+  spec: {
+    terminationGracePeriodSeconds: 1,
+    containers: [{ name: "app", image: IMAGE, imagePullPolicy: "Never", command: ["sleep", "100000"], ...container }],
+    ...spec,
+  },
+});
+
+const workload = (kind: string, name: string, spec: object) => ({
+  apiVersion: "apps/v1",
+  kind,
+  metadata: { name },
+  spec: { selector: { matchLabels: { app: name } }, ...spec },
+});
+
+const isReady = ({ status, metadata }: AnyObject) =>
+  metadata.deletionTimestamp === undefined &&
+  status.conditions?.some(({ type, status }: AnyObject) => type === "Ready" && status === "True");
+
+describeCluster("workloads of a cluster", () => {
+  let plane: ControlPlane;
+  let kubectl: ClusterKubectl;
+  let node: ClusterTestNode;
+
+  beforeAll(async () => {
+    plane = new ControlPlane();
+    kubectl = new ClusterKubectl(plane);
+    await plane.start();
+    node = new ClusterTestNode(plane);
+    await node.join();
+  });
+
+  afterAll(async () => {
+    await node?.cleanUp();
+    await plane?.stop();
+  });
+
+  /** Waits until exactly so many pods of an app exist and are Ready. */
+  const readyPods = (app: string, count: number) =>
+    kubectl.until(`${count} Ready pods of "${app}"`, async () => {
+      const pods = await kubectl.list("pods", "-l", `app=${app}`);
+      return pods.length === count && pods.every(isReady) && pods;
+    });
+
+  const gone = (kind: string, selector: string) =>
+    kubectl.until(`no ${kind} of ${selector}`, async () => (await kubectl.list(kind, "-l", selector)).length === 0);
+
+  test("a Deployment of 20 is scaled, rolled and rolled back", async () => {
+    await kubectl.apply(workload("Deployment", "web", { replicas: 3, template: template("web", {}) }));
+    await readyPods("web", 3);
+    await kubectl.output(["scale", "deployment/web", "--replicas=20"]);
+    const first = await readyPods("web", 20);
+    expect(new Set(first.map((pod) => pod.status.podIP)).size).toBe(20);
+    await kubectl.output(["set", "env", "deployment/web", "REVISION=two"]);
+    await kubectl.output(["rollout", "status", "deployment/web", "--timeout=180s"]);
+    const second = await readyPods("web", 20);
+    expect(second.map((pod) => pod.spec.containers[0].env)).toEqual(
+      second.map(() => [{ name: "REVISION", value: "two" }]),
+    );
+    await kubectl.output(["rollout", "undo", "deployment/web"]);
+    await kubectl.output(["rollout", "status", "deployment/web", "--timeout=180s"]);
+    const third = await readyPods("web", 20);
+    expect(third.filter((pod) => pod.spec.containers[0].env !== undefined)).toEqual([]);
+    expect(third.filter((pod) => pod.status.containerStatuses[0].restartCount > 0)).toEqual([]);
+    await kubectl.output(["delete", "deployment", "web"]);
+    await gone("pods", "app=web");
+    expect(await node.listAll()).toEqual([]);
+  });
+
+  test("a DaemonSet, a Job and a CronJob", async () => {
+    await kubectl.apply(
+      workload("DaemonSet", "agent", { template: template("agent", {}, { hostNetwork: true }) }),
+      {
+        apiVersion: "batch/v1",
+        kind: "Job",
+        metadata: { name: "sums" },
+        spec: {
+          completions: 3,
+          parallelism: 2,
+          template: template("sums", { command: ["sh", "-c", "echo done"] }, { restartPolicy: "Never" }),
+        },
+      },
+      {
+        apiVersion: "batch/v1beta1",
+        kind: "CronJob",
+        metadata: { name: "ticks" },
+        spec: {
+          schedule: "* * * * *",
+          jobTemplate: {
+            spec: { template: template("ticks", { command: ["true"] }, { restartPolicy: "OnFailure" }) },
+          },
+        },
+      },
+    );
+    const [agent] = await readyPods("agent", 1);
+    expect(agent.status.podIP).toBe(agent.status.hostIP);
+    const job = await kubectl.until("the completed Job", async () => {
+      const found = await kubectl.json(["get", "job", "sums"]);
+      return found.status.succeeded === 3 && found;
+    });
+    expect(job.status.failed ?? 0).toBe(0);
+    expect(await kubectl.output(["logs", "-l", "app=sums"])).toBe("done\ndone\ndone");
+    await kubectl.until("a pod of the CronJob that succeeded", async () =>
+      (await kubectl.list("pods", "-l", "app=ticks")).some((pod) => pod.status.phase === "Succeeded"),
+    );
+    await kubectl.output(["delete", "cronjob/ticks", "job/sums", "daemonset/agent"]);
+    for (const app of ["agent", "sums", "ticks"]) await gone("pods", `app=${app}`);
+  });
+
+  test("a StatefulSet with local volumes keeps its data", async () => {
+    const directories = ["a", "b"].map((name) => `${node.directory}/volume-${name}`);
+    for (const directory of directories) Bun.spawnSync(["mkdir", "-p", directory]);
+    const volumes = directories.map((path, index) => ({
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name: `local-${index}` },
+      spec: {
+        capacity: { storage: "1Gi" },
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: "local",
+        persistentVolumeReclaimPolicy: "Retain",
+        local: { path },
+        nodeAffinity: {
+          required: {
+            nodeSelectorTerms: [
+              { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "In", values: [node.name] }] },
+            ],
+          },
+        },
+      },
+    }));
+    await kubectl.apply(
+      {
+        apiVersion: "storage.k8s.io/v1",
+        kind: "StorageClass",
+        metadata: { name: "local" },
+        provisioner: "kubernetes.io/no-provisioner",
+        volumeBindingMode: "WaitForFirstConsumer",
+      },
+      ...volumes,
+      workload("StatefulSet", "db", {
+        serviceName: "db",
+        replicas: 2,
+        template: template("db", {
+          command: ["sh", "-c", "echo $HOSTNAME >> /data/starts; sleep 100000"],
+          volumeMounts: [{ name: "data", mountPath: "/data" }],
+        }),
+        volumeClaimTemplates: [
+          {
+            metadata: { name: "data" },
+            spec: {
+              accessModes: ["ReadWriteOnce"],
+              storageClassName: "local",
+              resources: { requests: { storage: "1Gi" } },
+            },
+          },
+        ],
+      }),
+    );
+    await readyPods("db", 2);
+    await kubectl.output(["delete", "pod", "db-0"]);
+    await readyPods("db", 2);
+    expect(await kubectl.output(["exec", "db-0", "--", "cat", "/data/starts"])).toBe("db-0\ndb-0");
+    expect(await kubectl.output(["exec", "db-1", "--", "cat", "/data/starts"])).toBe("db-1");
+    await kubectl.output(["delete", "statefulset", "db"]);
+    await gone("pods", "app=db");
+  });
+});
