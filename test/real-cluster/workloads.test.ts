@@ -1,30 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { ControlPlane } from "../support/cluster/control-plane.ts";
-
-const IMAGE = "busybox:1.35";
-
-const template = (app: string, container: object, spec: object = {}) => ({
-  metadata: { labels: { app } },
-  spec: {
-    terminationGracePeriodSeconds: 1,
-    containers: [{ name: "app", image: IMAGE, imagePullPolicy: "Never", command: ["sleep", "100000"], ...container }],
-    ...spec,
-  },
-});
-
-const workload = (kind: string, name: string, spec: object) => ({
-  apiVersion: "apps/v1",
-  kind,
-  metadata: { name },
-  spec: { selector: { matchLabels: { app: name } }, ...spec },
-});
-
-const isReady = ({ status, metadata }: AnyObject) =>
-  metadata.deletionTimestamp === undefined &&
-  status.conditions?.some(({ type, status }: AnyObject) => type === "Ready" && status === "True");
 
 describeCluster("workloads of a cluster", () => {
   let plane: ControlPlane;
@@ -55,7 +34,7 @@ describeCluster("workloads of a cluster", () => {
     kubectl.until(`no ${kind} of ${selector}`, async () => (await kubectl.list(kind, "-l", selector)).length === 0);
 
   test("a Deployment of 20 is scaled, rolled and rolled back", async () => {
-    await kubectl.apply(workload("Deployment", "web", { replicas: 3, template: template("web", {}) }));
+    await kubectl.apply(aWorkload("Deployment", "web", { replicas: 3 }));
     await readyPods("web", 3);
     await kubectl.output(["scale", "deployment/web", "--replicas=20"]);
     const first = await readyPods("web", 20);
@@ -78,7 +57,7 @@ describeCluster("workloads of a cluster", () => {
 
   test("a DaemonSet, a Job and a CronJob", async () => {
     await kubectl.apply(
-      workload("DaemonSet", "agent", { template: template("agent", {}, { hostNetwork: true }) }),
+      aWorkload("DaemonSet", "agent", {}, aPodSpec({}, { hostNetwork: true })),
       {
         apiVersion: "batch/v1",
         kind: "Job",
@@ -86,7 +65,10 @@ describeCluster("workloads of a cluster", () => {
         spec: {
           completions: 3,
           parallelism: 2,
-          template: template("sums", { command: ["sh", "-c", "echo done"] }, { restartPolicy: "Never" }),
+          template: {
+            metadata: { labels: { app: "sums" } },
+            spec: aPodSpec({ command: ["sh", "-c", "echo done"] }, { restartPolicy: "Never" }),
+          },
         },
       },
       {
@@ -96,7 +78,12 @@ describeCluster("workloads of a cluster", () => {
         spec: {
           schedule: "* * * * *",
           jobTemplate: {
-            spec: { template: template("ticks", { command: ["true"] }, { restartPolicy: "OnFailure" }) },
+            spec: {
+              template: {
+                metadata: { labels: { app: "ticks" } },
+                spec: aPodSpec({ command: ["true"] }, { restartPolicy: "OnFailure" }),
+              },
+            },
           },
         },
       },
@@ -147,24 +134,28 @@ describeCluster("workloads of a cluster", () => {
         volumeBindingMode: "WaitForFirstConsumer",
       },
       ...volumes,
-      workload("StatefulSet", "db", {
-        serviceName: "db",
-        replicas: 2,
-        template: template("db", {
+      aWorkload(
+        "StatefulSet",
+        "db",
+        {
+          serviceName: "db",
+          replicas: 2,
+          volumeClaimTemplates: [
+            {
+              metadata: { name: "data" },
+              spec: {
+                accessModes: ["ReadWriteOnce"],
+                storageClassName: "local",
+                resources: { requests: { storage: "1Gi" } },
+              },
+            },
+          ],
+        },
+        aPodSpec({
           command: ["sh", "-c", "echo $HOSTNAME >> /data/starts; sleep 100000"],
           volumeMounts: [{ name: "data", mountPath: "/data" }],
         }),
-        volumeClaimTemplates: [
-          {
-            metadata: { name: "data" },
-            spec: {
-              accessModes: ["ReadWriteOnce"],
-              storageClassName: "local",
-              resources: { requests: { storage: "1Gi" } },
-            },
-          },
-        ],
-      }),
+      ),
     );
     await readyPods("db", 2);
     await kubectl.output(["delete", "pod", "db-0"]);

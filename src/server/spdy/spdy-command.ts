@@ -29,11 +29,13 @@ export async function serveSpdyCommand(channel: ByteChannel, options: SpdyComman
   if (streams.stdin) wanted.push("stdin");
   if (streams.stdout) wanted.push("stdout");
   if (streams.stderr) wanted.push("stderr");
-  if (streams.tty && protocol !== "v2.channel.k8s.io") wanted.push("resize");
   const found = new Map<string, SpdyStream>();
+  // A client that asked for no terminal opens none, also where the container has one: nothing waits for this stream.
+  const sizes = Promise.withResolvers<SpdyStream>();
   const complete = Promise.withResolvers<boolean>();
   const connection = new SpdyConnection(channel, options.dictionary, (stream) => {
     const type = stream.headers.get("streamtype") ?? "";
+    if (type === "resize" && streams.tty && protocol !== "v2.channel.k8s.io") return sizes.resolve(stream);
     if (!wanted.includes(type) || found.has(type)) return stream.end();
     found.set(type, stream);
     if (found.size === wanted.length) complete.resolve(true);
@@ -46,7 +48,7 @@ export async function serveSpdyCommand(channel: ByteChannel, options: SpdyComman
   try {
     const isComplete = await complete.promise;
     cancel();
-    if (isComplete) await converse(connection, found, options);
+    if (isComplete) await converse(connection, found, sizes.promise, options);
   } finally {
     for (const stream of found.values()) stream.end();
     idle.end();
@@ -58,6 +60,7 @@ export async function serveSpdyCommand(channel: ByteChannel, options: SpdyComman
 async function converse(
   connection: SpdyConnection,
   streams: ReadonlyMap<string, SpdyStream>,
+  sizes: Promise<SpdyStream>,
   { open, protocol }: SpdyCommandOptions,
 ): Promise<void> {
   const endsWithStatus = protocol === "v4.channel.k8s.io";
@@ -75,7 +78,7 @@ async function converse(
   connection.gone.addEventListener("abort", letGo, { once: true });
   if (connection.gone.aborted) letGo();
   void feedInput(streams.get("stdin"), session);
-  void feedSizes(streams.get("resize"), session);
+  void sizes.then((stream) => feedSizes(stream, session));
   try {
     for await (const { stream, data } of session.output) {
       await streams.get(stream)?.write(data);
@@ -105,8 +108,7 @@ async function feedInput(stream: SpdyStream | undefined, session: ProcessSession
   }
 }
 
-async function feedSizes(stream: SpdyStream | undefined, session: ProcessSession): Promise<void> {
-  if (!stream) return;
+async function feedSizes(stream: SpdyStream, session: ProcessSession): Promise<void> {
   for await (const chunk of stream.chunks()) {
     for (const text of chunk.toString().split("\n")) {
       const size = text.trim() === "" ? undefined : parseSize(Buffer.from(text));

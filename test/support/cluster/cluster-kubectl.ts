@@ -21,15 +21,25 @@ export class ClusterKubectl {
     this.#plane = plane;
   }
 
-  spawn(args: readonly string[], stdin: "pipe" | "ignore" | Blob = "ignore") {
-    return Bun.spawn([join(KUBERNETES, "kubectl"), `--kubeconfig=${this.#plane.adminConfig}`, ...args], {
-      cwd: this.#plane.directory,
-      env: { PATH: process.env.PATH ?? "", HOME: this.#plane.directory },
-      stdin,
-      stdout: "pipe",
-      stderr: "pipe",
-    });
+  spawn(args: readonly string[], stdin: "ignore" | Blob = "ignore") {
+    return Bun.spawn(this.#command(args), { ...this.#place(), stdin, stdout: "pipe", stderr: "pipe" });
   }
+
+  /** Its standard input stays open for the test. */
+  spawnWithInput(args: readonly string[]) {
+    return Bun.spawn(this.#command(args), { ...this.#place(), stdin: "pipe", stdout: "pipe", stderr: "pipe" });
+  }
+
+  #command = (args: readonly string[]) => [
+    join(KUBERNETES, "kubectl"),
+    `--kubeconfig=${this.#plane.adminConfig}`,
+    ...args,
+  ];
+
+  #place = () => ({
+    cwd: this.#plane.directory,
+    env: { PATH: process.env.PATH ?? "", HOME: this.#plane.directory },
+  });
 
   /** To its end, also when it fails. */
   async run(args: readonly string[], stdin?: string): Promise<Outcome> {
@@ -68,7 +78,7 @@ export class ClusterKubectl {
   until<T>(
     what: string,
     attempt: () => Promise<T>,
-    limitMs = 4 * PATIENCE_MS,
+    limitMs = 2 * PATIENCE_MS,
   ): Promise<NonNullable<Exclude<T, false>>> {
     return until(what, attempt, { limitMs, details: () => this.#details() });
   }
