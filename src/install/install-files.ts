@@ -129,7 +129,7 @@ error_log=/var/log/kubelet-ts.log
 rc_ulimit="-n 1048576"
 
 depend() {
-	need net
+	use net
 	want docker
 	after docker firewall
 }

@@ -18,7 +18,7 @@ export async function runInstall(request: CommandRequest, io: CommandIo): Promis
   const { target, state } = await readTarget(request);
   const plan = request.isOn("rollback") ? planRollback(state) : planInstall(state);
   if ("problem" in plan) throw new CommandError(plan.problem);
-  await carryOut(plan, target, request.isOn("dry-run"), io);
+  await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
   if (request.isOn("dry-run")) return 0;
   const { manifestDir, config } = state.paths;
   io.stdout(
@@ -40,7 +40,7 @@ export async function runUninstall(request: CommandRequest, io: CommandIo): Prom
   if (state.installedHash === undefined && state.unit === undefined) {
     throw new CommandError(`kubelet-ts is not installed at ${state.paths.binary}`);
   }
-  await carryOut(planUninstall(state, request.isOn("pods")), target, request.isOn("dry-run"), io);
+  await carryOut(planUninstall(state, request.isOn("pods")), target, state.manager, request.isOn("dry-run"), io);
   return 0;
 }
 
@@ -72,7 +72,19 @@ async function readRootDir(manager: ServiceManager, home: string): Promise<strin
   return options.rootDir;
 }
 
-async function carryOut(plan: InstallPlan, target: InstallTarget, isDryRun: boolean, io: CommandIo): Promise<void> {
+const LOG_COMMAND: Readonly<Record<ServiceManager, string>> = {
+  systemd: "journalctl -u kubelet-ts -n 50",
+  "systemd-user": "journalctl --user -u kubelet-ts -n 50",
+  openrc: "tail -n 50 /var/log/kubelet-ts.log",
+};
+
+async function carryOut(
+  plan: InstallPlan,
+  { destdir }: InstallTarget,
+  manager: ServiceManager,
+  isDryRun: boolean,
+  io: CommandIo,
+): Promise<void> {
   for (const step of plan.steps) {
     if (isDryRun) {
       const what = "argv" in step ? step.argv.join(" ") : "from" in step ? `${step.from} ${step.to}` : step.path;
@@ -80,13 +92,11 @@ async function carryOut(plan: InstallPlan, target: InstallTarget, isDryRun: bool
       continue;
     }
     try {
-      await runStep(step, target.destdir);
+      await runStep(step, destdir);
     } catch (error) {
       if (!(error instanceof InstallError)) throw error;
       const hint =
-        "argv" in step && step.argv.includes("restart")
-          ? "\nSee: journalctl -u kubelet-ts -n 50; kubelet-ts doctor"
-          : "";
+        "argv" in step && step.argv.includes("restart") ? `\nSee: ${LOG_COMMAND[manager]}; kubelet-ts doctor` : "";
       throw new CommandError(`${error.message}${hint}`);
     }
   }
