@@ -24,6 +24,12 @@ export const buildInfo: BuildInfo = {
   buildDate: typeof KUBELET_TS_BUILD_DATE === "string" ? KUBELET_TS_BUILD_DATE : "unknown",
 };
 
+/** The version of Kubernetes whose API and kubelet are followed. */
+export const KUBERNETES_VERSION = { major: "1", minor: "34" };
+
+/** The version that a node of a cluster shows, e.g. `1.34.0-kubelet-ts.0.1.0`: API servers and installers compare it with theirs. */
+export const kubeletVersion = `${KUBERNETES_VERSION.major}.${KUBERNETES_VERSION.minor}.0-kubelet-ts.${buildInfo.version}`;
+
 /** Major and minor version, e.g. `0.1`: what probes and hooks send as User-Agent. */
 export const probeVersion = buildInfo.version.split(".").slice(0, 2).join(".");
 

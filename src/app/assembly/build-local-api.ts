@@ -16,13 +16,10 @@ import { DockerContainerAccess } from "../../runtime/docker-container-access.ts"
 import type { RunningServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { RunnableKey } from "../../sources/kept-source.ts";
-import { buildInfo } from "../version.ts";
+import { buildInfo, KUBERNETES_VERSION } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import { ResourceVersionSchema } from "./state-schemas.ts";
-
-/** The version of Kubernetes whose API is followed. */
-const KUBERNETES_VERSION = { major: "1", minor: "34" };
 
 /** The store and the writers of the local API; nothing listens yet. */
 export function buildLocalApi(context: NodeContext): LocalApi {

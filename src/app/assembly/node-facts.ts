@@ -6,7 +6,7 @@ import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
 import type { ImageStore } from "../../runtime/image-inventory.ts";
 import type { NodeObjectFacts } from "../../server/node-object.ts";
-import { buildInfo } from "../version.ts";
+import { buildInfo, kubeletVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 
 /** An engine that does not answer by then leaves the node without its images. */
@@ -50,7 +50,7 @@ export function nodeFacts({
     taints: options.nodeTaints,
     maxPods: computeMaxPods(options, node.cpuCount),
     kubeletPort: options.port,
-    kubeletVersion: buildInfo.version,
+    kubeletVersion: options.kubeconfig === "" ? buildInfo.version : kubeletVersion,
     allocatable: {
       ...computeNodeAllocatable(node, options),
       diskBytes: (capacityBytes: number) => computeAllocatableDisk(capacityBytes, options),

@@ -78,6 +78,7 @@ export class ClusterClient {
   /**
    * Follows a watch until it ends.
    * @param onEvent gets each line of the answer, parsed
+   * @param onOpen called when the server has begun to answer
    * @param silenceMs the watch ends when nothing arrives for this time
    * @throws ApiStatusError, ApiUnreachableError, or the reason of the signal
    */
@@ -85,7 +86,7 @@ export class ClusterClient {
     path: string,
     query: Readonly<Record<string, string>>,
     onEvent: (event: unknown) => void,
-    { signal, silenceMs }: { signal: AbortSignal; silenceMs: () => number },
+    { signal, silenceMs, onOpen }: { signal: AbortSignal; silenceMs: () => number; onOpen?: () => void },
   ): Promise<void> {
     await this.#wait(signal);
     const settings = await this.#settings();
@@ -94,7 +95,16 @@ export class ClusterClient {
     const what = `GET ${path}`;
     try {
       const both = AbortSignal.any([signal, reset]);
-      await openWatch({ url, settings, headers: this.#headers(settings), onEvent, signal: both, silenceMs, what });
+      await openWatch({
+        url,
+        settings,
+        headers: this.#headers(settings),
+        onEvent,
+        onOpen,
+        signal: both,
+        silenceMs,
+        what,
+      });
     } catch (error) {
       // The watch begins again from where it was.
       if (!reset.aborted || signal.aborted) throw error;

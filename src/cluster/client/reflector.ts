@@ -28,6 +28,8 @@ const RETRY = { first: 800, longest: 30_000 };
 const MIN_WATCH_SECONDS = 300;
 /** Bookmarks come about every minute, once there are any: a watch that is silent for longer is a connection that is dead. */
 const SILENCE_MS = 150_000;
+/** A watch that is open for this long shows that the server is well; one that breaks off at once does not. */
+const HEALTHY_AFTER_MS = 2_000;
 /** Time that a server may take to end a watch after `timeoutSeconds`. */
 const END_WITHIN_MS = 30_000;
 const LIST_TIMEOUT_MS = 60_000;
@@ -141,21 +143,27 @@ export class Reflector<T extends ObjectOfApi> {
     let events = 0;
     this.#hasBookmarks = false;
     const silenceMs = () => (this.#hasBookmarks ? SILENCE_MS : seconds * 1000 + END_WITHIN_MS);
-    await client.watch(
-      path,
-      {
-        ...query,
-        watch: "true",
-        allowWatchBookmarks: "true",
-        resourceVersion: this.#resourceVersion ?? "",
-        timeoutSeconds: String(seconds),
-      },
-      (event) => {
-        events++;
-        this.#apply(event as WatchEvent<T>);
-      },
-      { signal, silenceMs },
-    );
+    let cancelHealthy: (() => void) | undefined;
+    const onOpen = () => {
+      cancelHealthy = clock.schedule(HEALTHY_AFTER_MS, () => this.#noteHealthy());
+    };
+    await client
+      .watch(
+        path,
+        {
+          ...query,
+          watch: "true",
+          allowWatchBookmarks: "true",
+          resourceVersion: this.#resourceVersion ?? "",
+          timeoutSeconds: String(seconds),
+        },
+        (event) => {
+          events++;
+          this.#apply(event as WatchEvent<T>);
+        },
+        { signal, silenceMs, onOpen },
+      )
+      .finally(() => cancelHealthy?.());
     // A server that ends every watch at once must not be asked without a pause.
     if (events === 0 && clock.monotonicMs() - startedAtMs < 1000) throw new Error(`the watch of ${path} ended at once`);
   }

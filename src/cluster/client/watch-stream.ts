@@ -12,6 +12,8 @@ export interface WatchRequest {
   headers: Readonly<Record<string, string>>;
   /** Gets each line, parsed. */
   onEvent: (event: unknown) => void;
+  /** The server has begun to answer. */
+  onOpen?: (() => void) | undefined;
   signal: AbortSignal;
   /** Longest time without a byte: then the watch ends, as if the server had ended it. */
   silenceMs: () => number;
@@ -34,7 +36,16 @@ export function openWatch(request: WatchRequest): Promise<void> {
   return request.settings.proxy === undefined ? watchDirectly(request) : watchThroughProxy(request);
 }
 
-function watchDirectly({ url, settings, headers, onEvent, signal, silenceMs, what }: WatchRequest): Promise<void> {
+function watchDirectly({
+  url,
+  settings,
+  headers,
+  onEvent,
+  onOpen,
+  signal,
+  silenceMs,
+  what,
+}: WatchRequest): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const isTls = url.startsWith("https:");
   const { serverName, ...tls } = settings.tls;
@@ -62,6 +73,7 @@ function watchDirectly({ url, settings, headers, onEvent, signal, silenceMs, wha
     const decoder = new StringDecoder("utf8");
     const code = response.statusCode ?? 0;
     let refusal = "";
+    if (code === 200) onOpen?.();
     response.on("data", (chunk: Buffer) => {
       heard();
       try {
@@ -83,7 +95,7 @@ function watchDirectly({ url, settings, headers, onEvent, signal, silenceMs, wha
 }
 
 async function watchThroughProxy(request: WatchRequest): Promise<void> {
-  const { url, settings, headers, onEvent, signal, silenceMs, what } = request;
+  const { url, settings, headers, onEvent, onOpen, signal, silenceMs, what } = request;
   const silence = new AbortController();
   const arm = () => setTimeout(() => silence.abort(new Error("nothing arrived in time")), silenceMs());
   let timer = arm();
@@ -100,6 +112,7 @@ async function watchThroughProxy(request: WatchRequest): Promise<void> {
       const text = (await readOutput(response.body)).slice(0, MAX_ERROR_CHARS);
       throw toApiError(what, response.status, text, response.headers.get("Retry-After"));
     }
+    onOpen?.();
     const lines = new LineReader(onEvent);
     const decoder = new StringDecoder("utf8");
     for await (const chunk of response.body ?? []) {
@@ -110,7 +123,7 @@ async function watchThroughProxy(request: WatchRequest): Promise<void> {
   } catch (error) {
     signal.throwIfAborted();
     if (silence.signal.aborted) return;
-    throw error instanceof ApiStatusError ? error : toUnreachable(what, error);
+    throw toUnreachable(what, error);
   } finally {
     clearTimeout(timer);
   }
@@ -135,5 +148,6 @@ class LineReader {
   }
 }
 
+/** An answer of the server, as in an ERROR event, stays what it is. */
 const toUnreachable = (what: string, error: unknown) =>
-  new ApiUnreachableError(`${what}: ${messageOf(error)}`, { cause: error });
+  error instanceof ApiStatusError ? error : new ApiUnreachableError(`${what}: ${messageOf(error)}`, { cause: error });

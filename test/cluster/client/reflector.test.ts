@@ -1,0 +1,125 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
+import { type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
+import type { Clock } from "../../../src/model/clock.ts";
+import { until } from "../../support/until.ts";
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** Time passes at once where it is waited for. */
+const clock: Clock = {
+  now: () => new Date(),
+  monotonicMs: () => performance.now(),
+  sleep: async (_, signal) => signal?.throwIfAborted(),
+  schedule: () => () => {},
+};
+
+interface Answers {
+  list: (query: URLSearchParams, count: number) => Response;
+  watch: (query: URLSearchParams, count: number) => Response;
+}
+
+/** A reflector of a server that answers like this; the queries it was asked. */
+function reflect({ list, watch }: Answers) {
+  const lists: URLSearchParams[] = [];
+  const watches: URLSearchParams[] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    idleTimeout: 0,
+    fetch(request) {
+      const query = new URL(request.url).searchParams;
+      const isWatch = query.get("watch") === "true";
+      (isWatch ? watches : lists).push(query);
+      return isWatch ? watch(query, watches.length) : list(query, lists.length);
+    },
+  });
+  const settings = { server: `http://127.0.0.1:${server.port}`, tls: {}, headers: {}, generation: 0 };
+  const client = new ClusterClient({
+    credentials: { current: async () => settings, invalidate: () => {} },
+    clock,
+    rate: { perSecond: 0, burst: 0 },
+    userAgent: "test",
+  });
+  const errors: (string | undefined)[] = [];
+  const reflector = new Reflector<ObjectOfApi>({
+    client,
+    clock,
+    path: "/api/v1/pods",
+    onChange: () => {},
+    onHealth: (error) => errors.push(error?.message),
+  });
+  closers.push(
+    () => reflector.stop(),
+    () => server.stop(true),
+  );
+  reflector.start();
+  return { reflector, client, lists, watches, errors };
+}
+
+const object = (name: string, resourceVersion: string) => ({ metadata: { namespace: "d", name, resourceVersion } });
+const listOf = (version: string, ...items: object[]) =>
+  Response.json({ metadata: { resourceVersion: version }, items });
+const line = (type: string, it: object) => `${JSON.stringify({ type, object: it })}\n`;
+/** A watch that says this and goes on without a word. */
+const open = (...lines: string[]) =>
+  new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(`${lines.join("")}\n`)) }));
+const names = (reflector: Reflector<ObjectOfApi>) => reflector.list().map(({ metadata }) => metadata.name);
+
+describe("a list and a watch", () => {
+  test("objects come, change and go", async () => {
+    const { reflector, watches } = reflect({
+      list: () => listOf("5", object("a", "3"), object("b", "4")),
+      watch: () => open(line("ADDED", object("c", "6")), line("DELETED", object("a", "7"))),
+    });
+    await until("the events are applied", () => names(reflector).join() === "b,c");
+    expect(watches[0]?.get("resourceVersion")).toBe("5");
+  });
+
+  test("a watch that ended goes on from the last version, without a list", async () => {
+    const { lists, watches } = reflect({
+      list: () => listOf("5"),
+      watch: (_, count) => (count === 1 ? new Response(line("BOOKMARK", object("", "9"))) : open()),
+    });
+    await until("it watches again", () => watches.length === 2);
+    expect(watches[1]?.get("resourceVersion")).toBe("9");
+    expect(lists).toHaveLength(1);
+  });
+
+  test("410 as the first event leads to a list that is not from a cache", async () => {
+    const gone = { kind: "Status", code: 410, reason: "Expired", message: "too old resource version", metadata: {} };
+    const { reflector, lists, watches } = reflect({
+      list: (_, count) => listOf(String(count * 10), object(`n${count}`, "1")),
+      watch: (_, count) => (count === 1 ? new Response(line("ERROR", gone)) : open()),
+    });
+    await until("it watches again", () => watches.length === 2);
+    expect(lists.map((query) => query.get("resourceVersion"))).toEqual(["0", null]);
+    expect(watches[1]?.get("resourceVersion")).toBe("20");
+    expect(names(reflector)).toEqual(["n2"]);
+  });
+
+  test("objects stay while the server refuses, and health is reported", async () => {
+    const { reflector, watches, errors } = reflect({
+      list: (_, count) => (count < 3 ? listOf("5", object("a", "3")) : new Response("", { status: 500 })),
+      watch: () => new Response("boom", { status: 500 }),
+    });
+    await until("several attempts", () => watches.length >= 2);
+    expect(names(reflector)).toEqual(["a"]);
+    expect(errors[0]).toContain("answered 500");
+  });
+
+  test("watches that are reset begin again from where they were", async () => {
+    const { client, watches, lists, errors } = reflect({
+      list: () => listOf("5"),
+      watch: (_, count) => open(...(count === 1 ? [line("ADDED", object("a", "8"))] : [])),
+    });
+    await until("the first watch is open", () => watches.length === 1);
+    client.resetWatches();
+    await until("the second one is, too", () => watches.length === 2);
+    expect(lists).toHaveLength(1);
+    expect(errors).toEqual([]);
+  });
+});
