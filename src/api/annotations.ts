@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { parseDependsOn } from "./depends-on.ts";
 import { parseDuration } from "./duration.ts";
+import { parseImageUpdatePolicy } from "./image-update.ts";
 
 /** Prefix of the annotations of pods that have a meaning to kubelet-ts only. */
 export const ANNOTATION_PREFIX = "kubelet-ts.io/";
@@ -23,6 +24,29 @@ export const ROLLBACK_DEADLINE_ANNOTATION = "kubelet-ts.io/rollback-deadline";
 /** Restarts of a container after which an edit has failed before its deadline. */
 export const ROLLBACK_RESTARTS_ANNOTATION = "kubelet-ts.io/rollback-restarts";
 
+/** `digest`, `semver:~1.4` or `off`: whether and how the images of the pod are updated. */
+export const IMAGE_UPDATE_ANNOTATION = "kubelet-ts.io/image-update";
+/** When registries are asked, five fields of cron. */
+export const IMAGE_UPDATE_SCHEDULE_ANNOTATION = "kubelet-ts.io/image-update-schedule";
+/** When images may be exchanged: five fields of cron and a duration, `0 2 * * sun +3h`; `always`. */
+export const IMAGE_UPDATE_WINDOW_ANNOTATION = "kubelet-ts.io/image-update-window";
+/** `true`: updates are found and pulled, and wait. */
+export const IMAGE_UPDATE_HOLD_ANNOTATION = "kubelet-ts.io/image-update-hold";
+/** `VOLUME/PATH`: a file in an emptyDir or hostPath volume of the pod; updates wait while it exists. */
+export const IMAGE_UPDATE_LOCK_ANNOTATION = "kubelet-ts.io/image-update-lock";
+/** Time a pod has to become Ready with a new image, a Go duration. */
+export const UPDATE_DEADLINE_ANNOTATION = "kubelet-ts.io/update-deadline";
+
+/** Annotations that a workload hands down to its pods. */
+export const IMAGE_UPDATE_ANNOTATIONS: readonly string[] = [
+  IMAGE_UPDATE_ANNOTATION,
+  IMAGE_UPDATE_SCHEDULE_ANNOTATION,
+  IMAGE_UPDATE_WINDOW_ANNOTATION,
+  IMAGE_UPDATE_HOLD_ANNOTATION,
+  IMAGE_UPDATE_LOCK_ANNOTATION,
+  UPDATE_DEADLINE_ANNOTATION,
+];
+
 export interface PodAnnotation {
   name: string;
   description: string;
@@ -34,6 +58,9 @@ function checkDuration(value: string): string | undefined {
   const ms = parseDuration(value);
   return ms !== undefined && ms > 0 ? undefined : "a duration above 0, e.g. 5m";
 }
+
+const CRON_TEXT = /^(@[a-z]+|@every +\S+|\S+( +\S+){4})$/;
+const WINDOW_TEXT = /^(@[a-z]+|\S+( +\S+){4}) +\+\S+$/;
 
 /** Docker's `RestrictedNamePattern`. */
 const NETWORK_NAME = /^[a-zA-Z0-9][a-zA-Z0-9_.-]*$/;
@@ -84,5 +111,42 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
     name: ROLLBACK_RESTARTS_ANNOTATION,
     description: "restarts of one container after which an edit has failed before its deadline, default `3`",
     check: (value) => (/^[1-9]\d{0,3}$/.test(value) ? undefined : "a number from 1 to 9999"),
+  },
+  {
+    name: IMAGE_UPDATE_ANNOTATION,
+    description: "`digest`, `semver:~1.4` or `off`: how images are updated; see [updates](updates.md)",
+    check: (value) =>
+      parseImageUpdatePolicy(value) ? undefined : "digest, off, or semver: with a range as in semver:~1.4",
+  },
+  {
+    name: IMAGE_UPDATE_SCHEDULE_ANNOTATION,
+    description: "when the registry is asked, as in `0 4 * * *`; default `--image-update-schedule`",
+    check: (value) => (CRON_TEXT.test(value) ? undefined : "five fields of cron, as in 0 4 * * *"),
+  },
+  {
+    name: IMAGE_UPDATE_WINDOW_ANNOTATION,
+    description: "when images may be exchanged, as in `0 2 * * sun +3h`; default `--image-update-window`",
+    check: (value) =>
+      value === "always" || WINDOW_TEXT.test(value)
+        ? undefined
+        : "five fields of cron and a duration, as in 0 2 * * sun +3h",
+  },
+  {
+    name: IMAGE_UPDATE_HOLD_ANNOTATION,
+    description: "`true`: updates of its images wait",
+    check: (value) => (value === "true" || value === "false" ? undefined : "true or false"),
+  },
+  {
+    name: IMAGE_UPDATE_LOCK_ANNOTATION,
+    description: "`VOLUME/PATH`: updates wait while this file in an emptyDir or hostPath volume of the pod exists",
+    check: (value) =>
+      /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\/[^/]+)+$/.test(value) && !value.split("/").includes("..")
+        ? undefined
+        : "the name of a volume and a path in it, as in data/updates.lock",
+  },
+  {
+    name: UPDATE_DEADLINE_ANNOTATION,
+    description: "time a pod has to become Ready with a new image, default `5m`",
+    check: checkDuration,
   },
 ];

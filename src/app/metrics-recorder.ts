@@ -110,6 +110,12 @@ export class MetricsRecorder {
     else this.kubelet.storageOperationDuration.observe(durationMs / 1000, labels);
   };
 
+  /** @param owner `default/web`, `default/Deployment/web` */
+  countImageUpdate(owner: string, result: "kept" | "taken-back" | "error"): void {
+    const slash = owner.indexOf("/");
+    this.kubelet.imageUpdates.inc([owner.slice(0, slash), owner.slice(slash + 1), result]);
+  }
+
   readonly countRelist = (durationMs: number): void => {
     const nowMs = this.#clock.monotonicMs();
     this.kubelet.plegRelistDuration.observe(durationMs / 1000);

@@ -15,7 +15,7 @@ import { computeRootHash } from "../runtime/labels.ts";
 import { CheckpointStore } from "../sources/checkpoint-store.ts";
 import { messageOf } from "../text/error-message.ts";
 import { buildCgroups } from "./assembly/build-cgroups.ts";
-import { buildImageManager } from "./assembly/build-images.ts";
+import { buildImageCredentials, buildImageManager } from "./assembly/build-images.ts";
 import { buildNetworks } from "./assembly/build-networks.ts";
 import { buildLogLinks, buildRuntimeManager } from "./assembly/build-runtime-manager.ts";
 import { buildVolumeEngine, buildVolumes } from "./assembly/build-volumes.ts";
@@ -135,7 +135,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
   const engine = buildEngineConnection(context);
   await engine.connect(signal);
   const podManager = new PodManager();
-  const images = buildImageManager(context, engine, undefined);
+  const images = buildImageManager(context, engine, buildImageCredentials(context), undefined);
   const volumes = await buildVolumes(context, buildVolumeEngine(context, engine, images, podManager));
   const cgroups = buildCgroups(context, engine, podManager);
   const services: PodServices = buildRuntimeManager(context, engine, {

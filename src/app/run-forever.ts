@@ -96,6 +96,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
   await service.stopping();
   oomWatch.end();
   parts.workloads.stop();
+  parts.imageUpdates.stop();
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);

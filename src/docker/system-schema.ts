@@ -56,6 +56,11 @@ export const InfoSchema = v.object({
   DiscoveredDevices: listOf(v.object({ Source: text, ID: text })),
   /** Where containerd keeps its state, from API 1.47 or so. */
   Containerd: v.nullish(v.object({ Address: text }), null),
+  /** Registries that are trusted without TLS or without a known certificate. */
+  RegistryConfig: v.nullish(
+    v.object({ InsecureRegistryCIDRs: listOf(v.string()), IndexConfigs: mapOf(v.object({ Secure: flag })) }),
+    null,
+  ),
 });
 export type EngineInfoAnswer = v.InferOutput<typeof InfoSchema>;
 

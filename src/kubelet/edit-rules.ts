@@ -21,6 +21,7 @@ export interface PodRevision {
   options: PodPlanOptions;
   /** Changes when a finished pod has to run again. */
   runRevision: string;
+  imagePins?: DesiredPod["imagePins"];
   /** Changes when files made from ConfigMaps, Secrets or metadata may have to be written again. */
   objectsRevision: string;
   extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
@@ -46,14 +47,15 @@ export function toPodRevision(
   options: KubeletOptions,
   node: NodeInfo,
 ): PodRevision {
-  const { pod } = desired;
-  const containers = containersOf(pod.spec);
+  const { pod, imagePins } = desired;
+  const pinned = withPinnedImages(pod, imagePins);
+  const containers = containersOf(pinned.spec);
   const keepsEnvironment = desired.runsOnce || desired.isBound;
   const hashes = {
     sandbox: computeSandboxHash(pod),
-    init: computeInitHash(pod),
+    init: computeInitHash(pinned),
     containers: new Map(
-      allContainersOf(pod.spec).map((container) => [
+      allContainersOf(pinned.spec).map((container) => [
         container.name,
         computeContainerHash(pod, container, keepsEnvironment ? "" : computeSourceRevision(pod, container, state)),
       ]),
@@ -70,6 +72,7 @@ export function toPodRevision(
     pod,
     objects: state,
     hashes,
+    ...(imagePins && { imagePins }),
     qosClass: computeQosClass(pod),
     options: {
       maxBackOffMs: maxBackOffMs(pod, options.crashLoopBackOffMaxMs),
@@ -93,6 +96,24 @@ export function toPodRevision(
     ]),
     // ManifestLive reports whether the newest manifest is the one that runs.
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),
+  };
+}
+
+/** The pod as it is compared with what runs: an image that was updated is another image, one that was only pinned is not. */
+function withPinnedImages(pod: Pod, pins: DesiredPod["imagePins"]): Pod {
+  if (!pins) return pod;
+  const toPinned = <T extends { image?: string | undefined }>(container: T): T => {
+    const pin = pins.get(container.image ?? "");
+    return pin && !pin.isBaseline ? { ...container, image: pin.ref } : container;
+  };
+  const { initContainers, containers } = pod.spec;
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: containers.map(toPinned),
+      ...(initContainers && { initContainers: initContainers.map(toPinned) }),
+    },
   };
 }
 

@@ -14,6 +14,7 @@ import { DependencyOrder } from "./dependency-order.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import { EphemeralContainerStore, type StoredEphemeralContainers } from "./ephemeral-container-store.ts";
 import { type Eviction, EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
+import type { ImageUpdateManager } from "./images/image-update-manager.ts";
 import { PodCache } from "./pod-cache.ts";
 import { PodHalts } from "./pod-halts.ts";
 import type { PodManager } from "./pod-manager.ts";
@@ -36,6 +37,8 @@ export interface KubeletDeps extends SharedWorkerDeps {
   oomVerdicts: Persisted<readonly ContainerId[]>;
   rollouts: Persisted<StoredRollouts>;
   ephemeralContainers: Persisted<StoredEphemeralContainers>;
+  /** Selects the images that pods run; absent: those of their manifests. */
+  imageUpdates?: Pick<ImageUpdateManager, "apply" | "observe">;
   /** Edited pods are changed one at a time. */
   isSerialRollout?: boolean;
   /** A pod was removed completely. */
@@ -88,7 +91,7 @@ export class Kubelet {
       recorder: deps.recorder,
       file: deps.rollouts,
       isSerial: deps.isSerialRollout ?? false,
-      onChange: () => this.#submitted && !this.#isStopped && this.setDesired(...this.#submitted),
+      onChange: () => this.refresh(),
     });
     this.#ephemeral = new EphemeralContainerStore(deps.ephemeralContainers);
     this.#evictions = new EvictionStore(deps.evictions);
@@ -148,7 +151,8 @@ export class Kubelet {
       const desired = new Set(submitted.pods.map(({ pod }) => pod.metadata.uid));
       this.#ephemeral.keep((uid) => desired.has(uid) || this.#workers.has(uid));
     }
-    const state = this.#ephemeral.apply(this.#rollouts.apply(submitted, isComplete));
+    const rolledOut = this.#rollouts.apply(submitted, isComplete);
+    const state = this.#ephemeral.apply(this.#deps.imageUpdates?.apply(rolledOut, isComplete) ?? rolledOut);
     this.#deps.podManager.set(state);
     this.#podList = undefined;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
@@ -160,6 +164,11 @@ export class Kubelet {
     };
     this.#evictions.delete([...this.#evictions.all].filter(isOver).map(([uid]) => uid));
     this.#reconcile();
+  }
+
+  /** Considers the last desired state again: the revisions or images that pods run have changed. */
+  refresh(): void {
+    if (this.#submitted && !this.#isStopped) this.setDesired(...this.#submitted);
   }
 
   /**
@@ -363,10 +372,12 @@ export class Kubelet {
     this.#workers.get(uid)?.remove();
   }
 
-  #onProgress({ revision, status, rollout }: PodWorker): void {
+  #onProgress({ revision, status, rollout, snapshot }: PodWorker): void {
     if (!revision) return;
-    this.#rollouts.observe({ pod: revision.pod, status, rollout });
-    this.#dependencies.wakeDependents(revision.pod);
+    const { pod, imagePins: pins } = revision;
+    this.#rollouts.observe({ pod, status, rollout });
+    this.#deps.imageUpdates?.observe({ pod, status, rollout, pins, containers: snapshot.containers });
+    this.#dependencies.wakeDependents(pod);
   }
 
   #onGone(uid: PodUID): void {

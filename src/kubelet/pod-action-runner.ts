@@ -371,9 +371,10 @@ export const toStepError = (error: unknown, reason: string): PodStepError =>
     ? error
     : new PodStepError(reason, error instanceof Error ? error.message : String(error), { cause: error });
 
-export const toPodRequest = ({ pod, objects, hashes }: PodRevision): PodRequest => ({
+export const toPodRequest = ({ pod, objects, hashes, imagePins }: PodRevision): PodRequest => ({
   pod,
   objects,
+  ...(imagePins && { imagePins }),
   sandboxHash: hashes.sandbox,
   ...(hashes.init !== undefined && { initHash: hashes.init }),
 });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Pod } from "../api/pod.ts";
+import type { Container, Pod } from "../api/pod.ts";
 import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
 import { readBoundedText } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
@@ -171,8 +171,9 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
-    const { pod, container, objects } = request;
+    const { pod, objects, imagePins } = request;
     const pullSecrets = resolvePullSecrets(pod, objects);
+    const container = pinImage(request.container, imagePins);
     this.#pulled.set(request, await this.#deps.images.ensureImage(pod, container, { pullSecrets }, signal));
   }
 
@@ -191,7 +192,7 @@ export class PodRuntimeManager implements PodServices {
     return gate.run(signal, async () => {
       const id = await pods.createContainer(body, signal).catch((error: unknown) => {
         // The image may have been removed since it was pulled: check it again next time.
-        this.#deps.images.forget(container.image ?? "");
+        this.#deps.images.forget(pinImage(container, request.imagePins).image ?? "");
         throw error;
       });
       onCreated(id);
@@ -339,4 +340,12 @@ export class PodRuntimeManager implements PodServices {
       readFile: (path) => readBoundedText(path, MAX_PROFILE_BYTES),
     };
   }
+}
+
+/** The container with the image that it runs in place of the manifest's. A pinned image is not pulled again. */
+function pinImage(container: Container, pins: PodRequest["imagePins"]): Container {
+  const pin = pins?.get(container.image ?? "");
+  if (!pin) return container;
+  const imagePullPolicy = container.imagePullPolicy === "Never" ? "Never" : "IfNotPresent";
+  return { ...container, image: pin.ref, imagePullPolicy };
 }

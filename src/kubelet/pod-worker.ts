@@ -78,6 +78,7 @@ export class PodWorker {
   /** Revision of the last pass. */
   #plannedRevision: PodRevision | undefined;
   #lastRollout: RolloutProgress = "pending";
+  #lastPins: PodRevision["imagePins"];
   readonly #hold: DependencyHold;
   readonly #removal: PodRemoval;
   /** Containers of the deleted pod are being removed. */
@@ -303,8 +304,11 @@ export class PodWorker {
 
   #noteRollout(): void {
     const { rollout } = this;
-    if (rollout === this.#lastRollout) return;
+    // Images that are only pinned change no container, and so no progress.
+    const pins = this.#revision?.imagePins;
+    if (rollout === this.#lastRollout && pins === this.#lastPins) return;
     this.#lastRollout = rollout;
+    this.#lastPins = pins;
     this.#deps.onRollout?.(this);
   }
 

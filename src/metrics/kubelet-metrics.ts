@@ -57,6 +57,11 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
       alpha("Number of the http requests received since the server started"),
       ["long_running", "method", "path", "server_type"],
     ),
+    imageUpdates: registry.counter(
+      "kubelet_ts_image_updates_total",
+      "Updates of images by result: kept, taken-back, or error of a look-up or a pull.",
+      ["namespace", "owner", "result"],
+    ),
     nodeConfigError: registry.gauge(
       "kubelet_node_config_error",
       alpha("This metric is true (1) if the node is experiencing a configuration-related error, false (0) otherwise."),

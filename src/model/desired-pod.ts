@@ -28,6 +28,16 @@ export interface DesiredPod {
   isBound?: true;
   /** Changes when files have to be written again for another reason than the pod and its objects, e.g. new tokens. */
   filesRevision?: string;
+  /** Images in place of those of the manifest, by the name in the manifest; see `ImageUpdateManager`. Absent: none. */
+  imagePins?: ReadonlyMap<string, ImagePinRef>;
+}
+
+/** What a container is started from in place of the image of its manifest. */
+export interface ImagePinRef {
+  /** For the engine: a name with a digest, or an image id. */
+  ref: string;
+  /** It is what the manifest's name meant when the container was started: no reason to restart it. */
+  isBaseline: boolean;
 }
 
 /** ConfigMaps and Secrets by `namespace/name`, from documents next to the pods. */

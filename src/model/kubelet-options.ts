@@ -118,6 +118,14 @@ export interface KubeletOptions {
   podInfraContainerImage: string;
   /** Longest wait for an answer of the engine, but for pulls, logs, waits. */
   runtimeRequestTimeoutMs: number;
+  /** For pods without the annotation: `off`, `digest`, `semver:RANGE`. */
+  imageUpdate: string;
+  /** When registries are asked: five fields of cron. */
+  imageUpdateSchedule: string;
+  /** When images may be exchanged: `always`, or five fields of cron and a length. */
+  imageUpdateWindow: string;
+  /** Longest random delay of a scheduled look-up. */
+  imageUpdateJitterMs: number;
   /** A pull without progress for this time is cancelled. */
   imagePullProgressDeadlineMs: number;
   serializeImagePulls: boolean;

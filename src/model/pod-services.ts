@@ -1,6 +1,6 @@
 import type { Container, Pod } from "../api/pod.ts";
 import type { ContainerLimits } from "./container-limits.ts";
-import type { ObjectIndex } from "./desired-pod.ts";
+import type { ImagePinRef, ObjectIndex } from "./desired-pod.ts";
 import type { PodUID } from "./identity.ts";
 import type { ContainerId, ContainerSnapshot } from "./pod-snapshot.ts";
 
@@ -12,6 +12,8 @@ export interface PodRequest {
   sandboxHash: string;
   /** Revision of the init containers. */
   initHash?: string;
+  /** Images in place of those of the manifest. */
+  imagePins?: ReadonlyMap<string, ImagePinRef>;
 }
 
 export interface StartContainerRequest extends PodRequest {

@@ -124,6 +124,13 @@ export class ImageManager {
     return this.#pullShared(image, applyDefaultTag(image), [], signal);
   }
 
+  /** Pulls an image that a pod is about to use. It counts as used, so that it may be removed later. */
+  async pullAhead(image: string, pullSecrets: readonly Secret[], signal: AbortSignal): Promise<ImageInfo> {
+    const pulled = await this.#pullShared(image, applyDefaultTag(image), pullSecrets, signal);
+    this.#uses.emit(pulled);
+    return pulled;
+  }
+
   #toReference(image: string, record: RecordEvent): string {
     try {
       return applyDefaultTag(image);

@@ -1,3 +1,4 @@
+import { IMAGE_UPDATE_ANNOTATIONS } from "../api/annotations.ts";
 import type { OwnerReference } from "../api/meta.ts";
 import type { Container, Pod, PodSpec } from "../api/pod.ts";
 import type { DesiredWorkload } from "../model/desired-object.ts";
@@ -16,7 +17,11 @@ export function toDesiredPod(
 ): DesiredPod {
   const revision = record.revisions[pod.revision]!;
   const { metadata, spec } = revision.template;
-  const annotations = { ...metadata.annotations, ...controllerAnnotations(desired, pod) };
+  const annotations = {
+    ...inheritedAnnotations(desired),
+    ...metadata.annotations,
+    ...controllerAnnotations(desired, pod),
+  };
   const made: Pod = {
     metadata: {
       name: pod.name,
@@ -40,6 +45,12 @@ export function toDesiredPod(
   const runsOnce = desired.kind === "Job" && { runsOnce: true as const };
   return { pod: made, source, origin, ...known, revision: hex32(`${pod.revision}\n${pod.uid}`), ...runsOnce };
 }
+
+/** How images are updated may be written at the workload; it is no part of the template, so changing it replaces no pod. */
+const inheritedAnnotations = ({ object }: DesiredWorkload): Labels =>
+  Object.fromEntries(
+    Object.entries(object.metadata.annotations ?? {}).filter(([name]) => IMAGE_UPDATE_ANNOTATIONS.includes(name)),
+  );
 
 const asMap = (map: Labels): Labels => Object.assign(Object.create(null), map);
 

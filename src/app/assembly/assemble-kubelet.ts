@@ -1,4 +1,5 @@
 import { Listeners } from "../../concurrency/listeners.ts";
+import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
@@ -9,7 +10,8 @@ import { ServiceHosts } from "../../workloads/service-hosts.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildCgroups } from "./build-cgroups.ts";
 import { buildCluster } from "./build-cluster.ts";
-import { buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
+import { buildImageUpdates } from "./build-image-updates.ts";
+import { buildImageCredentials, buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
 import { buildKubelet } from "./build-kubelet.ts";
 import { buildLocalApi } from "./build-local-api.ts";
 import { buildManifestFeed } from "./build-manifest-feed.ts";
@@ -34,7 +36,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const { client } = engine;
   const cluster = await buildCluster(context);
   const podManager = new PodManager();
-  const images = buildImageManager(context, engine, input.onPullProgress);
+  const credentials = buildImageCredentials(context);
+  const images = buildImageManager(context, engine, credentials, input.onPullProgress);
   const volumeEngine = buildVolumeEngine(context, engine, images, podManager);
   const volumes = await buildVolumes(context, volumeEngine, cluster);
   const cgroups = buildCgroups(context, engine, podManager);
@@ -55,7 +58,13 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const probes = buildProbes(context, client, probeChanges, probeLog);
   const admission = new PodAdmission(context, engine);
   const oomEvents = new Listeners<ContainerId>();
-  const kubelet = buildKubelet(context, engine, {
+  const imageUpdates = buildImageUpdates(context, engine, {
+    images,
+    credentials,
+    volumes,
+    onChange: () => kubelet.refresh(),
+  });
+  const kubelet: Kubelet = buildKubelet(context, engine, {
     podManager,
     images,
     services,
@@ -63,6 +72,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     probes,
     admission,
     oomEvents,
+    imageUpdates,
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, images, kubelet);
@@ -77,6 +87,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     workloads: buildWorkloads(context, kubelet, services, serviceHosts, feed),
     feed,
     images,
+    imageUpdates,
     imageGc,
     imageInventory: new ImageInventory(client, context.clock),
     volumes,

@@ -3,6 +3,7 @@ import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import type { Listeners } from "../../concurrency/listeners.ts";
 import type { DockerClient } from "../../docker/docker-client.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
+import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import type { EngineInfo } from "../../model/node.ts";
 import type { PodNetworks } from "../../model/pod-networks.ts";
@@ -30,6 +31,7 @@ export interface AssembledKubelet {
   /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   localApi: LocalApi | undefined;
   images: ImageManager;
+  imageUpdates: ImageUpdateManager;
   imageGc: ImageGcManager;
   imageInventory: ImageInventory;
   volumes: VolumeManager;

@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import type { Pod } from "../../api/pod.ts";
 import { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
+import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
 import { containersOf } from "../../model/pod-containers.ts";
 import { CredentialProviders } from "../../runtime/credential-provider.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
@@ -18,6 +19,7 @@ import { KnownImagesSchema } from "./state-schemas.ts";
 export function buildImageManager(
   context: NodeContext,
   { client }: EngineConnection,
+  credentials: ImageCredentials,
   onProgress: ((progress: ImageProgress) => void) | undefined,
 ): ImageManager {
   const { options, clock, logger, recorder, metrics } = context;
@@ -26,7 +28,7 @@ export function buildImageManager(
     clock,
     logger,
     recorder,
-    credentials: buildImageCredentials(context),
+    credentials,
     limits: {
       maxParallel: options.serializeImagePulls ? 1 : options.maxParallelImagePulls,
       perSecond: options.registryPullQps,
@@ -38,7 +40,7 @@ export function buildImageManager(
   });
 }
 
-function buildImageCredentials({ options, environment, clock, logger }: NodeContext): ImageCredentials {
+export function buildImageCredentials({ options, environment, clock, logger }: NodeContext): ImageCredentials {
   const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: binDir } = options;
   return new ImageCredentials({
     rootDir: options.rootDir,
@@ -54,6 +56,7 @@ export function buildImageGc(
   engine: EngineConnection,
   images: ImageManager,
   kubelet: Kubelet,
+  updates: ImageUpdateManager,
 ): ImageGcManager {
   const { options, clock, logger, owner } = context;
   const imageGc = new ImageGcManager({
@@ -61,7 +64,7 @@ export function buildImageGc(
     logger,
     images: new EngineImages(engine.client, owner, options.podInfraContainerImage),
     readDisk: () => readCapacity(engine.info().imagesDir),
-    wantedNames: () => new Set(kubelet.desiredPods.flatMap(({ pod }) => imagesOf(pod)).map(toImageKey)),
+    wantedNames: () => new Set([...kubelet.desiredPods.flatMap(imagesOf), ...updates.pinnedRefs()].map(toImageKey)),
     isReady: () => kubelet.isComplete,
     file: openStateFile(context, "images-used", KnownImagesSchema),
     // Read at each use: these options may change while the kubelet runs.
@@ -84,12 +87,12 @@ export function buildImageGc(
   return imageGc;
 }
 
-/** Every image that a pod mentions. */
-const imagesOf = ({ spec }: Pod): string[] =>
+/** Every image that a pod mentions, but those that were updated: another image runs under these names. */
+const imagesOf = ({ pod: { spec }, imagePins }: DesiredPod): string[] =>
   [
-    ...containersOf(spec).map(({ image }) => image),
+    ...containersOf(spec).map(({ image = "" }) => (imagePins?.get(image)?.isBaseline === false ? undefined : image)),
     ...(spec.volumes ?? []).map(({ image }) => image?.reference),
-  ].filter((name) => name !== undefined);
+  ].filter((name) => name !== undefined && name !== "") as string[];
 
 /** Loads the archives of `--images-dir` onto the engine. Rejects only when the signal aborts. */
 export async function preloadImageArchives(

@@ -1,6 +1,7 @@
 import type { Listeners } from "../../concurrency/listeners.ts";
 import { CompletionStore } from "../../kubelet/completion-store.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
+import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../kubelet/kubelet.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
@@ -33,12 +34,13 @@ export interface KubeletParts {
   admission: PodAdmission;
   /** Told of each container or sandbox that ran out of memory. */
   oomEvents: Listeners<ContainerId>;
+  imageUpdates: ImageUpdateManager;
 }
 
 /** The sync loop. */
 export function buildKubelet(context: NodeContext, engine: EngineConnection, parts: KubeletParts): Kubelet {
   const { options, node, owner, clock, logger, recorder, metrics } = context;
-  const { podManager, images, services, networks, probes, admission, oomEvents } = parts;
+  const { podManager, images, services, networks, probes, admission, oomEvents, imageUpdates } = parts;
   const imageNames = new Map<string, ImageNames>();
   const kubelet = new Kubelet({
     clock,
@@ -55,6 +57,7 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
     admit: admission.admit,
     conflict: conflictOverPorts,
     ...stateFilesOf(context),
+    imageUpdates,
     isSerialRollout: options.rollout === "serial",
     relistPeriodMs: options.syncFrequencyMs,
     deadContainers: {

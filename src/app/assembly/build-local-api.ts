@@ -3,6 +3,7 @@ import type { ExtraRoute } from "../../apiserver/api-server.ts";
 import { ephemeralContainersRoute } from "../../apiserver/node/ephemeral-containers.ts";
 import { LocalApi } from "../../apiserver/node/local-api.ts";
 import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
+import { updateRoutes } from "../../apiserver/node/update-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
 import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
@@ -100,7 +101,7 @@ export async function startLocalApi(
 /** Paths that lead into containers, to the kubelet's own answers and to its measurements. */
 function buildRoutes(
   api: LocalApi,
-  { context, client, kubelet }: AssembledKubelet,
+  { context, client, kubelet, imageUpdates }: AssembledKubelet,
   view: KubeletView,
   servers: RunningServers,
 ): ExtraRoute[] {
@@ -126,6 +127,7 @@ function buildRoutes(
       logger,
       idleTimeoutMs: options.streamingConnectionIdleTimeoutMs,
     }),
+    ...updateRoutes(imageUpdates),
     ephemeralContainersRoute({
       store: api.store,
       refresh,

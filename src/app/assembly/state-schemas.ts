@@ -7,6 +7,7 @@ import type { StoredEphemeralContainers } from "../../kubelet/ephemeral-containe
 import type { StoredRollouts } from "../../kubelet/rollout-manager.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { StoredProbeResults } from "../../model/prober.ts";
+import type { ImageUpdateRecord } from "../../plan/image-updates.ts";
 import type { WorkloadRecord } from "../../workloads/workload-record.ts";
 
 const TextSchema = v.string();
@@ -115,4 +116,25 @@ export const RolloutsSchema: v.GenericSchema<unknown, StoredRollouts> = v.array(
       rejected: v.exactOptional(v.object({ revision: TextSchema, message: TextSchema })),
     }),
   ]),
+);
+
+const ImagePinSchema = v.looseObject({ ref: TextSchema, tag: TextSchema });
+
+export const ImageUpdatesSchema: v.GenericSchema<unknown, ImageUpdateRecord[]> = v.array(
+  v.custom<ImageUpdateRecord>(
+    (value) =>
+      v.is(
+        v.looseObject({
+          owner: TextSchema,
+          image: TextSchema,
+          current: v.exactOptional(ImagePinSchema),
+          former: v.exactOptional(ImagePinSchema),
+          candidate: v.exactOptional(ImagePinSchema),
+          trial: v.exactOptional(v.looseObject({ pods: v.array(TextSchema), starts: v.number() })),
+          rejected: v.array(v.looseObject({ ref: TextSchema, why: TextSchema, at: TextSchema })),
+        }),
+        value,
+      ),
+    "an image update",
+  ),
 );

@@ -1,4 +1,5 @@
 import { boolean, directory, duration, file, integer, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
+import { cronSchedule, imageUpdatePolicy, timeWindow } from "../kinds/update-kinds.ts";
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
 
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";
@@ -78,6 +79,46 @@ export const ENGINE_ROWS = [
     default: 10,
     subject: "Engine and images",
     description: "Pulls that may start at once within --registry-qps.",
+  }),
+  option({
+    flag: "image-update",
+    field: "kubeletTs.imageUpdate",
+    option: "imageUpdate",
+    kind: imageUpdatePolicy,
+    default: "off",
+    live: true,
+    subject: "Engine and images",
+    description: "Updates of images of pods without the annotation kubelet-ts.io/image-update.",
+  }),
+  option({
+    flag: "image-update-schedule",
+    field: "kubeletTs.imageUpdateSchedule",
+    option: "imageUpdateSchedule",
+    kind: cronSchedule,
+    default: "0 4 * * *",
+    live: true,
+    subject: "Engine and images",
+    description: "When registries are asked for newer images, as five fields of cron.",
+  }),
+  option({
+    flag: "image-update-window",
+    field: "kubeletTs.imageUpdateWindow",
+    option: "imageUpdateWindow",
+    kind: timeWindow,
+    default: "always",
+    live: true,
+    subject: "Engine and images",
+    description: "When images may be exchanged: always, or a start and a length as in '0 2 * * sun +3h'.",
+  }),
+  option({
+    flag: "image-update-jitter",
+    field: "kubeletTs.imageUpdateJitter",
+    option: "imageUpdateJitterMs",
+    kind: duration(),
+    default: 1_800_000,
+    live: true,
+    subject: "Engine and images",
+    description: "Longest random delay of a scheduled look-up, so that many nodes do not ask at once.",
   }),
   option({
     flag: "images-dir",

@@ -1,0 +1,21 @@
+/** How the images of a pod are kept up to date. */
+export type ImageUpdatePolicy =
+  | { kind: "off" }
+  /** The digest that the registry has for the tag of the manifest. */
+  | { kind: "digest" }
+  /** The highest tag of the repository in a range of semantic versions. */
+  | { kind: "semver"; range: string };
+
+/** A range as npm writes it, of digits and operators only: what is not one never matches silently. */
+const RANGE = /^[~^<>=|\-\sxX*.\dv]+$/;
+
+/** `off`, `digest` or `semver:RANGE`. @returns undefined for anything else */
+export function parseImageUpdatePolicy(text: string): ImageUpdatePolicy | undefined {
+  if (text === "off" || text === "digest") return { kind: text };
+  const range = /^semver:(.*)$/.exec(text)?.[1]?.trim();
+  if (range === undefined || !/\d|^[xX*]$/.test(range) || !RANGE.test(range)) return undefined;
+  return { kind: "semver", range };
+}
+
+export const formatImageUpdatePolicy = (policy: ImageUpdatePolicy): string =>
+  policy.kind === "semver" ? `semver:${policy.range}` : policy.kind;

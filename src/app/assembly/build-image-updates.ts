@@ -1,0 +1,99 @@
+import { parseImageUpdatePolicy } from "../../api/image-update.ts";
+import type { Pod } from "../../api/pod.ts";
+import { openBeneath } from "../../files/beneath.ts";
+import { type BaselineImage, ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
+import { pickTag } from "../../plan/image-tags.ts";
+import type { EngineConnection } from "../../runtime/engine-connection.ts";
+import type { ImageCredentials } from "../../runtime/image-credentials.ts";
+import type { ImageManager } from "../../runtime/image-manager.ts";
+import { RegistryClient } from "../../runtime/registry-client.ts";
+import { proxyFor } from "../../sources/proxy.ts";
+import { parseImageReference, repositoryOf } from "../../text/image-reference.ts";
+import type { VolumeManager } from "../../volumes/volume-manager.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+import { ImageUpdatesSchema } from "./state-schemas.ts";
+
+interface ImageUpdateParts {
+  images: ImageManager;
+  credentials: ImageCredentials;
+  volumes: VolumeManager;
+  /** Pods run other images now. */
+  onChange: () => void;
+}
+
+/** Safe updates of images, for pods that ask for them. */
+export function buildImageUpdates(
+  context: NodeContext,
+  { client }: EngineConnection,
+  { images, credentials, volumes, onChange }: ImageUpdateParts,
+): ImageUpdateManager {
+  const { options, clock, logger, recorder, environment, metrics } = context;
+  const registry = new RegistryClient({
+    engineInfo: (signal) => client.info({ signal }),
+    proxyFor: (url) => proxyFor(url, environment),
+  });
+  return new ImageUpdateManager({
+    clock,
+    logger,
+    recorder,
+    random: Math.random,
+    file: openStateFile(context, "image-updates", ImageUpdatesSchema, { durable: true }),
+    defaults: () => ({
+      policy: parseImageUpdatePolicy(options.imageUpdate) ?? { kind: "off" },
+      schedule: options.imageUpdateSchedule,
+      window: options.imageUpdateWindow,
+    }),
+    jitterMs: () => options.imageUpdateJitterMs,
+    lookUp: async (image, policy, present, pullSecrets, signal) => {
+      const reference = parseImageReference(image);
+      const auths = await credentials.lookUp(reference, pullSecrets, signal);
+      const written = reference.tag ?? "latest";
+      // Of several versions the one that runs counts; the tag of the manifest where it is no version.
+      const from = present === "" ? written : present;
+      const picked =
+        policy.kind === "semver" ? pickTag(await registry.tags(reference, auths, signal), policy.range, from) : written;
+      const tag = picked ?? from;
+      return { ref: `${nameOf(image)}@${await registry.digest(reference, tag, auths, signal)}`, tag };
+    },
+    pull: async (ref, pullSecrets, signal) => (await images.pullAhead(ref, pullSecrets, signal)).id,
+    describe: async (imageId, image) => {
+      const info = await images.imageStatus(imageId);
+      return describeBaseline(image, imageId, info?.repoDigests ?? []);
+    },
+    isLocked: (pod, lock) => isLocked(pod, lock, volumes),
+    onChange,
+    onResult: (owner, result) => metrics.countImageUpdate(owner, result),
+  });
+}
+
+/** The image that runs, by the digest under which its registry has it; by its id when it was never pulled. */
+export function describeBaseline(image: string, imageId: string, repoDigests: readonly string[]): BaselineImage {
+  const reference = parseImageReference(image);
+  const digest = repoDigests
+    .filter((known) => repositoryOf(parseImageReference(known)) === repositoryOf(reference))
+    .map((known) => known.slice(known.indexOf("@")))[0];
+  const tag = reference.tag ?? "latest";
+  return digest === undefined ? { ref: imageId, tag } : { ref: `${nameOf(image)}${digest}`, tag };
+}
+
+/** An image name without its tag, as it is written. */
+function nameOf(image: string): string {
+  const colon = image.indexOf(":", image.lastIndexOf("/") + 1);
+  return colon < 0 ? image : image.slice(0, colon);
+}
+
+/** Whether a file exists in an emptyDir or hostPath volume. A path that cannot be looked at counts as locked. */
+function isLocked(pod: Pod, lock: string, volumes: VolumeManager): boolean {
+  const slash = lock.indexOf("/");
+  const volume = pod.spec.volumes?.find(({ name }) => name === lock.slice(0, slash));
+  const directory = volume?.emptyDir
+    ? volumes.directories(pod.metadata.uid ?? "").volume("empty-dir", volume.name)
+    : volume?.hostPath?.path;
+  if (directory === undefined) return false;
+  try {
+    openBeneath(directory, lock.slice(slash + 1)).close();
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+  }
+}

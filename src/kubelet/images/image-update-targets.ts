@@ -1,0 +1,53 @@
+import type { Secret } from "../../api/secret.ts";
+import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
+import { containersOf } from "../../model/pod-containers.ts";
+import {
+  type ImageUpdateDefaults,
+  type ImageUpdateSettings,
+  imageUpdateSettingsOf,
+  isUpdatable,
+  updateOwnerOf,
+} from "../../plan/image-update-settings.ts";
+import { resolvePullSecrets } from "../../plan/object-references.ts";
+
+/** One image of one pod or workload that is kept up to date. */
+export interface Target {
+  id: string;
+  owner: string;
+  image: string;
+  settings: ImageUpdateSettings;
+  pods: DesiredPod[];
+  pullSecrets: readonly Secret[];
+}
+
+/** Key of a record. */
+export const idOf = ({ owner, image }: { owner: string; image: string }) => `${owner}\n${image}`;
+
+/** For people: `1.4.3 (sha256:0123456789ab)`. */
+export function nameOf(pin: { ref: string; tag: string } | undefined): string {
+  if (!pin) return "none";
+  const digest = pin.ref.slice(pin.ref.indexOf("sha256:"));
+  return `${pin.tag} (${digest.slice(0, "sha256:".length + 12)})`;
+}
+
+/** Every image that is kept up to date, by {@link idOf}. Pure. */
+export function findTargets(state: DesiredState, defaults: ImageUpdateDefaults): Map<string, Target> {
+  const targets = new Map<string, Target>();
+  for (const desired of state.pods) {
+    const settings = desired.runsOnce ? undefined : imageUpdateSettingsOf(desired.pod, defaults);
+    const owner = settings && updateOwnerOf(desired.pod);
+    if (!settings || owner === undefined) continue;
+    const images = new Set(containersOf(desired.pod.spec).flatMap(({ image }) => image ?? []));
+    for (const image of images) {
+      if (!isUpdatable(image)) continue;
+      const id = idOf({ owner, image });
+      const known = targets.get(id);
+      if (known) known.pods.push(desired);
+      else {
+        const pullSecrets = resolvePullSecrets(desired.pod, state);
+        targets.set(id, { id, owner, image, settings, pods: [desired], pullSecrets });
+      }
+    }
+  }
+  return targets;
+}

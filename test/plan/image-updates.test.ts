@@ -1,0 +1,183 @@
+import { describe, expect, test } from "bun:test";
+import {
+  decideUpdateStep,
+  type ImageUpdateRecord,
+  noteFailed,
+  noteKept,
+  noteLookedUp,
+  notePulled,
+  noteSame,
+  noteStarted,
+  noteSwapped,
+  noteTakenBack,
+  pinFor,
+  type UpdateFacts,
+  undoUpdate,
+  updateStateOf,
+} from "../../src/plan/image-updates.ts";
+
+const NOW = new Date("2026-01-02T04:00:00Z");
+const ready = { state: "ready" } as const;
+const pending = { state: "pending" } as const;
+const failed = { state: "failed", message: "container app restarted 3 times" } as const;
+const live = (uid: string, verdict: UpdateFacts["pods"][number]["verdict"] = ready) => ({ uid, isLive: true, verdict });
+
+const current = { ref: "web@sha256:a", tag: "1", isBaseline: true as const };
+const candidate = { ref: "web@sha256:b", tag: "1", foundAt: NOW.toISOString() };
+const pulled = { ...candidate, isPulled: true as const };
+const record = (more: Partial<ImageUpdateRecord> = {}): ImageUpdateRecord => ({
+  owner: "default/web",
+  image: "web:1",
+  rejected: [],
+  current,
+  nextCheckAt: "2026-01-03T04:00:00Z",
+  ...more,
+});
+const facts = (more: Partial<UpdateFacts> = {}): UpdateFacts => ({
+  now: NOW,
+  pods: [live("a")],
+  isWindowOpen: true,
+  hold: undefined,
+  isCheckAsked: false,
+  ...more,
+});
+const trial = (...pods: string[]) => ({ pods, starts: 0 });
+
+describe("the next step", () => {
+  test.each<[string, ImageUpdateRecord, UpdateFacts, string]>([
+    ["before its time", record(), facts(), "nothing"],
+    ["at its time", record({ nextCheckAt: NOW.toISOString() }), facts(), "look-up"],
+    ["when asked", record(), facts({ isCheckAsked: true }), "look-up"],
+    [
+      "no look-up before the running image is known",
+      { owner: "o", image: "i", rejected: [] },
+      facts({ isCheckAsked: true }),
+      "nothing",
+    ],
+    ["a new image is pulled, outside the window too", record({ candidate }), facts({ isWindowOpen: false }), "pull"],
+    ["a failed pull waits for the next look-up", record({ candidate, error: "no space" }), facts(), "nothing"],
+    ["outside the window it waits", record({ candidate: pulled }), facts({ isWindowOpen: false }), "nothing"],
+    ["held", record({ candidate: pulled }), facts({ hold: "held by its annotation" }), "nothing"],
+    ["in the window", record({ candidate: pulled }), facts(), "swap"],
+    [
+      "a pod that is being edited",
+      record({ candidate: pulled }),
+      facts({ pods: [{ ...live("a"), isLive: false }] }),
+      "nothing",
+    ],
+    ["without pods", record({ candidate: pulled }), facts({ pods: [] }), "nothing"],
+    ["on trial", record({ candidate: pulled, trial: trial("a") }), facts({ pods: [live("a", pending)] }), "nothing"],
+    ["Ready with it", record({ candidate: pulled, trial: trial("a") }), facts(), "keep"],
+    [
+      "failed with it",
+      record({ candidate: pulled, trial: trial("a") }),
+      facts({ pods: [live("a", failed)] }),
+      "take-back",
+    ],
+    [
+      "the next pod's turn",
+      record({ candidate: pulled, trial: trial("a") }),
+      facts({ pods: [live("a"), live("b")] }),
+      "swap",
+    ],
+    [
+      "one pod at a time",
+      record({ candidate: pulled, trial: trial("a") }),
+      facts({ pods: [live("a", pending), live("b")] }),
+      "nothing",
+    ],
+    [
+      "the second pod fails",
+      record({ candidate: pulled, trial: trial("a", "b") }),
+      facts({ pods: [live("a"), live("b", failed)] }),
+      "take-back",
+    ],
+    ["a hold does not end a trial", record({ candidate: pulled, trial: trial("a") }), facts({ hold: "held" }), "keep"],
+    ["no pod of the trial is left", record({ candidate: pulled, trial: trial("gone") }), facts(), "swap"],
+    [
+      "the machine went down with it three times",
+      record({ candidate: pulled, trial: { pods: ["a"], starts: 3 } }),
+      facts({ pods: [live("a", pending)] }),
+      "take-back",
+    ],
+  ])("%s", (_, given, what, want) => {
+    expect(decideUpdateStep(given, what).do).toBe(want as never);
+  });
+
+  test("the pod that is next is named", () => {
+    const step = decideUpdateStep(
+      record({ candidate: pulled, trial: trial("a") }),
+      facts({ pods: [live("a"), live("b"), live("c")] }),
+    );
+    expect(step).toMatchObject({ do: "swap", uid: "b" });
+  });
+});
+
+describe("records", () => {
+  test("a digest that runs already, under this or another name, is nothing new", () => {
+    const found = { ref: current.ref, tag: "1" };
+    expect(noteLookedUp(record({ candidate }), found, NOW, NOW).candidate).toBeUndefined();
+    const same = noteSame(record({ candidate }));
+    expect(noteLookedUp(same, { ref: candidate.ref, tag: "1" }, NOW, NOW).candidate).toBeUndefined();
+    expect(same.current).toMatchObject({ ref: current.ref, isBaseline: true });
+  });
+
+  test("a bad digest is remembered and not offered again; the next one is", () => {
+    const bad = noteTakenBack(noteSwapped(record({ candidate: pulled }), "a"), "crashed", NOW);
+    expect(bad).toMatchObject({ current, rejected: [{ ref: candidate.ref, why: "crashed" }] });
+    expect(bad.candidate ?? bad.trial).toBeUndefined();
+    expect(noteLookedUp(bad, { ref: candidate.ref, tag: "1" }, NOW, NOW).candidate).toBeUndefined();
+    expect(noteLookedUp(bad, { ref: "web@sha256:c", tag: "1" }, NOW, NOW).candidate?.ref).toBe("web@sha256:c");
+    expect(updateStateOf(bad, undefined)).toBe("failed");
+  });
+
+  test("at most 20 bad digests are kept", () => {
+    let bad = record();
+    for (let index = 0; index < 30; index++) {
+      bad = noteTakenBack({ ...bad, candidate: { ...candidate, ref: `web@${index}` } }, "x", NOW);
+    }
+    expect(bad.rejected.map(({ ref }) => ref)).toEqual(Array.from({ length: 20 }, (_, index) => `web@${index + 10}`));
+  });
+
+  test("an image that is kept is the current one, no baseline any more; undo goes back and rejects it", () => {
+    const kept = noteKept(noteSwapped(record({ candidate: pulled }), "a"), NOW);
+    expect(kept).toMatchObject({ current: { ref: candidate.ref, tag: "1" }, former: current });
+    expect(kept.trial ?? kept.candidate).toBeUndefined();
+    const undone = undoUpdate(kept, NOW)!;
+    expect(undone).toMatchObject({ current, rejected: [{ ref: candidate.ref, why: "it was undone" }] });
+    expect(undoUpdate(undone, NOW)).toBeUndefined();
+  });
+
+  test("of a trial only the pods that had their turn run the new image", () => {
+    const running = noteSwapped(record({ candidate: pulled }), "a");
+    expect(pinFor(running, "a")).toEqual({ ref: candidate.ref, isBaseline: false });
+    expect(pinFor(running, "b")).toEqual({ ref: current.ref, isBaseline: true });
+  });
+
+  test("failures are retried after 1 min, 2 min, … 1 h; success forgets them", () => {
+    let failing = record();
+    const delays = Array.from({ length: 8 }, () => {
+      failing = noteFailed(failing, "no answer", NOW);
+      return (new Date(failing.nextCheckAt!).getTime() - NOW.getTime()) / 60_000;
+    });
+    expect(delays).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+    expect(notePulled({ ...failing, candidate }).error).toBeUndefined();
+    expect(noteLookedUp(failing, { ref: current.ref, tag: "1" }, NOW, undefined).failures).toBeUndefined();
+  });
+
+  test("starts are counted during a trial only", () => {
+    expect(noteStarted(record()).trial).toBeUndefined();
+    expect(noteStarted(record({ trial: trial("a") })).trial?.starts).toBe(1);
+  });
+
+  test.each<[string, ImageUpdateRecord, string | undefined, string]>([
+    ["not Ready yet", { owner: "o", image: "i", rejected: [] }, undefined, "waiting"],
+    ["up to date", record(), undefined, "pinned"],
+    ["a newer image", record({ candidate }), undefined, "new"],
+    ["held", record({ candidate }), "held", "held"],
+    ["on trial", record({ candidate, trial: trial("a") }), undefined, "trial"],
+    ["the registry does not answer", record({ error: "no answer" }), undefined, "failed"],
+  ])("state: %s", (_, given, hold, want) => {
+    expect(updateStateOf(given, hold)).toBe(want as never);
+  });
+});
