@@ -24,7 +24,7 @@ export const ROLLBACK_DEADLINE_ANNOTATION = "kubelet-ts.io/rollback-deadline";
 /** Restarts of a container after which an edit has failed before its deadline. */
 export const ROLLBACK_RESTARTS_ANNOTATION = "kubelet-ts.io/rollback-restarts";
 
-/** `digest`, `semver:~1.4` or `off`: whether and how the images of the pod are updated. */
+/** `digest`, `semver:~1.4` or `never`: whether and how the images of the pod are updated. */
 export const IMAGE_UPDATE_ANNOTATION = "kubelet-ts.io/image-update";
 /** When registries are asked, five fields of cron. */
 export const IMAGE_UPDATE_SCHEDULE_ANNOTATION = "kubelet-ts.io/image-update-schedule";
@@ -114,9 +114,9 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
   },
   {
     name: IMAGE_UPDATE_ANNOTATION,
-    description: "`digest`, `semver:~1.4` or `off`: how images are updated; see [updates](updates.md)",
+    description: "`digest`, `semver:~1.4` or `never`: how images are updated; see [updates](updates.md)",
     check: (value) =>
-      parseImageUpdatePolicy(value) ? undefined : "digest, off, or semver: with a range as in semver:~1.4",
+      parseImageUpdatePolicy(value) ? undefined : "digest, never, or semver: with a range as in semver:~1.4",
   },
   {
     name: IMAGE_UPDATE_SCHEDULE_ANNOTATION,

@@ -32,7 +32,7 @@ export interface DesiredPod {
   imagePins?: ReadonlyMap<string, ImagePinRef>;
 }
 
-/** What a container is started from in place of the image of its manifest. */
+/** The image of a container in place of that of its manifest. */
 export interface ImagePinRef {
   /** For the engine: a name with a digest, or an image id. */
   ref: string;

@@ -118,7 +118,7 @@ export interface KubeletOptions {
   podInfraContainerImage: string;
   /** Longest wait for an answer of the engine, but for pulls, logs, waits. */
   runtimeRequestTimeoutMs: number;
-  /** For pods without the annotation: `off`, `digest`, `semver:RANGE`. */
+  /** For pods without the annotation: `never`, `digest`, `semver:RANGE`. */
   imageUpdate: string;
   /** When registries are asked: five fields of cron. */
   imageUpdateSchedule: string;

@@ -14,7 +14,7 @@ function parseVersionTag(tag: string): VersionTag | undefined {
   return match ? { tag, version: match[1] ?? "", variant: match[2] ?? "" } : undefined;
 }
 
-/** What follows the version in a tag of any precision: `-alpine` of `1.4-alpine`; "" where there is no version. */
+/** The suffix after the version in a tag of any precision: `-alpine` of `1.4-alpine`; "" where there is no version. */
 const variantOf = (tag: string): string => /^v?\d+(?:\.\d+){0,2}([-+_.][A-Za-z].*)?$/.exec(tag)?.[1] ?? "";
 
 /**

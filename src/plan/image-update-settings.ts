@@ -13,7 +13,7 @@ import { type CronSchedule, parseCronSchedule } from "../text/cron-schedule.ts";
 import { parseImageReference } from "../text/image-reference.ts";
 import { parseTimeWindow, type TimeWindow } from "../text/time-window.ts";
 
-/** What the node does for pods that say nothing: `--image-update` and its companions. */
+/** Settings for pods without annotations: `--image-update` and its companions. */
 export interface ImageUpdateDefaults {
   policy: ImageUpdatePolicy;
   /** Five fields of cron. */
@@ -24,7 +24,7 @@ export interface ImageUpdateDefaults {
 
 /** How the images of one pod are updated. */
 export interface ImageUpdateSettings {
-  policy: Exclude<ImageUpdatePolicy, { kind: "off" }>;
+  policy: Exclude<ImageUpdatePolicy, { kind: "never" }>;
   /** As it is written. */
   scheduleText: string;
   schedule: CronSchedule;
@@ -45,7 +45,7 @@ const DEFAULT_DEADLINE_MS = 300_000;
 export function imageUpdateSettingsOf(pod: Pod, defaults: ImageUpdateDefaults): ImageUpdateSettings | undefined {
   const read = (name: string) => pod.metadata.annotations?.[name];
   const policy = parseImageUpdatePolicy(read(IMAGE_UPDATE_ANNOTATION) ?? "") ?? defaults.policy;
-  if (policy.kind === "off") return undefined;
+  if (policy.kind === "never") return undefined;
   const { text: scheduleText, schedule } = readSchedule([read(IMAGE_UPDATE_SCHEDULE_ANNOTATION), defaults.schedule]);
   const deadlineMs = parseDuration(read(UPDATE_DEADLINE_ANNOTATION) ?? "");
   return {
@@ -88,7 +88,7 @@ export function isUpdatable(image: string): boolean {
 }
 
 /**
- * What is updated as one: a pod, or all pods of a workload: `default/web`, `default/Deployment/web`. The name of a pod
+ * The unit of updates: a pod, or all pods of a workload: `default/web`, `default/Deployment/web`. The name of a pod
  * from a file is that of the manifest. undefined for pods of a Job, which run once.
  */
 export function updateOwnerOf({ metadata, spec }: Pod): string | undefined {

@@ -2,7 +2,7 @@
 
 /** An image that a container is started from in place of the name in its manifest. */
 export interface ImagePin {
-  /** What the engine is asked for: `nginx@sha256:…`, or an image id. */
+  /** Name for the engine: `nginx@sha256:…`, or an image id. */
   ref: string;
   /** The tag that had this digest. */
   tag: string;
@@ -29,7 +29,7 @@ export interface ImageTrial {
   starts: number;
 }
 
-/** What is known of one image of one pod or workload; stored. Times are ISO 8601. */
+/** The stored state of one image of one pod or workload. Times are ISO 8601. */
 export interface ImageUpdateRecord {
   /** `default/web`, `default/Deployment/web`. */
   owner: string;
@@ -56,7 +56,7 @@ export interface UpdatePod {
   uid: string;
   /** Its containers are those that are wanted, images included. */
   isLive: boolean;
-  /** Of the revision with the image under trial. */
+  /** The revision with the image under trial is judged. */
   verdict: { state: "pending" | "ready" } | { state: "failed"; message: string };
 }
 

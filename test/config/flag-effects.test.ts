@@ -21,6 +21,8 @@ const CNI = "real-cluster/cni.test.ts";
 const CNI_NETWORK = "a pod has an address, host ports and names of the plugins' network, and gives them back";
 const NODE = "tells what the machine has, what is set aside, and what it is short of";
 
+const UPDATES = "integration/image-updates.test.ts";
+const NODE_UPDATES = "the node's default, its schedule and its window";
 const NODE_PLAN = "cluster/node/node-plan.test.ts";
 
 /** Where each flag is seen to have its effect, not only to be read. Fields without a flag stand under their own name. */
@@ -149,6 +151,10 @@ const EFFECTS: Readonly<Record<string, Place>> = {
     "a session in which nothing happens ends after --streaming-connection-idle-timeout",
   ],
 
+  "image-update": [UPDATES, NODE_UPDATES],
+  "image-update-schedule": [UPDATES, NODE_UPDATES],
+  "image-update-window": [UPDATES, NODE_UPDATES],
+  "image-update-jitter": [UPDATES, NODE_UPDATES],
   "image-gc-high-threshold": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
   "image-gc-low-threshold": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],
   "minimum-image-ttl-duration": ["integration/image-gc.test.ts", "on a full disk exactly the unused images of ours go"],

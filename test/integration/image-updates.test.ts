@@ -22,9 +22,9 @@ interface Row {
 }
 
 async function rows(node: TestNode): Promise<Row[]> {
-  const { exitCode, stdout, stderr } = await run(node, "updates", "-o", "json");
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
-  return (JSON.parse(stdout) as { items: Row[] }).items;
+  const url = "http://kubelet/apis/kubelet-ts.io/v1/imageupdates";
+  const response = await fetch(url, { unix: join(node.rootDir, "api.sock") });
+  return ((await response.json()) as { items: Row[] }).items;
 }
 
 async function update(node: TestNode): Promise<number> {
@@ -71,7 +71,12 @@ const secret = () => ({
 });
 
 const write = (node: TestNode, ...objects: object[]) =>
-  node.writeManifest("web.yaml", [secret(), ...objects].map((object) => JSON.stringify(object)).join("\n---\n"));
+  node.writeManifest(
+    "web.yaml",
+    ["# several documents", secret(), ...objects]
+      .map((object) => (typeof object === "string" ? object : JSON.stringify(object)))
+      .join("\n---\n"),
+  );
 
 const runningImage = async (node: TestNode) => (await node.runningContainer("app")).ImageID;
 
@@ -187,5 +192,21 @@ describeWithEngine("updates of images", () => {
     ]);
     const slip = await run(node, "updates", "--undo", "wob");
     expect(slip).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("default/Deployment/web") });
+  });
+
+  test("the node's default, its schedule and its window", async () => {
+    const node = testNode();
+    const first = await push("node/app:1");
+    write(node, pod(first.reference, {}));
+    const flags = ["--image-update=digest", "--image-update-schedule=@every 2s", "--image-update-jitter=1s"];
+    const kubelet = await node.start([...flags, "--image-update-window=0 0 1 1 * +1s"]);
+    await isPinned(node);
+    await push("node/app:1");
+    await node.until("the window to be waited for", async () =>
+      Boolean((await rows(node))[0]?.message.startsWith("waits for the window at")),
+    );
+    expect(await runningImage(node)).toBe(first.id);
+    expect((await run(node, "updates")).stdout).toMatch(/^default\/web .* new /m);
+    await kubelet.stop();
   });
 });

@@ -7,7 +7,7 @@ import {
 } from "../../src/plan/image-update-settings.ts";
 import { aPod } from "../support/builders.ts";
 
-const OFF: ImageUpdateDefaults = { policy: { kind: "off" }, schedule: "0 4 * * *", window: "always" };
+const OFF: ImageUpdateDefaults = { policy: { kind: "never" }, schedule: "0 4 * * *", window: "always" };
 const pod = (annotations: Record<string, string>) => aPod({}, { annotations });
 
 describe("settings", () => {
@@ -15,7 +15,7 @@ describe("settings", () => {
     expect(imageUpdateSettingsOf(pod({}), OFF)).toBeUndefined();
     const node: ImageUpdateDefaults = { ...OFF, policy: { kind: "digest" } };
     expect(imageUpdateSettingsOf(pod({}), node)?.policy).toEqual({ kind: "digest" });
-    expect(imageUpdateSettingsOf(pod({ "kubelet-ts.io/image-update": "off" }), node)).toBeUndefined();
+    expect(imageUpdateSettingsOf(pod({ "kubelet-ts.io/image-update": "never" }), node)).toBeUndefined();
   });
 
   test("annotations come before the defaults of the node", () => {

@@ -39,7 +39,7 @@ export function buildImageUpdates(
     random: Math.random,
     file: openStateFile(context, "image-updates", ImageUpdatesSchema, { durable: true }),
     defaults: () => ({
-      policy: parseImageUpdatePolicy(options.imageUpdate) ?? { kind: "off" },
+      policy: parseImageUpdatePolicy(options.imageUpdate) ?? { kind: "never" },
       schedule: options.imageUpdateSchedule,
       window: options.imageUpdateWindow,
     }),
@@ -48,7 +48,7 @@ export function buildImageUpdates(
       const reference = parseImageReference(image);
       const auths = await credentials.lookUp(reference, pullSecrets, signal);
       const written = reference.tag ?? "latest";
-      // Of several versions the one that runs counts; the tag of the manifest where it is no version.
+      // A version is compared with the one that runs, not with the one of the manifest.
       const from = present === "" ? written : present;
       const picked =
         policy.kind === "semver" ? pickTag(await registry.tags(reference, auths, signal), policy.range, from) : written;

@@ -101,7 +101,7 @@ function ownersOf(
   });
 }
 
-/** What follows the name of a pod in a name that people wrote. */
+/** The part of a written name after the name of the pod. */
 const nodeOf = (name: string, owner: string) => name.slice(name.lastIndexOf("/") + 1).slice(nameOf(owner).length + 1);
 
 const nameOf = (owner: string) => owner.slice(owner.lastIndexOf("/") + 1);

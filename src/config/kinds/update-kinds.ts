@@ -3,9 +3,9 @@ import { parseCronSchedule } from "../../text/cron-schedule.ts";
 import { parseTimeWindow } from "../../text/time-window.ts";
 import { quote, scalarKind, type ValueKind } from "./value-kind.ts";
 
-/** `off`, `digest`, `semver:RANGE`. */
-export const imageUpdatePolicy = checkedText("off|digest|semver:range", (value) =>
-  parseImageUpdatePolicy(value) ? undefined : "must be off, digest, or semver: with a range as in semver:~1.4",
+/** `never`, `digest`, `semver:RANGE`. */
+export const imageUpdatePolicy = checkedText("never|digest|semver:range", (value) =>
+  parseImageUpdatePolicy(value) ? undefined : "must be never, digest, or semver: with a range as in semver:~1.4",
 );
 
 /** Five fields of cron or a macro. */

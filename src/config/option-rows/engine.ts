@@ -85,7 +85,7 @@ export const ENGINE_ROWS = [
     field: "kubeletTs.imageUpdate",
     option: "imageUpdate",
     kind: imageUpdatePolicy,
-    default: "off",
+    default: "never",
     live: true,
     subject: "Engine and images",
     description: "Updates of images of pods without the annotation kubelet-ts.io/image-update.",

@@ -58,7 +58,7 @@ export interface ImageUpdateManagerDeps {
   ) => Promise<LookedUp>;
   /** Gets an image onto the machine. @returns its id */
   pull: (ref: string, pullSecrets: readonly Secret[], signal: AbortSignal) => Promise<string>;
-  /** How to name the image that runs, so that it can be had again. */
+  /** A reference by which the image that runs can be pulled again. */
   describe: (imageId: string, image: string, signal: AbortSignal) => Promise<BaselineImage>;
   /** Whether the file that holds updates off exists. */
   isLocked: (pod: Pod, lock: string) => boolean;
@@ -68,7 +68,7 @@ export interface ImageUpdateManagerDeps {
   onResult?: (owner: string, result: "kept" | "taken-back" | "error") => void;
 }
 
-/** What the worker of a pod reports. */
+/** The report of a pod worker. */
 export interface ImageUpdateObservation {
   pod: Pod;
   status: PodStatus | undefined;

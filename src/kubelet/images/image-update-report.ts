@@ -6,7 +6,7 @@ export interface ImageUpdateReport {
   owner: string;
   image: string;
   state: UpdateState;
-  /** What runs: a reference with a digest, or an id. */
+  /** The running image: a reference with a digest, or an id. */
   current?: string;
   currentTag?: string;
   former?: string;
@@ -23,7 +23,7 @@ export interface ImageUpdateReport {
 }
 
 /**
- * What people see of one image. Pure.
+ * The report of one image, for people. Pure.
  * @param hold why the pod keeps updates off
  * @param isAtOnce the window does not count
  */
