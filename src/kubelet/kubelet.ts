@@ -3,7 +3,7 @@ import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
 import type { Persisted } from "../model/persisted.ts";
-import { podRefOf } from "../model/pod-ref.ts";
+import { type PodRef, podRefOf } from "../model/pod-ref.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
@@ -41,6 +41,8 @@ export interface KubeletDeps extends SharedWorkerDeps {
   imageUpdates?: Pick<ImageUpdateManager, "apply" | "observe">;
   /** Edited pods are changed one at a time. */
   isSerialRollout?: boolean;
+  /** A failed edit was taken back. */
+  onRolledBack?: (pod: PodRef) => void;
   /** A pod was removed completely. */
   onPodGone?: (uid: PodUID) => void;
   /** The engine reports that a container, or a sandbox, ran out of memory. */
@@ -91,6 +93,7 @@ export class Kubelet {
       recorder: deps.recorder,
       file: deps.rollouts,
       isSerial: deps.isSerialRollout ?? false,
+      onRolledBack: (pod) => deps.onRolledBack?.(pod),
       onChange: () => this.refresh(),
     });
     this.#ephemeral = new EphemeralContainerStore(deps.ephemeralContainers);

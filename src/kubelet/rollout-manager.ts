@@ -5,7 +5,7 @@ import { type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
-import { podRefOf } from "../model/pod-ref.ts";
+import { type PodRef, podRefOf } from "../model/pod-ref.ts";
 import type { RolloutProgress } from "../plan/compute-pod-actions.ts";
 import {
   isRevisionReady,
@@ -31,6 +31,8 @@ export interface RolloutManagerDeps {
   file: Persisted<StoredRollouts>;
   /** `--rollout=serial`: of several edited pods one is changed at a time; a failure stops the others. */
   isSerial: boolean;
+  /** An edit was taken back. */
+  onRolledBack?: (pod: PodRef) => void;
   /** {@link RolloutManager.apply} would return another state now. */
   onChange: () => void;
 }
@@ -219,6 +221,7 @@ export class RolloutManager {
     const message = `revision ${short(applied)} was taken back to ${short(ready)}: ${why}`;
     logger.warn(`Pod "${podFullName(ref)}": ${message}`);
     recorder.record(ref, { type: "Warning", reason: "RolledBack", message });
+    this.#deps.onRolledBack?.(ref);
     entry.rejected = { revision: applied.revision, message };
     this.#endTrial(entry);
     this.#store(uid, entry);

@@ -62,6 +62,10 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
       "Updates of images by result: kept, taken-back, or error of a look-up or a pull.",
       ["namespace", "owner", "result"],
     ),
+    rollbacks: registry.counter("kubelet_ts_rollbacks_total", "Edits of pods that were taken back.", [
+      "namespace",
+      "pod",
+    ]),
     nodeConfigError: registry.gauge(
       "kubelet_node_config_error",
       alpha("This metric is true (1) if the node is experiencing a configuration-related error, false (0) otherwise."),

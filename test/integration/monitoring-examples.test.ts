@@ -37,6 +37,8 @@ function metricNames(expression: string): string[] {
   );
 }
 
+const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
+
 async function scrape(node: TestNode): Promise<string> {
   const texts = ENDPOINTS.map(async (path) => (await fetch(`http://127.0.0.1:${node.readOnlyPort}${path}`)).text());
   return (await Promise.all(texts)).join("\n");
@@ -87,8 +89,41 @@ describeWithEngine("examples/monitoring", () => {
         ],
       },
     });
+    node.writeManifest("waiting.yaml", {
+      ...web,
+      metadata: {
+        name: "waiting",
+        annotations: { "kubelet-ts.io/depends-on": "default/absent=Ready", "kubelet-ts.io/image-update": "digest" },
+      },
+    });
+    const guarded = sleeper("guarded");
+    const annotations = {
+      "kubelet-ts.io/rollback": "on-failure",
+      "kubelet-ts.io/rollback-deadline": "2s",
+      "kubelet-ts.io/image-update": "digest",
+    };
+    const withRollback = { ...guarded, metadata: { ...guarded.metadata, annotations } };
+    node.writeManifest("guarded.yaml", withRollback);
     node.writeManifest("rejected.yaml", { apiVersion: "v1", kind: "Pod", metadata: { name: "rejected" }, spec: {} });
     await node.start();
+    // Ready for ten seconds, so that there is a revision to go back to.
+    await node.until("a Ready revision", async () =>
+      (await run(node, "events", "--for=pod/guarded")).stdout.includes("Started"),
+    );
+    await Bun.sleep(12_000);
+    const [container] = guarded.spec.containers;
+    node.writeManifest("guarded.yaml", {
+      ...withRollback,
+      spec: { ...guarded.spec, containers: [{ ...container, command: ["/absent"] }] },
+    });
+    await node.until("the edit to be taken back", async () =>
+      (await scrape(node)).includes('kubelet_ts_pod_rolled_back{namespace="default"'),
+    );
+    const waited = await run(node, "wait", "pod/guarded", "--for=condition=Ready");
+    expect(waited).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("was taken back") });
+    expect(await scrape(node)).toContain(
+      `kubelet_ts_rollbacks_total{namespace="default",pod="guarded-${node.name}"} 1`,
+    );
 
     const wanted = new Set(
       [

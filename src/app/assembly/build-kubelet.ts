@@ -71,6 +71,7 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
     onOom: (id) => oomEvents.emit(id),
     work: metrics.pods,
     onRelist: metrics.countRelist,
+    onRolledBack: ({ namespace, name }) => metrics.kubelet.rollbacks.inc([namespace, name]),
     onPodGone: (uid) => recorder.objectGone(uid),
   });
   metrics.watch(kubelet);

@@ -13,6 +13,7 @@ import type { KubeletView } from "../../server/view.ts";
 import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
+import { imageUpdateFamilies, podFamilies } from "../pod-metrics.ts";
 import { sourceFamilies } from "../source-metrics.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildPage } from "./build-page.ts";
@@ -82,6 +83,8 @@ export function startNodeServers(
       collect: () => [
         ...metrics.collect(),
         ...sourceFamilies(parts.feed.status(), parts.feed.rejections()),
+        ...podFamilies(view.pods()),
+        ...imageUpdateFamilies(parts.imageUpdates.report()),
         ...eventFamilies(recorder),
       ],
     },

@@ -7,6 +7,8 @@ import { readTargets } from "./delete-objects.ts";
 
 const POLL_MS = 250;
 const DEFAULT_TIMEOUT_MS = 30_000;
+/** Exit code when the last edit of a pod was taken back. */
+const EXIT_ROLLED_BACK = 3;
 
 /** Whether an object is as wanted; `undefined` is an object that does not exist. */
 type Condition = (object: ApiObject | undefined) => boolean;
@@ -21,6 +23,7 @@ export async function runWait(request: CommandRequest, io: CommandIo): Promise<n
   if (names.length === 0) throw new UsageError("name what to wait for, as in: wait pod/web --for=condition=Ready");
   const end = Date.now() + timeoutMs;
   const problems: string[] = [];
+  const rollbacks: string[] = [];
   await Promise.all(
     names.map(async ({ resource, namespace, name }) => {
       for (;;) {
@@ -28,6 +31,13 @@ export async function runWait(request: CommandRequest, io: CommandIo): Promise<n
           if (error instanceof ApiStatusError && error.code === 404) return undefined;
           throw error;
         });
+        const rollback = condition.isOfPod ? rollbackOf(object) : undefined;
+        if (rollback !== undefined) {
+          rollbacks.push(
+            `the last edit of ${resource.singularName || resource.name}/${name} was taken back: ${rollback}`,
+          );
+          return;
+        }
         if (condition.isMet(object)) {
           io.stdout(`${resource.singularName || resource.name}/${object?.metadata.name ?? name} condition met\n`);
           return;
@@ -46,9 +56,16 @@ export async function runWait(request: CommandRequest, io: CommandIo): Promise<n
       }
     }),
   );
-  if (problems.length > 0) throw new CommandError(problems.join("\n"));
-  return 0;
+  if (problems.length > 0) throw new CommandError([...problems, ...rollbacks].join("\n"));
+  for (const rollback of rollbacks) io.stderr(`${rollback}\n`);
+  return rollbacks.length > 0 ? EXIT_ROLLED_BACK : 0;
 }
+
+/** Why an earlier revision of the pod runs: its last edit failed. */
+const rollbackOf = (object: ApiObject | undefined): string | undefined =>
+  conditionsOf(object).find(
+    ({ type, status, reason }) => type === "ManifestLive" && status === "False" && reason === "RolledBack",
+  )?.message;
 
 /** 0 looks once, a negative duration waits a week, as kubectl does. @throws UsageError */
 function timeoutOf(text: string | undefined): number {
@@ -62,13 +79,15 @@ function timeoutOf(text: string | undefined): number {
  * `delete`, `condition=Ready`, `condition=Ready=False`, `jsonpath={.status.phase}=Running`.
  * @throws UsageError
  */
-export function parseFor(text: string | undefined): { isMet: Condition } {
+export function parseFor(text: string | undefined): { isMet: Condition; isOfPod?: true } {
   if (text === undefined) throw new UsageError("give --for=condition=Ready, --for=delete or --for=jsonpath=…");
   if (text.toLowerCase() === "delete") return { isMet: (object) => object === undefined };
   const condition = /^condition=([^=]+)(?:=(.+))?$/.exec(text);
   if (condition) {
     const [, type = "", status = "True"] = condition;
     return {
+      // The condition of an earlier revision says nothing about the edit.
+      ...(type.toLowerCase() !== "manifestlive" && { isOfPod: true as const }),
       isMet: (object) =>
         conditionsOf(object).some(
           (it) => it.type.toLowerCase() === type.toLowerCase() && it.status.toLowerCase() === status.toLowerCase(),
@@ -90,5 +109,12 @@ export function parseFor(text: string | undefined): { isMet: Condition } {
   throw new UsageError(`--for must be delete, condition=TYPE[=STATUS] or jsonpath=PATH[=VALUE] (found "${text}")`);
 }
 
-const conditionsOf = (object: ApiObject | undefined): { type: string; status: string }[] =>
-  (object?.status as { conditions?: { type: string; status: string }[] } | undefined)?.conditions ?? [];
+interface ObjectCondition {
+  type: string;
+  status: string;
+  reason?: string;
+  message?: string;
+}
+
+const conditionsOf = (object: ApiObject | undefined): ObjectCondition[] =>
+  (object?.status as { conditions?: ObjectCondition[] } | undefined)?.conditions ?? [];

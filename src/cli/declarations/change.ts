@@ -112,7 +112,8 @@ new, held or on trial, and which failed. A name is that of a pod or a workload: 
     description: "wait for a condition of objects",
     section: "Change",
     usage: ["wait KIND/NAME… --for=CONDITION [flags]"],
-    about: "Exits with 0 as soon as every object is as wanted, with 1 when the time is over.",
+    about: `Exits with 0 as soon as every object is as wanted, with 1 when the time is over, with 3 when the
+last edit of a pod was taken back (kubelet-ts.io/rollback).`,
     args: {
       ...TARGET_ARGS,
       for: {
