@@ -75,7 +75,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     imageUpdates,
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
-  const imageGc = buildImageGc(context, engine, images, kubelet);
+  const imageGc = buildImageGc(context, engine, images, kubelet, imageUpdates);
   const localApi = input.options.runOnce || cluster ? undefined : buildLocalApi(context);
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
   return {
