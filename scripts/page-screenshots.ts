@@ -1,6 +1,6 @@
 /**
  * `bun scripts/page-screenshots.ts [PODS]`: the pictures of docs/page.md, of the compiled binary on a real engine. Needs
- * Chromium, `npm run build` and `npm run images -- --test`. PODS (110) is the number of pods of the full overview.
+ * Chromium and `npm run build`. PODS (110) is the number of pods of the full overview.
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,25 +11,48 @@ import { TestNode } from "../test/support/test-node.ts";
 const OUT = join(import.meta.dir, "..", "docs", "page");
 const PODS = Number(process.argv[2] ?? 110);
 
-const pod = (name: string, script: string, more: object = {}) =>
-  JSON.stringify({
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, labels: { app: name } },
-    spec: {
-      terminationGracePeriodSeconds: 0,
-      containers: [{ name: "app", image: "busybox:test", command: ["sh", "-c", script], ...more }],
-    },
-  });
+const pod = (name: string, script: string, more = "", podMore = "") => `apiVersion: v1
+kind: Pod
+metadata:
+  name: ${name}
+  labels:
+    app: ${name}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+    - name: app
+      image: busybox:1.35
+      command: [sh, -c, '${script}']
+${more}${podMore}`;
+
+const LIMITS = `      resources:
+        limits:
+          cpu: 50m
+          memory: 64Mi
+`;
 
 const WEB = pod(
   "web",
-  "mkdir /w; echo ok > /w/index.html; (while true; do echo GET / 200; sleep 1; done)& exec httpd -f -p 8080 -h /w",
-  {
-    resources: { limits: { memory: "64Mi", cpu: "250m" } },
-    readinessProbe: { httpGet: { port: 8080 }, periodSeconds: 2 },
-    livenessProbe: { httpGet: { port: 8080 }, periodSeconds: 5 },
-  },
+  'echo ok > /w/index.html; (while true; do echo "GET / 200"; sleep 1; done)& (while true; do :; done)& exec httpd -f -p 8080 -h /w',
+  `${LIMITS}      ports:
+        - containerPort: 8080
+      readinessProbe:
+        periodSeconds: 2
+        httpGet:
+          port: 8080
+      livenessProbe:
+        periodSeconds: 5
+        httpGet:
+          port: 8080
+      volumeMounts:
+        - name: content
+          mountPath: /w
+`,
+  `  volumes:
+    - name: content
+      emptyDir:
+        sizeLimit: 16Mi
+`,
 );
 
 async function shoot(page: Page, name: string, fullPage = false): Promise<void> {
@@ -50,9 +73,9 @@ try {
   await page.goto(stdout.trim());
   await page.getByText("No pods run on this node").waitFor();
   await shoot(page, "empty");
-  node.writeManifest("web.json", WEB);
-  node.writeManifest("crash.json", pod("importer", "echo connecting to db:5432; echo no such host; exit 1"));
-  writeFileSync(join(node.manifestDir, "bad.json"), pod("bad", "true").replace('"containers"', '"containerz"'));
+  node.writeManifest("web.yaml", WEB);
+  node.writeManifest("crash.yaml", pod("importer", "echo connecting to db:5432; echo no such host; exit 1"));
+  writeFileSync(join(node.manifestDir, "cache.yaml"), pod("cache", "true").replace("containers:", "containerz:"));
   await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
   await page.getByRole("row", { name: /CrashLoopBackOff/ }).waitFor();
   await page.waitForTimeout(45_000);
@@ -64,11 +87,16 @@ try {
   await page.getByRole("link", { name: /^web-/ }).click();
   await page.locator(".chart").first().waitFor();
   await shoot(page, "pod", true);
-  for (const tab of ["Logs", "Shell", "Events", "Manifest"]) {
+  for (const tab of ["Logs", "Shell", "Processes", "Events"]) {
     await page.getByRole("link", { name: tab, exact: true }).click();
     await page.waitForTimeout(1500);
     await shoot(page, tab.toLowerCase());
   }
+  writeFileSync(join(node.manifestDir, "web.yaml"), WEB.replace("cpu: 50m", "cpu: 50mm"));
+  await page.getByRole("link", { name: "Manifest", exact: true }).click();
+  await page.getByText(/Error, column/).waitFor();
+  await shoot(page, "manifest");
+  writeFileSync(join(node.manifestDir, "web.yaml"), WEB);
   await page.getByRole("link", { name: "Node", exact: true }).click();
   await page.getByRole("heading", { name: "Images" }).waitFor();
   await shoot(page, "node", true);
@@ -81,7 +109,7 @@ try {
   await small.locator(".chart").first().waitFor();
   await shoot(small, "phone-pod");
   for (let index = 2; index < PODS; index++) {
-    node.writeManifest(`p${index}.json`, pod(`worker-${index}`, "exec sleep 3600"));
+    node.writeManifest(`worker-${index}.yaml`, pod(`worker-${index}`, "exec sleep 3600"));
   }
   await page.goto(`http://127.0.0.1:${node.cadvisorPort}/#/`);
   await page.getByRole("row", { name: new RegExp(`^worker-${PODS - 1}-.*Running`) }).waitFor();

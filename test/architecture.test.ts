@@ -123,7 +123,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "@xterm/xterm",
     "@xterm/addon-fit",
   ],
-  pageserver: ["api", "files", "model", "server", "status", "page/wire.ts"],
+  pageserver: ["api", "cgroups/cgroup-stats.ts", "files", "model", "server", "stats", "status", "page/wire.ts"],
 };
 
 /** Allowed beyond the table, types only: folders, or single files. */

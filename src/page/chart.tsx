@@ -9,12 +9,16 @@ export interface ChartLine {
 }
 
 const HEIGHT = 140;
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /** A time chart with its axis from zero; `limit` is drawn as a dashed line. */
 export function Chart({
   title,
   times,
+  spanMs,
+  isBinary = false,
   lines,
   limit = 0,
   format,
@@ -22,6 +26,10 @@ export function Chart({
   title: string;
   /** Milliseconds since 1970. */
   times: readonly number[];
+  /** The time axis ends at the last value and begins this much earlier. */
+  spanMs: number;
+  /** Splits the axis at multiples of 1024. */
+  isBinary?: boolean;
   lines: readonly ChartLine[];
   limit?: number;
   format: (value: number) => string;
@@ -43,8 +51,20 @@ export function Chart({
         height: HEIGHT,
         legend: { show: false },
         cursor: { y: false, points: { show: false } },
-        scales: { y: { range: (_, __, max) => [0, Math.max(max, 1e-9) * 1.1] } },
-        axes: [axis, { ...axis, size: 64, values: (_, splits) => splits.map((value) => format(value)) }],
+        scales: {
+          x: { range: (_, __, max) => [max - spanMs / 1000, max] },
+          y: { range: (_, __, max) => [0, Math.max(max, 1e-9) * 1.1] },
+        },
+        axes: [
+          { ...axis, size: 26, space: 60, values: (_, splits) => splits.map((value) => CLOCK.format(value * 1000)) },
+          {
+            ...axis,
+            size: 64,
+            space: 40,
+            values: (_, splits) => splits.map((value) => format(value)),
+            ...(isBinary && { incrs: POWERS_OF_TWO }),
+          },
+        ],
         series: [
           {},
           ...all.map(({ label, color }) => ({
@@ -65,7 +85,7 @@ export function Chart({
       observer.disconnect();
       plot.destroy();
     };
-  }, [times, lines, limit]);
+  }, [times, lines, limit, spanMs]);
   const latest = lines.map(({ label, values }) => {
     const last = values.findLast((value) => value !== null);
     const text = last == null ? "-" : format(last);

@@ -17,7 +17,8 @@ export function formatCores(cores: number | null | undefined): string {
   if (cores == null || !Number.isFinite(cores)) return "-";
   if (cores >= 1) return cores.toFixed(2);
   const millis = cores * 1000;
-  return millis >= 10 || millis === 0 ? `${Math.round(millis)}m` : `${millis.toFixed(1)}m`;
+  if (millis === 0) return "0";
+  return millis >= 10 ? `${Math.round(millis)}m` : `${millis.toFixed(1)}m`;
 }
 
 const STEPS = [

@@ -6,6 +6,7 @@ import { useLoaded } from "./parts.tsx";
 import type { History, HistoryRange } from "./wire.ts";
 
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
+const SPAN_MS: Readonly<Record<HistoryRange, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
 const REFRESH_MS = 10_000;
 
 /** CPU, memory, network and disk of a pod or of the node. */
@@ -50,16 +51,39 @@ export function HistoryCharts({
       <div class="charts">
         {value && lines && (
           <>
-            <Chart title="CPU" times={value.times} lines={lines.cpu} limit={cpuLimitCores} format={formatCores} />
+            <Chart
+              title="CPU"
+              times={value.times}
+              spanMs={SPAN_MS[range]}
+              lines={lines.cpu}
+              limit={cpuLimitCores}
+              format={formatCores}
+            />
             <Chart
               title="Memory"
               times={value.times}
+              spanMs={SPAN_MS[range]}
               lines={lines.memory}
+              isBinary
               limit={memoryLimitBytes}
               format={formatBytes}
             />
-            <Chart title="Network" times={value.times} lines={lines.network} format={perSecond} />
-            <Chart title="Disk" times={value.times} lines={lines.disk} format={formatBytes} />
+            <Chart
+              title="Network"
+              times={value.times}
+              spanMs={SPAN_MS[range]}
+              lines={lines.network}
+              isBinary
+              format={perSecond}
+            />
+            <Chart
+              title="Disk"
+              times={value.times}
+              spanMs={SPAN_MS[range]}
+              lines={lines.disk}
+              isBinary
+              format={formatBytes}
+            />
           </>
         )}
       </div>

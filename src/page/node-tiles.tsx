@@ -1,7 +1,7 @@
-import { formatAge, formatBytes, formatPercent } from "./format.ts";
+import { formatAge, formatBytes, formatPercent, formatTime } from "./format.ts";
 import { Badge, Meter, type Tone } from "./parts.tsx";
 import type { PageState } from "./store.ts";
-import type { Condition } from "./wire.ts";
+import type { Condition, NodeState } from "./wire.ts";
 
 /** The node at a glance. The tiles keep their size while values arrive. */
 export function NodeTiles({ state, now }: { state: PageState; now: number }) {
@@ -46,17 +46,26 @@ export function NodeTiles({ state, now }: { state: PageState; now: number }) {
       <div class="card">
         <h2>Node</h2>
         <div class="badges">
-          {node?.conditions.map((condition) => (
+          {node?.conditions.filter(isShown).map((condition) => (
             <Badge key={condition.type} tone={conditionTone(condition)}>
               <span title={condition.message}>{conditionText(condition)}</span>
             </Badge>
           ))}
+          {!node && "\u00a0"}
         </div>
-        <p class="note">{node ? `up ${formatAge(node.bootTime, now)}` : "\u00a0"}</p>
+        <p class="note" title={node && `since ${formatTime(node.bootTime)}`}>
+          {node ? `${hasPressure(node) ? "" : "no pressure, "}up ${formatAge(node.bootTime, now)}` : "\u00a0"}
+        </p>
       </div>
     </section>
   );
 }
+
+/** Pressures that are not there are summed up in two words. */
+const isShown = (condition: Condition) => condition.type === "Ready" || !isGood(condition);
+
+const hasPressure = ({ conditions }: NodeState) =>
+  conditions.some((condition) => condition.type !== "Ready" && !isGood(condition));
 
 const isGood = ({ type, status }: Condition) => (type === "Ready" ? status === "True" : status === "False");
 

@@ -1,15 +1,14 @@
-import { useState } from "preact/hooks";
 import { fetchJson } from "./connection.ts";
 import { EventTable } from "./event-table.tsx";
-import { formatBytes, formatCores } from "./format.ts";
+import { formatBytes, formatPercent } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
+import { CgroupTable, ImageTable } from "./node-tables.tsx";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
 import { Age, Badge, Meter, useLoaded } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import type { NodeDetail } from "./wire.ts";
 
 export function NodeView({ state, now }: { state: PageState; now: number }) {
-  const [isAll, setAll] = useState(false);
   const minute = Math.floor(now / 30_000);
   const { value: detail, error } = useLoaded("node", minute, (signal) =>
     fetchJson<NodeDetail>("/page/api/node", signal),
@@ -51,69 +50,32 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
         <>
           <section class="card">
             <h2>File systems</h2>
-            {detail.filesystems.map(({ device, capacityBytes, usedBytes }) => (
+            {detail.filesystems.map(({ device, mountPoint, use, capacityBytes, usedBytes }) => (
               <Meter
-                key={device}
+                key={mountPoint}
                 used={usedBytes}
                 total={capacityBytes}
-                text={`${device}: ${formatBytes(usedBytes)} of ${formatBytes(capacityBytes)}`}
+                text={`${mountPoint}${device === mountPoint ? "" : ` (${device})`}: ${formatBytes(usedBytes)} of ${formatBytes(capacityBytes)} (${formatPercent(usedBytes, capacityBytes)})${use === "" ? "" : `, ${use}`}`}
               />
             ))}
           </section>
+          <CgroupTable cgroups={detail.cgroups} />
+          <ImageTable images={detail.images} now={now} />
           <section class="card">
-            <h2>Containers by memory</h2>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Container</th>
-                  <th scope="col" class="number">
-                    CPU
-                  </th>
-                  <th scope="col" class="number">
-                    Memory
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {detail.containers.slice(0, isAll ? undefined : 20).map(({ name, cpuCores, memoryBytes }) => (
-                  <tr key={name}>
-                    <th scope="row" class="source">
-                      <bdi>{name}</bdi>
-                    </th>
-                    <td class="number">{formatCores(cpuCores)}</td>
-                    <td class="number">{formatBytes(memoryBytes)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-            {detail.containers.length > 20 && (
-              <button type="button" onClick={() => setAll(!isAll)}>
-                {isAll ? "Show the first 20" : `Show all ${detail.containers.length}`}
-              </button>
-            )}
-          </section>
-          <section class="card">
-            <h2>Images</h2>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Image</th>
-                  <th scope="col" class="number">
-                    Size
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {detail.images.map(({ names, sizeBytes }) => (
-                  <tr key={names.join()}>
-                    <td class="source">
-                      <bdi>{names.at(-1) ?? "<none>"}</bdi>
-                    </td>
-                    <td class="number">{formatBytes(sizeBytes)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <h2>Machine</h2>
+            <dl>
+              {Object.entries(detail.machine).map(([name, value]) => (
+                <div key={name}>
+                  <dt>{name}</dt>
+                  <dd>{value || "-"}</dd>
+                </div>
+              ))}
+            </dl>
+            <p class="note">
+              For programs: <a href="/api/v1.3/machine">machine</a>,{" "}
+              <a href="/api/v1.3/subcontainers/">control groups</a>, <a href="/metrics">metrics</a>,{" "}
+              <a href="/index.html">all of cAdvisor's API</a>
+            </p>
           </section>
           <section class="card">
             <h2>Events</h2>

@@ -1,6 +1,6 @@
 import { memo } from "preact/compat";
 import { useMemo, useState } from "preact/hooks";
-import { formatAge, formatBytes, formatCores } from "./format.ts";
+import { formatAge, formatBytes, formatCores, formatTime } from "./format.ts";
 import { NodeTiles } from "./node-tiles.tsx";
 import { Badge, SparkLine, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
@@ -71,7 +71,11 @@ export function Overview({ state, now }: { state: PageState; now: number }) {
         </span>
       </div>
       {rows.length === 0 ? (
-        <p class="empty">{state.pods.size === 0 ? "No pods run on this node." : "No pod matches the filter."}</p>
+        <p class="empty">
+          {state.pods.size === 0
+            ? "No pods run on this node. Put a manifest into its directory, or apply one."
+            : "No pod matches the filter."}
+        </p>
       ) : (
         <table class="pods">
           <thead>
@@ -156,10 +160,15 @@ const Row = memo(({ pod, spark, age, lastRestart }: RowProps) => {
       </td>
       <td data-title="Restarts" class="number">
         {pod.restarts}
-        {lastRestart !== "" && <span class="ago"> ({lastRestart} ago)</span>}
+        {lastRestart !== "" && (
+          <span class="ago" title={formatTime(pod.lastRestart)}>
+            {" "}
+            ({lastRestart} ago)
+          </span>
+        )}
       </td>
       <td data-title="Age" class="number">
-        <time title={pod.createdAt > 0 ? new Date(pod.createdAt).toLocaleString() : undefined}>{age}</time>
+        <time title={formatTime(pod.createdAt)}>{age}</time>
       </td>
       <td data-title="CPU">
         <div class="usage">
@@ -173,12 +182,16 @@ const Row = memo(({ pod, spark, age, lastRestart }: RowProps) => {
           {spark && <SparkLine values={spark.memoryBytes} label="Memory of the last ten minutes" />}
         </div>
       </td>
-      <td data-title="Source" class="source">
-        <bdi>{pod.source}</bdi>
+      <td data-title="Source" class="source" title={pod.source}>
+        <bdi>{shortSource(pod.source)}</bdi>
       </td>
     </tr>
   );
 });
+
+/** The file name with its line; the directory is on hover and in the view of the pod. */
+const shortSource = (source: string): string =>
+  source.startsWith("/") ? (source.split("/").at(-1) ?? source) : source;
 
 function groupByNamespace(rows: readonly PodRow[]): [string, PodRow[]][] {
   const groups = new Map<string, PodRow[]>();

@@ -4,7 +4,9 @@ import { EventTable } from "./event-table.tsx";
 import { formatBytes, formatCores, formatPercent, formatTime } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
 import { LogView } from "./log-view.tsx";
+import { ManifestTab } from "./manifest-tab.tsx";
 import { Age, Badge, Meter, Question, statusTone, useLoaded } from "./parts.tsx";
+import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
 import type { PageState } from "./store.ts";
@@ -14,9 +16,11 @@ const TAB_TITLES: Readonly<Record<PodTab, string>> = {
   overview: "Overview",
   logs: "Logs",
   shell: "Shell",
+  processes: "Processes",
   events: "Events",
   manifest: "Manifest",
 };
+const PRIVILEGED_TABS: ReadonlySet<PodTab> = new Set(["logs", "shell", "processes"]);
 const REFRESH_MS = 5000;
 
 export function PodView({ state, uid, tab, now }: { state: PageState; uid: string; tab: PodTab; now: number }) {
@@ -43,7 +47,7 @@ export function PodView({ state, uid, tab, now }: { state: PageState; uid: strin
     setQuestion(undefined);
     if (yes && action) setAnswer((await act(`${path}/${action}`)).message);
   };
-  const tabs = state.privileged ? POD_TABS : POD_TABS.filter((known) => known !== "logs" && known !== "shell");
+  const tabs = state.privileged ? POD_TABS : POD_TABS.filter((known) => !PRIVILEGED_TABS.has(known));
   return (
     <>
       <div class="title">
@@ -88,21 +92,13 @@ export function PodView({ state, uid, tab, now }: { state: PageState; uid: strin
       {detail && tab === "overview" && <PodOverview detail={detail} path={path} now={now} />}
       {detail && tab === "logs" && <LogView path={path} pod={name} containers={detail.containers} />}
       {detail && tab === "shell" && <ShellView uid={uid} containers={detail.containers} />}
+      {detail && tab === "processes" && <ProcessTab path={path} now={now} />}
       {detail && tab === "events" && (
         <section class="card">
           <EventTable events={detail.events} now={now} />
         </section>
       )}
-      {detail && tab === "manifest" && (
-        <section class="card">
-          <p class="note">
-            From <bdi>{detail.row.source}</bdi>
-          </p>
-          <pre class="manifest" tabIndex={0}>
-            {detail.manifest}
-          </pre>
-        </section>
-      )}
+      {detail && tab === "manifest" && <ManifestTab detail={detail} canAct={state.canAct} />}
     </>
   );
 }
@@ -164,7 +160,7 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
               key={name}
               used={usedBytes}
               total={capacityBytes}
-              text={`${name} (${type})${capacityBytes > 0 ? `: ${formatBytes(usedBytes)} of ${formatBytes(capacityBytes)}` : ""}`}
+              text={`${name} (${type})${capacityBytes > 0 ? `: ${formatBytes(usedBytes)} of ${formatBytes(capacityBytes)} (${formatPercent(usedBytes, capacityBytes)})` : ""}`}
             />
           ))}
         </section>
@@ -241,6 +237,13 @@ function ContainerCard({ container, now }: { container: ContainerDetail; now: nu
         </div>
         <Fact name="Restarts" value={String(container.restarts)} />
         {container.lastEnd !== "" && <Fact name="Last end" value={container.lastEnd} />}
+        {container.throttling && (
+          <Fact
+            name="CPU throttled"
+            value={`${formatPercent(container.throttling.throttled, container.throttling.periods)} of the time (${container.throttling.throttled} of ${container.throttling.periods} periods)`}
+          />
+        )}
+        {container.oomKills !== null && <Fact name="OOM kills" value={String(container.oomKills)} />}
         {container.ports.length > 0 && <Fact name="Ports" value={container.ports.join(", ")} />}
       </dl>
       {container.isRunning && (

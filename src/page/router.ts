@@ -5,7 +5,7 @@ export type View =
   | { kind: "apply" }
   | { kind: "pod"; uid: string; tab: PodTab };
 
-export const POD_TABS = ["overview", "logs", "shell", "events", "manifest"] as const;
+export const POD_TABS = ["overview", "logs", "shell", "processes", "events", "manifest"] as const;
 export type PodTab = (typeof POD_TABS)[number];
 
 export function parseView(hash: string): View {

@@ -138,8 +138,18 @@ export interface PodDetail {
   events: EventRow[];
   /** Reasons why the pod is not Ready, each with what to do. */
   explanation: { problem: string; facts: string[]; wayOut: string }[];
-  /** The pod as YAML; without environment values unless privileged. */
-  manifest: string;
+  manifest: ManifestView;
+}
+
+/** The manifest of a pod, without environment values unless privileged. */
+export interface ManifestView {
+  text: string;
+  /** Of the file itself; else the pod that became of it, as YAML. */
+  isSource: boolean;
+  /** Number of the first line of the text in its file. */
+  firstLine: number;
+  /** In the file, or in the shown document of it. Lines and columns count from 1. */
+  findings: { line: number; column: number; isError: boolean; message: string }[];
 }
 
 export interface ContainerDetail {
@@ -162,6 +172,10 @@ export interface ContainerDetail {
   memoryLimitBytes: number;
   cpuCores: number;
   memoryBytes: number;
+  /** Enforcement periods of the CPU limit, and those in which the container had to wait; null without a limit. */
+  throttling: { periods: number; throttled: number } | null;
+  /** Processes that the kernel ended in this container for want of memory; null where it does not count them. */
+  oomKills: number | null;
   ports: string[];
   probes: ProbeHistory[];
 }
@@ -202,11 +216,51 @@ export interface EventRow {
 
 export interface NodeDetail {
   state: NodeState;
-  filesystems: { device: string; capacityBytes: number; usedBytes: number }[];
-  images: { names: string[]; sizeBytes: number }[];
-  /** Containers of all pods, `namespace/pod/container`, by memory. */
-  containers: { name: string; cpuCores: number; memoryBytes: number }[];
+  /** `use`: what the kubelet keeps there, "" for others. */
+  filesystems: { device: string; mountPoint: string; use: string; capacityBytes: number; usedBytes: number }[];
+  images: ImageRow[];
+  /** A tree in depth-first order. */
+  cgroups: CgroupRow[];
+  /** Kernel, operating system and processor, as cAdvisor tells them. */
+  machine: Record<string, string>;
   events: EventRow[];
+}
+
+export interface ImageRow {
+  /** `sha256:…` */
+  id: string;
+  names: string[];
+  sizeBytes: number;
+  /** A pod of this node uses it. */
+  isInUse: boolean;
+  /** Last use by a pod of this node; 0 = unknown. */
+  lastUse: number;
+}
+
+export interface CgroupRow {
+  path: string;
+  name: string;
+  /** 0 = the root. */
+  depth: number;
+  /** null = unknown. */
+  cpuCores: number | null;
+  memoryBytes: number;
+  /** Processes and threads; null = unknown. */
+  tasks: number | null;
+}
+
+export interface ProcessRow {
+  container: string;
+  /** On the node. */
+  pid: number;
+  /** User id on the node. */
+  user: number;
+  /** Letter of `/proc/<pid>/stat`. */
+  state: string;
+  memoryBytes: number;
+  /** Since it started. */
+  cpuSeconds: number;
+  command: string;
 }
 
 /** Answer of an action. */

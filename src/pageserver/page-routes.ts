@@ -1,7 +1,7 @@
 import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerAccess, LogSelection } from "../model/container-access.ts";
-import type { ActionResult, History, HistoryRange, NodeDetail, PodDetail } from "../page/wire.ts";
+import type { ActionResult, History, HistoryRange, NodeDetail, PodDetail, ProcessRow } from "../page/wire.ts";
 import { type ServerAnswer, type ServerRequest, textAnswer, tooManyRequests } from "../server/answer.ts";
 import { chooseProtocol } from "../server/channel-protocol.ts";
 import { serveRemoteCommand } from "../server/remote-command.ts";
@@ -21,6 +21,7 @@ export interface PageRoutesDeps {
   pods: () => readonly Pod[];
   podDetail: (uid: string, privileged: boolean) => Promise<PodDetail | undefined>;
   nodeDetail: () => Promise<NodeDetail>;
+  processes: (uid: string) => readonly ProcessRow[];
   /** @param uid "" = the node */
   history: (uid: string, range: HistoryRange) => History;
   containers: ContainerAccess;
@@ -33,6 +34,8 @@ export interface PageActions {
   restart(uid: string): Promise<ActionResult>;
   remove(uid: string): Promise<ActionResult>;
   apply(manifest: string, dryRun: boolean): Promise<ActionResult>;
+  /** What this manifest would change and restart. Changes nothing. */
+  compare(manifest: string): Promise<ActionResult>;
 }
 
 const SECURITY_HEADERS = {
@@ -85,7 +88,8 @@ export class PageRoutes {
       return method === "GET" ? this.#stream(request, privileged) : text(405, "405 Method Not Allowed\n");
     }
     if (path === "/page/api/session" && !isWrite) return json({ privileged });
-    if (path === "/page/api/apply" && isWrite) return this.#apply(request);
+    if (path === "/page/api/apply" && isWrite) return this.#apply(request, false);
+    if (path === "/page/api/compare" && isWrite) return this.#apply(request, true);
     if (path === "/page/api/node" && !isWrite) return this.#deps.nodeDetail().then(json);
     if (path === "/page/api/node/history" && !isWrite) return json(this.#deps.history("", rangeOf(request)));
     const [, uid = "", part = ""] = /^\/page\/api\/pods\/([^/]+)(?:\/([a-z]+))?$/.exec(path) ?? [];
@@ -109,6 +113,8 @@ export class PageRoutes {
       }
       case "GET history":
         return json(history(uid, rangeOf(request)));
+      case "GET processes":
+        return privileged ? json(this.#deps.processes(uid)) : text(401, UNAUTHORIZED);
       case "GET logs":
         return privileged ? this.#logs(request, pod) : text(401, UNAUTHORIZED);
       case "GET shell":
@@ -132,12 +138,12 @@ export class PageRoutes {
     return json({ ok: true, message: "" } satisfies ActionResult, { "Set-Cookie": cookie });
   }
 
-  async #apply(request: ServerRequest): Promise<ServerAnswer> {
+  async #apply(request: ServerRequest, onlyCompare: boolean): Promise<ServerAnswer> {
     const { actions } = this.#deps;
     if (!actions) return text(404, NO_ACTIONS);
     const { manifest, dryRun } = await readJson(request);
     if (typeof manifest !== "string") return text(400, "The body has no manifest\n");
-    return json(await actions.apply(manifest, dryRun === true));
+    return json(await (onlyCompare ? actions.compare(manifest) : actions.apply(manifest, dryRun === true)));
   }
 
   #stream({ signal, header }: ServerRequest, privileged: boolean): ServerAnswer {

@@ -2,11 +2,13 @@ import type { CoreEvent } from "../api/event.ts";
 import type { Container, ContainerStatus, Pod, Probe } from "../api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
 import type { ContainerSummary, PodSummary } from "../api/stats-summary.ts";
+import type { CgroupStats } from "../cgroups/cgroup-stats.ts";
 import type { ProbeKind } from "../model/prober.ts";
 import type {
   Condition,
   ContainerDetail,
   EventRow,
+  ManifestView,
   PodDetail,
   PodRow,
   ProbeAnswer,
@@ -23,8 +25,9 @@ export interface PodDetailFacts {
   events: readonly CoreEvent[];
   explanation: PodExplanation;
   probeAnswers: (container: string, kind: ProbeKind) => readonly ProbeAnswer[];
-  /** The pod as YAML. */
-  manifest: string;
+  manifest: ManifestView;
+  /** Counters of a running container. */
+  counters: (container: string) => CgroupStats | undefined;
 }
 
 /** Everything the page shows of one pod. Pure. */
@@ -36,6 +39,7 @@ export function toPodDetail({
   explanation,
   probeAnswers,
   manifest,
+  counters,
 }: PodDetailFacts): PodDetail {
   const { metadata, spec, status } = pod;
   const containers = [
@@ -60,6 +64,7 @@ export function toPodDetail({
         statuses.find(({ name }) => name === container.name),
         usage?.containers?.find(({ name }) => name === container.name),
         probeAnswers,
+        counters(container.name),
       ),
     })),
     volumes: (spec.volumes ?? []).map(({ name, ...source }) => {
@@ -86,6 +91,7 @@ function toContainerDetail(
   status: ContainerStatus | undefined,
   usage: ContainerSummary | undefined,
   probeAnswers: PodDetailFacts["probeAnswers"],
+  counters: CgroupStats | undefined,
 ): Omit<ContainerDetail, "kind"> {
   const { limits } = container.resources ?? {};
   const { running, terminated } = status?.state ?? {};
@@ -98,7 +104,7 @@ function toContainerDetail(
     ready: status?.ready ?? false,
     restarts: status?.restartCount ?? 0,
     image: container.image ?? "",
-    imageId: status?.imageID ?? "",
+    imageId: (status?.imageID ?? "").replace(/^docker(-pullable)?:\/\//, ""),
     startedAt: toMs(running?.startedAt ?? terminated?.startedAt),
     lastEnd: last
       ? `${last.reason ?? "ended"} (exit code ${last.exitCode}) at ${last.finishedAt ?? "an unknown time"}`
@@ -107,6 +113,8 @@ function toContainerDetail(
     memoryLimitBytes: limits?.memory ? quantityToWhole(limits.memory) : 0,
     cpuCores: (usage?.cpu?.usageNanoCores ?? 0) / 1e9,
     memoryBytes: usage?.memory?.workingSetBytes ?? 0,
+    throttling: toThrottling(counters),
+    oomKills: counters?.memory.oomKills ?? null,
     ports: (container.ports ?? []).map(
       ({ containerPort, hostPort, protocol }) =>
         `${hostPort ? `${hostPort} → ` : ""}${containerPort}/${protocol ?? "TCP"}`,
@@ -121,6 +129,11 @@ function toContainerDetail(
       } satisfies ProbeHistory;
     }),
   };
+}
+
+function toThrottling(counters: CgroupStats | undefined): ContainerDetail["throttling"] {
+  const { periods, throttledPeriods } = counters?.cpu ?? {};
+  return periods ? { periods, throttled: throttledPeriods ?? 0 } : null;
 }
 
 const PROBES = [

@@ -9,6 +9,8 @@ export interface ImageStore {
 }
 
 export interface StoredImage {
+  /** `sha256:…` */
+  id: string;
   /** Digests, then tags. */
   names: readonly string[];
   /** Layers shared with other images included. */
@@ -49,7 +51,8 @@ export class ImageInventory {
     const bytes = this.#client.supports("1.42")
       ? (await this.#client.diskUsage({ ...options, only: "image" })).imagesBytes
       : found.reduce((sum, { Size }) => sum + Size, 0);
-    const images = found.map(({ RepoDigests, RepoTags, Size }) => ({
+    const images = found.map(({ Id, RepoDigests, RepoTags, Size }) => ({
+      id: Id,
       names: [...RepoDigests, ...RepoTags],
       sizeBytes: Size,
     }));

@@ -29,10 +29,11 @@ function world(over: Partial<PageRoutesDeps> = {}) {
     isLocal: true,
     pods: () => [{ metadata: { uid: "u1", name: "web" }, spec: { containers: [] } } as unknown as Pod],
     podDetail: async (_, privileged) => ({ privileged }) as unknown as PodDetail,
+    processes: () => [],
     nodeDetail: async () => ({}) as NodeDetail,
     history: (uid) => ({ uid }) as never,
     containers: {} as ContainerAccess,
-    actions: { restart: act("restart"), remove: act("remove"), apply: act("apply") },
+    actions: { restart: act("restart"), remove: act("remove"), apply: act("apply"), compare: act("compare") },
     ...over,
   });
   const ask = async (
@@ -129,6 +130,8 @@ test.each([
   { line: "GET /page/api/node", without: 401, withSession: 200 },
   { line: "GET /page/api/pods/u1", without: 401, withSession: 200 },
   { line: "POST /page/api/apply", without: 401, withSession: 400 },
+  { line: "POST /page/api/compare", without: 401, withSession: 400 },
+  { line: "GET /page/api/pods/u1/processes", without: 401, withSession: 200 },
 ])(
   "on a network address with TLS everything but the files needs a session: $line",
   async ({ line, without, withSession }) => {

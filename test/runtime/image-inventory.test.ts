@@ -40,8 +40,8 @@ test.each([
   expect(await world.inventory.look()).toEqual({
     bytes,
     images: [
-      { names: ["web@sha256:d", "web:1"], sizeBytes: 700 },
-      { names: [], sizeBytes: 500 },
+      { id: "sha256:a", names: ["web@sha256:d", "web:1"], sizeBytes: 700 },
+      { id: "sha256:b", names: [], sizeBytes: 500 },
     ],
   });
   expect(world.asked).toEqual([...asked]);

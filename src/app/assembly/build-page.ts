@@ -1,16 +1,21 @@
 import { loadavg, uptime } from "node:os";
 import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
+import { CadvisorFactsReader } from "../../cadvisor/cadvisor-facts.ts";
+import { readTextIfExists } from "../../files/bounded-read.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
+import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
+import { MAX_MANIFEST_BYTES, toManifestView } from "../../pageserver/manifest-view.ts";
 import { PageFeed } from "../../pageserver/page-feed.ts";
 import { PageRoutes } from "../../pageserver/page-routes.ts";
 import { ensurePageSecret } from "../../pageserver/page-secret.ts";
 import { PageSessions } from "../../pageserver/page-session.ts";
 import { toCondition, toEventRow, toPodDetail } from "../../pageserver/pod-detail.ts";
 import { toPodRow } from "../../pageserver/pod-row.ts";
+import { listProcesses } from "../../pageserver/process-list.ts";
 import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { creationTime, summarizePod } from "../../printers/pod-row.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
@@ -26,6 +31,7 @@ import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
 import { createPageActions } from "./page-actions.ts";
+import { readNodeDetail } from "./page-node-detail.ts";
 import { pageTls } from "./page-tls.ts";
 
 /** The page of the cAdvisor port. */
@@ -35,12 +41,15 @@ export function buildPage(
   stats: NodeStats,
   nodeFacts: () => Promise<NodeObjectFacts>,
 ): Page {
-  const { context, kubelet, client, imageInventory, probeLog } = parts;
+  const { context, kubelet, client, probeLog } = parts;
   const { clock, logger, options } = context;
   const isLocal = isLoopback(options.cadvisorBindAddress);
   const usage = new UsageRecorder();
+  const cadvisor = new CadvisorFactsReader(stats);
+  let findings: readonly Finding[] = [];
   let rejections: Rejection[] = [];
-  parts.feed.onChange((_, { findings }) => {
+  parts.feed.onChange((_, info) => {
+    findings = info.findings;
     rejections = findings.filter(({ severity }) => severity === "error").map(toRejection);
   });
   const containers = new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback));
@@ -53,9 +62,14 @@ export function buildPage(
       pods: view.pods(),
       now: clock.now(),
     });
+  const find = ({ metadata: { uid } }: Pod) => kubelet.desiredPods.find(({ pod }) => pod.metadata.uid === uid);
   const toRow = (pod: Pod): PodRow => {
-    const origin = kubelet.desiredPods.find(({ pod: { metadata } }) => metadata.uid === pod.metadata.uid)?.origin;
-    return toPodRow(pod, { ...summarizePod(pod), createdAt: creationTime(pod) }, origin ?? "", explain(pod));
+    return toPodRow(
+      pod,
+      { ...summarizePod(pod), createdAt: creationTime(pod) },
+      describeSource(find(pod)),
+      explain(pod),
+    );
   };
   const measure = async () => {
     const summary = await stats.summary(false);
@@ -92,6 +106,9 @@ export function buildPage(
     const shown = privileged ? pod : redactPod(pod);
     const summary = await stats.summary(false);
     const { stringify } = await import("yaml");
+    const sample = await stats.sampleWithRates();
+    const measured = sample.pods.find(({ facts }) => facts.uid === uid)?.containers ?? [];
+    const location = find(pod)?.location;
     return toPodDetail({
       row: feed.row(pod),
       pod: shown,
@@ -99,31 +116,24 @@ export function buildPage(
       events: view.events().items,
       explanation: explain(pod, privileged ? await readLogTails(pod, containers) : undefined),
       probeAnswers: (container, kind) => probeLog.answers(uid, container, kind),
-      manifest: stringify(shown),
+      counters: (name) => {
+        const path = measured.find(({ facts }) => facts.name === name)?.cgroup.path;
+        return path === undefined ? undefined : stats.measureOnce(path)?.stats;
+      },
+      manifest: toManifestView({
+        file: location?.file ?? "",
+        line: location?.line,
+        text: privileged ? readManifestFile(location?.file) : undefined,
+        findings,
+        rendered: stringify({ apiVersion: "v1", kind: "Pod", metadata: shown.metadata, spec: shown.spec }),
+      }),
     });
   };
-  const nodeDetail = async (): Promise<NodeDetail> => {
-    const [state, summary, images] = await Promise.all([
-      node(),
-      stats.summary(false),
-      imageInventory.look().catch(() => undefined),
-    ]);
-    return {
-      state,
-      filesystems: toFilesystems(summary),
-      images: (images?.images ?? []).map(({ names, sizeBytes }) => ({ names: [...names], sizeBytes })),
-      containers: summary.pods
-        .flatMap(({ podRef, containers }) =>
-          (containers ?? []).map(({ name, cpu, memory }) => ({
-            name: `${podRef.namespace}/${podRef.name}/${name}`,
-            cpuCores: (cpu?.usageNanoCores ?? 0) / 1e9,
-            memoryBytes: memory?.workingSetBytes ?? 0,
-          })),
-        )
-        .toSorted((a, b) => b.memoryBytes - a.memoryBytes),
-      events: view.events().items.map(toEventRow),
-    };
-  };
+  const nodeDetail = async (): Promise<NodeDetail> => ({
+    ...(await readNodeDetail(parts, stats, cadvisor, view.pods())),
+    state: await node(),
+    events: view.events().items.map(toEventRow),
+  });
   const routes = new PageRoutes({
     clock,
     feed,
@@ -132,6 +142,15 @@ export function buildPage(
     pods: () => view.pods(),
     podDetail,
     nodeDetail,
+    processes: (uid) =>
+      listProcesses(
+        (stats.sample("basics").pods.find(({ facts }) => facts.uid === uid)?.containers ?? []).map(
+          ({ facts, cgroup }) => ({
+            name: facts.name,
+            processIds: cgroup.stats.processIds,
+          }),
+        ),
+      ),
     history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
     containers,
     actions: createPageActions({
@@ -148,6 +167,22 @@ export function buildPage(
     tls: isLocal ? undefined : pageTls(context),
     stop: () => feed.stop(),
   };
+}
+
+/** `file:line`, URL, `submitted`. */
+function describeSource(desired: DesiredPod | undefined): string {
+  const { file, line } = desired?.location ?? {};
+  return file?.startsWith("/") && line !== undefined ? `${file}:${line}` : (desired?.origin ?? "");
+}
+
+/** A file of this machine, as it is now; undefined for other sources and for what cannot be read. */
+function readManifestFile(file: string | undefined): string | undefined {
+  if (!file?.startsWith("/")) return undefined;
+  try {
+    return readTextIfExists(file, MAX_MANIFEST_BYTES);
+  } catch {
+    return undefined;
+  }
 }
 
 const TAIL_LINES = 5;
@@ -191,18 +226,6 @@ const toRejection = ({ file, line, column, field, message }: Finding): Rejection
   column,
   message: field === "" ? message : `${field}: ${message}`,
 });
-
-function toFilesystems({ node: { fs, runtime } }: Summary): NodeDetail["filesystems"] {
-  const disks = [
-    ["root directory", fs],
-    ["images", runtime?.imageFs],
-  ] as const;
-  return disks.flatMap(([device, disk]) =>
-    disk?.capacityBytes === undefined
-      ? []
-      : { device, capacityBytes: disk.capacityBytes, usedBytes: disk.capacityBytes - (disk.availableBytes ?? 0) },
-  );
-}
 
 function toNodeUsage({ node }: Summary): NodeUsage {
   const { cpu, memory, fs, runtime } = node;

@@ -28,6 +28,7 @@ export function createPageActions({ rootDir, command, client, pods, sandboxOf }:
     runCommand([...command, ...args, `--root-dir=${rootDir}`], input);
   return {
     apply: (manifest, dryRun) => run(["apply", "-f", "-", ...(dryRun ? ["--dry-run=server"] : [])], manifest),
+    compare: (manifest) => compare([...command, "diff", "-f", "-", `--root-dir=${rootDir}`], manifest),
     remove: async (uid) => {
       const pod = find(uid);
       if (!pod) return GONE;
@@ -51,14 +52,21 @@ export function createPageActions({ rootDir, command, client, pods, sandboxOf }:
 
 const GONE: ActionResult = { ok: false, message: "The pod does not run any more." };
 
-async function runCommand(argv: readonly string[], input: string): Promise<ActionResult> {
+/** `kubelet-ts diff`, which ends with 1 when there is a difference. */
+async function compare(argv: readonly string[], input: string): Promise<ActionResult> {
+  const { ok, message, exitCode } = await runCommand(argv, input);
+  const isDifference = exitCode === 1 && message.startsWith('pod "');
+  return { ok: ok || isDifference, message: ok ? "No difference: nothing restarts." : message };
+}
+
+async function runCommand(argv: readonly string[], input: string): Promise<ActionResult & { exitCode?: number }> {
   try {
     const { exitCode, stdout, stderr } = await runProgram(argv, {
       input,
       timeoutMs: TIMEOUT_MS,
       maxBytes: MAX_OUTPUT_BYTES,
     });
-    return { ok: exitCode === 0, message: (stdout + stderr).trim().slice(0, MAX_MESSAGE) };
+    return { ok: exitCode === 0, exitCode, message: (stdout + stderr).trim().slice(0, MAX_MESSAGE) };
   } catch (error) {
     return { ok: false, message: messageOf(error) };
   }

@@ -67,6 +67,12 @@ export class ImageGcManager {
     }
   }
 
+  /** Time since a pod used this image, at the last look; undefined for an image that none did. */
+  unusedMs(id: string): number | undefined {
+    const known = this.#tracked.get(id);
+    return known && this.#deps.clock.monotonicMs() - known.lastUsedMs;
+  }
+
   /** One of our pods uses this image, or the kubelet loaded it: it may be removed once it is unused. */
   noteUsed(id: string, name: string): void {
     const known = this.#tracked.get(id);

@@ -1,0 +1,109 @@
+import { useState } from "preact/hooks";
+import { act } from "./connection.ts";
+import type { ActionResult, PodDetail } from "./wire.ts";
+
+/** The manifest with what is wrong in it; with a session, a place to try an edit. */
+export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boolean }) {
+  const { text, isSource, firstLine, findings } = detail.manifest;
+  const [edit, setEdit] = useState<string>();
+  const lines = text.split("\n");
+  const last = firstLine + lines.length - 1;
+  const elsewhere = isSource ? findings.filter(({ line }) => line < firstLine || line > last) : findings;
+  return (
+    <section class="card">
+      <p class="note">
+        {isSource ? "" : "The pod that became of "}
+        <bdi>{detail.row.source}</bdi>
+      </p>
+      {elsewhere.length > 0 && (
+        <ul class="plain">
+          {elsewhere.map((finding) => (
+            <li key={`${finding.line}:${finding.column}:${finding.message}`}>
+              <FindingText {...finding} place={`line ${finding.line}: `} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {edit === undefined ? (
+        <>
+          {canAct && (
+            <div class="buttons">
+              <button type="button" onClick={() => setEdit(text)}>
+                Try an edit
+              </button>
+            </div>
+          )}
+          <section class="manifest" tabIndex={0} aria-label="Manifest">
+            {lines.map((line, index) => {
+              const number = firstLine + index;
+              const here = isSource ? findings.filter((finding) => finding.line === number) : [];
+              return (
+                <div key={number} class={here.length > 0 ? "source-line wrong" : "source-line"}>
+                  <span class="line-number" aria-hidden="true">
+                    {number}
+                  </span>
+                  <code>{line}</code>
+                  {here.map((finding) => (
+                    <FindingText
+                      key={`${finding.column}${finding.message}`}
+                      {...finding}
+                      place={`column ${finding.column}: `}
+                    />
+                  ))}
+                </div>
+              );
+            })}
+          </section>
+        </>
+      ) : (
+        <EditBox text={edit} onText={setEdit} onEnd={() => setEdit(undefined)} source={detail.row.source} />
+      )}
+    </section>
+  );
+}
+
+const FindingText = ({ place, isError, message }: { place: string; isError: boolean; message: string }) => (
+  <div class={isError ? "finding bad" : "finding warn"}>
+    <bdi>
+      {isError ? "Error" : "Warning"}, {place}
+      {message}
+    </bdi>
+  </div>
+);
+
+function EditBox({
+  text,
+  onText,
+  onEnd,
+  source,
+}: {
+  text: string;
+  onText: (text: string) => void;
+  onEnd: () => void;
+  source: string;
+}) {
+  const [answer, setAnswer] = useState<ActionResult>();
+  return (
+    <>
+      <textarea
+        aria-label="Edited manifest"
+        spellcheck={false}
+        rows={24}
+        value={text}
+        onInput={(event) => onText(event.currentTarget.value)}
+      />
+      <div class="buttons">
+        <button type="button" onClick={async () => setAnswer(await act("/page/api/compare", { manifest: text }))}>
+          What would restart?
+        </button>
+        <button type="button" onClick={onEnd}>
+          Discard the edit
+        </button>
+      </div>
+      <p class="note">
+        Nothing is changed here: save the edit in <bdi>{source}</bdi>.
+      </p>
+      <div role="status">{answer && <pre class={answer.ok ? "banner" : "banner bad"}>{answer.message}</pre>}</div>
+    </>
+  );
+}

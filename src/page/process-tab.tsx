@@ -1,0 +1,69 @@
+import { fetchJson } from "./connection.ts";
+import { formatBytes } from "./format.ts";
+import { useLoaded } from "./parts.tsx";
+import type { ProcessRow } from "./wire.ts";
+
+const REFRESH_MS = 5000;
+const STATES: Readonly<Record<string, string>> = {
+  R: "running",
+  S: "sleeping",
+  I: "sleeping",
+  D: "waits for a disk",
+  T: "stopped",
+  t: "stopped",
+  Z: "ended",
+};
+
+/** Processes of the containers of a pod. */
+export function ProcessTab({ path, now }: { path: string; now: number }) {
+  const { value, error } = useLoaded(path, Math.floor(now / REFRESH_MS), (signal) =>
+    fetchJson<ProcessRow[]>(`${path}/processes`, signal),
+  );
+  if (error) return <p class="banner warn">{error}</p>;
+  if (!value) return <p class="empty">Loading…</p>;
+  if (value.length === 0) return <p class="empty">No process runs.</p>;
+  return (
+    <section class="card">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Container</th>
+            <th scope="col" class="number">
+              Process
+            </th>
+            <th scope="col" class="number">
+              User
+            </th>
+            <th scope="col">State</th>
+            <th scope="col" class="number">
+              CPU time
+            </th>
+            <th scope="col" class="number">
+              Memory
+            </th>
+            <th scope="col">Command</th>
+          </tr>
+        </thead>
+        <tbody>
+          {value.map(({ container, pid, user, state, cpuSeconds, memoryBytes, command }) => (
+            <tr key={pid}>
+              <td>
+                <bdi>{container}</bdi>
+              </td>
+              <td class="number">{pid}</td>
+              <td class="number">{user}</td>
+              <td>{STATES[state] ?? state}</td>
+              <td class="number">{cpuSeconds.toFixed(2)} s</td>
+              <td class="number">{formatBytes(memoryBytes)}</td>
+              <td>
+                <code>
+                  <bdi>{command}</bdi>
+                </code>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

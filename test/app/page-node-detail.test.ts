@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import { toFilesystems, toImageRows } from "../../src/app/assembly/page-node-detail.ts";
+import type { NodeFilesystem } from "../../src/cadvisor/cadvisor-facts.ts";
+
+const fs = (device: string, mountPoint: string) =>
+  ({ device, mountPoint, capacity: { capacityBytes: 100, availableBytes: 30 } }) as NodeFilesystem;
+
+test("a file system is told with what the kubelet keeps on it", () => {
+  const filesystems = [
+    fs("/dev/a", "/"),
+    fs("/dev/b", "/var"),
+    fs("/run", "/run"),
+    fs("/x", "/root/pods/u/volumes/v"),
+    fs("/dev/shm", "/dev/shm"),
+  ];
+  const places = { "root directory": "/var/lib/kubelet", images: "/variant/docker" };
+  expect(
+    toFilesystems({ filesystems }, places).map(({ mountPoint, use, usedBytes }) => [mountPoint, use, usedBytes]),
+  ).toEqual([
+    ["/", "images", 70],
+    ["/var", "root directory", 70],
+    ["/run", "", 70],
+  ]);
+});
+
+test("images: the largest first, in use by id or name, else the last use", () => {
+  const image = (id: string, names: string[], sizeBytes: number) => ({ id, names, sizeBytes });
+  const pod = {
+    status: {
+      containerStatuses: [
+        { image: "web:1", imageID: "docker://sha256:x" },
+        { image: "other", imageID: "docker://sha256:b" },
+      ],
+    },
+  } as unknown as Pod;
+  const images = [
+    image("sha256:a", ["web:1"], 1),
+    image("sha256:b", [], 3),
+    image("sha256:c", ["old:1"], 2),
+    image("sha256:d", [], 0),
+  ];
+  const unusedMs = (id: string) => (id === "sha256:c" ? 400 : undefined);
+  expect(toImageRows(images, [pod], unusedMs, 1000).map(({ id, isInUse, lastUse }) => [id, isInUse, lastUse])).toEqual([
+    ["sha256:b", true, 0],
+    ["sha256:c", false, 600],
+    ["sha256:a", true, 0],
+    ["sha256:d", false, 0],
+  ]);
+});
