@@ -11,6 +11,7 @@ import { type BenchCase, type Measurement, meetsGoal, ratioOf } from "./bench-ca
 import { lifecycleCases } from "./cases/lifecycle.ts";
 import { manifestsCases } from "./cases/manifests.ts";
 import { memoryCases } from "./cases/memory.ts";
+import { pageCases } from "./cases/page.ts";
 import { probesCases } from "./cases/probes.ts";
 import { processStartCases } from "./cases/process-start.ts";
 import { serverCases } from "./cases/server.ts";
@@ -27,6 +28,7 @@ const CASES: readonly BenchCase[] = [
   ...steadyCases,
   ...probesCases,
   ...serverCases,
+  ...pageCases,
 ];
 
 const RESULTS = join(import.meta.dir, "results");

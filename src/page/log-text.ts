@@ -46,13 +46,17 @@ export function toSpans(line: string): Span[] {
 export const plainText = (line: string): string => line.replace(ESCAPE, "").replace(INVISIBLE, "");
 
 const MAX_PARTIAL_LINE = 1 << 20;
-const MAX_LINE = 65_536;
+/** Characters kept of one line. */
+export const MAX_LINE = 16_384;
+
+/** A copy: engines let a part of a string keep the whole in memory. */
+const copyOf = (text: string) => ` ${text}`.slice(1);
 
 /** Cuts a stream of text, whose pieces end anywhere, into lines. */
 export class LineSplitter {
   #rest = "";
 
-  /** @returns the lines that are complete now. A line without end is split at 1 MiB; a long one is cut at 64 Ki characters. */
+  /** @returns the lines that are complete now. A line without end is split at 1 MiB; a long one is cut at 16 Ki characters. */
   push(text: string): string[] {
     const lines = (this.#rest + text).split("\n");
     this.#rest = lines.pop() ?? "";
@@ -60,6 +64,6 @@ export class LineSplitter {
       lines.push(this.#rest);
       this.#rest = "";
     }
-    return lines.map((line) => (line.length > MAX_LINE ? line.slice(0, MAX_LINE) : line));
+    return lines.map((line) => (line.length > MAX_LINE ? copyOf(line.slice(0, MAX_LINE)) : line));
   }
 }

@@ -7,6 +7,10 @@ const MAX_LINES = 5000;
 const TAIL_LINES = 500;
 /** Lines in the document; older ones are reached by the search and the download. */
 const SHOWN_LINES = 1000;
+/** Characters kept of all lines together. */
+const MAX_CHARACTERS = 8_000_000;
+/** Between two renders of lines that arrive. */
+const RENDER_MS = 100;
 const RECONNECT_MS = 2000;
 const ALL = "";
 
@@ -81,7 +85,7 @@ export function LogView({
       </div>
       <p class="note" role="status">
         {problem ||
-          `${matches.length} lines${dropped > 0 ? `, ${dropped} older ones dropped` : ""}${isPaused ? ", paused" : ""}`}
+          `${matches.length} ${matches.length === 1 ? "line" : "lines"}${dropped > 0 ? `, ${dropped} older ones dropped` : ""}${isPaused ? ", paused" : ""}`}
       </p>
       <div
         ref={box}
@@ -139,7 +143,17 @@ const LogLine = memo(({ text, prefix }: { text: string; prefix: string }) => (
   </div>
 ));
 
-/** Follows the logs of containers. At most one render per animation frame, however fast lines arrive. */
+/** As many of the newest lines as are kept. */
+function newestLines(lines: Line[]): Line[] {
+  let from = lines.length;
+  for (let characters = 0; from > 0 && lines.length - from < MAX_LINES; from--) {
+    characters += lines[from - 1]?.text.length ?? 0;
+    if (characters > MAX_CHARACTERS) break;
+  }
+  return from === 0 ? lines : lines.slice(from);
+}
+
+/** Follows the logs of containers. At most ten renders a second, however fast lines arrive. */
 function useLog(path: string, names: readonly string[], isPrevious: boolean, withTimes: boolean, isPaused: boolean) {
   const [state, setState] = useState<{ lines: Line[]; dropped: number; problem: string }>({
     lines: [],
@@ -161,23 +175,27 @@ function useLog(path: string, names: readonly string[], isPrevious: boolean, wit
     let dropped = 0;
     let problem = "";
     let nextId = 0;
-    let frame = 0;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const publish = () => {
-      if (frame !== 0 || paused.current) return;
-      frame = requestAnimationFrame(() => {
-        frame = 0;
+      if (timer !== undefined || paused.current) return;
+      timer = setTimeout(() => {
+        timer = undefined;
         const all = pending.length > 0 ? [...lines, ...pending.splice(0)] : lines;
-        dropped += Math.max(0, all.length - MAX_LINES);
-        lines = all.slice(-MAX_LINES);
+        lines = newestLines(all);
+        dropped += all.length - lines.length;
         setState({ lines, dropped, problem });
-      });
+      }, RENDER_MS);
     };
     publishNow.current = publish;
     const add = (container: string, added: readonly string[]) => {
       if (added.length === 0) return;
       pending.push(...added.slice(-MAX_LINES).map((text) => ({ id: nextId++, container, text })));
       dropped += Math.max(0, added.length - MAX_LINES);
-      if (pending.length > MAX_LINES) dropped += pending.splice(0, pending.length - MAX_LINES).length;
+      if (pending.length > MAX_LINES) {
+        const kept = newestLines(pending);
+        dropped += pending.length - kept.length;
+        pending.splice(0, pending.length, ...kept);
+      }
       publish();
     };
     setState({ lines: [], dropped: 0, problem: "" });
@@ -197,7 +215,7 @@ function useLog(path: string, names: readonly string[], isPrevious: boolean, wit
     }
     return () => {
       controller.abort();
-      cancelAnimationFrame(frame);
+      clearTimeout(timer);
     };
   }, [key]);
   return state;

@@ -1,10 +1,12 @@
+import type { Ref } from "preact";
 import { memo } from "preact/compat";
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { formatAge, formatBytes, formatCores, formatTime } from "./format.ts";
 import { NodeTiles } from "./node-tiles.tsx";
 import { Badge, SparkLine, statusTone } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import { type PageState, type RowFilter, type SortKey, type Spark, selectRows } from "./store.ts";
+import { useVisible } from "./use-visible.ts";
 import type { PodRow } from "./wire.ts";
 
 const COLUMNS: readonly { key: SortKey | undefined; title: string; numeric?: boolean }[] = [
@@ -108,13 +110,7 @@ export function Overview({ state, now }: { state: PageState; now: number }) {
                 </tr>
               )}
               {members.map((pod) => (
-                <Row
-                  key={pod.uid}
-                  pod={pod}
-                  spark={state.sparks.get(pod.uid)}
-                  age={formatAge(pod.createdAt, now)}
-                  lastRestart={pod.lastRestart > 0 ? formatAge(pod.lastRestart, now) : ""}
-                />
+                <LiveRow key={pod.uid} pod={pod} spark={state.sparks.get(pod.uid)} now={now} />
               ))}
             </tbody>
           ))}
@@ -124,7 +120,24 @@ export function Overview({ state, now }: { state: PageState; now: number }) {
   );
 }
 
+/** Takes new usage and ages only while it is on the screen: a hundred pods then cost no more than ten. */
+function LiveRow({ pod, spark, now }: { pod: PodRow; spark: Spark | undefined; now: number }) {
+  const { place, isVisible } = useVisible<HTMLTableRowElement>();
+  const shown = useRef({ spark, now });
+  if (isVisible || !shown.current.spark) shown.current = { spark, now };
+  return (
+    <Row
+      place={place}
+      pod={pod}
+      spark={shown.current.spark}
+      age={formatAge(pod.createdAt, shown.current.now)}
+      lastRestart={pod.lastRestart > 0 ? formatAge(pod.lastRestart, shown.current.now) : ""}
+    />
+  );
+}
+
 interface RowProps {
+  place: Ref<HTMLTableRowElement>;
   pod: PodRow;
   spark: Spark | undefined;
   /** Texts, so that a row is rendered only when one of them changes. */
@@ -132,11 +145,11 @@ interface RowProps {
   lastRestart: string;
 }
 
-const Row = memo(({ pod, spark, age, lastRestart }: RowProps) => {
+const Row = memo(({ place, pod, spark, age, lastRestart }: RowProps) => {
   const cpu = spark?.cpuCores.at(-1);
   const memory = spark?.memoryBytes.at(-1);
   return (
-    <tr>
+    <tr ref={place}>
       <th scope="row" data-title="Pod">
         <a href={podAddress(pod.uid)}>
           <bdi>{pod.name}</bdi>

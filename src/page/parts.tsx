@@ -28,8 +28,9 @@ export function Age({ at, now }: { at: number; now: number }) {
 
 /** A line without axes. Draws nothing but a path, so that a hundred of them cost little. */
 export function SparkLine({ values, label }: { values: readonly (number | null)[]; label: string }) {
-  const width = 80;
-  const height = 20;
+  // Tenths of a pixel: whole numbers are quick to write.
+  const width = 800;
+  const height = 200;
   let max = 0;
   for (const value of values) if (value !== null && value > max) max = value;
   const step = width / Math.max(values.length - 1, 1);
@@ -40,8 +41,8 @@ export function SparkLine({ values, label }: { values: readonly (number | null)[
       isDown = false;
       return;
     }
-    const x = (index * step).toFixed(1);
-    const y = (height - 1 - (max === 0 ? 0 : (value / max) * (height - 2))).toFixed(1);
+    const x = Math.round(index * step);
+    const y = Math.round(height - 10 - (max === 0 ? 0 : (value / max) * (height - 20)));
     path += `${isDown ? "L" : "M"}${x} ${y}`;
     isDown = true;
   });

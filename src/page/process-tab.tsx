@@ -52,7 +52,7 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
               </td>
               <td class="number">{pid}</td>
               <td class="number">{user}</td>
-              <td>{STATES[state] ?? state}</td>
+              <td class="fixed">{STATES[state] ?? state}</td>
               <td class="number">{cpuSeconds.toFixed(2)} s</td>
               <td class="number">{formatBytes(memoryBytes)}</td>
               <td>

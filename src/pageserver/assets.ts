@@ -44,7 +44,7 @@ const INDEX = `<!doctype html>
 <script type="module" src="/page/assets/main.js"></script>
 </head>
 <body>
-<div id="app"></div>
+<div id="app"><header><span class="brand">kubelet-ts</span></header></div>
 <noscript>This page needs JavaScript. The same data: <code>kubelet-ts get pods</code>.</noscript>
 </body>
 </html>

@@ -14,6 +14,8 @@ export interface PageFeedDeps {
   rejections: () => readonly Rejection[];
   measure: () => Promise<{ summary: Summary; node: NodeUsage }>;
   usage: UsageRecorder;
+  /** false while not every pod is known: no history is dropped then. */
+  isComplete: () => boolean;
   /** An update could not be computed. */
   onError: (error: unknown) => void;
 }
@@ -170,7 +172,7 @@ export class PageFeed {
     const { summary, node } = await this.#deps.measure();
     const time = this.#deps.clock.now().getTime();
     this.#deps.usage.add(summary, time);
-    this.#deps.usage.retain(this.#deps.pods().map(({ metadata }) => metadata.uid ?? ""));
+    if (this.#deps.isComplete()) this.#deps.usage.retain(this.#deps.pods().map(({ metadata }) => metadata.uid ?? ""));
     this.#nodeUsage = node;
     if (!this.isOpen) return;
     this.#node = await this.#deps.node();

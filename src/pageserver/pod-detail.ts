@@ -1,5 +1,5 @@
 import type { CoreEvent } from "../api/event.ts";
-import type { Container, ContainerStatus, Pod, Probe } from "../api/pod.ts";
+import type { Container, ContainerStatus, Pod, Probe, Volume } from "../api/pod.ts";
 import { quantityToMilli, quantityToWhole } from "../api/quantity.ts";
 import type { ContainerSummary, PodSummary } from "../api/stats-summary.ts";
 import type { CgroupStats } from "../cgroups/cgroup-stats.ts";
@@ -73,7 +73,7 @@ export function toPodDetail({
         name,
         type: Object.keys(source).find((key) => source[key as keyof typeof source] !== undefined) ?? "",
         usedBytes: measured?.usedBytes ?? 0,
-        capacityBytes: measured?.capacityBytes ?? 0,
+        capacityBytes: volumeLimit(source) ?? measured?.capacityBytes ?? 0,
       };
     }),
     events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid).map(toEventRow),
@@ -84,6 +84,11 @@ export function toPodDetail({
     })),
     manifest,
   };
+}
+
+/** Size limit of an emptyDir; undefined without one. */
+function volumeLimit({ emptyDir }: Omit<Volume, "name">): number | undefined {
+  return emptyDir?.sizeLimit === undefined ? undefined : quantityToWhole(emptyDir.sizeLimit);
 }
 
 function toContainerDetail(

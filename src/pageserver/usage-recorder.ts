@@ -1,93 +1,23 @@
 import type { Summary } from "../api/stats-summary.ts";
 import type { History, HistoryRange, NodeUsage, UsageHistory } from "../page/wire.ts";
-
-/** Values of one pod, or of the node, at one time. NaN where it is not known. */
-interface Values {
-  cpuCores: number;
-  memoryBytes: number;
-  receivedBytesPerSecond: number;
-  sentBytesPerSecond: number;
-  diskBytes: number;
-}
-
-const KEYS = [
-  "cpuCores",
-  "memoryBytes",
-  "receivedBytesPerSecond",
-  "sentBytesPerSecond",
-  "diskBytes",
-] as const satisfies readonly (keyof Values)[];
+import { UsageRing, type Values } from "./usage-ring.ts";
 
 const RANGE_MS: Readonly<Record<HistoryRange, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
 /** An hour at the pace of an open page, 10 s. */
 const FINE_SLOTS = 360;
 const COARSE_MS = 120_000;
 const COARSE_SLOTS = 720;
-/** More pods than a node has; a history beyond this is not kept. */
-const MAX_SUBJECTS = 500;
 const NODE = "";
-
-/** Times and series of fixed length; the oldest value is overwritten. */
-class Ring {
-  readonly times: Float64Array;
-  readonly #series = new Map<string, Float32Array>();
-  #next = 0;
-
-  constructor(readonly slots: number) {
-    this.times = new Float64Array(slots);
-  }
-
-  add(timeMs: number, values: ReadonlyMap<string, Values>): void {
-    const slot = this.#next;
-    this.#next = (slot + 1) % this.slots;
-    this.times[slot] = timeMs;
-    for (const [subject, series] of this.#series) {
-      const value = values.get(subject);
-      KEYS.forEach((key, index) => {
-        series[slot * KEYS.length + index] = value?.[key] ?? Number.NaN;
-      });
-    }
-    for (const [subject, value] of values) {
-      if (this.#series.has(subject) || this.#series.size >= MAX_SUBJECTS) continue;
-      const series = new Float32Array(this.slots * KEYS.length).fill(Number.NaN);
-      KEYS.forEach((key, index) => {
-        series[slot * KEYS.length + index] = value[key];
-      });
-      this.#series.set(subject, series);
-    }
-  }
-
-  retain(subjects: ReadonlySet<string>): void {
-    for (const subject of this.#series.keys()) if (!subjects.has(subject)) this.#series.delete(subject);
-  }
-
-  /** Slots from the oldest to the newest with a time after `sinceMs`. */
-  slotsSince(sinceMs: number): number[] {
-    const order = Array.from({ length: this.slots }, (_, index) => (this.#next + index) % this.slots);
-    return order.filter((slot) => (this.times[slot] ?? 0) > Math.max(sinceMs, 0));
-  }
-
-  values(subject: string, slots: readonly number[], key: keyof Values): (number | null)[] {
-    const series = this.#series.get(subject);
-    const index = KEYS.indexOf(key);
-    return slots.map((slot) => {
-      const value = series?.[slot * KEYS.length + index];
-      return value === undefined || Number.isNaN(value) ? null : value;
-    });
-  }
-
-  get subjects(): Iterable<string> {
-    return this.#series.keys();
-  }
-}
+const MAGIC = "kubelet-ts-usage-1";
+const HEADER = /^(kubelet-ts-usage-1 (\d+) (\d+)\n)/;
 
 /**
  * Usage of the node and of each pod, in memory of fixed size: 22 KB for each pod, 2.4 MB for 110. The last hour as it was
  * sampled, the last day every two minutes.
  */
 export class UsageRecorder {
-  readonly #fine = new Ring(FINE_SLOTS);
-  readonly #coarse = new Ring(COARSE_SLOTS);
+  readonly #fine = new UsageRing(FINE_SLOTS);
+  readonly #coarse = new UsageRing(COARSE_SLOTS);
   readonly #previous = new Map<string, { timeMs: number; received: number; sent: number }>();
   #coarseMs = Number.NEGATIVE_INFINITY;
 
@@ -149,6 +79,22 @@ export class UsageRecorder {
       };
     }
     return { times: slots.map((slot) => this.#fine.times[slot] ?? 0), node, pods };
+  }
+
+  /** The whole history, for a later process. */
+  save(): Uint8Array {
+    const [fine, coarse] = [this.#fine.save(), this.#coarse.save()];
+    return Buffer.concat([Buffer.from(`${MAGIC} ${fine.length} ${coarse.length}\n`), fine, coarse]);
+  }
+
+  /** Takes over what `save` of an earlier process returned. @throws Error when that is damaged, or of another version */
+  restore(bytes: Uint8Array): void {
+    const [, header = "", fineBytes, coarseBytes] = HEADER.exec(Buffer.from(bytes.subarray(0, 100)).toString()) ?? [];
+    const [fine, coarse] = [Number(fineBytes), Number(coarseBytes)];
+    if (header === "" || bytes.length !== header.length + fine + coarse) throw new Error("not a history of usage");
+    this.#coarse.restore(bytes.subarray(header.length + fine));
+    this.#fine.restore(bytes.subarray(header.length, header.length + fine));
+    this.#coarseMs = this.#coarse.lastMs;
   }
 
   #rates(subject: string, timeMs: number, network: { rxBytes?: number; txBytes?: number } | undefined) {

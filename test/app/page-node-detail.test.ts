@@ -4,7 +4,7 @@ import { toFilesystems, toImageRows } from "../../src/app/assembly/page-node-det
 import type { NodeFilesystem } from "../../src/cadvisor/cadvisor-facts.ts";
 
 const fs = (device: string, mountPoint: string) =>
-  ({ device, mountPoint, capacity: { capacityBytes: 100, availableBytes: 30 } }) as NodeFilesystem;
+  ({ device, mountPoint, capacity: { capacityBytes: 100e6, availableBytes: 30e6 } }) as NodeFilesystem;
 
 test("a file system is told with what the kubelet keeps on it", () => {
   const filesystems = [
@@ -18,9 +18,9 @@ test("a file system is told with what the kubelet keeps on it", () => {
   expect(
     toFilesystems({ filesystems }, places).map(({ mountPoint, use, usedBytes }) => [mountPoint, use, usedBytes]),
   ).toEqual([
-    ["/", "images", 70],
-    ["/var", "root directory", 70],
-    ["/run", "", 70],
+    ["/", "images", 70e6],
+    ["/var", "root directory", 70e6],
+    ["/run", "", 70e6],
   ]);
 });
 

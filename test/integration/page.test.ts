@@ -165,7 +165,7 @@ describeWithEngine("the page", () => {
     const seen = await log.locator(".line").count();
     await log.locator(".line").nth(seen).waitFor();
     await page.getByLabel("Search in the log").fill("ONERROR");
-    await page.getByText("1 lines").waitFor();
+    await page.getByText("1 line", { exact: true }).waitFor();
     await page.getByRole("link", { name: "Shell" }).click();
     await page.locator(".xterm-screen").waitFor();
     await page.locator(".xterm-rows", { hasText: "#" }).waitFor();

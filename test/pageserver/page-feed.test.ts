@@ -25,6 +25,7 @@ function world() {
   const feed = new PageFeed({
     clock,
     usage: new UsageRecorder(),
+    isComplete: () => true,
     pods: () => state.pods,
     onPodsChanged: (callback) => {
       state.listeners.add(callback);

@@ -59,3 +59,31 @@ test("a day is kept at two minutes, whatever the pace", () => {
   expect(times.every((value, index) => index === 0 || value - times[index - 1]! === 120_000)).toBe(true);
   expect(usage.history("a", "1h", 2 * day).times.length).toBe(360);
 });
+
+test("a later process continues the history", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(0.25, 0, ["a"]), 1_000_000);
+  usage.add(summary(0.5, 0, ["a", "b"]), 1_010_000);
+  const later = new UsageRecorder();
+  later.restore(usage.save());
+  later.add(summary(0.75, 0, ["a"]), 1_200_000);
+  expect(later.history("a", "1h", 1_200_000).cpuCores).toEqual([0.25, 0.5, 0.75]);
+  expect(later.history("b", "1h", 1_200_000).cpuCores).toEqual([null, 0.5, null]);
+  expect(later.history("a", "24h", 1_200_000).cpuCores).toEqual([0.25, 0.75]);
+});
+
+test.each([
+  ["nothing", (_: Uint8Array) => new Uint8Array()],
+  ["half of it", (bytes: Uint8Array) => bytes.subarray(0, bytes.length / 2)],
+  ["another file", (_: Uint8Array) => Buffer.from("{}\n")],
+  [
+    "other sizes",
+    (bytes: Uint8Array) => Buffer.from(Buffer.from(bytes).toString("latin1").replace("360", "361"), "latin1"),
+  ],
+])("%s is not taken over", (_, damage) => {
+  const usage = new UsageRecorder();
+  usage.add(summary(0.25, 0, ["a"]), 1000);
+  const saved = usage.save();
+  expect(() => usage.restore(damage(saved))).toThrow();
+  expect(usage.history("a", "1h", 1000).cpuCores).toEqual([0.25]);
+});

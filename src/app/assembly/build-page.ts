@@ -30,6 +30,7 @@ import { findLogContainer } from "../../status/log-container.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
+import { KeptHistory } from "./kept-history.ts";
 import { createPageActions } from "./page-actions.ts";
 import { readNodeDetail } from "./page-node-detail.ts";
 import { pageTls } from "./page-tls.ts";
@@ -45,6 +46,8 @@ export function buildPage(
   const { clock, logger, options } = context;
   const isLocal = isLoopback(options.cadvisorBindAddress);
   const usage = new UsageRecorder();
+  const history = new KeptHistory(usage, options.rootDir, clock, logger);
+  history.restore();
   const cadvisor = new CadvisorFactsReader(stats);
   let findings: readonly Finding[] = [];
   let rejections: Rejection[] = [];
@@ -92,6 +95,7 @@ export function buildPage(
   const feed = new PageFeed({
     clock,
     usage,
+    isComplete: () => kubelet.isComplete,
     node,
     measure,
     toRow,
@@ -165,7 +169,10 @@ export function buildPage(
   return {
     route: (request) => routes.route(request),
     tls: isLocal ? undefined : pageTls(context),
-    stop: () => feed.stop(),
+    stop: () => {
+      feed.stop();
+      history.stop();
+    },
   };
 }
 

@@ -61,9 +61,11 @@ export function toFilesystems(
   }));
 }
 
+const MIN_CAPACITY_BYTES = 2 ** 20;
+
 /** Not the volumes of pods, which the pods show, nor what is no disk. */
 const isShown = ({ mountPoint, capacity }: NodeFilesystem) =>
-  capacity.capacityBytes > 0 && !/^\/(?:sys|proc|dev)\/|\/pods\/[^/]+\/volumes\//.test(mountPoint);
+  capacity.capacityBytes >= MIN_CAPACITY_BYTES && !/^\/(?:sys|proc|dev)\/|\/pods\/[^/]+\/volumes\//.test(mountPoint);
 
 /** Images, the largest first. Pure. */
 export function toImageRows(

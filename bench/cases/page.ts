@@ -1,0 +1,147 @@
+import type { Browser, CDPSession, Page } from "playwright-core";
+import { launchBrowser } from "../../test/support/browser.ts";
+import { TestNode } from "../../test/support/test-node.ts";
+import { type BenchCase, type Measurement, median } from "../bench-case.ts";
+import { measureCpuPercent, readMegabytes } from "../process-usage.ts";
+import { idlePod, untilRunning } from "../running-pods.ts";
+
+const PODS = 110;
+const LOADS = 10;
+/** An open page gets the usage of all pods every ten seconds. */
+const UPDATE_MS = 10_000;
+const UPDATES = 6;
+
+/** An event of Chromium's trace. Times are in microseconds; `tdur` is the CPU time of the thread. */
+interface TraceEvent {
+  name: string;
+  ph: string;
+  pid: number;
+  tid: number;
+  dur?: number;
+  tdur?: number;
+  args: { name?: string };
+}
+
+/** Tasks of the main threads of all pages while `during` runs. CPU time: on a busy machine the wall's says little. */
+async function traceMainThread(
+  session: CDPSession,
+  during: () => Promise<unknown>,
+): Promise<{ cpuMs: number; wallMs: number }> {
+  const events: TraceEvent[] = [];
+  session.on("Tracing.dataCollected", ({ value }) => events.push(...(value as unknown as TraceEvent[])));
+  await session.send("Tracing.start", {
+    transferMode: "ReportEvents",
+    traceConfig: { includedCategories: ["toplevel", "__metadata"] },
+  });
+  await during();
+  const complete = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
+  await session.send("Tracing.end");
+  await complete;
+  const threadOf = ({ pid, tid }: TraceEvent) => `${pid}:${tid}`;
+  const mains = new Set(
+    events.filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain").map(threadOf),
+  );
+  const tasks = events.filter((event) => event.name.endsWith("::RunTask") && mains.has(threadOf(event)));
+  const sum = (key: "dur" | "tdur") => tasks.reduce((total, event) => total + (event[key] ?? 0), 0) / 1000;
+  return { cpuMs: sum("tdur"), wallMs: sum("dur") };
+}
+
+/** Loads the page with an empty cache. */
+async function measureLoad(browser: Browser, address: string) {
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    await page.goto(address);
+    await page
+      .locator("table.pods tbody tr")
+      .nth(PODS - 1)
+      .waitFor();
+    return await page.evaluate<{ paintMs: number; transferred: number }>(`({
+      paintMs: performance.getEntriesByName("first-contentful-paint")[0].startTime,
+      transferred: performance.getEntriesByType("resource").reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0),
+    })`);
+  } finally {
+    await context.close();
+  }
+}
+
+/** Main thread of one update of all rows, as an average: whatever else the page does in that time is in it. */
+async function measureUpdates(browser: Browser, page: Page) {
+  await page.evaluate(`(() => {
+    window.longest = 0;
+    window.shift = 0;
+    new PerformanceObserver((list) => {
+      for (const { duration } of list.getEntries()) window.longest = Math.max(window.longest, duration);
+    }).observe({ type: "longtask" });
+    new PerformanceObserver((list) => {
+      for (const { value } of list.getEntries()) window.shift += value;
+    }).observe({ type: "layout-shift", buffered: true });
+  })()`);
+  const session = await browser.newBrowserCDPSession();
+  const { cpuMs, wallMs } = await traceMainThread(session, () => Bun.sleep(UPDATES * UPDATE_MS));
+  const longestMs = await page.evaluate<number>("window.longest");
+  const shift = await page.evaluate<number>("window.shift");
+  return { updateMs: cpuMs / UPDATES, wallMs: wallMs / UPDATES, longestMs, shift };
+}
+
+async function run(): Promise<Measurement[]> {
+  const node = new TestNode();
+  const browser = await launchBrowser();
+  try {
+    for (let i = 0; i < PODS; i++) node.writeManifest(`p${i}.json`, idlePod(`p${i}`));
+    const { pid } = await node.start();
+    await untilRunning(node, PODS);
+    await Bun.sleep(60_000);
+    const address = `http://127.0.0.1:${node.cadvisorPort}/`;
+    const closedPercent = await measureCpuPercent([pid], () => Bun.sleep(UPDATES * UPDATE_MS));
+    const closedMb = readMegabytes(pid, "VmRSS");
+    const loads: Awaited<ReturnType<typeof measureLoad>>[] = [];
+    for (let i = 0; i < LOADS; i++) loads.push(await measureLoad(browser, address));
+    const paints = loads.map(({ paintMs }) => paintMs);
+    const page = await browser.newPage();
+    await page.goto(address);
+    await page
+      .locator("table.pods tbody tr")
+      .nth(PODS - 1)
+      .waitFor();
+    await Bun.sleep(2 * UPDATE_MS);
+    let updates = { updateMs: 0, wallMs: 0, longestMs: 0, shift: 0 };
+    const openPercent = await measureCpuPercent([pid], async () => {
+      updates = await measureUpdates(browser, page);
+    });
+    const openMb = readMegabytes(pid, "VmRSS");
+    return [
+      { what: "first paint", unit: "ms", value: median(paints), runs: paints, goal: { atMost: 200 } },
+      {
+        what: "  transferred before the terminal, gzip",
+        unit: "MB",
+        value: loads[0]!.transferred / 1e6,
+        goal: { atMost: 0.15 },
+      },
+      {
+        what: "CPU of the browser's main thread for an update of all pods",
+        unit: "ms",
+        value: updates.updateMs,
+        goal: { atMost: 16 },
+      },
+      { what: "  by the clock", unit: "ms", value: updates.wallMs },
+      { what: "  longest task over 50 ms", unit: "ms", value: updates.longestMs },
+      { what: "  layout shift (CLS), per cent", unit: "%", value: updates.shift * 100 },
+      {
+        what: "CPU of kubelet-ts that an open page adds",
+        unit: "%",
+        value: openPercent - closedPercent,
+        goal: { atMost: 1.5 },
+      },
+      { what: "  without a page", unit: "%", value: closedPercent },
+      { what: "RSS that an open page adds", unit: "MB", value: openMb - closedMb, goal: { atMost: 10 } },
+    ];
+  } finally {
+    await browser.close();
+    await node.cleanUp();
+  }
+}
+
+export const pageCases: readonly BenchCase[] = [
+  { name: "page-110", about: `the page with ${PODS} pods: the browser's and our own cost of it`, run },
+];

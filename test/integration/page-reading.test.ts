@@ -1,0 +1,177 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
+import { launchBrowser } from "../support/browser.ts";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const pod = (name: string, script: string) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [{ name: "app", image: "busybox:1.35", command: ["sh", "-c", script] }],
+  },
+});
+
+/** Ten thousand lines a second, for as long as the test looks. */
+const FLOOD = "i=0; while [ $i -lt 1200 ]; do seq 1 1000; i=$((i+1)); usleep 100000; done; exec sleep 3600";
+const LONG =
+  'head -c 1048576 /dev/zero | tr "\\0" x; echo; printf "<b>bold</b> \\342\\200\\256txt.exe \\033[2J\\033[31mred\\033[0m\\n"; exec sleep 3600';
+
+async function logIn(browser: Browser, node: TestNode): Promise<Page> {
+  const { stdout } = await node.spawn(["page", `--root-dir=${node.rootDir}`]).finished();
+  const page = await browser.newPage();
+  page.setDefaultTimeout(60_000);
+  await page.goto(stdout.trim());
+  await page.getByRole("row", { name: /^flood-/ }).waitFor();
+  return page;
+}
+
+describeWithEngine("reading the page", () => {
+  let browser: Browser;
+  let node: TestNode;
+
+  beforeAll(async () => {
+    browser = await launchBrowser();
+    node = testNode();
+    node.writeManifest("flood.json", pod("flood", FLOOD));
+    node.writeManifest("long.json", pod("long", LONG));
+    node.writeManifest("twice.json", pod("twice", 'echo "run $(cat /proc/uptime)"; sleep 2; exit 1'));
+    await node.start();
+  });
+  afterAll(() => browser?.close());
+
+  async function openLog(page: Page, name: string) {
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await page.getByRole("link", { name: new RegExp(`^${name}-`) }).click();
+    await page.getByRole("link", { name: "Logs" }).click();
+    return page.getByRole("log");
+  }
+
+  test("ten thousand lines a second: the page answers, and what it keeps is bounded", async () => {
+    const page = await logIn(browser, node);
+    const log = await openLog(page, "flood");
+    await page.getByText(/5000 lines, \d{5,} older ones dropped/).waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    const paused = page.getByText(/dropped, paused/);
+    await paused.waitFor();
+    const before = await paused.textContent();
+    expect(await log.locator(".line").count()).toBe(1000);
+    await page.getByLabel("Search in the log").fill("999");
+    await page.getByText(/^5 lines/).waitFor();
+    await page.getByLabel("Search in the log").fill("");
+    expect(await paused.textContent()).toBe(before);
+    await page.getByRole("button", { name: "Continue" }).click();
+    await paused.waitFor({ state: "detached" });
+    const session = await page.context().newCDPSession(page);
+    await session.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await session.send("Runtime.getHeapUsage");
+    expect(usedSize).toBeLessThan(50e6);
+    await page.close();
+  });
+
+  test("a line of a megabyte is cut; markup, escapes and marks that reverse text are shown as text or dropped", async () => {
+    const page = await logIn(browser, node);
+    const log = await openLog(page, "long");
+    await log.getByText("12288 more characters").waitFor();
+    const text = (await log.locator(".line").last().textContent()) ?? "";
+    expect(text).toBe("<b>bold</b> txt.exe red");
+    expect(await log.locator("b").count()).toBe(0);
+    const started = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Download" }).click();
+    const download = await started;
+    expect(download.suggestedFilename()).toMatch(/^long-.*-app\.log$/);
+    expect(readFileSync(await download.path()).byteLength).toBeGreaterThan(1_048_576);
+    await page.close();
+  });
+
+  test("the previous container's log", async () => {
+    const page = await logIn(browser, node);
+    await page.getByRole("row", { name: /^twice-.* 0\/1/ }).waitFor();
+    const log = await openLog(page, "twice");
+    await log.getByText(/^run/).waitFor();
+    await page.getByLabel("Previous").check();
+    await log.getByText(/^run/).waitFor();
+    await page.close();
+  });
+
+  test("by keyboard alone: a pod, its log, a question and back", async () => {
+    const page = await logIn(browser, node);
+    const focused = () =>
+      page.evaluate<string>("document.activeElement.textContent || document.activeElement.ariaLabel");
+    const tabTo = async (wanted: RegExp) => {
+      for (let i = 0; i < 60; i++) {
+        await page.keyboard.press("Tab");
+        if (wanted.test(await focused())) return;
+      }
+      throw new Error(`${wanted} is not reached by the Tab key`);
+    };
+    await tabTo(/^flood-/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Delete" }).waitFor();
+    await tabTo(/^Delete$/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    expect(await focused()).toBe("Cancel");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await tabTo(/^Logs$/);
+    await page.keyboard.press("Enter");
+    await page.getByRole("log").waitFor();
+    await tabTo(/^Pause$/);
+    await page.keyboard.press("Space");
+    await page.getByRole("button", { name: "Continue" }).waitFor();
+    await page.close();
+  });
+
+  test("nothing moves while the overview loads and is updated; times are absolute on hover", async () => {
+    const page = await browser.newPage();
+    await page.addInitScript(`window.shift = 0; new PerformanceObserver((list) => {
+      for (const { value } of list.getEntries()) window.shift += value;
+    }).observe({ type: "layout-shift", buffered: true });`);
+    await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
+    await page.getByText(/of \d+ cores/).waitFor();
+    await page.getByRole("img", { name: "CPU of the last ten minutes" }).first().waitFor();
+    expect(await page.evaluate<number>("window.shift")).toBeLessThan(0.1);
+    const time = page.getByRole("row", { name: /^flood-/ }).locator("time");
+    expect(await time.getAttribute("title")).toMatch(/20\d\d.*\d:\d\d/);
+    await page.close();
+  });
+
+  test("a wrong line of a manifest is marked, and an edit is told what it restarts", async () => {
+    const page = await logIn(browser, node);
+    await page.getByRole("link", { name: /^long-/ }).click();
+    await page.getByRole("link", { name: "Manifest" }).click();
+    await page.getByRole("button", { name: "Try an edit" }).click();
+    const box = page.getByLabel("Edited manifest");
+    await box.fill((await box.inputValue()).replace("3600", "3601"));
+    await page.getByRole("button", { name: "What would restart?" }).click();
+    await page.getByText("container app restarts").waitFor();
+    await page.getByRole("button", { name: "Discard the edit" }).click();
+    node.writeManifest("long.json", JSON.stringify(pod("long", LONG)).replace('"image"', '\n"imagee"'));
+    await page.locator(".source-line.wrong", { hasText: "imagee" }).waitFor();
+    await page.getByText(/^Error, column 1: .*imagee/).waitFor();
+    await page.getByRole("link", { name: "Processes" }).click();
+    await page.getByRole("cell", { name: "sleep 3600" }).waitFor();
+    await page.close();
+  });
+
+  test("the history of the usage outlives the kubelet", async () => {
+    const other = testNode();
+    const first = await other.start();
+    const page = await browser.newPage();
+    const history = async () => {
+      const response = await fetch(`http://127.0.0.1:${other.cadvisorPort}/page/api/node/history?range=1h`);
+      return ((await response.json()) as { times: number[] }).times;
+    };
+    await page.goto(`http://127.0.0.1:${other.cadvisorPort}/`);
+    await other.until("a sample", async () => (await history()).length > 0);
+    await page.close();
+    const before = await history();
+    await first.stop();
+    await other.start();
+    expect(await history()).toEqual(before);
+  });
+});
