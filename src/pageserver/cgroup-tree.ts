@@ -1,5 +1,5 @@
 import type { CgroupRow } from "../page/wire.ts";
-import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "../stats/sampler.ts";
+import type { CgroupSample, ContainerSample, NodeSample, PodSample } from "../stats/node-sample.ts";
 
 /**
  * The cgroups of the node and of its pods as a tree, siblings by memory. Pure.

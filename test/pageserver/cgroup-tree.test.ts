@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { toCgroupTree } from "../../src/pageserver/cgroup-tree.ts";
-import type { NodeSample } from "../../src/stats/sampler.ts";
+import type { NodeSample } from "../../src/stats/node-sample.ts";
 
 const cgroup = (path: string, memory: number) => ({
   path,

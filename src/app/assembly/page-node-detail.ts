@@ -4,7 +4,7 @@ import type { ImageRow, NodeDetail } from "../../page/wire.ts";
 import { toCgroupTree } from "../../pageserver/cgroup-tree.ts";
 import type { StoredImage } from "../../runtime/image-inventory.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
-import type { AssembledKubelet } from "./assemble-kubelet.ts";
+import type { AssembledKubelet } from "./assembled-kubelet.ts";
 
 /** What the page shows of the machine, measured now. */
 export async function readNodeDetail(
