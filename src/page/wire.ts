@@ -144,7 +144,7 @@ export interface PodDetail {
 /** The manifest of a pod, without environment values unless privileged. */
 export interface ManifestView {
   text: string;
-  /** Of the file itself; else the pod that became of it, as YAML. */
+  /** Text of the file itself; else the pod that became of it, as YAML. */
   isSource: boolean;
   /** Number of the first line of the text in its file. */
   firstLine: number;

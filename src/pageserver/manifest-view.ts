@@ -11,7 +11,7 @@ export interface ManifestFacts {
   line: number | undefined;
   /** Contents of the file; undefined for a reader that may not see them, and where there is no file. */
   text: string | undefined;
-  /** Of all files. */
+  /** Findings of all files. */
   findings: readonly Finding[];
   /** The pod as YAML, shown instead of a text that cannot be shown. */
   rendered: string;

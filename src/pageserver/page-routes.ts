@@ -34,7 +34,7 @@ export interface PageActions {
   restart(uid: string): Promise<ActionResult>;
   remove(uid: string): Promise<ActionResult>;
   apply(manifest: string, dryRun: boolean): Promise<ActionResult>;
-  /** What this manifest would change and restart. Changes nothing. */
+  /** Tells the changes and restarts that this manifest would cause; changes nothing. */
   compare(manifest: string): Promise<ActionResult>;
 }
 

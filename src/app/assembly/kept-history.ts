@@ -27,7 +27,7 @@ export class KeptHistory {
     this.#cancel = this.#schedule();
   }
 
-  /** What cannot be read is forgotten: it is a chart. */
+  /** Takes over the saved history. A damaged file is forgotten: it holds only charts. */
   restore(): void {
     try {
       this.#usage.restore(readBoundedBytes(this.#path, MAX_BYTES));

@@ -6,7 +6,7 @@ import type { StoredImage } from "../../runtime/image-inventory.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 
-/** What the page shows of the machine, measured now. */
+/** Reads the facts of the machine that the page shows. */
 export async function readNodeDetail(
   { context, imageGc, imageInventory, engineIfKnown }: AssembledKubelet,
   stats: NodeStats,
