@@ -1,15 +1,19 @@
 /**
  * `npm run build`: dist/kubelet-ts for this machine.
- * `npm run build:all`: dist/kubelet-ts-linux-* for every target, and SHA256SUMS.
+ * `npm run build:all`: a release: dist/kubelet-ts-linux-* for every target, the bill of materials, SHA256SUMS and, with a
+ * key, its signature (docs/release.md).
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { chmod, mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { BUN_RUNTIMES, fetchRuntime, type TargetName } from "./release/bun-runtimes.ts";
+import { type PackageLock, toSbom } from "./release/sbom.ts";
+import { SIGNING_KEY_VARIABLE, signText } from "./release/signature.ts";
 
 interface Target {
   /** Behind `kubelet-ts-`, and behind `bun-` for the compiler. */
-  name: string;
+  name: TargetName;
   /** A release without it is no release. */
   required: boolean;
 }
@@ -24,6 +28,11 @@ const TARGETS: readonly Target[] = [
 
 const ROOT = join(import.meta.dir, "..");
 const DIST = join(ROOT, "dist");
+/** Archives of Bun runtimes, each checked before it is used. */
+const RUNTIMES = join(DIST, ".bun-runtimes");
+const SBOM = "kubelet-ts.cdx.json";
+const SUMS = "SHA256SUMS";
+const SIGNATURE = "SHA256SUMS.sig";
 
 function git(...args: string[]): string | undefined {
   const { exitCode, stdout } = Bun.spawnSync(["git", ...args], { cwd: ROOT, stderr: "ignore" });
@@ -46,12 +55,13 @@ function defines(): string[] {
  * Compiles to `outfile`. A half-written binary is never seen under that name, and one that runs at this moment is not
  * disturbed. The compiler's output is returned, to be shown when it failed.
  */
-async function compile(outfile: string, target?: string): Promise<{ ok: boolean; output: string }> {
+async function compile(outfile: string, target?: TargetName): Promise<{ ok: boolean; output: string }> {
   const scratch = join(DIST, `.build-${process.pid}`);
   await mkdir(scratch, { recursive: true });
   // Same base name as the final file: the compiler embeds it, and a build should be repeatable byte for byte.
   const made = join(scratch, basename(outfile));
   try {
+    const runtime = target === undefined ? undefined : await fetchRuntime(BUN_RUNTIMES[target], RUNTIMES);
     const child = Bun.spawn({
       cmd: [
         process.execPath,
@@ -67,7 +77,8 @@ async function compile(outfile: string, target?: string): Promise<{ ok: boolean;
         "--no-compile-autoload-bunfig",
         "--compile-exec-argv=--smol",
         ...defines(),
-        ...(target === undefined ? [] : [`--target=bun-${target}`]),
+        // Given by path, so that the compiler downloads none.
+        ...(runtime === undefined ? [] : [`--target=bun-${target}`, `--compile-executable-path=${runtime}`]),
         "src/main.ts",
         // The threads of src/app/background.
         "src/app/background/background-worker.ts",
@@ -86,6 +97,8 @@ async function compile(outfile: string, target?: string): Promise<{ ok: boolean;
     await chmod(made, 0o755);
     await rename(made, outfile);
     return { ok: true, output: "" };
+  } catch (error) {
+    return { ok: false, output: (error as Error).message };
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
@@ -113,7 +126,7 @@ async function buildForThisMachine(): Promise<void> {
 
 async function buildForAllTargets(): Promise<void> {
   for (const file of await readdir(DIST)) {
-    if (file.startsWith("kubelet-ts-linux-") || file === "SHA256SUMS") await rm(join(DIST, file));
+    if (file.startsWith("kubelet-ts-linux-") || [SBOM, SUMS, SIGNATURE].includes(file)) await rm(join(DIST, file));
   }
   const sums: string[] = [];
   const missing: Target[] = [];
@@ -130,9 +143,25 @@ async function buildForAllTargets(): Promise<void> {
       missing.push(target);
     }
   }
-  await writeFile(join(DIST, "SHA256SUMS"), sums.join(""));
+  await writeSbom();
+  sums.push(`${await sha256(join(DIST, SBOM))}  ${SBOM}\n`);
+  await writeFile(join(DIST, SUMS), sums.join(""));
+  await writeSignature(sums.join(""));
   if (missing.length > 0) console.error(`Missing: ${missing.map((target) => target.name).join(", ")}`);
   if (missing.some((target) => target.required)) process.exit(1);
+}
+
+async function writeSbom(): Promise<void> {
+  const lock = JSON.parse(await readFile(join(ROOT, "package-lock.json"), "utf8")) as PackageLock;
+  await writeFile(join(DIST, SBOM), `${JSON.stringify(toSbom(lock, git("rev-parse", "HEAD")), null, 2)}\n`);
+  console.log(`Wrote dist/${SBOM}`);
+}
+
+async function writeSignature(sums: string): Promise<void> {
+  const keyFile = process.env[SIGNING_KEY_VARIABLE] ?? "";
+  if (keyFile === "") return console.log(`Not signed: ${SIGNING_KEY_VARIABLE} names no key`);
+  await writeFile(join(DIST, SIGNATURE), signText(sums, await readFile(keyFile, "utf8")));
+  console.log(`Wrote dist/${SIGNATURE}`);
 }
 
 await mkdir(DIST, { recursive: true });
