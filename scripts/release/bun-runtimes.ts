@@ -13,7 +13,7 @@ export interface BunRuntime {
   integrity: string;
 }
 
-/** By the name of the compiler's target, without `bun-`. */
+/** Runtimes by the name of the compiler's target, without `bun-`. */
 export const BUN_RUNTIMES = {
   "linux-x64": {
     package: "@oven/bun-linux-x64",

@@ -1,7 +1,7 @@
 import type { MachineInfo } from "../api/machine-info.ts";
 import { type DiskCounters, parseDiskstats } from "../cgroups/proc.ts";
 import { readText } from "../cgroups/read-text.ts";
-import { type DirectoryUsage, type FsCapacity, readCapacityNow } from "../stats/disk-usage.ts";
+import type { DirectoryUsage, FsCapacity } from "../stats/disk-usage.ts";
 import { MACHINE_ROOTS, type NodeStats } from "../stats/node-stats.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
 import { type MountedFilesystem, parseFilesystems, readMachineInfo } from "./machine-info.ts";
@@ -48,7 +48,10 @@ export class CadvisorFactsReader {
   machineInfo(): MachineInfo {
     const nowMs = this.#stats.options.clock.monotonicMs();
     if (!this.#machine || nowMs - this.#machine.readMs > MACHINE_INFO_AGE_MS) {
-      this.#machine = { info: readMachineInfo(this.#roots), readMs: nowMs };
+      this.#machine = {
+        info: readMachineInfo(this.#roots, (path) => this.#stats.capacities.last(path)),
+        readMs: nowMs,
+      };
     }
     return this.#machine.info;
   }
@@ -66,15 +69,17 @@ export class CadvisorFactsReader {
   read(pods?: readonly PodFacts[]): CadvisorFacts {
     const { proc, etc } = this.#roots;
     const { rootDir, imagesDir, engineVersion } = this.#stats.options;
+    const { capacities } = this.#stats;
     const mounts = this.#mountedFilesystems();
     const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
     const filesystems = mounts.flatMap(({ device, mountPoint, id }): NodeFilesystem[] => {
       // A remote file system that hangs would block the process.
-      const capacity = device.includes(":/") ? undefined : readCapacityNow(mountPoint);
+      const capacity = device.includes(":/") ? undefined : capacities.last(mountPoint);
       const counters = disks.find((disk) => `${disk.major}:${disk.minor}` === id);
       return capacity ? [{ device, mountPoint, capacity, counters }] : [];
     });
-    const engineCapacity = imagesDir() ? readCapacityNow(imagesDir()) : undefined;
+    const engineDir = imagesDir();
+    const engineCapacity = engineDir ? capacities.last(engineDir) : undefined;
     const engineDevice = deviceOf(imagesDir(), mounts);
     return {
       machine: this.machineInfo(),
@@ -84,7 +89,7 @@ export class CadvisorFactsReader {
       disk: this.#stats.diskUsage(pods),
       engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
       filesystems,
-      nodeFs: readCapacityNow(rootDir),
+      nodeFs: capacities.last(rootDir),
     };
   }
 

@@ -10,7 +10,7 @@ import type {
 } from "../api/machine-info.ts";
 import { meminfoBytes } from "../cgroups/cgroup-v2.ts";
 import { readNames, readText } from "../cgroups/read-text.ts";
-import { readCapacityNow } from "../stats/disk-usage.ts";
+import { type FsCapacity, readCapacityNow } from "../stats/disk-usage.ts";
 import { MACHINE_ROOTS, type MachineRoots } from "../stats/node-stats.ts";
 import { unescapeMountPath } from "../text/mount-path.ts";
 
@@ -18,7 +18,10 @@ import { unescapeMountPath } from "../text/mount-path.ts";
  * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not tell is 0 or "", as there. Source: the
  * answer recorded from kubelet 1.20 and the meaning of the kernel's files.
  */
-export function readMachineInfo(roots: MachineRoots = MACHINE_ROOTS): MachineInfo {
+export function readMachineInfo(
+  roots: MachineRoots = MACHINE_ROOTS,
+  capacityOf: (mountPoint: string) => FsCapacity | undefined = readCapacityNow,
+): MachineInfo {
   const { proc, sys } = roots;
   const cpuinfo = readText(`${proc}/cpuinfo`) ?? "";
   const topology = readTopology(sys);
@@ -35,7 +38,7 @@ export function readMachineInfo(roots: MachineRoots = MACHINE_ROOTS): MachineInf
     nvm: { memory_mode_capacity: 0, "app direct_mode_capacity": 0, avg_power_budget: 0 },
     hugepages: readHugePages(`${sys}/kernel/mm/hugepages`),
     ...readIdentity(roots),
-    filesystems: readFilesystems(readText(`${proc}/self/mountinfo`) ?? ""),
+    filesystems: readFilesystems(readText(`${proc}/self/mountinfo`) ?? "", capacityOf),
     disk_map: readDisks(`${sys}/block`),
     network_devices: readNetworkDevices(`${sys}/class/net`),
     topology,
@@ -245,10 +248,13 @@ export function parseFilesystems(mountinfo: string): MountedFilesystem[] {
 const toOverlayName = (id: string) => `overlay_${id.replace(":", "-")}`;
 
 /** Remote file systems may hang: they are named, never asked. */
-export function readFilesystems(mountinfo: string): FilesystemInfo[] {
+export function readFilesystems(
+  mountinfo: string,
+  capacityOf: (mountPoint: string) => FsCapacity | undefined,
+): FilesystemInfo[] {
   return parseFilesystems(mountinfo).flatMap(({ device, mountPoint }) => {
     if (device.includes(":/")) return [];
-    const found = readCapacityNow(mountPoint);
+    const found = capacityOf(mountPoint);
     if (!found) return [];
     const { capacityBytes, inodes } = found;
     return [{ device, capacity: capacityBytes, type: "vfs", inodes, has_inodes: inodes > 0 }];

@@ -7,8 +7,9 @@ import type { MetricFamily } from "../metrics/metrics-registry.ts";
 import type { TextFormat } from "../metrics/prometheus-text.ts";
 import type { Clock } from "../model/clock.ts";
 import type { NodeSignals } from "../model/node-signals.ts";
+import { Capacities } from "./capacities.ts";
 import { diskFamilies } from "./disk-metrics.ts";
-import { type DirectoryUsage, DiskUsage, type FsCapacity, readCapacityNow } from "./disk-usage.ts";
+import { type DirectoryUsage, DiskUsage, type FsCapacity } from "./disk-usage.ts";
 import type { MeasureDirectories } from "./measure-by-du.ts";
 import type { CgroupSample, NodeSample, SystemContainerName } from "./node-sample.ts";
 import type { PodFacts } from "./pod-facts.ts";
@@ -62,6 +63,8 @@ export class NodeStats {
   readonly #roots: MachineRoots;
   readonly #sampler: Sampler;
   readonly #disk: DiskUsage;
+  /** Of the file systems of the machine. */
+  readonly capacities: Capacities;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
 
@@ -71,6 +74,7 @@ export class NodeStats {
     this.reader = new CgroupReader(this.#roots.proc);
     const { clock, podFacts, systemCgroups } = options;
     this.#sampler = new Sampler(this.reader, clock, podFacts, this.#roots.proc, systemCgroups);
+    this.capacities = new Capacities(options.clock);
     this.#disk = new DiskUsage(options.clock, options.volumeStatsAggPeriodMs, options.measureDirectories);
   }
 
@@ -101,7 +105,7 @@ export class NodeStats {
   }
 
   async summary(onlyCpuAndMemory: boolean): Promise<Summary> {
-    const sample = await this.sampleWithRates();
+    const [sample] = await Promise.all([this.sampleWithRates(), this.refreshCapacities()]);
     return toSummary(sample, this.#summaryFacts(sample, onlyCpuAndMemory), onlyCpuAndMemory);
   }
 
@@ -109,13 +113,19 @@ export class NodeStats {
     return resourceText(this.#sampler.sample("basics"), format);
   }
 
-  /** Signals of the pressure conditions. */
+  /** Brings the capacities of the root directory and of the engine's up to date. Resolves within a second. */
+  async refreshCapacities(): Promise<void> {
+    const { rootDir, imagesDir } = this.options;
+    await this.capacities.refresh([rootDir, imagesDir() ?? ""]);
+  }
+
+  /** Signals of the pressure conditions, with the last known capacities. */
   signals(): NodeSignals {
     const { rootDir, imagesDir } = this.options;
     const { proc } = this.#roots;
     const workingSet = this.#readRootWorkingSet();
     const memory = meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal");
-    const [node, image] = [readCapacityNow(rootDir), imagesDir() ? readCapacityNow(imagesDir()) : undefined];
+    const [node, image] = [rootDir, imagesDir()].map((path) => (path ? this.capacities.last(path) : undefined));
     const most = [readText(`${proc}/sys/kernel/pid_max`), readText(`${proc}/sys/kernel/threads-max`)]
       .map((text) => numberOrUndefined(text ?? ""))
       .filter((number) => number !== undefined);
@@ -182,8 +192,8 @@ export class NodeStats {
       memoryCapacityBytes: meminfoBytes(meminfo, "MemTotal") ?? 0,
       swapCapacityBytes: meminfoBytes(meminfo, "SwapTotal") ?? 0,
       defaultInterface: parseDefaultInterface(text("net/route")) ?? "eth0",
-      nodeFs: readCapacityNow(rootDir),
-      imageFs: imagesDir ? readCapacityNow(imagesDir) : undefined,
+      nodeFs: this.capacities.last(rootDir),
+      imageFs: imagesDir ? this.capacities.last(imagesDir) : undefined,
       imageBytes: onlyCpuAndMemory ? undefined : this.#lastImageBytes(),
       maxPid: numberOrUndefined(text("sys/kernel/pid_max")),
       taskCount: parseTaskCount(text("loadavg")),

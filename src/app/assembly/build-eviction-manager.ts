@@ -40,6 +40,7 @@ export function buildEvictionManager({
     recorder,
     kubelet,
     readSignals: () => stats.signals(),
+    refreshSignals: () => stats.refreshCapacities(),
     readUsage: () => toPodUsages(stats.sample("all")),
     askDisk: (uids) => {
       const pods = podFacts().filter(({ uid }) => uids.has(uid));

@@ -45,6 +45,8 @@ export interface EvictionDeps {
   recorder: EventRecorder;
   kubelet: EvictingKubelet;
   readSignals: () => NodeSignals;
+  /** Brings what the signals are made of up to date; resolves soon even where a disk hangs. */
+  refreshSignals: () => Promise<void>;
   /** Memory and processes of every pod that runs. */
   readUsage: () => ReadonlyMap<PodUID, PodUsage>;
   /** Disk usage of these pods as last measured; starts a new measurement when one is due. */
@@ -123,6 +125,7 @@ export class EvictionManager {
   /** One observation and its consequences. */
   async synchronize(signal: AbortSignal): Promise<void> {
     this.#forgetUnwanted();
+    await this.#deps.refreshSignals();
     this.#observe();
     this.#evictOverLimit();
     const [due] = this.#seen.due;

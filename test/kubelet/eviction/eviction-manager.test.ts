@@ -74,6 +74,7 @@ const newManager = () =>
         return () => listeners.delete(listener);
       },
     },
+    refreshSignals: async () => {},
     readSignals: () => ({
       "memory.available": { capacity: 1000 * MI, available: free.memory * MI },
       "imagefs.available": { capacity: 1000 * MI, available: free.disk * MI },
