@@ -29,6 +29,15 @@ export interface FileSystemPlace {
 /** @throws the system's error. */
 export function findFileSystem(path: string): FileSystemPlace {
   const real = realpathSync(path);
+  return toFileSystemPlace(real, statSync(real).dev);
+}
+
+/**
+ * As {@link findFileSystem}, without a look at the path.
+ * @param real without symbolic links
+ * @param device `st_dev` of it
+ */
+export function toFileSystemPlace(real: string, device: number): FileSystemPlace {
   const contains = (mountPoint: string) =>
     mountPoint === "/" || real === mountPoint || real.startsWith(`${mountPoint}/`);
   const mountPoint = listMountPoints()
@@ -36,7 +45,7 @@ export function findFileSystem(path: string): FileSystemPlace {
     .reduce((longest, each) => (each.length > longest.length ? each : longest), "");
   return {
     mountPoint,
-    device: statSync(real).dev,
+    device,
     bootId: readBoundedText("/proc/sys/kernel/random/boot_id", 100).trim(),
   };
 }

@@ -42,6 +42,9 @@ export type Listing =
   | { kind: "file"; files: [string] }
   | { kind: "directory"; files: string[]; skipped: { path: string; reason: string }[]; place: FileSystemPlace };
 
+/** Byte order. */
+export const compareNames = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
 /** The manifest files of a path, in byte order of their names; directories in it are not entered. */
 export function listManifests(path: string): Listing {
   try {
@@ -50,7 +53,7 @@ export function listManifests(path: string): Listing {
     const skipped: { path: string; reason: string }[] = [];
     // Before the names: what is mounted or unmounted in between must not look like a file system that was read.
     const place = findFileSystem(path);
-    const names = readdirSync(path).sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    const names = readdirSync(path).sort(compareNames);
     for (const name of names) {
       const reason = skipReason(name);
       if (reason) skipped.push({ path: join(path, name), reason });
@@ -127,7 +130,7 @@ export function readManifestFile(path: string, known?: FileIdentity): FileConten
 
 const isLink = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 
-function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
+export function isSameFile(a: FileIdentity, b: FileIdentity): boolean {
   return a.ino === b.ino && a.dev === b.dev && a.size === b.size && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs;
 }
 

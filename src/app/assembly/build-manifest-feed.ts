@@ -3,6 +3,7 @@ import { readManifest } from "../../manifest/read-manifest.ts";
 import { buildFeed } from "../../sources/build-sources.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
+import { ManifestLook } from "../../sources/manifest-look.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import type { NodeContext } from "./node-context.ts";
 
@@ -18,6 +19,7 @@ export function buildManifestFeed(
   manifests: readonly string[],
   submitted?: FeedSource,
 ): DesiredStateFeed {
+  const look = new ManifestLook(clock);
   return buildFeed({
     options,
     manifests,
@@ -33,7 +35,7 @@ export function buildManifestFeed(
       };
       return bytes.length > LONG_MANIFEST_BYTES ? background.readManifest(bytes, how) : readManifest(bytes, how);
     },
-    readManifests: (path, known) => background.readManifests(path, known),
+    readManifests: async (path, known) => (await look.unchanged(path, known)) ?? background.readManifests(path, known),
     clock,
     logger,
     random: Math.random,

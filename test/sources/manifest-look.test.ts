@@ -1,0 +1,81 @@
+import { describe, expect, test } from "bun:test";
+import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
+import { lookForChanges, ManifestLook } from "../../src/sources/manifest-look.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { tempDirs } from "../support/temp-dir.ts";
+
+const temp = tempDirs();
+
+/** A directory with two files, and what is known of them. */
+function aDirectory() {
+  const directory = temp();
+  const path = (name: string) => join(directory, name);
+  writeFileSync(path("b.yaml"), "kind: Pod");
+  writeFileSync(path("a.yaml"), "kind: Pod");
+  writeFileSync(path("notes.txt"), "");
+  mkdirSync(path("sub"));
+  const known = new Map<string, FileIdentity>();
+  for (const [file, content] of readManifests(directory, new Map()).contents) {
+    if (content.kind === "content") known.set(file, content.identity);
+  }
+  return { directory, path, known };
+}
+
+describe("a look at a directory", () => {
+  test("without a change is the same snapshot as the one of the reader", async () => {
+    const { directory, known } = aDirectory();
+    expect(await lookForChanges(directory, known)).toEqual(readManifests(directory, known));
+  });
+
+  test.each<[string, (path: (name: string) => string) => void]>([
+    ["a file is written", (path) => writeFileSync(path("a.yaml"), "kind: Pod # new")],
+    ["a file is added", (path) => writeFileSync(path("c.yaml"), "x")],
+    [
+      "a file is replaced by one of the same text",
+      (path) => {
+        writeFileSync(path(".new"), "kind: Pod");
+        renameSync(path(".new"), path("a.yaml"));
+      },
+    ],
+    ["a link leads nowhere", (path) => symlinkSync("/nowhere", path("c.yaml"))],
+  ])("sees when %s", async (_, change) => {
+    const { directory, path, known } = aDirectory();
+    change(path);
+    expect(await lookForChanges(directory, known)).toBeUndefined();
+  });
+
+  test("a file that is gone is missing from the listing, as for the reader", async () => {
+    const { directory, path, known } = aDirectory();
+    unlinkSync(path("b.yaml"));
+    expect(await lookForChanges(directory, known)).toEqual(readManifests(directory, known));
+  });
+
+  test("nothing known, no directory, a single file: it has to be read", async () => {
+    const { directory, path, known } = aDirectory();
+    expect(await lookForChanges(directory, new Map())).toBeUndefined();
+    expect(await lookForChanges(path("none"), known)).toBeUndefined();
+    expect(await lookForChanges(path("a.yaml"), known)).toBeUndefined();
+  });
+});
+
+test("a look that hangs is left after a second, and not repeated until it has ended", async () => {
+  const clock = new FakeClock("2026-11-22T05:00:00Z");
+  const ended = Promise.withResolvers<undefined>();
+  let looks = 0;
+  const look = new ManifestLook(clock, () => {
+    looks++;
+    return ended.promise;
+  });
+  const first = look.unchanged("/m", new Map());
+  await clock.advance(1_000);
+  expect(await first).toBeUndefined();
+  expect(await look.unchanged("/m", new Map())).toBeUndefined();
+  expect(looks).toBe(1);
+  ended.resolve(undefined);
+  await ended.promise;
+  await clock.advance(0);
+  void look.unchanged("/m", new Map());
+  expect(looks).toBe(2);
+});
