@@ -63,7 +63,7 @@ export class NodeStats {
   readonly #roots: MachineRoots;
   readonly #sampler: Sampler;
   readonly #disk: DiskUsage;
-  /** Of the file systems of the machine. */
+  /** Sizes of the file systems of the machine. */
   readonly capacities: Capacities;
   #imageBytes: { bytes: number | undefined; readMs: number } | undefined;
   #warmUp: Promise<void> | undefined;
