@@ -46,6 +46,10 @@ export class ObjectDeleter {
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
+    // The last object of a namespace may be one that a controller takes back, such as a ReplicaSet.
+    deps.store.subscribe(({ type, object }) => {
+      if (type === "DELETED") this.#settleNamespace(object.metadata.namespace);
+    });
   }
 
   /**
@@ -218,6 +222,7 @@ export class ObjectDeleter {
     this.#settleNamespace(namespace);
   }
 
+  /** Removes a namespace that is being deleted once it is empty. */
   #settleNamespace(name: string | undefined): void {
     const { registry, store } = this.#deps;
     const definition = registry.get("namespaces");

@@ -480,3 +480,15 @@ describe("discovery", () => {
     expect((await call({ path: "/healthz/nothing" })).status).toBe(404);
   });
 });
+
+test("a namespace goes with its last object, also one that a controller takes back", async () => {
+  const { call, store, foreign } = anApiServer();
+  await call({ method: "POST", path: "/api/v1/namespaces", body: { metadata: { name: "lab" } } });
+  foreign.set("lab/dep-1", "a controller made it");
+  const metadata = { name: "dep-1", namespace: "lab", uid: "made" };
+  store.put("configmaps", { apiVersion: "v1", kind: "ConfigMap", metadata });
+  const deleted = await call({ method: "DELETE", path: "/api/v1/namespaces/lab" });
+  expect(deleted.json.status.phase).toBe("Terminating");
+  store.remove("configmaps", "lab", "dep-1");
+  expect((await call({ path: "/api/v1/namespaces/lab" })).status).toBe(404);
+});
