@@ -24,6 +24,9 @@ export const ROLLBACK_DEADLINE_ANNOTATION = "kubelet-ts.io/rollback-deadline";
 /** Restarts of a container after which an edit has failed before its deadline. */
 export const ROLLBACK_RESTARTS_ANNOTATION = "kubelet-ts.io/rollback-restarts";
 
+/** Sources of the values of a Secret: `key=file:/path` and `key=credential:name`, separated by commas or line ends. */
+export const SECRET_FROM_ANNOTATION = "kubelet-ts.io/secret-from";
+
 /** `digest`, `semver:~1.4` or `never`: whether and how the images of the pod are updated. */
 export const IMAGE_UPDATE_ANNOTATION = "kubelet-ts.io/image-update";
 /** When registries are asked, five fields of cron. */

@@ -97,6 +97,7 @@ export async function runForever(run: KubeletRun): Promise<void> {
   oomWatch.end();
   parts.workloads.stop();
   parts.imageUpdates.stop();
+  parts.secretValues.stop();
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);

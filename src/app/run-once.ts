@@ -70,7 +70,7 @@ function logBadInput({ failures, findings }: ReadOnceResult, logger: Logger): bo
 }
 
 async function startAndWait(
-  { context, kubelet, workloads, probes }: AssembledKubelet,
+  { context, kubelet, workloads, secretValues, probes }: AssembledKubelet,
   state: DesiredState,
   report: RunOnceReport,
   signal: AbortSignal,
@@ -91,6 +91,7 @@ async function startAndWait(
     });
   } finally {
     workloads.stop();
+    secretValues.stop();
     kubelet.stop();
     await probes.stop();
   }

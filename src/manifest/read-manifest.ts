@@ -1,4 +1,5 @@
 import type { Finding } from "../model/finding.ts";
+import { encryptionOf } from "../text/age-text.ts";
 import { type ParsedStream, parseStream } from "../yaml/parse-stream.ts";
 import { FieldPath } from "./field-path.ts";
 import { describeTemplate } from "./foreign-formats.ts";
@@ -11,6 +12,7 @@ import { readObject } from "./read-object.ts";
  * time and memory are bounded by the size of the text.
  */
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
+  if (encryptionOf(bytes)) return refuseManifest(options, ENCRYPTED);
   const stream = parseStream(bytes);
   const result: ManifestResult = {
     pods: [],
@@ -57,6 +59,24 @@ export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): M
     result.findings.push(...findings);
   }
   return result;
+}
+
+const ENCRYPTED =
+  "the file is encrypted with age: name the file with the identity that decrypts it in --manifest-identity-file";
+
+/** The result of a text that cannot be read at all. */
+export function refuseManifest(options: ReadManifestOptions, message: string): ManifestResult {
+  const result: ManifestResult = {
+    pods: [],
+    configMaps: [],
+    secrets: [],
+    objects: [],
+    locations: {},
+    findings: [],
+    results: [],
+  };
+  const failed = failedDocument({ options, document: 1, lines: parseStream(new Uint8Array()).lines }, 0, message);
+  return { ...result, results: [failed], findings: failed.findings };
 }
 
 function failedDocument(

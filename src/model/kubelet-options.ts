@@ -92,6 +92,8 @@ export interface KubeletOptions {
   manifestUrlCaFile: string;
   manifestUrlClientCertFile: string;
   manifestUrlClientKeyFile: string;
+  /** File with the age identities that decrypt manifests; "" = none. */
+  manifestIdentityFile: string;
   /** Whole request, body included. */
   manifestUrlTimeoutMs: number;
   fileCheckFrequencyMs: number;

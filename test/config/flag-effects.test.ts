@@ -33,6 +33,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "manifest-url-ca-file": [AT_WORK, MANIFEST_URL],
   "manifest-url-client-cert-file": [AT_WORK, MANIFEST_URL],
   "manifest-url-client-key-file": [AT_WORK, MANIFEST_URL],
+  "manifest-identity-file": ["integration/secret-values.test.ts", "--manifest-identity-file: an encrypted manifest"],
   "manifest-url-timeout": [AT_WORK, MANIFEST_URL],
   "http-check-frequency": [AT_WORK, MANIFEST_URL],
   "file-check-frequency": [PROGRAM, "--file-check-frequency finds what no event tells (S027)"],

@@ -7,6 +7,7 @@ import { ProbeLog } from "../../pageserver/probe-log.ts";
 import { ImageInventory } from "../../runtime/image-inventory.ts";
 import type { ImageProgress } from "../../runtime/pull-progress.ts";
 import { ServiceHosts } from "../../workloads/service-hosts.ts";
+import { SecretValues } from "../secret-values.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildCgroups } from "./build-cgroups.ts";
 import { buildCluster } from "./build-cluster.ts";
@@ -78,13 +79,19 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const imageGc = buildImageGc(context, engine, images, kubelet, imageUpdates);
   const localApi = input.options.runOnce || cluster ? undefined : buildLocalApi(context);
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
+  const secretValues = new SecretValues({
+    logger: context.logger,
+    credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
+    publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
+  });
   return {
     context,
     client,
     kubelet,
+    secretValues,
     cluster,
     localApi,
-    workloads: buildWorkloads(context, kubelet, services, serviceHosts, feed),
+    workloads: buildWorkloads(context, kubelet, services, serviceHosts, feed, secretValues),
     feed,
     images,
     imageUpdates,

@@ -15,6 +15,7 @@ import type { ImageManager } from "../../runtime/image-manager.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import type { VolumeManager } from "../../volumes/volume-manager.ts";
 import type { WorkloadManager } from "../../workloads/workload-manager.ts";
+import type { SecretValues } from "../secret-values.ts";
 import type { NodeContext } from "./node-context.ts";
 import type { PodAdmission } from "./pod-admission.ts";
 
@@ -25,6 +26,8 @@ export interface AssembledKubelet {
   kubelet: Kubelet;
   /** Turns workloads into pods, between the sources and the kubelet. */
   workloads: WorkloadManager;
+  /** Completes Secrets with values of files, between the workloads and the kubelet. */
+  secretValues: SecretValues;
   feed: DesiredStateFeed;
   /** The cluster this machine is a node of; undefined without --kubeconfig. */
   cluster: ClusterNode | undefined;

@@ -5,6 +5,8 @@ import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import { ManifestLook } from "../../sources/manifest-look.ts";
 import { proxyFor } from "../../sources/proxy.ts";
+import { encryptionOf } from "../../text/age-text.ts";
+import { readEncryptedManifest } from "../decrypt-manifest.ts";
 import type { NodeContext } from "./node-context.ts";
 
 /** A longer text takes more than some 10 ms, and is parsed in another thread. */
@@ -33,7 +35,12 @@ export function buildManifestFeed(
         strictness: options.validate,
         allowPrivileged: options.allowPrivileged,
       };
-      return bytes.length > LONG_MANIFEST_BYTES ? background.readManifest(bytes, how) : readManifest(bytes, how);
+      const readText = (text: Uint8Array, as: ReadManifestOptions) =>
+        text.length > LONG_MANIFEST_BYTES ? background.readManifest(text, as) : readManifest(text, as);
+      const { manifestIdentityFile } = options;
+      return manifestIdentityFile !== "" && encryptionOf(bytes)
+        ? readEncryptedManifest(bytes, how, manifestIdentityFile, readText)
+        : readText(bytes, how);
     },
     readManifests: async (path, known) => (await look.unchanged(path, known)) ?? background.readManifests(path, known),
     clock,

@@ -6,6 +6,7 @@ import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import { describeFinding } from "../../sources/source-set.ts";
 import type { ServiceHosts } from "../../workloads/service-hosts.ts";
 import { WorkloadManager } from "../../workloads/workload-manager.ts";
+import type { SecretValues } from "../secret-values.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import { WorkloadsSchema } from "./state-schemas.ts";
 
@@ -16,6 +17,7 @@ export function buildWorkloads(
   runtime: PodRuntimeManager,
   services: ServiceHosts,
   feed: Pick<DesiredStateFeed, "rejections">,
+  secretValues: SecretValues,
 ): WorkloadManager {
   const { clock, logger, node, options, recorder } = context;
   const clusterDns = () => options.clusterDns;
@@ -36,7 +38,7 @@ export function buildWorkloads(
         state,
         refused.map(({ finding }) => ({ file: finding.file, message: describeFinding(finding) })),
       );
-      kubelet.setDesired(state, isComplete);
+      secretValues.setDesired(state, isComplete);
     },
   });
 }

@@ -60,6 +60,15 @@ export const SOURCE_ROWS = [
     description: "PEM file with the private key of the client certificate.",
   }),
   option({
+    flag: "manifest-identity-file",
+    field: "kubeletTs.manifestIdentityFile",
+    option: "manifestIdentityFile",
+    kind: file,
+    default: "",
+    subject: "Pods from files and URLs",
+    description: "File with the age identities (AGE-SECRET-KEY-…) that decrypt encrypted manifests.",
+  }),
+  option({
     flag: "manifest-url-timeout",
     field: "kubeletTs.manifestUrlTimeout",
     option: "manifestUrlTimeoutMs",

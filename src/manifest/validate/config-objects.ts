@@ -1,5 +1,7 @@
+import { SECRET_FROM_ANNOTATION } from "../../api/annotations.ts";
 import type { ConfigMap } from "../../api/config-map.ts";
 import type { Secret } from "../../api/secret.ts";
+import { parseSecretFrom } from "../../api/secret-from.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FieldErrors } from "./field-errors.ts";
 import { validateMetadata } from "./metadata.ts";
@@ -53,8 +55,23 @@ export function validateSecret(secret: Secret, path: FieldPath): FieldErrors {
     size += decodedLength(value);
   }
   if (size > MAX_DATA_BYTES) errors.tooLong(dataPath, `${MAX_DATA_BYTES} bytes in all its values`);
-  validateSecretType(secret, path, errors);
+  if (validateSecretFrom(secret, path, errors)) validateSecretType(secret, path, errors);
   return errors;
+}
+
+/** @returns whether all values stand in the manifest: those of files are checked where they are used */
+function validateSecretFrom({ metadata, data = {} }: Secret, path: FieldPath, errors: FieldErrors): boolean {
+  const from = metadata.annotations?.[SECRET_FROM_ANNOTATION];
+  if (from === undefined) return true;
+  const parsed = parseSecretFrom(from);
+  if ("problem" in parsed) {
+    errors.invalid(path.child("metadata").child("annotations").key(SECRET_FROM_ANNOTATION), from, parsed.problem);
+    return true;
+  }
+  for (const { key } of parsed.filter((source) => Object.hasOwn(data, source.key))) {
+    errors.invalid(path.child("data").key(key), "***", `is set here and by ${SECRET_FROM_ANNOTATION}`);
+  }
+  return false;
 }
 
 function validateSecretType({ type, data = {}, metadata }: Secret, path: FieldPath, errors: FieldErrors): void {

@@ -1,0 +1,81 @@
+import { expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Encrypter, generateIdentity, identityToRecipient } from "age-encryption";
+import { describeWithEngine, testNode } from "../support/engine.ts";
+import { sleeper } from "../support/manifests.ts";
+import type { TestNode } from "../support/test-node.ts";
+
+const run = (node: TestNode, ...words: string[]) => node.spawn([`--root-dir=${node.rootDir}`, ...words]).finished();
+
+async function environmentOf(node: TestNode): Promise<string[]> {
+  const { Id } = await node.runningContainer("app");
+  return (await node.docker.inspectContainer(Id)).Config.Env;
+}
+
+const withKeys = (secret: string, ...keys: string[]) => {
+  const pod = sleeper("web");
+  const env = keys.map((key) => ({ name: key, valueFrom: { secretKeyRef: { name: secret, key } } }));
+  return { ...pod, spec: { ...pod.spec, containers: [{ ...pod.spec.containers[0], env }] } };
+};
+
+describeWithEngine("values of Secrets from outside the manifests", () => {
+  test("kubelet-ts.io/secret-from: files and systemd credentials, which nothing shows", async () => {
+    const node = testNode();
+    const file = join(node.directory, "password");
+    const credentials = join(node.directory, "credentials");
+    mkdirSync(credentials);
+    writeFileSync(join(credentials, "token"), "s3cret-credential");
+    const annotations = { "kubelet-ts.io/secret-from": `password=file:${file},token=credential:token` };
+    node.writeManifest("secret.json", { apiVersion: "v1", kind: "Secret", metadata: { name: "db", annotations } });
+    node.writeManifest("web.json", withKeys("db", "password", "token"));
+    const kubelet = await node.start([], { prefix: ["env", `CREDENTIALS_DIRECTORY=${credentials}`] });
+    await node.until("the missing file to be reported", () =>
+      kubelet.log.includes(`Secret "default/db", key password: kubelet-ts.io/secret-from: "${file}" cannot be read`),
+    );
+    writeFileSync(file, "s3cret-first");
+    await node.until("the container to run", async () => (await environmentOf(node)).includes("password=s3cret-first"));
+    expect(await environmentOf(node)).toContain("token=s3cret-credential");
+    writeFileSync(file, "s3cret-second");
+    await node.until("the new value", async () => (await environmentOf(node)).includes("password=s3cret-second"));
+
+    const shown = await Promise.all([
+      run(node, "get", "secret", "db", "-o", "yaml"),
+      run(node, "get", "pods", "-o", "yaml"),
+      run(node, "describe", "pod", "web"),
+      run(node, "events"),
+    ]);
+    const pods = JSON.stringify(await node.pods());
+    const all = shown.map(({ stdout, stderr }) => stdout + stderr).join("") + kubelet.log + pods;
+    expect(all).toContain("kubelet-ts.io/secret-from");
+    for (const value of ["s3cret-first", "s3cret-second", "s3cret-credential"]) {
+      expect(all).not.toContain(value);
+      expect(all).not.toContain(btoa(value));
+    }
+  });
+
+  test("--manifest-identity-file: an encrypted manifest", async () => {
+    const node = testNode();
+    const identity = await generateIdentity();
+    const identityFile = join(node.directory, "identity.txt");
+    writeFileSync(identityFile, `${identity}\n`, { mode: 0o600 });
+    const encrypter = new Encrypter();
+    encrypter.addRecipient(await identityToRecipient(identity));
+    const secret = {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "db" },
+      stringData: { password: "s3cret-of-age" },
+    };
+    writeFileSync(join(node.manifestDir, "db.json.age"), await encrypter.encrypt(JSON.stringify(secret)));
+    node.writeManifest("web.json", withKeys("db", "password"));
+    const without = await node.start();
+    await node.until("the flag to be named", () => without.log.includes("--manifest-identity-file"));
+    await without.stop();
+    const kubelet = await node.start([`--manifest-identity-file=${identityFile}`]);
+    await node.until("the container to run", async () =>
+      (await environmentOf(node)).includes("password=s3cret-of-age"),
+    );
+    expect(kubelet.log).not.toContain("s3cret-of-age");
+  });
+});
