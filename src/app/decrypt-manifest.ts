@@ -1,4 +1,4 @@
-import { readFile, stat } from "node:fs/promises";
+import { readBoundedText } from "../files/bounded-read.ts";
 import type { ManifestResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { refuseManifest } from "../manifest/read-manifest.ts";
 import { encryptionOf } from "../text/age-text.ts";
@@ -34,7 +34,7 @@ export async function readEncryptedManifest(
 }
 
 async function decrypt(bytes: Uint8Array, identityFile: string): Promise<Uint8Array> {
-  const identities = await readIdentities(identityFile);
+  const identities = readIdentities(identityFile);
   const { armor, Decrypter } = await import("age-encryption");
   const decrypter = new Decrypter();
   for (const identity of identities) {
@@ -62,11 +62,11 @@ async function decrypt(bytes: Uint8Array, identityFile: string): Promise<Uint8Ar
   }
 }
 
-async function readIdentities(path: string): Promise<string[]> {
+function readIdentities(path: string): string[] {
   try {
-    const { size } = await stat(path);
-    if (size > MAX_IDENTITY_BYTES) throw new Error(`larger than ${MAX_IDENTITY_BYTES} bytes`);
-    const lines = (await readFile(path, "utf8")).split("\n").map((line) => line.trim());
+    const lines = readBoundedText(path, MAX_IDENTITY_BYTES)
+      .split("\n")
+      .map((line) => line.trim());
     const identities = lines.filter((line) => line !== "" && !line.startsWith("#"));
     if (identities.length === 0) throw new Error("it holds no identity");
     return identities;

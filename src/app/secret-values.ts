@@ -1,8 +1,9 @@
-import { readFile, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SECRET_FROM_ANNOTATION } from "../api/annotations.ts";
 import type { Secret } from "../api/secret.ts";
 import { parseSecretFrom, type SecretValueSource, secretSourcesOf } from "../api/secret-from.ts";
+import { readBoundedBytes } from "../files/bounded-read.ts";
 import { ChangeLogger } from "../logging/change-logger.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { Logger } from "../model/logger.ts";
@@ -108,10 +109,11 @@ async function readValue(path: string | undefined): Promise<{ value: string } | 
     return { problem: "the service has no credentials: add LoadCredential= to the unit of kubelet-ts" };
   }
   try {
+    // In a thread: a file system that does not answer holds up this value only.
     const stats = await stat(path);
     if (!stats.isFile()) return { problem: `"${path}" is not a regular file` };
     if (stats.size > MAX_VALUE_BYTES) return { problem: `"${path}" is larger than ${MAX_VALUE_BYTES} bytes` };
-    return { value: (await readFile(path)).toString("base64") };
+    return { value: Buffer.from(readBoundedBytes(path, MAX_VALUE_BYTES)).toString("base64") };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return {

@@ -6,7 +6,7 @@ import { type FileSystemPlace, findFileSystem } from "../files/mount-points.ts";
 /** A manifest of exactly this size is already too long. Source: kubelet's file source. */
 export const MAX_MANIFEST_BYTES = 10 * 1024 * 1024;
 
-const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)$/i;
+const MANIFEST_EXTENSION = /\.(ya?ml|json|manifest)(\.age)?$/i;
 
 export const hasManifestExtension = (path: string): boolean => MANIFEST_EXTENSION.test(path);
 
