@@ -3,6 +3,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const SRC = join(import.meta.dir, "..", "src");
+const TEST = import.meta.dir;
+
+/** Folders of test/ that mirror no folder of src/. */
+const WITHOUT_SOURCE: ReadonlySet<string> = new Set(["fixtures", "fuzz", "integration", "real-cluster", "support"]);
 
 /** Who may import whom, folders and packages; a folder may import itself. The table of docs/architecture.md. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -255,13 +259,11 @@ describe("the plan of the house", () => {
     expect(wrong).toEqual([]);
   });
 
-  test("imports form no circle", () => {
+  test("imports form no circle, not even of types", () => {
     const graph = new Map(
       files.map((file) => [
         file.path,
-        file.imports
-          .filter((found) => isRelative(found.specifier) && !found.typeOnly)
-          .map((found) => resolve(file, found.specifier)),
+        file.imports.filter((found) => isRelative(found.specifier)).map((found) => resolve(file, found.specifier)),
       ]),
     );
     expect(findCircle(graph)).toEqual([]);
@@ -285,6 +287,24 @@ describe("the plan of the house", () => {
     expect(found.filter((path) => !isAllowed(path))).toEqual([]);
     const unused = Object.keys(READS_WITHOUT_LIMIT).filter((entry) => !found.some((path) => path.startsWith(entry)));
     expect(unused).toEqual([]);
+  });
+
+  test("a test is named after its source file, with a topic where a file has several tests", () => {
+    const sources = files.map(({ path }) => path.replace(/\.tsx?$/, ""));
+    const tests = readdirSync(TEST, { recursive: true, encoding: "utf8" })
+      .filter((path) => /\/[^/]+\.test\.tsx?$/.test(path))
+      .filter((path) => !WITHOUT_SOURCE.has(path.split("/")[0] ?? ""));
+    const isMirror = (path: string) =>
+      sources.some((source) => path.startsWith(`${source}.test.`) || path.startsWith(`${source}-`));
+    expect(tests.filter((path) => !isMirror(path)).sort()).toEqual([]);
+  });
+
+  test("docs/architecture.md names every folder", () => {
+    const doc = readFileSync(join(import.meta.dir, "../docs/architecture.md"), "utf8");
+    const folders = new Set(files.map(({ folder }) => folder).filter((folder) => folder !== ""));
+    expect([...folders].filter((folder) => !doc.includes(`\`${folder}/\``) && !doc.includes(`${folder}/ `))).toEqual(
+      [],
+    );
   });
 
   test("there are no default exports", () => {

@@ -15,7 +15,6 @@ import { type ApiAnswer, type ApiRequest, json, jsonText, type PlainAnswer } fro
 import { type Access, mayDo } from "./authorization.ts";
 import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
-import { hideSecrets } from "./hide-secrets.ts";
 import { listAnswer, parseIncludeObject, type ShowObject } from "./list-answer.ts";
 import { negotiateForm, type WantedForm } from "./media-type.ts";
 import { type DeleteOptions, type ObjectDeleter, parseDeleteOptions } from "./object-deleter.ts";
@@ -304,3 +303,25 @@ const isStatus = (result: ApiObject | Status): result is Status => isRecord(resu
 /** Source: RFC 7234, 5.5, with the code upstream uses. */
 const toWarning = (message: string) =>
   `299 - "${message.replace(/[\x00-\x1f\x7f]/g, " ").replace(/(["\\])/g, "\\$1")}"`;
+
+const shown = new WeakMap<ApiObject, ApiObject>();
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/** A Secret for users who only view: the names of its keys, and nothing of their values. */
+function hideSecrets(secret: ApiObject): ApiObject {
+  let hidden = shown.get(secret);
+  if (hidden === undefined) {
+    const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
+    // The last-applied annotation holds the values too.
+    const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
+    const { annotations: _annotations, ...metadata } = secret.metadata;
+    hidden = {
+      ...secret,
+      metadata: { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) },
+      data: Object.fromEntries(keys.map((key) => [key, ""])),
+    } as ApiObject;
+    shown.set(secret, hidden);
+  }
+  return hidden;
+}

@@ -1,7 +1,7 @@
 import { ApiError, badRequest } from "./api-error.ts";
+import { isRecord } from "./api-object.ts";
 import { PATCH_TYPES } from "./body.ts";
-import { applyJsonPatch, PatchError } from "./json-patch.ts";
-import { applyMergePatch } from "./merge-patch.ts";
+import { applyJsonPatch, define, PatchError } from "./json-patch.ts";
 import { applyStrategicPatch } from "./strategic-merge-patch.ts";
 
 /**
@@ -25,4 +25,15 @@ export function patchObject(before: unknown, type: string, patch: unknown): unkn
         )
       : badRequest(error.message);
   }
+}
+
+/** A copy of the document with the patch merged in: null removes, lists are replaced. Source: RFC 7386. */
+export function applyMergePatch(document: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return structuredClone(patch);
+  const result: Record<string, unknown> = isRecord(document) ? { ...document } : {};
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete result[name];
+    else define(result, name, applyMergePatch(Object.hasOwn(result, name) ? result[name] : undefined, value));
+  }
+  return result;
 }

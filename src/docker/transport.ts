@@ -1,7 +1,6 @@
 import http from "node:http";
 import https from "node:https";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
-import { collectText } from "./collect-text.ts";
 import { Deadline, realSchedule, type Schedule } from "./deadline.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError, daemonError } from "./docker-error.ts";
 import {
@@ -260,4 +259,21 @@ export class DockerTransport {
     const expiredMs = deadline?.expired ? (options.timeoutMs ?? this.#timeoutMs) : undefined;
     return explainUnreachable(error, operation, this.endpoint, expiredMs);
   }
+}
+
+/** The text of a stream. Leaving the loop early closes the connection. @throws DockerProtocolError beyond `maxBytes` */
+async function collectText(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  maxBytes: number,
+  operation: string,
+): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw new DockerProtocolError(operation, `more than ${maxBytes} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
 }

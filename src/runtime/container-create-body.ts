@@ -1,10 +1,9 @@
 import type { Container, Pod } from "../api/pod.ts";
-import type { ContainerCreateBody, HostConfig } from "../docker/container-create-body.ts";
+import type { ContainerCreateBody, DeviceMapping, HostConfig } from "../docker/container-create-body.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Mount } from "../model/mount.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
 import { computeMounts } from "./container-mounts.ts";
-import { computeHostDevices } from "./host-devices.ts";
 import { type Owner, toContainerLabels } from "./labels.ts";
 import { toContainerLogPath } from "./log-paths.ts";
 import {
@@ -160,4 +159,18 @@ export function toContainerCreateBody(request: ContainerRequest): ContainerCreat
     }),
     HostConfig: toHostConfig(request),
   };
+}
+
+/**
+ * Devices of a container: its mounts of hostPath volumes of type CharDevice and BlockDevice. A bind mount alone shows the
+ * file, but the device cgroup refuses to open it. Privileged containers may open every device and keep the mount.
+ */
+function computeHostDevices({ spec }: Pod, container: Container): DeviceMapping[] {
+  if (container.securityContext?.privileged) return [];
+  return (container.volumeMounts ?? []).flatMap(({ name, mountPath, readOnly, subPath, subPathExpr }) => {
+    const source = spec.volumes?.find((volume) => volume.name === name)?.hostPath;
+    const isDevice = source?.type === "CharDevice" || source?.type === "BlockDevice";
+    if (!source || !isDevice || subPath || subPathExpr) return [];
+    return [{ PathOnHost: source.path, PathInContainer: mountPath, CgroupPermissions: readOnly ? "r" : "rwm" }];
+  });
 }

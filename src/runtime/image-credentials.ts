@@ -1,6 +1,7 @@
 import type { Secret } from "../api/secret.ts";
 import {
   type DockerConfig,
+  DockerConfigError,
   parseDockerConfig,
   parseLegacyDockerConfig,
   type RegistryCredential,
@@ -12,7 +13,6 @@ import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
 import { askCredentialHelper } from "./credential-helper.ts";
 import type { CredentialProviders } from "./credential-provider.ts";
 import { lookUpCredentials, registryKey, registryMatches } from "./image-keyring.ts";
-import { readPullSecrets } from "./pull-secrets.ts";
 
 export interface ImageCredentialsOptions {
   /** First place to look for `config.json` and `.dockercfg`. */
@@ -107,4 +107,28 @@ export class ImageCredentials {
 function dropDuplicates(auths: readonly RegistryAuth[]): RegistryAuth[] {
   const seen = new Map(auths.map((auth) => [JSON.stringify(auth), auth]));
   return [...seen.values()];
+}
+
+/**
+ * Credentials out of a pod's imagePullSecrets, in their order. Other types of Secrets hold none.
+ * @throws DockerConfigError naming the Secret
+ */
+function readPullSecrets(secrets: readonly Secret[]): RegistryCredential[] {
+  return secrets.flatMap((secret) => {
+    const [key, parse] =
+      secret.type === "kubernetes.io/dockerconfigjson"
+        ? ([".dockerconfigjson", parseDockerConfig] as const)
+        : secret.type === "kubernetes.io/dockercfg"
+          ? ([".dockercfg", parseLegacyDockerConfig] as const)
+          : [undefined, undefined];
+    const data = key === undefined ? undefined : secret.data?.[key];
+    if (data === undefined || parse === undefined) return [];
+    try {
+      return parse(Buffer.from(data, "base64").toString("utf8")).entries;
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      const name = `${secret.metadata.namespace ?? "default"}/${secret.metadata.name ?? ""}`;
+      throw new DockerConfigError(`imagePullSecret "${name}", key ${key}: ${why}`, { cause });
+    }
+  });
 }

@@ -1,16 +1,16 @@
 import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../api/annotations.ts";
 import type { Pod } from "../api/pod.ts";
-import type { ContainerCreateBody, EndpointConfig, LogConfig } from "../docker/container-create-body.ts";
+import type { ContainerCreateBody, EndpointConfig, LogConfig, PortBinding } from "../docker/container-create-body.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { EngineInfo } from "../model/node.ts";
 import type { DnsConfig } from "../plan/dns-config.ts";
+import { computeHostPorts } from "../plan/host-ports.ts";
 import { toCgroupParent, toPodCgroupName } from "../plan/pod-cgroup.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
 import { computeUserNetwork } from "../plan/pod-network.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { type Owner, toSandboxLabels } from "./labels.ts";
 import { MappingError, UnsupportedError } from "./mapping-error.ts";
-import { computePortBindings } from "./port-bindings.ts";
 import { clampOomScoreAdj, SANDBOX_CPU_SHARES, SANDBOX_OOM_SCORE_ADJ } from "./resources.ts";
 import { computeGroupAdd, computeSandboxSecurityOpt, computeSandboxUser, hasSecurityOption } from "./security.ts";
 import { computeSysctls } from "./sysctls.ts";
@@ -152,4 +152,18 @@ export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBod
     },
     ...(network.endpoint && { NetworkingConfig: { EndpointsConfig: { [network.mode]: network.endpoint } } }),
   };
+}
+
+/** Docker's `PortBindings` and `ExposedPorts` of the sandbox; a port without hostPort has no effect. */
+function computePortBindings(pod: Pod): {
+  PortBindings: Record<string, PortBinding[]>;
+  ExposedPorts: Record<string, Record<string, never>>;
+} {
+  const bindings: Record<string, PortBinding[]> = {};
+  for (const { hostIP, hostPort, protocol, containerPort } of computeHostPorts(pod)) {
+    const key = `${containerPort}/${protocol.toLowerCase()}`;
+    bindings[key] ??= [];
+    bindings[key].push({ HostIp: hostIP, HostPort: String(hostPort) });
+  }
+  return { PortBindings: bindings, ExposedPorts: Object.fromEntries(Object.keys(bindings).map((key) => [key, {}])) };
 }

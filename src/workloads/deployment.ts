@@ -1,7 +1,8 @@
 import type { IntOrString } from "../api/int-or-string.ts";
-import type { Deployment, DeploymentSpec } from "../api/workload.ts";
+import type { Pod } from "../api/pod.ts";
+import type { Deployment, DeploymentSpec, PodTemplateSpec } from "../api/workload.ts";
+import { computeHostPorts } from "../plan/host-ports.ts";
 import { type ControllerWorld, Draft } from "./controller.ts";
-import { hasHostPorts } from "./host-port.ts";
 import type { RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** Counts of `status`, as upstream's DeploymentStatus has them. */
@@ -248,3 +249,6 @@ export function scaledValue(value: IntOrString, total: number, round: "up" | "do
   const share = (Number.parseInt(value, 10) * total) / 100;
   return round === "up" ? Math.ceil(share) : Math.floor(share);
 }
+
+/** Whether two pods of the template cannot run on one node together. */
+const hasHostPorts = (template: PodTemplateSpec): boolean => computeHostPorts(template as Pod).length > 0;

@@ -3,8 +3,8 @@ import type { CommandIo } from "../command-io.ts";
 import { toLabelColumns, withLabelCells } from "../print/label-columns.ts";
 import { type PrinterOptions, ResourcePrinter } from "../print/resource-printer.ts";
 import { changesBetween, type ResourceItem } from "../print/resource-view.ts";
+import type { ObjectView } from "../print/selection.ts";
 import { CommandError, type CommandRequest, scopeOf, selectorOf } from "../sub-command.ts";
-import type { ObjectView } from "./get.ts";
 
 const WATCH_PERIOD_MS = 1000;
 const AS_TABLE = { Accept: "application/json;as=Table;v=v1;g=meta.k8s.io,application/json" };

@@ -15,13 +15,7 @@ import {
   toNodeItem,
   toPodItem,
 } from "../print/resource-view.ts";
-import {
-  type ObjectFilter,
-  type ObjectFormat,
-  parseFieldSelector,
-  parseObjectFormat,
-  parseSortBy,
-} from "../print/selection.ts";
+import { type ObjectView, parseFieldSelector, parseObjectFormat, parseSortBy } from "../print/selection.ts";
 import {
   CommandError,
   type CommandRequest,
@@ -81,14 +75,6 @@ async function showRefused(api: PodReader, io: CommandIo): Promise<void> {
   const files = new Set(refused.map(({ file }) => file)).size;
   io.stderr(`${files} ${files === 1 ? "manifest" : "manifests"} refused:\n`);
   for (const { message } of refused) io.stderr(`  ${message}\n`);
-}
-
-/** Selection, order and format by `--field-selector`, `--sort-by` and `-o`. */
-export interface ObjectView {
-  matches: ObjectFilter;
-  compare: ((a: object, b: object) => number) | undefined;
-  /** undefined: a table, JSON, YAML or names. */
-  format: ObjectFormat | undefined;
 }
 
 const FORMATS: readonly string[] = ["wide", "json", "yaml", "name", "jsonpath=", "custom-columns="];

@@ -68,3 +68,11 @@ export function parseObjectFormat(output: string, hasHeaders: boolean): ObjectFo
     return new TextTable().render([...(hasHeaders ? [columns.map(({ header }) => header)] : []), ...rows]);
   };
 }
+
+/** Selection, order and format by `--field-selector`, `--sort-by` and `-o`. */
+export interface ObjectView {
+  matches: ObjectFilter;
+  compare: ((a: object, b: object) => number) | undefined;
+  /** undefined: a table, JSON, YAML or names. */
+  format: ObjectFormat | undefined;
+}

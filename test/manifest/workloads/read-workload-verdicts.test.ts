@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readManifest } from "../../src/manifest/read-manifest.ts";
+import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 interface Verdict {
   /** Base object and mutation. */
@@ -11,7 +11,7 @@ interface Verdict {
   object: unknown;
 }
 
-const FIXTURE = join(import.meta.dir, "../fixtures/oracle/workload-verdicts.jsonl.gz");
+const FIXTURE = join(import.meta.dir, "../../fixtures/oracle/workload-verdicts.jsonl.gz");
 
 /** Verdicts that are not followed, each with the reason. */
 const EXCEPTIONS: readonly [RegExp, string][] = [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { applyJsonPatch, PatchError } from "../../src/apiserver/json-patch.ts";
-import { applyMergePatch } from "../../src/apiserver/merge-patch.ts";
+import { applyMergePatch } from "../../src/apiserver/patch-object.ts";
 import { applyStrategicPatch } from "../../src/apiserver/strategic-merge-patch.ts";
 
 describe("a JSON patch", () => {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { openApiDefinitions } from "../../src/apiserver/openapi/definitions.ts";
-import descriptions from "../../src/apiserver/openapi/descriptions.json" with { type: "json" };
-import { openApiV2, openApiV3 } from "../../src/apiserver/openapi/documents.ts";
-import { encodeOpenApiV2 } from "../../src/apiserver/openapi/protobuf-document.ts";
-import { anApiServer } from "./support.ts";
+
+import { openApiDefinitions } from "../../../src/apiserver/openapi/definitions.ts";
+import descriptions from "../../../src/apiserver/openapi/descriptions.json" with { type: "json" };
+import { openApiV2, openApiV3 } from "../../../src/apiserver/openapi/documents.ts";
+import { encodeOpenApiV2 } from "../../../src/apiserver/openapi/protobuf-document.ts";
+import { anApiServer } from "../support.ts";
 
 const kinds = anApiServer().registry.all();
 

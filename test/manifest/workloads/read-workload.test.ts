@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { Deployment } from "../../src/api/workload.ts";
-import { readManifest } from "../../src/manifest/read-manifest.ts";
+import type { Deployment } from "../../../src/api/workload.ts";
+import { readManifest } from "../../../src/manifest/read-manifest.ts";
 
 const read = (manifest: unknown) => {
   const text = typeof manifest === "string" ? manifest : JSON.stringify(manifest);

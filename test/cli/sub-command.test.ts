@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { findCommand } from "../../../src/cli/command-table.ts";
-import { runConfig } from "../../../src/cli/commands/config-command.ts";
-import { runSubCommand } from "../../../src/cli/sub-command.ts";
-import { resolveOptions } from "../../../src/config/resolve-options.ts";
-import { tempDirs } from "../../support/temp-dir.ts";
+import { findCommand } from "../../src/cli/command-table.ts";
+import { runConfig } from "../../src/cli/commands/config-command.ts";
+import { runSubCommand } from "../../src/cli/sub-command.ts";
+import { resolveOptions } from "../../src/config/resolve-options.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
 

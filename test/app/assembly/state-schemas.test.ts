@@ -8,7 +8,7 @@ import {
   KnownImagesSchema,
   ProbeResultsSchema,
   WorkloadsSchema,
-} from "../../src/app/assembly/state-schemas.ts";
+} from "../../../src/app/assembly/state-schemas.ts";
 
 const schemas = {
   CompletionsSchema,

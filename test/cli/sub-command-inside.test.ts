@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { parseCopyPlace } from "../../../src/cli/commands/cp.ts";
-import { describeEffects } from "../../../src/cli/commands/diff.ts";
-import { parsePortPair } from "../../../src/cli/commands/port-forward.ts";
-import type { PodRevision } from "../../../src/kubelet/edit-rules.ts";
-import { aContainer, aPod, aRunning, aSandbox, aSnapshot } from "../../support/builders.ts";
+import { parseCopyPlace } from "../../src/cli/commands/cp.ts";
+import { describeEffects } from "../../src/cli/commands/diff.ts";
+import { parsePortPair } from "../../src/cli/commands/port-forward.ts";
+import type { PodRevision } from "../../src/kubelet/edit-rules.ts";
+import { aContainer, aPod, aRunning, aSandbox, aSnapshot } from "../support/builders.ts";
 
 test.each([
   ["8080:80", { local: 8080, remote: 80 }],
