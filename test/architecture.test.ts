@@ -6,7 +6,14 @@ const SRC = join(import.meta.dir, "..", "src");
 const TEST = import.meta.dir;
 
 /** Folders of test/ that mirror no folder of src/. */
-const WITHOUT_SOURCE: ReadonlySet<string> = new Set(["fixtures", "fuzz", "integration", "real-cluster", "support"]);
+const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
+  "fixtures",
+  "fuzz",
+  "integration",
+  "real-cluster",
+  "support",
+  "vm",
+]);
 
 /** Who may import whom, folders and packages; a folder may import itself. The table of docs/architecture.md. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
