@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import type { Pod } from "../../src/api/pod.ts";
-import { toFilesystems, toImageRows } from "../../src/app/assembly/page-node-detail.ts";
-import type { NodeFilesystem } from "../../src/cadvisor/cadvisor-facts.ts";
+import type { Pod } from "../../../src/api/pod.ts";
+import { toFilesystems, toImageRows } from "../../../src/app/assembly/page-node-detail.ts";
+import type { NodeFilesystem } from "../../../src/cadvisor/cadvisor-facts.ts";
 
 const fs = (device: string, mountPoint: string) =>
   ({ device, mountPoint, capacity: { capacityBytes: 100e6, availableBytes: 30e6 } }) as NodeFilesystem;
