@@ -11,6 +11,7 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
   "fuzz",
   "integration",
   "real-cluster",
+  "release",
   "support",
   "vm",
 ]);
