@@ -6,6 +6,10 @@ import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
+import { needsBootstrap, writeKubeconfig } from "./certificates/bootstrap.ts";
+import { currentPath } from "./certificates/certificate-files.ts";
+import { CertificateManager, type MakeSigningRequest } from "./certificates/certificate-manager.ts";
+import type { CertificateUsage } from "./certificates/certificate-plan.ts";
 import { ClusterAccessReviewer } from "./client/access-reviewer.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
 import { Credentials } from "./client/credentials.ts";
@@ -29,6 +33,7 @@ export interface ClusterNodeDeps {
   userAgent: string;
   /** The set of a source that an earlier process stored. */
   loadCheckpoint: (id: string) => Checkpoint | undefined;
+  makeSigningRequest: MakeSigningRequest;
 }
 
 /** Events per second to an API server where --event-qps sets no limit. Source: newer kubelets. */
@@ -57,6 +62,7 @@ export class ClusterNode {
   readonly #claims: ClaimResolver;
   readonly #tokens: TokenManager;
   readonly #services: ClusterServices;
+  readonly #isBootstrapping: boolean;
   readonly #stop = new AbortController();
   #pods: Reflector<ApiPod> | undefined;
   #reporter: StatusReporter | undefined;
@@ -68,7 +74,12 @@ export class ClusterNode {
   constructor(deps: ClusterNodeDeps) {
     const { options, clock, logger, userAgent } = deps;
     this.#deps = deps;
-    this.credentials = new Credentials(options.kubeconfig, clock);
+    this.#isBootstrapping = needsBootstrap(options, clock.now());
+    this.credentials = new Credentials(
+      this.#isBootstrapping ? options.bootstrapKubeconfig : options.kubeconfig,
+      clock,
+      options.rotateCertificates && !this.#isBootstrapping ? currentPath(options.certDir, "client") : undefined,
+    );
     this.client = new ClusterClient({
       credentials: this.credentials,
       clock,
@@ -96,7 +107,6 @@ export class ClusterNode {
   start(kubelet: ClusterKubelet): void {
     const { client } = this;
     const { options, nodeName, clock, logger } = this.#deps;
-    const { signal } = this.#stop;
     const apiPodOf = ({ metadata }: Pod) => this.#pods?.get(metadata.namespace, metadata.name ?? "");
     const reporter = new StatusReporter({
       client,
@@ -147,9 +157,45 @@ export class ClusterNode {
       record: (type, reason, message) => events.recordNode(type, reason, message),
       onNode: () => mirrors.changed(),
     });
-    void this.#agent.run(signal);
+    void this.#run(this.#agent, this.#pods);
+  }
+
+  /** Begins to speak with the API server, with a certificate of its own where one has to be requested first. */
+  async #run(agent: NodeAgent, pods: Reflector<ApiPod>): Promise<void> {
+    const { options, logger } = this.#deps;
+    const { signal } = this.#stop;
+    if (this.#isBootstrapping) {
+      logger.info(`Requesting a client certificate with "${options.bootstrapKubeconfig}"`);
+      await this.#certificates("client", () => {
+        writeKubeconfig(options, options.certDir);
+        this.credentials.use(options.kubeconfig);
+      }).obtain(signal);
+    }
+    if (signal.aborted) return;
+    void agent.run(signal);
     this.#services.start();
-    this.#pods.start();
+    pods.start();
+    if (options.rotateCertificates) void this.#certificates("client", () => this.credentials.invalidate()).run(signal);
+    if (options.rotateServerCertificates) {
+      await agent.registered;
+      void this.#certificates("server", () => {}).run(signal);
+    }
+  }
+
+  #certificates(usage: CertificateUsage, onStored: () => void): CertificateManager {
+    const { options, nodeName, clock, logger, makeSigningRequest } = this.#deps;
+    const addresses = () => (this.#agent?.node?.status?.addresses ?? []).map(({ address }) => address);
+    return new CertificateManager({
+      client: this.client,
+      clock,
+      logger,
+      usage,
+      nodeName,
+      certDir: options.certDir,
+      names: () => (usage === "server" ? [...new Set([nodeName, ...addresses()])] : []),
+      makeSigningRequest,
+      onStored,
+    });
   }
 
   /** Events have a rate of their own: a flood of them must not delay statuses. Source: the kubelet's event client. */

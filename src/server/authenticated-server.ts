@@ -19,6 +19,7 @@ export type AuthenticatedOptions = Pick<
   | "address"
   | "port"
   | "certDir"
+  | "rotateServerCertificates"
   | "tlsCertFile"
   | "tlsPrivateKeyFile"
   | "tlsMinVersion"

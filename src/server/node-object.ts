@@ -32,6 +32,8 @@ export interface NodeObjectFacts {
   ready: { runtimeError: string | undefined; since: Date };
   /** undefined while the engine has not told. */
   images: readonly NodeImage[] | undefined;
+  /** `--node-status-max-images`; -1 = all. */
+  maxImages?: number;
 }
 
 /** Condition texts of upstream, by status: reason and message. */
@@ -71,7 +73,7 @@ export function toNodeConditions({ pressures, ready }: Pick<NodeObjectFacts, "pr
   ];
 }
 
-/** As many as upstream shows by default, and as many names of each. */
+/** Images that are shown by default, and names of each. Source: the kubelet. */
 const MAX_IMAGES = 50;
 const MAX_IMAGE_NAMES = 5;
 
@@ -118,18 +120,19 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: CadvisorFacts, no
         operatingSystem: "linux",
         architecture: process.arch === "x64" ? "amd64" : process.arch,
       },
-      ...(images && { images: toImageList(images) }),
+      ...(images && { images: toImageList(images, facts.maxImages ?? MAX_IMAGES) }),
     },
   };
 }
 
 const toTaint = ({ key, value, effect }: NodeTaint) => ({ key, ...(value !== "" && { value }), effect });
 
-/** The biggest ones. */
-const toImageList = (images: readonly NodeImage[]) =>
+/** The biggest ones with a name, in an order that does not depend on the engine's. @param max -1 = all */
+const toImageList = (images: readonly NodeImage[], max: number) =>
   images
-    .toSorted((a, b) => b.sizeBytes - a.sizeBytes)
-    .slice(0, MAX_IMAGES)
+    .filter(({ names }) => names.length > 0)
+    .toSorted((a, b) => b.sizeBytes - a.sizeBytes || ((a.names[0] ?? "") < (b.names[0] ?? "") ? -1 : 1))
+    .slice(0, max < 0 ? images.length : max)
     .map(({ names, sizeBytes }) => ({ names: names.slice(0, MAX_IMAGE_NAMES), sizeBytes }));
 
 const toBinary = (bytes: number) =>

@@ -7,7 +7,8 @@ import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { messageOf } from "../text/error-message.ts";
 import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
 
-export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile">;
+export type TlsFileOptions = Pick<KubeletOptions, "certDir" | "tlsCertFile" | "tlsPrivateKeyFile" | "clientCaFile"> &
+  Partial<Pick<KubeletOptions, "rotateServerCertificates">>;
 
 /** Certificates and key of a TLS server, as PEM. */
 export interface TlsMaterial {
@@ -57,7 +58,14 @@ export function readTlsMaterial(options: TlsFileOptions, names: ServedNames, now
       );
     return { cert, key, clientCas };
   }
-  return { ...keptOrMade(options.certDir, names, now), clientCas };
+  const issued = options.rotateServerCertificates ? readIssued(options.certDir) : undefined;
+  return { ...(issued ?? keptOrMade(options.certDir, names, now)), clientCas };
+}
+
+/** The certificate that the cluster issued, with its key; undefined before it has. Source: the kubelet's file name. */
+function readIssued(certDir: string): { cert: string; key: string } | undefined {
+  const pem = readIfThere("--cert-dir", join(certDir, "kubelet-server-current.pem"));
+  return pem === undefined || problemOfPair(pem, pem) ? undefined : { cert: pem, key: pem };
 }
 
 function keptOrMade(certDir: string, names: ServedNames, now: Date): { cert: string; key: string } {

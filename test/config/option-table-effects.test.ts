@@ -23,6 +23,7 @@ const NODE = "tells what the machine has, what is set aside, and what it is shor
 
 const UPDATES = "integration/image-updates.test.ts";
 const NODE_UPDATES = "the node's default, its schedule and its window";
+const CERTIFICATES = "cluster/certificates/certificate-manager.test.ts";
 const NODE_PLAN = "cluster/node/node-plan.test.ts";
 
 /** Where each flag is seen to have its effect, not only to be read. Fields without a flag stand under their own name. */
@@ -74,6 +75,10 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   shutdownGracePeriodByPodPriority: ["plan/node-shutdown.test.ts", "by priority, in whatever order they stand"],
 
   kubeconfig: ["cluster/client/kubeconfig.test.ts", "paths are relative to the file"],
+  "bootstrap-kubeconfig": [CERTIFICATES, "--bootstrap-kubeconfig counts while there is no kubeconfig"],
+  "rotate-certificates": ["cluster/certificates/certificate-plan.test.ts", "--rotate-certificates"],
+  "rotate-server-certificates": ["cluster/certificates/certificate-plan.test.ts", "--rotate-server-certificates"],
+  "node-status-max-images": ["server/node-object.test.ts", "--node-status-max-images"],
   "register-node": [NODE_PLAN, "a Node that exists"],
   "register-schedulable": [NODE_PLAN, "--register-schedulable=false"],
   "cloud-provider": [NODE_PLAN, "--cloud-provider=external"],

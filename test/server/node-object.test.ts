@@ -153,3 +153,19 @@ test("what is left is measured", () => {
   expect(seen["pid.available"]).toEqual({ capacity: 4_194_304, available: 4_194_304 - 413 });
   expect(seen["nodefs.available"]!.capacity).toBeGreaterThan(0);
 });
+
+test.each([
+  { maxImages: 2, want: ["i:2", "a:1"] },
+  { maxImages: -1, want: ["i:2", "a:1", "b:1"] },
+])("--node-status-max-images=$maxImages; images without a name are left out", ({ maxImages, want }) => {
+  const images = [
+    { names: ["b:1"], sizeBytes: 1 },
+    { names: ["a:1"], sizeBytes: 1 },
+    { names: [], sizeBytes: 9 },
+    { names: ["i:2"], sizeBytes: 2 },
+  ];
+  const { status } = toNodeObject({ ...aNode, images, maxImages }, cadvisor, NOW) as {
+    status: { images: { names: string[] }[] };
+  };
+  expect(status.images.flatMap(({ names }) => names)).toEqual([...want]);
+});

@@ -1,5 +1,11 @@
 import { runProgram } from "../../host/run-program.ts";
-import { CERTIFICATES_ARGUMENT, type CertificateDelivery, type CertificateOrder } from "./certificate-request.ts";
+import {
+  CERTIFICATES_ARGUMENT,
+  type CertificateDelivery,
+  type CertificateOrder,
+  type SigningDelivery,
+  type SigningOrder,
+} from "./certificate-request.ts";
 
 /** Longer than the slowest edge box takes. */
 const PATIENCE_MS = 60_000;
@@ -10,7 +16,14 @@ const MAX_OUTPUT_BYTES = 1024 * 1024;
  * @param argv how this program is started, e.g. its own path
  * @throws Error
  */
-export async function makeInChild(argv: readonly string[], order: CertificateOrder): Promise<CertificateDelivery> {
+export const makeInChild = (argv: readonly string[], order: CertificateOrder): Promise<CertificateDelivery> =>
+  deliver<CertificateDelivery>(argv, order);
+
+/** A new key, and a request for a certificate of it, in the same way. @throws Error */
+export const makeSigningRequest = (argv: readonly string[], order: SigningOrder): Promise<SigningDelivery> =>
+  deliver<SigningDelivery>(argv, order);
+
+async function deliver<T>(argv: readonly string[], order: CertificateOrder | SigningOrder): Promise<T> {
   const { exitCode, stdout, stderr } = await runProgram([...argv, CERTIFICATES_ARGUMENT], {
     input: JSON.stringify(order),
     timeoutMs: PATIENCE_MS,
@@ -18,5 +31,5 @@ export async function makeInChild(argv: readonly string[], order: CertificateOrd
   });
   if (exitCode !== 0)
     throw new Error(`certificates could not be made: ${stderr.trim().slice(-500) || `exit code ${exitCode}`}`);
-  return JSON.parse(stdout) as CertificateDelivery;
+  return JSON.parse(stdout) as T;
 }

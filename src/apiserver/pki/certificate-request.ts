@@ -34,3 +34,14 @@ export interface CertificateDelivery {
   /** In the order of the order. */
   leaves: KeyPair[];
 }
+
+/** Order for a key and a request that another authority is to sign (PKCS #10), on the same input. */
+export interface SigningOrder {
+  signingRequest: Pick<LeafOrder, "commonName" | "organization" | "names">;
+}
+
+/** PEM. */
+export interface SigningDelivery {
+  request: string;
+  key: string;
+}

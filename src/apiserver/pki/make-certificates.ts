@@ -1,6 +1,13 @@
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
-import type { CertificateDelivery, CertificateOrder, KeyPair, LeafOrder } from "./certificate-request.ts";
+import type {
+  CertificateDelivery,
+  CertificateOrder,
+  KeyPair,
+  LeafOrder,
+  SigningDelivery,
+  SigningOrder,
+} from "./certificate-request.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const { KeyUsageFlags } = x509;
@@ -96,8 +103,21 @@ function importKey(text: string): Promise<CryptoKey> {
   return crypto.subtle.importKey("pkcs8", der, ALGORITHM, true, ["sign"]);
 }
 
+async function makeSigningRequest({ signingRequest }: SigningOrder): Promise<SigningDelivery> {
+  const { commonName, organization, names } = signingRequest;
+  const keys = await generateKeys();
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: nameOf(commonName, organization),
+    keys,
+    signingAlgorithm: ALGORITHM,
+    extensions: names.length > 0 ? [new x509.SubjectAlternativeNameExtension(names.map(alternativeName))] : [],
+  });
+  return { request: `${request.toString("pem").trim()}\n`, key: await exportKey(keys.privateKey) };
+}
+
 /** The process behind {@link CERTIFICATES_ARGUMENT}: reads its order, writes its delivery. */
 export async function runCertificateProcess(): Promise<void> {
-  const order = (await Bun.stdin.json()) as CertificateOrder;
-  await Bun.write(Bun.stdout, JSON.stringify(await makeCertificates(order)));
+  const order = (await Bun.stdin.json()) as CertificateOrder | SigningOrder;
+  const made = "signingRequest" in order ? await makeSigningRequest(order) : await makeCertificates(order);
+  await Bun.write(Bun.stdout, JSON.stringify(made));
 }

@@ -5,6 +5,7 @@ import type { RunningServers } from "../../server/servers.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { probeVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
+import { ownCommand } from "./build-local-api.ts";
 import type { NodeContext } from "./node-context.ts";
 
 /**
@@ -23,6 +24,10 @@ export async function buildCluster({ options, node, clock, logger }: NodeContext
     logger,
     userAgent: `kubelet-ts/${probeVersion} (linux/${process.arch === "x64" ? "amd64" : process.arch})`,
     loadCheckpoint: (id) => checkpoints.load(id),
+    makeSigningRequest: async (signingRequest) => {
+      const { makeSigningRequest } = await import("../../apiserver/pki/certificate-process.ts");
+      return makeSigningRequest(ownCommand(), { signingRequest });
+    },
   });
 }
 

@@ -49,6 +49,7 @@ export function nodeFacts({
     labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
     taints: options.nodeTaints,
     maxPods: computeMaxPods(options, node.cpuCount),
+    maxImages: options.nodeStatusMaxImages,
     kubeletPort: options.port,
     kubeletVersion: options.kubeconfig === "" ? buildInfo.version : kubeletVersion,
     allocatable: {

@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { readBoundedText } from "../../files/bounded-read.ts";
+import { readBoundedText, readTextIfExists } from "../../files/bounded-read.ts";
 import type { Clock } from "../../model/clock.ts";
 import { type Kubeconfig, type KubeconfigUser, readKubeconfig } from "./kubeconfig.ts";
 
@@ -27,7 +27,8 @@ export interface ConnectionSettings {
  * @kubernetes/client-node, which is loaded only for them: it costs 40 MB of memory.
  */
 export class Credentials {
-  readonly #path: string;
+  #path: string;
+  readonly #pemPath: string | undefined;
   readonly #clock: Clock;
   #config: Kubeconfig;
   #tls: ConnectionSettings["tls"] = {};
@@ -37,13 +38,34 @@ export class Credentials {
   #token: { value: string; readAtMs: number } | undefined;
   #plugin: ((options: PluginOptions) => Promise<void>) | undefined;
 
-  /** @throws Error when the kubeconfig, or a file it names, cannot be read */
-  constructor(path: string, clock: Clock) {
+  /**
+   * @param pemPath certificate and key that replace those of the kubeconfig as soon as the file is there
+   * @throws Error when the kubeconfig, or a file it names, cannot be read
+   */
+  constructor(path: string, clock: Clock, pemPath?: string) {
     this.#path = path;
+    this.#pemPath = pemPath;
     this.#clock = clock;
     this.#config = readKubeconfig(path);
     this.#stamps = this.#readStamps();
-    this.#tls = readTls(this.#config);
+    this.#tls = this.#readTls(this.#config);
+  }
+
+  /** Another kubeconfig counts from now on. @throws Error when it cannot be read */
+  use(path: string): void {
+    const config = readKubeconfig(path);
+    this.#tls = this.#readTls(config);
+    this.#path = path;
+    this.#config = config;
+    this.#stamps = this.#readStamps();
+    this.#plugin = undefined;
+    this.#token = undefined;
+    this.#generation++;
+  }
+
+  #readTls(config: Kubeconfig): ConnectionSettings["tls"] {
+    const pem = this.#pemPath === undefined ? undefined : readTextIfExists(this.#pemPath, MAX_PEM_BYTES);
+    return { ...readTls(config), ...(pem !== undefined && { cert: pem, key: pem }) };
   }
 
   get server(): string {
@@ -109,7 +131,7 @@ export class Credentials {
     if (stamps === this.#stamps) return;
     try {
       const config = readKubeconfig(this.#path);
-      const tls = readTls(config);
+      const tls = this.#readTls(config);
       if (!Bun.deepEquals(tls, this.#tls)) this.#generation++;
       this.#config = config;
       this.#tls = tls;
@@ -121,7 +143,13 @@ export class Credentials {
 
   #readStamps(): string {
     const { cluster, user } = this.#config;
-    const paths = [this.#path, cluster["certificate-authority"], user["client-certificate"], user["client-key"]];
+    const paths = [
+      this.#path,
+      cluster["certificate-authority"],
+      user["client-certificate"],
+      user["client-key"],
+      this.#pemPath,
+    ];
     return paths.map((path) => (path ? stampOf(path) : "")).join(" ");
   }
 }

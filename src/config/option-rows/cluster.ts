@@ -24,7 +24,6 @@ export const CLUSTER_ROWS = [
     subject: "Cluster",
     description:
       "Kubeconfig with a bootstrap token: requests a client certificate and writes the file of --kubeconfig, if that file has no certificate that is valid.",
-    notYet: NOT_YET,
   }),
   alias({
     flag: "experimental-bootstrap-kubeconfig",
@@ -104,7 +103,6 @@ export const CLUSTER_ROWS = [
     default: 50,
     subject: "Cluster",
     description: "Images in the node status, the largest ones.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "kube-api-qps",
@@ -141,7 +139,6 @@ export const CLUSTER_ROWS = [
     default: false,
     subject: "Cluster",
     description: "Request a new client certificate before the present one expires.",
-    notYet: NOT_YET,
   }),
   option({
     flag: "rotate-server-certificates",
@@ -152,7 +149,6 @@ export const CLUSTER_ROWS = [
     subject: "Cluster",
     description:
       "Request the serving certificate of the authenticated port from the cluster; its requests have to be approved.",
-    notYet: NOT_YET,
   }),
   option({
     field: "configMapAndSecretChangeDetectionStrategy",

@@ -1,0 +1,91 @@
+import { expect, test } from "bun:test";
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { needsBootstrap, writeKubeconfig } from "../../../src/cluster/certificates/bootstrap.ts";
+import { currentPath } from "../../../src/cluster/certificates/certificate-files.ts";
+import { CertificateManager } from "../../../src/cluster/certificates/certificate-manager.ts";
+import { readKubeconfig } from "../../../src/cluster/client/kubeconfig.ts";
+import type { Clock } from "../../../src/model/clock.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
+
+const scratch = () => mkdtempSync(join(tmpdir(), "certificates-"));
+const clock: Clock = {
+  now: () => new Date("2026-11-22T10:00:00Z"),
+  monotonicMs: () => 0,
+  sleep: async () => {},
+  schedule: () => () => {},
+};
+
+/** A manager whose requests are answered with these statuses, one after the other. */
+function aManager(certDir: string, statuses: object[]) {
+  const bodies: unknown[] = [];
+  let stored = 0;
+  const manager = new CertificateManager({
+    client: {
+      request: async <T>({ method, body }: { method?: string; body?: unknown }) => {
+        if (method === "POST") bodies.push(body);
+        const status = method === "POST" ? {} : (statuses.shift() ?? {});
+        return { metadata: { name: "csr-1" }, status } as T;
+      },
+    },
+    clock,
+    logger: new RecordingLogger(),
+    usage: "client",
+    nodeName: "n",
+    certDir,
+    names: () => [],
+    makeSigningRequest: async () => ({ request: "REQUEST", key: "KEY\n" }),
+    onStored: () => stored++,
+  });
+  return { manager, bodies, stored: () => stored };
+}
+
+const issued = { certificate: Buffer.from("CERTIFICATE\n").toString("base64") };
+
+test("a certificate is requested, waited for and stored for root alone, behind a link", async () => {
+  const certDir = join(scratch(), "pki");
+  const { manager, bodies, stored } = aManager(certDir, [{}, { conditions: [{ type: "Approved" }] }, issued]);
+  await manager.obtain(new AbortController().signal);
+  expect(bodies).toHaveLength(1);
+  expect(bodies[0]).toMatchObject({
+    metadata: { generateName: "csr-" },
+    spec: { request: Buffer.from("REQUEST").toString("base64") },
+  });
+  const path = currentPath(certDir, "client");
+  expect(readFileSync(path, "utf8")).toBe("CERTIFICATE\nKEY\n");
+  expect(lstatSync(path).isSymbolicLink()).toBe(true);
+  expect(statSync(path).mode & 0o777).toBe(0o600);
+  expect(readdirSync(certDir)).toHaveLength(2);
+  expect(stored()).toBe(1);
+});
+
+test("a request that is denied is followed by another one", async () => {
+  const { manager, bodies } = aManager(scratch(), [{ conditions: [{ type: "Denied" }] }, issued]);
+  await manager.obtain(new AbortController().signal);
+  expect(bodies).toHaveLength(2);
+});
+
+test("--bootstrap-kubeconfig counts while there is no kubeconfig, and not once it is written", () => {
+  const directory = scratch();
+  const options = {
+    kubeconfig: join(directory, "etc", "kubelet.conf"),
+    bootstrapKubeconfig: join(directory, "boot.conf"),
+  };
+  const bootstrap = {
+    clusters: [{ name: "c", cluster: { server: "https://10.0.0.1:6443", "certificate-authority": "ca.crt" } }],
+    users: [{ name: "u", user: { token: "t" } }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+  };
+  writeFileSync(options.bootstrapKubeconfig, JSON.stringify(bootstrap));
+  const now = new Date();
+  expect(needsBootstrap(options, now)).toBe(true);
+  expect(needsBootstrap({ ...options, bootstrapKubeconfig: "" }, now)).toBe(false);
+  mkdirSync(join(directory, "pki"));
+  writeKubeconfig(options, join(directory, "pki"));
+  const { cluster, user } = readKubeconfig(options.kubeconfig);
+  expect(cluster["certificate-authority"]).toBe(join(directory, "ca.crt"));
+  expect(user["client-certificate"]).toBe(join(directory, "pki", "kubelet-client-current.pem"));
+  // The certificate itself is missing.
+  expect(needsBootstrap(options, now)).toBe(true);
+});
