@@ -10,7 +10,15 @@ import { messageOf } from "../../text/error-message.ts";
 import type { ClaimResolver } from "../objects/claim-resolver.ts";
 import type { ObjectCache } from "../objects/object-cache.ts";
 import type { TokenManager } from "../objects/token-manager.ts";
-import { type ApiPod, CLUSTER_SOURCE_ID, isMirrorPod, isSameWish, isTerminating, toDesiredPod } from "./api-pod.ts";
+import {
+  type ApiPod,
+  CLUSTER_SOURCE_ID,
+  hasEnded,
+  isMirrorPod,
+  isSameWish,
+  isTerminating,
+  toDesiredPod,
+} from "./api-pod.ts";
 
 export interface ApiPodSourceDeps {
   /** URL of the API server. */
@@ -120,7 +128,10 @@ export class ApiPodSource implements FeedSource {
 
   checkpoint(): Checkpoint | undefined {
     if (!this.#set || !this.#pods) return undefined;
-    const { pods, configMaps, secrets } = this.#set;
+    const { configMaps, secrets } = this.#set;
+    // Without the API server nothing else says that a pod has ended.
+    const ended = new Set(this.#pods.filter(hasEnded).map(({ metadata }) => metadata.uid));
+    const pods = this.#set.pods.filter(({ pod }) => !ended.has(pod.metadata.uid));
     return { texts: new Map([[TEXT, { pods, configMaps, secrets }]]) };
   }
 
