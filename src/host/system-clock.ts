@@ -7,6 +7,12 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 export class SystemClock implements Clock {
   /** Called whenever a timer fires, with how late it is in milliseconds. */
   onTimer: ((lagMs: number) => void) | undefined;
+  #pending = 0;
+
+  /** Timers that have neither fired nor been cancelled. */
+  get pendingTimers(): number {
+    return this.#pending;
+  }
 
   now(): Date {
     return new Date();
@@ -34,10 +40,20 @@ export class SystemClock implements Clock {
   schedule(ms: number, callback: () => void): () => void {
     const delayMs = Math.min(Math.max(0, ms), LONGEST_TIMER_MS);
     const dueMs = performance.now() + delayMs;
+    let isPending = true;
+    const settle = () => {
+      if (isPending) this.#pending--;
+      isPending = false;
+    };
+    this.#pending++;
     const timer = setTimeout(() => {
+      settle();
       this.onTimer?.(Math.max(0, performance.now() - dueMs));
       callback();
     }, delayMs);
-    return () => clearTimeout(timer);
+    return () => {
+      settle();
+      clearTimeout(timer);
+    };
   }
 }

@@ -3,9 +3,11 @@ import { openBeneath } from "../../files/beneath.ts";
 import { HostLogDirectory } from "../../host/log-directory.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
 import { findPortHolder } from "../../host/port-holder.ts";
+import { SystemClock } from "../../host/system-clock.ts";
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
 import { ProcessMetrics } from "../../metrics/process-metrics.ts";
+import type { Clock } from "../../model/clock.ts";
 import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
@@ -86,6 +88,7 @@ export function startNodeServers(
         ...podFamilies(view.pods()),
         ...imageUpdateFamilies(parts.imageUpdates.report()),
         ...eventFamilies(recorder),
+        ...timerFamilies(clock),
       ],
     },
     processMetrics: new ProcessMetrics(),
@@ -107,6 +110,14 @@ const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => (
 });
 
 /** Counters of events for `/metrics`. */
+function timerFamilies(clock: Clock): MetricFamily[] {
+  const registry = new MetricsRegistry();
+  if (clock instanceof SystemClock) {
+    registry.gauge("kubelet_ts_timers", "Timers of the process that have not fired yet.").set(clock.pendingTimers);
+  }
+  return registry.collect();
+}
+
 function eventFamilies({ revision, dropped }: Pick<PodEventRecorder, "revision" | "dropped">): MetricFamily[] {
   const registry = new MetricsRegistry();
   registry.counter("kubelet_ts_events_total", "Events of pods that were recorded.").inc([], revision);
