@@ -207,6 +207,8 @@ function layOver(
 
 /** Fills in defaults that depend on other options. */
 function derive(options: KubeletOptions, origins: Record<string, string>, hasFile: boolean): void {
+  // An API server has a flag of its own that decides about privileged pods.
+  if (options.kubeconfig !== "" && origins.allowPrivileged === UNSET) options.allowPrivileged = true;
   // Defaults of a KubeletConfiguration, where there is an API server to ask.
   if (hasFile && options.kubeconfig !== "") {
     if (origins.authorizationMode === UNSET) options.authorizationMode = "Webhook";

@@ -17,7 +17,7 @@ export interface PodRefusal {
 export interface RefusalInput {
   pod: Pod;
   engine: EngineInfo;
-  settings: Pick<KubeletOptions, "allowPrivileged" | "allowedUnsafeSysctls">;
+  settings: Pick<KubeletOptions, "allowPrivileged" | "allowedUnsafeSysctls" | "kubeconfig">;
 }
 
 const unsupported = (field: string, why: string): PodRefusal => ({
@@ -47,7 +47,8 @@ export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefu
     return unsupported("spec.hostUsers", why);
   }
   if (spec.os?.name === "windows") return unsupported("spec.os.name", "windows: this node runs Linux");
-  if (spec.runtimeClassName && !engine.runtimes.includes(spec.runtimeClassName)) {
+  // In a cluster a pod waits for its runtime (FailedCreatePodSandBox), as upstream.
+  if (spec.runtimeClassName && settings.kubeconfig === "" && !engine.runtimes.includes(spec.runtimeClassName)) {
     const why = describeMissingRuntime(spec.runtimeClassName, engine);
     return unsupported("spec.runtimeClassName", why);
   }

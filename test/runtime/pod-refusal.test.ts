@@ -10,7 +10,7 @@ const sysctl = (name: string, spec: Json = {}) => ({
   spec: { ...spec, securityContext: { sysctls: [{ name, value: "1" }] } },
 });
 const allowing = (...allowedUnsafeSysctls: string[]) => ({
-  settings: { allowPrivileged: false, allowedUnsafeSysctls },
+  settings: { allowPrivileged: false, allowedUnsafeSysctls, kubeconfig: "" },
 });
 const engineWith = (...securityOptions: string[]) => ({ engine: { ...ENGINE, securityOptions } });
 const privileged = { container: { securityContext: { privileged: true } } };
@@ -135,10 +135,17 @@ test.each<[string, Parameters<typeof refuse>]>([
   ["supplementalGroupsPolicy Merge", [{ spec: { securityContext: { supplementalGroupsPolicy: "Merge" } } }]],
   ["hostUsers: true", [{ spec: { hostUsers: true } }]],
   ["hostUsers: false on a remapping engine", [{ spec: { hostUsers: false } }, engineWith("name=userns")]],
+  [
+    "a runtime the engine does not have, in a cluster: its sandbox is tried again,",
+    [
+      { spec: { runtimeClassName: "runsc" } },
+      { settings: { allowPrivileged: true, allowedUnsafeSysctls: [], kubeconfig: "/etc/kubernetes/kubelet.conf" } },
+    ],
+  ],
   ["a runtime the engine has", [{ spec: { runtimeClassName: "runc" } }]],
   [
     "privileged with --allow-privileged",
-    [privileged, { settings: { allowPrivileged: true, allowedUnsafeSysctls: [] } }],
+    [privileged, { settings: { allowPrivileged: true, allowedUnsafeSysctls: [], kubeconfig: "" } }],
   ],
   ["AppArmor where the kernel has it", [appArmor("RuntimeDefault"), engineWith("name=apparmor")]],
   ["AppArmor Unconfined anywhere", [appArmor("Unconfined")]],

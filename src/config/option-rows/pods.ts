@@ -26,6 +26,7 @@ export const POD_ROWS = [
     live: true,
     subject: "What pods may do",
     description: "Allow privileged containers.",
+    defaultText: "false; true with --kubeconfig",
   }),
   option({
     flag: "allowed-unsafe-sysctls",
