@@ -1,72 +1,18 @@
 import { afterAll, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { LABEL } from "../../src/runtime/labels.ts";
-import { CNI_PLUGINS, describeCluster } from "../support/cluster/cluster-tools.ts";
+import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { CniNetwork } from "../support/cluster/cni-network.ts";
 import { freePorts, TestNode } from "../support/test-node.ts";
 
 const IMAGE = "busybox:1.35";
 
-/** A node of its own whose pods get their network from Debian's bridge, host-local and portmap. */
+/** A node whose pods get their network from Debian's plugins. */
 class CniNode extends TestNode {
-  readonly confDir = join(this.directory, "net.d");
-  readonly ipamDir = join(this.directory, "ipam");
-  readonly bridge: string;
-  readonly #subnet: string;
-
-  /** @param index of the subnet, different for each node of a file */
-  constructor(index: number) {
-    super();
-    this.bridge = `ktcni${(process.pid * 4 + index).toString(36)}`.slice(0, 15);
-    this.#subnet = `10.246.${index}.0/24`;
-    mkdirSync(this.confDir);
-  }
-
-  get networkFlags(): string[] {
-    return [
-      "--network-plugin=cni",
-      `--cni-conf-dir=${this.confDir}`,
-      `--cni-bin-dir=${CNI_PLUGINS}`,
-      `--cni-cache-dir=${this.cacheDir}`,
-    ];
-  }
-
-  get cacheDir(): string {
-    return join(this.directory, "cni");
-  }
-
-  configure(): void {
-    const ipam = {
-      type: "host-local",
-      dataDir: this.ipamDir,
-      ranges: [[{ subnet: this.#subnet }]],
-      routes: [{ dst: "0.0.0.0/0" }],
-    };
-    const config = {
-      cniVersion: "0.4.0",
-      name: this.bridge,
-      plugins: [
-        { type: "bridge", bridge: this.bridge, isGateway: true, ipMasq: true, hairpinMode: true, ipam },
-        { type: "portmap", capabilities: { portMappings: true } },
-      ],
-    };
-    writeFileSync(join(this.confDir, "10-pods.conflist"), JSON.stringify(config));
-  }
-
-  /** Addresses that host-local has given away. */
-  addresses(): string[] {
-    const directory = join(this.ipamDir, this.bridge);
-    if (!existsSync(directory)) return [];
-    return readdirSync(directory).filter((name) => /^[0-9.]+$/.test(name));
-  }
-
-  records(): string[] {
-    return existsSync(this.cacheDir) ? readdirSync(this.cacheDir) : [];
-  }
+  readonly network = new CniNetwork(this.directory);
 
   override async cleanUp(): Promise<void> {
     await super.cleanUp();
-    Bun.spawnSync(["ip", "link", "delete", this.bridge]);
+    this.network.remove();
   }
 }
 
@@ -92,7 +38,7 @@ const aServer = (hostPort: number) => ({
 describeCluster("networks of CNI", () => {
   const nodes: CniNode[] = [];
   const aNode = () => {
-    const node = new CniNode(nodes.length);
+    const node = new CniNode();
     nodes.push(node);
     return node;
   };
@@ -112,14 +58,14 @@ describeCluster("networks of CNI", () => {
 
   test("a pod has an address, host ports and names of the plugins' network, and gives them back", async () => {
     const node = aNode();
-    node.configure();
+    node.network.configure();
     const [hostPort] = freePorts(1) as [number];
     node.writeManifest("web.json", aServer(hostPort));
-    await node.start(node.networkFlags);
+    await node.start(node.network.flags);
     const pod = await readyPod(node);
     const ip = pod.status.podIP ?? "";
-    expect(node.addresses()).toEqual([ip]);
-    expect(node.records()).toHaveLength(1);
+    expect(node.network.addresses()).toEqual([ip]);
+    expect(node.network.records()).toHaveLength(1);
     expect(await read(`http://${ip}/`)).toBe(`web-${node.name}\n`);
     expect(await read(`http://127.0.0.1:${hostPort}/`)).toBe(`web-${node.name}\n`);
     const [sandbox] = await node.sandboxes();
@@ -127,8 +73,8 @@ describeCluster("networks of CNI", () => {
     expect(HostConfig).toMatchObject({ NetworkMode: "none" });
     node.removeManifest("web.json");
     await node.until("no container", async () => (await node.listAll()).length === 0);
-    expect(node.addresses()).toEqual([]);
-    expect(node.records()).toEqual([]);
+    expect(node.network.addresses()).toEqual([]);
+    expect(node.network.records()).toEqual([]);
     await expect(read(`http://127.0.0.1:${hostPort}/`)).rejects.toThrow();
   });
 
@@ -140,45 +86,45 @@ describeCluster("networks of CNI", () => {
     const command = ["sleep", "3600"];
     const container = { name: "host", image: IMAGE, imagePullPolicy: "Never", command };
     node.writeManifest("host.json", { ...onHost, spec: { hostNetwork: true, containers: [container] } });
-    const kubelet = await node.start(node.networkFlags);
+    const kubelet = await node.start(node.network.flags);
     await node.runningContainer("host");
     await node.until("the event", () => kubelet.log.includes("NetworkNotReady: network is not ready:"));
     expect(await node.containers("app")).toEqual([]);
-    node.configure();
+    node.network.configure();
     await node.runningContainer("app");
   });
 
   test("a kill leaves the pod and its address; what went away meanwhile is given back at the next start", async () => {
     const node = aNode();
-    node.configure();
+    node.network.configure();
     const [hostPort] = freePorts(1) as [number];
     node.writeManifest("web.json", aServer(hostPort));
     await (async () => {
-      const kubelet = await node.start(node.networkFlags);
+      const kubelet = await node.start(node.network.flags);
       const before = (await readyPod(node)).status.podIP;
       const [container] = await node.containers("app");
       await kubelet.kill();
-      const next = await node.start(node.networkFlags);
+      const next = await node.start(node.network.flags);
       expect((await readyPod(node)).status.podIP).toBe(before);
       expect((await node.containers("app")).map(({ Id }) => Id)).toEqual([container!.Id]);
       expect(next.log).not.toContain("is not as it was made");
       await next.kill();
     })();
     for (const { Id } of await node.listAll()) await node.docker.removeContainer(Id, { force: true });
-    expect(node.addresses()).toHaveLength(1);
-    await node.start(node.networkFlags);
+    expect(node.network.addresses()).toHaveLength(1);
+    await node.start(node.network.flags);
     await readyPod(node);
-    expect(node.addresses()).toHaveLength(1);
-    expect(node.records()).toHaveLength(1);
+    expect(node.network.addresses()).toHaveLength(1);
+    expect(node.network.records()).toHaveLength(1);
     expect(await read(`http://127.0.0.1:${hostPort}/`)).toBe(`web-${node.name}\n`);
   });
 
   test("a sandbox that was removed by hand has a successor with the host port", async () => {
     const node = aNode();
-    node.configure();
+    node.network.configure();
     const [hostPort] = freePorts(1) as [number];
     node.writeManifest("web.json", aServer(hostPort));
-    await node.start(node.networkFlags);
+    await node.start(node.network.flags);
     await readyPod(node);
     const [first] = await node.sandboxes();
     await node.docker.removeContainer(first!.Id, { force: true });
@@ -187,15 +133,15 @@ describeCluster("networks of CNI", () => {
       if (sandbox === undefined || sandbox.Id === first!.Id) return false;
       return (await read(`http://127.0.0.1:${hostPort}/`)) === `web-${node.name}\n`;
     });
-    expect(node.addresses()).toHaveLength(1);
+    expect(node.network.addresses()).toHaveLength(1);
   });
 
   test("a plugin that fails leaves no sandbox behind", async () => {
     const node = aNode();
     const config = { cniVersion: "0.4.0", name: "broken", plugins: [{ type: "bridge", ipam: { type: "no-such" } }] };
-    writeFileSync(join(node.confDir, "10-broken.conflist"), JSON.stringify(config));
+    node.network.write(config);
     node.writeManifest("web.json", aServer(0));
-    const kubelet = await node.start(node.networkFlags);
+    const kubelet = await node.start(node.network.flags);
     await node.until("the event", () => kubelet.log.includes("FailedCreatePodSandBox: failed to set up sandbox"));
     node.removeManifest("web.json");
     await node.until("no container", async () => (await node.listAll()).length === 0);

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
+import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { CniNetwork } from "../support/cluster/cni-network.ts";
+import { ControlPlane } from "../support/cluster/control-plane.ts";
+
+describeCluster("two kubelet-ts as two nodes with CNI bridge networks", () => {
+  let plane: ControlPlane;
+  let kubectl: ClusterKubectl;
+  let nodes: { node: ClusterTestNode; network: CniNetwork }[];
+
+  beforeAll(async () => {
+    plane = new ControlPlane();
+    kubectl = new ClusterKubectl(plane);
+    await plane.start();
+    nodes = [0, 1].map(() => {
+      const node = new ClusterTestNode(plane);
+      return { node, network: new CniNetwork(node.directory) };
+    });
+    for (const { node, network } of nodes) await node.join({ flags: network.flags });
+  });
+
+  afterAll(async () => {
+    for (const { node, network } of nodes ?? []) {
+      await node.cleanUp();
+      network.remove();
+    }
+    await plane?.stop();
+  });
+
+  const readiness = async () => {
+    const found = await kubectl.list("nodes");
+    return found.map((node: AnyObject) => conditionOf(node, "Ready"));
+  };
+
+  test("nodes are not Ready while no network configuration is there", async () => {
+    await kubectl.until("two nodes that say why they are not Ready", async () => {
+      const found = await kubectl.list("nodes");
+      const messages = found.map(
+        ({ status }: AnyObject) => status.conditions?.find(({ type }: AnyObject) => type === "Ready")?.message ?? "",
+      );
+      return messages.length === 2 && messages.every((message) => message.includes("reason:NetworkPluginNotReady"));
+    });
+    expect(await readiness()).toEqual(["False", "False"]);
+    for (const { network } of nodes) network.configure();
+    await kubectl.until("two Ready nodes", async () => (await readiness()).every((status) => status === "True"));
+  });
+
+  test("pods spread over both and reach each other by their addresses", async () => {
+    const spread = {
+      maxSkew: 1,
+      topologyKey: "kubernetes.io/hostname",
+      whenUnsatisfiable: "DoNotSchedule",
+      labelSelector: { matchLabels: { app: "web" } },
+    };
+    const server = { command: ["sh", "-c", "hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp"] };
+    const spec = aPodSpec(server, { topologySpreadConstraints: [spread] });
+    await kubectl.apply(aWorkload("Deployment", "web", { replicas: 4 }, spec));
+    const pods = await kubectl.until("4 Ready pods", async () => {
+      const found = await kubectl.list("pods", "-l", "app=web");
+      return found.length === 4 && found.every(isReady) && found;
+    });
+    const nodeNames = pods.map(({ spec }) => spec.nodeName as string);
+    for (const { node } of nodes) expect(nodeNames.filter((name) => name === node.name)).toHaveLength(2);
+    for (const { network } of nodes) expect(network.addresses()).toHaveLength(2);
+    for (const from of pods) {
+      for (const to of pods) {
+        const answer = await kubectl.output([
+          "exec",
+          from.metadata.name,
+          "--",
+          "wget",
+          "-qO-",
+
+          to.status.podIP,
+        ]);
+        expect(answer).toBe(to.metadata.name);
+      }
+    }
+  });
+
+  test("a node that stops keeps its pods, and one that is deleted from the cluster registers again", async () => {
+    const [{ node, network }] = nodes as [(typeof nodes)[number]];
+    const ids = (await node.containers()).map(({ Id }) => Id).sort();
+    await node.endProcesses();
+    await kubectl.output(["delete", "node", node.name]);
+    await node.join({ flags: network.flags });
+    await kubectl.until("two Ready nodes", async () => {
+      const found = await readiness();
+      return found.length === 2 && found.every((status) => status === "True");
+    });
+    expect(ids).toHaveLength(2);
+    await kubectl.output(["delete", "deployment", "web"]);
+    await kubectl.until("no pod", async () => (await kubectl.list("pods", "-l", "app=web")).length === 0);
+    for (const { node, network } of nodes) {
+      expect(await node.listAll()).toEqual([]);
+      expect(network.addresses()).toEqual([]);
+      expect(network.records()).toEqual([]);
+    }
+  });
+});
