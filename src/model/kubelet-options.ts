@@ -80,7 +80,6 @@ export interface KubeletOptions {
   enableControllerAttachDetach: boolean;
   rotateCertificates: boolean;
   rotateServerCertificates: boolean;
-  objectChangeDetection: "Watch" | "Cache" | "Get";
 
   // Sources
   /** `--pod-manifest-path`, `staticPodPath`, and `--config` in its meaning of 1.4. Absolute, in that order. */

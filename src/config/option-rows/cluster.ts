@@ -1,8 +1,6 @@
 import { boolean, duration, file, integer, MAX_INT32, oneOf, text } from "../kinds/scalar-kinds.ts";
 import { alias, inapplicable, option } from "../option-row.ts";
 
-const NOT_YET = "the cluster mode is being built";
-
 /** Options of a node of a cluster: without --kubeconfig they have no effect. */
 export const CLUSTER_ROWS = [
   option({
@@ -150,16 +148,11 @@ export const CLUSTER_ROWS = [
     description:
       "Request the serving certificate of the authenticated port from the cluster; its requests have to be approved.",
   }),
-  option({
-    field: "configMapAndSecretChangeDetectionStrategy",
-    option: "objectChangeDetection",
-    kind: oneOf("Watch", "Cache", "Get"),
-    default: "Watch",
-    subject: "Cluster",
-    description:
-      "How changes of the ConfigMaps and Secrets of pods are noticed: by a watch of each, or (Cache, Get) by reading each every minute.",
-    notYet: NOT_YET,
-  }),
+  ...inapplicable(
+    "each ConfigMap and Secret that a pod of this node names is watched",
+    ["|configMapAndSecretChangeDetectionStrategy"],
+    ["Watch"],
+  ),
   ...inapplicable(
     "JSON is the only format that kubelet-ts speaks to API servers",
     ["kube-api-content-type|contentType"],
