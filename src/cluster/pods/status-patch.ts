@@ -18,14 +18,16 @@ const MERGED_LISTS: ReadonlySet<string> = new Set(["podIPs", "hostIPs"]);
  * The status to report: that of this node, with conditions that others have set, with the Ready condition as the
  * readiness gates make it, and with times that do not move while nothing changes.
  * @param api the status as the API server has it
+ * @param now RFC 3339: when the gates change the Ready condition
  */
 export function mergePodStatus(
   ours: PodStatus,
   api: PodStatus | undefined,
-  gates: readonly { conditionType: string }[] = [],
+  gates: readonly { conditionType: string }[],
+  now: string,
 ): PodStatus {
   const known = api?.conditions ?? [];
-  const own = (ours.conditions ?? []).map((condition) => withGates(condition, gates, known));
+  const own = (ours.conditions ?? []).map((condition) => withGates(condition, gates, known, now));
   const types = new Set(own.map(({ type }) => type));
   const foreign = known.filter(({ type }) => !types.has(type));
   return {
@@ -40,11 +42,14 @@ function withGates(
   condition: PodCondition,
   gates: readonly { conditionType: string }[],
   known: readonly PodCondition[],
+  now: string,
 ): PodCondition {
   if (condition.type !== "Ready" || gates.length === 0 || isUnreadyAnyway(condition)) return condition;
   const states = new Map(known.map(({ type, status }) => [type, status]));
-  const { type, lastProbeTime, lastTransitionTime } = condition;
-  return { type, lastProbeTime, lastTransitionTime, ...judgeReadinessGates(gates, states) } as PodCondition;
+  const { type, lastProbeTime } = condition;
+  const verdict = judgeReadinessGates(gates, states);
+  const lastTransitionTime = verdict.status === condition.status ? condition.lastTransitionTime : now;
+  return { type, lastProbeTime, lastTransitionTime, ...verdict } as PodCondition;
 }
 
 /** Not ready for another reason than the gates, which are judged here. */

@@ -167,7 +167,7 @@ export class StatusReporter {
     const { client, logger } = this.#deps;
     const { api, pod } = report;
     if (!pod?.status) return;
-    const wanted = mergePodStatus(pod.status, newestStatus(report), api.spec.readinessGates);
+    const wanted = mergePodStatus(pod.status, newestStatus(report), api.spec.readinessGates ?? [], this.#now());
     const isTold = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
     if (isTold && !this.#wasChanged(report)) return;
     const stepBack = findStepBack(newestStatus(report), wanted, api.spec.restartPolicy);
@@ -187,6 +187,10 @@ export class StatusReporter {
       report.accepted = { status: answer.status, version: answer.metadata.resourceVersion ?? "" };
     }
     report.sent = wanted;
+  }
+
+  #now(): string {
+    return `${this.#deps.clock.now().toISOString().slice(0, 19)}Z`;
   }
 
   /** Another client has changed what this node alone decides. */

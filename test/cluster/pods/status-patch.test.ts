@@ -4,6 +4,7 @@ import { computeStatusPatch, findStepBack, mergePodStatus } from "../../../src/c
 
 const EARLIER = "2026-11-22T10:00:00Z";
 const NOW = "2026-11-22T11:00:00Z";
+const LATER = "2026-11-22T12:00:00Z";
 
 const condition = (type: string, status: "True" | "False", more: Partial<PodCondition> = {}): PodCondition => ({
   type,
@@ -39,7 +40,7 @@ describe("the status to report", () => {
       startTime: NOW,
       conditions: [condition("Ready", "False"), condition("ContainersReady", "True")],
     };
-    expect(mergePodStatus(ours, api)).toEqual({
+    expect(mergePodStatus(ours, api, [], LATER)).toEqual({
       phase: "Running",
       startTime: EARLIER,
       qosClass: "Burstable",
@@ -58,15 +59,19 @@ describe("the status to report", () => {
   ])("$when makes Ready $want", ({ known, want, reason }) => {
     // The worker knows no gates: it reports what no condition is there for.
     const ours = { conditions: [condition("Ready", "False", { reason: "ReadinessGatesNotReady", message: "m" })] };
-    const ready = mergePodStatus(ours, { conditions: [...known] }, [{ conditionType: "g" }]).conditions?.[0];
+    const ready = mergePodStatus(ours, { conditions: [...known] }, [{ conditionType: "g" }], LATER).conditions?.[0];
     expect(ready).toMatchObject({ type: "Ready", status: want });
     expect(ready?.reason).toBe(reason);
+    // It changes with the gate, not with the containers.
+    expect(ready?.lastTransitionTime).toBe(want === "True" ? LATER : NOW);
   });
 
   test("containers that are not ready count before the gates", () => {
     const ours = { conditions: [condition("Ready", "False", { reason: "ContainersNotReady" })] };
     const api = { conditions: [condition("g", "True")] };
-    expect(mergePodStatus(ours, api, [{ conditionType: "g" }]).conditions?.[0]?.reason).toBe("ContainersNotReady");
+    expect(mergePodStatus(ours, api, [{ conditionType: "g" }], LATER).conditions?.[0]?.reason).toBe(
+      "ContainersNotReady",
+    );
   });
 });
 
