@@ -16,7 +16,7 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
   "vm",
 ]);
 
-/** Who may import whom, folders and packages; a folder may import itself. The table of docs/architecture.md. */
+/** Who may import whom, folders and packages; a folder may import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: ["valibot"],
   text: ["croner"],
