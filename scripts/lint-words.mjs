@@ -7,10 +7,10 @@ import { fileURLToPath } from "node:url";
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 
 /** Files and folders that are checked. */
-const CHECKED = ["CONTRIBUTING.md", "README.md", "bench", "docs", "scripts", "src"];
+const CHECKED = ["CONTRIBUTING.md", "README.md", "bench", "docs", "scripts", "src", "test"];
 
 /** This list, and the user `nobody` of images. */
-const EXEMPT = /\/(lint-words|image-recipes)\.mjs$/;
+const EXEMPT = /\/(lint-words|image-recipes)\.mjs$|\/fixtures\//;
 
 /** Words and phrases, each with what to write instead. */
 const WORDS = [
@@ -32,6 +32,11 @@ const WORDS = [
   [/[[(](?:[SU]\d{2,3}[ ,]*)+[\])]/, "a reason or a link: the list of numbers is not in the repository"],
 ];
 
+/** Titles and comments of tests are checked for numbers of lists that are not in the repository. */
+const TEST_WORDS = [
+  [/[[(](?:[SMU]\d{2,3}[ ,–]*)+[\])]/, "a reason or a link: the list of numbers is not in the repository"],
+];
+
 /** Comments that open with a relative clause have no subject. */
 const OPENINGS = /^\s*(?:\/\*\*|\/\/|\*)\s+(?:Of|By|What|Who|Whoever)\s/;
 
@@ -50,15 +55,16 @@ const roots = given.length > 0 ? given : CHECKED.map((path) => join(ROOT, path))
 let found = 0;
 for (const file of roots.flatMap(filesBelow).sort()) {
   if (EXEMPT.test(file)) continue;
+  const isTest = /^test\//.test(relative(ROOT, file));
   for (const [index, line] of readFileSync(file, "utf8").split("\n").entries()) {
     const place = `${relative(ROOT, file)}:${index + 1}`;
-    for (const [pattern, instead] of WORDS) {
+    for (const [pattern, instead] of isTest ? TEST_WORDS : WORDS) {
       const match = pattern.exec(line);
       if (!match) continue;
       console.error(`${place}:${match.index + 1}: "${match[0]}": write ${instead}`);
       found++;
     }
-    if (!file.endsWith(".md") && OPENINGS.test(line)) {
+    if (!isTest && !file.endsWith(".md") && OPENINGS.test(line)) {
       console.error(`${place}: a comment begins with its subject, not with a relative clause`);
       found++;
     }

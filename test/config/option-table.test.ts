@@ -45,7 +45,7 @@ test("docs/flags.md is what the table says", () => {
   expect(readFileSync(file, "utf8")).toBe(renderFlagsDoc());
 });
 
-describe("flags of features.md 1.2 (S020–S057)", () => {
+describe("flags of features.md 1.2", () => {
   const seeds = [
     "address",
     "port",

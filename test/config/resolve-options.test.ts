@@ -131,7 +131,7 @@ test("lists of a later file replace, maps add up; flags replace both but feature
   expect(options.featureGates).toEqual({ SidecarContainers: true, NodeSwap: false });
 });
 
-describe("--config is told apart by what it points at (S190)", () => {
+describe("--config is told apart by what it points at", () => {
   test("a directory and a manifest are manifests, as in old kubelets", async () => {
     const dir = directoryWith({ "m/a.yaml": POD, "pod.yaml": POD });
     for (const path of ["m", "pod.yaml"]) {
@@ -190,11 +190,11 @@ describe("defaults that follow from others", () => {
     expect((await resolveOptions(["--config=off.yaml", "--read-only-port=1"], dir)).options.readOnlyPort).toBe(1);
   });
 
-  test("--read-only-port=0 is off (U28)", async () => {
+  test("--read-only-port=0 is off", async () => {
     expect((await resolveOptions(["--read-only-port=0"], "/")).options.readOnlyPort).toBe(0);
   });
 
-  test("the read-only port is on loopback, unless an address is given (U26)", async () => {
+  test("the read-only port is on loopback, unless an address is given", async () => {
     expect((await resolveOptions([], "/")).options.readOnlyAddress).toBe("127.0.0.1");
     expect((await resolveOptions(["--address=10.0.0.1"], "/")).options.readOnlyAddress).toBe("10.0.0.1");
     expect(

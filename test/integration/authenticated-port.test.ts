@@ -146,7 +146,7 @@ describeWithClients("the authenticated port: flags", () => {
     expect((await curl(off.port, "/healthz", as(alice))).status).toBe(200);
   });
 
-  test("a port that is taken does not keep pods from running [S074]", async () => {
+  test("a port that is taken does not keep pods from running", async () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p"));
     const holder = createServer();

@@ -15,7 +15,7 @@ const flags = (hard: string, transition = "1s") => [
 ];
 
 describeWithEngine("eviction", () => {
-  test("an emptyDir over its sizeLimit evicts its pod, which stays away through kill -9 and comes back with an empty one [M47]", async () => {
+  test("an emptyDir over its sizeLimit evicts its pod, which stays away through kill -9 and comes back with an empty one", async () => {
     const node = testNode();
     const filler = {
       command: [
@@ -56,7 +56,7 @@ describeWithEngine("eviction", () => {
     expect(kubelet.log.match(/was evicted and may run again/g)).toHaveLength(1);
   });
 
-  test("short of memory: who uses most goes, and comes back when there is enough again [S086 U14]", async () => {
+  test("short of memory: who uses most goes, and comes back when there is enough again", async () => {
     const node = testNode();
     // Memory nobody can take back: a file on a tmpfs of the pod.
     const hog = {

@@ -17,7 +17,7 @@ async function metric(node: TestNode, name: string): Promise<number> {
 const dead = async (node: TestNode) => (await node.containers("app")).filter(({ State }) => State === "exited");
 
 describeWithEngine("what flags do to a kubelet at work", () => {
-  test("--crash-loop-back-off-max (M21), and the dead that pile up, or do not (S056)", async () => {
+  test("--crash-loop-back-off-max, and the dead that pile up, or do not", async () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p", CRASHES));
     const quick = "--crash-loop-back-off-max=1s";

@@ -27,7 +27,7 @@ describeWithEngine("what flags do to pulls", () => {
     expect(registry.mostWaiting).toBe(1);
   });
 
-  test("--max-parallel-image-pulls: that many at a time (M20)", async () => {
+  test("--max-parallel-image-pulls: that many at a time", async () => {
     using registry = new StandingRegistry();
     const flags = ["--serialize-image-pulls=false", "--max-parallel-image-pulls=2"];
     const { node } = await wanting(registry, ["a", "b", "c", "d"], flags);
@@ -56,7 +56,7 @@ describeWithEngine("what flags do to pulls", () => {
     await node.until("the failure", () => /Failed: Failed to pull image .*\b1\s?s/.test(kubelet.log));
   });
 
-  test("--image-credential-provider-config, --image-credential-provider-bin-dir (M34)", async () => {
+  test("--image-credential-provider-config, --image-credential-provider-bin-dir", async () => {
     using registry = new StandingRegistry({ asksForPassword: true });
     const node = testNode();
     const bin = join(node.directory, "plugins");

@@ -45,7 +45,7 @@ const output = ({ exit: { stdout, stderr } }: { exit: { stdout: string; stderr: 
 const limited = { resources: { limits: { cpu: "500m", memory: "64Mi" } } };
 
 describeWithEngine("what flags do to containers", () => {
-  test("--container-log-max-size, --container-log-max-files (M23)", async () => {
+  test("--container-log-max-size, --container-log-max-files", async () => {
     const { app } = await startOne(["--container-log-max-size=1Mi", "--container-log-max-files=3"]);
     expect(app?.HostConfig.LogConfig).toEqual({
       Type: "json-file",
@@ -59,7 +59,7 @@ describeWithEngine("what flags do to containers", () => {
     expect(existsSync(join(node.directory, `log-pods/default_p-${node.name}_${id}/app/0.log`))).toBe(true);
   });
 
-  test("--pod-max-pids (M15)", async () => {
+  test("--pod-max-pids", async () => {
     const { app } = await startOne(["--pod-max-pids=77"]);
     expect(app?.HostConfig.PidsLimit).toBe(77);
   });
@@ -84,7 +84,7 @@ describeWithEngine("what flags do to containers", () => {
     });
   });
 
-  test("--pod-infra-container-image (S037) is pulled for the sandbox", async () => {
+  test("--pod-infra-container-image is pulled for the sandbox", async () => {
     const image = "127.0.0.1:1/nobody/pause:9";
     const refused = await startOne(["--timeout=10s", `--pod-infra-container-image=${image}`]);
     expect(refused.exit.exitCode).toBe(1);
@@ -107,7 +107,7 @@ describeWithEngine("what flags do to containers", () => {
     expect(text).not.toContain("192.0.2.53");
   });
 
-  test("--hostname-override and --node-ip (S032 S052) reach the pod", async () => {
+  test("--hostname-override and --node-ip reach the pod", async () => {
     const env = [
       { name: "NODE", valueFrom: { fieldRef: { fieldPath: "spec.nodeName" } } },
       { name: "HOST", valueFrom: { fieldRef: { fieldPath: "status.hostIP" } } },
@@ -117,7 +117,7 @@ describeWithEngine("what flags do to containers", () => {
     expect(app?.Name).toContain(`_p-${node.name}_`);
   });
 
-  test("--allowed-unsafe-sysctls (S051)", async () => {
+  test("--allowed-unsafe-sysctls", async () => {
     const spec = { securityContext: { sysctls: [{ name: "net.core.somaxconn", value: "1024" }] } };
     const refused = await startOne(["--timeout=20s"], {}, spec);
     expect(refused.exit.exitCode).not.toBe(0);
@@ -126,14 +126,14 @@ describeWithEngine("what flags do to containers", () => {
     expect(allowed.sandbox?.HostConfig.Sysctls).toEqual({ "net.core.somaxconn": "1024" });
   });
 
-  test("--allow-privileged (S023): without it such a pod is refused", async () => {
+  test("--allow-privileged: without it such a pod is refused", async () => {
     const refused = await startOne([], { securityContext: { privileged: true } });
     expect(refused.exit.exitCode).toBe(2);
     expect(output(refused)).toContain("privileged containers are not allowed");
     expect(refused.app).toBeUndefined();
   });
 
-  test("--node-labels (S054): a nodeSelector that asks for one is met", async () => {
+  test("--node-labels: a nodeSelector that asks for one is met", async () => {
     const spec = { nodeSelector: { disktype: "ssd" } };
     expect((await startOne(["--node-labels=disktype=ssd"], {}, spec)).exit.exitCode).toBe(0);
     const refused = await startOne(["--timeout=20s"], {}, spec);
@@ -165,7 +165,7 @@ describeWithEngine("what flags do to containers", () => {
     expect(output(ignored)).not.toContain("livenesProbe");
   });
 
-  test("--output, --timeout (S003)", async () => {
+  test("--output, --timeout", async () => {
     const node = testNode();
     const manifest = node.writeManifest("p.json", sleeper("p", { readinessProbe: { exec: { command: ["false"] } } }));
     const { stdout } = await node.runOnce(["-o", "json", "--wait=running", manifest]);
@@ -232,7 +232,7 @@ const withEnv = (node: TestNode) =>
   node.writeManifest("p.json", sleeper("p", { env: [{ name: "TOKEN", value: "s3cret-literal" }] }));
 
 describeWithEngine("what flags do to the program", () => {
-  test("--read-only-full (U26): environment values are hidden unless it is set", async () => {
+  test("--read-only-full: environment values are hidden unless it is set", async () => {
     const node = testNode();
     withEnv(node);
     const hidden = await node.start();
@@ -243,7 +243,7 @@ describeWithEngine("what flags do to the program", () => {
     await node.until("the value", async () => (await fetchText(node.readOnlyPort, "/pods")).includes("s3cret-literal"));
   });
 
-  test("--read-only-port=0, --cadvisor-port=0 are off; --enable-server=false leaves /healthz (S022 S025 S029)", async () => {
+  test("--read-only-port=0, --cadvisor-port=0 are off; --enable-server=false leaves /healthz", async () => {
     const node = testNode();
     const first = await node.start(["--read-only-port=0", "--cadvisor-port=0"]);
     expect(await isClosed(node.readOnlyPort)).toBe(true);
@@ -254,7 +254,7 @@ describeWithEngine("what flags do to the program", () => {
     expect(await fetchText(node.healthzPort, "/healthz")).toBe("ok");
   });
 
-  test("--healthz-bind-address, --read-only-bind-address, --address (S020 S030)", async () => {
+  test("--healthz-bind-address, --read-only-bind-address, --address", async () => {
     const node = testNode();
     const first = node.spawn([...node.flags(), "--healthz-bind-address=127.0.0.2", "--address=127.0.0.3"]);
     const at = (host: string, port: number) =>
@@ -273,7 +273,7 @@ describeWithEngine("what flags do to the program", () => {
     expect(await at("127.0.0.3", node.readOnlyPort)).toBe(false);
   });
 
-  test("--v, --log-format, --log-dir, --logtostderr (S033 S034 S040)", async () => {
+  test("--v, --log-format, --log-dir, --logtostderr", async () => {
     const node = testNode();
     const logDir = join(node.directory, "logs");
     node.writeManifest("p.json~", "x");
@@ -287,7 +287,7 @@ describeWithEngine("what flags do to the program", () => {
     expect((await silent.stop()).stderr).toBe("");
   });
 
-  test("--config: its values are in /configz, with secrets masked (S045 S143 U27)", async () => {
+  test("--config: its values are in /configz, with secrets masked", async () => {
     const node = testNode();
     const file = join(node.directory, "k.yaml");
     writeFileSync(
@@ -312,7 +312,7 @@ describeWithEngine("what flags do to the program", () => {
     expect(stderr).toContain(`${file}:3:1: unknownField: no such field`);
   });
 
-  test("--config with a directory is the manifest directory of old kubelets (S026 S190)", async () => {
+  test("--config with a directory is the manifest directory of old kubelets", async () => {
     const node = testNode();
     const old = join(node.directory, "old");
     mkdirSync(old);
@@ -321,7 +321,7 @@ describeWithEngine("what flags do to the program", () => {
     await node.runningContainer("app");
   });
 
-  test("--file-check-frequency finds what no event tells (S027)", async () => {
+  test("--file-check-frequency finds what no event tells", async () => {
     const node = testNode();
     const elsewhere = join(node.directory, "elsewhere.json");
     writeFileSync(elsewhere, JSON.stringify(sleeper("p")));
@@ -333,7 +333,7 @@ describeWithEngine("what flags do to the program", () => {
     await node.until("the edit", async () => (await node.runningContainer("app")).Id !== first.Id);
   });
 
-  test("--root-dir: a second kubelet-ts on it is refused, beside it is not (S038)", async () => {
+  test("--root-dir: a second kubelet-ts on it is refused, beside it is not", async () => {
     const node = testNode();
     await node.start();
     const second = await node.spawn([...node.flags()]).finished();

@@ -39,7 +39,7 @@ const isThere = async (node: TestNode, image: string) =>
 const greedy = ["--image-gc-high-threshold=1", "--image-gc-low-threshold=0", "--minimum-image-ttl-duration=0s"];
 
 describeWithEngine("image clean-up", () => {
-  test("on a full disk exactly the unused images of ours go [S088]", async () => {
+  test("on a full disk exactly the unused images of ours go", async () => {
     const node = testNode();
     const [unused, used, strangers] = (await Promise.all(
       ["unused", "used", "strangers"].map((name) => makeImage(node, name)),

@@ -23,26 +23,23 @@ const HUNGRY = {
 const WITHOUT_KERNEL_LOG = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kmsg && exec "$0" "$@"'];
 
 describeWithEngine("OOM kills", () => {
-  test.skipIf(!isRoot)(
-    "are told without the kernel's log too, of children and of whole containers [S081]",
-    async () => {
-      const node = testNode();
-      node.writeManifest("hungry.json", HUNGRY);
-      const kubelet = await node.start([], { prefix: WITHOUT_KERNEL_LOG });
-      const told = (name: string) =>
-        kubelet.log
-          .split("\n")
-          .filter((line) => line.includes(`A process in container "${name}" was killed by the kernel`));
-      await node.until("both to be told", () => told("shell").length > 0 && told("whole").length > 0);
-      const statuses = await node.until("the container to have ended", async () => {
-        const [pod] = await node.pods();
-        const found = pod?.status.containerStatuses ?? [];
-        return found[1]?.state.terminated && found;
-      });
-      expect(statuses[0]?.state.running).toBeDefined();
-      expect(statuses[1]?.state.terminated).toMatchObject({ reason: "OOMKilled", exitCode: 137 });
-      expect([told("shell").length, told("whole").length]).toEqual([1, 1]);
-      expect(kubelet.log).toContain("OOM kills are known from the engine and the counters of cgroups");
-    },
-  );
+  test.skipIf(!isRoot)("are told without the kernel's log too, of children and of whole containers", async () => {
+    const node = testNode();
+    node.writeManifest("hungry.json", HUNGRY);
+    const kubelet = await node.start([], { prefix: WITHOUT_KERNEL_LOG });
+    const told = (name: string) =>
+      kubelet.log
+        .split("\n")
+        .filter((line) => line.includes(`A process in container "${name}" was killed by the kernel`));
+    await node.until("both to be told", () => told("shell").length > 0 && told("whole").length > 0);
+    const statuses = await node.until("the container to have ended", async () => {
+      const [pod] = await node.pods();
+      const found = pod?.status.containerStatuses ?? [];
+      return found[1]?.state.terminated && found;
+    });
+    expect(statuses[0]?.state.running).toBeDefined();
+    expect(statuses[1]?.state.terminated).toMatchObject({ reason: "OOMKilled", exitCode: 137 });
+    expect([told("shell").length, told("whole").length]).toEqual([1, 1]);
+    expect(kubelet.log).toContain("OOM kills are known from the engine and the counters of cgroups");
+  });
 });

@@ -43,7 +43,7 @@ interface Applied {
 const appliedTo = async (node: TestNode, id: string) =>
   (await node.docker.inspectContainerRaw(id)).HostConfig as unknown as Applied;
 
-describeWithEngine("an edit of resources changes the running container (M13)", () => {
+describeWithEngine("an edit of resources changes the running container", () => {
   test("cpu and memory, up and down; the pod's cgroup follows", async () => {
     const node = testNode();
     node.writeManifest(
@@ -78,7 +78,7 @@ describeWithEngine("an edit of resources changes the running container (M13)", (
     expect((await node.listAll()).length).toBe(2);
   });
 
-  test("resources of the pod bound its cgroup, and an edit of them restarts nothing (M14)", async () => {
+  test("resources of the pod bound its cgroup, and an edit of them restarts nothing", async () => {
     const node = testNode();
     const requests = { memory: "16Mi" };
     node.writeManifest("pod.yaml", manifest({}, { requests, limits: { memory: "64Mi" } }));

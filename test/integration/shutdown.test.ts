@@ -21,7 +21,7 @@ async function started() {
 const running = async (node: ReturnType<typeof testNode>) =>
   (await node.containers("app")).filter(({ State }) => State === "running");
 
-describeWithEngine("a shutdown of the machine (M16)", () => {
+describeWithEngine("a shutdown of the machine", () => {
   test("waits for pods, critical ones last; afterwards they run again", async () => {
     const { node, logind, kubelet, start } = await started();
     await node.until("the shutdown to be held up", () => logind.isHeld);

@@ -119,7 +119,7 @@ describe("reasons and messages are upstream's", () => {
   });
 });
 
-describe("--max-pods (S036)", () => {
+describe("--max-pods", () => {
   test("pods beyond the limit are refused with OutOfpods, in their order", () => {
     const pods = ["a", "b", "c"].map((name) => desired(name));
     expect(admit(pods, { node: { maxPods: 2 } })).toEqual({

@@ -50,7 +50,7 @@ export const INTENDED_DIFFERENCES: Record<string, (side: Inspected, pod: Pod) =>
     delete HostConfig.MaskedPaths;
     delete HostConfig.ReadonlyPaths;
   },
-  "nvidia.com/gpu asks the engine for a GPU instead of being ignored (S082)": ({ HostConfig }) =>
+  "nvidia.com/gpu asks the engine for a GPU instead of being ignored": ({ HostConfig }) =>
     delete HostConfig.DeviceRequests,
   "labels of our own": ({ Config }) => {
     const labels = Config.Labels as Json;

@@ -195,7 +195,7 @@ describe("certificate files", () => {
     expect((await ask(port)).server).toBe("other-server");
   });
 
-  test("that cannot be used at the start are tried again, told once [S074]", async () => {
+  test("that cannot be used at the start are tried again, told once", async () => {
     const { listener, use, path, clock, logger, listening } = await aListener();
     writeFileSync(path("tls.crt"), "no certificate");
     listener.start();
@@ -211,7 +211,7 @@ describe("certificate files", () => {
   });
 });
 
-test("a port that is taken is told once and had as soon as it is free [S074]", async () => {
+test("a port that is taken is told once and had as soon as it is free", async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
   const { port } = holder.address() as { port: number };

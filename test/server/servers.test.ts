@@ -74,7 +74,7 @@ test("three ports answer, each what it is for", async () => {
   expect(await get(options.cadvisorPort, "/api/v1.3/machine")).toContain('"num_cores":4');
 });
 
-test("a port of 0 is off [U28]", async () => {
+test("a port of 0 is off", async () => {
   const { servers } = await start({ healthzPort: 0, readOnlyPort: 0, cadvisorPort: 0 }, []);
   expect(servers.ports()).toEqual({
     healthz: undefined,
@@ -84,7 +84,7 @@ test("a port of 0 is off [U28]", async () => {
   });
 });
 
-test("a taken port is told once and had as soon as it is free; the others do not wait for it [S074]", async () => {
+test("a taken port is told once and had as soon as it is free; the others do not wait for it", async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
   const { port } = holder.address() as { port: number };

@@ -97,7 +97,7 @@ const ROWS: Row[] = [
     mains: [{ state: ended(0) }],
     want: "Succeeded",
   },
-  // The container's own policy and rules [M08 M09].
+  // The container's own policy and rules.
   {
     when: "own OnFailure under Always, failed a moment ago",
     mains: [{ state: ended(1), spec: { restartPolicy: "OnFailure" } }],
