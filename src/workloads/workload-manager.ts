@@ -10,6 +10,7 @@ import type { WorkloadObject } from "../model/workload-object.ts";
 import { type Bindings, bindClaims, resolveClaims } from "./claims.ts";
 import type { ControllerWorld, PodFacts, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
+import { sortReplicaSets } from "./orphans.ts";
 import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
 import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
@@ -196,12 +197,15 @@ export class WorkloadManager {
     const pods = this.#deps.kubelet.pods();
     const statuses = new Map(pods.map(({ metadata, status }) => [metadata.uid!, status]));
     this.#noteReady(statuses);
+    const owned = this.#handOverReplicaSets();
     let isChanged = this.#dropDeleted();
     if (isNewState && this.#bindClaims()) isChanged = true;
     for (const desired of this.#prepared.workloads) {
+      if (owned.has(desired)) continue;
       if (this.#lookAt(desired, statuses)) isChanged = true;
       if (desired.kind === "CronJob" && this.#lookAtChildren(desired, statuses)) isChanged = true;
     }
+    this.#handOverReplicaSets();
     // Jobs that their CronJob has given up.
     if (this.#dropDeleted()) isChanged = true;
     if (isChanged) this.#save();
@@ -268,6 +272,19 @@ export class WorkloadManager {
       ...(asksForClusterDns && { asksForClusterDns }),
       revision: child.name,
     }));
+  }
+
+  /** @returns the ReplicaSets that belong to a Deployment */
+  #handOverReplicaSets(): ReadonlySet<DesiredWorkload> {
+    const records = new Map<string, WorkloadRecord>(this.#restored);
+    for (const [key, { record }] of this.#entries) records.set(key, record);
+    const { owned, orphaned } = sortReplicaSets(this.#prepared.workloads, records);
+    for (const { kind, object } of owned) {
+      this.#entries.delete(objectKey(kind, object.metadata));
+      this.#restored.delete(objectKey(kind, object.metadata));
+    }
+    for (const [key, record] of orphaned) this.#restored.set(key, record);
+    return owned;
   }
 
   /** A restored workload is deleted once every source was read and none of them contains it. */

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { DesiredState } from "../../src/model/desired-pod.ts";
 import type { EventTarget, PodEvent } from "../../src/model/pod-event.ts";
@@ -174,4 +174,41 @@ test("the API sees the ReplicaSet of a Deployment", async () => {
       status: { replicas: 1, readyReplicas: 1 },
     },
   ]);
+});
+
+describe("a Deployment deleted with --cascade=orphan", () => {
+  const replicaSetOf = ({ manager }: ReturnType<typeof aManager>) => {
+    const [derived] = manager.derivedObjects();
+    const { ownerReferences: _owners, ...metadata } = derived!.metadata;
+    return { apiVersion: "apps/v1", kind: "ReplicaSet", metadata, spec: derived!.spec } as {
+      metadata: { uid: string };
+    };
+  };
+  const podsOf = ({ published }: ReturnType<typeof aManager>) => published.at(-1)!.pods;
+
+  test("its ReplicaSet keeps the pods, also in another process", () => {
+    const kept: { state: WorkloadState | undefined } = { state: undefined };
+    const world = aManager(kept);
+    world.manager.setDesired(state(deployment("web")), true);
+    const before = podsOf(world);
+    const replicaSet = replicaSetOf(world);
+    // The API stores the ReplicaSet before it deletes the Deployment.
+    world.manager.setDesired(state(deployment("web"), replicaSet), true);
+    expect(podsOf(world)).toEqual(before);
+    world.manager.setDesired(state(replicaSet), true);
+    expect(podsOf(world)).toEqual(before);
+    expect(Object.keys(kept.state!.records)).toEqual([
+      `ReplicaSet default/${before[0]!.pod.metadata.generateName!.slice(0, -1)}`,
+    ]);
+
+    world.manager.setDesired(state(deployment("web"), replicaSet), true);
+    expect(podsOf(world).map(({ pod }) => pod.metadata)).toEqual(before.map(({ pod }) => pod.metadata));
+    world.manager.setDesired(state(replicaSet), true);
+
+    const second = aManager(kept);
+    second.manager.setDesired(state(replicaSet), true);
+    expect(podsOf(second).map(({ pod, revision }) => [pod.metadata, pod.spec, revision])).toEqual(
+      before.map(({ pod, revision }) => [pod.metadata, pod.spec, revision]),
+    );
+  });
 });
