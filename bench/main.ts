@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { BINARY } from "../test/support/kubelet-process.ts";
 import { liveNodes } from "../test/support/test-node.ts";
 import { type BenchCase, type Measurement, meetsGoal, ratioOf } from "./bench-case.ts";
+import { deploymentsCases } from "./cases/deployments.ts";
 import { lifecycleCases } from "./cases/lifecycle.ts";
 import { manifestsCases } from "./cases/manifests.ts";
 import { memoryCases } from "./cases/memory.ts";
@@ -23,6 +24,7 @@ const CASES: readonly BenchCase[] = [
   ...processStartCases,
   ...manifestsCases,
   ...startPodsCases,
+  ...deploymentsCases,
   ...memoryCases,
   ...lifecycleCases,
   ...steadyCases,

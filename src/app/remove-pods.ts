@@ -136,7 +136,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
   await engine.connect(signal);
   const podManager = new PodManager();
   const images = buildImageManager(context, engine, buildImageCredentials(context), undefined);
-  const volumes = await buildVolumes(context, buildVolumeEngine(context, engine, images, podManager));
+  const volumes = await buildVolumes(context, buildVolumeEngine(context, engine, images, podManager), podManager);
   const cgroups = buildCgroups(context, engine, podManager);
   const services: PodServices = buildRuntimeManager(context, engine, {
     images,

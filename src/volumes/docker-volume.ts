@@ -35,6 +35,7 @@ const nfsOptions = ({ server, path, readOnly }: NFSVolumeSource) => ({
 /**
  * Ensures that the Docker volume of a claim exists and belongs to the pod's fsGroup. It outlives the pod.
  * @param applyFsGroup undefined where ownership cannot be changed
+ * @param sizeBytes storage that the claim requests: a limit where the engine can set one
  * @throws Error with a message for people.
  */
 export async function setUpClaim(
@@ -44,13 +45,15 @@ export async function setUpClaim(
   labels: Readonly<Record<string, string>>,
   applyFsGroup: ((directory: string, options: FsGroupOptions) => Promise<void>) | undefined,
   signal: AbortSignal,
+  sizeBytes?: number,
 ): Promise<void> {
   const name = claimVolumeName(pod, claimName);
   let found = await engine.inspectVolume(name, signal);
   if (!found) {
     const namespace = pod.metadata.namespace ?? "default";
     const claimLabels = { "kubelet-ts.io/claim": claimName, "kubelet-ts.io/claim-namespace": namespace };
-    await engine.createVolume({ name, driver: "local", options: {}, labels: { ...labels, ...claimLabels } }, signal);
+    const volume = { name, driver: "local" as const, labels: { ...labels, ...claimLabels } };
+    await createSized(volume, sizeBytes, engine, signal);
     found = await engine.inspectVolume(name, signal);
   }
   const { fsGroup, fsGroupChangePolicy } = pod.spec.securityContext;
@@ -59,9 +62,26 @@ export async function setUpClaim(
   await applyFsGroup(found.mountpoint, { fsGroup, readOnly: false, ...policy });
 }
 
+/** The local driver limits the size on XFS with project quotas, and refuses the option elsewhere. */
+async function createSized(
+  volume: { name: string; driver: "local"; labels: Record<string, string> },
+  sizeBytes: number | undefined,
+  engine: VolumeEngine,
+  signal: AbortSignal,
+): Promise<void> {
+  if (sizeBytes !== undefined) {
+    try {
+      return await engine.createVolume({ ...volume, options: { size: String(sizeBytes) } }, signal);
+    } catch (error) {
+      if (!/quota/i.test((error as Error).message)) throw error;
+    }
+  }
+  await engine.createVolume({ ...volume, options: {} }, signal);
+}
+
 /** Whether the volume is a directory of the engine's host that can be used without the engine. */
 export const isPlainDirectory = ({ driver, options, mountpoint }: EngineVolume) =>
-  driver === "local" && Object.keys(options).length === 0 && mountpoint !== "";
+  driver === "local" && Object.keys(options).every((name) => name === "size") && mountpoint !== "";
 
 /**
  * Makes the Docker volume of an nfs volume. The engine mounts it when a container starts, so a server that does not

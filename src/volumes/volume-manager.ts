@@ -44,6 +44,8 @@ export interface VolumeManagerOptions {
   onSetUp?: (volume: Volume, durationMs: number, failed: boolean) => void;
   /** Volumes that need an API server; absent: there is none. */
   cluster?: ClusterVolumes;
+  /** Storage that a claim of the pod requests; undefined for a claim without a document. */
+  claimBytesOf?: (pod: Pod, claimName: string) => number | undefined;
   /** Put on every Docker volume we make, e.g. `kubelet-ts.io/node`. */
   ownerLabels: Readonly<Record<string, string>>;
 }
@@ -278,7 +280,9 @@ export class VolumeManager {
       if (problem !== undefined) throw new Error(problem);
       if (mountsAsDevice(pod, volume.name)) throw new Error("a Docker volume cannot be used as a block device");
       const fsGroup = this.#isRoot ? this.#hostFiles.applyFsGroup.bind(this.#hostFiles) : undefined;
-      await setUpClaim(volume.persistentVolumeClaim.claimName, pod, engine, ownerLabels, fsGroup, signal);
+      const { claimName } = volume.persistentVolumeClaim;
+      const sizeBytes = this.#options.claimBytesOf?.(pod, claimName);
+      await setUpClaim(claimName, pod, engine, ownerLabels, fsGroup, signal, sizeBytes);
     } else {
       throw new Error(`volumes of type ${sourceName(volume)} are not supported without a cluster`);
     }

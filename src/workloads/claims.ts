@@ -1,8 +1,10 @@
 import { matchesSelector } from "../api/match-labels.ts";
+import type { ObjectMeta } from "../api/meta.ts";
 import type { PersistentVolume } from "../api/persistent-volume.ts";
 import type { Pod, Volume } from "../api/pod.ts";
-import { compareQuantities, parseQuantity, ZERO_QUANTITY } from "../api/quantity.ts";
+import { compareQuantities, parseQuantity, quantityToWhole, ZERO_QUANTITY } from "../api/quantity.ts";
 import type { PersistentVolumeClaim } from "../api/workload.ts";
+import type { DesiredObject } from "../model/desired-object.ts";
 
 /** Name of the PersistentVolume of each claim, by `namespace/name`; "" for a Docker volume. */
 export type Bindings = Readonly<Record<string, string>>;
@@ -77,4 +79,29 @@ export function toVolumeSource({ spec }: PersistentVolume, readOnly: boolean): O
   if (spec.local) return { hostPath: { path: spec.local.path, type: "Directory" } };
   if (spec.nfs) return { nfs: { ...spec.nfs, ...(readOnly && { readOnly }) } };
   return undefined;
+}
+
+/** Storage that a claim of a pod requests, by its document or the template of its StatefulSet. Unit: bytes. Pure. */
+export function computeClaimBytes(
+  objects: readonly DesiredObject[],
+  { metadata }: Pod,
+  claimName: string,
+): number | undefined {
+  const isHere = (object: { metadata: ObjectMeta }) =>
+    (object.metadata.namespace ?? "default") === (metadata.namespace ?? "default");
+  const owners = new Set(metadata.ownerReferences?.map(({ kind, name }) => `${kind} ${name}`));
+  for (const { kind, object } of objects) {
+    if (!isHere(object)) continue;
+    if (kind === "PersistentVolumeClaim" && object.metadata.name === claimName) return bytesOf(object);
+    if (kind !== "StatefulSet" || !owners.has(`StatefulSet ${object.metadata.name}`)) continue;
+    const templates = object.spec.volumeClaimTemplates ?? [];
+    const found = templates.find((template) => `${template.metadata.name}-${metadata.name}` === claimName);
+    if (found) return bytesOf(found);
+  }
+  return undefined;
+}
+
+function bytesOf({ spec }: Pick<PersistentVolumeClaim, "spec">): number | undefined {
+  const storage = spec.resources.requests?.storage;
+  return storage === undefined ? undefined : quantityToWhole(storage);
 }

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import type { PersistentVolume } from "../../src/api/persistent-volume.ts";
+import type { Pod } from "../../src/api/pod.ts";
 import type { PersistentVolumeClaim } from "../../src/api/workload.ts";
-import { bindClaims, resolveClaims } from "../../src/workloads/claims.ts";
+import { bindClaims, computeClaimBytes, resolveClaims } from "../../src/workloads/claims.ts";
 import { aPod } from "../support/builders.ts";
-import { readObjects } from "./workload-world.ts";
+import { podTemplate, readObjects } from "./workload-world.ts";
 
 const volume = (name: string, storage: string, spec: object = {}) =>
   readObjects({
@@ -72,4 +73,38 @@ test("a pod gets what its claim is bound to", () => {
   const nfs = { server: "nas", path: "/x" };
   expect(resolve(volume("v", "1Gi", { hostPath: undefined, nfs }))).toEqual([{ name: "data", nfs }]);
   expect(resolveClaims(pod, { "default/c": "" }, new Map())).toBe(pod);
+});
+
+describe("the storage that a claim requests", () => {
+  const claim = (name: string, storage: string) => ({
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage } } },
+  });
+  const objects = readObjects(claim("data", "1Mi"), {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: { name: "db" },
+    spec: {
+      serviceName: "db",
+      selector: { matchLabels: { app: "web" } },
+      template: podTemplate(),
+      volumeClaimTemplates: [{ metadata: { name: "data" }, spec: claim("x", "2Ki").spec }],
+    },
+  });
+  const pod = (name: string, owner?: string, namespace = "default") =>
+    ({
+      metadata: { name, namespace, ...(owner && { ownerReferences: [{ kind: "StatefulSet", name: owner }] }) },
+    }) as unknown as Pod;
+
+  test.each([
+    [pod("p"), "data", 1_048_576],
+    [pod("p", undefined, "other"), "data", undefined],
+    [pod("p"), "none", undefined],
+    [pod("db-0", "db"), "data-db-0", 2048],
+    [pod("db-0", "other"), "data-db-0", undefined],
+  ])("case %#", (of, name, bytes) => {
+    expect(computeClaimBytes(objects, of, name)).toBe(bytes);
+  });
 });

@@ -40,7 +40,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const credentials = buildImageCredentials(context);
   const images = buildImageManager(context, engine, credentials, input.onPullProgress);
   const volumeEngine = buildVolumeEngine(context, engine, images, podManager);
-  const volumes = await buildVolumes(context, volumeEngine, cluster);
+  const volumes = await buildVolumes(context, volumeEngine, podManager, cluster);
   const cgroups = buildCgroups(context, engine, podManager);
   const logLinks = buildLogLinks(context, engine);
   const networks = buildNetworks(context);

@@ -7,6 +7,7 @@ import type { ImageManager } from "../../runtime/image-manager.ts";
 import { LABEL } from "../../runtime/labels.ts";
 import { canMount, Mounter } from "../../volumes/mounter.ts";
 import { VolumeManager } from "../../volumes/volume-manager.ts";
+import { computeClaimBytes } from "../../workloads/claims.ts";
 import type { NodeContext } from "./node-context.ts";
 
 export function buildVolumeEngine(
@@ -22,6 +23,7 @@ export function buildVolumeEngine(
 export async function buildVolumes(
   context: NodeContext,
   engine: DockerVolumeEngine,
+  podManager: PodManager,
   cluster?: ClusterNode,
 ): Promise<VolumeManager> {
   const { options, node, owner, allocatable, clock, logger, metrics, background } = context;
@@ -48,6 +50,7 @@ export async function buildVolumes(
         tokenFor: (pod, wish) => cluster.tokenFor(pod, wish),
       },
     }),
+    claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),
     ownerLabels: { [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash },
   });
 }
