@@ -94,7 +94,7 @@ async function run(): Promise<Measurement[]> {
     await Bun.sleep(60_000);
     const address = `http://127.0.0.1:${node.cadvisorPort}/`;
     const closedPercent = await measureCpuPercent([pid], () => Bun.sleep(UPDATES * UPDATE_MS));
-    const closedMb = readMegabytes(pid, "VmRSS");
+    const closed = { all: readMegabytes(pid, "VmRSS"), own: readMegabytes(pid, "RssAnon") };
     const loads: Awaited<ReturnType<typeof measureLoad>>[] = [];
     for (let i = 0; i < LOADS; i++) loads.push(await measureLoad(browser, address));
     const paints = loads.map(({ paintMs }) => paintMs);
@@ -109,7 +109,7 @@ async function run(): Promise<Measurement[]> {
     const openPercent = await measureCpuPercent([pid], async () => {
       updates = await measureUpdates(browser, page);
     });
-    const openMb = readMegabytes(pid, "VmRSS");
+    const open = { all: readMegabytes(pid, "VmRSS"), own: readMegabytes(pid, "RssAnon") };
     return [
       { what: "first paint", unit: "ms", value: median(paints), runs: paints, goal: { atMost: 200 } },
       {
@@ -134,7 +134,13 @@ async function run(): Promise<Measurement[]> {
         goal: { atMost: 1.5 },
       },
       { what: "  without a page", unit: "%", value: closedPercent },
-      { what: "RSS that an open page adds", unit: "MB", value: openMb - closedMb, goal: { atMost: 10 } },
+      {
+        what: "anonymous memory that an open page adds",
+        unit: "MB",
+        value: open.own - closed.own,
+        goal: { atMost: 10 },
+      },
+      { what: "  RSS, pages of the program's file included", unit: "MB", value: open.all - closed.all },
     ];
   } finally {
     await browser.close();

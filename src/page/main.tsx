@@ -8,13 +8,26 @@ import { PodView } from "./pod-view.tsx";
 import { parseView, type View } from "./router.ts";
 import { EMPTY_STATE, type PageState } from "./store.ts";
 
-const CLOCK_MS = 10_000;
+/** Longer than the time between two updates. */
+const CLOCK_MS = 12_000;
 
 function App({ loginError }: { loginError: string | undefined }) {
   const [state, setState] = useState<PageState>(EMPTY_STATE);
   const [view, setView] = useState(() => parseView(location.hash));
   const [nowMs, setNowMs] = useState(Date.now());
-  useEffect(() => followState(setState), []);
+  useEffect(
+    () =>
+      followState((next) => {
+        setState(next);
+        setNowMs(Date.now());
+      }),
+    [],
+  );
+  // Updates move the clock; without one it moves by itself, so that there is one render in each period.
+  useEffect(() => {
+    const clock = setTimeout(() => setNowMs(Date.now()), CLOCK_MS);
+    return () => clearTimeout(clock);
+  }, [nowMs]);
   useEffect(() => {
     const onHash = () => {
       setView(parseView(location.hash));
@@ -23,11 +36,7 @@ function App({ loginError }: { loginError: string | undefined }) {
       scrollTo(0, 0);
     };
     addEventListener("hashchange", onHash);
-    const clock = setInterval(() => setNowMs(Date.now()), CLOCK_MS);
-    return () => {
-      removeEventListener("hashchange", onHash);
-      clearInterval(clock);
-    };
+    return () => removeEventListener("hashchange", onHash);
   }, []);
   const now = nowMs + state.clockOffsetMs;
   const problem = state.node?.problem;

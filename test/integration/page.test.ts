@@ -192,6 +192,12 @@ describeWithEngine("the page", () => {
     await page.getByRole("link", { name: "Pods", exact: true }).click();
     await page.getByRole("row", { name: /^posted.*Running/ }).waitFor();
     await page.getByRole("link", { name: "posted" }).click();
+    await page.getByRole("link", { name: "Manifest" }).click();
+    await page.getByRole("button", { name: "Try an edit" }).click();
+    const edit = page.getByLabel("Edited manifest");
+    await edit.fill((await edit.inputValue()).replace("3600", "3601"));
+    await page.getByRole("button", { name: "What would restart?" }).click();
+    await page.getByText("=> container app restarts").waitFor();
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
     await page.getByRole("link", { name: "Pods", exact: true }).click();
@@ -245,7 +251,7 @@ describeWithEngine("the page", () => {
       await page.getByRole("row", { name: /^web-/ }).waitFor();
       await check("overview");
       await page.getByRole("link", { name: /^web-/ }).click();
-      for (const tab of ["Overview", "Logs", "Shell", "Events", "Manifest"]) {
+      for (const tab of ["Overview", "Logs", "Shell", "Processes", "Events", "Manifest"]) {
         await page.getByRole("navigation", { name: "Parts of the pod" }).getByRole("link", { name: tab }).click();
         await page.waitForTimeout(500);
         await check(tab);
@@ -253,6 +259,9 @@ describeWithEngine("the page", () => {
       await page.getByRole("link", { name: "Node", exact: true }).click();
       await page.getByRole("heading", { name: "Images" }).waitFor();
       await check("node");
+      await page.getByRole("link", { name: "Apply", exact: true }).click();
+      await page.getByRole("heading", { name: "Apply a manifest" }).waitFor();
+      await check("apply");
       await context.close();
     },
   );

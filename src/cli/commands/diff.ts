@@ -8,6 +8,7 @@ import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
 import { podFullName } from "../../model/identity.ts";
+import type { SourceKind } from "../../model/manifest-origin.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
 import { computeRootHash } from "../../runtime/labels.ts";
@@ -64,14 +65,20 @@ function readPods(
 ): { pod: DesiredPod; state: DesiredState }[] {
   if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
   if (!("bytes" in input)) return [];
-  const { pods, configMaps, secrets, results } = readManifest(input.bytes, {
-    file: input.file,
-    nodeName,
-    source: "file",
-    strictness: "warn",
-  });
+  const { bytes, file } = input;
+  const read = (source: SourceKind) => readManifest(bytes, { file, nodeName, source, strictness: "warn" });
+  const { pods: filePods, configMaps, secrets, results } = read("file");
   const bad = results.find(({ ok }) => !ok)?.findings.find(({ severity }) => severity === "error");
   if (bad) throw new CommandError(`${bad.file}:${bad.line}:${bad.column}: ${bad.field}: ${bad.message}`);
+  const submitted = new Set(
+    kept.pods.filter(({ source }) => source === "api").map(({ pod }) => podFullName(pod.metadata)),
+  );
+  const apiPods = submitted.size > 0 ? read("api").pods : [];
+  // A pod that was submitted has no suffix.
+  const pods = filePods.map((pod, at) => {
+    const other = apiPods[at];
+    return other && submitted.has(podFullName(other.pod.metadata)) ? other : pod;
+  });
   const index = <T extends { metadata: { namespace?: string | undefined; name?: string | undefined } }>(
     all: readonly T[],
   ) => new Map(all.map((object) => [podFullName(object.metadata), object]));
