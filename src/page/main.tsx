@@ -23,7 +23,7 @@ function App({ loginError }: { loginError: string | undefined }) {
       }),
     [],
   );
-  // Updates move the clock; without one it moves by itself, so that there is one render in each period.
+  // Updates move the clock; without one a timer does, so that there is one render in each period.
   useEffect(() => {
     const clock = setTimeout(() => setNowMs(Date.now()), CLOCK_MS);
     return () => clearTimeout(clock);

@@ -89,7 +89,8 @@ export function buildPage(
       conditions: toNodeConditions(facts, clock.now()).map((condition) => toCondition(condition)),
       cpuCount: context.node.cpuCount,
       memoryBytes: context.node.memoryBytes,
-      bootTime: clock.now().getTime() - uptime() * 1000,
+      // Coarse: a node that did not change is not sent again.
+      bootTime: Math.round((clock.now().getTime() - uptime() * 1000) / 60_000) * 60_000,
     };
   };
   const feed = new PageFeed({
