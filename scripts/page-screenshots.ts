@@ -99,7 +99,7 @@ try {
   writeFileSync(join(node.manifestDir, "web.yaml"), WEB);
   await page.getByRole("link", { name: "Node", exact: true }).click();
   await page.getByRole("heading", { name: "Images" }).waitFor();
-  await shoot(page, "node", true);
+  await shoot(page, "node");
   const phone = await browser.newContext({ viewport: { width: 360, height: 780 }, colorScheme: "dark" });
   const small = await phone.newPage();
   await small.goto(`http://127.0.0.1:${node.cadvisorPort}/`);

@@ -35,8 +35,8 @@ export function EventTable({
                 <Age at={event.lastTime} now={now} />
                 {event.count > 1 && <span class="ago"> ×{event.count}</span>}
               </td>
-              <td>{event.type}</td>
-              <td>
+              <td class="fixed">{event.type}</td>
+              <td class="fixed">
                 <bdi>{event.reason}</bdi>
               </td>
               {withObject && (

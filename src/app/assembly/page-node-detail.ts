@@ -63,9 +63,10 @@ export function toFilesystems(
 
 const MIN_CAPACITY_BYTES = 2 ** 20;
 
-/** Not the volumes of pods, which the pods show, nor what is no disk. */
+/** Volumes of pods, mounts of containers and what is no disk are left out. */
 const isShown = ({ mountPoint, capacity }: NodeFilesystem) =>
-  capacity.capacityBytes >= MIN_CAPACITY_BYTES && !/^\/(?:sys|proc|dev)\/|\/pods\/[^/]+\/volumes\//.test(mountPoint);
+  capacity.capacityBytes >= MIN_CAPACITY_BYTES &&
+  !/^\/(?:sys|proc|dev)\/|\/pods\/[^/]+\/volumes\/|\/[0-9a-f]{64}\//.test(mountPoint);
 
 /** Images, the largest first. Pure. */
 export function toImageRows(

@@ -13,6 +13,7 @@ test("a file system is told with what the kubelet keeps on it", () => {
     fs("/run", "/run"),
     fs("/x", "/root/pods/u/volumes/v"),
     fs("/dev/shm", "/dev/shm"),
+    fs("s", `/data/containers/${"a".repeat(64)}/mounts/shm`),
   ];
   const places = { "root directory": "/var/lib/kubelet", images: "/variant/docker" };
   expect(
