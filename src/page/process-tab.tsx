@@ -23,7 +23,7 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
   if (!value) return <p class="empty">Loading…</p>;
   if (value.length === 0) return <p class="empty">No process runs.</p>;
   return (
-    <section class="card">
+    <section class="card" tabIndex={0} aria-label="Processes">
       <table>
         <thead>
           <tr>

@@ -39,7 +39,7 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
   ]);
   const { writeYaml } = await import("../write-yaml.ts");
   let isChanged = false;
-  for (const desired of inputs.flatMap((input) => readPods(input, nodeName ?? "", kept))) {
+  for (const desired of inputs.flatMap((input) => readPods(input, nodeName ?? "", kept, running))) {
     const before = kept.pods.find(({ pod }) => podFullName(pod.metadata) === podFullName(desired.pod.pod.metadata));
     const lines = diffLines(before ? writeYaml(shown(before.pod)) : "", writeYaml(shown(desired.pod.pod)));
     const node = readNodeInfo(nodeName ?? "", "");
@@ -62,6 +62,7 @@ function readPods(
   input: ValidateInput,
   nodeName: string,
   kept: KeptObjects,
+  running: readonly EnginePod[],
 ): { pod: DesiredPod; state: DesiredState }[] {
   if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
   if (!("bytes" in input)) return [];
@@ -70,14 +71,11 @@ function readPods(
   const { pods: filePods, configMaps, secrets, results } = read("file");
   const bad = results.find(({ ok }) => !ok)?.findings.find(({ severity }) => severity === "error");
   if (bad) throw new CommandError(`${bad.file}:${bad.line}:${bad.column}: ${bad.field}: ${bad.message}`);
-  const submitted = new Set(
-    kept.pods.filter(({ source }) => source === "api").map(({ pod }) => podFullName(pod.metadata)),
-  );
-  const apiPods = submitted.size > 0 ? read("api").pods : [];
   // A pod that was submitted has no suffix.
+  const apiPods = read("api").pods;
   const pods = filePods.map((pod, at) => {
     const other = apiPods[at];
-    return other && submitted.has(podFullName(other.pod.metadata)) ? other : pod;
+    return other && findRunning(running, other.pod) ? other : pod;
   });
   const index = <T extends { metadata: { namespace?: string | undefined; name?: string | undefined } }>(
     all: readonly T[],
