@@ -33,6 +33,13 @@ export const SOURCE_ID = "local-api";
 /** After an event the directory must not change for this time before it is read. */
 const DEBOUNCE_MS = 20;
 
+/** Work of a shorter duration is done at once. */
+const QUICK_MS = 5;
+const LONGEST_PAUSE_MS = 2_000;
+
+/** Thousands of objects, written one after the other, take a tenth of the time. */
+const pauseAfterMs = (durationMs: number): number => Math.max(DEBOUNCE_MS, Math.min(10 * durationMs, LONGEST_PAUSE_MS));
+
 /**
  * The objects clients submitted, as a source of pods, ConfigMaps and Secrets. The store is authoritative; the directory is
  * read at the start, and again after another process has written to it.
@@ -52,6 +59,11 @@ export class SubmittedObjects implements FeedSource {
   #unsubscribe: () => void = () => {};
   #cancelLook: (() => void) | undefined;
   #isEmitPlanned = false;
+  /** Objects that are in the store as their files have them. */
+  readonly #settled = new WeakSet<ApiObject>();
+  /** Duration of the last look at the directory and of the last set. */
+  #lookMs = 0;
+  #emitMs = 0;
   #isComplete = false;
   #looks = 0;
   #isStopped = false;
@@ -119,11 +131,13 @@ export class SubmittedObjects implements FeedSource {
   /** To be told before an object that a client submits is put into the store. */
   claim(definition: ResourceDefinition, object: ApiObject): void {
     this.#own.add(ownKey(definition, object));
+    this.#settled.add(object);
     this.#arm();
   }
 
   #look(): void {
     if (this.#isStopped) return;
+    const beganAtMs = this.#deps.clock.monotonicMs();
     this.#cancelLook = undefined;
     this.#looks++;
     this.#arm();
@@ -152,6 +166,7 @@ export class SubmittedObjects implements FeedSource {
       if (!definition || !object) this.#own.delete(key);
       else if (this.#isGone(definition, object, uncertain)) this.#deps.onFileRemoved(definition, object);
     }
+    this.#lookMs = this.#deps.clock.monotonicMs() - beganAtMs;
   }
 
   /** A file that cannot be read is no removed file, nor is any while a directory cannot be listed. */
@@ -170,6 +185,8 @@ export class SubmittedObjects implements FeedSource {
     const { store } = this.#deps;
     const { namespace, name } = found.metadata;
     const live = store.get(resourceId(definition), namespace, name);
+    if (live && this.#settled.has(found) && this.isOwn(definition, live)) return;
+    this.#settled.add(found);
     const object = live ? (definition.carryOver?.(found, live) ?? found) : found;
     if (live && !this.isOwn(definition, live)) return;
     this.#own.add(ownKey(definition, object));
@@ -221,17 +238,22 @@ export class SubmittedObjects implements FeedSource {
 
   #planLook(): void {
     this.#cancelLook?.();
-    this.#cancelLook = this.#deps.clock.schedule(DEBOUNCE_MS, () => this.#look());
+    this.#cancelLook = this.#deps.clock.schedule(pauseAfterMs(this.#lookMs), () => this.#look());
   }
 
   /** Several changes of one moment are one set. */
   #planEmit(): void {
     if (this.#isEmitPlanned) return;
     this.#isEmitPlanned = true;
-    queueMicrotask(() => {
+    const emit = () => {
       this.#isEmitPlanned = false;
-      if (!this.#isStopped) this.#emit?.(this.#assemble());
-    });
+      if (this.#isStopped) return;
+      const beganAtMs = this.#deps.clock.monotonicMs();
+      this.#emit?.(this.#assemble());
+      this.#emitMs = this.#deps.clock.monotonicMs() - beganAtMs;
+    };
+    if (this.#emitMs < QUICK_MS) queueMicrotask(emit);
+    else this.#deps.clock.schedule(pauseAfterMs(this.#emitMs), emit);
   }
 
   #assemble(): SourceSet {
