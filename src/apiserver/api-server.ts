@@ -245,6 +245,9 @@ interface Call {
   warn: (message: string) => void;
 }
 
+/** Python's client sends `True`. Source: apimachinery's conversion of queries: all but `false` and `0` is true. */
+const isOn = (value: string | null): boolean => value !== null && !["false", "0"].includes(value.toLowerCase());
+
 const READING = new Set<Verb>(["get", "list", "watch"]);
 
 const VERBS: Readonly<Record<string, string>> = {
@@ -267,8 +270,7 @@ function verbOf({ method, query, path }: ApiRequest, { name }: RequestInfo): Ver
     case "DELETE":
       return name === "" ? "deletecollection" : "delete";
     default: {
-      const wantsWatch =
-        ["true", "1"].includes(query.get("watch") ?? "") || /^\/apis?\/([^/]+\/)?[^/]+\/watch\//.test(path);
+      const wantsWatch = isOn(query.get("watch")) || /^\/apis?\/([^/]+\/)?[^/]+\/watch\//.test(path);
       if (wantsWatch) return "watch";
       return name === "" ? "list" : "get";
     }

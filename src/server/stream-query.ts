@@ -60,7 +60,9 @@ function parseFlag(text: string | null): boolean | undefined {
  * `stdout`, `stderr`) are taken too. Source: kubelet's `remotecommand.NewOptions`.
  */
 export function parseStreamQuery(query: URLSearchParams): Parsed<StreamSelection> {
-  const isOn = (...names: string[]) => names.some((name) => ["1", "true"].includes(query.get(name) ?? ""));
+  // Python's client sends `True`.
+  const isOn = (...names: string[]) =>
+    names.some((name) => ["1", "true"].includes(query.get(name)?.toLowerCase() ?? ""));
   const tty = isOn("tty");
   const streams = {
     stdin: isOn("input", "stdin"),

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { ObjectStore } from "../../src/apiserver/object-store.ts";
 import { RevisionClock } from "../../src/apiserver/revision-clock.ts";
-import { aConfigMap, anApiServer, CONFIG_MAPS, linesOf, memoryMark } from "./support.ts";
+import { parseStreamQuery } from "../../src/server/stream-query.ts";
+import { aConfigMap, anApiServer, CONFIG_MAPS, linesOf, memoryMark, PODS } from "./support.ts";
 
 const merge = { "Content-Type": "application/merge-patch+json" };
 
@@ -123,4 +124,23 @@ test("revisions go on where the last process could have been", () => {
   for (let round = 0; round < 5; round++) first.put("pods", { apiVersion: "v1", kind: "Pod", metadata: { name: "p" } });
   const second = new ObjectStore(new RevisionClock(kept));
   expect(second.revision).toBeGreaterThan(first.revision);
+});
+
+test.each(["true", "True", "1"])("watch=%s is a watch", async (value) => {
+  const { send } = anApiServer();
+  const stop = new AbortController();
+  const answer = await send({ path: `${PODS}?watch=${value}`, signal: stop.signal });
+  stop.abort();
+  expect(answer).toHaveProperty("chunks");
+});
+
+test.each(["false", "0"])("watch=%s is a list", async (value) => {
+  const { call } = anApiServer();
+  expect((await call({ path: `${PODS}?watch=${value}` })).json.kind).toBe("PodList");
+});
+
+test.each(["true", "True", "1"])("stdout=%s asks for standard output", (value) => {
+  expect(parseStreamQuery(new URLSearchParams({ stdout: value, stderr: "False" }))).toEqual({
+    value: { stdin: false, stdout: true, stderr: false, tty: false },
+  });
 });
