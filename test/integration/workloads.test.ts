@@ -146,7 +146,7 @@ describeWithEngine("the other workloads", () => {
       return ended.length === 2 && pods.length === 3 && pods.map(({ metadata }) => metadata.uid).sort();
     };
     const uids = await node.until("two ended pods and a daemon", isDone);
-    await node.until("the end in the log", () => kubelet.log.includes('Job "default/once": Job completed'));
+    await node.until("the end in the log", () => kubelet.log.includes("Completed: Job completed job=default/once"));
     await kubelet.stop();
     const again = await node.start();
     expect(await node.until("the same pods", isDone)).toEqual(uids);
