@@ -146,6 +146,13 @@ export class DockerClient extends ContainerCalls {
     }
   }
 
+  /** A `docker save` archive of images, as a stream. @throws DockerError 404 */
+  async saveImages(references: readonly string[], signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+    const query = references.map((reference) => `names=${encodeURIComponent(reference)}`).join("&");
+    const stream = await this.open({ method: "GET", path: `/images/get?${query}`, signal, timeoutMs: 0 });
+    return stream.chunks;
+  }
+
   /**
    * Loads a `docker save` archive, plain or compressed.
    * @param archive bytes, a `Bun.file`, or a stream

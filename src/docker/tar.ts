@@ -7,7 +7,8 @@ export interface TarEntry {
   data: Uint8Array;
 }
 
-const BLOCK_BYTES = 512;
+/** Headers and data begin at multiples of it. */
+export const BLOCK_BYTES = 512;
 
 /** An uncompressed ustar archive, the same bytes for the same entries (no times). For image loads and PUT archive. */
 export function tarArchive(entries: readonly TarEntry[]): Uint8Array<ArrayBuffer> {
@@ -17,14 +18,18 @@ export function tarArchive(entries: readonly TarEntry[]): Uint8Array<ArrayBuffer
   const archive = new Uint8Array(size + 2 * BLOCK_BYTES);
   let at = 0;
   for (const entry of entries) {
-    archive.set(tarHeader(entry), at);
+    archive.set(tarHeader({ ...entry, size: entry.data.length }), at);
     archive.set(entry.data, at + BLOCK_BYTES);
     at += BLOCK_BYTES + padded(entry.data.length);
   }
   return archive;
 }
 
-function tarHeader({ path, mode, data }: TarEntry): Uint8Array {
+/** Bytes up to 8 GiB fit the octal field; larger sizes are written in base 256, as GNU tar and Go do. */
+const MAX_OCTAL_SIZE = 8 ** 11 - 1;
+
+/** One header block. @param size of the data that follows; unit: bytes */
+export function tarHeader({ path, mode, size }: { path: string; mode: number; size: number }): Uint8Array<ArrayBuffer> {
   const header = new Uint8Array(BLOCK_BYTES);
   const put = (offset: number, text: string) => header.set(new TextEncoder().encode(text), offset);
   const octal = (value: number, digits: number) => value.toString(8).padStart(digits, "0");
@@ -33,7 +38,11 @@ function tarHeader({ path, mode, data }: TarEntry): Uint8Array {
   put(100, octal(mode, 7));
   put(108, octal(0, 7));
   put(116, octal(0, 7));
-  put(124, octal(data.length, 11));
+  if (size <= MAX_OCTAL_SIZE) put(124, octal(size, 11));
+  else {
+    header[124] = 0x80;
+    new DataView(header.buffer).setBigUint64(128, BigInt(size));
+  }
   put(136, octal(0, 11));
   put(148, "        ");
   put(156, path.endsWith("/") ? "5" : "0");
@@ -43,4 +52,20 @@ function tarHeader({ path, mode, data }: TarEntry): Uint8Array {
   const checksum = header.reduce((sum, byte) => sum + byte, 0);
   put(148, `${octal(checksum, 6)}\0 `);
   return header;
+}
+
+/** Reads a header block; undefined for the block of zeros at the end. @throws Error for anything else */
+export function parseTarHeader(block: Uint8Array): { path: string; size: number } | undefined {
+  if (block.every((byte) => byte === 0)) return undefined;
+  const text = (from: number, length: number) =>
+    new TextDecoder("latin1").decode(block.subarray(from, from + length)).replace(/\0.*$/s, "");
+  const sum = block.reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 32 : byte), 0);
+  if (Number.parseInt(text(148, 8), 8) !== sum) throw new Error("a header is damaged");
+  const isBase256 = ((block[124] ?? 0) & 0x80) !== 0;
+  const size = isBase256
+    ? Number(new DataView(block.buffer, block.byteOffset).getBigUint64(128))
+    : Number.parseInt(text(124, 12), 8);
+  const path = new TextDecoder().decode(block.subarray(0, 100)).replace(/\0.*$/s, "");
+  if (!Number.isSafeInteger(size) || size < 0) throw new Error("a header has no size");
+  return { path, size };
 }

@@ -24,6 +24,8 @@ export interface InstallState {
   hasPrevious: boolean;
   /** false: only files are written (an image is built). */
   canStart: boolean;
+  /** Manifests of a bundle. */
+  manifests?: readonly { name: string; text: string }[];
   /** Services of the user run without a login session. Meaningful for `systemd-user`. */
   isLingering: boolean;
 }
@@ -60,6 +62,10 @@ export function planInstall(state: InstallState): InstallPlan {
     steps.push({ kind: "directory", path: parent(paths.binary) }, { kind: "copy-self", path: paths.binary });
   }
   if (!state.hasManifestDir) steps.push({ kind: "directory", path: paths.manifestDir });
+  for (const { name, text } of state.manifests ?? []) {
+    // Manifests may hold secrets.
+    steps.push({ kind: "write", path: `${paths.manifestDir}/${name}`, mode: 0o600, text });
+  }
   if (!state.hasConfig) {
     steps.push({ kind: "directory", path: parent(paths.config) });
     steps.push({ kind: "write", path: paths.config, mode: 0o644, text: renderConfig(paths) });

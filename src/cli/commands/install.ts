@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { resolveOptions } from "../../config/resolve-options.ts";
+import { DockerClient } from "../../docker/docker-client.ts";
+import type { DockerEndpoint } from "../../docker/endpoint.ts";
 import { installPaths, type ServiceManager } from "../../install/install-files.ts";
 import { type InstallPlan, planInstall, planRollback, planUninstall } from "../../install/plan-install.ts";
 import {
@@ -10,14 +12,24 @@ import {
   readInstallState,
   runStep,
 } from "../../install/run-install.ts";
+import { MAX_MANIFEST_BYTES } from "../../sources/manifest-files.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, engineEndpoint, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts install [--rollback]`. Returns the exit code. */
 export async function runInstall(request: CommandRequest, io: CommandIo): Promise<number> {
   const { target, state } = await readTarget(request);
-  const plan = request.isOn("rollback") ? planRollback(state) : planInstall(state);
+  const file = request.value("bundle");
+  if (file !== undefined && request.isOn("rollback")) throw new UsageError("give --bundle or --rollback, not both");
+  const bundle = file === undefined ? undefined : await openVerified(file, state.ownHash);
+  const plan = request.isOn("rollback")
+    ? planRollback(state)
+    : planInstall({ ...state, ...(bundle && { manifests: bundle.manifests }) });
   if ("problem" in plan) throw new CommandError(plan.problem);
+  if (bundle && !request.isOn("dry-run")) {
+    if (target.destdir === "") await bundle.loadImages(engineEndpoint(request, undefined), io);
+    else io.stdout("The images of the bundle are not loaded: with --destdir only files are written\n");
+  }
   await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
   if (request.isOn("dry-run")) return 0;
   const { manifestDir, config } = state.paths;
@@ -32,6 +44,37 @@ Settings: ${config}
       : `Installed below ${target.destdir}; nothing was started\n`,
   );
   return 0;
+}
+
+/** Everything in the bundle is verified before anything is changed. */
+async function openVerified(file: string, ownHash: string) {
+  const [{ openBundle, BundleError }, { BINARY, MANIFESTS }] = await Promise.all([
+    import("../../bundle/read-bundle.ts"),
+    import("../../bundle/bundle-index.ts"),
+  ]);
+  const fail = (error: unknown): never => {
+    throw error instanceof BundleError ? new CommandError(error.message) : error;
+  };
+  const bundle = await openBundle(file, process.arch).catch(fail);
+  if (bundle.files.find(({ path }) => path === BINARY)?.sha256 !== ownHash) {
+    throw new CommandError(
+      `"${file}" holds another kubelet-ts (${bundle.index.kubeletVersion}) than this one: run the one in it: tar -xf ${file} ${BINARY} && ./${BINARY} install --bundle ${file}`,
+    );
+  }
+  const names = bundle.files.map(({ path }) => path).filter((path) => path.startsWith(MANIFESTS));
+  const large = bundle.files.find(({ path, size }) => path.startsWith(MANIFESTS) && size > MAX_MANIFEST_BYTES);
+  if (large) throw new CommandError(`"${file}": "${large.path}" is larger than ${MAX_MANIFEST_BYTES} bytes`);
+  const manifests = await Promise.all(
+    names.map(async (path) => ({ name: path.slice(MANIFESTS.length), text: await bundle.read(path).text() })),
+  );
+  return {
+    manifests,
+    loadImages: async (endpoint: DockerEndpoint, io: CommandIo) => {
+      const { loadBundleImages } = await import("../../bundle/load-images.ts");
+      const loaded = await loadBundleImages(new DockerClient(endpoint), bundle).catch(fail);
+      for (const image of loaded) io.stdout(`Loaded ${image}\n`);
+    },
+  };
 }
 
 /** `kubelet-ts uninstall [--pods]`. Returns the exit code. */

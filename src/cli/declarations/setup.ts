@@ -52,7 +52,7 @@ Exit codes: 0 no check failed, 1 one did, 2 bad usage.`,
     name: "install",
     description: "install this binary as a service that starts with the machine",
     section: "Setup",
-    usage: ["install [--rollback] [--dry-run]"],
+    usage: ["install [--rollback] [--dry-run]", "install --bundle FILE"],
     about: `Copies itself to /usr/local/bin, creates /etc/kubernetes/manifests, a commented
 /etc/kubelet-ts/config.yaml and a service (systemd or OpenRC), and starts it. Run again, it upgrades in
 place: pods keep running, edited files stay, the binary before is kept for --rollback. Without root it
@@ -60,9 +60,29 @@ installs a systemd user service for a rootless engine.`,
     args: {
       rollback: { type: "boolean", description: "go back to the binary before the last upgrade" },
       "dry-run": { type: "boolean", description: "show the steps and change nothing" },
+      bundle: {
+        type: "string",
+        valueHint: "file",
+        description: "verify a bundle, load its images, install its manifests",
+      },
+      "docker-endpoint": { type: "string", valueHint: "url", description: "the engine that loads the images" },
       destdir: { type: "string", valueHint: "directory", description: "write below this directory and start nothing" },
     },
     run: async (request, io) => (await import("../commands/install.ts")).runInstall(request, io),
+  },
+  {
+    name: "bundle",
+    description: "one file of binary, manifests and images for another machine",
+    section: "Setup",
+    usage: ["bundle -f DIR -o site.tar"],
+    about: `Writes this binary, the manifests and the images that they name to one file with checksums. A machine
+without a network is set up with it: tar -xf site.tar kubelet-ts && ./kubelet-ts install --bundle site.tar`,
+    args: {
+      filename: { type: "string", alias: "f", valueHint: "file", description: "file or directory; may be repeated" },
+      output: { type: "string", alias: "o", valueHint: "file", description: "the bundle" },
+      "docker-endpoint": { type: "string", valueHint: "url", description: "the engine that has the images" },
+    },
+    run: async (request, io) => (await import("../commands/bundle.ts")).runBundle(request, io),
   },
   {
     name: "uninstall",

@@ -1,0 +1,102 @@
+import { basename, resolve } from "node:path";
+import { buildInfo } from "../../app/version.ts";
+import { BINARY, IMAGES, MANIFESTS } from "../../bundle/bundle-index.ts";
+import { type BundleContent, once, writeBundle } from "../../bundle/write-bundle.ts";
+import { DockerClient } from "../../docker/docker-client.ts";
+import { isNotFound } from "../../docker/docker-error.ts";
+import { readManifest } from "../../manifest/read-manifest.ts";
+import type { CommandIo } from "../command-io.ts";
+import { CommandError, type CommandRequest, engineEndpoint, UsageError } from "../sub-command.ts";
+import { readInputs } from "../validate-inputs.ts";
+
+/** `kubelet-ts bundle -f DIR -o site.tar`. Returns the exit code. */
+export async function runBundle(request: CommandRequest, io: CommandIo): Promise<number> {
+  const files = request.values("filename");
+  const output = request.value("output");
+  if (files.length === 0 || output === undefined) throw new UsageError("give -f with manifests and -o with a file");
+  const inputs = await readInputs(files, () => Bun.stdin.stream());
+  const manifests = new Map<string, Uint8Array>();
+  const images = new Set<string>();
+  for (const input of inputs) {
+    if ("skipped" in input) continue;
+    if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
+    const name = basename(input.file);
+    if (manifests.has(name)) throw new CommandError(`two manifests are named "${name}"`);
+    for (const image of imagesOf(input.file, input.bytes)) images.add(image);
+    manifests.set(name, input.bytes);
+  }
+  if (manifests.size === 0) throw new CommandError(`no manifest in ${files.join(", ")}`);
+  const client = new DockerClient(engineEndpoint(request, undefined));
+  await checkImages(client, [...images]);
+  const contents: BundleContent[] = [
+    { path: BINARY, mode: 0o755, chunks: Bun.file(process.execPath).stream() },
+    ...[...manifests].map(([name, bytes]) => ({ path: `${MANIFESTS}${name}`, mode: 0o644, chunks: once(bytes) })),
+  ];
+  if (images.size > 0) {
+    const stop = new AbortController();
+    contents.push({ path: IMAGES, mode: 0o644, chunks: await client.saveImages([...images].sort(), stop.signal) });
+  }
+  const index = await writeBundle(resolve(output), contents, {
+    version: 1,
+    architecture: process.arch,
+    kubeletVersion: buildInfo.version,
+    images: [...images].sort(),
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(
+      `"${output}" cannot be written: ${error.code === "ENOSPC" ? "the disk is full" : error.message}`,
+    );
+  });
+  const bytes = index.files.reduce((sum, { size }) => sum + size, 0);
+  io.stdout(`${output}: ${manifests.size} manifests, ${images.size} images, ${(bytes / 1e6).toFixed(1)} MB
+On the other machine: tar -xf ${basename(output)} ${BINARY} && ./${BINARY} install --bundle ${basename(output)}
+`);
+  return 0;
+}
+
+/** @throws CommandError when the manifest is not valid */
+function imagesOf(file: string, bytes: Uint8Array): string[] {
+  const { findings, pods, objects } = readManifest(bytes, {
+    file,
+    nodeName: "bundle",
+    source: "file",
+    strictness: "standard",
+    allowPrivileged: true,
+  });
+  const error = findings.find(({ severity }) => severity === "error");
+  if (error) throw new CommandError(`${error.file}:${error.line}:${error.column}: ${error.field} ${error.message}`);
+  const images: string[] = [];
+  collectImages([pods.map(({ pod }) => pod.spec), objects.map(({ object }) => object)], images);
+  return images;
+}
+
+/** Images of containers and image volumes anywhere in an object. */
+function collectImages(value: unknown, images: string[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const item of value) collectImages(item, images);
+    return;
+  }
+  for (const [key, member] of Object.entries(value)) {
+    if ((key === "containers" || key === "initContainers") && Array.isArray(member)) {
+      for (const { image } of member as { image?: unknown }[])
+        if (typeof image === "string" && image !== "") images.push(image);
+    } else if (key === "image" && typeof (member as { reference?: unknown })?.reference === "string") {
+      images.push((member as { reference: string }).reference);
+    } else collectImages(member, images);
+  }
+}
+
+async function checkImages(client: DockerClient, images: readonly string[]): Promise<void> {
+  const missing: string[] = [];
+  for (const image of images) {
+    await client.inspectImage(image).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error;
+      missing.push(image);
+    });
+  }
+  if (missing.length > 0) {
+    throw new CommandError(
+      `images that are not on this machine:\n${missing.map((image) => `  docker pull ${image}`).join("\n")}`,
+    );
+  }
+}
