@@ -28,7 +28,7 @@ export const MANIFESTS = "manifests/";
 
 /** A file as it lies in a bundle. */
 export interface FoundFile extends BundleFile {
-  /** Of its first byte in the bundle. */
+  /** Position of its first byte in the bundle. */
   offset: number;
 }
 
