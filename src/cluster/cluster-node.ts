@@ -4,7 +4,9 @@ import type { Clock } from "../model/clock.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import type { Persisted } from "../model/persisted.ts";
 import type { Rejection } from "../plan/admission.ts";
+import type { ServiceAddress } from "../plan/service-environment.ts";
 import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
 import { needsBootstrap, writeKubeconfig } from "./certificates/bootstrap.ts";
 import { currentPath } from "./certificates/certificate-files.ts";
@@ -26,6 +28,8 @@ import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
 import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
 
 export interface ClusterNodeDeps {
+  /** The Services that an earlier process knew. */
+  storedServices: Persisted<readonly ServiceAddress[]>;
   options: KubeletOptions;
   nodeName: string;
   clock: Clock;
@@ -90,7 +94,7 @@ export class ClusterNode {
     this.#objects = new ObjectCache({ client: this.client, clock, onChange: () => this.#source.changed() });
     this.#claims = new ClaimResolver({ client: this.client, clock, onChange: () => this.#source.changed() });
     this.#tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
-    this.#services = new ClusterServices(this.client, clock);
+    this.#services = new ClusterServices(this.client, clock, deps.storedServices);
     this.#source = new ApiPodSource({
       server: this.credentials.server,
       clock,

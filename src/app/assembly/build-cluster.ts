@@ -6,13 +6,15 @@ import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { probeVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
-import type { NodeContext } from "./node-context.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+import { ServicesSchema } from "./state-schemas.ts";
 
 /**
  * The node of a cluster; undefined without --kubeconfig, and then nothing of it is loaded.
  * @throws Error when the kubeconfig cannot be used
  */
-export async function buildCluster({ options, node, clock, logger }: NodeContext): Promise<ClusterNode | undefined> {
+export async function buildCluster(context: NodeContext): Promise<ClusterNode | undefined> {
+  const { options, node, clock, logger } = context;
   if (options.kubeconfig === "" || options.runOnce) return undefined;
   const { ClusterNode } = await import("../../cluster/cluster-node.ts");
   const dir = `${options.rootDir}/checkpoints`;
@@ -24,6 +26,7 @@ export async function buildCluster({ options, node, clock, logger }: NodeContext
     logger,
     userAgent: `kubelet-ts/${probeVersion} (linux/${process.arch === "x64" ? "amd64" : process.arch})`,
     loadCheckpoint: (id) => checkpoints.load(id),
+    storedServices: openStateFile(context, "services", ServicesSchema),
     makeSigningRequest: async (signingRequest) => {
       const { makeSigningRequest } = await import("../../apiserver/pki/certificate-process.ts");
       return makeSigningRequest(ownCommand(), { signingRequest });

@@ -8,12 +8,22 @@ import type { StoredRollouts } from "../../kubelet/rollout-manager.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { StoredProbeResults } from "../../model/prober.ts";
 import type { ImageUpdateRecord } from "../../plan/image-updates.ts";
+import type { ServiceAddress } from "../../plan/service-environment.ts";
 import type { WorkloadRecord } from "../../workloads/workload-record.ts";
 
 const TextSchema = v.string();
 const ProbeResultSchema = v.exactOptional(v.picklist(["success", "failure"]));
 
 export const ContainerIdsSchema = v.array(TextSchema);
+
+export const ServicesSchema: v.GenericSchema<unknown, readonly ServiceAddress[]> = v.array(
+  v.object({
+    name: TextSchema,
+    namespace: TextSchema,
+    clusterIP: v.optional(TextSchema, ""),
+    ports: v.array(v.object({ name: v.optional(TextSchema), port: v.number(), protocol: v.optional(TextSchema) })),
+  }),
+);
 
 export const BegunPodsSchema = v.array(
   v.object({

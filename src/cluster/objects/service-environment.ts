@@ -1,6 +1,7 @@
 import type { Pod } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
-import { computeServiceEnvironment } from "../../plan/service-environment.ts";
+import type { Persisted } from "../../model/persisted.ts";
+import { computeServiceEnvironment, type ServiceAddress } from "../../plan/service-environment.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 import { type ObjectOfApi, Reflector } from "../client/reflector.ts";
 
@@ -8,12 +9,15 @@ interface ApiService extends ObjectOfApi {
   spec: { clusterIP?: string; ports?: { name?: string; port: number; protocol?: string }[] };
 }
 
-/** The Services of the cluster, for the environment of containers. */
+/** The Services of the cluster, for the environment of containers; those of an earlier process until they are listed. */
 export class ClusterServices {
   readonly #reflector: Reflector<ApiService>;
+  readonly #stored: Persisted<readonly ServiceAddress[]>;
 
-  constructor(client: ClusterClient, clock: Clock) {
-    this.#reflector = new Reflector<ApiService>({ client, clock, path: "/api/v1/services", onChange: () => {} });
+  constructor(client: ClusterClient, clock: Clock, stored: Persisted<readonly ServiceAddress[]>) {
+    this.#stored = stored;
+    const onChange = () => stored.write(this.#list());
+    this.#reflector = new Reflector<ApiService>({ client, clock, path: "/api/v1/services", onChange });
   }
 
   start(): void {
@@ -26,16 +30,21 @@ export class ClusterServices {
 
   /** @throws Error while the Services are not known. Source: the kubelet's makeEnvironmentVariables */
   environmentOf({ metadata, spec }: Pod): ReadonlyMap<string, string> {
-    if (!this.#reflector.isListed)
-      throw new Error("services have not yet been read at least once, cannot construct envvars");
-    const services = this.#reflector
-      .list()
-      .map(({ metadata: { name, namespace = "" }, spec: { clusterIP, ports = [] } }) => ({
-        name,
-        namespace,
-        clusterIP,
-        ports,
-      }));
+    const services = this.#reflector.isListed ? this.#list() : this.#stored.read();
+    if (!services) throw new Error("services have not yet been read at least once, cannot construct envvars");
     return computeServiceEnvironment(services, metadata.namespace ?? "default", spec.enableServiceLinks ?? true);
+  }
+
+  #list(): ServiceAddress[] {
+    return this.#reflector.list().map(({ metadata: { name, namespace = "" }, spec: { clusterIP, ports = [] } }) => ({
+      name,
+      namespace,
+      clusterIP,
+      ports: ports.map(({ name: portName, port, protocol }) => ({
+        ...(portName !== undefined && { name: portName }),
+        port,
+        ...(protocol !== undefined && { protocol }),
+      })),
+    }));
   }
 }
