@@ -93,4 +93,35 @@ describeCluster("an API server that goes away under 50 pods", () => {
     await renewal();
     await expectUntouched();
   });
+
+  test("our own restart while it is away starts what ended, from the checkpoint; statuses are told afterwards", async () => {
+    proxy.cut();
+    await node.endProcesses();
+    const [victim] = await node.containers("app");
+    await node.docker.removeContainer(victim!.Id, { force: true });
+    await node.join({ server: proxy.url });
+    await node.until("all containers to run", async () => {
+      const running = (await node.containers("app")).filter(({ State }) => State === "running");
+      return running.length === PODS;
+    });
+    const now = await containerIds();
+    expect(now.filter((id) => !ids.includes(id))).toHaveLength(1);
+    proxy.resume();
+    await renewal();
+    await readyPods(PODS);
+    expect(await containerIds()).toEqual(now);
+  });
+
+  test("a deletion while it is away is carried out when it is back", async () => {
+    proxy.cut();
+    await kubectl.output(["delete", "deployment", "many", "--wait=false"]);
+    await kubectl.until("the pods to be terminating", async () => {
+      const pods = await kubectl.list("pods", "-l", "app=many");
+      return pods.length > 0 && pods.every(({ metadata }) => metadata.deletionTimestamp !== undefined);
+    });
+    expect((await node.containers("app")).filter(({ State }) => State === "running")).toHaveLength(PODS);
+    proxy.resume();
+    await kubectl.until("no pod", async () => (await kubectl.list("pods", "-l", "app=many")).length === 0, 240_000);
+    expect(await node.listAll()).toEqual([]);
+  });
 });
