@@ -125,7 +125,8 @@ function describeObject(shape: ObjectShape, prefix: string, seen: Map<Shape, str
 }
 
 /** A condition on the value narrows a level down. */
-function noteOf({ level, note, when }: FieldSupport): string {
+function noteOf({ level, note, when, strictOnly }: FieldSupport): string {
+  if (strictOnly) return `${note} (an error with --validate=strict, otherwise a warning)`;
   return when && level === "refused" ? `${note} (some values are fine)` : note;
 }
 

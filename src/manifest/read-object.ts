@@ -232,7 +232,7 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   if (isLenient(reading)) {
     for (const { path, message } of adaptPodmanPod(pod, reading.path)) reading.addDeviation(path, message);
   }
-  const notes = findPodNotes(pod, reading.path);
+  const notes = findPodNotes(pod, reading.path, isLenient(reading));
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";

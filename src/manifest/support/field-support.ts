@@ -11,6 +11,8 @@ export interface FieldSupport {
   note: string;
   /** No finding, because almost every exported manifest has the field or another rule reports it. */
   quiet?: true;
+  /** A refused field is an error only where `Strictness` is `strict`; otherwise the pod runs without its effect. */
+  strictOnly?: true;
   /** Limits the row to certain values. */
   when?: (value: unknown, pod: Pod) => boolean;
 }
@@ -85,6 +87,7 @@ export const FIELD_SUPPORT: readonly FieldSupport[] = [
     path: "spec.serviceAccountName",
     level: "refused",
     note: "there is no API server that could issue a token: remove it or set automountServiceAccountToken: false, and mount a Secret document where credentials are needed",
+    strictOnly: true,
     when: (name, pod) => name !== "default" && pod.spec.automountServiceAccountToken !== false,
   },
   {

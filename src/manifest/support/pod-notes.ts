@@ -8,9 +8,10 @@ import { findShellCommands } from "./shell-commands.ts";
 /**
  * Everything that is valid in a pod but has no effect, is not possible here, or is probably not intended.
  * @param path of the pod in its document
+ * @param isLenient fields without which a pod runs are ignored instead of refused
  */
-export const findPodNotes = (pod: Pod, path: FieldPath): SupportNote[] => [
-  ...findUnsupported(pod, path),
+export const findPodNotes = (pod: Pod, path: FieldPath, isLenient: boolean): SupportNote[] => [
+  ...findUnsupported(pod, path, isLenient),
   ...findFractionalBytes(pod, path),
   ...findAnnotationNotes(pod, path),
   ...findShellCommands(pod, path),

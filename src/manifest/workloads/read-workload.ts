@@ -167,7 +167,7 @@ export function readWorkload(
   // Before validation, which refuses the names.
   const renamed = isLenient ? adaptTemplate(object, path) : [];
   const desired = { kind, object } as TypedObject;
-  const notes = [...renamed, ...findWorkloadNotes(desired, path)];
+  const notes = [...renamed, ...findWorkloadNotes(desired, path, isLenient)];
   const current = rules.versions[0];
   if (apiVersion !== current) {
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;

@@ -9,17 +9,17 @@ import { findServiceNotes } from "./validate-service.ts";
 import { findVolumeNotes } from "./validate-storage.ts";
 
 /** Settings of a workload that have no effect, or another effect, on one node. */
-export function findWorkloadNotes(desired: TypedObject, path: FieldPath): SupportNote[] {
+export function findWorkloadNotes(desired: TypedObject, path: FieldPath, isLenient: boolean): SupportNote[] {
   const specPath = path.child("spec");
   if (desired.kind === "CronJob") {
     const templatePath = specPath.child("jobTemplate").child("spec").child("template");
-    return findTemplateNotes(desired.object.spec.jobTemplate.spec.template, templatePath);
+    return findTemplateNotes(desired.object.spec.jobTemplate.spec.template, templatePath, isLenient);
   }
   if (desired.kind === "Service") return findServiceNotes(desired.object, path);
   if (desired.kind === "PersistentVolume") return findVolumeNotes(desired.object, path);
   if (desired.kind === "PersistentVolumeClaim") return [];
   const { template } = desired.object.spec;
-  const notes = findTemplateNotes(template, specPath.child("template"));
+  const notes = findTemplateNotes(template, specPath.child("template"), isLenient);
   if (desired.kind === "DaemonSet" || desired.kind === "Job") return notes;
   const { replicas } = desired.object.spec;
   if (replicas > 1) notes.push(...findReplicaNotes(replicas, template, specPath));
@@ -34,8 +34,8 @@ export function findWorkloadNotes(desired: TypedObject, path: FieldPath): Suppor
 }
 
 /** Notes on the pods of a template. */
-export const findTemplateNotes = (template: PodTemplateSpec, path: FieldPath): SupportNote[] =>
-  findPodNotes(template as Pod, path);
+const findTemplateNotes = (template: PodTemplateSpec, path: FieldPath, isLenient: boolean): SupportNote[] =>
+  findPodNotes(template as Pod, path, isLenient);
 
 function findReplicaNotes(replicas: number, template: PodTemplateSpec, specPath: FieldPath): SupportNote[] {
   const notes: SupportNote[] = [];

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import type { Strictness } from "../../../src/manifest/manifest-result.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
 import { FIELD_SUPPORT } from "../../../src/manifest/support/field-support.ts";
 
-function read(spec: string) {
+function read(spec: string, strictness: Strictness = "strict") {
   const text = `apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: a, image: "b:1"}]\n${spec}`;
-  return readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
+  return readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file", strictness });
 }
 
 const CLAIM = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}";
@@ -49,6 +50,14 @@ describe("means nothing here: a warning, and the pod runs", () => {
     ]);
     expect(pods).toHaveLength(1);
   });
+});
+
+test("a service account is an error with --validate=strict only: otherwise the pod runs without a token", () => {
+  const { results, pods } = read("  serviceAccountName: robot\n", "standard");
+  expect(results[0]!.findings.map(({ code, severity, field }) => [code, severity, field])).toEqual([
+    ["ignored", "warning", "spec.serviceAccountName"],
+  ]);
+  expect(pods).toHaveLength(1);
 });
 
 test.each([
