@@ -180,6 +180,8 @@ function useLog(path: string, names: readonly string[], isPrevious: boolean, wit
       if (timer !== undefined || paused.current) return;
       timer = setTimeout(() => {
         timer = undefined;
+        // The pause may have begun since.
+        if (paused.current) return;
         const all = pending.length > 0 ? [...lines, ...pending.splice(0)] : lines;
         lines = newestLines(all);
         dropped += all.length - lines.length;
