@@ -43,7 +43,8 @@ export class TestRun {
   }
 
   /**
-   * `bun test` with these arguments; its tests are counted.
+   * `bun test` with these arguments; its tests are counted. A test that fails runs once more, because machines stall; bun
+   * marks it with "(attempt 2)".
    * @param {string} name
    * @param {readonly string[]} args
    * @param {{ limitMs: number, env?: Record<string, string> }} options
@@ -52,13 +53,17 @@ export class TestRun {
     heading(name);
     const started = performance.now();
     const file = join(this.#scratch, `${this.#sections.length}.xml`);
-    const { code } = await runCommand("bun", ["test", "--reporter=junit", `--reporter-outfile=${file}`, ...args], {
-      cwd: ROOT,
-      env: { ...toolEnv(), KUBELET_TS_TEST_RUN: this.id, TMPDIR: this.#scratch, ...env },
-      show: true,
-      timeoutMs: limitMs,
-      signal: this.#interruption.signal,
-    });
+    const { code } = await runCommand(
+      "bun",
+      ["test", "--retry=1", "--reporter=junit", `--reporter-outfile=${file}`, ...args],
+      {
+        cwd: ROOT,
+        env: { ...toolEnv(), KUBELET_TS_TEST_RUN: this.id, TMPDIR: this.#scratch, ...env },
+        show: true,
+        timeoutMs: limitMs,
+        signal: this.#interruption.signal,
+      },
+    );
     this.stopIfInterrupted();
     const report = readReport(file);
     const executed = report ? report.tests - report.skipped : 0;
