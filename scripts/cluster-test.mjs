@@ -10,6 +10,7 @@ import { ensureKubernetes } from "./kubernetes-build.mjs";
 import { findProgram } from "./run-command.mjs";
 import { CannotGoOn, heading, step } from "./say.mjs";
 import { TestRun } from "./test-run.mjs";
+import { sweepCniRules } from "./test-sweep.mjs";
 import { ensureUnpacked } from "./test-tools.mjs";
 import { buildBinary, ensurePackages } from "./workspace.mjs";
 
@@ -28,6 +29,7 @@ let engine;
 async function setUp() {
   heading("Set-up");
   await ensurePackages();
+  sweepCniRules();
   engine = await ensureEngine();
   await ensureImages(engine.endpoint, [...EXAMPLE_IMAGES, ...TEST_IMAGES]);
   if (!isAptMachine() || process.getuid?.() !== 0)

@@ -6,8 +6,8 @@ import { delimiter, join } from "node:path";
  * Runs a program to its end.
  * @param {string} command
  * @param {readonly string[]} args
- * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, show?: boolean, timeoutMs?: number, signal?: AbortSignal }} [options]
- *   `show`: its output goes straight to ours instead of into the result. `signal` ends it with SIGTERM.
+ * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, show?: boolean | "and keep", timeoutMs?: number, signal?: AbortSignal }} [options]
+ *   `show`: its output goes straight to ours instead of into the result; `and keep`: into both. `signal` ends it with SIGTERM.
  * @returns {Promise<{ code: number, stdout: string, stderr: string }>} `code` is 127 when it could not be started, 137 when
  *   it was killed by the time limit.
  */
@@ -16,7 +16,7 @@ export function runCommand(command, args, options = {}) {
     const child = spawn(command, args, {
       cwd: options.cwd,
       env: options.env ?? process.env,
-      stdio: options.show ? ["ignore", "inherit", "inherit"] : ["ignore", "pipe", "pipe"],
+      stdio: options.show === true ? ["ignore", "inherit", "inherit"] : ["ignore", "pipe", "pipe"],
       ...(options.timeoutMs === undefined ? {} : { timeout: options.timeoutMs, killSignal: "SIGKILL" }),
     });
     const end = () => child.kill("SIGTERM");
@@ -25,9 +25,11 @@ export function runCommand(command, args, options = {}) {
     let stderr = "";
     child.stdout?.setEncoding("utf8").on("data", (chunk) => {
       stdout += chunk;
+      if (options.show) process.stdout.write(chunk);
     });
     child.stderr?.setEncoding("utf8").on("data", (chunk) => {
       stderr += chunk;
+      if (options.show) process.stderr.write(chunk);
     });
     child.on("error", (error) => resolve({ code: 127, stdout, stderr: stderr + error.message }));
     child.on("close", (code) => {

@@ -2,10 +2,20 @@
 import { chmodSync, mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { runCommand } from "./run-command.mjs";
 import { CannotGoOn, green, heading, red, sayDuration, step } from "./say.mjs";
 import { sweepTestRun } from "./test-sweep.mjs";
 import { ROOT, toolEnv } from "./workspace.mjs";
+
+/** With more, the machine or the change is at fault. */
+const MAX_RETRIED_FILES = 6;
+
+/** How many times longer than usual the tests wait when they are executed again. */
+const RETRY_SLOWNESS = "3";
+
+/** Lines of a failure that the summary repeats. */
+const MAX_FAILURE_LINES = 60;
 
 export class TestRun {
   /** Part of the names of everything that the tests of this run make. */
@@ -16,6 +26,9 @@ export class TestRun {
   /** @type {{ name: string, ok: boolean, detail: string }[]} */
   #sections = [];
   #interruption = new AbortController();
+  #reports = 0;
+  /** Output of the tests that failed. @type {string[]} */
+  #failures = [];
 
   constructor() {
     // Tests of users without root must reach their files.
@@ -43,8 +56,8 @@ export class TestRun {
   }
 
   /**
-   * `bun test` with these arguments; its tests are counted. A test that fails runs once more, because machines stall; bun
-   * marks it with "(attempt 2)".
+   * `bun test` with these arguments; its tests are counted. Files with a failure are executed once more, alone and with more
+   * patience, because machines stall: what fails again has failed.
    * @param {string} name
    * @param {readonly string[]} args
    * @param {{ limitMs: number, env?: Record<string, string> }} options
@@ -52,14 +65,48 @@ export class TestRun {
   async bunTest(name, args, { limitMs, env = {} }) {
     heading(name);
     const started = performance.now();
-    const file = join(this.#scratch, `${this.#sections.length}.xml`);
-    const { code } = await runCommand(
+    const first = await this.#bunTestOnce(args, { limitMs, env });
+    const files = first.report && first.failed > 0 ? first.files : [];
+    let { failed } = first;
+    let retried = "";
+    if (files.length > 0 && files.length <= MAX_RETRIED_FILES) {
+      heading(`${name}: once more, ${files.join(" ")}`);
+      const flags = args.filter((arg) => arg.startsWith("--no-") || arg.startsWith("--timeout"));
+      const again = await this.#bunTestOnce([...flags, ...files.map((file) => `./${file}`)], {
+        limitMs,
+        env: { KUBELET_TS_TEST_SLOWNESS: RETRY_SLOWNESS, ...env },
+      });
+      failed = again.failed;
+      retried = `, ${files.length} files executed twice`;
+      this.#failures.push(...again.failures);
+    } else this.#failures.push(...first.failures);
+    const executed = first.report ? first.report.tests - first.report.skipped : 0;
+    const passed = Math.max(0, executed - failed);
+    this.#total.passed += passed;
+    this.#total.failed += failed;
+    const skipped = first.report?.skipped ? `, ${first.report.skipped} skipped` : "";
+    const why = executed === 0 ? " (no test was executed)" : "";
+    const time = sayDuration(performance.now() - started);
+    this.#conclude(name, failed === 0, `${passed} passed, ${failed} failed${why}${skipped}${retried} in ${time}`);
+  }
+
+  /** One run of `bun test`, shown while it goes on. */
+  async #bunTestOnce(args, { limitMs, env }) {
+    this.#reports += 1;
+    const file = join(this.#scratch, `${this.#reports}.xml`);
+    const { code, stdout, stderr } = await runCommand(
       "bun",
-      ["test", "--retry=1", "--reporter=junit", `--reporter-outfile=${file}`, ...args],
+      ["test", "--reporter=junit", `--reporter-outfile=${file}`, ...args],
       {
         cwd: ROOT,
-        env: { ...toolEnv(), KUBELET_TS_TEST_RUN: this.id, TMPDIR: this.#scratch, ...env },
-        show: true,
+        env: {
+          ...toolEnv(),
+          ...(process.stdout.isTTY ? { FORCE_COLOR: "1" } : {}),
+          KUBELET_TS_TEST_RUN: this.id,
+          TMPDIR: this.#scratch,
+          ...env,
+        },
+        show: "and keep",
         timeoutMs: limitMs,
         signal: this.#interruption.signal,
       },
@@ -67,16 +114,9 @@ export class TestRun {
     this.stopIfInterrupted();
     const report = readReport(file);
     const executed = report ? report.tests - report.skipped : 0;
-    const passed = report ? executed - report.failures : 0;
     // A run can fail outside its tests: an error while a file is loaded, a throw after the last test, a kill.
     const failed = Math.max(report?.failures ?? 0, code === 0 && executed > 0 ? 0 : 1);
-    this.#total.passed += passed;
-    this.#total.failed += failed;
-    const skipped = report?.skipped ? `, ${report.skipped} skipped` : "";
-    const why =
-      executed === 0 ? " (no test was executed)" : report?.failures === 0 && failed > 0 ? ` (exit code ${code})` : "";
-    const time = sayDuration(performance.now() - started);
-    this.#conclude(name, failed === 0, `${passed} passed, ${failed} failed${why}${skipped} in ${time}`);
+    return { report, failed, ...findFailures(`${stdout}${stderr}`) };
   }
 
   /** Counts as one failure. */
@@ -95,6 +135,10 @@ export class TestRun {
 
   /** Prints the summary with the closing line and sets the exit code. */
   summarize() {
+    if (this.#failures.length > 0) {
+      heading("Failures");
+      for (const failure of this.#failures) console.log(failure);
+    }
     heading("Summary");
     for (const { name, ok, detail } of this.#sections)
       console.log(`  ${ok ? green("ok    ") : red("FAILED")}  ${name}: ${detail}`);
@@ -107,6 +151,36 @@ export class TestRun {
     this.#sections.push({ name, ok, detail });
     step(ok ? "ok" : red("FAILED"), `${name}: ${detail}`);
   }
+}
+
+/**
+ * Finds the failures in the output of `bun test`: the files that have one, and for each the lines up to it.
+ * @param {string} output
+ * @returns {{ files: string[], failures: string[] }}
+ */
+export function findFailures(output) {
+  const files = new Set();
+  const failures = [];
+  let file = "";
+  let lines = [];
+  for (const line of stripVTControlCharacters(output).split("\n")) {
+    // bun lists the failed tests again at the end.
+    if (/^\d+ tests? (failed|skipped):$/.test(line)) break;
+    const header = /^(\S+\.test\.tsx?):$/.exec(line);
+    if (header) file = header[1];
+    if (header || line.startsWith("(pass)") || line.startsWith("(skip)")) {
+      lines = [];
+      continue;
+    }
+    lines.push(line);
+    const isUnhandled = line.startsWith("# Unhandled error");
+    if (!line.startsWith("(fail)") && !isUnhandled) continue;
+    if (file !== "") files.add(file);
+    if (isUnhandled) continue;
+    failures.push([`${file}:`, ...lines.slice(-MAX_FAILURE_LINES)].join("\n"));
+    lines = [];
+  }
+  return { files: [...files], failures };
 }
 
 /** Counts of the report of a run; undefined when it was never written, as when the run was killed. */

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { removeCniRules } from "./cni-rules.mjs";
 import { removeContainers } from "./owned-containers.mjs";
 import { runCommand } from "./run-command.mjs";
 
@@ -30,7 +31,16 @@ export async function sweepTestRun(endpoint, runId, scratch) {
   const engines = readdirSync("/tmp").filter((name) => name.startsWith(`kte-${runId}-`));
   for (const name of engines) await removeFolder(join("/tmp", name));
   await removeFolder(scratch);
+  sweepCniRules();
   return removed ?? 0;
+}
+
+/** Removes the firewall rules of CNI networks whose tests were killed: a later test may listen on one of their ports. */
+export function sweepCniRules() {
+  removeCniRules((name) => {
+    const [, pid] = /^ktcni([0-9a-z]+)(?:-[0-9a-z]+)?$/.exec(name) ?? [];
+    return pid !== undefined && !existsSync(`/proc/${Number.parseInt(pid, 36)}`);
+  });
 }
 
 /** Ends the processes that have one of these in their command line. */

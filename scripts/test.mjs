@@ -8,6 +8,7 @@ import { EXAMPLE_IMAGES, TEST_IMAGES } from "./image-recipes.mjs";
 import { ensureImages } from "./images.mjs";
 import { heading, step } from "./say.mjs";
 import { TestRun } from "./test-run.mjs";
+import { sweepCniRules } from "./test-sweep.mjs";
 import { ensureTestTools } from "./test-tools.mjs";
 import { buildBinary, ensurePackages } from "./workspace.mjs";
 
@@ -32,6 +33,7 @@ let engine;
 async function setUp() {
   heading("Set-up");
   await ensurePackages();
+  sweepCniRules();
   engine = await ensureEngine();
   await ensureImages(engine.endpoint, [...EXAMPLE_IMAGES, ...TEST_IMAGES]);
   if (await ensureTestTools()) {

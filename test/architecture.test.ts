@@ -12,6 +12,7 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
   "integration",
   "real-cluster",
   "release",
+  "scripts",
   "support",
   "vm",
 ]);

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { removeCniRules } from "../../../scripts/cni-rules.mjs";
 import { CNI_PLUGINS } from "./cluster-tools.ts";
 
 let count = 0;
@@ -18,7 +19,8 @@ export class CniNetwork {
     this.confDir = join(directory, "net.d");
     this.cacheDir = join(directory, "cni");
     this.#ipamDir = join(directory, "ipam");
-    this.bridge = `ktcni${process.pid.toString(36)}${count.toString(36)}`.slice(0, 15);
+    // The sweep of a later run reads the process in the name.
+    this.bridge = `ktcni${process.pid.toString(36)}-${count.toString(36)}`;
     this.#subnet = `10.246.${(process.pid + count) % 256}.0/24`;
     mkdirSync(this.confDir);
   }
@@ -66,7 +68,9 @@ export class CniNetwork {
     return list(this.cacheDir);
   }
 
+  /** Removes what the plugins made: the bridge, and the firewall rules of pods whose kubelet was killed. */
   remove(): void {
+    removeCniRules((name) => name === this.bridge);
     Bun.spawnSync(["ip", "link", "delete", this.bridge]);
   }
 }

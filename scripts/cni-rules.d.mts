@@ -1,0 +1,2 @@
+export function removeCniRules(isStale: (networkName: string) => boolean): number;
+export function planRuleRemoval(saved: string, isStale: (networkName: string) => boolean): string;

@@ -1,0 +1,1 @@
+export function findFailures(output: string): { files: string[]; failures: string[] };
