@@ -24,6 +24,8 @@ export interface ObjectWriterDeps {
   random: () => number;
   /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
   refusalOf?: (definition: ResourceDefinition, object: ApiObject) => string | undefined;
+  /** A new object is about to be kept; `sent` is what the client sent, without defaults. */
+  onCreate?: (object: ApiObject, sent: unknown) => void;
   /** An object whose last finalizer went after its deletion. */
   onUnfinalized?: (definition: ResourceDefinition, object: ApiObject) => void;
 }
@@ -69,6 +71,7 @@ export class ObjectWriter {
     // The status is the server's.
     const { status: _initial, ...written } = object;
     const tracked = as ? managedFields : trackUpdate(undefined, written, [], manager, toApiTime(clock.now()));
+    if (!request.dryRun) this.#deps.onCreate?.(object, body);
     return this.#keep(definition, withMetadata(object, { managedFields: tracked }), request);
   }
 

@@ -21,7 +21,10 @@ export type TaskAnswer =
   | { id: number; ok: false; error: { message: string; code?: string; name?: string } };
 
 export interface TaskOptions {
-  /** The resource that may block the task, e.g. a path: while one task hangs, others with the same key fail at once. */
+  /**
+   * The resource that may block the task, e.g. a path. While one task takes long, others with the same key wait; when it
+   * hangs, they fail at once.
+   */
   key: string;
   timeoutMs: number;
 }
@@ -35,8 +38,8 @@ export interface WorkerPoolDeps {
 const MAX_ACTIVE = 4;
 /** A task that runs longer no longer counts as active: it waits for something, and must not hold up others. */
 const SLOW_MS = 500;
-/** Threads that do not come back; each costs some megabytes. */
-const MAX_HUNG = 32;
+/** Threads that wait for something or do not come back; each costs some megabytes. */
+const MAX_SLOW = 32;
 /** An idle thread ends after this time. */
 const IDLE_MS = 10_000;
 
@@ -61,7 +64,9 @@ export class WorkerPool {
   readonly #queue: Task[] = [];
   readonly #idle: { thread: PoolThread; cancelEnd: () => void; run: (task: Task) => void }[] = [];
   /** Keys of tasks that timed out and still run. */
-  readonly #hung = new Map<string, number>();
+  readonly #hung = new KeyCounts();
+  /** Keys of tasks that run for longer than {@link SLOW_MS}, hung ones among them. */
+  readonly #slow = new KeyCounts();
   #active = 0;
   #nextId = 1;
 
@@ -71,12 +76,8 @@ export class WorkerPool {
 
   /** @throws TaskTimeoutError, or an Error with message and code of what the task threw */
   run<T>(task: string, args: readonly unknown[], options: TaskOptions): Promise<T> {
-    if (this.#hung.has(options.key)) {
-      return Promise.reject(new TaskTimeoutError("the file system does not answer (an earlier attempt still waits)"));
-    }
-    if (this.hungCount >= MAX_HUNG) {
-      return Promise.reject(new TaskTimeoutError(`${MAX_HUNG} operations wait for file systems that do not answer`));
-    }
+    if (this.#hung.has(options.key)) return Promise.reject(new TaskTimeoutError(EARLIER_HANGS));
+    if (this.hungCount >= MAX_SLOW) return Promise.reject(new TaskTimeoutError(ALL_HANG));
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const request = { id: this.#nextId++, task, args };
     this.#queue.push({ request, options, resolve: resolve as (value: never) => void, reject });
@@ -86,12 +87,13 @@ export class WorkerPool {
 
   /** Threads that timed out and did not come back. */
   get hungCount(): number {
-    return [...this.#hung.values()].reduce((sum, count) => sum + count, 0);
+    return this.#hung.total;
   }
 
   #startNext(): void {
-    while (this.#active < MAX_ACTIVE) {
-      const task = this.#queue.shift();
+    while (this.#active < MAX_ACTIVE && this.#slow.total < MAX_SLOW) {
+      const index = this.#queue.findIndex(({ options }) => !this.#slow.has(options.key));
+      const [task] = index < 0 ? [] : this.#queue.splice(index, 1);
       if (!task) return;
       const idle = this.#idle.pop();
       idle?.cancelEnd();
@@ -108,7 +110,7 @@ export class WorkerPool {
       if (!done) return;
       current = undefined;
       done.cancel();
-      if (done.isHung) this.#noteHung(done.task.options.key, -1);
+      if (done.isHung) this.#hung.remove(done.task.options.key);
       else settle(done.task);
       if (isAlive && !done.isHung) {
         const entry = {
@@ -124,20 +126,26 @@ export class WorkerPool {
       done.release();
     };
     const run = (task: Task) => {
+      const { key, timeoutMs } = task.options;
       this.#active++;
-      let isActive = true;
-      const release = () => {
-        if (!isActive) return;
-        isActive = false;
+      let state: "active" | "slow" = "active";
+      const cancelSlow = clock.schedule(SLOW_MS, () => {
+        state = "slow";
+        this.#slow.add(key);
         this.#active--;
         this.#startNext();
+      });
+      const release = () => {
+        if (state === "slow") this.#slow.remove(key);
+        else this.#active--;
+        this.#startNext();
       };
-      const cancelSlow = clock.schedule(SLOW_MS, release);
-      const cancelTimeout = clock.schedule(task.options.timeoutMs, () => {
+      const cancelTimeout = clock.schedule(timeoutMs, () => {
         if (current?.task !== task) return;
         current.isHung = true;
-        this.#noteHung(task.options.key, 1);
-        task.reject(new TaskTimeoutError(`no answer within ${task.options.timeoutMs / 1000} s`));
+        this.#hung.add(key);
+        task.reject(new TaskTimeoutError(`no answer within ${timeoutMs / 1000} s`));
+        this.#refuseWaiting(key);
       });
       const cancel = () => {
         cancelSlow();
@@ -155,10 +163,42 @@ export class WorkerPool {
     return run;
   }
 
-  #noteHung(key: string, change: 1 | -1): void {
-    const count = (this.#hung.get(key) ?? 0) + change;
-    if (count > 0) this.#hung.set(key, count);
-    else this.#hung.delete(key);
+  /** Refuses the tasks that wait behind one that hangs, and all when no thread is left. */
+  #refuseWaiting(key: string): void {
+    const isFull = this.hungCount >= MAX_SLOW;
+    for (const task of this.#queue.filter(({ options }) => isFull || options.key === key)) {
+      this.#queue.splice(this.#queue.indexOf(task), 1);
+      task.reject(new TaskTimeoutError(isFull ? ALL_HANG : EARLIER_HANGS));
+    }
+  }
+}
+
+const ALL_HANG = `${MAX_SLOW} operations wait for file systems that do not answer`;
+const EARLIER_HANGS = "the file system does not answer (an earlier attempt still waits)";
+
+/** How often each key is in use. */
+class KeyCounts {
+  readonly #counts = new Map<string, number>();
+  #total = 0;
+
+  get total(): number {
+    return this.#total;
+  }
+
+  has(key: string): boolean {
+    return this.#counts.has(key);
+  }
+
+  add(key: string): void {
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+    this.#total++;
+  }
+
+  remove(key: string): void {
+    const left = (this.#counts.get(key) ?? 0) - 1;
+    if (left > 0) this.#counts.set(key, left);
+    else this.#counts.delete(key);
+    this.#total--;
   }
 }
 

@@ -115,3 +115,31 @@ test("a thread that ends fails its task only", async () => {
   threads[1]!.answer("fine");
   expect(await next).toBe("fine");
 });
+
+test("tasks behind a slow one of their key wait for it, and need no threads", async () => {
+  const { clock, threads, run } = aPool();
+  const slow = run("disk");
+  await clock.advance(600);
+  const waiting = ["disk", "disk", "disk"].map((key) => run(key));
+  const other = run("other");
+  expect(threads).toHaveLength(2);
+  threads[1]!.answer("fine");
+  expect(await other).toBe("fine");
+  threads[0]!.answer("late");
+  expect(await slow).toBe("late");
+  expect(threads.flatMap(({ requests }) => requests)).toHaveLength(5);
+  expect(threads).toHaveLength(3);
+  for (const promise of waiting) promise.catch(() => {});
+});
+
+test("tasks behind one that hangs fail with it", async () => {
+  const { clock, threads, run } = aPool();
+  const failures: string[] = [];
+  const note = ({ message }: Error) => void failures.push(message);
+  void run("disk").catch(note);
+  await clock.advance(600);
+  for (const key of ["disk", "disk"]) void run(key).catch(note);
+  await clock.advance(10_000);
+  expect(failures).toHaveLength(3);
+  expect(threads).toHaveLength(1);
+});

@@ -101,6 +101,7 @@ export class LocalApi {
       newUid: () => randomUUID(),
       random: Math.random,
       refusalOf: (definition, object) => this.#refusalOf(definition, object),
+      onCreate: (object, sent) => this.submitted.clusterDns.note(object, sent),
       onUnfinalized: (definition, object) => this.#onUnfinalized(definition, object),
     });
     this.deleter = new ObjectDeleter({

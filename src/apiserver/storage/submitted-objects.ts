@@ -10,6 +10,7 @@ import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
+import { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
 import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";
@@ -48,6 +49,8 @@ export class SubmittedObjects implements FeedSource {
   readonly kind = "file";
   readonly name: string;
   readonly id = SOURCE_ID;
+  /** To be told of a new object before it is put into the store. */
+  readonly clusterDns = new ClusterDnsWishes();
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
@@ -94,7 +97,10 @@ export class SubmittedObjects implements FeedSource {
       const definition = this.#deps.registry.get(resource);
       if (definition?.storage !== "file") return;
       const isOwn = this.isOwn(definition, object);
-      if (type === "DELETED") this.#own.delete(ownKey(definition, object));
+      if (type === "DELETED") {
+        this.#own.delete(ownKey(definition, object));
+        this.clusterDns.forget(object);
+      }
       if (definition.plural !== "namespaces" && isOwn && (type === "DELETED" || !isStatusOnly(object, previous)))
         this.#planEmit();
     });
@@ -291,7 +297,7 @@ export class SubmittedObjects implements FeedSource {
     if (known && isStatusOnly(object, known.object)) return known.desired;
     const desired = this.#deps
       .read(toManifest(object))
-      .objects.map((it) => ({ ...it, origin: this.name, sourceId: SOURCE_ID }));
+      .objects.map((it) => ({ ...it, origin: this.name, sourceId: SOURCE_ID, ...this.clusterDns.of(object) }));
     this.#workloads.set(key, { object, desired });
     return desired;
   }
@@ -303,7 +309,8 @@ export class SubmittedObjects implements FeedSource {
     const { metadata } = object;
     const [read] = this.#deps.read(toManifest(object)).pods;
     const path = this.#deps.directory.placeOf(this.#deps.registry.get("pods")!, metadata);
-    const desired = read && { ...read, origin: path, location: { file: path }, sourceId: SOURCE_ID };
+    const place = { origin: path, location: { file: path }, sourceId: SOURCE_ID };
+    const desired = read && { ...read, ...place, ...this.clusterDns.of(object) };
     this.#desired.set(key, { object, desired });
     if (!desired) this.#facts.log(`refused ${key}`, "error", `Pod "${key}" of the local API cannot be used here`);
     return desired;

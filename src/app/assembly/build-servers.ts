@@ -8,11 +8,9 @@ import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
 import { ProcessMetrics } from "../../metrics/process-metrics.ts";
 import type { Clock } from "../../model/clock.ts";
-import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
-import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import { imageUpdateFamilies, podFamilies } from "../pod-metrics.ts";
@@ -20,6 +18,7 @@ import { sourceFamilies } from "../source-metrics.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
+import { toSystemCgroups, warnOfMissingCgroups } from "./system-cgroups.ts";
 
 /** The kubelet as HTTP answers show it. */
 export const buildView = ({ context, kubelet, feed, volumes, connectError }: AssembledKubelet): KubeletView =>
@@ -35,27 +34,21 @@ export const buildView = ({ context, kubelet, feed, volumes, connectError }: Ass
   });
 
 /** Measurements of the node and of the pods in the view. */
-export const buildStats = (parts: AssembledKubelet, view: KubeletView): NodeStats =>
-  new NodeStats({
+export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStats {
+  const { options, logger } = parts.context;
+  const stats = new NodeStats({
     clock: parts.context.clock,
     nodeName: parts.context.node.name,
     podFacts: () => view.podFacts(),
     rootDir: parts.context.options.rootDir,
     imagesDir: () => parts.engineIfKnown()?.imagesDir ?? "",
-    systemCgroups: toSystemCgroups(parts.context.options),
+    systemCgroups: toSystemCgroups(options),
     engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
     volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
     readImageBytes: async () => (await parts.imageInventory.look()).bytes,
   });
-
-/** Cgroups of the system that options name, by their names in the summary. */
-function toSystemCgroups({ kubeletCgroups, runtimeCgroups, systemCgroups }: KubeletOptions) {
-  const all: [SystemContainerName, string][] = [
-    ["kubelet", kubeletCgroups],
-    ["runtime", runtimeCgroups],
-    ["misc", systemCgroups],
-  ];
-  return new Map(all.filter(([, path]) => path !== ""));
+  warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);
+  return stats;
 }
 
 /**

@@ -1,0 +1,56 @@
+import { type ApiObject, type FieldsV1, isRecord } from "../api-object.ts";
+
+/** Where the spec of an object's pods may be: a Pod, a workload with a template, a CronJob. */
+const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate", "spec", "template", "spec"]];
+
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+/**
+ * Which objects ask for the DNS of a cluster: their author wrote `dnsPolicy: ClusterFirst`, which is also the default, so the
+ * kept object does not show it. What `kubectl create` sent is known until the process ends.
+ */
+export class ClusterDnsWishes {
+  readonly #uids = new Set<string>();
+
+  /** @param sent as the client sent it */
+  note({ metadata }: ApiObject, sent: unknown): void {
+    if (metadata.uid !== undefined && writesClusterDns(sent)) this.#uids.add(metadata.uid);
+  }
+
+  forget({ metadata }: ApiObject): void {
+    this.#uids.delete(metadata.uid ?? "");
+  }
+
+  of(object: ApiObject): { asksForClusterDns?: true } {
+    const asks = this.#uids.has(object.metadata.uid ?? "") || appliesClusterDns(object);
+    return asks && writesClusterDns(object) ? { asksForClusterDns: true } : {};
+  }
+}
+
+const writesClusterDns = (sent: unknown): boolean =>
+  POD_SPECS.some((path) => at(sent, [...path, "dnsPolicy"]) === "ClusterFirst");
+
+/** The annotation of `kubectl apply` and the fields owned by server-side apply tell what was applied. */
+function appliesClusterDns(object: ApiObject): boolean {
+  const { annotations, managedFields } = object.metadata;
+  const isApplied = (managedFields ?? [])
+    .filter(({ operation }) => operation === "Apply")
+    .some(({ fieldsV1 }) => POD_SPECS.some((path) => at(fieldsV1, [...path, "dnsPolicy"].map(toStep)) !== undefined));
+  return isApplied || writesClusterDns(parse(annotations?.[LAST_APPLIED]));
+}
+
+const toStep = (name: string): keyof FieldsV1 => `f:${name}`;
+
+function at(value: unknown, path: readonly (string | number)[]): unknown {
+  let found = value;
+  for (const name of path) found = isRecord(found) ? found[name] : undefined;
+  return found;
+}
+
+function parse(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
