@@ -207,7 +207,8 @@ export class ClusterNode {
     const { options, clock, userAgent } = this.#deps;
     const { eventRecordQps, eventBurst } = options;
     const rate = { perSecond: eventRecordQps || DEFAULT_EVENT_QPS, burst: eventBurst };
-    return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent });
+    const { reachability } = this.client;
+    return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent, reachability });
   }
 
   /** Looks at the node's conditions now. */

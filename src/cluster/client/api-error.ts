@@ -23,7 +23,6 @@ export class ApiUnreachableError extends Error {
 
 export const isNotFound = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 404;
 export const isConflict = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 409;
-export const isForbidden = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 403;
 export const isUnreachable = (error: unknown): boolean => error instanceof ApiUnreachableError;
 
 const MAX_MESSAGE_CHARS = 1024;

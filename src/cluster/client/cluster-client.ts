@@ -4,6 +4,7 @@ import { messageOf } from "../../text/error-message.ts";
 import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
 import { computeBackOff } from "./back-off.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
+import { Reachability } from "./reachability.ts";
 import { openWatch } from "./watch-stream.ts";
 
 export interface ApiRequest {
@@ -29,6 +30,8 @@ export interface ClusterClientDeps {
   userAgent: string;
   /** In [0, 1). */
   random?: () => number;
+  /** Shared by the clients of one API server. Default: one of its own. */
+  reachability?: Reachability;
   /** Called after each answer, and with 0 when there was none. */
   onAnswer?: (method: string, code: number, durationMs: number) => void;
 }
@@ -52,6 +55,8 @@ const MAX_RETRY_AFTER_MS = 60_000;
 export class ClusterClient {
   readonly #deps: ClusterClientDeps;
   readonly #tokens: TokenBucket;
+  /** Ends the waits of those who try again when the API server is back. */
+  readonly reachability: Reachability;
   /** After a failed connection no pooled one is used: those may be dead as well. */
   #mayReuse = true;
   #reset = new AbortController();
@@ -59,6 +64,7 @@ export class ClusterClient {
   constructor(deps: ClusterClientDeps) {
     this.#deps = deps;
     this.#tokens = new TokenBucket(deps.rate, deps.clock);
+    this.reachability = deps.reachability ?? new Reachability(deps.clock, deps.random ?? Math.random);
   }
 
   /** @throws ApiStatusError, ApiUnreachableError, or the reason of the signal */
@@ -69,7 +75,7 @@ export class ClusterClient {
         return await this.#attempt<T>(request);
       } catch (error) {
         if (!isWorthRepeating(error) || attempt >= MAX_RETRIES) throw error;
-        const delayMs = error.retryAfterMs ?? computeBackOff(attempt, RETRY, random());
+        const delayMs = Math.max(error.retryAfterMs ?? 0, computeBackOff(attempt, RETRY, random()));
         await clock.sleep(Math.min(delayMs, MAX_RETRY_AFTER_MS) * (1 + random() / 4), request.signal);
       }
     }
@@ -100,14 +106,19 @@ export class ClusterClient {
         settings,
         headers: this.#headers(settings),
         onEvent,
-        onOpen,
+        onOpen: () => {
+          this.reachability.noteAnswer();
+          onOpen?.();
+        },
         signal: both,
         silenceMs,
         what,
       });
     } catch (error) {
       // The watch begins again from where it was.
-      if (!reset.aborted || signal.aborted) throw error;
+      if (reset.aborted && !signal.aborted) return;
+      if (error instanceof ApiUnreachableError) this.reachability.noteFailure();
+      throw error;
     }
   }
 
@@ -148,6 +159,7 @@ export class ClusterClient {
       } as RequestInit);
       const text = await readText(response);
       this.#mayReuse = true;
+      this.reachability.noteAnswer();
       onAnswer?.(method, response.status, clock.monotonicMs() - startedAtMs);
       if (response.status === 401) this.#deps.credentials.invalidate();
       if (!response.ok) throw toApiError(what, response.status, text, response.headers.get("Retry-After"));
@@ -156,6 +168,7 @@ export class ClusterClient {
       if (error instanceof ApiStatusError) throw error;
       signal?.throwIfAborted();
       this.#mayReuse = false;
+      this.reachability.noteFailure();
       onAnswer?.(method, 0, clock.monotonicMs() - startedAtMs);
       throw new ApiUnreachableError(`${what}: ${describeFailure(error, settings)}`, { cause: error });
     }

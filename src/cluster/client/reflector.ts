@@ -1,5 +1,5 @@
 import type { Clock } from "../../model/clock.ts";
-import { ApiStatusError, isForbidden } from "./api-error.ts";
+import { ApiStatusError } from "./api-error.ts";
 import { BackOff } from "./back-off.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 
@@ -9,7 +9,7 @@ export interface ObjectOfApi {
 }
 
 export interface ReflectorDeps<T extends ObjectOfApi> {
-  client: Pick<ClusterClient, "request" | "watch">;
+  client: Pick<ClusterClient, "request" | "watch" | "reachability">;
   clock: Clock;
   /** e.g. `/api/v1/pods`. */
   path: string;
@@ -85,7 +85,7 @@ export class Reflector<T extends ObjectOfApi> {
   }
 
   async #run(): Promise<void> {
-    const { clock, onHealth } = this.#deps;
+    const { client, onHealth } = this.#deps;
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
@@ -96,7 +96,9 @@ export class Reflector<T extends ObjectOfApi> {
         this.#noteError(error);
         this.#isFailing = true;
         onHealth?.(error as Error);
-        await clock.sleep(this.#backOff.next(), signal).catch(() => {});
+        const delayMs = Math.max(this.#backOff.next(), askedDelayMs(error));
+        const isBack = await client.reachability.pause(delayMs, signal).catch(() => false);
+        if (isBack) this.#backOff.reset();
       }
     }
   }
@@ -108,7 +110,7 @@ export class Reflector<T extends ObjectOfApi> {
     if (isExpired) {
       this.#resourceVersion = undefined;
       this.#mustBeFresh = true;
-    } else if (isForbidden(error) || error.code >= 400) this.#resourceVersion = undefined;
+    } else if (error.code !== 429) this.#resourceVersion = undefined;
   }
 
   async #list(): Promise<void> {
@@ -131,7 +133,7 @@ export class Reflector<T extends ObjectOfApi> {
     this.#resourceVersion = page.metadata.resourceVersion;
     this.#isListed = true;
     this.#mustBeFresh = false;
-    this.#noteHealthy();
+    // A list alone does not end the back-off: lists may work where watches fail.
     onChange(this);
   }
 
@@ -190,5 +192,11 @@ export class Reflector<T extends ObjectOfApi> {
     this.#isFailing = false;
   }
 }
+
+/** Longest time a server can ask a client to wait. */
+const MAX_ASKED_MS = 60_000;
+
+const askedDelayMs = (error: unknown) =>
+  error instanceof ApiStatusError ? Math.min(error.retryAfterMs ?? 0, MAX_ASKED_MS) : 0;
 
 const keyOf = ({ metadata: { namespace = "", name } }: ObjectOfApi) => `${namespace}/${name}`;

@@ -14,7 +14,7 @@ export interface RecordedEvents {
 
 export interface EventSinkDeps {
   /** With a rate of its own, so that events never delay statuses. */
-  client: Pick<ClusterClient, "request">;
+  client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   logger: Logger;
   nodeName: string;
@@ -89,7 +89,7 @@ export class EventSink {
     if (this.#stop.signal.aborted) return;
     this.#isDue = true;
     if (this.#isBusy) return;
-    this.#cancel ??= this.#deps.clock.schedule(delayMs, () => {
+    this.#cancel ??= this.#deps.client.reachability.schedule(delayMs, () => {
       this.#cancel = undefined;
       void this.#tell();
     });

@@ -9,7 +9,7 @@ import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 
 export interface ClaimResolverDeps {
-  client: Pick<ClusterClient, "request">;
+  client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   /** A claim was resolved, or another problem keeps it from that. */
   onChange: () => void;
@@ -97,12 +97,12 @@ export class ClaimResolver {
   }
 
   async #look(key: string, entry: Entry): Promise<void> {
-    const { clock, onChange } = this.#deps;
+    const { client, onChange } = this.#deps;
     const before = JSON.stringify(entry.state);
     entry.state = await this.#read(key);
     if (this.#entries.get(key) !== entry) return;
     if ("problem" in entry.state) {
-      entry.cancel = clock.schedule(entry.backOff.next(), () => void this.#look(key, entry));
+      entry.cancel = client.reachability.schedule(entry.backOff.next(), () => void this.#look(key, entry));
     }
     if (JSON.stringify(entry.state) !== before) onChange();
   }

@@ -19,7 +19,7 @@ export interface StaticPods {
 }
 
 export interface MirrorManagerDeps {
-  client: Pick<ClusterClient, "request">;
+  client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   logger: Logger;
   kubelet: StaticPods;
@@ -67,7 +67,7 @@ export class MirrorManager {
     if (this.#stop.signal.aborted || !this.#apiPods) return;
     this.#isDue = true;
     if (this.#isBusy) return;
-    this.#cancel ??= this.#deps.clock.schedule(delayMs, () => {
+    this.#cancel ??= this.#deps.client.reachability.schedule(delayMs, () => {
       this.#cancel = undefined;
       void this.#sync();
     });

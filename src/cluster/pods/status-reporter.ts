@@ -20,7 +20,7 @@ export interface ReportedPods {
 }
 
 export interface StatusReporterDeps {
-  client: Pick<ClusterClient, "request">;
+  client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
   logger: Logger;
   kubelet: ReportedPods;
@@ -142,7 +142,7 @@ export class StatusReporter {
   }
 
   async #report(report: Report): Promise<void> {
-    const { clock } = this.#deps;
+    const { client } = this.#deps;
     const uid = uidOf(report.api);
     try {
       await this.#sendStatus(report);
@@ -156,7 +156,7 @@ export class StatusReporter {
       const message = `Pod "${nameOf(report.api)}": cannot report its status: ${(error as Error).message}`;
       this.#facts.log(uid, "warn", message);
       report.isDue = true;
-      report.cancelRetry = clock.schedule(report.backOff.next(), () => {
+      report.cancelRetry = client.reachability.schedule(report.backOff.next(), () => {
         report.cancelRetry = undefined;
         this.#plan(uid);
       });

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { ApiStatusError, ApiUnreachableError } from "../../../src/cluster/client/api-error.ts";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
 import type { Clock } from "../../../src/model/clock.ts";
+import { until } from "../../support/until.ts";
 
 const servers: { stop(force: boolean): unknown }[] = [];
 afterEach(() => {
@@ -15,7 +16,11 @@ function impatientClock() {
     now: () => new Date(0),
     monotonicMs: () => 0,
     sleep: async (ms) => void slept.push(ms),
-    schedule: () => () => {},
+    // Only waits that were shortened end.
+    schedule: (ms, callback) => {
+      if (ms <= 1_000) queueMicrotask(callback);
+      return () => {};
+    },
   };
   return { clock, slept };
 }
@@ -76,6 +81,25 @@ describe("requests to the API server", () => {
     );
     expect(await client.request({ path: "/x" })).toEqual({});
     expect(slept).toEqual([7000, 7000]);
+  });
+
+  test("429 without a time, or with 0 seconds, has growing delays", async () => {
+    const { client, slept } = serve((_, count) =>
+      count < 4 ? status(429, "TooManyRequests", count === 1 ? {} : { "Retry-After": "0" }) : Response.json({}),
+    );
+    expect(await client.request({ path: "/x" })).toEqual({});
+    expect(slept).toEqual([250, 500, 1_000]);
+  });
+
+  test("a server that answers again ends the waits for it", async () => {
+    const { client } = serve(() => Response.json({}));
+    let isEarly: boolean | undefined;
+    client.reachability.schedule(30_000, (early) => {
+      isEarly = early;
+    });
+    client.reachability.noteFailure();
+    await client.request({ path: "/x" });
+    await until("the end of the wait", () => isEarly === true);
   });
 
   test("500 is the caller's", async () => {

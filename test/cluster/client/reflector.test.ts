@@ -5,6 +5,8 @@ import type { Clock } from "../../../src/model/clock.ts";
 import { until } from "../../support/until.ts";
 
 const closers: (() => unknown)[] = [];
+/** Waits before another attempt. Unit: milliseconds. */
+let delays: number[] = [];
 afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
@@ -14,7 +16,13 @@ const clock: Clock = {
   now: () => new Date(),
   monotonicMs: () => performance.now(),
   sleep: async (_, signal) => signal?.throwIfAborted(),
-  schedule: () => () => {},
+  schedule: (ms, callback) => {
+    // What comes after a watch was open for a while does not come.
+    if (ms === 2_000) return () => {};
+    delays.push(ms);
+    const timer = setImmediate(callback);
+    return () => clearImmediate(timer);
+  },
 };
 
 interface Answers {
@@ -24,6 +32,7 @@ interface Answers {
 
 /** A reflector of a server that answers like this; the queries it was asked. */
 function reflect({ list, watch }: Answers) {
+  delays = [];
   const lists: URLSearchParams[] = [];
   const watches: URLSearchParams[] = [];
   const server = Bun.serve({
@@ -51,6 +60,7 @@ function reflect({ list, watch }: Answers) {
     path: "/api/v1/pods",
     onChange: () => {},
     onHealth: (error) => errors.push(error?.message),
+    random: () => 1,
   });
   closers.push(
     () => reflector.stop(),
@@ -109,6 +119,33 @@ describe("a list and a watch", () => {
     await until("several attempts", () => watches.length >= 2);
     expect(names(reflector)).toEqual(["a"]);
     expect(errors[0]).toContain("answered 500");
+  });
+
+  test("429 is not asked again before the time it names, and goes on from the same version", async () => {
+    const { lists, watches } = reflect({
+      list: () => listOf("5"),
+      watch: (_, count) => (count === 1 ? new Response("", { status: 429, headers: { "Retry-After": "7" } }) : open()),
+    });
+    await until("it watches again", () => watches.length === 2);
+    expect(delays).toEqual([7_000]);
+    expect(watches[1]?.get("resourceVersion")).toBe("5");
+    expect(lists).toHaveLength(1);
+  });
+
+  test("watches that fail have growing delays, although each list between them succeeds", async () => {
+    const { watches } = reflect({ list: () => listOf("5"), watch: () => new Response("boom", { status: 500 }) });
+    await until("several attempts", () => watches.length >= 8);
+    expect(delays.slice(0, 7)).toEqual([800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000]);
+  });
+
+  test("an event ends the growth of delays", async () => {
+    const { watches } = reflect({
+      list: () => listOf("5"),
+      watch: (_, count) =>
+        count === 3 ? new Response(line("ADDED", object("a", "6"))) : new Response("boom", { status: 500 }),
+    });
+    await until("several attempts", () => watches.length >= 6);
+    expect(delays.slice(0, 4)).toEqual([800, 1_600, 800, 1_600]);
   });
 
   test("watches that are reset begin again from where they were", async () => {

@@ -1,0 +1,82 @@
+import type { Clock } from "../../model/clock.ts";
+
+/**
+ * Waits that end early have a random part of this time left, so that the nodes of a cluster do not return all at once.
+ * Unit: milliseconds.
+ */
+const SPREAD_MS = 1_000;
+/** A server that comes and goes ends waits no more often than this. Unit: milliseconds. */
+const MIN_DISTANCE_MS = 10_000;
+
+/**
+ * Whether the API server answers. Attempts that failed are repeated after growing delays; when it answers again after it
+ * was away, those delays end, so that a long outage does not delay the return.
+ */
+export class Reachability {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #waits = new Set<() => void>();
+  #isAway = false;
+  #returnedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** @param random in [0, 1) */
+  constructor(clock: Clock, random: () => number) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** The server was not reached, or broke off. */
+  noteFailure(): void {
+    this.#isAway = true;
+  }
+
+  /** The server has answered, if only with a refusal. */
+  noteAnswer(): void {
+    if (!this.#isAway) return;
+    this.#isAway = false;
+    const nowMs = this.#clock.monotonicMs();
+    if (nowMs - this.#returnedAtMs < MIN_DISTANCE_MS) return;
+    this.#returnedAtMs = nowMs;
+    for (const hasten of [...this.#waits]) hasten();
+  }
+
+  /**
+   * Runs `callback` after `ms`, or soon after the server has returned.
+   * @param callback gets whether the wait ended early
+   * @returns cancels it
+   */
+  schedule(ms: number, callback: (isEarly: boolean) => void): () => void {
+    const clock = this.#clock;
+    const dueMs = clock.monotonicMs() + ms;
+    const end = (isEarly: boolean) => {
+      this.#waits.delete(hasten);
+      callback(isEarly);
+    };
+    let cancelTimer = clock.schedule(ms, () => end(false));
+    const hasten = () => {
+      this.#waits.delete(hasten);
+      const spreadMs = this.#random() * SPREAD_MS;
+      if (dueMs - clock.monotonicMs() <= spreadMs) return;
+      cancelTimer();
+      cancelTimer = clock.schedule(spreadMs, () => end(true));
+    };
+    this.#waits.add(hasten);
+    return () => {
+      this.#waits.delete(hasten);
+      cancelTimer();
+    };
+  }
+
+  /** Waits as {@link schedule}. @returns whether the wait ended early; rejects with the reason of the signal */
+  pause(ms: number, signal: AbortSignal): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const cancel = this.schedule(ms, resolve);
+    const onAbort = () => {
+      cancel();
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  }
+}
