@@ -11,6 +11,7 @@ import {
   nodeIdentity,
   readSigningState,
   SIGNERS,
+  type Validity,
 } from "./certificate-plan.ts";
 
 /** Makes a key and a PKCS #10 request, PEM. @throws Error */
@@ -59,14 +60,30 @@ export class CertificateManager {
 
   /** Replaces the certificate in time, until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, certDir, usage } = this.#deps;
+    const { clock } = this.#deps;
+    const backOff = new BackOff(RETRY);
+    let obtainedAtMs = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
-      const validity = readValidity(readCurrent(certDir, usage));
+      const validity = this.#validity();
       const nowMs = clock.now().getTime();
-      const dueMs = validity && isValidAt(validity, nowMs) ? computeRotation(validity, this.#random) : nowMs;
-      if (dueMs <= nowMs) await this.obtain(signal);
-      else await clock.sleep(Math.min(dueMs - nowMs, LONGEST_SLEEP_MS), signal).catch(() => {});
+      // Signers date certificates back: the time before it was issued is no part of its life.
+      const life = validity && { ...validity, fromMs: Math.max(validity.fromMs, obtainedAtMs) };
+      const dueMs = life ? computeRotation(life, this.#random) : nowMs;
+      if (dueMs <= nowMs) {
+        await this.obtain(signal);
+        obtainedAtMs = clock.now().getTime();
+        // With a wrong clock every new certificate looks bad: that must not make a storm of requests.
+        if (this.#validity()) backOff.reset();
+        else await clock.sleep(backOff.next(), signal).catch(() => {});
+      } else await clock.sleep(Math.min(dueMs - nowMs, LONGEST_SLEEP_MS), signal).catch(() => {});
     }
+  }
+
+  /** Life of the certificate; undefined when there is none that is valid now. */
+  #validity(): Validity | undefined {
+    const { clock, certDir, usage } = this.#deps;
+    const validity = readValidity(readCurrent(certDir, usage));
+    return validity && isValidAt(validity, clock.now().getTime()) ? validity : undefined;
   }
 
   /** Requests a certificate until one is issued and stored, or the signal aborts. */

@@ -10,10 +10,11 @@ import type { Clock } from "../../../src/model/clock.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 
 const scratch = () => mkdtempSync(join(tmpdir(), "certificates-"));
+let slept: number[] = [];
 const clock: Clock = {
   now: () => new Date("2026-11-22T10:00:00Z"),
   monotonicMs: () => 0,
-  sleep: async () => {},
+  sleep: async (ms) => void slept.push(ms),
   schedule: () => () => {},
 };
 
@@ -64,6 +65,22 @@ test("a request that is denied is followed by another one", async () => {
   const { manager, bodies } = aManager(scratch(), [{ conditions: [{ type: "Denied" }] }, issued]);
   await manager.obtain(new AbortController().signal);
   expect(bodies).toHaveLength(2);
+});
+
+test("certificates that are no good when they are issued are requested after growing delays", async () => {
+  const { manager, bodies } = aManager(scratch(), Array(5).fill(issued));
+  const stop = new AbortController();
+  slept = [];
+  const { sleep } = clock;
+  clock.sleep = async (ms, signal) => {
+    if (bodies.length === 5) stop.abort();
+    await sleep(ms, signal);
+  };
+  await manager.run(stop.signal);
+  clock.sleep = sleep;
+  // Every request is looked at once; the other delays lie between requests.
+  const between = slept.filter((_, index) => index % 2 === 1);
+  expect(between.slice(0, 4).map((ms, index) => ms >= 1_000 * 2 ** index)).toEqual([true, true, true, true]);
 });
 
 test("--bootstrap-kubeconfig counts while there is no kubeconfig, and not once it is written", () => {
