@@ -6,7 +6,14 @@ import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { NodeInfo } from "../model/node.ts";
 import { allContainersOf, containersOf } from "../model/pod-containers.ts";
-import { computeSourceRevision, podReferences } from "../plan/object-references.ts";
+import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { attemptsOf } from "../plan/container-history.ts";
+import {
+  computeSourceRevision,
+  environmentReferences,
+  hasReferences,
+  podReferences,
+} from "../plan/object-references.ts";
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { computeContainerHash, computeInitHash, computeSandboxHash } from "../runtime/hashes.ts";
@@ -24,6 +31,8 @@ export interface PodRevision {
   imagePins?: DesiredPod["imagePins"];
   /** Changes when files made from ConfigMaps, Secrets or metadata may have to be written again. */
   objectsRevision: string;
+  /** Some ConfigMaps or Secrets of the pod may not be known yet; see {@link toTentativeRevision}. */
+  isTentative?: true;
   extraConditions?: readonly { type: string; status: "True" | "False"; reason?: string; message?: string }[];
 }
 
@@ -79,16 +88,7 @@ export function toPodRevision(
       maxDeadPerContainer: options.maximumDeadContainersPerContainer,
       minDeadTtlMs: options.minimumContainerTtlMs,
     },
-    runRevision: keepsEnvironment
-      ? (pod.metadata.uid ?? "")
-      : digest([
-          hashes.sandbox,
-          // A container added to an ended pod does not run it again.
-          ...containers.map(({ name }) => hashes.containers.get(name) ?? ""),
-          // A finished pod may end otherwise under another deadline or policy.
-          String(pod.spec.activeDeadlineSeconds),
-          pod.spec.restartPolicy ?? "Always",
-        ]),
+    runRevision: keepsEnvironment ? (pod.metadata.uid ?? "") : computeRunRevision(pod, hashes),
     objectsRevision: digest([
       desired.revision,
       ...(desired.filesRevision === undefined ? [] : [desired.filesRevision]),
@@ -98,6 +98,39 @@ export function toPodRevision(
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),
   };
 }
+
+/**
+ * The revision while ConfigMaps or Secrets of the pod may be in a source that was not read yet: containers whose
+ * environment uses one of them keep the revision they run, and files of volumes stay as they are. Everything else, such as
+ * probes and restarts, is as usual. Pure.
+ */
+export function toTentativeRevision(revision: PodRevision, snapshot: PodSnapshot): PodRevision {
+  const { pod, objects, hashes } = revision;
+  const kept = allContainersOf(pod.spec).flatMap((container): [string, string][] => {
+    if (hasReferences(environmentReferences(pod, container), objects)) return [];
+    const [newest] = attemptsOf(snapshot, container.name);
+    return newest ? [[container.name, newest.hash]] : [];
+  });
+  const containers = new Map([...hashes.containers, ...kept]);
+  const runsOnlyOnce = revision.runRevision === pod.metadata.uid;
+  return {
+    ...revision,
+    hashes: { ...hashes, containers },
+    // A pod that has ended must not look edited either.
+    runRevision: runsOnlyOnce ? revision.runRevision : computeRunRevision(pod, { ...hashes, containers }),
+    isTentative: true,
+  };
+}
+
+const computeRunRevision = (pod: Pod, { sandbox, containers }: PodHashes): string =>
+  digest([
+    sandbox,
+    // A container added to an ended pod does not run it again.
+    ...containersOf(pod.spec).map(({ name }) => containers.get(name) ?? ""),
+    // A finished pod may end otherwise under another deadline or policy.
+    String(pod.spec.activeDeadlineSeconds),
+    pod.spec.restartPolicy ?? "Always",
+  ]);
 
 /** The pod as it is compared with what runs: an image that was updated is another image, one that was only pinned is not. */
 function withPinnedImages(pod: Pod, pins: DesiredPod["imagePins"]): Pod {

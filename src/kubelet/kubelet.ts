@@ -11,7 +11,7 @@ import { hasAllReferences } from "../plan/object-references.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 import { BlockedPods } from "./blocked-pods.ts";
 import { DependencyOrder } from "./dependency-order.ts";
-import type { PodRevision } from "./edit-rules.ts";
+import { type PodRevision, toTentativeRevision } from "./edit-rules.ts";
 import { EphemeralContainerStore, type StoredEphemeralContainers } from "./ephemeral-container-store.ts";
 import { type Eviction, EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
 import type { ImageUpdateManager } from "./images/image-update-manager.ts";
@@ -348,7 +348,7 @@ export class Kubelet {
     const own = this.#workers.get(uid);
     const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod);
     if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
-    if (!own && this.#mayLackObjects(desired)) return;
+    const isTentative = (!own || own.revision?.isTentative) && this.#mayLackObjects(desired);
     let revision: PodRevision;
     try {
       revision = this.#deps.toPodRevision(desired, this.#desired);
@@ -356,13 +356,13 @@ export class Kubelet {
       return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message });
     }
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
-    worker.setRevision(revision);
+    worker.setRevision(isTentative ? toTentativeRevision(revision, worker.snapshot) : revision);
     this.#halts.apply(worker);
   }
 
   /**
-   * A pod of an earlier process whose ConfigMaps or Secrets may be in a source that was not read yet: by what is known
-   * now its containers would look edited and be restarted.
+   * A pod of an earlier process whose ConfigMaps or Secrets may be in a source that was not read yet, or that does not
+   * answer: by what is known now its containers would look edited and be restarted, and its files be removed.
    */
   #mayLackObjects({ pod }: DesiredPod): boolean {
     const isRunning = this.#cache.refOf(pod.metadata.uid!) !== undefined;

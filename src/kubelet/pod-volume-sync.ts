@@ -29,6 +29,7 @@ export class PodVolumeSync {
 
   /** Writes files made from ConfigMaps, Secrets and metadata again when their sources may have changed. */
   refresh(revision: PodRevision, snapshot: PodSnapshot): void {
+    if (revision.isTentative) return;
     const state = this.#state;
     const isUp = snapshot.sandboxes[0]?.state === "ready" && !state.sandboxBusy;
     if (!isUp || this.#isRefreshing || state.objectsRevision === revision.objectsRevision) return;
@@ -51,6 +52,7 @@ export class PodVolumeSync {
 
   /** Removes volumes that an edit took out of the pod, once no container of an earlier revision runs any more. */
   removeUnused(revision: PodRevision, { containers, sandboxes }: PodSnapshot): void {
+    if (revision.isTentative) return;
     if (this.#volumesRevision !== revision.objectsRevision) this.#generation++;
     this.#volumesRevision = revision.objectsRevision;
     const generation = this.#generation;

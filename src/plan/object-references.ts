@@ -70,8 +70,11 @@ export function podReferences(pod: Pod): ObjectReference[] {
 }
 
 /** Whether every ConfigMap and Secret that a pod uses is there. */
-export const hasAllReferences = (pod: Pod, { configMaps, secrets }: ObjectIndex): boolean =>
-  podReferences(pod).every(({ kind, fullName }) => (kind === "ConfigMap" ? configMaps : secrets).has(fullName));
+export const hasAllReferences = (pod: Pod, objects: ObjectIndex): boolean => hasReferences(podReferences(pod), objects);
+
+/** Whether all these objects are there. */
+export const hasReferences = (references: readonly ObjectReference[], { configMaps, secrets }: ObjectIndex): boolean =>
+  references.every(({ kind, fullName }) => (kind === "ConfigMap" ? configMaps : secrets).has(fullName));
 
 /**
  * Revision of the contents a container's environment takes from ConfigMaps and Secrets: 16 hex digits that change when,

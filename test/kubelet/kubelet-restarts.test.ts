@@ -299,6 +299,7 @@ test("a running pod whose ConfigMap may be in a source that was not read yet is 
   world.kubelet.setDesired(state(edited, new Map()), false);
   await world.clock.advance(100);
   expect(world.engine.idOf("web-node1", "app")).toBe(before);
+  expect(world.statusOf("web")?.phase).toBe("Running");
   world.kubelet.setDesired(state(pod, new Map([["default/words", { metadata: { name: "words" } }]])), true);
   await world.clock.advance(100);
   expect(world.engine.idOf("web-node1", "app")).toBe(before);

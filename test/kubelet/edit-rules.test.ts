@@ -1,0 +1,39 @@
+import { expect, test } from "bun:test";
+import { toTentativeRevision } from "../../src/kubelet/edit-rules.ts";
+import { aContainer, aRunning, aSnapshot } from "../support/builders.ts";
+import { named, toPodRevision } from "../support/kubelet-world.ts";
+
+/** A pod with a container that uses a ConfigMap nobody knows, and one that uses none. */
+const pod = named("web", {
+  containers: [
+    aContainer({ name: "configured", image: "now", envFrom: [{ configMapRef: { name: "words", optional: true } }] }),
+    aContainer({ name: "plain", image: "now" }),
+  ],
+});
+const snapshot = aSnapshot(["configured", "plain"].map((name) => aRunning(name, { hash: "then" })));
+
+test("without its ConfigMap a container keeps the revision it runs, and others do not", () => {
+  const { hashes, isTentative } = toTentativeRevision(toPodRevision({ pod }), snapshot);
+  expect(Object.fromEntries(hashes.containers)).toEqual({ configured: "then", plain: "now" });
+  expect(isTentative).toBe(true);
+});
+
+test("a container that was never started has the revision of the manifest", () => {
+  const { hashes } = toTentativeRevision(toPodRevision({ pod }), aSnapshot([]));
+  expect(hashes.containers.get("configured")).toBe("now");
+});
+
+test("an ended pod does not look edited", () => {
+  const ended = toTentativeRevision({ ...toPodRevision({ pod }), runRevision: "by its hashes" }, snapshot);
+  const hashes = new Map([
+    ["configured", "then"],
+    ["plain", "now"],
+  ]);
+  const same = toTentativeRevision(
+    { ...toPodRevision({ pod }), runRevision: "", hashes: { ...ended.hashes, containers: hashes } },
+    snapshot,
+  );
+  expect(ended.runRevision).toBe(same.runRevision);
+  const bound = { ...toPodRevision({ pod }), runRevision: "uid-web" };
+  expect(toTentativeRevision(bound, snapshot).runRevision).toBe("uid-web");
+});
