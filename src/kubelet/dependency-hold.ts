@@ -1,6 +1,7 @@
 import type { Pod } from "../api/pod.ts";
 import { dependencyTimeoutMs } from "../plan/pod-dependencies.ts";
 import type { WaitingReason } from "../plan/pod-plan.ts";
+import type { PodBackgroundWork } from "./pod-background-work.ts";
 
 /** How long a pod has waited for the pods it depends on. Times are monotonic. */
 export class DependencyHold {
@@ -26,10 +27,10 @@ export class DependencyHold {
     return atMs > nowMs ? atMs : undefined;
   }
 
-  /** true once for each dependency that is waited for, and once when its time is over. */
-  isNews(hold: WaitingReason | undefined): hold is WaitingReason {
-    const isNews = hold !== undefined && hold.message !== this.#reported;
+  /** Records an event for each dependency that is waited for, once, and one more when its time is over. */
+  report(hold: WaitingReason | undefined, work: Pick<PodBackgroundWork, "record">): void {
+    const isNew = hold !== undefined && hold.message !== this.#reported;
     this.#reported = hold?.message;
-    return isNews;
+    if (isNew) work.record(hold.reason === "WaitingForDependency" ? "Normal" : "Warning", hold.reason, hold.message);
   }
 }

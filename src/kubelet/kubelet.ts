@@ -3,7 +3,7 @@ import type { ObservedRuntime } from "../model/container-runtime.ts";
 import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
 import type { Persisted } from "../model/persisted.ts";
-import { type PodRef, podRefOf } from "../model/pod-ref.ts";
+import { podRefOf } from "../model/pod-ref.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
@@ -12,20 +12,18 @@ import type { PodEnd } from "../plan/pod-plan.ts";
 import { BlockedPods } from "./blocked-pods.ts";
 import { DependencyOrder } from "./dependency-order.ts";
 import { type PodRevision, toTentativeRevision } from "./edit-rules.ts";
-import { EphemeralContainerStore, type StoredEphemeralContainers } from "./ephemeral-container-store.ts";
-import { type Eviction, EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
-import type { ImageUpdateManager } from "./images/image-update-manager.ts";
+import { EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
 import { PodCache } from "./pod-cache.ts";
 import { PodHalts } from "./pod-halts.ts";
 import type { PodManager } from "./pod-manager.ts";
 import { PodStatusStore } from "./pod-status-store.ts";
 import type { PodWorker } from "./pod-worker.ts";
 import { PodWorkers, type SharedWorkerDeps } from "./pod-workers.ts";
-import { RolloutManager, type StoredRollouts } from "./rollout-manager.ts";
+import { RevisionSelector, type RevisionSelectorDeps } from "./revision-selector.ts";
 import { RuntimeWatcher } from "./runtime-watcher.ts";
 import { ShutdownTerminatedStore } from "./shutdown/shutdown-terminated-store.ts";
 
-export interface KubeletDeps extends SharedWorkerDeps {
+export interface KubeletDeps extends SharedWorkerDeps, RevisionSelectorDeps {
   runtime: ObservedRuntime;
   podManager: PodManager;
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
@@ -35,14 +33,6 @@ export interface KubeletDeps extends SharedWorkerDeps {
   shutdownTerminated: Persisted<ContainerId[]>;
   evictions: Persisted<StoredEvictions>;
   oomVerdicts: Persisted<readonly ContainerId[]>;
-  rollouts: Persisted<StoredRollouts>;
-  ephemeralContainers: Persisted<StoredEphemeralContainers>;
-  /** Selects the images that pods run; absent: those of their manifests. */
-  imageUpdates?: Pick<ImageUpdateManager, "apply" | "observe">;
-  /** Edited pods are changed one at a time. */
-  isSerialRollout?: boolean;
-  /** A failed edit was taken back. */
-  onRolledBack?: (pod: PodRef) => void;
   /** A pod was removed completely. */
   onPodGone?: (uid: PodUID) => void;
   /** The engine reports that a container, or a sandbox, ran out of memory. */
@@ -71,32 +61,19 @@ export class Kubelet {
   readonly #halts = new PodHalts();
   readonly #shutdownTerminated: ShutdownTerminatedStore;
   readonly #statusStore: PodStatusStore;
-  readonly #rollouts: RolloutManager;
-  readonly #ephemeral: EphemeralContainerStore;
+  readonly #revisions: RevisionSelector;
   /** Arguments of the last {@link setDesired}. */
   #submitted: [state: DesiredState, isComplete: boolean] | undefined;
-  readonly #listeners = new Set<() => void>();
   #isStopped = false;
   #mayRemoveOrphans = false;
-  #revision = 0;
-  #podList: readonly Pod[] | undefined;
 
   constructor(deps: KubeletDeps) {
-    const { clock, logger, runtime, relistPeriodMs } = deps;
+    const { clock, logger, runtime } = deps;
     this.#deps = deps;
     this.#shutdownTerminated = new ShutdownTerminatedStore(deps.shutdownTerminated);
     this.#statusStore = new PodStatusStore(clock);
     this.#blocked = new BlockedPods({ now: () => clock.now(), logger, recorder: deps.recorder });
-    this.#rollouts = new RolloutManager({
-      clock,
-      logger,
-      recorder: deps.recorder,
-      file: deps.rollouts,
-      isSerial: deps.isSerialRollout ?? false,
-      onRolledBack: (pod) => deps.onRolledBack?.(pod),
-      onChange: () => this.refresh(),
-    });
-    this.#ephemeral = new EphemeralContainerStore(deps.ephemeralContainers);
+    this.#revisions = new RevisionSelector(deps, () => this.refresh());
     this.#evictions = new EvictionStore(deps.evictions);
     this.#cache = new PodCache({
       runtime,
@@ -111,7 +88,7 @@ export class Kubelet {
       desiredSinceMs: (uid) => this.#statusStore.desiredSinceMs(uid),
       findHold: (uid, pod, waitedMs) => this.#dependencies.findHold(uid, pod, waitedMs),
       onStatus: (worker) => {
-        this.#changed();
+        this.#statusStore.changed();
         this.#onProgress(worker);
       },
       onRollout: (worker) => this.#onProgress(worker),
@@ -119,11 +96,8 @@ export class Kubelet {
     });
     this.#dependencies = new DependencyOrder(() => this.desiredPods, this.#workers.byUid);
     this.#watcher = new RuntimeWatcher({
-      clock,
-      logger,
-      runtime,
+      ...deps,
       cache: this.#cache,
-      relistPeriodMs,
       onOom: (id) => deps.onOom?.(id),
       onRelist: (durationMs) => deps.onRelist?.(durationMs),
       onResync: () => {
@@ -134,7 +108,7 @@ export class Kubelet {
         this.#removeOrphans();
         if (deps.deadContainers) this.removeSurplusDead(deps.deadContainers);
       },
-      onHealthChange: () => this.#changed(),
+      onHealthChange: () => this.#statusStore.changed(),
     });
   }
 
@@ -150,22 +124,12 @@ export class Kubelet {
    */
   setDesired(submitted: DesiredState, isComplete: boolean): void {
     this.#submitted = [submitted, isComplete];
-    if (isComplete) {
-      const desired = new Set(submitted.pods.map(({ pod }) => pod.metadata.uid));
-      this.#ephemeral.keep((uid) => desired.has(uid) || this.#workers.has(uid));
-    }
-    const rolledOut = this.#rollouts.apply(submitted, isComplete);
-    const state = this.#ephemeral.apply(this.#deps.imageUpdates?.apply(rolledOut, isComplete) ?? rolledOut);
+    const state = this.#revisions.select(submitted, isComplete, (uid) => this.#workers.has(uid));
     this.#deps.podManager.set(state);
-    this.#podList = undefined;
     this.#statusStore.noteSeen(state.pods, (uid) => this.#workers.has(uid));
     this.#mayRemoveOrphans = isComplete;
     this.#dependencies.check(isComplete);
-    const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
-      const desired = this.#desiredOf(uid);
-      return desired ? desired.revision !== revision : isComplete;
-    };
-    this.#evictions.delete([...this.#evictions.all].filter(isOver).map(([uid]) => uid));
+    this.#evictions.prune((uid) => this.#deps.podManager.get(uid)?.revision, isComplete);
     this.#reconcile();
   }
 
@@ -180,7 +144,7 @@ export class Kubelet {
    * @param maxGraceSeconds limits its own grace period
    */
   evict(uid: PodUID, why: Rejection, maxGraceSeconds: number): void {
-    const desired = this.#desiredOf(uid);
+    const desired = this.#deps.podManager.get(uid);
     if (!desired) return;
     const since = this.#deps.clock.now();
     this.#evictions.add(uid, { ...why, revision: desired.revision, since });
@@ -201,11 +165,7 @@ export class Kubelet {
    */
   async halt(uid: PodUID, end: PodEnd, maxGraceSeconds: number): Promise<void> {
     const worker = this.#workers.get(uid);
-    const running = (worker?.snapshot.containers ?? []).filter(({ state }) => state === "running");
-    this.#shutdownTerminated.add(
-      running.map(({ id }) => id),
-      (id) => !this.isSynced || this.#cache.has(id),
-    );
+    this.#shutdownTerminated.add(worker?.snapshot.containers ?? [], (id) => !this.isSynced || this.#cache.has(id));
     await this.#halts.halt(uid, worker, end, maxGraceSeconds);
   }
 
@@ -236,8 +196,7 @@ export class Kubelet {
    * @param containers all of them, those it already has included
    */
   setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): void {
-    this.#ephemeral.set(uid, containers);
-    if (this.#submitted) this.setDesired(...this.#submitted);
+    this.#revisions.setEphemeralContainers(uid, containers);
   }
 
   /** Every desired pod is known, and all containers were inspected. */
@@ -259,7 +218,7 @@ export class Kubelet {
 
   /** Grows with every change of what {@link pods} returns. */
   get podsRevision(): number {
-    return this.#revision;
+    return this.#statusStore.revision;
   }
 
   /**
@@ -267,8 +226,7 @@ export class Kubelet {
    * the same object as before.
    */
   pods(): readonly Pod[] {
-    this.#podList ??= this.#statusStore.list(this.desiredPods, (uid) => this.#blocked.get(uid), this.#workers.byUid);
-    return this.#podList;
+    return this.#statusStore.list(this.desiredPods, (uid) => this.#blocked.get(uid), this.#workers.byUid);
   }
 
   worker(uid: PodUID): PodWorker | undefined {
@@ -300,16 +258,11 @@ export class Kubelet {
 
   /** Calls back after every change of a status, of the set of pods, or of the engine's health. @returns unsubscribes */
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#statusStore.onChange(listener);
   }
 
   get #desired(): DesiredState {
     return this.#deps.podManager.state;
-  }
-
-  #desiredOf(uid: PodUID): DesiredPod | undefined {
-    return this.#deps.podManager.get(uid);
   }
 
   #onObserved(uid: PodUID): void {
@@ -336,10 +289,10 @@ export class Kubelet {
       if (rejection) this.#reject(desired, rejection);
       else this.#syncPod(desired);
     }
-    this.#removeDescribed();
+    this.#workers.removeDescribed(this.#desired, this.#deps.toPodRevision);
     this.#removeOrphans();
     this.#workers.save();
-    this.#changed();
+    this.#statusStore.changed();
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
@@ -375,12 +328,10 @@ export class Kubelet {
     this.#workers.get(uid)?.remove();
   }
 
-  #onProgress({ revision, status, rollout, snapshot }: PodWorker): void {
-    if (!revision) return;
-    const { pod, imagePins: pins } = revision;
-    this.#rollouts.observe({ pod, status, rollout });
-    this.#deps.imageUpdates?.observe({ pod, status, rollout, pins, containers: snapshot.containers });
-    this.#dependencies.wakeDependents(pod);
+  #onProgress(worker: PodWorker): void {
+    if (!worker.revision) return;
+    this.#revisions.observe(worker);
+    this.#dependencies.wakeDependents(worker.revision.pod);
   }
 
   #onGone(uid: PodUID): void {
@@ -391,30 +342,8 @@ export class Kubelet {
     this.#reconcile();
   }
 
-  /** Removes pods whose deletion describes them and of which an earlier process left containers. */
-  #removeDescribed(): void {
-    for (const [uid, { desired }] of this.#desired.deletions ?? []) {
-      if (!desired || this.#workers.has(uid) || !this.#cache.refOf(uid)) continue;
-      const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
-      try {
-        worker.setRevision(this.#deps.toPodRevision(desired, this.#desired));
-      } catch (error) {
-        this.#deps.logger.debug(
-          `Pod "${podFullName(worker.ref)}" is removed without its spec: ${(error as Error).message}`,
-        );
-      }
-      this.#workers.remove(worker, this.#desired);
-    }
-  }
-
   #removeOrphans(): void {
     if (!this.#mayRemoveOrphans || !this.isSynced) return;
     this.#workers.removeOrphans(this.#desired, (uid) => this.rejection(uid) !== undefined);
-  }
-
-  #changed(): void {
-    this.#revision++;
-    this.#podList = undefined;
-    for (const listener of this.#listeners) listener();
   }
 }

@@ -1,23 +1,22 @@
 import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
-import { podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
-import { containerFieldPath, findContainer } from "../model/pod-containers.ts";
+import { findContainer } from "../model/pod-containers.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
-import type { PodRef } from "../model/pod-ref.ts";
 import { type PodRequest, type PodServices, PodStepError, type StartContainerRequest } from "../model/pod-services.ts";
 import type { PodSnapshot } from "../model/pod-snapshot.ts";
 import { attemptsOf, isRunning, isTerminated } from "../plan/container-history.ts";
 import type { PodAction } from "../plan/pod-plan.ts";
 import { backOffKey } from "../plan/sync-state.ts";
 import type { ImageNames } from "../status/container-status.ts";
+import { messageOf } from "../text/error-message.ts";
 import type { PodRevision } from "./edit-rules.ts";
+import type { PodBackgroundWork } from "./pod-background-work.ts";
 import type { PodCache } from "./pod-cache.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
 
 const SANDBOX_RETRY_MS = { first: 500, longest: 64_000 };
 const START_RETRY_MS = 10_000;
-const WARN_DELAY_MS = 1_000;
 /** How long a failed pull is shown; then the image manager is asked again and answers ImagePullBackOff. Source: recorded kubelet. */
 const PULL_ERROR_SHOWN_MS = 2_000;
 
@@ -40,10 +39,6 @@ export interface PodActionRunnerHost {
   revision: () => PodRevision | undefined;
   /** false once the pod has ended or is being removed. */
   mayStart: () => boolean;
-  /** An action ended: plan again. */
-  wake: () => void;
-  /** Aborts when the worker is detached. */
-  signal: AbortSignal;
 }
 
 /**
@@ -51,15 +46,13 @@ export interface PodActionRunnerHost {
  * worker's {@link PodSyncState}; the end of each action, successful or not, triggers the next pass.
  */
 export class PodActionRunner {
-  readonly ref: PodRef;
+  readonly #work: PodBackgroundWork;
   readonly #state: PodSyncState;
   readonly #deps: PodActionRunnerDeps;
   readonly #host: PodActionRunnerHost;
-  /** Creates and starts of one pod happen in the order of its spec. */
-  #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(ref: PodRef, state: PodSyncState, deps: PodActionRunnerDeps, host: PodActionRunnerHost) {
-    this.ref = ref;
+  constructor(work: PodBackgroundWork, state: PodSyncState, deps: PodActionRunnerDeps, host: PodActionRunnerHost) {
+    this.#work = work;
     this.#state = state;
     this.#deps = deps;
     this.#host = host;
@@ -93,13 +86,14 @@ export class PodActionRunner {
   #createSandbox(attempt: number, revision: PodRevision): void {
     const { services, cache } = this.#deps;
     const state = this.#state;
-    if (attempt > 0) this.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
+    if (attempt > 0)
+      this.#work.record("Normal", "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.");
     state.sandboxBusy = true;
     state.areVolumesReleased = false;
     // No container has failed yet in the new sandbox.
     state.retryAtMs.clear();
     state.startErrors.clear();
-    this.background(
+    this.#work.start(
       async (signal) => {
         const id = await services.createSandbox(toPodRequest(revision), attempt, signal);
         await cache.observe(id, signal);
@@ -115,7 +109,7 @@ export class PodActionRunner {
         const step = toStepError(error, "FailedCreatePodSandBox");
         state.sandboxRetryAtMs = this.#deps.clock.monotonicMs() + (step.retryAfterMs ?? backOffMs);
         state.sandboxError = { reason: "ContainerCreating", message: step.message };
-        this.record("Warning", step.reason, step.message);
+        this.#work.record("Warning", step.reason, step.message);
       },
       () => {
         state.sandboxBusy = false;
@@ -125,12 +119,12 @@ export class PodActionRunner {
 
   #stopSandbox(id: string, graceSeconds: number): void {
     this.#state.sandboxBusy = true;
-    this.background(
+    this.#work.start(
       async (signal) => {
         await this.#deps.services.stopSandbox(id, graceSeconds, signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#warnAndDelay("Cannot stop the sandbox", error),
+      (error) => this.#work.warnAndDelay("Cannot stop the sandbox", error),
       () => {
         this.#state.sandboxBusy = false;
       },
@@ -147,15 +141,15 @@ export class PodActionRunner {
       const [, beforeIt] = attemptsOf(snapshot, action.name);
       this.#state.killedToRestart.set(action.id, beforeIt && this.#state.exitedAtMs.get(beforeIt.id));
     }
-    this.record("Normal", "Killing", action.message, action.name);
+    this.#work.record("Normal", "Killing", action.message, action.name);
     const podIps = snapshot.sandboxes[0]?.ips ?? [];
-    this.background(
+    this.#work.start(
       async (signal) => {
         const { graceSeconds } = action;
         await services.killContainer({ container, podIps, graceSeconds, ...(pod && { pod }) }, signal);
         await cache.observe(action.id, signal);
       },
-      (error) => this.#warnAndDelay(`Cannot stop container "${action.name}"`, error),
+      (error) => this.#work.warnAndDelay(`Cannot stop container "${action.name}"`, error),
       () => this.#state.killing.delete(action.id),
     );
   }
@@ -181,10 +175,11 @@ export class PodActionRunner {
     const targetName = "targetContainerName" in container ? container.targetContainerName : undefined;
     state.starting.add(name);
     let createdId: string | undefined;
-    this.background(
+    this.#work.start(
       async (signal) => {
         await services.pullImage(request, signal);
-        const id = await this.#inTurn(async () => {
+        // Creates and starts of one pod happen in the order of its spec.
+        const id = await this.#work.inTurn(async () => {
           // The revision or the sandbox may have changed while the image was pulled: then the next plan decides again.
           if (!this.#host.mayStart() || this.#host.revision()?.hashes.containers.get(name) !== action.hash) return;
           if (this.#snapshot.sandboxes[0]?.id !== sandbox.id || this.#snapshot.sandboxes[0].state !== "ready") return;
@@ -218,7 +213,7 @@ export class PodActionRunner {
         if (!step.reason.includes("Image")) {
           // Events name containers, not ids. Source: the kubelet's recordContainerEvent.
           const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
-          this.record("Warning", "Failed", `Error: ${message}`, name);
+          this.#work.record("Warning", "Failed", `Error: ${message}`, name);
         }
         state.failures.set(name, (state.failures.get(name) ?? 0) + 1);
       },
@@ -234,7 +229,7 @@ export class PodActionRunner {
   }
 
   #postStart(request: StartContainerRequest, id: string): void {
-    this.background(
+    this.#work.start(
       (signal) => this.#deps.services.runPostStart(request, id, signal),
       () => this.#state.postStartFailed.add(id),
       () => this.#state.postStartPending.delete(id),
@@ -251,17 +246,21 @@ export class PodActionRunner {
     if (resizedBy.get(id) === told) return;
     resizedBy.set(id, told);
     resizing.add(id);
-    this.background(
+    this.#work.start(
       async (signal) => {
         await this.#deps.services.resizeContainer({ pod: revision.pod, container, update }, signal);
         await this.#deps.cache.observe(id, signal);
-        this.record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
+        this.#work.record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
       },
       async (error) => {
-        const message = error instanceof Error ? error.message : String(error);
         resizedBy.delete(id);
-        this.record("Warning", "ResizeFailed", `Cannot change the resources of container ${name}: ${message}`, name);
-        await this.delay(START_RETRY_MS);
+        this.#work.record(
+          "Warning",
+          "ResizeFailed",
+          `Cannot change the resources of container ${name}: ${messageOf(error)}`,
+          name,
+        );
+        await this.#work.delay(START_RETRY_MS);
       },
       () => resizing.delete(id),
     );
@@ -269,12 +268,12 @@ export class PodActionRunner {
 
   #removeOne(id: string, remove: (signal: AbortSignal) => Promise<void>): void {
     this.#state.removing.add(id);
-    this.background(
+    this.#work.start(
       async (signal) => {
         await remove(signal);
         await this.#deps.cache.observe(id, signal);
       },
-      (error) => this.#warnAndDelay("Cannot remove a container", error),
+      (error) => this.#work.warnAndDelay("Cannot remove a container", error),
       () => this.#state.removing.delete(id),
     );
   }
@@ -286,7 +285,7 @@ export class PodActionRunner {
       if (!isTerminated(container) || !container.startedAt) continue;
       if (terminationMessages.has(container.id) || reading.has(container.id)) continue;
       reading.add(container.id);
-      this.background(
+      this.#work.start(
         async (signal) => {
           terminationMessages.set(
             container.id,
@@ -306,7 +305,7 @@ export class PodActionRunner {
       if (imageNames.has(imageId) || this.#state.learning.has(imageId)) continue;
       this.#state.learning.add(imageId);
       // One attempt: a name that cannot be found is left out of the status.
-      this.background(
+      this.#work.start(
         () => learnImage(imageId),
         () => {},
         () => {},
@@ -314,50 +313,8 @@ export class PodActionRunner {
     }
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#turn.then(work);
-    this.#turn = result.catch(() => {});
-    return result;
-  }
-
-  /** Runs work in the background; its end, successful or not, triggers the next pass. */
-  background(
-    work: (signal: AbortSignal) => Promise<unknown>,
-    onError: (error: unknown) => unknown,
-    onEnd: () => void,
-  ): void {
-    work(this.#host.signal)
-      .catch((error) => (this.#host.signal.aborted ? undefined : onError(error)))
-      .finally(() => {
-        onEnd();
-        this.#host.wake();
-      });
-  }
-
-  /** Waits, or returns early when the worker is detached. */
-  async delay(ms: number): Promise<void> {
-    await this.#deps.clock.sleep(ms, this.#host.signal).catch(() => {});
-  }
-
-  /** Logs a failure that the next pass retries, and delays that pass: the action counts as under way until then. */
-  async #warnAndDelay(attempt: string, error: unknown): Promise<void> {
-    const message = error instanceof Error ? error.message : String(error);
-    this.#deps.logger.warn(`${attempt} of pod "${podFullName(this.ref)}": ${message}`);
-    await this.delay(WARN_DELAY_MS);
-  }
-
-  /** @param container absent: the event is about the whole pod */
-  record(type: "Normal" | "Warning", reason: string, message: string, container?: string): void {
-    const fieldPath = container === undefined ? {} : { fieldPath: this.#fieldPath(container) };
-    this.#deps.recorder.record(this.ref, { type, reason, message, ...fieldPath });
-  }
-
-  #fieldPath(container: string): string {
-    return containerFieldPath(this.#host.revision()?.pod.spec, container);
-  }
-
   get #snapshot(): PodSnapshot {
-    return this.#deps.cache.get(this.ref);
+    return this.#deps.cache.get(this.#work.ref);
   }
 }
 
@@ -367,9 +324,7 @@ function retryDelayMs({ reason, retryAfterMs = START_RETRY_MS }: PodStepError): 
 }
 
 export const toStepError = (error: unknown, reason: string): PodStepError =>
-  error instanceof PodStepError
-    ? error
-    : new PodStepError(reason, error instanceof Error ? error.message : String(error), { cause: error });
+  error instanceof PodStepError ? error : new PodStepError(reason, messageOf(error), { cause: error });
 
 export const toPodRequest = ({ pod, objects, hashes, imagePins }: PodRevision): PodRequest => ({
   pod,

@@ -1,11 +1,20 @@
-/** Ports of the pod runtime manager: volumes, images, hooks, cgroups and log links. */
+/** Ports of a pod worker and its pod runtime manager: probes, volumes, images, hooks, cgroups and log links. */
 import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Mount } from "../model/mount.ts";
 import type { PodRef } from "../model/pod-ref.ts";
-import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import type { ContainerProbeState } from "../plan/pod-plan.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
+
+/** The probe manager as a worker sees it. */
+export interface PodProbes {
+  /** @param heldBack containers whose postStart hook has not ended: they are not probed yet */
+  update(pod: Pod, snapshot: PodSnapshot, heldBack: ReadonlySet<string>): void;
+  remove(uid: string): void;
+  states(uid: string): ReadonlyMap<string, ContainerProbeState>;
+}
 
 /** Volumes of pods on the host. Source of the contract: src/volumes/volume-manager.ts. */
 export interface PodVolumes {

@@ -1,9 +1,12 @@
 import { podFullName } from "../model/identity.ts";
 import type { PodRef } from "../model/pod-ref.ts";
 import type { PodSnapshot } from "../model/pod-snapshot.ts";
-import { orphanGraceSeconds } from "../plan/stop-pod.ts";
+import { sidecarNames } from "../plan/compute-pod-actions.ts";
+import type { PodAction } from "../plan/pod-plan.ts";
+import { computeStopActions, orphanGraceSeconds } from "../plan/stop-pod.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import type { PodActionRunnerDeps } from "./pod-action-runner.ts";
+import type { PodSyncState } from "./pod-sync-state.ts";
 
 /** When and how a pod was asked to be deleted; metadata of the API. */
 export interface DeletionInfo {
@@ -22,7 +25,7 @@ export interface PodRemovalHost {
   onFailed: () => void;
 }
 
-/** The removal of one pod: its grace period, and the clean-up after its last container. */
+/** The removal of one pod: its grace period, what is stopped and removed, and the clean-up after its last container. */
 export class PodRemoval {
   readonly #deps: Pick<PodActionRunnerDeps, "clock" | "logger" | "services">;
   readonly #host: PodRemovalHost;
@@ -30,6 +33,7 @@ export class PodRemoval {
   maxGraceSeconds = Number.POSITIVE_INFINITY;
   #exactGraceSeconds: number | undefined;
   #deletion: DeletionInfo | undefined;
+  #isClearing = false;
   #isTearingDown = false;
 
   constructor(deps: Pick<PodActionRunnerDeps, "clock" | "logger" | "services">, host: PodRemovalHost) {
@@ -62,6 +66,26 @@ export class PodRemoval {
   #setDeletion(gracePeriodSeconds: number): void {
     const endsAtMs = this.#deps.clock.now().getTime() + gracePeriodSeconds * 1000;
     this.#deletion = { timestamp: new Date(endsAtMs), gracePeriodSeconds };
+  }
+
+  /** The next actions of the removal. */
+  plan(revision: PodRevision | undefined, snapshot: PodSnapshot, state: PodSyncState): PodAction[] {
+    const actions = computeStopActions({
+      snapshot,
+      state,
+      nowMs: this.#deps.clock.monotonicMs(),
+      reason: "PodRemoved",
+      graceSeconds: this.graceSeconds(revision, snapshot),
+      sidecars: sidecarNames(revision?.pod.spec.initContainers),
+      remove: true,
+    });
+    this.#isClearing ||= actions.some(({ kind }) => kind === "remove-container");
+    return actions;
+  }
+
+  /** Containers are being removed: the status keeps what they ended with. */
+  get isClearing(): boolean {
+    return this.#isClearing;
   }
 
   /** Removes what the pod has besides its containers: volumes, directories, cgroup, log links. */

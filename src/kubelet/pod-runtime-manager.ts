@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Container, Pod } from "../api/pod.ts";
+import type { Pod } from "../api/pod.ts";
 import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
 import { readBoundedText } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
@@ -17,6 +17,7 @@ import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
 import type { NodeAllocatable } from "../plan/downward-api.ts";
 import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
+import { pinImage } from "../plan/image-updates.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
 import { asksForEngineNetwork, computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
@@ -196,11 +197,11 @@ export class PodRuntimeManager implements PodServices {
         throw error;
       });
       onCreated(id);
-      const tell = (reason: string, message: string) =>
+      const record = (reason: string, message: string) =>
         recorder.record(podRefOf(pod), { type: "Normal", reason, message, fieldPath });
-      tell("Created", `Created container ${container.name}`);
+      record("Created", `Created container ${container.name}`);
       await pods.startContainer(id, signal);
-      tell("Started", `Started container ${container.name}`);
+      record("Started", `Started container ${container.name}`);
       logLinks.create(pod, container.name, restartCount, id);
       return id;
     });
@@ -340,12 +341,4 @@ export class PodRuntimeManager implements PodServices {
       readFile: (path) => readBoundedText(path, MAX_PROFILE_BYTES),
     };
   }
-}
-
-/** The container with the image that it runs in place of the manifest's. A pinned image is not pulled again. */
-function pinImage(container: Container, pins: PodRequest["imagePins"]): Container {
-  const pin = pins?.get(container.image ?? "");
-  if (!pin) return container;
-  const imagePullPolicy = container.imagePullPolicy === "Never" ? "Never" : "IfNotPresent";
-  return { ...container, image: pin.ref, imagePullPolicy };
 }

@@ -41,9 +41,30 @@ export class PodStatusStore {
   readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
   /** Statuses of pods for which nothing was done yet. */
   readonly #pending = new Map<PodUID, PodStatus>();
+  readonly #listeners = new Set<() => void>();
+  #list: readonly Pod[] | undefined;
+  #revision = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** Grows with every change of what {@link list} returns. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** Calls back after every {@link changed}. @returns unsubscribes */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A status, the set of pods or the health of the engine changed. */
+  changed(): void {
+    this.#revision++;
+    this.#list = undefined;
+    for (const listener of this.#listeners) listener();
   }
 
   /**
@@ -51,6 +72,7 @@ export class PodStatusStore {
    * @param isTerminating pods whose time of first sight is kept until {@link forget}
    */
   noteSeen(desired: readonly DesiredPod[], isTerminating: (uid: PodUID) => boolean): void {
+    this.#list = undefined;
     const at = this.#clock.now().toISOString();
     const atMs = this.#clock.monotonicMs();
     const uids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
@@ -74,6 +96,15 @@ export class PodStatusStore {
 
   /** Every desired pod and every pod that still terminates, by namespace and name. */
   list(
+    desired: readonly DesiredPod[],
+    blockedOf: (uid: PodUID) => BlockedPod | undefined,
+    workers: ReadonlyMap<PodUID, PublishedWorker>,
+  ): readonly Pod[] {
+    this.#list ??= this.#publishAll(desired, blockedOf, workers);
+    return this.#list;
+  }
+
+  #publishAll(
     desired: readonly DesiredPod[],
     blockedOf: (uid: PodUID) => BlockedPod | undefined,
     workers: ReadonlyMap<PodUID, PublishedWorker>,

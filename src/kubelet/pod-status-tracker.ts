@@ -53,33 +53,29 @@ export class PodStatusTracker {
     return this.#status;
   }
 
-  get completion(): Completion | undefined {
-    return this.#completion;
-  }
-
   /** Start of the pod, monotonic; activeDeadlineSeconds counts from here. */
   get startedAtMs(): number {
     return this.#startedAtMs;
   }
 
-  setStartTime(startTime: Date): void {
-    const { clock } = this.#deps;
-    this.#startTime = startTime;
-    this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
-  }
-
-  /** Takes over how the pod ended in an earlier process, if this revision is the one that ended. */
-  restoreEnd(revision: PodRevision): PodEnd | undefined {
-    if (this.#completion?.runRevision !== revision.runRevision) {
+  /** Takes over a pod that may have run, or ended, in an earlier process. @returns how this revision ended there */
+  adopt({ runRevision }: PodRevision, { sandboxes }: PodSnapshot): PodEnd | undefined {
+    const known = this.#completion;
+    // Time before this revision does not count if an earlier revision ended.
+    const isEarlierRevision = known !== undefined && known.runRevision !== runRevision;
+    this.#setStartTime((!isEarlierRevision && sandboxes.at(-1)?.createdAt) || this.#deps.clock.now());
+    if (!known || isEarlierRevision) {
       this.#completion = undefined;
       return undefined;
     }
-    this.#lastPodIps = (this.#completion.status.podIPs ?? []).flatMap(({ ip }) => ip ?? []);
-    return this.#completion.end;
+    this.#lastPodIps = (known.status.podIPs ?? []).flatMap(({ ip }) => ip ?? []);
+    return known.end;
   }
 
-  forgetCompletion(): void {
+  /** The pod runs again after it had ended. */
+  restart(): void {
     this.#completion = undefined;
+    this.#setStartTime(this.#deps.clock.now());
   }
 
   /** @returns whether the status changed, and the completion if it has to be stored */
@@ -94,6 +90,12 @@ export class PodStatusTracker {
     const isChanged = !this.#status || !Bun.deepEquals(status, this.#status);
     if (isChanged) this.#status = status;
     return { isChanged, ...(isFinal && { completion: this.#completion! }) };
+  }
+
+  #setStartTime(startTime: Date): void {
+    const { clock } = this.#deps;
+    this.#startTime = startTime;
+    this.#startedAtMs = clock.monotonicMs() - Math.max(0, clock.now().getTime() - startTime.getTime());
   }
 
   #compute({ revision, snapshot, plan, probes, state, end = undefined, halt, hold }: StatusUpdate): PodStatus {

@@ -1,7 +1,7 @@
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { BackOffEntry } from "../plan/back-off.ts";
 import type { WaitingReason } from "../plan/pod-plan.ts";
-import type { SyncState } from "../plan/sync-state.ts";
+import { type RecoverBackOffInput, recoverBackOff, type SyncState } from "../plan/sync-state.ts";
 
 /** The writable side of {@link SyncState}: one per worker, dropped with it. */
 export class PodSyncState implements SyncState {
@@ -44,6 +44,12 @@ export class PodSyncState implements SyncState {
   /** Nothing is under way. */
   get isIdle(): boolean {
     return !this.sandboxBusy && this.starting.size + this.killing.size + this.removing.size === 0;
+  }
+
+  /** Takes over the back-off of containers that exist already. */
+  recoverBackOff(input: Omit<RecoverBackOffInput, "exitedAtMs">): void {
+    const recovered = recoverBackOff({ ...input, exitedAtMs: this.exitedAtMs });
+    for (const [key, entry] of recovered) this.backOff.set(key, entry);
   }
 
   /** Drops entries of containers that are gone. */

@@ -1,16 +1,15 @@
-import { podFullName } from "../model/identity.ts";
 import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning } from "../plan/container-history.ts";
 import type { PodRevision } from "./edit-rules.ts";
-import type { PodActionRunner, PodActionRunnerDeps } from "./pod-action-runner.ts";
-import { toPodRequest, toStepError } from "./pod-action-runner.ts";
+import { type PodActionRunnerDeps, toPodRequest, toStepError } from "./pod-action-runner.ts";
+import type { PodBackgroundWork } from "./pod-background-work.ts";
 import type { PodSyncState } from "./pod-sync-state.ts";
 
 const SWEEP_RETRY_MS = 10_000;
 
 /** Keeps the volumes of a pod that has a sandbox in line with its revision, one piece of work at a time. */
 export class PodVolumeSync {
-  readonly #actions: PodActionRunner;
+  readonly #work: PodBackgroundWork;
   readonly #state: PodSyncState;
   readonly #deps: PodActionRunnerDeps;
   #isRefreshing = false;
@@ -21,8 +20,8 @@ export class PodVolumeSync {
   /** The generation whose unused volumes were removed. */
   #sweptGeneration = 0;
 
-  constructor(actions: PodActionRunner, state: PodSyncState, deps: PodActionRunnerDeps) {
-    this.#actions = actions;
+  constructor(work: PodBackgroundWork, state: PodSyncState, deps: PodActionRunnerDeps) {
+    this.#work = work;
     this.#state = state;
     this.#deps = deps;
   }
@@ -34,14 +33,14 @@ export class PodVolumeSync {
     const isUp = snapshot.sandboxes[0]?.state === "ready" && !state.sandboxBusy;
     if (!isUp || this.#isRefreshing || state.objectsRevision === revision.objectsRevision) return;
     this.#isRefreshing = true;
-    this.#actions.background(
+    this.#work.start(
       async (signal) => {
         await this.#deps.services.refreshVolumes(toPodRequest(revision), signal);
         state.objectsRevision = revision.objectsRevision;
       },
       (error) => {
         const step = toStepError(error, "FailedMount");
-        this.#actions.record("Warning", step.reason, step.message);
+        this.#work.record("Warning", step.reason, step.message);
         state.objectsRevision = revision.objectsRevision;
       },
       () => {
@@ -79,13 +78,9 @@ export class PodVolumeSync {
 
   #sweep(work: (signal: AbortSignal) => Promise<void>): void {
     this.#isSweeping = true;
-    this.#actions.background(
+    this.#work.start(
       work,
-      async (error) => {
-        const name = podFullName(this.#actions.ref);
-        this.#deps.logger.warn(`Cannot remove unused volumes of pod "${name}": ${(error as Error).message}`);
-        await this.#actions.delay(SWEEP_RETRY_MS);
-      },
+      (error) => this.#work.warnAndDelay("Cannot remove unused volumes", error, SWEEP_RETRY_MS),
       () => {
         this.#isSweeping = false;
       },

@@ -2,36 +2,28 @@ import type { Pod, PodStatus } from "../api/pod.ts";
 import { podFullName } from "../model/identity.ts";
 import type { PodRef } from "../model/pod-ref.ts";
 import type { ContainerId, PodSnapshot } from "../model/pod-snapshot.ts";
-import {
-  computePodActions,
-  DEADLINE_EXCEEDED,
-  isRevisionLive,
-  type RolloutProgress,
-  sidecarNames,
-} from "../plan/compute-pod-actions.ts";
-import { isRunning, isTerminated } from "../plan/container-history.ts";
+import { computePodActions } from "../plan/compute-pod-actions.ts";
+import { isRunning } from "../plan/container-history.ts";
 import { type DeadContainer, findDeadContainers } from "../plan/dead-container-limit.ts";
-import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
-import { endsOnlyOnSuccess, runsOnce } from "../plan/restart-policy.ts";
-import { computeStopActions } from "../plan/stop-pod.ts";
-import { recoverBackOff } from "../plan/sync-state.ts";
+import { findMisleadingExits } from "../plan/node-shutdown.ts";
+import type { PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
+import { runsOnce } from "../plan/restart-policy.ts";
+import type { RolloutProgress } from "../plan/rollout.ts";
+import { messageOf } from "../text/error-message.ts";
 import type { Completion } from "./completion-store.ts";
 import { DependencyHold } from "./dependency-hold.ts";
 import type { PodRevision } from "./edit-rules.ts";
+import { PassScheduler } from "./pass-scheduler.ts";
 import { PodActionRunner, type PodActionRunnerDeps } from "./pod-action-runner.ts";
+import { PodBackgroundWork } from "./pod-background-work.ts";
+import type { PodProbes } from "./pod-effects.ts";
+import { PodEnding } from "./pod-ending.ts";
 import { type DeletionInfo, PodRemoval } from "./pod-removal.ts";
+import { PodRollout } from "./pod-rollout.ts";
 import { PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
 import { PodVolumeSync } from "./pod-volume-sync.ts";
 import { type PodWorkCounter, PodWorkTimer } from "./pod-work-timer.ts";
-
-/** The probe manager as a worker sees it. */
-export interface PodProbes {
-  /** @param heldBack containers whose postStart hook has not ended: they are not probed yet */
-  update(pod: Pod, snapshot: PodSnapshot, heldBack: ReadonlySet<string>): void;
-  remove(uid: string): void;
-  states(uid: string): ReadonlyMap<string, ContainerProbeState>;
-}
 
 export interface PodWorkerDeps extends PodActionRunnerDeps {
   probes: PodProbes;
@@ -69,24 +61,18 @@ export class PodWorker {
   readonly ref: PodRef;
   readonly #deps: PodWorkerDeps;
   readonly #state: PodSyncState;
+  readonly #passes: PassScheduler;
+  readonly #work: PodBackgroundWork;
   readonly #actions: PodActionRunner;
+  readonly #ending: PodEnding;
   readonly #volumes: PodVolumeSync;
   readonly #status: PodStatusTracker;
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
   #revision: PodRevision | undefined;
-  /** Revision of the last pass. */
-  #plannedRevision: PodRevision | undefined;
-  #lastRollout: RolloutProgress = "pending";
-  #lastPins: PodRevision["imagePins"];
+  readonly #rollout = new PodRollout();
   readonly #hold: DependencyHold;
   readonly #removal: PodRemoval;
-  /** Containers of the deleted pod are being removed. */
-  #isClearing = false;
-  #isScheduled = false;
-  #cancelRecheck: (() => void) | undefined;
-  #end: PodEnd | undefined;
-  #halt: { end: PodEnd; atRest: PromiseWithResolvers<void> } | undefined;
 
   /** @param completion how the pod ended in an earlier process */
   constructor(ref: PodRef, deps: PodWorkerDeps, completion?: Completion) {
@@ -95,11 +81,16 @@ export class PodWorker {
     this.#state = new PodSyncState(deps.cache.exitedAtMs);
     this.#status = new PodStatusTracker(deps, completion);
     this.#timer = new PodWorkTimer(deps.clock, deps.work);
-    this.#actions = new PodActionRunner(ref, this.#state, deps, {
+    this.#passes = new PassScheduler(deps.clock, () => this.#passOrRetry());
+    this.#work = new PodBackgroundWork(ref, deps, {
       revision: () => this.#revision,
-      mayStart: () => !this.isRemoving && !this.#currentEnd,
       wake: () => this.wake(),
       signal: this.#stop.signal,
+    });
+    this.#ending = new PodEnding(ref, this.#state, this.#work, deps);
+    this.#actions = new PodActionRunner(this.#work, this.#state, deps, {
+      revision: () => this.#revision,
+      mayStart: () => !this.isRemoving && !this.#ending.current,
     });
     this.#hold = new DependencyHold(deps.findHold);
     this.#removal = new PodRemoval(deps, {
@@ -109,9 +100,9 @@ export class PodWorker {
         this.detach();
         deps.onGone(this);
       },
-      onFailed: () => this.#recheckAt(deps.clock.monotonicMs() + CLEANUP_RETRY_MS),
+      onFailed: () => this.#passes.wakeAt(deps.clock.monotonicMs() + CLEANUP_RETRY_MS),
     });
-    this.#volumes = new PodVolumeSync(this.#actions, this.#state, deps);
+    this.#volumes = new PodVolumeSync(this.#work, this.#state, deps);
   }
 
   /** The last computed status; undefined before the first pass and for orphans. */
@@ -133,10 +124,7 @@ export class PodWorker {
   }
 
   get rollout(): RolloutProgress {
-    const revision = this.#revision;
-    if (!revision || this.#plannedRevision !== revision) return "pending";
-    const isLive = this.#end !== undefined || isRevisionLive({ ...revision, snapshot: this.snapshot });
-    return isLive ? "live" : "progressing";
+    return this.#rollout.progressOf(this.#revision, this.snapshot, this.#ending.final !== undefined);
   }
 
   get snapshot(): PodSnapshot {
@@ -156,13 +144,15 @@ export class PodWorker {
     this.#revision = revision;
     if (before && before.qosClass !== revision.qosClass) this.#recordQosChange(before, revision);
     if (before === undefined) {
-      this.#timer.added(revision.pod.spec.containers.length, this.#deps.desiredSinceMs());
-      this.#adopt(revision);
-    } else if (before.runRevision !== revision.runRevision && this.#end) {
-      this.#end = undefined;
-      this.#status.forgetCompletion();
-      this.#status.setStartTime(this.#deps.clock.now());
-      delete this.#state.stoppingSinceMs;
+      const { clock, desiredSinceMs } = this.#deps;
+      this.#timer.added(revision.pod.spec.containers.length, desiredSinceMs());
+      // Containers that already exist are taken over as they are.
+      const { snapshot } = this;
+      this.#ending.restore(this.#status.adopt(revision, snapshot));
+      this.#state.recoverBackOff({ ...revision, snapshot, now: clock.now(), nowMs: clock.monotonicMs() });
+    } else if (before.runRevision !== revision.runRevision && this.#ending.final) {
+      this.#ending.revoke();
+      this.#status.restart();
       this.#deps.onCompletion(this, undefined);
     }
     if (before?.objectsRevision !== revision.objectsRevision || before.runRevision !== revision.runRevision) {
@@ -175,7 +165,7 @@ export class PodWorker {
   /** Containers cannot be moved to the cgroup of another QoS class, so the pod starts again. */
   #recordQosChange(before: PodRevision, { qosClass }: PodRevision): void {
     const message = `QoS class changes from ${before.qosClass} to ${qosClass}: the pod starts again in a new sandbox`;
-    this.#actions.record("Normal", "QOSClassChanged", message);
+    this.#work.record("Normal", "QOSClassChanged", message);
   }
 
   /** Stops the pod and removes all of it. Cannot be undone; `onGone` is called when it is done. */
@@ -208,30 +198,24 @@ export class PodWorker {
    * @returns a promise that resolves when nothing of it runs any more
    */
   halt(end: PodEnd, maxGraceSeconds: number): Promise<void> {
-    this.#halt ??= { end, atRest: Promise.withResolvers() };
+    const atRest = this.#ending.halt(end);
     this.#removal.maxGraceSeconds = maxGraceSeconds;
-    if (!this.#end) {
-      this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
-      this.#deps.probes.remove(this.ref.uid);
-      const hasBegun = this.snapshot.containers.some(({ startedAt }) => startedAt);
-      if (this.#revision && hasBegun && runsOnce(this.#revision.pod.spec)) this.#noteEnd(end);
-    }
+    const hasBegun = this.snapshot.containers.some(({ startedAt }) => startedAt);
+    if (!this.#ending.final && this.#revision && hasBegun && runsOnce(this.#revision.pod.spec)) this.#ending.end(end);
     this.wake();
-    return this.#halt.atRest.promise;
+    return atRest;
   }
 
   /** Undoes {@link halt}. */
   resume(): void {
-    if (!this.#halt) return;
-    this.#halt = undefined;
+    if (!this.#ending.resume()) return;
     this.#removal.maxGraceSeconds = Number.POSITIVE_INFINITY;
-    if (!this.#end) delete this.#state.stoppingSinceMs;
     this.wake();
   }
 
   /** Dead containers that may be removed when the node has too many. */
   deadContainers(): DeadContainer[] {
-    const mayRestart = this.#end === undefined && !this.isRemoving;
+    const mayRestart = this.#ending.final === undefined && !this.isRemoving;
     return findDeadContainers(this.ref.uid, this.snapshot, this.#state, mayRestart);
   }
 
@@ -241,18 +225,7 @@ export class PodWorker {
 
   /** Schedules a pass. Several calls in a row make one pass. */
   wake(): void {
-    if (this.#isScheduled || this.#stop.signal.aborted) return;
-    this.#isScheduled = true;
-    queueMicrotask(() => {
-      this.#isScheduled = false;
-      if (this.#stop.signal.aborted) return;
-      try {
-        this.#pass();
-      } catch (error) {
-        this.#deps.logger.error(`Cannot plan pod "${podFullName(this.ref)}": ${(error as Error).message}`);
-        this.#recheckAt(this.#deps.clock.monotonicMs() + PLAN_RETRY_MS);
-      }
-    });
+    this.#passes.wake();
   }
 
   /** Retries failed steps at once: the engine is back, or an image appeared. */
@@ -264,12 +237,16 @@ export class PodWorker {
   /** Starts nothing more and leaves what runs alone. */
   detach(): void {
     this.#stop.abort(new Error("kubelet-ts is stopping"));
-    this.#cancelRecheck?.();
+    this.#passes.stop();
   }
 
-  /** How the pod ended, for good or for as long as it is halted. */
-  get #currentEnd(): PodEnd | undefined {
-    return this.#end ?? this.#halt?.end;
+  #passOrRetry(): void {
+    try {
+      this.#pass();
+    } catch (error) {
+      this.#deps.logger.error(`Cannot plan pod "${podFullName(this.ref)}": ${messageOf(error)}`);
+      this.#passes.wakeAt(this.#deps.clock.monotonicMs() + PLAN_RETRY_MS);
+    }
   }
 
   #pass(): void {
@@ -281,35 +258,26 @@ export class PodWorker {
     this.#actions.readTerminationMessages(snapshot, revision.pod);
     this.#actions.learnImages(snapshot);
 
-    if (!this.#currentEnd && this.#removeShutdownTerminated(revision, snapshot)) return;
+    const ending = this.#ending;
+    if (!ending.current && this.#removeShutdownTerminated(revision, snapshot)) return;
     const nowMs = this.#deps.clock.monotonicMs();
     const isDown = !snapshot.containers.some(isRunning) && this.#state.starting.size === 0;
-    const hold = this.#hold.check(revision.pod, isDown && !this.#currentEnd, nowMs);
+    const hold = this.#hold.check(revision.pod, isDown && !ending.current, nowMs);
     const plan = this.#plan(revision, snapshot, hold);
-    this.#plannedRevision = revision;
-    if (plan.end && !this.#currentEnd) this.#noteEnd(plan.end);
+    this.#rollout.planned(revision);
+    if (plan.end && !ending.current) ending.end(plan.end);
     for (const action of plan.actions) this.#actions.perform(action, revision);
-    if (!this.#currentEnd) {
+    if (!ending.current) {
       this.#deps.probes.update(revision.pod, snapshot, this.#state.postStartPending);
       this.#volumes.refresh(revision, snapshot);
       this.#volumes.removeUnused(revision, snapshot);
     }
-    if (this.#end) this.#volumes.release(revision, snapshot);
+    if (ending.final) this.#volumes.release(revision, snapshot);
     this.#updateStatus(revision, snapshot, plan, hold);
     this.#timer.passed(this.#state.isIdle);
-    this.#noteHalted(snapshot);
-    this.#noteRollout();
-    this.#recheckAt(earliest(plan.recheckAtMs, this.#hold.timeoutAtMs(revision.pod, nowMs)));
-  }
-
-  #noteRollout(): void {
-    const { rollout } = this;
-    // Images that are only pinned change no container, and so no progress.
-    const pins = this.#revision?.imagePins;
-    if (rollout === this.#lastRollout && pins === this.#lastPins) return;
-    this.#lastRollout = rollout;
-    this.#lastPins = pins;
-    this.#deps.onRollout?.(this);
+    ending.noteAtRest(snapshot);
+    if (this.#rollout.noteChange(this.rollout)) this.#deps.onRollout?.(this);
+    this.#passes.wakeAt(earliest(plan.recheckAtMs, this.#hold.timeoutAtMs(revision.pod, nowMs)));
   }
 
   #plan(revision: PodRevision, snapshot: PodSnapshot, hold: WaitingReason | undefined): PodPlan {
@@ -324,62 +292,29 @@ export class PodWorker {
       options: revision.options,
       ...(deadlineSeconds !== undefined && { deadlineAtMs: this.#status.startedAtMs + deadlineSeconds * 1000 }),
       maxGraceSeconds: this.#removal.maxGraceSeconds,
-      ...(this.#currentEnd && { end: this.#currentEnd }),
+      ...(this.#ending.current && { end: this.#ending.current }),
       ...(hold && { hold }),
     });
   }
 
-  #noteHalted({ containers, sandboxes }: PodSnapshot): void {
-    if (!this.#state.isIdle || containers.some(isRunning)) return;
-    if (sandboxes.every(({ state }) => state !== "ready")) this.#halt?.atRest.resolve();
-  }
-
-  /**
-   * A container that exited with 0 because a shutdown stopped it would count as done: it is removed, so that it runs
-   * again.
-   * @returns whether there is one left
-   */
-  #removeShutdownTerminated({ pod: { spec } }: PodRevision, { containers }: PodSnapshot): boolean {
-    const { shutdownTerminated } = this.#deps;
-    const misleading = containers.filter(
-      (it) =>
-        shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && endsOnlyOnSuccess(spec, it.name),
-    );
+  /** Removes containers whose exit says nothing, so that they run again. @returns whether there was one */
+  #removeShutdownTerminated(revision: PodRevision, { containers }: PodSnapshot): boolean {
+    const misleading = findMisleadingExits(revision.pod.spec, containers, this.#deps.shutdownTerminated);
     for (const { id, name } of misleading) {
-      if (!this.#state.removing.has(id)) this.#actions.perform({ kind: "remove-container", id, name }, this.#revision);
+      if (!this.#state.removing.has(id)) this.#actions.perform({ kind: "remove-container", id, name }, revision);
     }
     return misleading.length > 0;
   }
 
   #passRemoval(snapshot: PodSnapshot, revision: PodRevision | undefined): void {
     this.#deps.probes.remove(this.ref.uid);
-    const actions = computeStopActions({
-      snapshot,
-      state: this.#state,
-      nowMs: this.#deps.clock.monotonicMs(),
-      reason: "PodRemoved",
-      graceSeconds: this.#removal.graceSeconds(revision, snapshot),
-      sidecars: sidecarNames(revision?.pod.spec.initContainers),
-      remove: true,
-    });
-    // While containers are removed the status keeps what they ended with.
-    this.#isClearing ||= actions.some(({ kind }) => kind === "remove-container");
-    if (revision && snapshot.containers.length > 0 && !this.#isClearing)
+    const actions = this.#removal.plan(revision, snapshot, this.#state);
+    if (revision && snapshot.containers.length > 0 && !this.#removal.isClearing)
       this.#updateStatus(revision, snapshot, { waiting: new Map() });
     for (const action of actions) this.#actions.perform(action, revision);
     const isEmpty = snapshot.containers.length + snapshot.sandboxes.length === 0;
-    if (isEmpty) this.#halt?.atRest.resolve();
     if (isEmpty && this.#state.isIdle) this.#removal.tearDown();
-  }
-
-  #noteEnd(end: PodEnd): void {
-    this.#end = end;
-    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
-    this.#deps.probes.remove(this.ref.uid);
-    if (end.reason && end.reason === DEADLINE_EXCEEDED.reason) {
-      this.#actions.record("Normal", end.reason, end.message ?? "");
-    }
-    this.#deps.logger.info(`Pod "${podFullName(this.ref)}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`);
+    if (isEmpty) this.#ending.noteGone();
   }
 
   #updateStatus(
@@ -394,50 +329,20 @@ export class PodWorker {
       plan,
       probes: this.#deps.probes.states(this.ref.uid),
       state: this.#state,
-      end: this.#end,
-      halt: this.#halt?.end,
+      end: this.#ending.final,
+      halt: this.#ending.halted,
       hold,
     });
     if (completion) this.#deps.onCompletion(this, completion);
     if (!isChanged) return;
-    if (this.#hold.isNews(hold)) {
-      const type = hold.reason === "WaitingForDependency" ? "Normal" : "Warning";
-      this.#actions.record(type, hold.reason, hold.message);
-    }
+    this.#hold.report(hold, this.#work);
     this.#timer.showed(this.#status.status?.phase);
     for (const [name, { reason }] of plan.waiting) {
       if (reason === "CrashLoopBackOff") {
-        this.#actions.record("Warning", "BackOff", "Back-off restarting failed container", name);
+        this.#work.record("Warning", "BackOff", "Back-off restarting failed container", name);
       }
     }
     this.#deps.onStatus(this);
-  }
-
-  /** The first revision of this worker: containers that already exist are taken over as they are. */
-  #adopt(revision: PodRevision): void {
-    const { clock } = this.#deps;
-    const snapshot = this.snapshot;
-    // Time before this revision does not count if an earlier revision ended.
-    const known = this.#status.completion;
-    const isOver = known && known.runRevision !== revision.runRevision;
-    this.#status.setStartTime((!isOver && snapshot.sandboxes.at(-1)?.createdAt) || clock.now());
-    this.#end = this.#status.restoreEnd(revision);
-    const backOff = recoverBackOff({
-      ...revision,
-      snapshot,
-      exitedAtMs: this.#state.exitedAtMs,
-      now: clock.now(),
-      nowMs: clock.monotonicMs(),
-    });
-    for (const [key, entry] of backOff) this.#state.backOff.set(key, entry);
-  }
-
-  #recheckAt(atMs: number | undefined): void {
-    this.#cancelRecheck?.();
-    this.#cancelRecheck = undefined;
-    if (atMs === undefined || this.#stop.signal.aborted) return;
-    const delayMs = Math.max(0, atMs - this.#deps.clock.monotonicMs());
-    this.#cancelRecheck = this.#deps.clock.schedule(delayMs, () => this.wake());
   }
 }
 

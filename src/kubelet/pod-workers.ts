@@ -1,11 +1,13 @@
 import type { Pod } from "../api/pod.ts";
-import type { DesiredState } from "../model/desired-pod.ts";
+import type { DesiredPod, DesiredState, ObjectIndex } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
 import type { Persisted } from "../model/persisted.ts";
-import type { PodRef } from "../model/pod-ref.ts";
+import { type PodRef, podRefOf } from "../model/pod-ref.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { computeSurplusDead, type DeadContainerPolicy } from "../plan/dead-container-limit.ts";
+import { messageOf } from "../text/error-message.ts";
 import type { CompletionStore } from "./completion-store.ts";
+import type { PodRevision } from "./edit-rules.ts";
 import { findOrphans } from "./orphans.ts";
 import type { PodCache } from "./pod-cache.ts";
 import { type BegunPod, PodCleanupStore } from "./pod-cleanup-store.ts";
@@ -109,6 +111,24 @@ export class PodWorkers {
     const graceSeconds = deletions?.get(worker.ref.uid)?.graceSeconds;
     if (graceSeconds !== undefined) worker.limitGrace(graceSeconds, true);
     worker.remove();
+  }
+
+  /** Removes pods whose deletion describes them and of which an earlier process left containers. */
+  removeDescribed(
+    state: DesiredState,
+    toPodRevision: (desired: DesiredPod, objects: ObjectIndex) => PodRevision,
+  ): void {
+    const { cache, logger } = this.#deps;
+    for (const [uid, { desired }] of state.deletions ?? []) {
+      if (!desired || this.#workers.has(uid) || !cache.refOf(uid)) continue;
+      const worker = this.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
+      try {
+        worker.setRevision(toPodRevision(desired, state));
+      } catch (error) {
+        logger.debug(`Pod "${podFullName(worker.ref)}" is removed without its spec: ${messageOf(error)}`);
+      }
+      this.remove(worker, state);
+    }
   }
 
   /** Removes our containers, and what is left of pods without containers, that belong to no desired pod. */

@@ -6,7 +6,7 @@ import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import { type PodRef, podRefOf } from "../model/pod-ref.ts";
-import type { RolloutProgress } from "../plan/compute-pod-actions.ts";
+import type { RolloutProgress } from "../plan/rollout.ts";
 import {
   isRevisionReady,
   judgeTrial,

@@ -1,8 +1,8 @@
 import type { Container } from "../api/pod.ts";
-import type { ContainerLimits } from "../model/container-limits.ts";
 import { allContainersOf, containersOf, findContainer } from "../model/pod-containers.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
-import { attemptsOf, isRunning, isTerminated } from "./container-history.ts";
+import { isRunning, isTerminated } from "./container-history.ts";
+import { computeLimitsUpdate } from "./container-resize.ts";
 import { PlanDraft } from "./plan-draft.ts";
 import type { PodEnd, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";
@@ -345,43 +345,3 @@ function endOf(draft: PlanDraft): PodEnd | undefined {
 }
 
 const isRunningAny = (draft: PlanDraft) => draft.input.snapshot.containers.some(isRunning);
-
-/**
- * In-place resize: the body of `POST /containers/{id}/update` that gives a running container the limits of its
- * manifest; undefined when it has them. The container's hash leaves out what can be resized.
- * @param have HostConfig as inspect shows it
- */
-export function computeLimitsUpdate(
-  have: ContainerLimits,
-  want: ContainerLimits,
-): Partial<ContainerLimits> | undefined {
-  const update: Partial<ContainerLimits> = {};
-  if (have.CpuShares !== want.CpuShares) update.CpuShares = want.CpuShares;
-  if (have.CpuPeriod !== want.CpuPeriod && want.CpuPeriod > 0) update.CpuPeriod = want.CpuPeriod;
-  // The engine takes 0 for "unchanged"; -1 removes the limit.
-  if (Math.max(0, have.CpuQuota) !== want.CpuQuota) update.CpuQuota = want.CpuQuota === 0 ? -1 : want.CpuQuota;
-  if (want.Memory > 0 && (have.Memory !== want.Memory || have.MemorySwap !== want.MemorySwap)) {
-    update.Memory = want.Memory;
-    update.MemorySwap = want.MemorySwap;
-  }
-  return Object.keys(update).length === 0 ? undefined : update;
-}
-
-/**
- * How far the desired revision of a pod has come. `pending`: the status may still be that of an earlier revision.
- * `progressing`: containers of an earlier revision run, or none. `live`: every container is of the desired revision.
- */
-export type RolloutProgress = "pending" | "progressing" | "live";
-
-/**
- * Whether what runs is of the desired revision: its sandbox, and the newest attempt of every container. false while an
- * edit is in progress.
- */
-export function isRevisionLive({ pod, hashes, snapshot }: Pick<PodPlanInput, "pod" | "hashes" | "snapshot">): boolean {
-  const [sandbox] = snapshot.sandboxes;
-  if (sandbox?.state !== "ready" || sandbox.hash !== hashes.sandbox) return false;
-  return pod.spec.containers.every(({ name }) => {
-    const newest = attemptsOf(snapshot, name)[0];
-    return newest?.sandboxId === sandbox.id && newest.hash === hashes.containers.get(name);
-  });
-}

@@ -1,4 +1,5 @@
 /** Decisions about image updates: what is known of an image in, the next step out. Nothing here acts or waits. */
+import type { Container } from "../api/pod.ts";
 
 /** An image that a container is started from in place of the name in its manifest. */
 export interface ImagePin {
@@ -124,6 +125,14 @@ export function pinFor(record: ImageUpdateRecord, uid: string): { ref: string; i
   const { candidate, trial, current } = record;
   if (candidate && trial?.pods.includes(uid)) return { ref: candidate.ref, isBaseline: false };
   return current && { ref: current.ref, isBaseline: current.isBaseline ?? false };
+}
+
+/** The container with the image that it runs in place of the manifest's. A pinned image is not pulled again. */
+export function pinImage(container: Container, pins: ReadonlyMap<string, { ref: string }> | undefined): Container {
+  const pin = pins?.get(container.image ?? "");
+  if (!pin) return container;
+  const imagePullPolicy = container.imagePullPolicy === "Never" ? "Never" : "IfNotPresent";
+  return { ...container, image: pin.ref, imagePullPolicy };
 }
 
 /** Outcome of a look-up. */

@@ -1,8 +1,11 @@
-import type { Pod } from "../api/pod.ts";
+import type { Pod, PodSpec } from "../api/pod.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { KubeletOptions, ShutdownPeriod } from "../model/kubelet-options.ts";
+import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
+import { isTerminated } from "./container-history.ts";
 import type { PodEnd } from "./pod-plan.ts";
 import { CRITICAL_PRIORITY, computePodPriority } from "./pod-priority.ts";
+import { endsOnlyOnSuccess } from "./restart-policy.ts";
 
 /** Upstream's status of a pod that a shutdown of the machine ends. Source: nodeshutdown. */
 export const ENDED_BY_SHUTDOWN: PodEnd & { reason: string; message: string } = {
@@ -65,4 +68,18 @@ export function computeShutdownGroups(periods: readonly ShutdownPeriod[], pods: 
     group?.pods.push({ uid: pod.metadata.uid ?? "", graceSeconds: Math.min(own, group.waitSeconds) });
   }
   return groups.filter(({ pods: members }) => members.length > 0);
+}
+
+/**
+ * Containers that exited with 0 because a shutdown of the machine stopped them, and that would therefore count as done.
+ * @param shutdownTerminated containers that a shutdown stopped
+ */
+export function findMisleadingExits(
+  spec: PodSpec,
+  containers: readonly ContainerSnapshot[],
+  shutdownTerminated: ReadonlySet<ContainerId>,
+): ContainerSnapshot[] {
+  return containers.filter(
+    (it) => shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && endsOnlyOnSuccess(spec, it.name),
+  );
 }

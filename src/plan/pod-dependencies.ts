@@ -3,9 +3,9 @@ import { type PodDependency, parseDependsOn } from "../api/depends-on.ts";
 import { parseDuration } from "../api/duration.ts";
 import type { Pod, PodStatus } from "../api/pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
-import type { RolloutProgress } from "./compute-pod-actions.ts";
 import { formatGoSeconds } from "./plan-draft.ts";
 import type { WaitingReason } from "./pod-plan.ts";
+import type { RolloutProgress } from "./rollout.ts";
 
 export const DEFAULT_DEPENDENCY_TIMEOUT_MS = 300_000;
 

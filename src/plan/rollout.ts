@@ -1,8 +1,9 @@
 import { ROLLBACK_ANNOTATION, ROLLBACK_DEADLINE_ANNOTATION, ROLLBACK_RESTARTS_ANNOTATION } from "../api/annotations.ts";
 import { parseDuration } from "../api/duration.ts";
 import type { Pod, PodStatus } from "../api/pod.ts";
-import type { RolloutProgress } from "./compute-pod-actions.ts";
+import { attemptsOf } from "./container-history.ts";
 import { formatGoSeconds } from "./plan-draft.ts";
+import type { PodPlanInput } from "./pod-plan.ts";
 
 /** When an edit has failed. */
 export interface RolloutLimits {
@@ -63,3 +64,22 @@ const isHeld = (status: PodStatus | undefined) =>
 
 export const restartCountsOf = (status: PodStatus | undefined): Map<string, number> =>
   new Map((status?.containerStatuses ?? []).map(({ name, restartCount }) => [name, restartCount]));
+
+/**
+ * How far the desired revision of a pod has come. `pending`: the status may still be that of an earlier revision.
+ * `progressing`: containers of an earlier revision run, or none. `live`: every container is of the desired revision.
+ */
+export type RolloutProgress = "pending" | "progressing" | "live";
+
+/**
+ * Whether what runs is of the desired revision: its sandbox, and the newest attempt of every container. false while an
+ * edit is in progress.
+ */
+export function isRevisionLive({ pod, hashes, snapshot }: Pick<PodPlanInput, "pod" | "hashes" | "snapshot">): boolean {
+  const [sandbox] = snapshot.sandboxes;
+  if (sandbox?.state !== "ready" || sandbox.hash !== hashes.sandbox) return false;
+  return pod.spec.containers.every(({ name }) => {
+    const newest = attemptsOf(snapshot, name)[0];
+    return newest?.sandboxId === sandbox.id && newest.hash === hashes.containers.get(name);
+  });
+}

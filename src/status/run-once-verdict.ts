@@ -1,5 +1,5 @@
 import type { ContainerStatus, Pod } from "../api/pod.ts";
-import type { RolloutProgress } from "../plan/compute-pod-actions.ts";
+import type { RolloutProgress } from "../plan/rollout.ts";
 
 /**
  * The goal of `--runonce` (`--wait`): containers that run, the Ready condition, the end of the pod, or only that each

@@ -1,40 +1,27 @@
 import type { ObjectMeta } from "../api/meta.ts";
-import type { Pod, PodStatus } from "../api/pod.ts";
+import type { PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../model/desired-object.ts";
-import type { DesiredPod, DesiredState, PodDeletion } from "../model/desired-pod.ts";
-import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
+import type { DesiredState, PodDeletion } from "../model/desired-pod.ts";
+import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
+import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
-import { type Bindings, bindClaims, resolveClaims } from "./claims.ts";
-import type { ControllerWorld, PodFacts, WorkloadEvent } from "./controller.ts";
+import { type Bindings, bindClaims } from "./claims.ts";
+import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
 import { sortReplicaSets } from "./orphans.ts";
+import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
 import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
 import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
-import { toDesiredPod } from "./to-desired-pod.ts";
+import { WorkloadPods } from "./workload-pods.ts";
 import { API_VERSIONS, type JobRecord, objectUid, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
 import { computeWorkloadStatus } from "./workload-status.ts";
 import { toDerivedObjects } from "./workload-view.ts";
 
-/** The kubelet's view of pods. */
-export interface ObservedPods {
-  pods(): readonly Pod[];
-  /** The worker of a pod; undefined when nothing of it is left, once `isComplete`. */
-  worker(uid: PodUID): object | undefined;
-  /** The engine was listed, and every source was read. */
-  readonly isComplete: boolean;
-  onChange(listener: () => void): () => void;
-}
-
-/** Records of all workloads, kept across restarts. */
-export interface WorkloadFile {
-  read(): WorkloadState | undefined;
-  write(state: WorkloadState): void;
-}
-
+/** Kept across restarts. */
 export interface WorkloadState {
   /** Records by {@link ObjectKey}. */
   records: Record<string, WorkloadRecord>;
@@ -47,7 +34,7 @@ export interface WorkloadManagerDeps {
   recorder: EventRecorder & { objectGone(uid: string): void };
   nodeName: string;
   nodeLabels: Readonly<Record<string, string>>;
-  file: WorkloadFile;
+  file: Persisted<WorkloadState>;
   kubelet: ObservedPods;
   services: ServiceHosts;
   rewriteHosts: RewriteHosts;
@@ -55,10 +42,8 @@ export interface WorkloadManagerDeps {
   publish: (state: DesiredState, isComplete: boolean) => void;
 }
 
-type Statuses = ReadonlyMap<PodUID, PodStatus | undefined>;
-
-/** Changes of many pods come together; one look answers them all. */
-const GATHER_MS = 20;
+/** Changes of many pods within this time are handled together. */
+const DEBOUNCE_MS = 20;
 
 interface Entry {
   desired: DesiredWorkload;
@@ -79,26 +64,23 @@ export class WorkloadManager {
   readonly #entries = new Map<ObjectKey, Entry>();
   /** Restored records of workloads that no source has reported since the start. */
   readonly #restored: Map<string, WorkloadRecord>;
-  readonly #pods = new Map<PodUID, DesiredPod>();
-  /** Monotonic; of pods that are Ready. */
-  readonly #readySinceMs = new Map<PodUID, number>();
-  readonly #knownUids = new Set<PodUID>();
-  /** Grace periods of pods that clients deleted. */
-  readonly #deletions = new Map<PodUID, PodDeletion>();
+  readonly #observer: PodObserver;
+  readonly #pods: WorkloadPods;
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
   #bindings: Bindings = {};
   #warned = new Set<string>();
   #isComplete = false;
-  #publishedPods = "";
-  readonly #onLook: (() => void)[] = [];
+  readonly #listeners: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
-  #cancelGather: (() => void) | undefined;
+  #cancelDebounce: (() => void) | undefined;
   #cancelTimer: (() => void) | undefined;
   #isStopped = false;
 
   constructor(deps: WorkloadManagerDeps) {
     this.#deps = deps;
+    this.#observer = new PodObserver(deps.kubelet, deps.clock);
+    this.#pods = new WorkloadPods(deps.nodeName);
     const { claims = {}, records = {} } = deps.file.read() ?? {};
     this.#restored = new Map(Object.entries(records));
     this.#bindings = claims;
@@ -110,13 +92,13 @@ export class WorkloadManager {
     this.#isComplete = isComplete;
     this.#prepared = prepareState(state);
     this.#warn(this.#prepared.warnings);
-    if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#gather());
-    this.#look(true);
+    if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
+    this.#sync(true);
   }
 
-  /** Called after each look at the workloads. */
-  onLook(listener: () => void): void {
-    this.#onLook.push(listener);
+  /** Calls back after each pass over the workloads. */
+  onSync(listener: () => void): void {
+    this.#listeners.push(listener);
   }
 
   /** Whether a workload made this pod. */
@@ -132,10 +114,9 @@ export class WorkloadManager {
     const mark = (pod: PodRecord): PodRecord => ({ ...pod, ...(pod.ended ? { isDeleted: true } : { leaving: true }) });
     entry.record = { ...record, pods: record.pods.map((pod) => (pod.uid === uid ? mark(pod) : pod)) };
     entry.wakeAtMs = Number.NEGATIVE_INFINITY;
-    this.#deletions.set(uid, deletion);
-    this.#publishedPods = "";
+    this.#pods.delete(uid, deletion);
     this.#save();
-    this.#look(false);
+    this.#sync(false);
   }
 
   #entryOf(uid: PodUID): Entry | undefined {
@@ -144,9 +125,7 @@ export class WorkloadManager {
 
   /** The ReplicaSets of Deployments and the Jobs of CronJobs, with their statuses. */
   derivedObjects(): WorkloadObject[] {
-    const statuses = new Map(this.#deps.kubelet.pods().map(({ metadata, status }) => [metadata.uid!, status]));
-    const nowMs = this.#deps.clock.monotonicMs();
-    const pod = (uid: PodUID) => this.#factsOf(uid, statuses, nowMs);
+    const pod = this.#observer.reader();
     return [...this.#entries.values()].flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
   }
 
@@ -164,10 +143,8 @@ export class WorkloadManager {
     const entry = this.#entries.get(objectKey(kind, object.metadata));
     if (!entry) return undefined;
     const { desired, record } = entry;
-    const statuses = new Map(this.#deps.kubelet.pods().map(({ metadata, status }) => [metadata.uid!, status]));
     const { minReadySeconds } = desired.object.spec as { minReadySeconds?: number };
-    const nowMs = this.#deps.clock.monotonicMs();
-    const pod = (uid: PodUID) => this.#factsOf(uid, statuses, nowMs);
+    const pod = this.#observer.reader();
     const isCurrent = Bun.deepEquals(JSON.parse(JSON.stringify(desired.object.spec)), object.spec);
     const generation = isCurrent ? object.metadata.generation : undefined;
     return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation });
@@ -175,35 +152,35 @@ export class WorkloadManager {
 
   /** Publishes the state again: settings that pods depend on have changed. */
   refresh(): void {
-    this.#look(true);
+    this.#sync(true);
   }
 
   stop(): void {
     this.#isStopped = true;
     this.#unsubscribe?.();
-    this.#cancelGather?.();
+    this.#cancelDebounce?.();
     this.#cancelTimer?.();
   }
 
-  #gather(): void {
-    this.#cancelGather ??= this.#deps.clock.schedule(GATHER_MS, () => {
-      this.#cancelGather = undefined;
-      this.#look(false);
+  #requestSync(): void {
+    this.#cancelDebounce ??= this.#deps.clock.schedule(DEBOUNCE_MS, () => {
+      this.#cancelDebounce = undefined;
+      this.#sync(false);
     });
   }
 
-  #look(isNewState: boolean): void {
+  #sync(isNewState: boolean): void {
     if (this.#isStopped) return;
-    const pods = this.#deps.kubelet.pods();
-    const statuses = new Map(pods.map(({ metadata, status }) => [metadata.uid!, status]));
-    this.#noteReady(statuses);
+    const { kubelet, services, rewriteHosts } = this.#deps;
+    const pods = kubelet.pods();
+    const statuses = this.#observer.update(pods);
     const owned = this.#handOverReplicaSets();
     let isChanged = this.#dropDeleted();
     if (isNewState && this.#bindClaims()) isChanged = true;
     for (const desired of this.#prepared.workloads) {
       if (owned.has(desired)) continue;
-      if (this.#lookAt(desired, statuses)) isChanged = true;
-      if (desired.kind === "CronJob" && this.#lookAtChildren(desired, statuses)) isChanged = true;
+      if (this.#syncWorkload(desired, statuses)) isChanged = true;
+      if (desired.kind === "CronJob" && this.#syncChildJobs(desired, statuses)) isChanged = true;
     }
     this.#handOverReplicaSets();
     // Jobs that their CronJob has given up.
@@ -212,9 +189,8 @@ export class WorkloadManager {
     this.#setTimer();
     this.#publish(isNewState);
     // Before all is known, names that are missing may only be unknown.
-    if (this.#deps.kubelet.isComplete)
-      this.#deps.services.update(this.#prepared.services, pods, this.#deps.rewriteHosts);
-    for (const listener of this.#onLook) listener();
+    if (kubelet.isComplete) services.update(this.#prepared.services, pods, rewriteHosts);
+    for (const listener of this.#listeners) listener();
   }
 
   #warn(warnings: readonly string[]): void {
@@ -234,44 +210,31 @@ export class WorkloadManager {
   }
 
   /** @returns whether its record has changed */
-  #lookAt(desired: DesiredWorkload, statuses: Statuses): boolean {
+  #syncWorkload(desired: DesiredWorkload, statuses: Statuses): boolean {
     const key = objectKey(desired.kind, desired.object.metadata);
     const entry = this.#entries.get(key);
     return (!entry || this.#isDue(entry, desired, statuses)) && this.#reconcile(key, desired, entry, statuses);
   }
 
   /** The Jobs of a CronJob. What changes with them may let it start, or forget, another one. */
-  #lookAtChildren(cronJob: DesiredObjectOf<"CronJob">, statuses: Statuses): boolean {
+  #syncChildJobs(cronJob: DesiredObjectOf<"CronJob">, statuses: Statuses): boolean {
     const key = objectKey("CronJob", cronJob.object.metadata);
     const before = this.#childrenOf(cronJob);
-    const hasChanged = before.map((job) => this.#lookAt(job, statuses)).includes(true);
+    const hasChanged = before.map((job) => this.#syncWorkload(job, statuses)).includes(true);
     if (!hasChanged) return false;
     this.#reconcile(key, cronJob, this.#entries.get(key), statuses);
-    for (const job of this.#childrenOf(cronJob)) this.#lookAt(job, statuses);
+    for (const job of this.#childrenOf(cronJob)) this.#syncWorkload(job, statuses);
     return true;
   }
 
-  #childrenOf({
-    object,
-    source,
-    origin,
-    location,
-    sourceId,
-    asksForClusterDns,
-  }: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
-    const key = objectKey("CronJob", object.metadata);
+  #childrenOf(cronJob: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
+    const key = objectKey("CronJob", cronJob.object.metadata);
     const record = this.#entries.get(key)?.record ?? this.#restored.get(key);
     if (!record?.cron) return [];
-    return record.cron.jobs.map((child) => ({
-      kind: "Job",
-      object: toChildJob(object, record.uid, child),
-      source,
-      origin,
-      ...(location && { location }),
-      ...(sourceId !== undefined && { sourceId }),
-      ...(asksForClusterDns && { asksForClusterDns }),
-      revision: child.name,
-    }));
+    return record.cron.jobs.map((child) => {
+      const object = toChildJob(cronJob.object, record.uid, child);
+      return { ...cronJob, kind: "Job", object, revision: child.name };
+    });
   }
 
   /** @returns the ReplicaSets that belong to a Deployment */
@@ -313,13 +276,8 @@ export class WorkloadManager {
     if (entry.desired !== desired) entry.desired = desired;
     if (entry.wakeAtMs <= this.#deps.clock.monotonicMs()) return true;
     return entry.record.pods.some(({ uid, leaving }) =>
-      leaving ? this.#isGone(uid) : statuses.get(uid) !== entry.seen.get(uid),
+      leaving ? this.#observer.isGone(uid) : statuses.get(uid) !== entry.seen.get(uid),
     );
-  }
-
-  #isGone(uid: PodUID): boolean {
-    const { kubelet } = this.#deps;
-    return kubelet.isComplete && kubelet.worker(uid) === undefined;
   }
 
   /** @returns whether the record is another one now */
@@ -327,7 +285,7 @@ export class WorkloadManager {
     const { clock, nodeName, nodeLabels } = this.#deps;
     const nowMs = clock.monotonicMs();
     const known = entry?.record ?? this.#restored.get(key);
-    const pod = (uid: PodUID) => this.#factsOf(uid, statuses, nowMs);
+    const pod = this.#observer.reader(statuses);
     const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
     const outcome = reconcileWorkload(desired, known, world, entry?.memory, (name) => this.#jobOf(desired, name));
     this.#restored.delete(key);
@@ -339,7 +297,7 @@ export class WorkloadManager {
       memory: outcome.memory,
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
     });
-    for (const event of outcome.events) this.#tell(desired, record, event);
+    for (const event of outcome.events) this.#record(desired, record, event);
     return !known || JSON.stringify(known) !== JSON.stringify(record);
   }
 
@@ -349,40 +307,11 @@ export class WorkloadManager {
     return (this.#entries.get(key)?.record ?? this.#restored.get(key))?.job;
   }
 
-  #factsOf(uid: PodUID, statuses: Statuses, nowMs: number): PodFacts {
-    const readySinceMs = this.#readySinceMs.get(uid);
-    const status = statuses.get(uid);
-    return {
-      ...(status && { status }),
-      phase: (status?.phase as PodFacts["phase"] | undefined) ?? "Pending",
-      isReady: readySinceMs !== undefined,
-      readyForMs: readySinceMs === undefined ? 0 : Math.max(0, nowMs - readySinceMs),
-      isGone: this.#isGone(uid),
-    };
-  }
-
-  /** A pod that was Ready before this process began keeps that time, as far as the wall clock can tell it. */
-  #noteReady(statuses: Statuses): void {
-    const { clock } = this.#deps;
-    for (const uid of this.#readySinceMs.keys()) if (!statuses.has(uid)) this.#readySinceMs.delete(uid);
-    for (const uid of this.#knownUids) if (!statuses.has(uid)) this.#knownUids.delete(uid);
-    for (const [uid, status] of statuses) {
-      const ready = status?.conditions?.find(({ type }) => type === "Ready");
-      if (ready?.status !== "True") this.#readySinceMs.delete(uid);
-      else if (!this.#readySinceMs.has(uid)) {
-        const elapsedMs = clock.now().getTime() - Date.parse(ready.lastTransitionTime ?? "");
-        const earlierMs = this.#knownUids.has(uid) || !(elapsedMs > 0) ? 0 : elapsedMs;
-        this.#readySinceMs.set(uid, clock.monotonicMs() - earlierMs);
-      }
-      if (status?.phase !== "Pending") this.#knownUids.add(uid);
-    }
-  }
-
-  #tell({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
+  #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
     const { name = "", namespace = "default" } = object.metadata;
-    const { replicaSet, ...told } = event;
+    const { replicaSet, ...rest } = event;
     const own = { kind, apiVersion: API_VERSIONS[kind] ?? "apps/v1", name, uid };
-    this.#deps.recorder.record({ ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) }, told);
+    this.#deps.recorder.record({ ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) }, rest);
   }
 
   /** On disk before any pod is started: what was begun is found again. */
@@ -398,35 +327,18 @@ export class WorkloadManager {
     this.#cancelTimer = undefined;
     const nextMs = Math.min(...[...this.#entries.values()].map(({ wakeAtMs }) => wakeAtMs));
     if (!Number.isFinite(nextMs)) return;
-    this.#cancelTimer = clock.schedule(nextMs - clock.monotonicMs(), () => this.#look(false));
+    this.#cancelTimer = clock.schedule(nextMs - clock.monotonicMs(), () => this.#sync(false));
   }
 
   #publish(isNewState: boolean): void {
-    const pods: DesiredPod[] = [];
-    for (const { desired, record } of this.#entries.values()) {
-      for (const pod of record.pods) {
-        if (pod.leaving || pod.isDeleted) continue;
-        const known = this.#pods.get(pod.uid);
-        const made = known ?? toDesiredPod(desired, record, pod, this.#deps.nodeName);
-        if (!known) this.#pods.set(pod.uid, made);
-        pods.push(made);
-      }
-    }
-    const uids = new Set(pods.map(({ pod }) => pod.metadata.uid!));
-    for (const uid of this.#pods.keys()) if (!uids.has(uid)) this.#pods.delete(uid);
-    const published = [...uids].join(" ");
-    if (!isNewState && published === this.#publishedPods) return;
-    this.#publishedPods = published;
-    const all = [...this.#prepared.pods, ...pods].map((desired) => {
-      const pod = resolveClaims(desired.pod, this.#bindings, this.#prepared.volumes);
-      return pod === desired.pod ? desired : { ...desired, pod };
-    });
-    if (pods.length > 0) {
-      all.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));
-    }
-    for (const uid of this.#deletions.keys()) if (this.#isGone(uid)) this.#deletions.delete(uid);
-    const deletions = new Map([...(this.#state.deletions ?? []), ...this.#deletions]);
-    const deleted = this.#deletions.size > 0 && { deletions };
-    this.#deps.publish({ ...this.#state, pods: all, ...deleted }, this.#isComplete);
+    const input = {
+      state: this.#state,
+      prepared: this.#prepared,
+      bindings: this.#bindings,
+      workloads: this.#entries.values(),
+      isGone: (uid: PodUID) => this.#observer.isGone(uid),
+    };
+    const state = this.#pods.merge(input, isNewState);
+    if (state) this.#deps.publish(state, this.#isComplete);
   }
 }

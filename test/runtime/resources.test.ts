@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { computeLimitsUpdate } from "../../src/plan/compute-pod-actions.ts";
+import { computeLimitsUpdate } from "../../src/plan/container-resize.ts";
 import {
   clampOomScoreAdj,
   computeContainerLimits,

@@ -71,7 +71,7 @@ export async function startLocalApi(
     api.podsChanged();
   });
   kubelet.onChange(() => api.podsChanged());
-  parts.workloads.onLook(() => api.podsChanged());
+  parts.workloads.onSync(() => api.podsChanged());
   context.recorder.onRecord(() => api.eventRecorded());
   await api.start({
     view: {

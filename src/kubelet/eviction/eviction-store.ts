@@ -42,6 +42,19 @@ export class EvictionStore {
     if (this.#all.size < before) this.#save();
   }
 
+  /**
+   * Forgets evictions of pods that were edited or deleted.
+   * @param revisionOf of the manifest; undefined: the pod is not desired
+   * @param isComplete every source has answered
+   */
+  prune(revisionOf: (uid: PodUID) => string | undefined, isComplete: boolean): void {
+    const isOver = ([uid, { revision }]: [PodUID, Eviction]) => {
+      const desired = revisionOf(uid);
+      return desired === undefined ? isComplete : desired !== revision;
+    };
+    this.delete([...this.#all].filter(isOver).map(([uid]) => uid));
+  }
+
   #save(): void {
     this.#file.write([...this.#all].map(([uid, one]) => [uid, { ...one, since: one.since.toISOString() }]));
   }

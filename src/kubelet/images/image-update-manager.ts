@@ -10,7 +10,6 @@ import { containersOf } from "../../model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../../model/pod-event.ts";
 import { podRefOf } from "../../model/pod-ref.ts";
 import type { ContainerSnapshot } from "../../model/pod-snapshot.ts";
-import type { RolloutProgress } from "../../plan/compute-pod-actions.ts";
 import { type ImageUpdateDefaults, type ImageUpdateSettings, updateOwnerOf } from "../../plan/image-update-settings.ts";
 import {
   decideUpdateStep,
@@ -28,6 +27,7 @@ import {
   type UpdatePod,
   undoUpdate,
 } from "../../plan/image-updates.ts";
+import type { RolloutProgress } from "../../plan/rollout.ts";
 import { isRevisionReady, judgeTrial, MIN_READY_MS, restartCountsOf } from "../../plan/rollout.ts";
 import { type ImageUpdateReport, toImageUpdateReport } from "./image-update-report.ts";
 import { findTargets, idOf, nameOf, type Target } from "./image-update-targets.ts";

@@ -1,5 +1,6 @@
 import type { Persisted } from "../../model/persisted.ts";
-import type { ContainerId } from "../../model/pod-snapshot.ts";
+import type { ContainerId, ContainerSnapshot } from "../../model/pod-snapshot.ts";
+import { isRunning } from "../../plan/container-history.ts";
 
 /**
  * Containers that were running when a shutdown of the machine stopped them. Their exit code says nothing about their
@@ -20,11 +21,11 @@ export class ShutdownTerminatedStore {
   }
 
   /**
-   * Written before any of them can end; pods halted in one go make one write.
+   * Adds those of these containers that run. Written before any of them can end; pods halted in one go make one write.
    * @param exists false drops an id of an earlier shutdown, so that the file does not grow
    */
-  add(ids: Iterable<ContainerId>, exists: (id: ContainerId) => boolean): void {
-    for (const id of ids) this.#ids.add(id);
+  add(containers: readonly ContainerSnapshot[], exists: (id: ContainerId) => boolean): void {
+    for (const container of containers) if (isRunning(container)) this.#ids.add(container.id);
     if (this.#isWriteScheduled) return;
     this.#isWriteScheduled = true;
     queueMicrotask(() => {

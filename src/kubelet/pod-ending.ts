@@ -1,0 +1,102 @@
+import type { Clock } from "../model/clock.ts";
+import { podFullName } from "../model/identity.ts";
+import type { Logger } from "../model/logger.ts";
+import type { PodRef } from "../model/pod-ref.ts";
+import type { PodSnapshot } from "../model/pod-snapshot.ts";
+import { DEADLINE_EXCEEDED } from "../plan/compute-pod-actions.ts";
+import { isRunning } from "../plan/container-history.ts";
+import type { PodEnd } from "../plan/pod-plan.ts";
+import type { PodBackgroundWork } from "./pod-background-work.ts";
+import type { PodSyncState } from "./pod-sync-state.ts";
+
+export interface PodEndingDeps {
+  clock: Pick<Clock, "monotonicMs">;
+  logger: Pick<Logger, "info">;
+  /** Probes end with the pod. */
+  probes: { remove(uid: string): void };
+}
+
+/** How one pod has ended: for good, or for as long as it is halted. */
+export class PodEnding {
+  readonly #ref: PodRef;
+  readonly #state: PodSyncState;
+  readonly #work: Pick<PodBackgroundWork, "record">;
+  readonly #deps: PodEndingDeps;
+  #final: PodEnd | undefined;
+  #halt: { end: PodEnd; atRest: PromiseWithResolvers<void> } | undefined;
+
+  constructor(ref: PodRef, state: PodSyncState, work: Pick<PodBackgroundWork, "record">, deps: PodEndingDeps) {
+    this.#ref = ref;
+    this.#state = state;
+    this.#work = work;
+    this.#deps = deps;
+  }
+
+  /** How it ended for good. */
+  get final(): PodEnd | undefined {
+    return this.#final;
+  }
+
+  /** How it ends for as long as it is halted. */
+  get halted(): PodEnd | undefined {
+    return this.#halt?.end;
+  }
+
+  get current(): PodEnd | undefined {
+    return this.#final ?? this.halted;
+  }
+
+  /** The pod ended in an earlier process. */
+  restore(end: PodEnd | undefined): void {
+    this.#final = end;
+  }
+
+  /** The pod ends for good. */
+  end(end: PodEnd): void {
+    this.#final = end;
+    this.#stopFromNow();
+    if (end.reason && end.reason === DEADLINE_EXCEEDED.reason) {
+      this.#work.record("Normal", end.reason, end.message ?? "");
+    }
+    this.#deps.logger.info(
+      `Pod "${podFullName(this.#ref)}" ended: ${end.phase}${end.reason ? ` (${end.reason})` : ""}`,
+    );
+  }
+
+  /** An edit lets the pod run again. */
+  revoke(): void {
+    this.#final = undefined;
+    delete this.#state.stoppingSinceMs;
+  }
+
+  /** @returns a promise that resolves when nothing of the pod runs any more */
+  halt(end: PodEnd): Promise<void> {
+    this.#halt ??= { end, atRest: Promise.withResolvers() };
+    if (!this.#final) this.#stopFromNow();
+    return this.#halt.atRest.promise;
+  }
+
+  /** Undoes {@link halt}. @returns whether the pod was halted */
+  resume(): boolean {
+    if (!this.#halt) return false;
+    this.#halt = undefined;
+    if (!this.#final) delete this.#state.stoppingSinceMs;
+    return true;
+  }
+
+  /** Resolves the promise of {@link halt} if nothing runs any more. */
+  noteAtRest({ containers, sandboxes }: PodSnapshot): void {
+    if (!this.#state.isIdle || containers.some(isRunning)) return;
+    if (sandboxes.every(({ state }) => state !== "ready")) this.noteGone();
+  }
+
+  /** Nothing of the pod is left to run. */
+  noteGone(): void {
+    this.#halt?.atRest.resolve();
+  }
+
+  #stopFromNow(): void {
+    this.#state.stoppingSinceMs = this.#deps.clock.monotonicMs();
+    this.#deps.probes.remove(this.#ref.uid);
+  }
+}

@@ -1,0 +1,75 @@
+import type { EphemeralContainer } from "../api/pod.ts";
+import type { Clock } from "../model/clock.ts";
+import type { DesiredState } from "../model/desired-pod.ts";
+import type { PodUID } from "../model/identity.ts";
+import type { Logger } from "../model/logger.ts";
+import type { Persisted } from "../model/persisted.ts";
+import type { EventRecorder } from "../model/pod-event.ts";
+import type { PodRef } from "../model/pod-ref.ts";
+import { EphemeralContainerStore, type StoredEphemeralContainers } from "./ephemeral-container-store.ts";
+import type { ImageUpdateManager } from "./images/image-update-manager.ts";
+import type { PodWorker } from "./pod-worker.ts";
+import { RolloutManager, type StoredRollouts } from "./rollout-manager.ts";
+
+export interface RevisionSelectorDeps {
+  clock: Clock;
+  logger: Logger;
+  recorder: EventRecorder;
+  rollouts: Persisted<StoredRollouts>;
+  ephemeralContainers: Persisted<StoredEphemeralContainers>;
+  /** Selects the images that pods run; absent: those of their manifests. */
+  imageUpdates?: Pick<ImageUpdateManager, "apply" | "observe">;
+  /** Edited pods are changed one at a time. */
+  isSerialRollout?: boolean;
+  /** A failed edit was taken back. */
+  onRolledBack?: (pod: PodRef) => void;
+}
+
+/** Selects what each pod runs: the revision, the images, and the ephemeral containers that were added to it. */
+export class RevisionSelector {
+  readonly #rollouts: RolloutManager;
+  readonly #images: RevisionSelectorDeps["imageUpdates"];
+  readonly #ephemeral: EphemeralContainerStore;
+  readonly #onChange: () => void;
+
+  /** @param onChange {@link select} would return another state now */
+  constructor(deps: RevisionSelectorDeps, onChange: () => void) {
+    this.#rollouts = new RolloutManager({
+      ...deps,
+      file: deps.rollouts,
+      isSerial: deps.isSerialRollout ?? false,
+      onChange,
+    });
+    this.#onChange = onChange;
+    this.#images = deps.imageUpdates;
+    this.#ephemeral = new EphemeralContainerStore(deps.ephemeralContainers);
+  }
+
+  /**
+   * The state to run, of that which the sources describe.
+   * @param isComplete every source has answered
+   * @param hasWorker the pod is gone when it is neither desired nor has a worker
+   */
+  select(submitted: DesiredState, isComplete: boolean, hasWorker: (uid: PodUID) => boolean): DesiredState {
+    if (isComplete) {
+      const desired = new Set(submitted.pods.map(({ pod }) => pod.metadata.uid));
+      this.#ephemeral.keep((uid) => desired.has(uid) || hasWorker(uid));
+    }
+    const rolledOut = this.#rollouts.apply(submitted, isComplete);
+    return this.#ephemeral.apply(this.#images?.apply(rolledOut, isComplete) ?? rolledOut);
+  }
+
+  /** The status of a pod, or the progress of its revision, changed. */
+  observe({ revision, status, rollout, snapshot }: PodWorker): void {
+    if (!revision) return;
+    const { pod, imagePins: pins } = revision;
+    this.#rollouts.observe({ pod, status, rollout });
+    this.#images?.observe({ pod, status, rollout, pins, containers: snapshot.containers });
+  }
+
+  /** @param containers all of them, those the pod already has included */
+  setEphemeralContainers(uid: PodUID, containers: readonly EphemeralContainer[]): void {
+    this.#ephemeral.set(uid, containers);
+    this.#onChange();
+  }
+}
