@@ -8,6 +8,7 @@ import { READER_GONE_EXIT, ReaderGone, writeAll } from "../host/write-all.ts";
 import { writeStderr } from "../host/write-stderr.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import { SettingsError } from "../model/settings-error.ts";
 import { isLoopback } from "../server/host-header.ts";
 import { instanceInfo } from "./instance-info.ts";
 import { type Environment, EXIT, type KubeletRun } from "./kubelet-run.ts";
@@ -112,6 +113,10 @@ async function runLocked(
     return EXIT.done;
   } catch (error) {
     if (error instanceof ReaderGone) return READER_GONE_EXIT;
+    if (error instanceof SettingsError) {
+      writeStderr(`kubelet-ts: ${error.message}\nTry 'kubelet-ts --help'.\n`);
+      return EXIT.badInput;
+    }
     logger.error((error as Error).message);
     await logFailedCheck(options, environment, logger);
     return EXIT.failed;

@@ -25,16 +25,9 @@ export interface CommandSummary {
 const WIDTH = 80;
 
 /** Flags of the kubelet that most command lines have. */
-const FREQUENT_FLAGS: Readonly<Record<string, string>> = {
-  "pod-manifest-path": "directory or file of manifests, watched",
-  runonce: "start the pods, wait for them, exit",
-  "root-dir": "volumes and state (default: /var/lib/kubelet)",
-  config: "KubeletConfiguration file",
-  "hostname-override": "name of the node",
-  v: "verbosity of the log",
-};
+const FREQUENT_FLAGS = ["--pod-manifest-path", "--root-dir", "--config", "-v"];
 
-/** `kubelet-ts --help`: one screen with every command and the most frequent flags. */
+/** `kubelet-ts --help`: one screen with every command and the names of the most frequent flags. */
 export function renderHelp(commands: readonly CommandSummary[]): string {
   const shown = commands.filter(({ section }) => section !== undefined);
   const widest = Math.max(...shown.map(({ name }) => name.length), 0);
@@ -47,16 +40,16 @@ export function renderHelp(commands: readonly CommandSummary[]): string {
     "  kubelet-ts COMMAND [flags] [arguments]  (help COMMAND shows its flags)",
     "",
     "A manifest is a file, a directory or a URL; with --runonce also -.",
-    ...sections.flatMap((section) => [
-      `${section}:`,
-      ...shown
+    "",
+    ...sections.flatMap((section) =>
+      shown
         .filter((command) => command.section === section)
-        .map(({ name, description }) => `  ${name.padEnd(widest)}  ${description}`),
-    ]),
-    "Flags (help flags shows all of them):",
-    ...Object.entries(FREQUENT_FLAGS).map(
-      ([name, text]) => `  ${`${name.length === 1 ? "" : "-"}-${name}`.padEnd(20)}  ${text}`,
+        .map(({ name, description }, index) => {
+          const title = index === 0 ? `${section}:` : "";
+          return `${title.padEnd(9)}${name.padEnd(widest)}  ${description}`;
+        }),
     ),
+    `Flags:   ${FREQUENT_FLAGS.join(", ")} (all: help flags)`,
     "Exit codes: 0 done, 1 a pod or the work failed, 2 bad usage or manifest.",
   ].join("\n")}\n`;
 }

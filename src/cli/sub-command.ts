@@ -3,6 +3,7 @@ import { type ArgsDef, defineCommand, runCommand } from "citty";
 import { type LabelFilter, parseLabelSelector } from "../api/label-selector.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../config/option-table.ts";
 import { DockerClient } from "../docker/docker-client.ts";
+import { DockerError, DockerProtocolError, DockerUnreachableError } from "../docker/docker-error.ts";
 import type { DockerEndpoint } from "../docker/endpoint.ts";
 import { READER_GONE_EXIT, ReaderGone } from "../host/write-all.ts";
 import { computeRootHash } from "../runtime/labels.ts";
@@ -83,13 +84,27 @@ export async function runSubCommand(
       io.stderr(`kubelet-ts ${command.name}: ${error.message}\nTry 'kubelet-ts ${command.name} --help'.\n`);
       return 2;
     }
-    if (error instanceof CommandError || error instanceof KubeletApiError) {
-      io.stderr(`kubelet-ts ${command.name}: ${error.message}\n`);
+    if (isExpectedFailure(error)) {
+      io.stderr(`kubelet-ts ${command.name}: ${(error as Error).message}\n`);
       return 1;
     }
     throw error;
   }
 }
+
+/** Errors whose message is for the user. All others are defects, reported with their stack. */
+const EXPECTED_FAILURES = [
+  CommandError,
+  KubeletApiError,
+  DockerError,
+  DockerUnreachableError,
+  DockerProtocolError,
+] as const;
+
+/** Besides those, what the file system or the network refused. */
+const isExpectedFailure = (error: unknown): boolean =>
+  EXPECTED_FAILURES.some((kind) => error instanceof kind) ||
+  (error instanceof Error && "syscall" in error && error.syscall !== "write");
 
 /** @param args as citty parsed them */
 function toRequest(

@@ -5,9 +5,11 @@ import type { DesiredPod } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
+import { SettingsError } from "../model/settings-error.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { ServiceAddress } from "../plan/service-environment.ts";
 import type { Checkpoint, FeedSource } from "../sources/checkpoint-store.ts";
+import { messageOf } from "../text/error-message.ts";
 import { needsBootstrap, writeKubeconfig } from "./certificates/bootstrap.ts";
 import { currentPath } from "./certificates/certificate-files.ts";
 import { CertificateManager, type MakeSigningRequest } from "./certificates/certificate-manager.ts";
@@ -74,16 +76,12 @@ export class ClusterNode {
   #events: EventSink | undefined;
   #mirrors: MirrorManager | undefined;
 
-  /** @throws Error when the kubeconfig cannot be used */
+  /** @throws SettingsError when the kubeconfig cannot be used */
   constructor(deps: ClusterNodeDeps) {
     const { options, clock, logger, userAgent } = deps;
     this.#deps = deps;
     this.#isBootstrapping = needsBootstrap(options, clock.now());
-    this.credentials = new Credentials(
-      this.#isBootstrapping ? options.bootstrapKubeconfig : options.kubeconfig,
-      clock,
-      options.rotateCertificates && !this.#isBootstrapping ? currentPath(options.certDir, "client") : undefined,
-    );
+    this.credentials = openCredentials(options, this.#isBootstrapping, clock);
     this.client = new ClusterClient({
       credentials: this.credentials,
       clock,
@@ -249,3 +247,17 @@ export class ClusterNode {
 }
 
 export const isClusterPod = ({ sourceId }: DesiredPod): boolean => sourceId === CLUSTER_SOURCE_ID;
+
+/** @throws SettingsError that names the flag and the way out */
+function openCredentials(options: KubeletOptions, isBootstrapping: boolean, clock: Clock): Credentials {
+  const { kubeconfig, bootstrapKubeconfig, rotateCertificates, certDir } = options;
+  try {
+    if (isBootstrapping) return new Credentials(bootstrapKubeconfig, clock);
+    return new Credentials(kubeconfig, clock, rotateCertificates ? currentPath(certDir, "client") : undefined);
+  } catch (error) {
+    const [flag, way] = isBootstrapping
+      ? ["--bootstrap-kubeconfig", "it holds the server and the bootstrap token of the cluster"]
+      : ["--kubeconfig", "name the kubeconfig of this node, or one to be made with --bootstrap-kubeconfig"];
+    throw new SettingsError(`${flag}: ${messageOf(error)}; ${way}`, { cause: error });
+  }
+}

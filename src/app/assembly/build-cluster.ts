@@ -11,7 +11,7 @@ import { ServicesSchema } from "./state-schemas.ts";
 
 /**
  * The node of a cluster; undefined without --kubeconfig, and then nothing of it is loaded.
- * @throws Error when the kubeconfig cannot be used
+ * @throws SettingsError when the kubeconfig cannot be used
  */
 export async function buildCluster(context: NodeContext): Promise<ClusterNode | undefined> {
   const { options, node, clock, logger } = context;

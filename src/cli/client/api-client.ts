@@ -71,13 +71,17 @@ const SOCKET = "api.sock";
 
 export const apiSocketOf = (rootDir: string): string => join(rootDir, SOCKET);
 
-/** The local API socket of the kubelet that the flags mean. @throws CommandError when there is none */
-export async function findApiSocket(request: CommandRequest): Promise<string> {
+/**
+ * The local API socket of the kubelet that the flags mean.
+ * @param consequence of there being no kubelet, for the message
+ * @throws CommandError when there is none
+ */
+export async function findApiSocket(request: CommandRequest, consequence = ""): Promise<string> {
   const options = findingOptions(request);
   if (options.server !== undefined) throw new UsageError("--server names a read-only port: give --root-dir instead");
   const kubelet = await findKubelet(options);
   if ("problem" in kubelet) {
-    throw new CommandError(`${kubelet.problem}; nothing supervises pods yet, so nothing can be submitted`);
+    throw new CommandError(kubelet.problem + (consequence && `\n${consequence}`));
   }
   const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
   const path = apiSocketOf(rootDir);
@@ -97,10 +101,13 @@ export class ApiClient {
     this.#socketPath = socketPath;
   }
 
-  /** @throws CommandError when no kubelet has a local API */
-  static async open(request: CommandRequest): Promise<ApiClient> {
+  /**
+   * @param consequence of there being no kubelet, for the message
+   * @throws CommandError when no kubelet has a local API
+   */
+  static async open(request: CommandRequest, consequence = ""): Promise<ApiClient> {
     removeProxies();
-    return new ApiClient(await findApiSocket(request));
+    return new ApiClient(await findApiSocket(request, consequence));
   }
 
   /** Every kind that is served. */

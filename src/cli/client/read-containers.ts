@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { DockerClient } from "../../docker/docker-client.ts";
-import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
+import { isNotFound } from "../../docker/docker-error.ts";
 import type { DockerEndpoint } from "../../docker/endpoint.ts";
 import type { DockerContainer } from "../../import/docker.ts";
 import { InspectedContainerSchema, InspectedImageSchema } from "../../import/docker-inspect.ts";
@@ -12,7 +12,7 @@ const TIMEOUT_MS = 15_000;
 /**
  * Inspects containers and their images; changes nothing.
  * @param names names, ids or prefixes of ids; two of one container count once
- * @throws CommandError
+ * @throws CommandError, DockerError, DockerUnreachableError
  */
 export async function readContainers(endpoint: DockerEndpoint, names: readonly string[]): Promise<DockerContainer[]> {
   const client = new DockerClient(endpoint);
@@ -45,8 +45,7 @@ async function answered<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof DockerError && error.status === 404) return undefined;
-    if (error instanceof DockerError || error instanceof DockerUnreachableError) throw new CommandError(error.message);
+    if (isNotFound(error)) return undefined;
     throw error;
   }
 }

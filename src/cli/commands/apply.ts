@@ -27,7 +27,7 @@ async function submit(request: CommandRequest, io: CommandIo, one: Submit): Prom
   const { positionals, values, value } = request;
   if (positionals.length > 0) throw new UsageError(`give manifests with -f (found "${positionals[0]}")`);
   const objects = await readManifestObjects(values("filename"));
-  const api = await ApiClient.open(request);
+  const api = await ApiClient.open(request, "Nothing supervises pods yet, so nothing can be submitted");
   const problems: string[] = [];
   for (const { file, object } of objects) {
     const name = `${object.kind ?? ""} "${object.metadata.name ?? object.metadata.generateName ?? ""}"`;

@@ -3,7 +3,6 @@ import { join, resolve } from "node:path";
 import { RootDirInUseError, removePods } from "../../app/remove-pods.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
-import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { Logger } from "../../model/logger.ts";
@@ -141,9 +140,7 @@ async function removeFromRoot(
     });
     problems.push(...failures.map(({ name, why }) => `pod "${name}" is not removed: ${why}`));
   } catch (error) {
-    if (error instanceof RootDirInUseError || error instanceof DockerError || error instanceof DockerUnreachableError) {
-      throw new CommandError(error.message);
-    }
+    if (error instanceof RootDirInUseError) throw new CommandError(error.message);
     throw error;
   } finally {
     process.off("SIGINT", onSignal);

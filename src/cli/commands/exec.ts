@@ -1,9 +1,8 @@
-import { DockerError, DockerUnreachableError } from "../../docker/docker-error.ts";
 import type { ProcessSession } from "../../model/container-access.ts";
 import { chooseRunningContainer } from "../client/choose-container.ts";
 import { runSession } from "../client/terminal-session.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { type CommandRequest, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts exec`: runs a command in a container. Returns the command's exit code. */
 export async function runExec(request: CommandRequest, io: CommandIo): Promise<number> {
@@ -41,15 +40,10 @@ async function hold(
   streams: { stdin: boolean; tty: boolean },
   io: CommandIo,
 ): Promise<number | undefined> {
-  try {
-    return await runSession(await open(), streams, {
-      stdin: process.stdin,
-      stdout: process.stdout,
-      writeStdout: io.stdout,
-      writeStderr: (data) => io.stderr(Buffer.from(data).toString("utf8")),
-    });
-  } catch (error) {
-    if (error instanceof DockerError || error instanceof DockerUnreachableError) throw new CommandError(error.message);
-    throw error;
-  }
+  return await runSession(await open(), streams, {
+    stdin: process.stdin,
+    stdout: process.stdout,
+    writeStdout: io.stdout,
+    writeStderr: (data) => io.stderr(Buffer.from(data).toString("utf8")),
+  });
 }

@@ -2,7 +2,7 @@ import { parseDuration } from "../../api/duration.ts";
 import type { Pod } from "../../api/pod.ts";
 import type { LogsOptions } from "../../docker/container-calls.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
-import { DockerError, DockerUnreachableError, isNotFound } from "../../docker/docker-error.ts";
+import { DockerError, isNotFound } from "../../docker/docker-error.ts";
 import type { InstanceInfo } from "../../host/root-lock.ts";
 import { ReaderGone } from "../../host/write-all.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
@@ -27,15 +27,10 @@ export async function runLogs(request: CommandRequest, io: CommandIo): Promise<n
   const wanted = parseWanted(request, io.now());
   const known = await lookForPods(request);
   const client = new DockerClient(engineEndpoint(request, known.instance?.dockerEndpoint));
-  try {
-    const { targets, problems } = chooseTargets(wanted, known.pods, io);
-    for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
-    await printLogs(client, targets, wanted, io);
-    return problems.length > 0 ? 1 : 0;
-  } catch (error) {
-    if (error instanceof DockerUnreachableError) throw new CommandError(error.message);
-    throw error;
-  }
+  const { targets, problems } = chooseTargets(wanted, known.pods, io);
+  for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
+  await printLogs(client, targets, wanted, io);
+  return problems.length > 0 ? 1 : 0;
 }
 
 interface WantedLogs {

@@ -62,7 +62,7 @@ export const CHANGE_COMMANDS: readonly SubCommand[] = [
   },
   {
     name: "delete",
-    description: "stop and remove pods, also while no kubelet runs",
+    description: "stop and remove pods, also without a kubelet (or: down)",
     section: "Change",
     usage: ["delete pod NAME… [flags]", "delete -f FILE [flags]", "delete --all [flags]"],
     about: `Stops pods with their grace periods and removes containers, volumes, cgroups and log links.
@@ -73,7 +73,6 @@ A pod of a manifest that a running kubelet reads is removed by removing the mani
   {
     name: "down",
     description: "the same as delete, as with compose",
-    section: "Change",
     usage: ["down --all [flags]", "down NAME… [flags]"],
     about: "Removes every pod of a root directory, or those that are named. It asks nothing.",
     args: DELETE_ARGS,
@@ -81,7 +80,7 @@ A pod of a manifest that a running kubelet reads is removed by removing the mani
   },
   {
     name: "restart",
-    description: "restart a pod, or the pods of a workload as rollout restart",
+    description: "restart a pod, or the pods of a workload",
     section: "Change",
     usage: ["restart POD… [flags]", "restart KIND/NAME… [flags]"],
     about: `Restarts all containers of a pod, in a new sandbox. Gives the pods of a Deployment,

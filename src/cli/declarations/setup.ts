@@ -7,7 +7,7 @@ const SHELLS = ["bash", "zsh", "fish"];
 export const SETUP_COMMANDS: readonly SubCommand[] = [
   {
     name: "validate",
-    description: "check manifests without an engine; every mistake with its line",
+    description: "check manifests: every mistake with its line",
     section: "Check",
     usage: ["validate [flags] FILE|DIR|URL|-…"],
     about: `Checks manifests by the rules of Kubernetes and of this node; needs no Docker engine.
@@ -17,7 +17,7 @@ Exit codes: 0 no errors, 2 errors (or bad usage).`,
   },
   {
     name: "config",
-    description: "show the effective configuration and where each value comes from",
+    description: "show the effective settings and their origins",
     section: "Check",
     usage: ["config [flags of the kubelet] [-o yaml|json]"],
     about: "Shows the effective configuration and where each value comes from. Nothing is started.",
@@ -38,7 +38,7 @@ port first: ssh -L 4194:localhost:4194 HOST. Only the user that runs the kubelet
   },
   {
     name: "doctor",
-    description: "check this machine: engine, kernel, disks, ports, manifests",
+    description: "check this machine: engine, kernel, disks, ports",
     section: "Check",
     usage: ["doctor [flags of the kubelet] [-o text|json]"],
     about: `Checks what a kubelet needs on this machine, one line each: ok, warn or FAIL, with the command
@@ -50,7 +50,7 @@ Exit codes: 0 no check failed, 1 one did, 2 bad usage.`,
   },
   {
     name: "install",
-    description: "install this binary as a service that starts with the machine",
+    description: "install this binary as a service of the machine",
     section: "Setup",
     usage: ["install [--rollback] [--dry-run]", "install --bundle FILE"],
     about: `Copies itself to /usr/local/bin, creates /etc/kubernetes/manifests, a commented
@@ -72,7 +72,7 @@ installs a systemd user service for a rootless engine.`,
   },
   {
     name: "bundle",
-    description: "one file of binary, manifests and images for another machine",
+    description: "write binary, manifests and images into one file",
     section: "Setup",
     usage: ["bundle -f DIR -o site.tar"],
     about: `Writes this binary, the manifests and the images that they name to one file with checksums. A machine

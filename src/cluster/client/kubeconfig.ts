@@ -58,7 +58,10 @@ export function readKubeconfig(path: string): Kubeconfig {
   try {
     data = readDocument(Buffer.from(readBoundedText(path, MAX_KUBECONFIG_BYTES)), path);
   } catch (error) {
-    throw new Error(`Cannot read the kubeconfig "${path}": ${messageOf(error)}`);
+    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    throw new Error(
+      isMissing ? `there is no file "${path}"` : `the kubeconfig "${path}" cannot be read: ${messageOf(error)}`,
+    );
   }
   return parseKubeconfig(data, path);
 }
