@@ -161,9 +161,7 @@ export function buildPage(
     actions: createPageActions({
       rootDir: options.rootDir,
       command: ownCommand(),
-      client,
       pods: () => view.pods(),
-      sandboxOf: (uid) => kubelet.worker(uid)?.snapshot.sandboxes[0]?.id,
     }),
   });
   feed.start();

@@ -1,5 +1,4 @@
 import type { Pod } from "../../api/pod.ts";
-import type { DockerClient } from "../../docker/docker-client.ts";
 import { runProgram } from "../../host/run-program.ts";
 import type { ActionResult } from "../../page/wire.ts";
 import type { PageActions } from "../../pageserver/page-routes.ts";
@@ -9,44 +8,30 @@ export interface PageActionsDeps {
   rootDir: string;
   /** This program, as it is started again. */
   command: readonly string[];
-  client: Pick<DockerClient, "stopContainer">;
   pods: () => readonly Pod[];
-  sandboxOf: (uid: string) => string | undefined;
 }
 
 const TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 /** Unit: UTF-16 code units. */
 const MAX_MESSAGE = 16_384;
-/** The pause program ends at once. */
-const SANDBOX_SECONDS = 10;
 
 /** Actions of the page: those of the command line, with its texts. */
-export function createPageActions({ rootDir, command, client, pods, sandboxOf }: PageActionsDeps): PageActions {
+export function createPageActions({ rootDir, command, pods }: PageActionsDeps): PageActions {
   const find = (uid: string) => pods().find(({ metadata }) => metadata.uid === uid);
   const run = (args: readonly string[], input = "") =>
     runCommand([...command, ...args, `--root-dir=${rootDir}`], input);
+  const ofPod = async (uid: string, verb: "delete" | "restart"): Promise<ActionResult> => {
+    const pod = find(uid);
+    if (!pod) return GONE;
+    const { name = "", namespace = "default" } = pod.metadata;
+    return run([verb, `pod/${name}`, `--namespace=${namespace}`]);
+  };
   return {
     apply: (manifest, dryRun) => run(["apply", "-f", "-", ...(dryRun ? ["--dry-run=server"] : [])], manifest),
     compare: (manifest) => compare([...command, "diff", "-f", "-", `--root-dir=${rootDir}`], manifest),
-    remove: async (uid) => {
-      const pod = find(uid);
-      if (!pod) return GONE;
-      const { name = "", namespace = "default" } = pod.metadata;
-      return run(["delete", "pod", name, `--namespace=${namespace}`]);
-    },
-    // Without its sandbox the kubelet starts all containers of the pod again.
-    restart: async (uid) => {
-      const pod = find(uid);
-      const sandbox = sandboxOf(uid);
-      if (!pod || !sandbox) return GONE;
-      try {
-        await client.stopContainer(sandbox, { timeoutSeconds: SANDBOX_SECONDS });
-        return { ok: true, message: `${pod.metadata.name} restarts` };
-      } catch (error) {
-        return { ok: false, message: messageOf(error) };
-      }
-    },
+    remove: (uid) => ofPod(uid, "delete"),
+    restart: (uid) => ofPod(uid, "restart"),
   };
 }
 
