@@ -7,6 +7,9 @@ import { ApiError, badRequest, internalError, tooLarge, tooManyRequests, unautho
 import { type ApiAnswer, type ApiRequest, type ApiUser, json } from "./api-request.ts";
 import { MAX_BODY_BYTES } from "./body.ts";
 
+/** Sessions of exec, attach and port-forward at a time: each holds two connections and a process in a container. */
+const MAX_SESSIONS = 256;
+
 export interface ApiRouteDeps {
   logger: Logger;
   answer: (request: ApiRequest) => Promise<ApiAnswer>;
@@ -30,6 +33,11 @@ async function answerOrError(request: ListenerRequest, deps: ApiRouteDeps): Prom
   try {
     const user = deps.authenticate(request.shown, header("Authorization"));
     if (!user) throw unauthorized();
+    if (request.sessions > MAX_SESSIONS) {
+      throw tooManyRequests(
+        `${MAX_SESSIONS} sessions of exec, attach and port-forward are open: end some of them first`,
+      );
+    }
     return await deps.answer({ method, path, query, header, body: () => readBody(request), user, signal, upgrade });
   } catch (error) {
     if (error instanceof ApiError) return json(error.code, error.status);

@@ -60,6 +60,8 @@ export interface ServerRequest extends RouteRequest {
 
 /** A request as a listener hands it to its route: with its body, for routes that write. */
 export interface ListenerRequest extends ServerRequest {
+  /** Requests with an `upgrade` that are in progress at this listener, this one among them. */
+  sessions: number;
   /**
    * The whole body.
    * @throws BodyTooLongError, TooManyBodiesError

@@ -60,6 +60,8 @@ export class HttpServer {
   #unsentBytes = 0;
   /** Answers in {@link #running} that are streams or upgraded connections. */
   #streams = 0;
+  /** Requests in {@link #running} that are to become something else than HTTP. */
+  #sessions = 0;
 
   constructor(options: HttpServerOptions, table: ConnectionTable, logger: Logger) {
     this.#options = options;
@@ -69,7 +71,8 @@ export class HttpServer {
     // The default of 5 s would end a connection between two scrapes.
     this.#http.keepAliveTimeout = IDLE_MS;
     this.#http.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-      this.#track(this.#upgrade(request, socket, head));
+      this.#sessions++;
+      this.#track(this.#upgrade(request, socket, head).finally(() => this.#sessions--));
     });
     this.#http.on("clientError", (_error, socket) => void socket.destroy());
   }
@@ -233,6 +236,7 @@ export class HttpServer {
         isSecure: (message.socket as TLSSocket).encrypted === true,
         signal,
         upgrade,
+        sessions: this.#sessions,
       });
     } catch (error) {
       if (error instanceof BodyTooLongError) return textAnswer(413, `413: ${error.message}\n`);

@@ -5,7 +5,7 @@ import type { TlsVersions } from "../config/cipher-suites.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
-import { ConnectionTable } from "./connection-table.ts";
+import { type ConnectionLimits, ConnectionTable } from "./connection-table.ts";
 import { HttpServer, type HttpServerOptions, IDLE_MS } from "./http-server.ts";
 import type { TlsMaterial } from "./serving-certificate.ts";
 
@@ -28,6 +28,8 @@ export interface ListenerOptions extends HttpServerOptions {
   portHolder?: ((port: number) => string | undefined) | undefined;
   /** Absent: without TLS. */
   tls?: ListenerTls;
+  /** Default: 500 connections, 250 of one address. */
+  limits?: ConnectionLimits;
 }
 
 export interface ListenerTls {
@@ -47,7 +49,7 @@ const HANDSHAKE_MS = 10_000;
 const STOP_MS = 3_000;
 /** Content type of the first TLS record of a client. Source: RFC 8446, 5.1. */
 const TLS_HANDSHAKE = 0x16;
-const LIMITS = { connections: 500, perAddress: 250 };
+const LIMITS: ConnectionLimits = { connections: 500, perAddress: 250 };
 
 /**
  * Serves one port or socket until it is stopped. A port that is taken, an address that the machine does not have yet, and
@@ -74,7 +76,7 @@ export class Listener {
     this.#options = options;
     this.#clock = clock;
     this.#logger = logger;
-    this.#table = new ConnectionTable(clock, LIMITS);
+    this.#table = new ConnectionTable(clock, options.limits ?? LIMITS);
     this.#http = new HttpServer(options, this.#table, logger);
   }
 

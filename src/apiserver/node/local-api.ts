@@ -61,6 +61,8 @@ export interface LocalApiNode {
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
 const RENEWAL_LOOK_MS = 12 * 3_600_000;
+/** Most clients are of this machine, so all may have one address. Watches and sessions keep their connections. */
+const LIMITS = { connections: 1_000, perAddress: 1_000 };
 
 /** The Kubernetes API of this node, with everything that belongs to it. */
 export class LocalApi {
@@ -245,6 +247,7 @@ export class LocalApi {
         // Clients prove who they are with a certificate or a token, or by the mode of the socket.
         acceptsHost: () => true,
         portHolder,
+        limits: LIMITS,
         ...(certificates && { tls: { versions: tlsVersions, readMaterial: () => readMaterial(certificates()) } }),
       },
       clock,
