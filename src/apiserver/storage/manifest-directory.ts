@@ -8,7 +8,7 @@ import { MAX_BODY_BYTES } from "../body.ts";
 import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import type { ObjectStorage } from "../write-request.ts";
-import { writeFileAtomically } from "./atomic-file.ts";
+import { type FileChange, writeFilesAtomically } from "./atomic-file.ts";
 import { parseManifestObject } from "./parse-manifest.ts";
 
 /** The object in one file. */
@@ -80,8 +80,13 @@ export class ManifestDirectory implements ObjectStorage {
     const path = this.placeOf(definition, metadata);
     const { text, sidecar } = this.#split(definition, object);
     const before = this.#known.get(path);
-    if (!before || before.stamp === "" || this.#textAt(path) !== text) writeFileAtomically(path, text);
-    this.#writeSidecar(definition, metadata, sidecar);
+    const sidecarPath = this.#sidecarOf(definition, metadata);
+    const sidecarText = JSON.stringify({ uid: metadata.uid, ...sidecar });
+    const changes: FileChange[] = [];
+    // The manifest comes last: what is refused must not be in it.
+    if (this.#textAt(sidecarPath) !== sidecarText) changes.push({ path: sidecarPath, text: sidecarText });
+    if (!before || before.stamp === "" || this.#textAt(path) !== text) changes.push({ path, text });
+    writeFilesAtomically(changes);
     this.#places.set(placeKey(definition, metadata.namespace, metadata.name), path);
     this.#known.set(path, { stamp: stampOf(path), outcome: { file: { path, definition, object } } });
   }
@@ -208,12 +213,6 @@ export class ManifestDirectory implements ObjectStorage {
 
   #sidecarOf(definition: ResourceDefinition, { namespace, name }: Pick<ApiMetadata, "namespace" | "name">): string {
     return join(this.#sidecars, resourceId(definition), `${namespace ?? ""}_${name}.json`);
-  }
-
-  #writeSidecar(definition: ResourceDefinition, metadata: ApiMetadata, sidecar: Sidecar): void {
-    const path = this.#sidecarOf(definition, metadata);
-    const text = JSON.stringify({ uid: metadata.uid, ...sidecar });
-    if (this.#textAt(path) !== text) writeFileAtomically(path, text);
   }
 
   /** The sidecar of an object; empty if it belongs to another object of that name. */
