@@ -10,6 +10,7 @@ import { liveNodes } from "../test/support/test-node.ts";
 import { type BenchCase, type Measurement, meetsGoal, ratioOf } from "./bench-case.ts";
 import { deploymentsCases } from "./cases/deployments.ts";
 import { lifecycleCases } from "./cases/lifecycle.ts";
+import { localApiCases } from "./cases/local-api.ts";
 import { manifestsCases } from "./cases/manifests.ts";
 import { memoryCases } from "./cases/memory.ts";
 import { pageCases } from "./cases/page.ts";
@@ -30,6 +31,7 @@ const CASES: readonly BenchCase[] = [
   ...steadyCases,
   ...probesCases,
   ...serverCases,
+  ...localApiCases,
   ...pageCases,
 ];
 
