@@ -22,9 +22,17 @@ import type { ObjectStore } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
 import { patchObject } from "./patch-object.ts";
 import { parseRequestInfo, type RequestInfo } from "./request-info.ts";
-import { type ResourceDefinition, type ResourceRegistry, resourceId, type Verb } from "./resource-definition.ts";
+import {
+  apiVersionOf,
+  type ResourceDefinition,
+  type ResourceRegistry,
+  resourceId,
+  servedVersions,
+  type Verb,
+} from "./resource-definition.ts";
 import { fromScale, toScale } from "./scale.ts";
 import { parseSelection } from "./selection.ts";
+import { showFor } from "./shown-object.ts";
 import { metadataText, tableText } from "./table.ts";
 import { watchAnswer } from "./watch-answer.ts";
 import { parseWriteRequest, type WriteRequest } from "./write-request.ts";
@@ -61,7 +69,7 @@ export class ApiServer {
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
-    this.#served = { definitions: deps.registry.all(), extras: deps.extras };
+    this.#served = { definitions: deps.registry.all().flatMap(servedVersions), extras: deps.extras };
   }
 
   async answer(request: ApiRequest): Promise<ApiAnswer> {
@@ -115,29 +123,31 @@ export class ApiServer {
     if (!form) throw notAcceptable();
     await this.#deps.refresh?.(definition);
     if (!READING.has(verb)) await this.#deps.beforeWrite?.();
-    const show: ShowObject = definition.isSecret && request.user.role !== "admin" ? hideSecrets : (object) => object;
-    return this.#serve({ request, info, definition, verb, form, show, warn: (message) => warnings.push(message) });
+    const asked = { ...definition, version: info.version };
+    const show = showFor(request, definition, asked);
+    const warn = (message: string) => void warnings.push(message);
+    return this.#serve({ request, info, definition, asked, verb, form, show, warn });
   }
 
   async #serve(call: Call): Promise<ApiAnswer> {
-    const { request, info, definition, verb, form, show } = call;
+    const { request, info, definition, asked, verb, form, show } = call;
     const { store, clock, random } = this.#deps;
     switch (verb) {
       case "list":
       case "watch": {
         const selection = parseSelection(definition, info.namespace, info.name, request.query);
         return verb === "list"
-          ? listAnswer(store, definition, selection, request.query, form, show, clock.now())
-          : watchAnswer({ store, clock, random }, definition, selection, request.query, form, show, request.signal);
+          ? listAnswer(store, asked, selection, request.query, form, show, clock.now())
+          : watchAnswer({ store, clock, random }, asked, selection, request.query, form, show, request.signal);
       }
       case "get":
         return this.#object(call, 200, this.#find(definition, info));
       case "create": {
-        const body = await readObjectBody(request);
+        const body = inOwnVersion(await readObjectBody(request), call);
         return this.#object(call, 201, this.#deps.writer.create(definition, info.namespace, body, this.#write(call)));
       }
       case "update":
-        return this.#update(call, await readObjectBody(request));
+        return this.#update(call, inOwnVersion(await readObjectBody(request), call));
       case "patch":
         return this.#patch(call, await readPatchBody(request));
       case "delete":
@@ -183,12 +193,19 @@ export class ApiServer {
       if (!request.query.get("fieldManager"))
         throw badRequest("fieldManager: Required value: is required for apply patch");
       const force = request.query.get("force") === "true";
-      const result = writer.apply(definition, namespace, name, patch, { ...write, force }, subresource);
+      const result = writer.apply(
+        definition,
+        namespace,
+        name,
+        inOwnVersion(patch, call),
+        { ...write, force },
+        subresource,
+      );
       return this.#object(call, result.created ? 201 : 200, result.object);
     }
     const change = (live: ApiObject): unknown => {
       const before = subresource === "scale" ? toScale(live) : live;
-      const next = patchObject(before, type, patch);
+      const next = inOwnVersion(patchObject(before, type, patch), call);
       return subresource === "scale" ? fromScale(live, next) : next;
     };
     const from = subresource === "scale" ? "" : subresource;
@@ -239,6 +256,8 @@ interface Call {
   request: ApiRequest;
   info: RequestInfo;
   definition: ResourceDefinition;
+  /** The definition in the version of the request. */
+  asked: ResourceDefinition;
   verb: Verb;
   form: WantedForm;
   show: ShowObject;
@@ -306,24 +325,6 @@ const isStatus = (result: ApiObject | Status): result is Status => isRecord(resu
 const toWarning = (message: string) =>
   `299 - "${message.replace(/[\x00-\x1f\x7f]/g, " ").replace(/(["\\])/g, "\\$1")}"`;
 
-const shown = new WeakMap<ApiObject, ApiObject>();
-
-const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
-
-/** A Secret for users who only view: the names of its keys, and nothing of their values. */
-function hideSecrets(secret: ApiObject): ApiObject {
-  let hidden = shown.get(secret);
-  if (hidden === undefined) {
-    const keys = Object.keys((secret.data as Record<string, string> | undefined) ?? {});
-    // The last-applied annotation holds the values too.
-    const { [LAST_APPLIED]: _applied, ...annotations } = secret.metadata.annotations ?? {};
-    const { annotations: _annotations, ...metadata } = secret.metadata;
-    hidden = {
-      ...secret,
-      metadata: { ...metadata, ...(Object.keys(annotations).length > 0 && { annotations }) },
-      data: Object.fromEntries(keys.map((key) => [key, ""])),
-    } as ApiObject;
-    shown.set(secret, hidden);
-  }
-  return hidden;
-}
+/** The body of a request in the version in which objects are kept. */
+const inOwnVersion = (body: unknown, { definition, asked }: Pick<Call, "definition" | "asked">): unknown =>
+  isRecord(body) && body.apiVersion === apiVersionOf(asked) ? { ...body, apiVersion: apiVersionOf(definition) } : body;

@@ -49,6 +49,8 @@ export interface ResourceDefinition {
   /** "" for core. */
   group: string;
   version: string;
+  /** Versions of older clients in which the same objects, with the same fields, are served too. */
+  otherVersions?: readonly string[];
   kind: string;
   plural: string;
   singular: string;
@@ -92,6 +94,12 @@ export const resourceId = ({ group, plural }: { group: string; plural: string })
 export const apiVersionOf = ({ group, version }: { group: string; version: string }): string =>
   group === "" ? version : `${group}/${version}`;
 
+/** A definition for each version in which a kind is served, the preferred one first. */
+export const servedVersions = (definition: ResourceDefinition): ResourceDefinition[] => [
+  definition,
+  ...(definition.otherVersions ?? []).map((version) => ({ ...definition, version })),
+];
+
 /** Every kind that is served. Rows are registered once, before the first request. */
 export class ResourceRegistry {
   readonly #byId = new Map<ResourceId, ResourceDefinition>();
@@ -106,7 +114,7 @@ export class ResourceRegistry {
 
   find(group: string, version: string, plural: string): ResourceDefinition | undefined {
     const found = this.#byId.get(resourceId({ group, plural }));
-    return found?.version === version ? found : undefined;
+    return found?.version === version || found?.otherVersions?.includes(version) ? found : undefined;
   }
 
   get(id: ResourceId): ResourceDefinition | undefined {

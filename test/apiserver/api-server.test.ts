@@ -492,3 +492,65 @@ test("a namespace goes with its last object, also one that a controller takes ba
   store.remove("configmaps", "lab", "dep-1");
   expect((await call({ path: "/api/v1/namespaces/lab" })).status).toBe(404);
 });
+
+describe("a kind in an older version", () => {
+  const V1 = "/apis/batch/v1/namespaces/default/cronjobs";
+  const V1BETA1 = "/apis/batch/v1beta1/namespaces/default/cronjobs";
+  const aCronJob = (apiVersion: string) => ({
+    apiVersion,
+    kind: "CronJob",
+    metadata: { name: "nightly" },
+    spec: {
+      schedule: "0 3 * * *",
+      jobTemplate: {
+        spec: { template: { spec: { restartPolicy: "Never", containers: [{ name: "c", image: "busybox:1.35" }] } } },
+      },
+    },
+  });
+
+  test("is the same object, shown in the version that was asked for", async () => {
+    const { call, files } = anApiServer({ alsoServed: "cronjobs" });
+    const created = await call({ method: "POST", path: V1BETA1, body: aCronJob("batch/v1beta1") });
+    expect([created.status, created.json.apiVersion]).toEqual([201, "batch/v1beta1"]);
+    expect(files.get("cronjobs:default/nightly")?.apiVersion).toBe("batch/v1");
+    expect((await call({ path: `${V1}/nightly` })).json.apiVersion).toBe("batch/v1");
+    const list = await call({ path: V1BETA1 });
+    expect([list.json.apiVersion, list.json.items[0].apiVersion]).toEqual(["batch/v1beta1", "batch/v1beta1"]);
+    const { json } = await call({ path: `${V1BETA1}/nightly` });
+    const updated = await call({
+      method: "PUT",
+      path: `${V1BETA1}/nightly`,
+      body: { ...json, spec: { ...json.spec, suspend: true } },
+    });
+    expect([updated.status, updated.json.apiVersion, updated.json.spec.suspend]).toEqual([200, "batch/v1beta1", true]);
+  });
+
+  test("is patched and applied", async () => {
+    const { call } = anApiServer({ alsoServed: "cronjobs" });
+    const applied = await call({
+      method: "PATCH",
+      path: `${V1BETA1}/nightly?fieldManager=test`,
+      body: aCronJob("batch/v1beta1"),
+      headers: { "Content-Type": "application/apply-patch+yaml" },
+    });
+    expect([applied.status, applied.json.apiVersion]).toEqual([201, "batch/v1beta1"]);
+    const patched = await call({
+      method: "PATCH",
+      path: `${V1BETA1}/nightly`,
+      body: { apiVersion: "batch/v1beta1", spec: { suspend: true } },
+      headers: { "Content-Type": "application/merge-patch+json" },
+    });
+    expect([patched.status, patched.json.spec.suspend]).toEqual([200, true]);
+  });
+
+  test("is in discovery behind the preferred version", async () => {
+    const { call } = anApiServer({ alsoServed: "cronjobs" });
+    const { json } = await call({ path: "/apis/batch" });
+    expect([json.preferredVersion.version, json.versions.map(({ version }: { version: string }) => version)]).toEqual([
+      "v1",
+      ["v1", "v1beta1"],
+    ]);
+    expect((await call({ path: "/apis/batch/v1beta1" })).json.resources[0].name).toBe("cronjobs");
+    expect((await call({ path: "/apis/batch/v2/namespaces/default/cronjobs" })).status).toBe(404);
+  });
+});

@@ -48,7 +48,9 @@ export function memoryMark(): RevisionMark {
 }
 
 /** An API server over memory, with what its storage was told. */
-export function anApiServer(options: { extras?: readonly ExtraRoute[]; windowSize?: number } = {}) {
+export function anApiServer(
+  options: { extras?: readonly ExtraRoute[]; windowSize?: number; alsoServed?: string } = {},
+) {
   const clock = new FakeClock();
   const store = new ObjectStore(new RevisionClock(memoryMark()), options);
   const read = (bytes: Uint8Array) =>
@@ -56,7 +58,7 @@ export function anApiServer(options: { extras?: readonly ExtraRoute[]; windowSiz
   const registry = new ResourceRegistry([
     ...buildRegistry(read)
       .all()
-      .filter(({ group }) => group === ""),
+      .filter(({ group, plural }) => group === "" || options.alsoServed === plural),
     DEPLOYMENTS,
   ]);
   const files = new Map<string, ApiObject>();

@@ -60,6 +60,7 @@ const WIDE = [...CONTAINERS, SELECTOR];
 
 interface Row {
   group: string;
+  otherVersions?: readonly string[];
   kind: string;
   plural: string;
   shortNames?: readonly string[];
@@ -184,6 +185,8 @@ const ROWS: readonly Row[] = [
   },
   {
     group: "batch",
+    // Source: kubectl before 1.21 describes CronJobs in this version.
+    otherVersions: ["v1beta1"],
     kind: "CronJob",
     plural: "cronjobs",
     shortNames: ["cj"],
