@@ -102,20 +102,20 @@ ${dim("Run it once more and nothing changes. Remove it all with:")}  ${bold("npm
 
 async function down() {
   heading("kubelet-ts: removing the demo");
-  let removed = 0;
   try {
     // Volumes, cgroups and log links go with the pod; without the binary only its containers can be removed.
     if (existsSync(BINARY) && existsSync(ROOT_DIR)) {
       await runCommand(BINARY, ["down", "--all", "--now", "--root-dir", ROOT_DIR], { cwd: ROOT, show: true });
     }
-    removed = await removeContainers(parseEndpoint(), LABELS);
+    const removed = await removeContainers(parseEndpoint(), LABELS);
+    step("pod", removed === 0 ? "no containers left" : `removed ${removed} containers`);
   } catch (error) {
     if (error.code !== "ENOENT" && error.code !== "ECONNREFUSED") throw error;
-    step("pod", "no engine answers, so nothing of it runs");
+    step("pod", "no Docker engine answers, so no container of the demo runs");
   }
-  step("pod", removed === 0 ? "no containers left" : `removed ${removed} containers`);
+  const hadFiles = existsSync(ROOT_DIR);
   rmSync(ROOT_DIR, { recursive: true, force: true });
-  step("files", `removed ${ROOT_DIR}`);
+  step("files", hadFiles ? `removed ${ROOT_DIR}` : `${ROOT_DIR} does not exist`);
   await stopEngineUnlessUsed();
   console.log("");
 }
