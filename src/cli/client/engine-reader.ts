@@ -25,13 +25,13 @@ export class EngineReader {
 
   /**
    * @param rootHash undefined: the pods of every root directory
-   * @param kept pods of the checkpoints
+   * @param kept pods of the checkpoints; of two with one UID the first counts
    * @param noKubelet why only the engine can be asked
    */
   constructor(input: { client: DockerClient; rootHash: string | undefined; kept: readonly Pod[]; noKubelet: string }) {
     this.#client = input.client;
     this.#rootHash = input.rootHash;
-    this.#kept = new Map(input.kept.map((pod) => [pod.metadata.uid ?? "", pod]));
+    this.#kept = new Map(input.kept.toReversed().map((pod) => [pod.metadata.uid ?? "", pod]));
     this.#noKubelet = input.noKubelet;
   }
 

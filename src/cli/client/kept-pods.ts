@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigMap } from "../../api/config-map.ts";
 import type { Pod } from "../../api/pod.ts";
@@ -20,7 +20,10 @@ export interface KeptObjects {
   secrets: Secret[];
 }
 
-/** Reads the checkpoints of a root directory. What cannot be read is left out, since a checkpoint is a hint. */
+/**
+ * Reads the checkpoints of a root directory. What cannot be read is left out, since a checkpoint is a hint. The newest
+ * checkpoint comes first: a pod may still be in that of a source that is no longer configured.
+ */
 export function readKeptObjects(rootDir: string): KeptObjects {
   const all = checkpointsOf(join(rootDir, "checkpoints")).flatMap(textsOf);
   return {
@@ -53,11 +56,15 @@ export function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): D
   });
 }
 
+/** The newest first. */
 function checkpointsOf(directory: string): string[] {
   try {
     return readdirSync(directory)
       .filter((name) => name.startsWith("source-") && name.endsWith(".json"))
-      .map((name) => join(directory, name));
+      .map((name) => join(directory, name))
+      .map((path) => ({ path, modifiedAtMs: statSync(path).mtimeMs }))
+      .sort((a, b) => b.modifiedAtMs - a.modifiedAtMs)
+      .map(({ path }) => path);
   } catch {
     return [];
   }
