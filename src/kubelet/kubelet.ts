@@ -319,7 +319,8 @@ export class Kubelet {
    */
   #mayLackObjects({ pod }: DesiredPod): boolean {
     const isRunning = this.#cache.refOf(pod.metadata.uid!) !== undefined;
-    return !this.#mayRemoveOrphans && isRunning && !hasAllReferences(pod, this.#desired);
+    const isRead = this.#mayRemoveOrphans || this.#desired.completeSources === undefined;
+    return !isRead && isRunning && !hasAllReferences(pod, this.#desired);
   }
 
   #reject(desired: DesiredPod, why: Rejection): void {

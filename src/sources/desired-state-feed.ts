@@ -135,7 +135,10 @@ export class DesiredStateFeed {
     const failures = outcomes.flatMap((outcome) =>
       outcome.status === "rejected" ? [(outcome.reason as Error).message] : [],
     );
-    return { ...mergeSources(sets), failures };
+    const { state, ...merged } = mergeSources(sets);
+    // Absent means that every source was read, so that a ConfigMap that is missing does not exist.
+    const completeSources = failures.length > 0 ? { completeSources: this.#completeSources } : {};
+    return { ...merged, state: { ...state, ...completeSources }, failures };
   }
 
   /** Stores the pods of {@link readOnce}, so that a kubelet on the same root directory supervises them. */
@@ -187,11 +190,15 @@ export class DesiredStateFeed {
     }
     this.#facts.prune("duplicate:", said);
     this.#reportUnclaimed(state);
-    const completeSources = new Set(
-      this.#sources.filter((_, index) => this.#sets[index]?.isComplete).map(({ id }) => id),
-    );
-    this.#last = { state: { ...state, completeSources }, info: { isComplete, findings, duplicates } };
+    this.#last = {
+      state: { ...state, completeSources: this.#completeSources },
+      info: { isComplete, findings, duplicates },
+    };
     for (const listener of this.#listeners) listener(this.#last.state, this.#last.info);
+  }
+
+  get #completeSources(): ReadonlySet<string> {
+    return new Set(this.#sources.filter((_, index) => this.#sets[index]?.isComplete).map(({ id }) => id));
   }
 
   #reportUnclaimed({ pods, notices }: DesiredState): void {

@@ -282,6 +282,19 @@ describe("our own restart", () => {
   });
 });
 
+test("a running pod is supervised though an optional ConfigMap is missing once every source was read", async () => {
+  const container = aContainer({ envFrom: [{ configMapRef: { name: "words", optional: true } }] });
+  const pod = named("web", { containers: [container] });
+  await world.started(pod);
+  world.renew();
+  world.kubelet.start();
+  const desired = [{ pod, source: "file" as const, origin: "test", revision: "" }];
+  // As with --runonce: all sources were read, and pods of others are left alone.
+  world.kubelet.setDesired({ pods: desired, configMaps: new Map(), secrets: new Map() }, false);
+  await world.clock.advance(100);
+  expect(world.statusOf("web")?.phase).toBe("Running");
+});
+
 test("a running pod whose ConfigMap may be in a source that was not read yet is left as it is", async () => {
   const container = aContainer({ envFrom: [{ configMapRef: { name: "words" } }] });
   const pod = named("web", { containers: [container] });
@@ -295,6 +308,7 @@ test("a running pod whose ConfigMap may be in a source that was not read yet is 
     pods: [{ pod: of, source: "api", origin: "test", revision: "" }],
     configMaps,
     secrets: new Map(),
+    completeSources: new Set(),
   });
   world.kubelet.setDesired(state(edited, new Map()), false);
   await world.clock.advance(100);
