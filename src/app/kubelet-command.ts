@@ -2,15 +2,20 @@ import { resolve } from "node:path";
 import { type CommandSummary, renderHelp } from "../cli/help.ts";
 import { parseCommandLine } from "../config/flags.ts";
 import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
+import { reExecute } from "../host/re-execute.ts";
 import { prepareRootDirectory } from "../host/root-directory.ts";
 import { lockRootDir, type RootLock } from "../host/root-lock.ts";
+import { SystemClock } from "../host/system-clock.ts";
 import { READER_GONE_EXIT, ReaderGone, writeAll } from "../host/write-all.ts";
 import { writeStderr } from "../host/write-stderr.ts";
+import type { Configuration } from "../model/configuration.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import { SettingsError } from "../model/settings-error.ts";
 import { isLoopback } from "../server/host-header.ts";
+import { chooseConfiguration, openConfigurationStore } from "./choose-configuration.ts";
 import { instanceInfo } from "./instance-info.ts";
+import { openJournal } from "./journal.ts";
 import { type Environment, EXIT, type KubeletRun } from "./kubelet-run.ts";
 import { type AppLogger, createLogger, wantsColor } from "./logging.ts";
 import { runForever } from "./run-forever.ts";
@@ -22,25 +27,48 @@ const NO_MANIFESTS = "no manifests: name a file, a directory or a URL, or use --
 
 /** `kubelet-ts [flags] [manifest…]`: parses the command line and runs the kubelet. @returns the exit code */
 export async function runKubelet(argv: readonly string[], commands: readonly CommandSummary[]): Promise<number> {
-  const resolved = await resolveOptions(argv);
-  if (resolved.request === "help") {
+  const cwd = process.cwd();
+  const variables = { ...process.env };
+  const resolve = async (configuration?: Configuration): Promise<ResolvedOptions> => {
+    const found = await resolveOptions(argv, cwd, "run", variables, configuration);
+    return found.request ? found : { ...found, errors: [...findErrors(found)] };
+  };
+  const asFiled = await resolve();
+  if (asFiled.request === "help") {
     writeAll(1, renderHelp(commands));
     return EXIT.done;
   }
-  if (resolved.request === "version") {
+  if (asFiled.request === "version") {
     writeAll(1, `${versionLine()}\n`);
     return EXIT.done;
   }
-  const errors = findErrors(resolved);
-  if (errors.length > 0) {
-    for (const message of errors) writeStderr(`kubelet-ts: ${message}\n`);
+  const early: string[] = [];
+  let warn = (message: string): void => void early.push(message);
+  const { resolved, start } = await chooseConfiguration(asFiled, resolve, (directory) =>
+    openConfigurationStore(directory, new SystemClock(), (message) => warn(message)),
+  );
+  if (resolved.errors.length > 0) {
+    for (const message of resolved.errors) writeStderr(`kubelet-ts: ${message}\n`);
     writeStderr("Try 'kubelet-ts --help'.\n");
     return EXIT.badInput;
   }
-  const logger = buildLogger(resolved.options);
+  const logger = await buildLogger(resolved.options);
   surviveUnexpectedErrors(logger);
+  warn = (message) => logger.warn(message);
+  early.forEach(warn);
   logStart(resolved, logger);
-  return runLocked(resolved, logger, argv);
+  const exitCode = await runLocked(resolved, logger, argv, { resolve, configuration: start, cwd });
+  return exitCode === "restart" ? restart(argv, variables, logger) : exitCode;
+}
+
+/** The process goes on as a new one, whose start reads the configuration again. */
+async function restart(argv: readonly string[], variables: Environment, logger: Logger): Promise<number> {
+  try {
+    return await reExecute(argv, variables);
+  } catch (error) {
+    logger.error("kubelet-ts ends so that a service manager starts it again", { error: (error as Error).message });
+    return EXIT.failed;
+  }
 }
 
 /** Without any manifest the desired state would be empty, which removes every pod of the node. */
@@ -53,10 +81,11 @@ function findErrors({ options, origins, positionals, errors }: ResolvedOptions):
   return places.length > 0 || hasSource || errors.length > 0 ? errors : [NO_MANIFESTS];
 }
 
-const buildLogger = (options: KubeletOptions): AppLogger =>
+const buildLogger = async (options: KubeletOptions): Promise<AppLogger> =>
   createLogger({
     verbosity: options.verbosity,
     format: options.logFormat,
+    journal: options.logFormat === "journald" ? await openJournal() : undefined,
     logDir: options.logDir,
     logToStderr: options.logToStderr,
     writeStderr,
@@ -84,9 +113,8 @@ async function runLocked(
   { options, positionals }: ResolvedOptions,
   logger: AppLogger,
   argv: readonly string[],
-): Promise<number> {
-  const cwd = process.cwd();
-  const variables = { ...process.env };
+  { cwd, ...given }: Pick<KubeletRun, "resolve" | "configuration"> & { cwd: string },
+): Promise<number | "restart"> {
   const environment = takeProxiesOutOfEnvironment();
   let lock: RootLock | undefined;
   try {
@@ -103,14 +131,13 @@ async function runLocked(
       manifests: positionals,
       environment,
       logger,
-      resolve: () => resolveOptions(argv, cwd, "run", variables),
+      ...given,
       configPaths: configPathsOf(argv).map((path) => resolve(cwd, path)),
       stop: stopOnSignals(logger),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),
     };
     if (options.runOnce) return await runOnce(run);
-    await runForever(run);
-    return EXIT.done;
+    return (await runForever(run)) === "restart" ? "restart" : EXIT.done;
   } catch (error) {
     if (error instanceof ReaderGone) return READER_GONE_EXIT;
     if (error instanceof SettingsError) {

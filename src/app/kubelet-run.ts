@@ -1,6 +1,8 @@
 import type { ResolvedOptions } from "../config/resolve-options.ts";
+import type { Configuration } from "../model/configuration.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { RunningServers } from "../server/servers.ts";
+import type { ConfigurationStart } from "./choose-configuration.ts";
 import type { AppLogger } from "./logging.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -13,8 +15,10 @@ export interface KubeletRun {
   /** As the process was started with it, proxies included. */
   environment: Environment;
   logger: AppLogger;
-  /** Resolves the command line, environment and configuration files again. */
-  resolve: () => Promise<ResolvedOptions>;
+  /** Resolves the command line and environment again, with the configuration files or with another configuration. */
+  resolve: (configuration?: Configuration) => Promise<ResolvedOptions>;
+  /** Absent without configuration files, and without trials. */
+  configuration: ConfigurationStart | undefined;
   /** Files of --config, and the directory of --config-dir. */
   configPaths: readonly string[];
   /** Aborts on SIGTERM and SIGINT. */

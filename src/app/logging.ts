@@ -1,11 +1,14 @@
 import { type ConsolaInstance, createConsola, type LogObject } from "consola/core";
 import type { LogFields, Logger } from "../model/logger.ts";
+import { JOURNAL_PRIORITIES, type SendToJournal, toJournalEntry } from "./journal.ts";
 import { LogFile } from "./log-file.ts";
 
 export interface LoggerOptions {
   /** `--v`: debug lines from 2, trace lines from 4. */
   verbosity: number;
-  format: "text" | "json";
+  format: "text" | "json" | "journald";
+  /** For `journald`; absent where there is no journal. */
+  journal?: SendToJournal | undefined;
   /** "" = no file. */
   logDir?: string;
   /** false: only to the file in `logDir`; without one it counts as true. */
@@ -53,6 +56,11 @@ export function createLogger(options: LoggerOptions): AppLogger {
           const level = entry.type as Level;
           const [message, fields] = entry.args as [string, LogFields | undefined];
           const now = options.now();
+          if (options.format === "journald") {
+            file?.write(renderText(level, message, fields, now, false));
+            if (toStderr) writeToJournal(options, level, message, fields);
+            return;
+          }
           // Entries that the file does not take go to stderr.
           const isInFile = file?.write(render(level, message, fields, now, false)) === true;
           if (toStderr || !isInFile) options.writeStderr(render(level, message, fields, now, options.color));
@@ -70,6 +78,17 @@ export function createLogger(options: LoggerOptions): AppLogger {
       terminal.level = levelOf(verbosity);
     },
   };
+}
+
+/** Without a journal, lines with the priority in front, as sd-daemon(3) and service managers read them. */
+function writeToJournal(
+  { journal, writeStderr }: LoggerOptions,
+  level: Level,
+  message: string,
+  fields: LogFields | undefined,
+): void {
+  if (journal?.(toJournalEntry(level, escapeControl(message), fields))) return;
+  writeStderr(`<${JOURNAL_PRIORITIES[level]}>${escapeControl(message)}${renderFields(fields)}\n`);
 }
 
 /** Colours are for people: only on a terminal, and not where NO_COLOR or TERM=dumb say otherwise. */

@@ -4,12 +4,16 @@ import { readNodeName } from "../host/node-info.ts";
 import { ServiceNotifier } from "../host/service-notifier.ts";
 import { SystemClock } from "../host/system-clock.ts";
 import { PodEventRecorder } from "../kubelet/event-recorder.ts";
+import type { EvictionManager } from "../kubelet/eviction/eviction-manager.ts";
 import type { Kubelet } from "../kubelet/kubelet.ts";
 import { ShutdownManager } from "../kubelet/shutdown/shutdown-manager.ts";
 import type { Clock } from "../model/clock.ts";
+import type { ConfigurationStatus } from "../model/configuration.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import { computeShutdownPeriods } from "../plan/node-shutdown.ts";
 import { MisconfigurationError } from "../runtime/engine-connection.ts";
+import type { RunningServers } from "../server/servers.ts";
 import type { KubeletView } from "../server/view.ts";
 import { PathWatch } from "../sources/path-watch.ts";
 import type { NodeStats } from "../stats/node-stats.ts";
@@ -19,8 +23,10 @@ import { startCluster } from "./assembly/build-cluster.ts";
 import { buildEvictionManager } from "./assembly/build-eviction-manager.ts";
 import { startLocalApi } from "./assembly/build-local-api.ts";
 import { buildStats, buildView, startNodeServers } from "./assembly/build-servers.ts";
-import { nodeFacts } from "./assembly/node-facts.ts";
+import { type NodeFactsInput, nodeFacts } from "./assembly/node-facts.ts";
 import { type OomWatch, watchOomKills } from "./assembly/watch-oom-kills.ts";
+import type { ConfigurationStart } from "./choose-configuration.ts";
+import { ConfigurationTrial } from "./configuration-trial.ts";
 import type { KubeletRun } from "./kubelet-run.ts";
 import { applyProcessSettings } from "./process-settings.ts";
 import { SettingsReloader } from "./settings-reloader.ts";
@@ -33,9 +39,16 @@ interface BackgroundLoop {
   run(signal: AbortSignal): Promise<unknown>;
 }
 
-/** Supervises the pods of all sources until SIGTERM or SIGINT; pods keep running after that.*/
-export async function runForever(run: KubeletRun): Promise<void> {
-  const { options, manifests, environment, logger, stop, onServers } = run;
+/**
+ * Supervises the pods of all sources until SIGTERM or SIGINT; pods keep running after that.
+ * @returns "restart" when another configuration needs a new process
+ */
+export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"> {
+  const { options, manifests, environment, logger, onServers } = run;
+  const ending = new AbortController();
+  run.stop.addEventListener("abort", () => ending.abort(run.stop.reason), { once: true });
+  if (run.stop.aborted) ending.abort(run.stop.reason);
+  const stop = ending.signal;
   await applyProcessSettings(options, logger);
   const clock = new SystemClock();
   const recorder = new PodEventRecorder({
@@ -53,7 +66,25 @@ export async function runForever(run: KubeletRun): Promise<void> {
   const view = buildView(parts);
   const stats = buildStats(parts, view);
   const shutdown = buildShutdownManager(parts);
-  const { servers, eviction } = startServing(parts, view, stats, () => shutdown?.refusal() !== undefined, onServers);
+  let configurationStatus = (): ConfigurationStatus | undefined => undefined;
+  const { servers, eviction } = startServing(parts, view, stats, {
+    isLeaving: () => shutdown?.refusal() !== undefined,
+    configuration: () => configurationStatus(),
+    onServers,
+  });
+  // Pods are compared with the new settings; none is restarted by them.
+  const settings = buildSettingsReloader(run, clock, () => {
+    logger.setVerbosity(options.verbosity);
+    parts.workloads.refresh();
+  });
+  const trial =
+    run.configuration &&
+    buildTrial(run, run.configuration, parts, { servers, eviction, settings, restart: () => ending.abort(RESTART) });
+  if (trial) {
+    configurationStatus = () => trial.status;
+    settings.setTrial(trial);
+    trial.begin();
+  }
   const service = new ServiceNotifier({ clock, logger, environment });
   await service.ready();
   void service.status("waiting for the Docker engine");
@@ -68,11 +99,6 @@ export async function runForever(run: KubeletRun): Promise<void> {
   if (!stop.aborted) {
     await parts.preload(stop);
     // The node's own loops. An API server, workload controllers and the like join this list.
-    const settings = buildSettingsReloader(run, clock, () => {
-      logger.setVerbosity(options.verbosity);
-      // Pods are compared with the new settings; none is restarted by them.
-      parts.workloads.refresh();
-    });
     process.on("SIGHUP", () => {
       logger.info("SIGHUP: reading the configuration again");
       void settings.reload();
@@ -93,7 +119,8 @@ export async function runForever(run: KubeletRun): Promise<void> {
     await aborted(stop);
     await shutdown?.beforeExit();
   }
-  await service.stopping();
+  const isRestart = stop.reason === RESTART;
+  await (isRestart ? service.restarting() : service.stopping());
   oomWatch.end();
   parts.workloads.stop();
   parts.imageUpdates.stop();
@@ -101,7 +128,63 @@ export async function runForever(run: KubeletRun): Promise<void> {
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);
-  logger.info("Stopped; pods keep running");
+  trial?.stopped();
+  logger.info(isRestart ? "Restarting; pods keep running" : "Stopped; pods keep running");
+  return isRestart ? "restart" : "stopped";
+}
+
+/** Reason of the end of a process whose configuration was rejected. */
+const RESTART = new Error("another configuration needs a restart");
+
+interface TrialParts {
+  servers: RunningServers;
+  eviction: EvictionManager;
+  settings: SettingsReloader;
+  restart: () => void;
+}
+
+function buildTrial(
+  { manifests }: Pick<KubeletRun, "manifests">,
+  start: ConfigurationStart,
+  parts: AssembledKubelet,
+  { servers, eviction, settings, restart }: TrialParts,
+): ConfigurationTrial {
+  const { options, clock, logger, recorder, node } = parts.context;
+  return new ConfigurationTrial({
+    clock,
+    recorder,
+    nodeName: node.name,
+    start,
+    options,
+    trialMs: options.configTrialPeriodMs,
+    health: () => ({
+      engineError: parts.connectError() ?? parts.kubelet.runtimeError,
+      closedPorts: closedPorts(options, servers),
+      pressures: [...eviction.pressures],
+    }),
+    goBack: async (configuration) => {
+      try {
+        const needRestart = await settings.goBackTo(configuration);
+        if (needRestart.length === 0) return;
+        // Standard input cannot be read again.
+        if (manifests.includes("-")) throw new Error(`${needRestart.join(", ")} need a restart of kubelet-ts`);
+        restart();
+      } catch (error) {
+        logger.error("The last known good configuration cannot be used", { error: (error as Error).message });
+      }
+    },
+  });
+}
+
+function closedPorts(options: KubeletOptions, servers: RunningServers): string[] {
+  const open = servers.ports();
+  const wanted = [
+    ["healthz", options.healthzPort, open.healthz],
+    ["read-only", options.readOnlyPort, open.readOnly],
+    ["cAdvisor", options.cadvisorPort, open.cadvisor],
+    ["authenticated", options.port, open.authenticated],
+  ] as const;
+  return wanted.filter(([, port, bound]) => port !== 0 && bound === undefined).map(([name]) => name);
 }
 
 const buildSettingsReloader = (
@@ -133,13 +216,16 @@ function startServing(
   parts: AssembledKubelet,
   view: KubeletView,
   stats: NodeStats,
-  isLeaving: () => boolean,
-  onServers: KubeletRun["onServers"],
+  {
+    isLeaving,
+    configuration,
+    onServers,
+  }: Pick<NodeFactsInput, "isLeaving" | "configuration"> & Pick<KubeletRun, "onServers">,
 ) {
   const { options, clock, logger, recorder } = parts.context;
   const podFacts = () => view.podFacts();
   const eviction = buildEvictionManager({ parts, options, stats, podFacts, clock, logger, recorder });
-  const facts = nodeFacts({ parts, options, eviction, isLeaving, clock });
+  const facts = nodeFacts({ parts, options, eviction, isLeaving, configuration, clock });
   return { eviction, servers: startNodeServers(parts, view, stats, facts, onServers) };
 }
 

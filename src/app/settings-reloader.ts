@@ -1,8 +1,10 @@
 import { compareOptions } from "../config/live-options.ts";
 import type { ResolvedOptions } from "../config/resolve-options.ts";
 import type { Clock } from "../model/clock.ts";
+import type { Configuration } from "../model/configuration.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
+import type { ConfigurationTrial } from "./configuration-trial.ts";
 
 /** A watch on a path: see `PathWatch`. */
 export interface WatchedPath {
@@ -15,13 +17,15 @@ export interface SettingsReloaderDeps {
   logger: Logger;
   /** In force. Live options are assigned to it: what reads them at each use follows. */
   options: KubeletOptions;
-  /** Resolves the command line, environment and files again. */
-  resolve: () => Promise<ResolvedOptions>;
+  /** Resolves the command line, environment and files again, or another configuration instead of the files. */
+  resolve: (configuration?: Configuration) => Promise<ResolvedOptions>;
   /** Watches the files of --config and --config-dir. */
   watch: (onEvent: () => void) => WatchedPath[];
   /** Called after live options have changed. */
   onChanged: (options: KubeletOptions) => void;
 }
+
+type SettingsTrial = Pick<ConfigurationTrial, "refusalOf" | "invalid" | "assigned">;
 
 const DEBOUNCE_MS = 200;
 
@@ -31,6 +35,7 @@ const DEBOUNCE_MS = 200;
  */
 export class SettingsReloader {
   readonly #deps: SettingsReloaderDeps;
+  #trial: SettingsTrial | undefined;
   #watches: WatchedPath[] = [];
   #cancel: (() => void) | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -39,6 +44,11 @@ export class SettingsReloader {
 
   constructor(deps: SettingsReloaderDeps) {
     this.#deps = deps;
+  }
+
+  /** Without one, what is valid is taken over without a trial. */
+  setTrial(trial: SettingsTrial): void {
+    this.#trial = trial;
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -58,6 +68,16 @@ export class SettingsReloader {
     return this.#running;
   }
 
+  /**
+   * Puts the live options of this configuration in force instead of those of the files.
+   * @returns options that need a restart
+   */
+  async goBackTo(configuration: Configuration): Promise<readonly string[]> {
+    const resolved = await this.#deps.resolve(configuration);
+    if (resolved.errors.length > 0) throw new Error(resolved.errors.join("; "));
+    return this.#takeOver(resolved.options);
+  }
+
   #schedule(): void {
     this.#cancel?.();
     this.#cancel = this.#deps.clock.schedule(DEBOUNCE_MS, () => {
@@ -67,7 +87,7 @@ export class SettingsReloader {
   }
 
   async #reload(): Promise<void> {
-    const { logger, options, onChanged } = this.#deps;
+    const { logger } = this.#deps;
     for (const watch of this.#watches) watch.arm();
     let resolved: ResolvedOptions;
     try {
@@ -78,16 +98,24 @@ export class SettingsReloader {
       });
       return;
     }
+    const trial = this.#trial;
+    const { configuration } = resolved;
     const errors = resolved.errors.join("; ");
     if (errors !== "") {
       if (errors !== this.#lastErrors) {
         logger.error("The new configuration is invalid; the former one stays in force", { errors });
+        if (configuration) trial?.invalid(configuration, errors);
       }
       this.#lastErrors = errors;
       return;
     }
     this.#lastErrors = "";
-    const { live, needRestart } = compareOptions(options, resolved.options);
+    const refusal = configuration && trial?.refusalOf(configuration);
+    if (refusal !== undefined) {
+      logger.warn("The configuration was rejected before and is not tried again; change it", { why: refusal });
+      return;
+    }
+    const needRestart = this.#takeOver(resolved.options);
     const restart = needRestart.join(", ");
     if (restart !== "" && restart !== this.#lastRestart) {
       logger.warn("Some changed settings need a restart of kubelet-ts; pods keep running meanwhile", {
@@ -95,9 +123,17 @@ export class SettingsReloader {
       });
     }
     this.#lastRestart = restart;
-    if (live.length === 0) return;
-    Object.assign(options, Object.fromEntries(live.map((name) => [name, resolved.options[name]])));
-    logger.info("New settings are in force", { settings: live.join(", ") });
-    onChanged(options);
+    if (configuration) trial?.assigned(configuration, resolved.options, needRestart);
+  }
+
+  #takeOver(next: KubeletOptions): readonly string[] {
+    const { logger, options, onChanged } = this.#deps;
+    const { live, needRestart } = compareOptions(options, next);
+    if (live.length > 0) {
+      Object.assign(options, Object.fromEntries(live.map((name) => [name, next[name]])));
+      logger.info("New settings are in force", { settings: live.join(", ") });
+      onChanged(options);
+    }
+    return needRestart;
   }
 }

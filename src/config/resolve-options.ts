@@ -1,5 +1,7 @@
+import { createHash } from "node:crypto";
 import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { Configuration, ConfigurationFile } from "../model/configuration.ts";
 import type { EvictionThreshold, KubeletOptions } from "../model/kubelet-options.ts";
 import { isManifestUrl } from "../text/url.ts";
 import { environmentSettings } from "./environment-flags.ts";
@@ -19,6 +21,8 @@ export interface ResolvedOptions {
   request?: "help" | "version";
   warnings: string[];
   errors: string[];
+  /** Files of settings that were read; absent without --config and --config-dir. */
+  configuration?: Configuration;
 }
 
 const UNSET = "default";
@@ -29,18 +33,20 @@ const UNSET = "default";
  * `--config` and `--config-dir`; a `--config` that names a directory or a manifest adds a manifest path instead.
  * @param purpose `show`: options are only displayed, so options for --runonce alone are not an error.
  * @param cwd base of relative paths in flags; paths in a file are relative to its directory, as upstream.
+ * @param configuration replaces the content of the files of `--config` and `--config-dir`
  */
 export async function resolveOptions(
   argv: readonly string[],
   cwd: string = process.cwd(),
   purpose: Purpose = "run",
   environment: Readonly<Record<string, string | undefined>> = process.env,
+  configuration?: Configuration,
 ): Promise<ResolvedOptions> {
   const line = parseCommandLine(argv);
   const variables = environmentSettings(environment);
   const warnings = [...line.warnings, ...variables.warnings];
   const errors = [...line.errors, ...variables.errors];
-  const files = await readConfiguration(line, cwd, warnings, errors);
+  const files = await readConfiguration(line, cwd, { warnings, errors }, configuration);
   const given = new Set(line.settings.map(({ row }) => row.option));
   const flags = [...variables.settings.filter(({ row }) => !given.has(row.option)), ...line.settings].map((setting) =>
     absolutePaths(setting, cwd),
@@ -60,6 +66,7 @@ export async function resolveOptions(
     ...(line.request ? { request: line.request } : {}),
     warnings: [...warnings, ...checked.warnings],
     errors: [...errors, ...checked.errors],
+    ...(files.configuration && { configuration: files.configuration }),
   };
 }
 
@@ -68,7 +75,7 @@ const MAX_CONFIG_BYTES = 10 * 1024 * 1024;
 
 const MANIFEST_PATH_ROW = ROW_BY_FIELD.get("staticPodPath") as OptionRow;
 
-interface Configuration {
+interface ReadSettings {
   /** In the order of the files; not yet combined. */
   settings: Setting[];
   /** `--config` in its meaning of Kubernetes 1.4. */
@@ -77,16 +84,18 @@ interface Configuration {
   unknown: string[];
   /** A KubeletConfiguration was read: upstream's other defaults apply. */
   found: boolean;
+  configuration?: Configuration;
 }
 
 async function readConfiguration(
   line: CommandLine,
   cwd: string,
-  warnings: string[],
-  errors: string[],
-): Promise<Configuration> {
-  const result: Configuration = { settings: [], manifestPaths: [], unknown: [], found: false };
-  const configFiles: { path: string; text: string }[] = [];
+  { warnings, errors }: Pick<ResolvedOptions, "warnings" | "errors">,
+  replacement: Configuration | undefined,
+): Promise<ReadSettings> {
+  const result: ReadSettings = { settings: [], manifestPaths: [], unknown: [], found: false };
+  const read: ConfigurationFile[] = [];
+  const readErrors: string[] = [];
   // The YAML reader is loaded only when there is a file to read.
   if (line.configPaths.length === 0 && !line.configDir) return result;
   const { detectKind, parseConfigFile } = await import("./config-file.ts");
@@ -97,9 +106,9 @@ async function readConfiguration(
       const isDirectory = statSync(path).isDirectory();
       const text = isDirectory ? "" : readText(path);
       const nature = isDirectory ? "manifest" : detectKind(text);
-      if (nature === "configuration") configFiles.push({ path, text });
+      if (nature === "configuration") read.push({ path, text });
       else if (nature === "unknown") {
-        errors.push(`--config: "${path}" has no kind: neither a KubeletConfiguration nor a manifest`);
+        readErrors.push(`--config: "${path}" has no kind: neither a KubeletConfiguration nor a manifest`);
       } else {
         warnings.push(
           `--config ${given} holds manifests, not a KubeletConfiguration: write --pod-manifest-path=${given}`,
@@ -107,18 +116,21 @@ async function readConfiguration(
         result.manifestPaths.push({ row: MANIFEST_PATH_ROW, value: [path], origin: "--config" });
       }
     } catch (error) {
-      errors.push(`--config: ${readProblem(path, error)}`);
+      readErrors.push(`--config: ${readProblem(path, error)}`);
     }
   }
-  if (configFiles.length > 1) errors.push("--config: only one KubeletConfiguration can be given; use --config-dir");
+  if (read.length > 1) readErrors.push("--config: only one KubeletConfiguration can be given; use --config-dir");
   if (line.configDir) {
     const directory = resolve(cwd, line.configDir);
     try {
-      for (const path of listDropIns(directory)) configFiles.push({ path, text: readText(path) });
+      for (const path of listDropIns(directory)) read.push({ path, text: readText(path) });
     } catch (error) {
-      errors.push(`--config-dir: ${readProblem(directory, error)}`);
+      readErrors.push(`--config-dir: ${readProblem(directory, error)}`);
     }
   }
+  if (!replacement) errors.push(...readErrors);
+  const configFiles = replacement?.files ?? read;
+  result.configuration = replacement ?? { id: hashOf(read), files: read };
   for (const { path, text } of configFiles) {
     const parsed = parseConfigFile(text, path);
     warnings.push(...parsed.warnings);
@@ -129,6 +141,13 @@ async function readConfiguration(
   }
   return result;
 }
+
+/** The same for the same paths and texts. */
+const hashOf = (files: readonly ConfigurationFile[]): string =>
+  createHash("sha256")
+    .update(JSON.stringify(files.map(({ path, text }) => [path, text])))
+    .digest("hex")
+    .slice(0, 16);
 
 /**
  * Reads a file or a pipe such as `<(generate)`.
@@ -225,6 +244,7 @@ function derive(options: KubeletOptions, origins: Record<string, string>, hasFil
   if (origins.port === UNSET && !acceptsClients(options)) options.port = 0;
   if (!options.enableServer) Object.assign(options, { readOnlyPort: 0, cadvisorPort: 0, port: 0 });
   if (origins.cniCacheDir === UNSET) options.cniCacheDir = join(options.rootDir, "cni");
+  if (origins.dynamicConfigDir === UNSET) options.dynamicConfigDir = join(options.rootDir, "config");
   if (origins.certDir === UNSET) options.certDir = join(options.rootDir, "pki");
   options.hostnameOverride = options.hostnameOverride.trim().toLowerCase();
   if (options.mergeDefaultEvictionSettings && origins.evictionHard !== UNSET) {

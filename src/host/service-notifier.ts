@@ -1,6 +1,6 @@
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
-import { libcPath } from "./libc.ts";
+import { openUnixDatagram, UnixDatagramError, type UnixDatagramSender } from "./unix-datagram.ts";
 
 /** Sends one message of the sd_notify protocol. @throws Error when the service manager does not take it */
 export type SendNotification = (message: string) => Promise<void>;
@@ -69,6 +69,14 @@ export class ServiceNotifier {
     await this.#notify("STOPPING=1");
   }
 
+  /** A new run of the program takes over this process: the service does not end. */
+  async restarting(): Promise<void> {
+    this.#cancelWatchdog?.();
+    this.#cancelWatchdog = undefined;
+    const sinceBootUs = process.hrtime.bigint() / 1000n;
+    await this.#notify(`RELOADING=1\nMONOTONIC_USEC=${sinceBootUs}`);
+  }
+
   async #notify(message: string): Promise<void> {
     try {
       await this.#send?.(message);
@@ -81,63 +89,35 @@ export class ServiceNotifier {
   }
 }
 
-const AF_UNIX = 1;
-const SOCK_DGRAM_CLOEXEC = 2 | 0o2000000;
-const MSG_NOSIGNAL = 0x4000;
-/** Room for the path in `sockaddr_un`. */
-const MAX_PATH_BYTES = 107;
-
 /**
- * Bun has no Unix datagram sockets: the C library sends it, and systemd-notify(1) where Bun may not make code executable.
+ * Sends by the C library, and by systemd-notify(1) where Bun may not make code executable.
  * @param socket path, or `@name` in the abstract namespace
  * @throws Error
  */
 export async function sendDatagram(socket: string, message: string): Promise<void> {
-  const path = Buffer.from(socket.replace(/^@/, "\0"));
-  if (path.length > MAX_PATH_BYTES) throw new Error(`NOTIFY_SOCKET is longer than ${MAX_PATH_BYTES} bytes`);
-  let library: typeof import("bun:ffi") | undefined;
+  let sender: UnixDatagramSender;
   try {
-    library = await import("bun:ffi");
-    sendByCall(library, path, message);
+    sender = await openUnixDatagram(socket);
   } catch (error) {
-    if (error instanceof DeliveryError) throw error;
-    sendByProgram(socket, message, error as Error);
+    if (error instanceof UnixDatagramError) throw error;
+    return sendByProgram(socket, message, error as Error);
   }
-}
-
-class DeliveryError extends Error {}
-
-function sendByCall({ dlopen, FFIType }: typeof import("bun:ffi"), path: Buffer, message: string): void {
-  const { i32, u32, u64, i64, ptr } = FFIType;
-  const { symbols, close } = dlopen(libcPath(), {
-    socket: { args: [i32, i32, i32], returns: i32 },
-    sendto: { args: [i32, ptr, u64, i32, ptr, u32], returns: i64 },
-    close: { args: [i32], returns: i32 },
-  });
   try {
-    // struct sockaddr_un: the family in the machine's byte order (little-endian on every target), then the path.
-    const address = Buffer.concat([Buffer.from([AF_UNIX, 0]), path, Buffer.from([0])]);
-    const addressLength = 2 + path.length + (path[0] === 0 ? 0 : 1);
-    const bytes = Buffer.from(message);
-    const descriptor = symbols.socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0);
-    if (descriptor < 0) throw new DeliveryError("socket(AF_UNIX, SOCK_DGRAM) failed");
-    const sent = symbols.sendto(descriptor, bytes, bytes.length, MSG_NOSIGNAL, address, addressLength);
-    symbols.close(descriptor);
-    if (Number(sent) !== bytes.length) throw new DeliveryError("nothing receives on NOTIFY_SOCKET");
+    if (!sender.send(Buffer.from(message))) throw new Error("nothing receives on NOTIFY_SOCKET");
   } finally {
-    close();
+    sender.close();
   }
 }
 
 function sendByProgram(socket: string, message: string, cause: Error): void {
   const program = Bun.which("systemd-notify");
   if (program === null) {
-    throw new DeliveryError(`bun:ffi is not available (${cause.message}) and systemd-notify(1) is not installed`);
+    throw new Error(`bun:ffi is not available (${cause.message}) and systemd-notify(1) is not installed`);
   }
   const { exitCode } = Bun.spawnSync([program, message], {
     env: { ...process.env, NOTIFY_SOCKET: socket },
     stdio: ["ignore", "ignore", "ignore"],
     timeout: 5000,
   });
-  if (exitCode !== 0) throw new DeliveryError(`${program} ended with exit code ${exitCode}`);
+  if (exitCode !== 0) throw new Error(`${program} ended with exit code ${exitCode}`);
 }

@@ -47,6 +47,10 @@ export interface KubeletOptions {
   nodeTaints: readonly NodeTaint[];
   /** Absolute. */
   rootDir: string;
+  /** Absolute; holds `.cur` and `.lkg`. */
+  dynamicConfigDir: string;
+  /** 0 = a configuration is never on trial. */
+  configTrialPeriodMs: number;
   /** Absolute; for the serving certificate. */
   certDir: string;
   maxPods: number;
@@ -259,7 +263,7 @@ export interface KubeletOptions {
   eventBurst: number;
   /** 0 info; 2 debug; 4 trace. */
   verbosity: number;
-  logFormat: "text" | "json";
+  logFormat: "text" | "json" | "journald";
   /** A log file is written there when set. */
   logDir: string;
   logToStderr: boolean;

@@ -1,5 +1,6 @@
 import { formatQuantity } from "../api/quantity.ts";
 import type { CadvisorFacts } from "../cadvisor/cadvisor-facts.ts";
+import type { Configuration, ConfigurationStatus } from "../model/configuration.ts";
 import type { NodeTaint } from "../model/kubelet-options.ts";
 import type { PressureState, PressureType } from "../model/node-signals.ts";
 import { toTime } from "../stats/summary.ts";
@@ -32,6 +33,8 @@ export interface NodeObjectFacts {
   ready: { runtimeError: string | undefined; since: Date };
   /** undefined while the engine has not told. */
   images: readonly NodeImage[] | undefined;
+  /** Absent without configuration files. */
+  configuration?: ConfigurationStatus | undefined;
   /** `--node-status-max-images`; -1 = all. */
   maxImages?: number;
 }
@@ -120,8 +123,31 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: CadvisorFacts, no
         operatingSystem: "linux",
         architecture: process.arch === "x64" ? "amd64" : process.arch,
       },
+      ...(facts.configuration && { config: toConfigStatus(facts.configuration) }),
       ...(images && { images: toImageList(images, facts.maxImages ?? MAX_IMAGES) }),
     },
+  };
+}
+
+/**
+ * The NodeConfigStatus. The API knows ConfigMaps as sources only: `kubeletConfigKey` has the paths of the files,
+ * `resourceVersion` the hash of their content.
+ */
+function toConfigStatus({ assigned, active, lastKnownGood, error }: ConfigurationStatus): object {
+  const source = ({ id, files }: Configuration) => ({
+    configMap: {
+      namespace: "kube-system",
+      name: "kubelet-ts-files",
+      uid: id,
+      resourceVersion: id,
+      kubeletConfigKey: files.map(({ path }) => path).join(","),
+    },
+  });
+  return {
+    ...(assigned && { assigned: source(assigned) }),
+    ...(active && { active: source(active) }),
+    ...(lastKnownGood && { lastKnownGood: source(lastKnownGood) }),
+    ...(error !== undefined && { error }),
   };
 }
 

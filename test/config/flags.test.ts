@@ -130,7 +130,7 @@ describe("what is wrong is said with the way out", () => {
     { argv: ["--sync-frequency=20"], want: '--sync-frequency: must be a duration such as "20s" or "1m30s", got "20"' },
     { argv: ["--sync-frequency=0s"], want: '--sync-frequency: must be at least 1ms, got "0s"' },
     { argv: ["--crash-loop-back-off-max=10m"], want: '--crash-loop-back-off-max: must be from 1s to 5m0s, got "10m"' },
-    { argv: ["--log-format=xml"], want: '--log-format: must be one of text, json, got "xml"' },
+    { argv: ["--log-format=xml"], want: '--log-format: must be one of text, json, journald, got "xml"' },
     { argv: ["--node-ip=here"], want: '--node-ip: must be an IP address, got "here"' },
     {
       argv: ["--eviction-hard=memory<1Gi"],

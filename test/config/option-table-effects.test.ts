@@ -186,6 +186,8 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "event-qps": [AT_WORK, "--sync-frequency, --event-qps, --event-burst"],
   "event-burst": [AT_WORK, "--sync-frequency, --event-qps, --event-burst"],
   v: [PROGRAM, "--v, --log-format, --log-dir, --logtostderr"],
+  "dynamic-config-dir": ["integration/live-settings.test.ts", "the last known good configuration comes back"],
+  "config-trial-period": ["integration/live-settings.test.ts", "the last known good configuration comes back"],
   "log-format": [PROGRAM, "--v, --log-format, --log-dir, --logtostderr"],
   "log-dir": [PROGRAM, "--v, --log-format, --log-dir, --logtostderr"],
   logtostderr: [PROGRAM, "--v, --log-format, --log-dir, --logtostderr"],

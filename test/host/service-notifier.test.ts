@@ -52,6 +52,15 @@ test.each([[{}], [{ WATCHDOG_USEC: "60000000" }]])(
   },
 );
 
+test("a process that is taken over by a new run does not end for systemd", async () => {
+  const { sent, clock, notifier } = world({ NOTIFY_SOCKET: "/run/x", WATCHDOG_USEC: "60000000" });
+  await notifier.ready();
+  await notifier.restarting();
+  await clock.advance(600_000);
+  expect(sent.at(-1)).toMatch(/^RELOADING=1\nMONOTONIC_USEC=\d+$/);
+  expect(sent.join()).not.toContain("STOPPING");
+});
+
 test("the watchdog of another process is not fed", async () => {
   const { sent, clock, notifier } = world({ NOTIFY_SOCKET: "/run/x", WATCHDOG_USEC: "60000000", WATCHDOG_PID: "1" });
   await notifier.ready();

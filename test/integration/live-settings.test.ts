@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { renameSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
@@ -47,4 +47,61 @@ describeWithEngine("settings while running", () => {
     const [pod] = await node.pods();
     expect(pod?.status.containerStatuses?.[0]?.restartCount).toBe(0);
   });
+
+  test("the last known good configuration comes back: files invalid at a start, deaths on trial, an engine that is gone", async () => {
+    const node = testNode();
+    const file = join(node.directory, "config.yaml");
+    const state = join(node.directory, "configurations");
+    const args = [`--config=${file}`, `--dynamic-config-dir=${state}`, "--config-trial-period=1s"];
+    node.writeManifest("web.json", sleeper("web", {}));
+    const statusIs = (what: string, isSo: (config: NodeConfig) => boolean) =>
+      node.until(what, async () => {
+        const answer = await fetch(`http://127.0.0.1:${node.readOnlyPort}/node`);
+        const { status } = (await answer.json()) as { status: { config: NodeConfig } };
+        return isSo(status.config) || undefined;
+      });
+    const idOf = (source: ConfigSource | undefined) => source?.configMap.resourceVersion;
+    const isBack = ({ assigned, active, lastKnownGood, error }: NodeConfig, text: string) =>
+      idOf(active) === idOf(lastKnownGood) && idOf(assigned) !== idOf(active) && error?.includes(text) === true;
+
+    writeFileSync(file, config("imageGCLowThresholdPercent: 20\n"));
+    const first = await node.start(args);
+    const before = await node.runningContainer("app");
+    await statusIs("the first one to be good", ({ assigned, lastKnownGood }) => idOf(assigned) === idOf(lastKnownGood));
+    expect(readFileSync(join(state, ".lkg"), "utf8")).toContain("imageGCLowThresholdPercent: 20");
+    writeFileSync(file, config("maxPod: 3\n"));
+    await statusIs("the error", ({ error }) => error?.includes("did you mean maxPods?") === true);
+    first.signal("SIGKILL");
+    await first.finished();
+    const second = await node.start(args);
+    await statusIs("an invalid file to be left aside", (found) => isBack(found, "did you mean maxPods?"));
+    await second.stop();
+
+    const { CgroupDriver } = await node.docker.info();
+    writeFileSync(file, config(`cgroupDriver: ${CgroupDriver === "systemd" ? "cgroupfs" : "systemd"}\n`));
+    for (let death = 0; death < 3; death++) {
+      expect((await node.spawn([...node.flags(), ...args]).finished()).exitCode).toBe(1);
+    }
+    const third = await node.start(args);
+    await statusIs("a configuration that ends us to be left aside", (found) => isBack(found, "ended 3 times"));
+    writeFileSync(file, config("kubeletTs: {dockerEndpoint: unix:///none.sock}\n"));
+    await statusIs("a setting to wait for a restart", ({ error }) => error?.includes("dockerEndpoint") === true);
+    await third.stop();
+    const fourth = await node.start(args);
+    await statusIs("the engine to be the former one", (found) => isBack(found, "No Docker engine"));
+    // The process is the same one, in a second run.
+    await node.until("the second run", async () => fourth.log.split("on node").length === 3 || undefined);
+    expect((await node.runningContainer("app")).Id).toBe(before.Id);
+    expect((await fourth.stop()).exitCode).toBe(0);
+  });
 });
+
+interface ConfigSource {
+  configMap: { resourceVersion: string };
+}
+interface NodeConfig {
+  assigned?: ConfigSource;
+  active?: ConfigSource;
+  lastKnownGood?: ConfigSource;
+  error?: string;
+}

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import type { EvictionManager } from "../../kubelet/eviction/eviction-manager.ts";
 import type { Clock } from "../../model/clock.ts";
+import type { ConfigurationStatus } from "../../model/configuration.ts";
 import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
@@ -12,12 +13,14 @@ import type { AssembledKubelet } from "./assembled-kubelet.ts";
 /** An engine that does not answer by then leaves the node without its images. */
 const IMAGES_WITHIN_MS = 1000;
 
-interface NodeFactsInput {
+export interface NodeFactsInput {
   parts: Pick<AssembledKubelet, "context" | "kubelet" | "networks" | "imageInventory" | "connectError">;
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
   isLeaving: () => boolean;
+  /** undefined without configuration files. */
+  configuration: () => ConfigurationStatus | undefined;
   clock: Clock;
 }
 
@@ -27,6 +30,7 @@ export function nodeFacts({
   options,
   eviction,
   isLeaving,
+  configuration,
   clock,
 }: NodeFactsInput): () => Promise<NodeObjectFacts> {
   const { kubelet, networks, imageInventory, connectError } = parts;
@@ -62,7 +66,13 @@ export function nodeFacts({
     const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
     const store = await Promise.race([imageInventory.look().catch((): ImageStore | undefined => undefined), none]);
     noteReady();
-    return { ...fixed, pressures: eviction.states(), ready: { ...ready }, images: store?.images };
+    return {
+      ...fixed,
+      pressures: eviction.states(),
+      ready: { ...ready },
+      images: store?.images,
+      configuration: configuration(),
+    };
   };
 }
 

@@ -156,7 +156,6 @@ export const NODE_ROWS = [
   }),
   ...refused("kubelets take the address of an API server from a file: use --kubeconfig", ["api-servers"]),
   ...refused("cloud providers are not part of kubelet-ts; use --cloud-provider=external", ["cloud-config"]),
-  ...refused("the API no longer has dynamic configuration; use --config and --config-dir", ["dynamic-config-dir"]),
   ...inapplicable("its time is over: Kubernetes has no use for it any more", [
     "master-service-namespace",
     "reconcile-cidr?",

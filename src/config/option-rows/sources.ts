@@ -175,6 +175,27 @@ export const SOURCE_ROWS = [
     subject: "Configuration",
     description: "Directory of *.conf files laid over the configuration file, in the order of their names.",
   }),
+  option({
+    flag: "dynamic-config-dir",
+    field: "kubeletTs.dynamicConfigDir",
+    option: "dynamicConfigDir",
+    kind: directory,
+    default: "/var/lib/kubelet/config",
+    subject: "Configuration",
+    description:
+      "Directory of the configuration that was tried last (.cur) and of the last known good one (.lkg), which is used when the files of --config and --config-dir cannot be.",
+    defaultText: "<root-dir>/config",
+  }),
+  option({
+    flag: "config-trial-period",
+    field: "kubeletTs.configTrialPeriod",
+    option: "configTrialPeriodMs",
+    kind: duration(),
+    default: 600_000,
+    subject: "Configuration",
+    description:
+      "How long a changed configuration must be healthy to become the last known good one; 0s: no trial and no way back.",
+  }),
   command({ flag: "help", short: "h", kind: boolean, subject: "Configuration", description: "Show this help." }),
   command({
     flag: "version",
