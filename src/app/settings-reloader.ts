@@ -25,7 +25,7 @@ export interface SettingsReloaderDeps {
   onChanged: (options: KubeletOptions) => void;
 }
 
-type SettingsTrial = Pick<ConfigurationTrial, "refusalOf" | "invalid" | "assigned">;
+type SettingsTrial = Pick<ConfigurationTrial, "refusalOf" | "invalid" | "assigned" | "status">;
 
 const DEBOUNCE_MS = 200;
 
@@ -54,6 +54,8 @@ export class SettingsReloader {
   async run(signal: AbortSignal): Promise<void> {
     this.#watches = this.#deps.watch(() => this.#schedule());
     for (const watch of this.#watches) watch.arm();
+    // An edit may have come between the first reading and the watch.
+    this.#running = this.#running.then(() => this.#reload({ isFirst: true }));
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve();
       signal.addEventListener("abort", () => resolve(), { once: true });
@@ -86,7 +88,7 @@ export class SettingsReloader {
     });
   }
 
-  async #reload(): Promise<void> {
+  async #reload({ isFirst } = { isFirst: false }): Promise<void> {
     const { logger } = this.#deps;
     for (const watch of this.#watches) watch.arm();
     let resolved: ResolvedOptions;
@@ -100,6 +102,7 @@ export class SettingsReloader {
     }
     const trial = this.#trial;
     const { configuration } = resolved;
+    if (isFirst && configuration && configuration.id === trial?.status.assigned?.id) return;
     const errors = resolved.errors.join("; ");
     if (errors !== "") {
       if (errors !== this.#lastErrors) {

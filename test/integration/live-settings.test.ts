@@ -3,6 +3,7 @@ import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
+import { engineSocketPath } from "../support/test-node.ts";
 
 const config = (body: string) => `apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n${body}`;
 
@@ -52,7 +53,10 @@ describeWithEngine("settings while running", () => {
     const node = testNode();
     const file = join(node.directory, "config.yaml");
     const state = join(node.directory, "configurations");
-    const args = [`--config=${file}`, `--dynamic-config-dir=${state}`, "--config-trial-period=1s"];
+    // The engine is named by the configuration alone.
+    const own = node.flags().filter((flag) => !flag.startsWith("--docker-endpoint"));
+    const endpoint = `dockerEndpoint: unix://${engineSocketPath()}`;
+    const args = [...own, `--config=${file}`, `--dynamic-config-dir=${state}`, "--config-trial-period=1s"];
     node.writeManifest("web.json", sleeper("web", {}));
     const statusIs = (what: string, isSo: (config: NodeConfig) => boolean) =>
       node.until(what, async () => {
@@ -64,30 +68,33 @@ describeWithEngine("settings while running", () => {
     const isBack = ({ assigned, active, lastKnownGood, error }: NodeConfig, text: string) =>
       idOf(active) === idOf(lastKnownGood) && idOf(assigned) !== idOf(active) && error?.includes(text) === true;
 
-    writeFileSync(file, config("imageGCLowThresholdPercent: 20\n"));
-    const first = await node.start(args);
+    writeFileSync(file, config(`kubeletTs: {${endpoint}}\n`));
+    const first = node.spawn(args);
     const before = await node.runningContainer("app");
     await statusIs("the first one to be good", ({ assigned, lastKnownGood }) => idOf(assigned) === idOf(lastKnownGood));
-    expect(readFileSync(join(state, ".lkg"), "utf8")).toContain("imageGCLowThresholdPercent: 20");
+    expect(readFileSync(join(state, ".lkg"), "utf8")).toContain(endpoint);
     writeFileSync(file, config("maxPod: 3\n"));
     await statusIs("the error", ({ error }) => error?.includes("did you mean maxPods?") === true);
     first.signal("SIGKILL");
     await first.finished();
-    const second = await node.start(args);
+    const second = node.spawn(args);
     await statusIs("an invalid file to be left aside", (found) => isBack(found, "did you mean maxPods?"));
     await second.stop();
 
     const { CgroupDriver } = await node.docker.info();
-    writeFileSync(file, config(`cgroupDriver: ${CgroupDriver === "systemd" ? "cgroupfs" : "systemd"}\n`));
+    writeFileSync(
+      file,
+      config(`cgroupDriver: ${CgroupDriver === "systemd" ? "cgroupfs" : "systemd"}\nkubeletTs: {${endpoint}}\n`),
+    );
     for (let death = 0; death < 3; death++) {
-      expect((await node.spawn([...node.flags(), ...args]).finished()).exitCode).toBe(1);
+      expect((await node.spawn(args).finished()).exitCode).toBe(1);
     }
-    const third = await node.start(args);
+    const third = node.spawn(args);
     await statusIs("a configuration that ends us to be left aside", (found) => isBack(found, "ended 3 times"));
     writeFileSync(file, config("kubeletTs: {dockerEndpoint: unix:///none.sock}\n"));
     await statusIs("a setting to wait for a restart", ({ error }) => error?.includes("dockerEndpoint") === true);
     await third.stop();
-    const fourth = await node.start(args);
+    const fourth = node.spawn(args);
     await statusIs("the engine to be the former one", (found) => isBack(found, "No Docker engine"));
     // The process is the same one, in a second run.
     await node.until("the second run", async () => fourth.log.split("on node").length === 3 || undefined);
