@@ -13,11 +13,11 @@ export interface Configuration {
   files: readonly ConfigurationFile[];
 }
 
-/** What the node reports about its configuration, as `status.config` of the Node object. */
+/** The configuration as the node reports it: `status.config` of the Node object. */
 export interface ConfigurationStatus {
   /** As the files are now. */
   assigned: Configuration | undefined;
-  /** What the kubelet runs with. */
+  /** The one that is in force. */
   active: Configuration | undefined;
   lastKnownGood: Configuration | undefined;
   /** Why `active` is not `assigned`. */

@@ -57,7 +57,7 @@ export function decideStart(
 const toFailedRunsText = (count: number) =>
   `kubelet-ts ended ${count} times without being stopped while it was on trial`;
 
-/** What a configuration may break, as the kubelet sees it now. */
+/** Parts of the kubelet that a configuration may break. */
 export interface TrialHealth {
   /** Why the engine does not answer. */
   engineError: string | undefined;
