@@ -6,6 +6,7 @@ import type { PodSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning } from "../plan/container-history.ts";
 import { ENDED_BY_SHUTDOWN } from "../plan/node-shutdown.ts";
 import type { ContainerProbeState, PodEnd, PodPlan, WaitingReason } from "../plan/pod-plan.ts";
+import { isRevisionLive, type RolloutProgress } from "../plan/rollout.ts";
 import { computePodStatus } from "../status/compute-pod-status.ts";
 import type { ImageNames } from "../status/container-status.ts";
 import type { Completion } from "./completion-store.ts";
@@ -33,7 +34,7 @@ export interface StatusUpdate {
   hold?: WaitingReason | undefined;
 }
 
-/** The status of one pod from pass to pass, and the completion that is remembered when the pod has ended. */
+/** The status of one pod and the progress of its revision from pass to pass, and the completion that is remembered when the pod has ended. */
 export class PodStatusTracker {
   readonly #deps: PodStatusTrackerDeps;
   #status: PodStatus | undefined;
@@ -41,6 +42,10 @@ export class PodStatusTracker {
   #lastPodIps: readonly string[] = [];
   #startTime: Date | undefined;
   #startedAtMs = 0;
+  /** Revision of the last pass. */
+  #planned: PodRevision | undefined;
+  #lastProgress: RolloutProgress = "pending";
+  #lastPins: PodRevision["imagePins"];
 
   /** @param completion how the pod ended in an earlier process */
   constructor(deps: PodStatusTrackerDeps, completion: Completion | undefined) {
@@ -76,6 +81,27 @@ export class PodStatusTracker {
   restart(): void {
     this.#completion = undefined;
     this.#setStartTime(this.#deps.clock.now());
+  }
+
+  /** A pass has planned this revision. */
+  notePlanned(revision: PodRevision): void {
+    this.#planned = revision;
+  }
+
+  /** How far the pod has come with its newest revision. @param hasEnded it has ended for good */
+  progressOf(revision: PodRevision | undefined, snapshot: PodSnapshot, hasEnded: boolean): RolloutProgress {
+    if (!revision || this.#planned !== revision) return "pending";
+    return hasEnded || isRevisionLive({ ...revision, snapshot }) ? "live" : "progressing";
+  }
+
+  /** @returns whether the progress, or the images that the planned revision pins, differ from the last call */
+  noteProgress(progress: RolloutProgress): boolean {
+    // Images that are only pinned change no container, and so no progress.
+    const pins = this.#planned?.imagePins;
+    if (progress === this.#lastProgress && pins === this.#lastPins) return false;
+    this.#lastProgress = progress;
+    this.#lastPins = pins;
+    return true;
   }
 
   /** @returns whether the status changed, and the completion if it has to be stored */

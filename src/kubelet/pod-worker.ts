@@ -19,7 +19,6 @@ import { PodBackgroundWork } from "./pod-background-work.ts";
 import type { PodProbes } from "./pod-effects.ts";
 import { PodEnding } from "./pod-ending.ts";
 import { type DeletionInfo, PodRemoval } from "./pod-removal.ts";
-import { PodRollout } from "./pod-rollout.ts";
 import { PodStatusTracker } from "./pod-status-tracker.ts";
 import { PodSyncState } from "./pod-sync-state.ts";
 import { PodVolumeSync } from "./pod-volume-sync.ts";
@@ -70,7 +69,6 @@ export class PodWorker {
   readonly #timer: PodWorkTimer;
   readonly #stop = new AbortController();
   #revision: PodRevision | undefined;
-  readonly #rollout = new PodRollout();
   readonly #hold: DependencyHold;
   readonly #removal: PodRemoval;
 
@@ -124,7 +122,7 @@ export class PodWorker {
   }
 
   get rollout(): RolloutProgress {
-    return this.#rollout.progressOf(this.#revision, this.snapshot, this.#ending.final !== undefined);
+    return this.#status.progressOf(this.#revision, this.snapshot, this.#ending.final !== undefined);
   }
 
   get snapshot(): PodSnapshot {
@@ -264,7 +262,7 @@ export class PodWorker {
     const isDown = !snapshot.containers.some(isRunning) && this.#state.starting.size === 0;
     const hold = this.#hold.check(revision.pod, isDown && !ending.current, nowMs);
     const plan = this.#plan(revision, snapshot, hold);
-    this.#rollout.planned(revision);
+    this.#status.notePlanned(revision);
     if (plan.end && !ending.current) ending.end(plan.end);
     for (const action of plan.actions) this.#actions.perform(action, revision);
     if (!ending.current) {
@@ -276,7 +274,7 @@ export class PodWorker {
     this.#updateStatus(revision, snapshot, plan, hold);
     this.#timer.passed(this.#state.isIdle);
     ending.noteAtRest(snapshot);
-    if (this.#rollout.noteChange(this.rollout)) this.#deps.onRollout?.(this);
+    if (this.#status.noteProgress(this.rollout)) this.#deps.onRollout?.(this);
     this.#passes.wakeAt(earliest(plan.recheckAtMs, this.#hold.timeoutAtMs(revision.pod, nowMs)));
   }
 

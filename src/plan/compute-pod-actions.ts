@@ -1,8 +1,8 @@
 import type { Container } from "../api/pod.ts";
+import { computeLimitsUpdate } from "../model/container-limits.ts";
 import { allContainersOf, containersOf, findContainer } from "../model/pod-containers.ts";
 import type { ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { isRunning, isTerminated } from "./container-history.ts";
-import { computeLimitsUpdate } from "./container-resize.ts";
 import { PlanDraft } from "./plan-draft.ts";
 import type { PodEnd, PodPlan, PodPlanInput, WaitingReason } from "./pod-plan.ts";
 import { decideRestart, isSidecar, restartsOnFailure } from "./restart-policy.ts";

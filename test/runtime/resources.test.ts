@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
-import { computeLimitsUpdate } from "../../src/plan/container-resize.ts";
+import { computeLimitsUpdate } from "../../src/model/container-limits.ts";
 import {
   clampOomScoreAdj,
   computeContainerLimits,

@@ -1,7 +1,8 @@
 import { parseImageUpdatePolicy } from "../../api/image-update.ts";
 import type { Pod } from "../../api/pod.ts";
 import { openBeneath } from "../../files/beneath.ts";
-import { type BaselineImage, ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
+import { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
+import type { BaselineImage } from "../../kubelet/images/image-update-work.ts";
 import { pickTag } from "../../plan/image-tags.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
 import type { ImageCredentials } from "../../runtime/image-credentials.ts";
