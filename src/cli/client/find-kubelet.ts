@@ -2,6 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { resolve } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { type InstanceInfo, listInstances, readInstance } from "../../host/root-lock.ts";
+import { readKeptPods } from "./kept-pods.ts";
 
 /** A kubelet that can be asked. */
 export interface FoundKubelet {
@@ -28,6 +29,8 @@ export interface InstanceFinder {
   read: (rootDir: string) => InstanceInfo | "unreadable" | undefined;
   /** Root directories of all that run for this user or root. */
   list: () => string[];
+  /** Whether a kubelet that ran on this root directory has left pods. */
+  hasPods: (rootDir: string) => boolean;
   /** Whether we may use a Unix socket. */
   mayUse: (socketPath: string) => boolean;
 }
@@ -43,6 +46,7 @@ export const localInstances: InstanceFinder = {
       return [];
     }
   },
+  hasPods: (rootDir) => readKeptPods(rootDir).length > 0,
   mayUse: (path) => {
     try {
       accessSync(path, constants.R_OK | constants.W_OK);
@@ -59,7 +63,10 @@ export interface FindingOptions {
   server: string | undefined;
 }
 
-/** The kubelet of the flags: at `--server`, of `--root-dir`, of the default root directory, else the only one there is. */
+/**
+ * The kubelet of the flags: at `--server`, of `--root-dir`, of the default root directory, else the only one there is,
+ * unless the default root directory has pods of its own.
+ */
 export async function findKubelet(
   { rootDir, server }: FindingOptions,
   finder: InstanceFinder = localInstances,
@@ -73,9 +80,10 @@ export async function findKubelet(
   if (found !== undefined) return toKubelet(found, wanted, finder);
   const others = readAll(finder);
   const [only] = others;
-  if (rootDir === undefined && only && others.length === 1) return toKubelet(only, only.rootDir, finder);
+  if (rootDir === undefined && only && others.length === 1 && !finder.hasPods(wanted))
+    return toKubelet(only, only.rootDir, finder);
   const problem = `no kubelet runs on the root directory "${wanted}"${hintOf(rootDir, others)}`;
-  // With several kubelets and no --root-dir, the engine's answer would be a guess.
+  // With another kubelet and no --root-dir, the engine's answer would be a guess.
   return rootDir !== undefined || others.length === 0 ? { problem, isAbsent: true } : { problem };
 }
 

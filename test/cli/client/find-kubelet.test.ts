@@ -23,6 +23,7 @@ function running(...instances: readonly (InstanceInfo | string)[]): InstanceFind
   return {
     read: (rootDir) => known.get(rootDir),
     list: () => [...known.keys()],
+    hasPods: () => false,
     mayUse: (path) => !path.startsWith("/root"),
   };
 }
@@ -63,6 +64,12 @@ describe("why none can be asked", () => {
   test.each([
     ["none runs", NOTHING, [], ['"/var/lib/kubelet"', "nor on any other", "--pod-manifest-path"]],
     ["one of several must be chosen", NOTHING, [OTHER, THIRD], ["--root-dir=/srv/a", "--root-dir=/srv/b", '"a"']],
+    [
+      "another one runs, and the default root directory has pods",
+      NOTHING,
+      [OTHER, "has pods"],
+      ['"/var/lib/kubelet"', "--root-dir=/srv/a"],
+    ],
     ["another one runs", { ...NOTHING, rootDir: "/srv/b" }, [OTHER], ['"/srv/b"', "--root-dir=/srv/a"]],
     ["its port is off", NOTHING, [anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 })], ["--read-only-port=10255"]],
     [
@@ -76,7 +83,9 @@ describe("why none can be asked", () => {
     ["its root directory is another user's", NOTHING, ["/var/lib/kubelet"], ["--server"]],
     ["the address is none", { ...NOTHING, server: "ftp://x" }, [DEFAULT], ["--server", "ftp://x"]],
   ] as const)("%s", async (_, options, instances, told) => {
-    const found = await findKubelet(options, running(...instances));
+    const [last] = instances.slice(-1);
+    const finder = running(...instances.filter((it) => it !== "has pods"));
+    const found = await findKubelet(options, { ...finder, hasPods: () => last === "has pods" });
     for (const part of told) expect((found as { problem: string }).problem).toContain(part);
   });
 });
