@@ -11,7 +11,7 @@ import type { PodNetworks, SandboxNetwork } from "../model/pod-networks.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { messageOf } from "../text/error-message.ts";
 import { type AttachmentRecord, AttachmentStore } from "./attachment-store.ts";
-import { type CniResult, describePluginFailure, parseCniResult, toPodIps } from "./cni-result.ts";
+import { type CniResult, describePluginFailure, isFalseAlarm, parseCniResult, toPodIps } from "./cni-result.ts";
 import {
   type ChosenConfig,
   chooseNetworkConfig,
@@ -136,15 +136,16 @@ export class CniNetworks implements PodNetworks {
     return this.#inTurn(sandbox.id, async () => {
       const record = this.#store.get(sandbox.id);
       if (!record?.result || record.config.disableCheck || !knowsPreviousResult(record.config.cniVersion)) return;
-      try {
-        for (const plugin of record.config.plugins) {
+      for (const plugin of record.config.plugins) {
+        try {
           await this.#call("CHECK", record, plugin, sandbox.netns, record.result, signal);
+        } catch (error) {
+          signal.throwIfAborted();
+          const problem = messageOf(error);
+          if (!isFalseAlarm(problem, record.result)) return problem;
         }
-        return;
-      } catch (error) {
-        signal.throwIfAborted();
-        return messageOf(error);
       }
+      return;
     });
   }
 

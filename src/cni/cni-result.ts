@@ -47,6 +47,14 @@ export function toPodIps({ interfaces, ips, ip4, ip6 }: CniResult): string[] {
   return addresses.toSorted((a, b) => isIP(a) - isIP(b));
 }
 
+/**
+ * Whether a failed CHECK does not mean the network: portmap (seen in 1.1.1) looks for its IPv6 rules wherever ip6tables
+ * works, and makes none for a pod without an IPv6 address.
+ */
+export function isFalseAlarm(problem: string, result: CniResult): boolean {
+  return problem.includes("could not check ipv6 dnat") && !toPodIps(result).some((address) => isIP(address) === 6);
+}
+
 /** Why a plugin failed: its error object, or what it wrote. */
 export function describePluginFailure(outcome: { exitCode: number; stdout: string; stderr: string }): string {
   const parsed = v.safeParse(ErrorSchema, parseJson(outcome.stdout));

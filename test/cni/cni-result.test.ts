@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { describePluginFailure, parseCniResult, toPodIps } from "../../src/cni/cni-result.ts";
+import { describePluginFailure, isFalseAlarm, parseCniResult, toPodIps } from "../../src/cni/cni-result.ts";
 
 describe("results of plugins", () => {
   test.each([
@@ -45,5 +45,13 @@ describe("results of plugins", () => {
     { when: "nothing", stdout: "", stderr: "", want: "exit code 3" },
   ])("a failure with $when", ({ stdout, stderr, want }) => {
     expect(describePluginFailure({ exitCode: 3, stdout, stderr })).toBe(want);
+  });
+
+  test.each([
+    ["10.1.0.5/24", 'plugin "portmap" failed (CHECK): could not check ipv6 dnat: chain CNI-DN-1 not found', true],
+    ["fd00::5/64", 'plugin "portmap" failed (CHECK): could not check ipv6 dnat: chain CNI-DN-1 not found', false],
+    ["10.1.0.5/24", 'plugin "portmap" failed (CHECK): could not check ipv4 dnat: chain CNI-DN-1 not found', false],
+  ])("address %s: %s", (address, problem, want) => {
+    expect(isFalseAlarm(problem, parseCniResult(JSON.stringify({ ips: [{ address }] })))).toBe(want);
   });
 });
