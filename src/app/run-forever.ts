@@ -238,7 +238,7 @@ function buildShutdownManager({ context, kubelet }: AssembledKubelet): ShutdownM
 }
 
 function startOomWatch(
-  { context, kubelet, oomEvents }: AssembledKubelet,
+  { context, kubelet, oomEvents, cluster }: AssembledKubelet,
   view: KubeletView,
   stats: NodeStats,
 ): OomWatch {
@@ -248,6 +248,7 @@ function startOomWatch(
     kubelet,
     reader: stats.reader,
     recorder,
+    recordNode: cluster && ((event) => cluster.recordNode(event)),
     clock,
     logger,
   });

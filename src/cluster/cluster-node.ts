@@ -5,6 +5,7 @@ import type { DesiredPod } from "../model/desired-pod.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
+import type { PodEvent } from "../model/pod-event.ts";
 import { SettingsError } from "../model/settings-error.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { ServiceAddress } from "../plan/service-environment.ts";
@@ -22,6 +23,7 @@ import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent } from "./node/node-agent.ts";
 import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
+import { type RuntimeClassEntry, RuntimeClasses } from "./objects/runtime-classes.ts";
 import { ClusterServices } from "./objects/service-environment.ts";
 import { TokenManager, type TokenWish } from "./objects/token-manager.ts";
 import { type ApiPod, CLUSTER_SOURCE_ID, isMirrorPod } from "./pods/api-pod.ts";
@@ -32,6 +34,8 @@ import { type ReportedPods, StatusReporter } from "./pods/status-reporter.ts";
 export interface ClusterNodeDeps {
   /** The Services that an earlier process knew. */
   storedServices: Persisted<readonly ServiceAddress[]>;
+  /** The RuntimeClasses that an earlier process knew. */
+  storedRuntimeClasses: Persisted<readonly RuntimeClassEntry[]>;
   options: KubeletOptions;
   nodeName: string;
   clock: Clock;
@@ -49,6 +53,8 @@ const DEFAULT_EVENT_QPS = 50;
 export interface ClusterKubelet extends ReportedPods, StaticPods {
   /** The node as it is now, as `v1.Node`. */
   readNode: () => Promise<object>;
+  /** Labels of the Node of the API: nodeSelectors are compared with them. */
+  onNodeLabels: (labels: Readonly<Record<string, string>>) => void;
   /** Calls back after every change of pods and their statuses. */
   onChange: (listener: () => void) => void;
   events: RecordedEvents;
@@ -68,6 +74,7 @@ export class ClusterNode {
   readonly #claims: ClaimResolver;
   readonly #tokens: TokenManager;
   readonly #services: ClusterServices;
+  readonly #runtimeClasses: RuntimeClasses;
   readonly #isBootstrapping: boolean;
   readonly #stop = new AbortController();
   #pods: Reflector<ApiPod> | undefined;
@@ -93,6 +100,7 @@ export class ClusterNode {
     this.#claims = new ClaimResolver({ client: this.client, clock, onChange: () => this.#source.changed() });
     this.#tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
     this.#services = new ClusterServices(this.client, clock, deps.storedServices);
+    this.#runtimeClasses = new RuntimeClasses({ client: this.client, clock, stored: deps.storedRuntimeClasses });
     this.#source = new ApiPodSource({
       server: this.credentials.server,
       clock,
@@ -157,7 +165,10 @@ export class ClusterNode {
       settings: options,
       readNode: kubelet.readNode,
       record: (type, reason, message) => events.recordNode(type, reason, message),
-      onNode: () => mirrors.changed(),
+      onNode: ({ metadata }) => {
+        kubelet.onNodeLabels(metadata.labels ?? {});
+        mirrors.changed();
+      },
     });
     void this.#run(this.#agent, this.#pods);
   }
@@ -214,6 +225,11 @@ export class ClusterNode {
     this.#agent?.statusChanged();
   }
 
+  /** Records an event about the node. */
+  recordNode({ type, reason, message }: PodEvent): void {
+    this.#events?.recordNode(type, reason, message);
+  }
+
   /** Why a pod must not be started: it has ended already. */
   refusalOf({ metadata }: Pod): Rejection | undefined {
     const end = this.#reporter?.endOf(metadata.uid ?? "");
@@ -223,6 +239,11 @@ export class ClusterNode {
   /** Variables of the Services of the cluster. @throws Error while the Services are not known */
   serviceEnvironmentOf(pod: Pod): ReadonlyMap<string, string> {
     return this.#services.environmentOf(pod);
+  }
+
+  /** The engine's runtime of a pod's RuntimeClass. @throws Error while there is no such class */
+  runtimeHandlerOf(pod: Pod): Promise<string> {
+    return this.#runtimeClasses.handlerOf(pod);
   }
 
   /** Why a claim of a pod of the cluster cannot be mounted; a claim that can is a volume by then. */
@@ -242,7 +263,7 @@ export class ClusterNode {
     this.#mirrors?.stop();
     this.#claims.stop();
     this.#tokens.stop();
-    await Promise.all([this.#pods?.stop(), this.#objects.stop(), this.#services.stop()]);
+    await Promise.all([this.#pods?.stop(), this.#objects.stop(), this.#services.stop(), this.#runtimeClasses.stop()]);
   }
 }
 

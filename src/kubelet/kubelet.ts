@@ -281,7 +281,9 @@ export class Kubelet {
     for (const uid of this.#cache.uids()) if (desiredUids.has(uid)) running.add(uid);
     const evictions = this.#evictions.all;
     for (const uid of evictions.keys()) running.delete(uid);
-    const admissible = this.#desired.pods.filter(({ pod }) => !evictions.has(pod.metadata.uid!));
+    const admissible = this.#desired.pods.filter(
+      (desired) => !evictions.has(desired.pod.metadata.uid!) && !this.#hasEndedForGood(desired),
+    );
     const rejections = new Map([...this.#deps.admit(admissible, running), ...evictions]);
     this.#blocked.begin();
     for (const desired of this.#desired.pods) {
@@ -293,6 +295,12 @@ export class Kubelet {
     this.#removeOrphans();
     this.#workers.save();
     this.#statusStore.changed();
+  }
+
+  /** A pod of an API server that has ended holds nothing any more. Source: the kubelet's filterOutTerminatedPods. */
+  #hasEndedForGood({ isBound, pod }: DesiredPod): boolean {
+    const phase = isBound && this.#workers.get(pod.metadata.uid!)?.status?.phase;
+    return phase === "Succeeded" || phase === "Failed";
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */

@@ -58,6 +58,8 @@ export interface PodRuntimeManagerDeps {
   cgroups: PodCgroups;
   logLinks: ContainerLogLinks;
   networks: PodNetworks;
+  /** Handler of the pod's RuntimeClass; absent: the class has the name of the runtime. Throws an `Error` for events. */
+  runtimeHandlerOf?: (pod: Pod) => Promise<string>;
   /** Variables of Services; absent where there are none. Throws an `Error` while they are not known. */
   serviceEnvironmentOf?: (pod: Pod) => ReadonlyMap<string, string>;
   /** More at a time would only queue up inside the engine. */
@@ -106,6 +108,7 @@ export class PodRuntimeManager implements PodServices {
     await this.#detachRemoved(pod.metadata.uid ?? "", signal);
     await this.#volumes.setUp(pod, objects, signal);
     await cgroups.ensure(pod);
+    const runtimeHandler = pod.spec.runtimeClassName ? await this.#findRuntimeHandler(pod) : undefined;
     const image = await this.#deps.ensurePauseImage(signal);
     const { dns, warnings } = this.#files.computeDns(pod);
     for (const warning of warnings) recorder.record(podRefOf(pod), warning);
@@ -121,12 +124,23 @@ export class PodRuntimeManager implements PodServices {
       owner,
       settings: options,
       usesNetworkPlugin,
+      ...(runtimeHandler !== undefined && { runtimeHandler }),
       ...(hasEngineDns && { dns }),
     };
     const sandbox = await gate.run(signal, () => pods.startSandbox(sandboxRequest, signal));
     if (usesNetworkPlugin) await this.#attach(sandbox, pod, signal);
     if (!hasEngineDns) this.#files.writeResolvConf(pod, sandbox.resolvConfPath, dns);
     return sandbox.id;
+  }
+
+  /** @throws PodStepError FailedCreatePodSandBox while there is no such RuntimeClass */
+  async #findRuntimeHandler(pod: Pod): Promise<string | undefined> {
+    try {
+      return await this.#deps.runtimeHandlerOf?.(pod);
+    } catch (error) {
+      const message = `failed to get sandbox runtime: ${messageOf(error)}`;
+      throw new PodStepError("FailedCreatePodSandBox", message, { cause: error });
+    }
   }
 
   /** Brings the hosts file of a running pod up to date. */

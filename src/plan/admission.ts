@@ -93,7 +93,8 @@ export function admitPods({ pods, running, held, node }: AdmissionInput): Map<Po
     const rejection =
       rejectForResources(desired.pod, taken, node, isPreempted && running.has(uid)) ??
       rejectForPorts(uid, desired.pod, taken) ??
-      rejectForNode(desired.pod, node);
+      // Labels of a Node of the API change while its pods run, and none is stopped by that.
+      (desired.isBound && running.has(uid) ? undefined : rejectForNode(desired.pod, node));
     if (rejection) {
       rejections.set(uid, rejection);
       continue;
@@ -196,11 +197,16 @@ function rejectForNode(pod: Pod, node: AdmissionNode): Rejection | undefined {
 
 /** Remembers what each pod held when it was admitted last; everything else is {@link admitPods}. */
 export class NodeAdmission {
-  readonly #node: AdmissionNode;
+  #node: AdmissionNode;
   #held = new Map<PodUID, Pod>();
 
   constructor(node: AdmissionNode) {
     this.#node = node;
+  }
+
+  /** Labels that selectors and affinities are compared with from now on. */
+  setLabels(labels: AdmissionNode["labels"]): void {
+    this.#node = { ...this.#node, labels };
   }
 
   /** @param running pods that have their place already */

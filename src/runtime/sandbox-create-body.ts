@@ -28,6 +28,8 @@ export interface SandboxRequest {
   hash: string;
   /** {@link computeInitHash}. */
   initHash?: string | undefined;
+  /** Of the pod's RuntimeClass, as the API server has it; "" = the default runtime. */
+  runtimeHandler?: string;
   /** Plugins attach the sandbox once it runs; the engine gives it a namespace without a network. */
   usesNetworkPlugin?: boolean;
   /** DNS servers and options for the engine's resolv.conf; absent where kubelet-ts replaces that file afterwards. */
@@ -62,21 +64,23 @@ export function computeUsernsMode({ spec }: Pod, engine: EngineInfo): string | u
   return spec.hostUsers === true || (spec.hostUsers === undefined && sharesHost) ? "host" : undefined;
 }
 
-/**
- * For people: which runtimes a pod could have instead. Engines list containerd's own names of runc too, which are no
- * choice.
- */
-export function describeMissingRuntime(name: string, { runtimes }: EngineInfo): string {
-  const usable = runtimes.filter((runtime) => !/^io\.containerd\.(runc|runtime)\./.test(runtime)).sort();
-  return `the engine has no runtime ${JSON.stringify(name)}, only ${usable.join(", ")}`;
-}
+/** Runtimes that a pod may have. Engines list containerd's own names of runc too, which are no choice. */
+export const usableRuntimes = ({ runtimes }: EngineInfo): string[] =>
+  runtimes.filter((runtime) => !/^io\.containerd\.(runc|runtime)\./.test(runtime)).sort();
 
-/** Docker's `Runtime` for runtimeClassName. */
-export function computeRuntime({ spec }: Pod, engine: EngineInfo): string | undefined {
-  const { runtimeClassName } = spec;
-  if (!runtimeClassName) return undefined;
-  if (engine.runtimes.includes(runtimeClassName)) return runtimeClassName;
-  const message = describeMissingRuntime(runtimeClassName, engine);
+/** For people: which runtimes a pod could have instead. */
+export const describeMissingRuntime = (name: string, engine: EngineInfo): string =>
+  `the engine has no runtime ${JSON.stringify(name)}, only ${usableRuntimes(engine).join(", ")}`;
+
+/**
+ * Docker's `Runtime` for runtimeClassName.
+ * @param handler of the RuntimeClass in a cluster; absent: the class has the name of the runtime
+ */
+export function computeRuntime({ spec }: Pod, engine: EngineInfo, handler?: string): string | undefined {
+  const runtime = handler ?? spec.runtimeClassName;
+  if (!runtime) return undefined;
+  if (engine.runtimes.includes(runtime)) return runtime;
+  const message = describeMissingRuntime(runtime, engine);
   throw new UnsupportedError("spec.runtimeClassName", message, "CreatePodSandboxError");
 }
 
@@ -115,7 +119,7 @@ export function toSandboxCreateBody(request: SandboxRequest): ContainerCreateBod
   const sysctls = computeSysctls(pod);
   const cgroupParent = computeCgroupParent(pod, engine, settings);
   const usernsMode = computeUsernsMode(pod, engine);
-  const runtime = computeRuntime(pod, engine);
+  const runtime = computeRuntime(pod, engine, request.runtimeHandler);
   const { PortBindings, ExposedPorts } = request.usesNetworkPlugin
     ? { PortBindings: {}, ExposedPorts: {} }
     : computePortBindings(pod);

@@ -37,6 +37,15 @@ export interface NodeObjectFacts {
   configuration?: ConfigurationStatus | undefined;
   /** `--node-status-max-images`; -1 = all. */
   maxImages?: number;
+  /** Runtimes of the engine; undefined while it has not told. */
+  runtimes?: NodeRuntimes | undefined;
+}
+
+/** What a RuntimeClass may name on this node. */
+export interface NodeRuntimes {
+  names: readonly string[];
+  /** The engine mounts volumes read-only with all that is mounted below them. */
+  recursiveReadOnlyMounts: boolean;
 }
 
 /** Condition texts of upstream, by status: reason and message. */
@@ -125,6 +134,9 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: CadvisorFacts, no
       },
       ...(facts.configuration && { config: toConfigStatus(facts.configuration) }),
       ...(images && { images: toImageList(images, facts.maxImages ?? MAX_IMAGES) }),
+      ...(facts.runtimes && { runtimeHandlers: toRuntimeHandlers(facts.runtimes) }),
+      // Docker always adds the groups of the image.
+      features: { supplementalGroupsPolicy: false },
     },
   };
 }
@@ -160,6 +172,10 @@ const toImageList = (images: readonly NodeImage[], max: number) =>
     .toSorted((a, b) => b.sizeBytes - a.sizeBytes || ((a.names[0] ?? "") < (b.names[0] ?? "") ? -1 : 1))
     .slice(0, max < 0 ? images.length : max)
     .map(({ names, sizeBytes }) => ({ names: names.slice(0, MAX_IMAGE_NAMES), sizeBytes }));
+
+/** The default runtime has the empty name. Docker maps users per engine, not per pod. */
+const toRuntimeHandlers = ({ names, recursiveReadOnlyMounts }: NodeRuntimes) =>
+  ["", ...names.toSorted()].map((name) => ({ name, features: { recursiveReadOnlyMounts, userNamespaces: false } }));
 
 const toBinary = (bytes: number) =>
   formatQuantity({ unscaled: BigInt(Math.floor(bytes)), scale: 0, format: "BinarySI" });

@@ -1,7 +1,7 @@
 import { matchesSelector } from "../api/match-labels.ts";
 import type { ObjectMeta } from "../api/meta.ts";
 import type { PersistentVolume } from "../api/persistent-volume.ts";
-import type { Pod, Volume } from "../api/pod.ts";
+import type { Container, Pod, PodSpec, Volume } from "../api/pod.ts";
 import { compareQuantities, parseQuantity, quantityToWhole, ZERO_QUANTITY } from "../api/quantity.ts";
 import type { PersistentVolumeClaim } from "../api/workload.ts";
 import type { DesiredObject } from "../model/desired-object.ts";
@@ -70,7 +70,31 @@ export function resolveClaims(pod: Pod, bindings: Bindings, volumes: ReadonlyMap
     hasChanged = true;
     return { name: volume.name, ...source };
   });
-  return hasChanged && resolved ? { ...pod, spec: { ...pod.spec, volumes: resolved } } : pod;
+  return hasChanged && resolved ? { ...pod, spec: withClaimVolumes(pod.spec, resolved) } : pod;
+}
+
+/** The spec with volumes in place of claims, mounted for reading only where the claim says so. */
+export function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): PodSpec {
+  const readOnly = new Set(
+    (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) => (claim?.readOnly ? [name] : [])),
+  );
+  if (readOnly.size === 0) return { ...spec, volumes: [...volumes] };
+  const narrow = <T extends Pick<Container, "volumeMounts">>(container: T): T =>
+    container.volumeMounts?.some(({ name }) => readOnly.has(name))
+      ? {
+          ...container,
+          volumeMounts: container.volumeMounts.map((one) =>
+            readOnly.has(one.name) ? { ...one, readOnly: true } : one,
+          ),
+        }
+      : container;
+  const { initContainers, containers } = spec;
+  return {
+    ...spec,
+    volumes: [...volumes],
+    ...(initContainers && { initContainers: initContainers.map(narrow) }),
+    containers: containers.map(narrow),
+  };
 }
 
 /** The volume of a pod that mounts a PersistentVolume; undefined for kinds that kubelet-ts does not mount. */

@@ -269,3 +269,13 @@ describe("huge pages", () => {
     expect(admit(pods, node({ "hugepages-2Mi": 8 * 1024 * 1024 }))).toEqual({});
   });
 });
+
+test("labels of the API's Node count for new pods of the API; a pod that runs stays when they change", () => {
+  const ofApi = { ...desired("api", { spec: { nodeSelector: { disk: "ssd" } } }), isBound: true as const };
+  const admission = new NodeAdmission(NODE);
+  expect(admission.admit([ofApi], new Set()).get("api")?.reason).toBe("NodeAffinity");
+  admission.setLabels({ ...NODE.labels, disk: "ssd" });
+  expect(admission.admit([ofApi], new Set()).size).toBe(0);
+  admission.setLabels(NODE.labels);
+  expect(admission.admit([ofApi], new Set(["api"])).size).toBe(0);
+});

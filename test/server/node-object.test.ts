@@ -63,6 +63,7 @@ test("the whole node, key by key", () => {
         { key: "edge", value: "", effect: "NoSchedule" },
         { key: "a", value: "b", effect: "NoExecute" },
       ],
+      runtimes: { names: ["runsc", "runc"], recursiveReadOnlyMounts: true },
     },
     { ...cadvisor, nodeFs: capacity },
     NOW,
@@ -120,6 +121,11 @@ test("the whole node, key by key", () => {
         { names: ["web@sha256:d", "web:1", "web:2", "web:3", "web:4"], sizeBytes: 70_000_000 },
         { names: ["busybox:1"], sizeBytes: 4_000_000 },
       ],
+      runtimeHandlers: ["", "runc", "runsc"].map((name) => ({
+        name,
+        features: { recursiveReadOnlyMounts: true, userNamespaces: false },
+      })),
+      features: { supplementalGroupsPolicy: false },
     },
   });
 });

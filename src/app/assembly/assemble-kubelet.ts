@@ -52,7 +52,10 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     logLinks,
     networks,
     serviceHosts,
-    ...(cluster && { serviceEnvironmentOf: (pod) => cluster.serviceEnvironmentOf(pod) }),
+    ...(cluster && {
+      serviceEnvironmentOf: (pod) => cluster.serviceEnvironmentOf(pod),
+      runtimeHandlerOf: (pod) => cluster.runtimeHandlerOf(pod),
+    }),
   });
   const probeChanges = new Listeners<PodUID>();
   const probeLog = new ProbeLog();

@@ -7,7 +7,7 @@ import { probeVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
-import { ServicesSchema } from "./state-schemas.ts";
+import { RuntimeClassesSchema, ServicesSchema } from "./state-schemas.ts";
 
 /**
  * The node of a cluster; undefined without --kubeconfig, and then nothing of it is loaded.
@@ -27,6 +27,7 @@ export async function buildCluster(context: NodeContext): Promise<ClusterNode | 
     userAgent: `kubelet-ts/${probeVersion} (linux/${process.arch === "x64" ? "amd64" : process.arch})`,
     loadCheckpoint: (id) => checkpoints.load(id),
     storedServices: openStateFile(context, "services", ServicesSchema),
+    storedRuntimeClasses: openStateFile(context, "runtime-classes", RuntimeClassesSchema),
     makeSigningRequest: async (signingRequest) => {
       const { makeSigningRequest } = await import("../../apiserver/pki/certificate-process.ts");
       return makeSigningRequest(ownCommand(), { signingRequest });
@@ -50,6 +51,7 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
       return kubelet.isComplete;
     },
     readNode: () => servers.node(),
+    onNodeLabels: (labels) => admission.setNodeLabels(labels),
     onChange: (listener) => void kubelet.onChange(listener),
     events: {
       newerThan: (version) => context.recorder.newerThan(version),

@@ -36,6 +36,8 @@ export interface RuntimeManagerParts {
   serviceHosts?: ServiceHosts;
   /** Variables of the Services of a cluster. */
   serviceEnvironmentOf?: (pod: Pod) => ReadonlyMap<string, string>;
+  /** Handlers of the RuntimeClasses of a cluster. */
+  runtimeHandlerOf?: (pod: Pod) => Promise<string>;
 }
 
 export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineConnection): LogLinks =>
@@ -50,9 +52,10 @@ export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineCo
 export function buildRuntimeManager(
   context: NodeContext,
   engine: EngineConnection,
-  { images, volumes, cgroups, logLinks, networks, serviceHosts, serviceEnvironmentOf }: RuntimeManagerParts,
+  parts: RuntimeManagerParts,
 ): PodRuntimeManager {
   const { options, node, owner, allocatable, clock, logger, recorder } = context;
+  const { images, volumes, cgroups, logLinks, networks, serviceHosts, serviceEnvironmentOf, runtimeHandlerOf } = parts;
   const { client } = engine;
   return new PodRuntimeManager({
     clock,
@@ -62,6 +65,7 @@ export function buildRuntimeManager(
     owner,
     node: () => node,
     ...(serviceEnvironmentOf && { serviceEnvironmentOf }),
+    ...(runtimeHandlerOf && { runtimeHandlerOf }),
     allocatable,
     engine: engine.info,
     mayWriteEngineFiles: process.getuid?.() === 0,

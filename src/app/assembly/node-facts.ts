@@ -6,6 +6,8 @@ import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "../../plan/node-allocatable.ts";
 import type { ImageStore } from "../../runtime/image-inventory.ts";
+import { usableRuntimes } from "../../runtime/sandbox-create-body.ts";
+import { isApiAtLeast } from "../../runtime/security.ts";
 import type { NodeObjectFacts } from "../../server/node-object.ts";
 import { buildInfo, kubeletVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
@@ -14,7 +16,10 @@ import type { AssembledKubelet } from "./assembled-kubelet.ts";
 const IMAGES_WITHIN_MS = 1000;
 
 export interface NodeFactsInput {
-  parts: Pick<AssembledKubelet, "context" | "kubelet" | "networks" | "imageInventory" | "connectError">;
+  parts: Pick<
+    AssembledKubelet,
+    "context" | "kubelet" | "networks" | "imageInventory" | "connectError" | "engineIfKnown"
+  >;
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
@@ -33,7 +38,7 @@ export function nodeFacts({
   configuration,
   clock,
 }: NodeFactsInput): () => Promise<NodeObjectFacts> {
-  const { kubelet, networks, imageInventory, connectError } = parts;
+  const { kubelet, networks, imageInventory, connectError, engineIfKnown } = parts;
   const { node } = parts.context;
   const findProblem = () => {
     // Upstream's words.
@@ -66,12 +71,17 @@ export function nodeFacts({
     const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
     const store = await Promise.race([imageInventory.look().catch((): ImageStore | undefined => undefined), none]);
     noteReady();
+    const engine = engineIfKnown();
     return {
       ...fixed,
       pressures: eviction.states(),
       ready: { ...ready },
       images: store?.images,
       configuration: configuration(),
+      runtimes: engine && {
+        names: usableRuntimes(engine),
+        recursiveReadOnlyMounts: isApiAtLeast(engine, "1.44"),
+      },
     };
   };
 }

@@ -40,6 +40,11 @@ export class PodAdmission {
     this.#handlers.push(handler);
   }
 
+  /** The Node of the API has these labels. */
+  setNodeLabels(labels: Readonly<Record<string, string>>): void {
+    this.#node.setLabels(labels);
+  }
+
   readonly admit = (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>): ReadonlyMap<PodUID, Rejection> => {
     const refusals = new Map<PodUID, Rejection>();
     for (const { pod } of pods) {

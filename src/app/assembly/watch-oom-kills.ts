@@ -4,7 +4,7 @@ import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { OomNotices } from "../../kubelet/oom-notices.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
-import type { EventRecorder } from "../../model/pod-event.ts";
+import type { EventRecorder, PodEvent } from "../../model/pod-event.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { OomKillParser, readOomKills, toContainerId, toOomEvent } from "../../stats/oom-kill.ts";
 import type { PodFacts } from "../../stats/pod-facts.ts";
@@ -14,6 +14,8 @@ interface OomWatchInput {
   kubelet: Pick<Kubelet, "workers" | "noteOom">;
   reader: CgroupReader;
   recorder: EventRecorder;
+  /** Records an event about the node; absent: it is only logged. */
+  recordNode?: ((event: PodEvent) => void) | undefined;
   clock: Clock;
   logger: Logger;
 }
@@ -25,10 +27,18 @@ export interface OomWatch {
 }
 
 /**
- * Reports the kernel's OOM kills: as an event of the pod that owns the container, or as a log line when the machine
- * itself ran out of memory.
+ * Reports the kernel's OOM kills: as an event of the pod that owns the container, and as an event of the node when the
+ * machine itself ran out of memory.
  */
-export function watchOomKills({ podFacts, kubelet, reader, recorder, clock, logger }: OomWatchInput): OomWatch {
+export function watchOomKills({
+  podFacts,
+  kubelet,
+  reader,
+  recorder,
+  recordNode,
+  clock,
+  logger,
+}: OomWatchInput): OomWatch {
   const parser = new OomKillParser();
   const end = followKernelLog(({ message }) => {
     const kill = parser.feed(message);
@@ -38,7 +48,8 @@ export function watchOomKills({ podFacts, kubelet, reader, recorder, clock, logg
     const id = oom.container === undefined ? undefined : toContainerId(kill.victimCgroup);
     if (id !== undefined) kubelet.noteOom(id);
     if (oom.pod) recorder.record(oom.pod, oom.event);
-    else logger.warn(`${oom.event.reason}: ${oom.event.message}`);
+    if (oom.event.reason === "SystemOOM" && recordNode) recordNode(oom.event);
+    else if (!oom.pod) logger.warn(`${oom.event.reason}: ${oom.event.message}`);
   }, logger);
   if (end) return { end, note: () => {} };
   const notices = new OomNotices({

@@ -70,7 +70,7 @@ export class EventSink {
   /** Records an event about the node. */
   recordNode(type: "Normal" | "Warning", reason: string, message: string): void {
     const { clock, nodeName, logger } = this.#deps;
-    logger.info(`${reason}: ${message}`, { node: nodeName });
+    logger[type === "Warning" ? "warn" : "info"](`${reason}: ${message}`, { node: nodeName });
     const now = clock.now();
     const key = `${type} ${reason} ${message}`;
     const known = this.#nodeEvents.get(key);

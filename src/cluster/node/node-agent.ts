@@ -10,6 +10,7 @@ import {
   computeAdoption,
   computeNodeStatusPatch,
   conditionEvents,
+  findReboot,
   isStatusChanged,
   type RegistrationSettings,
   toNewNode,
@@ -45,6 +46,9 @@ export class NodeAgent {
   readonly #registered = Promise.withResolvers<void>();
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #uid: string | undefined;
+  /** Status with which the node registered. */
+  #registeredStatus: ApiNode["status"];
+  #isUnschedulable = false;
   #wake = Promise.withResolvers<void>();
   #isFailing = false;
 
@@ -60,6 +64,7 @@ export class NodeAgent {
         const { node } = this;
         if (!node) return void this.statusChanged();
         this.#uid = node.metadata.uid;
+        this.#noteSchedulable(node);
         deps.onNode(node);
       },
     });
@@ -95,6 +100,7 @@ export class NodeAgent {
     await this.#register(signal);
     if (signal.aborted) return;
     record("Normal", "Starting", "Starting kubelet.");
+    this.#recordConditions(undefined, this.#registeredStatus);
     logger.info(`Node "${nodeName}" is registered at the API server`);
     this.#reflector.start();
     this.#registered.resolve();
@@ -141,6 +147,7 @@ export class NodeAgent {
         const body = toNewNode(node, settings);
         const created = await client.request<ApiNode>({ method: "POST", path: "/api/v1/nodes", body, signal });
         this.#uid = created.metadata.uid;
+        this.#registeredStatus = node.status;
         return;
       } catch (error) {
         // A quota or an authorizer may forbid to create what exists. Source: the kubelet's tryRegisterWithAPIServer.
@@ -152,10 +159,33 @@ export class NodeAgent {
     this.#uid = existing.metadata.uid;
     const patch = settings.registerNode ? computeAdoption(existing, node, settings) : undefined;
     if (patch) await client.request({ method: "PATCH", path, body: patch, contentType: MERGE_PATCH, signal });
+    this.#registeredStatus = node.status;
+    this.#recordReboot(existing.status, node.status);
+  }
+
+  #recordConditions(before: ApiNode["status"], next: ApiNode["status"]): void {
+    const { record, nodeName } = this.#deps;
+    for (const reason of conditionEvents(before?.conditions, next?.conditions))
+      record("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
+  }
+
+  #recordReboot(before: ApiNode["status"], next: ApiNode["status"]): void {
+    const message = next && findReboot(this.#deps.nodeName, before, next);
+    if (message !== undefined) this.#deps.record("Warning", "Rebooted", message);
+  }
+
+  /** `kubectl cordon` and `uncordon`. */
+  #noteSchedulable({ spec }: ApiNode): void {
+    const { record, nodeName } = this.#deps;
+    const isUnschedulable = spec.unschedulable ?? false;
+    if (isUnschedulable === this.#isUnschedulable) return;
+    this.#isUnschedulable = isUnschedulable;
+    const reason = isUnschedulable ? "NodeNotSchedulable" : "NodeSchedulable";
+    record("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
   }
 
   async #report(signal: AbortSignal): Promise<void> {
-    const { client, clock, logger, nodeName, settings, record } = this.#deps;
+    const { client, clock, logger, nodeName, settings } = this.#deps;
     try {
       const { status: next = {} } = (await this.#deps.readNode()) as ApiNode;
       const { node } = this;
@@ -175,10 +205,7 @@ export class NodeAgent {
         signal,
       });
       this.#reportedAtMs = nowMs;
-      if (node) {
-        for (const reason of conditionEvents(node.status?.conditions, next.conditions))
-          record("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
-      }
+      if (node) this.#recordConditions(node.status, next);
       if (this.#isFailing) logger.info("The status of the node is reported again");
       this.#isFailing = false;
     } catch (error) {

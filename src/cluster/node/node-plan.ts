@@ -13,6 +13,7 @@ export interface NodeCondition {
 export interface NodeStatus {
   conditions?: NodeCondition[];
   addresses?: { type: string; address: string }[];
+  nodeInfo?: { bootID?: string };
   [field: string]: unknown;
 }
 
@@ -140,16 +141,28 @@ export function computeNodeStatusPatch(before: NodeStatus | undefined, next: Nod
   return { status: { ...status, conditions } };
 }
 
-/** Events that a change of conditions calls for. Source: the kubelet's setters of node conditions. @returns reasons */
+/**
+ * Events that a change of conditions calls for. A condition that is new is an event, except Ready, which appears with its
+ * first transition. Source: the kubelet's setters of node conditions.
+ * @param before undefined: a kubelet that has just registered
+ * @returns reasons
+ */
 export function conditionEvents(
   before: readonly NodeCondition[] | undefined,
   next: readonly NodeCondition[] = [],
 ): string[] {
   return next.flatMap(({ type, status }) => {
     const known = before?.find((one) => one.type === type)?.status;
-    if (known === status || (known === undefined && type !== "Ready")) return [];
+    if (known === status || (known === undefined && type === "Ready")) return [];
     return EVENTS[type]?.[status] ?? [];
   });
+}
+
+/** Message of the event `Rebooted`; undefined when the machine did not. Source: the kubelet's MachineInfo setter. */
+export function findReboot(nodeName: string, before: NodeStatus | undefined, next: NodeStatus): string | undefined {
+  const [known, bootId] = [before?.nodeInfo?.bootID, next.nodeInfo?.bootID];
+  if (!known || !bootId || known === bootId) return undefined;
+  return `Node ${nodeName} has been rebooted, boot id: ${bootId}`;
 }
 
 const EVENTS: Readonly<Record<string, Record<string, string>>> = {

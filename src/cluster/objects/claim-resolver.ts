@@ -3,7 +3,7 @@ import type { Volume } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import { canonicalJson, hex32 } from "../../text/canonical-json.ts";
-import { toVolumeSource } from "../../workloads/claims.ts";
+import { toVolumeSource, withClaimVolumes } from "../../workloads/claims.ts";
 import { isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
@@ -92,7 +92,7 @@ export class ClaimResolver {
       return { name: volume.name, ...source };
     });
     if (!hasChanged || !volumes) return desired;
-    const pod = { ...desired.pod, spec: { ...desired.pod.spec, volumes } };
+    const pod = { ...desired.pod, spec: withClaimVolumes(desired.pod.spec, volumes) };
     return { ...desired, pod, revision: hex32(`${desired.revision}\n${canonicalJson(volumes)}`) };
   }
 

@@ -38,6 +38,16 @@ export function mergePodStatus(
   };
 }
 
+/**
+ * The status, of this generation of the pod's spec: as a whole and in each condition of ours. Source: newer kubelets.
+ * @param generation undefined where the API server counts none
+ */
+export function withObservedGeneration(status: PodStatus, generation: number | undefined): PodStatus {
+  if (generation === undefined) return status;
+  const conditions = (status.conditions ?? []).map((condition) => ({ ...condition, observedGeneration: generation }));
+  return { ...status, observedGeneration: generation, conditions };
+}
+
 function withGates(
   condition: PodCondition,
   gates: readonly { conditionType: string }[],
@@ -46,10 +56,11 @@ function withGates(
 ): PodCondition {
   if (condition.type !== "Ready" || gates.length === 0 || isUnreadyAnyway(condition)) return condition;
   const states = new Map(known.map(({ type, status }) => [type, status]));
-  const { type, lastProbeTime } = condition;
+  const { type, lastProbeTime, observedGeneration } = condition;
   const verdict = judgeReadinessGates(gates, states);
   const lastTransitionTime = verdict.status === condition.status ? condition.lastTransitionTime : now;
-  return { type, lastProbeTime, lastTransitionTime, ...verdict } as PodCondition;
+  const generation = observedGeneration === undefined ? {} : { observedGeneration };
+  return { type, ...generation, lastProbeTime, lastTransitionTime, ...verdict } as PodCondition;
 }
 
 /** Not ready for another reason than the gates, which are judged here. */

@@ -7,7 +7,7 @@ import { isConflict, isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
 import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod.ts";
-import { computeStatusPatch, findStepBack, mergePodStatus, ownPart } from "./status-patch.ts";
+import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObservedGeneration } from "./status-patch.ts";
 
 /** The kubelet, as the status of its pods is reported. */
 export interface ReportedPods {
@@ -167,7 +167,9 @@ export class StatusReporter {
     const { client, logger } = this.#deps;
     const { api, pod } = report;
     if (!pod?.status) return;
-    const wanted = mergePodStatus(pod.status, newestStatus(report), api.spec.readinessGates ?? [], this.#now());
+    // A static pod has no generation of the API, whatever its mirror pod has.
+    const observed = withObservedGeneration(pod.status, isMirrorPod(api) ? undefined : pod.metadata.generation);
+    const wanted = mergePodStatus(observed, newestStatus(report), api.spec.readinessGates ?? [], this.#now());
     const isTold = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
     if (isTold && !this.#wasChanged(report)) return;
     const stepBack = findStepBack(newestStatus(report), wanted, api.spec.restartPolicy);

@@ -4,6 +4,7 @@ import {
   computeAdoption,
   computeNodeStatusPatch,
   conditionEvents,
+  findReboot,
   isStatusChanged,
   type NodeCondition,
   type RegistrationSettings,
@@ -93,8 +94,8 @@ describe("the status of the Node", () => {
     { what: "another message", next: { message: "x" }, want: true },
     { what: "another status", next: { status: "False" }, want: true },
   ])("$what is a change: $want", ({ next, want }) => {
-    const before = { conditions: [condition("True")], nodeInfo: { a: 1 } };
-    const after = { conditions: [condition("True", next)], nodeInfo: { a: 1 } };
+    const before = { conditions: [condition("True")], nodeInfo: { bootID: "a" } };
+    const after = { conditions: [condition("True", next)], nodeInfo: { bootID: "a" } };
     expect(isStatusChanged(before, after)).toBe(want);
   });
 
@@ -128,5 +129,18 @@ describe("the status of the Node", () => {
     { before: "True", next: "True", want: [] },
   ])("Ready from $before to $next is the event $want", ({ before, next, want }) => {
     expect(conditionEvents([condition(before)], [condition(next)])).toEqual([...want]);
+  });
+
+  test("a kubelet that registers tells its pressures, and Ready with its first transition", () => {
+    const pressure = condition("False", { type: "MemoryPressure" });
+    expect(conditionEvents(undefined, [pressure, condition("True")])).toEqual(["NodeHasSufficientMemory"]);
+  });
+
+  test.each([
+    { before: "a", next: "a", want: undefined },
+    { before: "", next: "a", want: undefined },
+    { before: "a", next: "b", want: "Node n has been rebooted, boot id: b" },
+  ])("boot id $before, then $next: $want", ({ before, next, want }) => {
+    expect(findReboot("n", { nodeInfo: { bootID: before } }, { nodeInfo: { bootID: next } })).toBe(want as never);
   });
 });

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import type { ContainerStatus, PodCondition, PodStatus } from "../../../src/api/pod.ts";
-import { computeStatusPatch, findStepBack, mergePodStatus } from "../../../src/cluster/pods/status-patch.ts";
+import {
+  computeStatusPatch,
+  findStepBack,
+  mergePodStatus,
+  withObservedGeneration,
+} from "../../../src/cluster/pods/status-patch.ts";
 
 const EARLIER = "2026-11-22T10:00:00Z";
 const NOW = "2026-11-22T11:00:00Z";
@@ -50,6 +55,15 @@ describe("the status to report", () => {
         condition("example.com/gate", "True", { lastTransitionTime: EARLIER }),
       ],
     });
+  });
+
+  test("the generation of the spec is told where the API server counts them", () => {
+    const ours = { conditions: [condition("Ready", "True")] };
+    expect(withObservedGeneration(ours, 3)).toEqual({
+      observedGeneration: 3,
+      conditions: [condition("Ready", "True", { observedGeneration: 3 })],
+    });
+    expect(withObservedGeneration(ours, undefined)).toBe(ours);
   });
 
   test.each([

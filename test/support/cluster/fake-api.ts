@@ -1,0 +1,31 @@
+import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
+import type { ApiRequest } from "../../../src/cluster/client/cluster-client.ts";
+
+/** An API server of objects by path; a request of anything else is a 404, and a function answers as it likes. */
+export class FakeApi {
+  readonly requests: ApiRequest[] = [];
+  readonly #answers = new Map<string, object | ((request: ApiRequest) => object)>();
+  /** Why requests fail at present. */
+  error: Error | undefined;
+
+  set(path: string, answer: object | ((request: ApiRequest) => object)): void {
+    this.#answers.set(path, answer);
+  }
+
+  readonly request = async <T>(request: ApiRequest): Promise<T> => {
+    this.requests.push(request);
+    if (this.error) throw this.error;
+    const answer = this.#answers.get(request.path);
+    if (!answer) throw new ApiStatusError(404, "NotFound", `${request.path} not found`);
+    return (typeof answer === "function" ? answer(request) : answer) as T;
+  };
+
+  /** A watch that tells nothing until it is cancelled. */
+  readonly watch = (
+    _path: string,
+    _query: object,
+    _onEvent: unknown,
+    options: { signal: AbortSignal },
+  ): Promise<void> =>
+    new Promise((resolve) => options.signal.addEventListener("abort", () => resolve(), { once: true }));
+}
