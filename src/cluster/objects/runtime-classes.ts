@@ -9,7 +9,7 @@ interface ApiRuntimeClass extends ObjectOfApi {
 }
 
 export interface RuntimeClassesDeps {
-  client: Pick<ClusterClient, "request" | "watch">;
+  client: Pick<ClusterClient, "request" | "watch" | "reachability">;
   clock: Clock;
   /** Handlers by class that an earlier process knew. */
   stored: Persisted<readonly RuntimeClassEntry[]>;

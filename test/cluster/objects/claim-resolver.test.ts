@@ -24,7 +24,7 @@ const aDesiredPod = (claim: object = {}): DesiredPod => ({
 
 function aWorld(volume?: object) {
   const clock = new FakeClock();
-  const api = new FakeApi();
+  const api = new FakeApi(clock);
   let changes = 0;
   const bind = (source: object) => {
     api.set(CLAIM, { metadata: { uid: "claim-uid" }, spec: { volumeName: "pv" }, status: { phase: "Bound" } });

@@ -8,7 +8,7 @@ const PATH = "/apis/node.k8s.io/v1/runtimeclasses";
 
 function aWorld(classes?: RuntimeClassEntry[], kept?: RuntimeClassEntry[]) {
   const clock = new FakeClock();
-  const api = new FakeApi();
+  const api = new FakeApi(clock);
   const items = classes?.map(([name, handler]) => ({ metadata: { name }, handler }));
   if (items) api.set(PATH, { metadata: { resourceVersion: "1" }, items });
   let stored: readonly RuntimeClassEntry[] | undefined = kept;

@@ -13,7 +13,7 @@ const pod = aPod({}, { name: "web", namespace: "default", uid: "uid-web" });
 /** @param lifeSeconds what the API server grants; default: what is asked for */
 function aWorld(lifeSeconds?: number) {
   const clock = new FakeClock();
-  const api = new FakeApi();
+  const api = new FakeApi(clock);
   let issued = 0;
   let dues = 0;
   api.set(PATH, ({ body }) => {

@@ -1,12 +1,19 @@
 import { ApiStatusError } from "../../../src/cluster/client/api-error.ts";
 import type { ApiRequest } from "../../../src/cluster/client/cluster-client.ts";
+import { Reachability } from "../../../src/cluster/client/reachability.ts";
+import type { Clock } from "../../../src/model/clock.ts";
 
 /** An API server of objects by path; a request of anything else is a 404, and a function answers as it likes. */
 export class FakeApi {
+  readonly reachability: Reachability;
   readonly requests: ApiRequest[] = [];
   readonly #answers = new Map<string, object | ((request: ApiRequest) => object)>();
   /** Why requests fail at present. */
   error: Error | undefined;
+
+  constructor(clock: Clock) {
+    this.reachability = new Reachability(clock, () => 0.5);
+  }
 
   set(path: string, answer: object | ((request: ApiRequest) => object)): void {
     this.#answers.set(path, answer);
