@@ -68,7 +68,7 @@ export function computeUsernsMode({ spec }: Pod, engine: EngineInfo): string | u
 export const usableRuntimes = ({ runtimes }: EngineInfo): string[] =>
   runtimes.filter((runtime) => !/^io\.containerd\.(runc|runtime)\./.test(runtime)).sort();
 
-/** For people: which runtimes a pod could have instead. */
+/** Message with the runtimes that a pod could have instead. */
 export const describeMissingRuntime = (name: string, engine: EngineInfo): string =>
   `the engine has no runtime ${JSON.stringify(name)}, only ${usableRuntimes(engine).join(", ")}`;
 

@@ -41,7 +41,7 @@ export interface NodeObjectFacts {
   runtimes?: NodeRuntimes | undefined;
 }
 
-/** What a RuntimeClass may name on this node. */
+/** Runtimes of this node that a RuntimeClass may name. */
 export interface NodeRuntimes {
   names: readonly string[];
   /** The engine mounts volumes read-only with all that is mounted below them. */

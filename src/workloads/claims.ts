@@ -73,7 +73,7 @@ export function resolveClaims(pod: Pod, bindings: Bindings, volumes: ReadonlyMap
   return hasChanged && resolved ? { ...pod, spec: withClaimVolumes(pod.spec, resolved) } : pod;
 }
 
-/** The spec with volumes in place of claims, mounted for reading only where the claim says so. */
+/** The spec with volumes in place of claims, read-only mounts for claims that are read-only. */
 export function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): PodSpec {
   const readOnly = new Set(
     (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) => (claim?.readOnly ? [name] : [])),

@@ -39,7 +39,7 @@ export function mergePodStatus(
 }
 
 /**
- * The status, of this generation of the pod's spec: as a whole and in each condition of ours. Source: newer kubelets.
+ * The status, of this generation of the pod's spec: as a whole and in each condition. Source: newer kubelets.
  * @param generation undefined where the API server counts none
  */
 export function withObservedGeneration(status: PodStatus, generation: number | undefined): PodStatus {
