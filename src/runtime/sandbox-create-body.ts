@@ -28,7 +28,7 @@ export interface SandboxRequest {
   hash: string;
   /** {@link computeInitHash}. */
   initHash?: string | undefined;
-  /** Of the pod's RuntimeClass, as the API server has it; "" = the default runtime. */
+  /** Handler of the pod's RuntimeClass, as the API server has it; "" = the default runtime. */
   runtimeHandler?: string;
   /** Plugins attach the sandbox once it runs; the engine gives it a namespace without a network. */
   usesNetworkPlugin?: boolean;
