@@ -39,6 +39,11 @@ export function renderText(results: readonly ObjectResult[], isTerminal: boolean
   }
   const failed = results.filter((result) => !result.ok).length;
   const objects = `${results.length} ${results.length === 1 ? "object" : "objects"}`;
+  const isUnknown = ({ code, severity }: Finding) => code === "unknown" && severity === "error";
+  if (results.some(({ findings }) => findings.some(isUnknown))) {
+    text +=
+      "Unknown fields have no effect: correct or remove them, or take the manifest as it is with --validate=warn.\n";
+  }
   return `${text}${objects}: ${results.length - failed} ok, ${failed} with errors\n`;
 }
 

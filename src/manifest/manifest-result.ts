@@ -9,8 +9,8 @@ import type { FieldPath } from "./field-path.ts";
 
 /**
  * Treatment of unknown fields and objects without effect. `strict`: both are errors, and names must follow Kubernetes'
- * rules. `standard`: unknown fields are errors; objects without effect on one node, volume names of podman and container
- * declarations without apiVersion are accepted with a warning. `warn`, `ignore`: as `standard`, but unknown fields are
+ * rules. `standard`: unknown fields are errors; objects without effect on one node, what `podman kube play` accepts, and
+ * container declarations without apiVersion are accepted with a warning. `warn`, `ignore`: as `standard`, but unknown fields are
  * warnings or are ignored (as the kubelet does).
  */
 export type Strictness = "strict" | "standard" | "warn" | "ignore";

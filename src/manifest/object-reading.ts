@@ -77,20 +77,26 @@ export class ObjectReading {
 
   /**
    * @param isSecret whether the value at a path must not appear in messages
-   * @returns whether every value fits its field
+   * @returns whether every value fits its field, or is taken for one that does
    */
   addDecodeIssues(issues: DecodeIssue[], isSecret: (field: string) => boolean = () => false): boolean {
-    const strictness = this.context.options.strictness ?? "strict";
+    const { strictness = "strict", source } = this.context.options;
+    // Clients of the API get its answer.
+    const isMismatch = ({ kind }: DecodeIssue) =>
+      kind === "type" || (kind === "unquoted" && (strictness === "strict" || source === "api"));
     for (const issue of issues) {
       const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;
-      if (issue.kind === "type") this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
-      else if (issue.kind === "duplicate") this.addAt("ignored", "warning", issue.offset, issue.path, message);
+      if (isMismatch(issue)) this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
+      else if (issue.kind === "unquoted") {
+        this.addAt("ignored", "warning", issue.offset, issue.path, `${message}; it is read as that text here`);
+        this.valid = false;
+      } else if (issue.kind === "duplicate") this.addAt("ignored", "warning", issue.offset, issue.path, message);
       else if (strictness !== "ignore") {
         const severity = strictness === "warn" ? "warning" : "error";
         this.addAt("unknown", severity, issue.offset, issue.path, message);
       }
     }
-    return !issues.some((issue) => issue.kind === "type");
+    return !issues.some(isMismatch);
   }
 
   /** Warns of something that Kubernetes refuses and that is accepted here. */

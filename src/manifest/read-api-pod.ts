@@ -15,7 +15,7 @@ const podShape = objectShapeOf(PodSchema);
 export function readApiPod(object: object): Pod {
   const issues: DecodeIssue[] = [];
   const pod = decodeObject(parseJson(JSON.stringify(object)), podShape, FieldPath.root, issues) as Pod;
-  const wrong = issues.find(({ kind }) => kind === "type");
+  const wrong = issues.find(({ kind }) => kind === "type" || kind === "unquoted");
   if (wrong) throw new Error(`${wrong.path.toString()}: ${wrong.discreet}`);
   applyPodDefaults(pod);
   return pod;

@@ -8,13 +8,16 @@ import { type DesiredObject, type ObjectKind, objectKey } from "../model/desired
 import { nearestName } from "../text/nearest-name.ts";
 import type { MapNode, SourceNode } from "../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
+import { addFieldHomes } from "./decode/field-home.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import type { FieldPath } from "./field-path.ts";
 import { convertContainerDeclaration, describeForeignFormat } from "./foreign-formats.ts";
+import { directoryOf, resolveHostPaths } from "./host-paths.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
 import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
+import { isEngineName, renameObject } from "./podman-names.ts";
 import { adaptPodmanPod } from "./podman-pod.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
 import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
@@ -59,7 +62,7 @@ export function readObject(
 ): void {
   const reading = new ObjectReading(root, path, context);
   if (node.kind !== "map") {
-    const message = `a manifest is an object with apiVersion, kind, metadata and spec (found ${node.kind === "list" ? "a list" : `a ${node.kind}`})`;
+    const message = `a manifest is an object with apiVersion, kind, metadata and spec (found ${node.kind === "list" ? "a list, as in an Ansible playbook" : `a ${node.kind}`})`;
     reading.add("invalid", "error", path, message);
     reading.finish();
     return;
@@ -81,6 +84,9 @@ export function readObject(
   else if (type && isObjectKind(type.kind)) readDesiredObject(type.kind, type.apiVersion, node, reading);
   reading.finish();
 }
+
+/** Versions that are mixed up: podman does not read apiVersion. */
+const SERVED_VERSIONS = new Set(["v1", "apps/v1", "batch/v1"]);
 
 /** Matches the names of the type fields without regard to case, as Go does before it knows the type. */
 function readType(
@@ -104,19 +110,42 @@ function readType(
     return undefined;
   }
   if (kind === "") reading.add("invalid", "error", path.child("kind"), "is required, e.g. kind: Pod");
-  if (apiVersion === "") reading.add("invalid", "error", path.child("apiVersion"), "is required: apiVersion: v1");
+  if (apiVersion === "") {
+    const current = isObjectKind(kind) ? versionsOf(kind)[0] : "v1";
+    reading.add("invalid", "error", path.child("apiVersion"), `is required: apiVersion: ${current}`);
+  }
   if (kind === "" || apiVersion === "") return undefined;
   const version = apiVersion.replace(/^\//, "");
   const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
   const isCoreKind = version === "v1" && KINDS.includes(kind);
   const isHandled = isObjectKind(objectKind) && versionsOf(objectKind).includes(version);
   if (isCoreKind || isHandled) return { kind, apiVersion: version };
+  if (isForgiving(reading) && isObjectKind(objectKind) && SERVED_VERSIONS.has(version)) {
+    const [current] = versionsOf(objectKind);
+    reading.addDeviation(
+      path.child("apiVersion"),
+      `${kind} is not of ${version} in Kubernetes: it is read as ${current}`,
+    );
+    return { kind, apiVersion: current };
+  }
   refuseType(kind, version, reading);
   return undefined;
 }
 
 /** Whether objects without effect and deviations from Kubernetes' rules are accepted with a warning. */
 const isLenient = ({ context }: ObjectReading): boolean => (context.options.strictness ?? "strict") !== "strict";
+
+/** Whether what podman accepts is accepted too; clients of the API get its answer. */
+const isForgiving = (reading: ObjectReading): boolean => isLenient(reading) && reading.context.options.source !== "api";
+
+/** Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts. */
+function addObjectErrors(errors: readonly FieldError[], metadata: ObjectMeta, reading: ObjectReading): void {
+  const namePath = reading.path.child("metadata").child("name");
+  const isAccepted = isForgiving(reading) && isEngineName(metadata.name ?? "");
+  const isOfName = ({ path }: FieldError) => isAccepted && path.toString() === namePath.toString();
+  reading.addFieldErrors(errors.filter((error) => !isOfName(error)));
+  if (errors.some(isOfName)) reading.addDeviation(namePath, "is not a DNS subdomain, which Kubernetes requires");
+}
 
 function refuseType(kind: string, version: string, reading: ObjectReading): void {
   const ignored = describeIgnoredKind(kind, version);
@@ -204,7 +233,9 @@ const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key])
  * `containers`, `volumes` etc., and those that report something missing.
  */
 function withoutConsequences(errors: readonly FieldError[], issues: readonly DecodeIssue[]): FieldError[] {
-  const damaged = new Set(issues.filter((issue) => issue.kind === "type").map((issue) => sectionOf(issue.path)));
+  const damaged = new Set(
+    issues.filter(({ kind }) => kind === "type" || kind === "unquoted").map((issue) => sectionOf(issue.path)),
+  );
   if (damaged.has("")) return [];
   const absences = ["FieldValueRequired", "FieldValueNotFound", "FieldValueDuplicate"];
   return errors.filter(({ path, type }) => !absences.includes(type) && !damaged.has(sectionOf(path)));
@@ -227,12 +258,17 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const issues: DecodeIssue[] = [];
   const decoded = decodeObject(node, podShape, reading.path, issues) as Pod & { apiVersion?: string; kind?: string };
   const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded;
+  addFieldHomes(issues, podShape);
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
-  if (isLenient(reading)) {
-    for (const { path, message } of adaptPodmanPod(pod, reading.path)) reading.addDeviation(path, message);
+  if (isForgiving(reading)) {
+    const renamed = renameObject(pod.metadata, reading.path.child("metadata"));
+    for (const { path, message } of [...renamed, ...adaptPodmanPod(pod, reading.path)])
+      reading.addDeviation(path, message);
   }
-  const notes = findPodNotes(pod, reading.path, isLenient(reading));
+  const directory = isForgiving(reading) ? directoryOf(options) : undefined;
+  const hostPathNotes = resolveHostPaths(pod, reading.path, directory);
+  const notes = [...hostPathNotes, ...findPodNotes(pod, reading.path, isLenient(reading))];
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";
@@ -262,18 +298,18 @@ function readPod(node: MapNode, reading: ObjectReading): void {
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const allowPrivileged = options.allowPrivileged ?? true;
-  const { desired, issues, errors, notes } = readWorkload(
-    kind,
-    apiVersion,
-    node,
-    reading.path,
-    { allowPrivileged },
-    isLenient(reading),
-  );
+  const { desired, issues, errors, notes } = readWorkload(kind, apiVersion, node, reading.path, {
+    allowPrivileged,
+    isLenient: isLenient(reading),
+    isForgiving: isForgiving(reading),
+    directory: isForgiving(reading) ? directoryOf(options) : undefined,
+  });
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   reading.desired = desired;
   reading.namespace = desired.object.metadata.namespace ?? "default";
-  reading.addFieldErrors(decodes ? errors : withoutConsequences(errors, issues));
+  const own = decodes ? errors : withoutConsequences(errors, issues);
+  if (kind === "PersistentVolumeClaim") addObjectErrors(own, desired.object.metadata, reading);
+  else reading.addFieldErrors(own);
   for (const note of notes) {
     reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);
   }
@@ -304,7 +340,7 @@ function readConfigMap(node: MapNode, reading: ObjectReading): void {
   } = decoded as ConfigMap & { apiVersion?: string; kind?: string };
   if (!reading.addDecodeIssues(issues)) return;
   configMap.metadata.namespace ??= "default";
-  reading.addFieldErrors(validateConfigMap(configMap, reading.path).list);
+  addObjectErrors(validateConfigMap(configMap, reading.path).list, configMap.metadata, reading);
   if (!reading.ok) return;
   noteLocation("ConfigMap", configMap.metadata, node, reading);
   reading.context.result.configMaps.push(configMap);
@@ -326,7 +362,7 @@ function readSecret(node: MapNode, reading: ObjectReading): void {
   if (!reading.addDecodeIssues(issues, () => true)) return;
   secret.metadata.namespace ??= "default";
   mergeStringData(secret);
-  reading.addFieldErrors(validateSecret(secret, reading.path).list);
+  addObjectErrors(validateSecret(secret, reading.path).list, secret.metadata, reading);
   if (!reading.ok) return;
   noteLocation("Secret", secret.metadata, node, reading);
   reading.context.result.secrets.push(secret);

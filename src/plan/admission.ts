@@ -177,12 +177,19 @@ function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): Rejection | undefi
   return undefined;
 }
 
+/** The next step where a nodeSelector asks for labels that the node does not have. */
+function describeMissingLabels({ spec }: Pod, labels: Readonly<Record<string, string>>): string {
+  const missing = Object.entries(spec.nodeSelector ?? {}).filter(([key, value]) => labels[key] !== value);
+  if (missing.length === 0) return "";
+  const flag = `--node-labels=${missing.map(([key, value]) => `${key}=${value}`).join(",")}`;
+  return `; ${flag} gives the node what the nodeSelector asks for`;
+}
+
 function rejectForNode(pod: Pod, node: AdmissionNode): Rejection | undefined {
   if (!matchesNode(pod, node.name, node.labels)) {
     return {
       reason: "NodeAffinity",
-      message:
-        "Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity",
+      message: `Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity${describeMissingLabels(pod, node.labels)}`,
     };
   }
   const os = pod.spec.os?.name;

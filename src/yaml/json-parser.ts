@@ -77,7 +77,7 @@ class JsonParser {
     const json = NUMBER.exec(this.#text)?.[0];
     if (json === undefined) this.#fail("a value");
     this.#position += json.length;
-    return { kind: "number", json, offset };
+    return { kind: "number", json, source: json, offset };
   }
 
   #word(word: string): void {

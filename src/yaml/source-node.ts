@@ -33,6 +33,8 @@ export interface NumberNode extends Located {
   kind: "number";
   /** The number as JSON: `5`, `1.5`, `1e+21`; for YAML in the form Go prints. */
   json: string;
+  /** The source text, e.g. `0x1F` or `1.10`; used where a string is expected. */
+  source: string;
 }
 export interface BoolNode extends Located {
   kind: "bool";

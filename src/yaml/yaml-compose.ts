@@ -168,10 +168,10 @@ function composeScalar(node: YamlNode & { kind: "scalar" }): SourceNode {
     case "null":
       return { kind: "null", offset };
     case "int":
-      return { kind: "number", json: toJsonNumber(resolved.value), offset };
+      return { kind: "number", json: toJsonNumber(resolved.value), source: node.value, offset };
     case "float":
       if (!Number.isFinite(resolved.value)) throw new TextError(`${node.value} is not a number JSON knows`, offset);
-      return { kind: "number", json: toJsonNumber(resolved.value), offset };
+      return { kind: "number", json: toJsonNumber(resolved.value), source: node.value, offset };
   }
 }
 

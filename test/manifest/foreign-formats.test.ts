@@ -82,7 +82,7 @@ describe("GCE container declarations", () => {
   });
 
   test("errors have their position in the text", () => {
-    expect(read(TEXT).findings.find(({ severity }) => severity === "error")).toMatchObject({
+    expect(read(TEXT.replace("My_App", "-a")).findings.find(({ severity }) => severity === "error")).toMatchObject({
       line: 3,
       field: "spec.containers[0].name",
     });

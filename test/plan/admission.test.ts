@@ -84,7 +84,7 @@ describe("reasons and messages are upstream's", () => {
       wish: { spec: { nodeSelector: { disktype: "ssd" } } },
       reason: "NodeAffinity",
       message:
-        "Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity",
+        "Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity; --node-labels=disktype=ssd gives the node what the nodeSelector asks for",
     },
     {
       what: "another OS",

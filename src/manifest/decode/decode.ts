@@ -4,9 +4,12 @@ import type { FieldPath } from "../field-path.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
 import type { Field, ObjectShape, Shape } from "./shape.ts";
 
-/** A value of a wrong type, an unknown field, or a duplicate key. */
+/**
+ * A value of a wrong type, a number or boolean in place of a string whose text is beyond doubt, an unknown field, or a
+ * duplicate key.
+ */
 export interface DecodeIssue {
-  kind: "type" | "unknown" | "duplicate";
+  kind: "type" | "unquoted" | "unknown" | "duplicate";
   path: FieldPath;
   /** Offset into the text; for an unknown field that of the key. */
   offset: number;
@@ -16,9 +19,10 @@ export interface DecodeIssue {
 }
 
 /**
- * Decodes an object as Go's JSON decoder does: no coercion between strings, numbers and booleans; null is the same as
- * absent; empty lists and maps, and zero values of plain fields, are left out. Fills in static defaults. Maps with
- * user-defined keys have no prototype, so that a key such as `constructor` finds nothing.
+ * Decodes an object as Go's JSON decoder does: null is the same as absent; empty lists and maps, and zero values of plain
+ * fields, are left out. Fills in static defaults. Maps with user-defined keys have no prototype, so that a key such as
+ * `constructor` finds nothing. Numbers and booleans are not strings, but `unquoted` issues leave the decision to the
+ * caller: the value is their text.
  */
 export function decodeObject(node: SourceNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): object {
   if (node.kind === "map") return decodeFields(node, shape, path, issues);
@@ -72,11 +76,10 @@ function decodeValue(node: SourceNode, shape: Shape, path: FieldPath, issues: De
     }
     case "scalar": {
       const result = decodeScalar(node, shape);
-      if ("expected" in result) {
-        issues.push(mismatch(result.expected, node, path));
-        return undefined;
-      }
-      return result.value;
+      if (!("expected" in result)) return result.value;
+      const text = shape.scalar === "string" ? plainText(node) : undefined;
+      issues.push({ ...mismatch(result.expected, node, path), ...(text !== undefined && { kind: "unquoted" }) });
+      return text;
     }
   }
 }
@@ -139,6 +142,12 @@ function mismatch(expected: string, node: SourceNode, path: FieldPath): DecodeIs
   };
 }
 
+/** The text of a number or boolean that every reader of YAML takes for the same value: not `yes`, `0777` or `1.10`. */
+function plainText(node: SourceNode): string | undefined {
+  if (node.kind === "number") return node.source === node.json ? node.source : undefined;
+  return node.kind === "bool" && node.source === String(node.value) ? node.source : undefined;
+}
+
 function found(node: SourceNode): string {
   if (node.kind === "string") return `the string ${JSON.stringify(shorten(node.value))}`;
   if (node.kind === "number") return `the number ${node.json}`;
@@ -150,13 +159,14 @@ function found(node: SourceNode): string {
 /** The text to write in place of a number or boolean. Contains the value. */
 function quoted(expected: string, node: SourceNode): string {
   if (expected !== "a string" || (node.kind !== "number" && node.kind !== "bool")) return "";
-  return `, "${shorten(node.kind === "number" ? node.json : node.source)}"`;
+  return `, "${shorten(node.source)}"`;
 }
 
 function adviceFor(expected: string, node: SourceNode): string {
   const isText = node.kind === "string";
   if (expected === "a string" && (node.kind === "number" || node.kind === "bool")) return ": put it in quotes";
   if (isText && expected.includes("number") && /^-?\d+$/.test(node.value)) return ": remove the quotes";
+  if (isText && /\$\{?\w/.test(node.value)) return ": variables are not replaced here, run `envsubst < FILE` first";
   const isWord = isText && /^(?:true|false|yes|no|on|off)$/i.test(node.value);
   if (isWord && expected === "true or false") return ": remove the quotes";
   if (expected === "a list") return node.kind === "map" ? ': begin each item with "- "' : ": put it in brackets, [ ]";

@@ -96,7 +96,7 @@ function validateTolerationsText(value: string, path: FieldPath, errors: FieldEr
     const issues: DecodeIssue[] = [];
     const wrapper: SourceNode = { kind: "map", entries: new Map([["items", items]]), offset: 0 };
     const decoded = decodeObject(wrapper, tolerationsShape, path, issues) as { items?: Toleration[] };
-    const wrong = issues.find((issue) => issue.kind === "type");
+    const wrong = issues.find(({ kind }) => kind === "type" || kind === "unquoted");
     if (wrong) errors.invalid(path, value, "must be a JSON list of tolerations", { at });
     else validateTolerations(decoded.items ?? [], path.child(TOLERATIONS), errors, at);
   } catch (error) {

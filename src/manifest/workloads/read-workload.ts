@@ -16,8 +16,11 @@ import {
 import type { ObjectKind, ObjectOfKind, TypedObject } from "../../model/desired-object.ts";
 import type { SourceNode } from "../../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
+import { addFieldHomes } from "../decode/field-home.ts";
 import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
+import { resolveHostPaths } from "../host-paths.ts";
+import { renameObject } from "../podman-names.ts";
 import { adaptPodmanPod } from "../podman-pod.ts";
 import type { SupportNote } from "../support/find-unsupported.ts";
 import type { FieldError, FieldErrors } from "../validate/field-errors.ts";
@@ -134,40 +137,58 @@ export interface WorkloadReading {
   notes: SupportNote[];
 }
 
-function adaptTemplate(object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
+export interface ReadWorkloadOptions extends ValidateOptions {
+  /** Fields without which a pod runs are ignored instead of refused. */
+  isLenient?: boolean;
+  /** Accept what only Kubernetes refuses of the manifests that podman reads. */
+  isForgiving?: boolean;
+  /** Directory that host paths are relative to; without it relative ones are refused. */
+  directory?: string | undefined;
+}
+
+/** The pod template of a workload and its path in the document. */
+function templateOf({ spec }: ObjectOfKind[ObjectKind], path: FieldPath): { pod: Pod; path: FieldPath } | undefined {
   const specPath = path.child("spec");
-  if ("jobTemplate" in object.spec) {
-    const { template } = object.spec.jobTemplate.spec;
-    return adaptPodmanPod(template as Pod, specPath.child("jobTemplate").child("spec").child("template"));
+  if ("jobTemplate" in spec) {
+    const templatePath = specPath.child("jobTemplate").child("spec").child("template");
+    return { pod: spec.jobTemplate.spec.template as Pod, path: templatePath };
   }
-  if (!("template" in object.spec)) return [];
-  return adaptPodmanPod(object.spec.template as Pod, specPath.child("template"));
+  return "template" in spec ? { pod: spec.template as Pod, path: specPath.child("template") } : undefined;
+}
+
+function adaptObject(object: ObjectOfKind[ObjectKind], path: FieldPath): SupportNote[] {
+  const template = templateOf(object, path);
+  if (!template) return [];
+  const renamed = renameObject(object.metadata, path.child("metadata"));
+  return [...renamed, ...adaptPodmanPod(template.pod, template.path)];
 }
 
 /**
  * Decodes, defaults and validates one object.
  * @param path of the object in its document
- * @param isLenient accept what only Kubernetes refuses of pods that podman writes
  */
 export function readWorkload(
   kind: ObjectKind,
   apiVersion: string,
   node: SourceNode,
   path: FieldPath,
-  options: ValidateOptions,
-  isLenient = false,
+  options: ReadWorkloadOptions,
 ): WorkloadReading {
+  const { isLenient = false, isForgiving = false, directory } = options;
   const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
   const issues: DecodeIssue[] = [];
   const decoded = decodeObject(node, rules.shape, path, issues) as ObjectOfKind[ObjectKind] & Record<string, unknown>;
+  addFieldHomes(issues, rules.shape);
   const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded;
   const object = rest as ObjectOfKind[ObjectKind];
   rules.applyDefaults(object, apiVersion);
   if (kind !== "PersistentVolume") (object.metadata as ObjectMeta).namespace ??= "default";
   // Before validation, which refuses the names.
-  const renamed = isLenient ? adaptTemplate(object, path) : [];
+  const notes = isForgiving ? adaptObject(object, path) : [];
+  const template = templateOf(object, path);
+  if (template) notes.push(...resolveHostPaths(template.pod, template.path, directory));
   const desired = { kind, object } as TypedObject;
-  const notes = [...renamed, ...findWorkloadNotes(desired, path, isLenient)];
+  notes.push(...findWorkloadNotes(desired, path, isLenient));
   const current = rules.versions[0];
   if (apiVersion !== current) {
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;

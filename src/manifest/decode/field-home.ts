@@ -1,0 +1,48 @@
+import type { DecodeIssue } from "./decode.ts";
+import type { ObjectShape, Shape } from "./shape.ts";
+
+/** Unknown fields of an object whose place is searched: the search looks at thousands of fields. */
+const MAX_HOMES = 20;
+
+/** Says of unknown fields where in the object there is a field of that name. Changes the issues in place. */
+export function addFieldHomes(issues: readonly DecodeIssue[], root: ObjectShape): void {
+  for (const issue of issues.slice(0, MAX_HOMES)) {
+    if (issue.kind !== "unknown" || issue.message.includes("did you mean")) continue;
+    const home = findFieldHome(String(issue.path.steps().at(-1)), root);
+    if (home === undefined) continue;
+    issue.message += `; it belongs to ${home}`;
+    issue.discreet = issue.message;
+  }
+}
+
+/**
+ * Path of the object with a field of this name, the nearest to the root, e.g. `spec.containers[].securityContext`;
+ * undefined when there is none, or when several are equally near.
+ */
+export function findFieldHome(name: string, root: ObjectShape): string | undefined {
+  const seen = new Set<ObjectShape>([root]);
+  let level: { shape: ObjectShape; path: string }[] = [{ shape: root, path: "" }];
+  while (level.length > 0) {
+    const homes = level.filter(({ shape }) => shape.names.has(name));
+    if (homes.length > 0) return homes.length === 1 ? homes[0]!.path || "the top level" : undefined;
+    const next: typeof level = [];
+    for (const { shape, path } of level) {
+      // Init containers and containers have the same shape; people mean the latter.
+      const fields = shape.fields.toSorted((a, b) => Number(b.name === "containers") - Number(a.name === "containers"));
+      for (const field of fields) {
+        const inner = objectOf(field.shape);
+        if (!inner || seen.has(inner.shape)) continue;
+        seen.add(inner.shape);
+        next.push({ shape: inner.shape, path: `${path === "" ? "" : `${path}.`}${field.name}${inner.suffix}` });
+      }
+    }
+    level = next;
+  }
+  return undefined;
+}
+
+function objectOf(shape: Shape): { shape: ObjectShape; suffix: string } | undefined {
+  if (shape.kind === "object") return { shape, suffix: "" };
+  if (shape.kind === "list" && shape.item.kind === "object") return { shape: shape.item, suffix: "[]" };
+  return undefined;
+}
