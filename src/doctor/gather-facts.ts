@@ -5,16 +5,14 @@ import type { Pod } from "../api/pod.ts";
 import { DockerClient } from "../docker/docker-client.ts";
 import { DockerUnreachableError } from "../docker/docker-error.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
-import { readMayLowerOomScores, readNodeName } from "../host/node-info.ts";
+import { readMayLowerOomScores } from "../host/node-info.ts";
 import { runProgram } from "../host/run-program.ts";
 import { type InstallPaths, installPaths, isUnedited } from "../install/install-files.ts";
 import { renderService } from "../install/plan-install.ts";
-import { readManifest } from "../manifest/read-manifest.ts";
-import type { Finding } from "../model/finding.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { containersOf } from "../model/pod-containers.ts";
-import { messageOf } from "../text/error-message.ts";
-import type { DiskFacts, EngineFacts, ImageFacts, MachineFacts, PortFacts } from "./checks.ts";
+import type { DiskFacts, EngineFacts, ImageFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
+import { readManifestFiles } from "./read-manifest-files.ts";
 
 export interface GatherInput {
   options: KubeletOptions;
@@ -24,7 +22,6 @@ export interface GatherInput {
 }
 
 const MAX_PROC_BYTES = 1 << 20;
-const MAX_MANIFEST_BYTES = 10 << 20;
 /** An engine that does not answer by then is reported. */
 const ENGINE_TIMEOUT_MS = 5000;
 const MAX_IMAGES = 200;
@@ -33,7 +30,7 @@ const MAX_IMAGES = 200;
 export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
   const { options, environment } = input;
   const { engine, client, rootDir } = await readEngine(options, environment);
-  const manifests = readManifests(options);
+  const manifests = readManifestFiles(options);
   return {
     isRoot: process.getuid?.() === 0,
     engine,
@@ -260,69 +257,6 @@ function readOrchestrators(): string[] {
     const name = commOf(pid);
     return ORCHESTRATORS.has(name) ? `${name} (pid ${pid})` : [];
   });
-}
-
-interface ReadManifests {
-  paths: string[];
-  findings: Finding[];
-  pods: number;
-  objects: Pod[];
-}
-
-function readManifests(options: KubeletOptions): ReadManifests {
-  const result: ReadManifests = {
-    paths: [...options.podManifestPaths, ...options.manifestUrls],
-    findings: [],
-    pods: 0,
-    objects: [],
-  };
-  const nodeName = readNodeName(options.hostnameOverride);
-  for (const file of options.podManifestPaths.flatMap(filesOf)) {
-    let text: string | undefined;
-    try {
-      text = readTextIfExists(file, MAX_MANIFEST_BYTES);
-    } catch (error) {
-      result.findings.push(unreadable(file, messageOf(error)));
-      continue;
-    }
-    if (text === undefined) {
-      result.findings.push(unreadable(file, "there is no such file or directory"));
-      continue;
-    }
-    const { pods, findings } = readManifest(new TextEncoder().encode(text), {
-      file,
-      nodeName,
-      source: "file",
-      strictness: options.validate,
-      allowPrivileged: options.allowPrivileged,
-    });
-    result.findings.push(...findings);
-    result.pods += pods.length;
-    result.objects.push(...pods.map(({ pod }) => pod));
-  }
-  return result;
-}
-
-const unreadable = (file: string, message: string): Finding => ({
-  code: "invalid",
-  severity: "error",
-  file,
-  document: 1,
-  line: 1,
-  column: 1,
-  field: "",
-  message,
-});
-
-function filesOf(path: string): string[] {
-  try {
-    return readdirSync(path, { withFileTypes: true })
-      .filter((entry) => entry.isFile() && /\.(ya?ml|json)$/.test(entry.name) && !entry.name.startsWith("."))
-      .map(({ name }) => join(path, name));
-  } catch {
-    // A file, or a path that is reported when it is read.
-    return [path];
-  }
 }
 
 async function readImages(client: DockerClient, pods: readonly Pod[]): Promise<ImageFacts[]> {

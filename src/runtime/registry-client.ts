@@ -5,18 +5,16 @@ import type { RegistryAuth } from "../docker/image-transfer.ts";
 import type { EngineInfoAnswer } from "../docker/system-schema.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { ImageReference } from "../text/image-reference.ts";
-
-/** A registry refused or did not answer; the message holds no credentials. */
-export class RegistryError extends Error {
-  override readonly name = "RegistryError";
-  /** HTTP status; 0: no answer. */
-  readonly status: number;
-
-  constructor(status: number, message: string, options?: { cause?: unknown }) {
-    super(message, options);
-    this.status = status;
-  }
-}
+import {
+  explain,
+  isDigest,
+  nextPage,
+  parseChallenge,
+  parseJson,
+  parseTags,
+  type RegistryAnswer,
+  RegistryError,
+} from "./registry-answer.ts";
 
 export interface RegistryClientOptions {
   /** `GET /info` of the engine: the registries that it trusts without TLS are trusted here. */
@@ -83,7 +81,7 @@ export class RegistryClient {
     const tags: string[] = [];
     let target: string | undefined = `/v2/${path}/tags/list?n=1000`;
     for (let page = 0; target !== undefined && page < MAX_TAG_PAGES; page++) {
-      const answer: Answer = await this.#ask(
+      const answer: RegistryAnswer = await this.#ask(
         domain,
         path,
         target,
@@ -104,7 +102,7 @@ export class RegistryClient {
     request: Wanted,
     auths: readonly RegistryAuth[],
     signal: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<RegistryAnswer> {
     let last: unknown;
     for (const auth of auths.length > 0 ? auths : [undefined]) {
       try {
@@ -126,7 +124,7 @@ export class RegistryClient {
     request: Wanted,
     auth: RegistryAuth | undefined,
     signal: AbortSignal,
-  ): Promise<Answer> {
+  ): Promise<RegistryAnswer> {
     const { endpoint, answer: first } = await this.#reach(domain, target, request, signal);
     let answer = first;
     if (answer.status === 401) {
@@ -183,7 +181,7 @@ export class RegistryClient {
 
   /** @returns the value of `Authorization`; undefined when the registry asks for something unknown */
   async #authorize(
-    { headers }: Answer,
+    { headers }: RegistryAnswer,
     endpoint: Endpoint,
     path: string,
     auth: RegistryAuth | undefined,
@@ -232,7 +230,7 @@ export class RegistryClient {
   }
 
   /** One request; redirects are followed, to another host without credentials. */
-  async #send(url: URL, request: Wanted, { tls }: Endpoint, signal: AbortSignal): Promise<Answer> {
+  async #send(url: URL, request: Wanted, { tls }: Endpoint, signal: AbortSignal): Promise<RegistryAnswer> {
     let next = url;
     for (let count = 0; count <= MAX_REDIRECTS; count++) {
       const { method, accept, authorization, body } = request;
@@ -278,12 +276,6 @@ interface Wanted {
   body?: URLSearchParams;
 }
 
-interface Answer {
-  status: number;
-  headers: Headers;
-  bytes: Uint8Array;
-}
-
 async function readLimited(response: Response, host: string): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -295,37 +287,11 @@ async function readLimited(response: Response, host: string): Promise<Uint8Array
   return Buffer.concat(chunks);
 }
 
-const TAG = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
-
-const isDigest = (text: string) => /^sha256:[a-f0-9]{64}$|^sha(384|512):[a-f0-9]+$/.test(text);
-
 function basicOf(auth: RegistryAuth | undefined): string | undefined {
   if (auth?.username !== undefined && auth.password !== undefined) {
     return `Basic ${Buffer.from(`${auth.username}:${auth.password}`).toString("base64")}`;
   }
   return auth?.auth ? `Basic ${auth.auth}` : undefined;
-}
-
-export interface Challenge {
-  /** Lower case: `basic`, `bearer`. */
-  scheme: string;
-  realm: string;
-  service: string;
-  scope: string;
-}
-
-/** Reads `WWW-Authenticate`. Pure. */
-export function parseChallenge(header: string): Challenge | undefined {
-  const [, scheme, rest = ""] = /^\s*([A-Za-z]+)\s*(.*)$/s.exec(header) ?? [];
-  if (scheme === undefined) return undefined;
-  const parameters = new Map(
-    Array.from(rest.matchAll(/([a-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/gi), ([, name = "", quoted, plain]) => [
-      name.toLowerCase(),
-      quoted === undefined ? (plain ?? "") : quoted.replace(/\\(.)/g, "$1"),
-    ]),
-  );
-  const read = (name: string) => parameters.get(name) ?? "";
-  return { scheme: scheme.toLowerCase(), realm: read("realm"), service: read("service"), scope: read("scope") };
 }
 
 /** Whether the engine would use a registry without TLS. Loopback always is such a registry. Pure. */
@@ -344,41 +310,4 @@ export function isInsecureRegistry(
     if (isIP(address) !== 0) list.addSubnet(address, Number(prefix), isIP(address) === 4 ? "ipv4" : "ipv6");
   }
   return list.check(host, type);
-}
-
-function parseJson({ bytes }: Answer, host: string): object {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    if (typeof value === "object" && value !== null) return value;
-  } catch {}
-  throw new RegistryError(200, `${host} did not answer in JSON`);
-}
-
-function parseTags(answer: Answer, host: string): string[] {
-  const { tags } = parseJson(answer, host) as { tags?: unknown };
-  return Array.isArray(tags) ? tags.filter((tag) => typeof tag === "string" && TAG.test(tag)) : [];
-}
-
-/** The next page of a list, on the same registry. Source: RFC 5988 as registries use it. */
-function nextPage(link: string | null, current: string): string | undefined {
-  const target = /<([^>]+)>\s*;\s*rel="?next"?/.exec(link ?? "")?.[1];
-  if (target === undefined) return undefined;
-  const { pathname, search } = new URL(target, new URL(current, "http://registry"));
-  return `${pathname}${search}`;
-}
-
-/** The first message of a registry's errors. */
-function explain({ bytes, status }: Answer): string {
-  try {
-    const { errors } = JSON.parse(new TextDecoder().decode(bytes)) as { errors?: { message?: unknown }[] };
-    const message = errors?.[0]?.message;
-    if (typeof message === "string") return message.slice(0, 200);
-  } catch {}
-  const words: Readonly<Record<number, string>> = {
-    401: "credentials are missing or wrong",
-    403: "access is denied",
-    404: "there is no such image",
-    429: "too many requests",
-  };
-  return words[status] ?? "no reason given";
 }

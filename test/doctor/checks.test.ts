@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type CheckStatus, type MachineFacts, runChecks } from "../../src/doctor/checks.ts";
+import { type CheckStatus, runChecks } from "../../src/doctor/checks.ts";
+import type { MachineFacts } from "../../src/doctor/machine-facts.ts";
 
 const GIB = 2 ** 30;
 const DAY_MS = 86_400_000;

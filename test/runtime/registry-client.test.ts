@@ -1,11 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { RegistryAuth } from "../../src/docker/image-transfer.ts";
-import {
-  isInsecureRegistry,
-  parseChallenge,
-  RegistryClient,
-  RegistryError,
-} from "../../src/runtime/registry-client.ts";
+import { parseChallenge, RegistryError } from "../../src/runtime/registry-answer.ts";
+import { isInsecureRegistry, RegistryClient } from "../../src/runtime/registry-client.ts";
 import { parseImageReference } from "../../src/text/image-reference.ts";
 
 const DIGEST = `sha256:${"a".repeat(64)}`;
