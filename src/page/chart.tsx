@@ -1,5 +1,6 @@
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type uPlot from "uplot";
+import { formatTime } from "./format.ts";
 
 export interface ChartLine {
   label: string;
@@ -8,23 +9,9 @@ export interface ChartLine {
   color: 0 | 1;
 }
 
-const HEIGHT = 140;
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
-const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-
-/** A time chart with its axis from zero; `limit` is drawn as a dashed line. */
-export function Chart({
-  title,
-  times,
-  spanMs,
-  isBinary = false,
-  lines,
-  limit = 0,
-  format,
-}: {
+interface ChartProps {
   title: string;
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, rising. */
   times: readonly number[];
   /** The time axis ends at the last value and begins this much earlier. */
   spanMs: number;
@@ -33,71 +20,120 @@ export function Chart({
   lines: readonly ChartLine[];
   limit?: number;
   format: (value: number) => string;
-}) {
+}
+
+const HEIGHT = 140;
+const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
+const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** A time chart with its axis from zero; `limit` is drawn as a dashed line. The caption tells the values at the pointer, else the last. */
+export function Chart(props: ChartProps) {
+  const { title, times, spanMs, lines, limit = 0, format } = props;
   const place = useRef<HTMLDivElement>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const plot = useRef<uPlot | undefined>(undefined);
+  const [pointed, setPointed] = useState<number>();
+  const isDark = useDark();
   useEffect(() => {
     const element = place.current;
-    if (!element || times.length === 0) return;
-    const axis = {
-      stroke: css("--dim"),
-      grid: { stroke: css("--line"), width: 1 },
-      ticks: { show: false },
-      font: "11px system-ui",
-    };
-    const all = limit > 0 ? [...lines, { label: "limit", values: times.map(() => limit), color: 1 as const }] : lines;
-    const plot = new uPlot(
-      {
-        width: element.clientWidth,
-        height: HEIGHT,
-        legend: { show: false },
-        cursor: { y: false, points: { show: false } },
-        scales: {
-          x: { range: (_, __, max) => [max - spanMs / 1000, max] },
-          y: { range: (_, __, max) => [0, Math.max(max, 1e-9) * 1.1] },
-        },
-        axes: [
-          { ...axis, size: 26, space: 60, values: (_, splits) => splits.map((value) => CLOCK.format(value * 1000)) },
-          {
-            ...axis,
-            size: 64,
-            space: 40,
-            values: (_, splits) => splits.map((value) => format(value)),
-            ...(isBinary && { incrs: POWERS_OF_TWO }),
-          },
-        ],
-        series: [
-          {},
-          ...all.map(({ label, color }) => ({
-            label,
-            stroke: css(color === 0 ? "--line-a" : "--line-b"),
-            width: 1.5,
-            ...(label === "limit" && { dash: [4, 4] }),
-            points: { show: false },
-          })),
-        ],
-      },
-      [times.map((time) => time / 1000), ...all.map(({ values }) => values)] as uPlot.AlignedData,
-      element,
-    );
-    const observer = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height: HEIGHT }));
-    observer.observe(element);
+    if (!element) return;
+    let isGone = false;
+    const observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height: HEIGHT }));
+    // A chunk of its own: the overview draws no charts.
+    void import("uplot").then(({ default: UPlot }) => {
+      if (isGone) return;
+      plot.current = new UPlot(
+        toOptions(element.clientWidth, latest.current, setPointed),
+        toData(latest.current),
+        element,
+      );
+      observer.observe(element);
+    });
     return () => {
+      isGone = true;
       observer.disconnect();
-      plot.destroy();
+      plot.current?.destroy();
+      plot.current = undefined;
     };
-  }, [times, lines, limit, spanMs]);
-  const latest = lines.map(({ label, values }) => {
-    const last = values.findLast((value) => value !== null);
-    const text = last == null ? "-" : format(last);
+  }, [spanMs, limit > 0, lines.length, isDark]);
+  useEffect(() => plot.current?.setData(toData(latest.current)), [times, lines, limit]);
+  const values = lines.map(({ label, values: series }) => {
+    const value = pointed === undefined ? series.at(-1) : series[pointed];
+    const text = value == null ? "-" : format(value);
     return lines.length > 1 ? `${label} ${text}` : text;
   });
   return (
     <figure class="chart">
       <figcaption>
-        {title} <b>{latest.join(", ")}</b>
-        {limit > 0 && <span class="note"> limit {format(limit)}</span>}
+        {title} <b>{values.join(", ")}</b>
+        {pointed === undefined
+          ? limit > 0 && <span class="note"> limit {format(limit)}</span>
+          : times[pointed] !== undefined && <span class="note"> {formatTime(times[pointed])}</span>}
       </figcaption>
       <div ref={place} class="plot" aria-hidden="true" />
     </figure>
   );
+}
+
+function toData({ times, lines, limit = 0 }: ChartProps): uPlot.AlignedData {
+  const all = lines.map(({ values }) => values);
+  if (limit > 0) all.push(times.map(() => limit));
+  return [times.map((time) => time / 1000), ...all] as uPlot.AlignedData;
+}
+
+/** @param onPoint told the index of the values at the pointer; undefined: it has left */
+function toOptions(
+  width: number,
+  { spanMs, isBinary = false, lines, limit = 0, format }: ChartProps,
+  onPoint: (index: number | undefined) => void,
+): uPlot.Options {
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const axis = {
+    stroke: css("--dim"),
+    grid: { stroke: css("--line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui",
+  };
+  const series = lines.map(({ label, color }) => ({
+    label,
+    stroke: css(color === 0 ? "--line-a" : "--line-b"),
+    width: 1.5,
+    points: { show: false },
+  }));
+  const limitLine = { label: "limit", stroke: css("--line-b"), width: 1.5, dash: [4, 4], points: { show: false } };
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { y: false, points: { show: false } },
+    hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] },
+    scales: {
+      x: { range: (_, __, max) => [max - spanMs / 1000, max] },
+      y: { range: (_, __, max) => [0, Math.max(max, 1e-9) * 1.1] },
+    },
+    axes: [
+      { ...axis, size: 26, space: 60, values: (_, splits) => splits.map((value) => clock.format(value * 1000)) },
+      {
+        ...axis,
+        size: 64,
+        space: 40,
+        values: (_, splits) => splits.map((value) => format(value)),
+        ...(isBinary && { incrs: POWERS_OF_TWO }),
+      },
+    ],
+    series: [{}, ...series, ...(limit > 0 ? [limitLine] : [])],
+  };
+}
+
+/** Whether the reader's colours are dark now. */
+function useDark(): boolean {
+  const [query] = useState(() => matchMedia("(prefers-color-scheme: dark)"));
+  const [isDark, setDark] = useState(query.matches);
+  useEffect(() => {
+    const onChange = () => setDark(query.matches);
+    query.addEventListener("change", onChange);
+    return () => query.removeEventListener("change", onChange);
+  }, [query]);
+  return isDark;
 }

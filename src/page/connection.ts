@@ -6,9 +6,13 @@ const LONGEST_RETRY_MS = 15_000;
 /** The server writes at least this often. */
 const SILENCE_MS = 25_000;
 
-/** Follows the stream and calls `onState` at most once per animation frame. @returns a function that ends it */
-export function followState(onState: (state: PageState) => void): () => void {
-  let state = EMPTY_STATE;
+/**
+ * Follows the stream and calls `onState` at most once per animation frame.
+ * @param first what is shown already
+ * @returns a function that ends it
+ */
+export function followState(first: PageState, onState: (state: PageState) => void): () => void {
+  let state = first;
   let source: EventSource | undefined;
   let retryMs = FIRST_RETRY_MS;
   let retry: ReturnType<typeof setTimeout> | undefined;
@@ -44,7 +48,7 @@ export function followState(onState: (state: PageState) => void): () => void {
     source = new EventSource("/page/stream");
     source.addEventListener("snapshot", (event) => {
       retryMs = FIRST_RETRY_MS;
-      state = applySnapshot(JSON.parse(event.data) as Snapshot, Date.now());
+      state = applySnapshot(JSON.parse(event.data) as Snapshot, Date.now(), state);
       heard();
       publish();
     });
@@ -64,6 +68,12 @@ export function followState(onState: (state: PageState) => void): () => void {
     clearTimeout(silence);
     cancelAnimationFrame(frame);
   };
+}
+
+/** The state in the document; the empty one where it shows none. */
+export function readFirstState(): PageState {
+  const text = document.getElementById("state")?.textContent;
+  return text ? { ...applySnapshot(JSON.parse(text) as Snapshot, Date.now()), connection: "connecting" } : EMPTY_STATE;
 }
 
 /** Whether the server answers, but shows nothing without a session. */

@@ -35,9 +35,15 @@ export function formatAge(fromMs: number, nowMs: number): string {
   return `${Math.floor(ms / 1000)}s`;
 }
 
+let timeFormat: Intl.DateTimeFormat | undefined;
+
 /** For titles: the whole time, in the reader's zone. */
-export const formatTime = (ms: number): string =>
-  ms === 0 ? "" : new Date(ms).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+export function formatTime(ms: number): string {
+  if (ms === 0) return "";
+  // Making one takes longer than a row's rendering.
+  timeFormat ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return timeFormat.format(ms);
+}
 
 export const formatPercent = (part: number, whole: number): string =>
   whole > 0 ? `${Math.round((part / whole) * 100)} %` : "-";

@@ -1,50 +1,66 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApplyView } from "./apply-view.tsx";
-import { followState, logInFromAddress } from "./connection.ts";
+import { followState, logInFromAddress, readFirstState } from "./connection.ts";
+import { Live } from "./live.ts";
 import { NodeView } from "./node-view.tsx";
 import { Overview } from "./overview.tsx";
+import type { Moment } from "./pod-table.tsx";
 import { PodView } from "./pod-view.tsx";
 import { parseView, type View } from "./router.ts";
-import { EMPTY_STATE, type PageState } from "./store.ts";
+import type { PageState } from "./store.ts";
 
 /** Longer than the time between two updates. */
 const CLOCK_MS = 12_000;
 
-function App({ loginError }: { loginError: string | undefined }) {
-  const [state, setState] = useState<PageState>(EMPTY_STATE);
-  const [view, setView] = useState(() => parseView(location.hash));
-  const [nowMs, setNowMs] = useState(Date.now());
-  useEffect(
-    () =>
-      followState((next) => {
-        setState(next);
-        setNowMs(Date.now());
-      }),
-    [],
-  );
+const momentOf = ({ sparks, clockOffsetMs }: PageState): Moment => ({ sparks, now: Date.now() + clockOffsetMs });
+
+function App({ first, loginError }: { first: PageState; loginError: string | undefined }) {
+  const [state, setState] = useState(first);
+  const [{ view, scroll, visit }, setPlace] = useState(() => ({ view: parseView(location.hash), scroll: 0, visit: 0 }));
+  const [live] = useState(() => new Live(momentOf(first)));
+  const [now, setNow] = useState(live.value.now);
+  const show = (next: PageState) => {
+    const moment = momentOf(next);
+    live.set(moment);
+    setNow(moment.now);
+    setState(next);
+  };
+  useEffect(() => followState(first, show), []);
   // Updates move the clock; without one a timer does, so that there is one render in each period.
   useEffect(() => {
-    const clock = setTimeout(() => setNowMs(Date.now()), CLOCK_MS);
+    const clock = setTimeout(() => show(state), CLOCK_MS);
     return () => clearTimeout(clock);
-  }, [nowMs]);
+  }, [now]);
   useEffect(() => {
-    const onHash = () => {
-      setView(parseView(location.hash));
-      // Keyboard users start at the top of the new view.
-      document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true });
-      scrollTo(0, 0);
-    };
+    history.scrollRestoration = "manual";
+    // Where a view was left, so that "back" leads there.
+    const onClick = () => history.replaceState({ scroll: scrollY }, "");
+    const onHash = () =>
+      setPlace((old) => ({ view: parseView(location.hash), scroll: savedScroll(), visit: old.visit + 1 }));
+    addEventListener("click", onClick, { capture: true });
     addEventListener("hashchange", onHash);
-    return () => removeEventListener("hashchange", onHash);
+    return () => {
+      removeEventListener("click", onClick, { capture: true });
+      removeEventListener("hashchange", onHash);
+    };
   }, []);
-  const now = nowMs + state.clockOffsetMs;
+  useEffect(() => {
+    if (visit === 0) return;
+    // Keyboard users start at the top of the new view.
+    document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true });
+    scrollTo(0, scroll);
+  }, [visit]);
+  const nodeName = state.node?.name ?? "kubelet-ts";
+  useEffect(() => {
+    document.title = `${titleOf(view)} – ${nodeName}`;
+  }, [view, nodeName]);
   const problem = state.node?.problem;
   return (
     <>
       <header>
         <a class="brand" href="#/">
-          {state.node?.name ?? "kubelet-ts"}
+          {nodeName}
         </a>
         <nav aria-label="Views">
           <a href="#/" aria-current={view.kind === "overview" ? "page" : undefined}>
@@ -68,7 +84,11 @@ function App({ loginError }: { loginError: string | undefined }) {
         {loginError && <p class="banner warn">{loginError}</p>}
       </div>
       <main tabIndex={-1}>
-        {state.connection === "locked" ? <Locked /> : <CurrentView state={state} view={view} now={now} />}
+        {state.connection === "locked" ? (
+          <Locked />
+        ) : (
+          <CurrentView state={state} view={view} visit={visit} now={now} live={live} />
+        )}
       </main>
       <footer>
         {state.node && `${state.node.version}, ${state.node.engine}`}
@@ -83,15 +103,45 @@ function App({ loginError }: { loginError: string | undefined }) {
   );
 }
 
-function CurrentView({ state, view, now }: { state: PageState; view: View; now: number }) {
-  return (
-    <>
-      {view.kind === "overview" && <Overview state={state} now={now} />}
-      {view.kind === "node" && <NodeView state={state} now={now} />}
-      {view.kind === "apply" && <ApplyView canAct={state.canAct} />}
-      {view.kind === "pod" && <PodView key={view.uid} state={state} uid={view.uid} tab={view.tab} now={now} />}
-    </>
-  );
+function CurrentView({
+  state,
+  view,
+  visit,
+  now,
+  live,
+}: {
+  state: PageState;
+  view: View;
+  visit: number;
+  now: number;
+  live: Live<Moment>;
+}) {
+  switch (view.kind) {
+    case "overview":
+      return <Overview state={state} now={now} live={live} first={view.filter} key={visit} />;
+    case "node":
+      return <NodeView state={state} now={now} />;
+    case "apply":
+      return <ApplyView canAct={state.canAct} />;
+    default:
+      return <PodView state={state} view={view} now={now} />;
+  }
+}
+
+/** How far the reader had scrolled in this entry of the browser's history. */
+const savedScroll = (): number => (history.state as { scroll?: number } | null)?.scroll ?? 0;
+
+function titleOf(view: View): string {
+  switch (view.kind) {
+    case "pod":
+      return view.tab === "overview" ? view.name : `${view.name} ${view.tab}`;
+    case "node":
+      return "Node";
+    case "apply":
+      return "Apply";
+    default:
+      return "Pods";
+  }
 }
 
 const Locked = () => (
@@ -102,4 +152,4 @@ const Locked = () => (
 
 const loginError = await logInFromAddress();
 const root = document.getElementById("app");
-if (root) render(<App loginError={loginError} />, root);
+if (root) render(<App first={readFirstState()} loginError={loginError} />, root);

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { act, fetchJson } from "./connection.ts";
 import { EventTable } from "./event-table.tsx";
 import { formatBytes, formatCores, formatPercent, formatTime } from "./format.ts";
@@ -9,8 +9,8 @@ import { Age, Badge, Meter, Question, statusTone, useLoaded } from "./parts.tsx"
 import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
-import type { PageState } from "./store.ts";
-import type { ContainerDetail, PodDetail, ProbeHistory } from "./wire.ts";
+import { findPod, type PageState } from "./store.ts";
+import type { ContainerDetail, PodDetail, PodRow, ProbeHistory } from "./wire.ts";
 
 const TAB_TITLES: Readonly<Record<PodTab, string>> = {
   overview: "Overview",
@@ -23,38 +23,79 @@ const TAB_TITLES: Readonly<Record<PodTab, string>> = {
 const PRIVILEGED_TABS: ReadonlySet<PodTab> = new Set(["logs", "shell", "processes"]);
 const REFRESH_MS = 5000;
 
-export function PodView({ state, uid, tab, now }: { state: PageState; uid: string; tab: PodTab; now: number }) {
-  const row = state.pods.get(uid);
+interface PodPlace {
+  namespace: string;
+  name: string;
+  tab: PodTab;
+}
+
+/** The pod of a name: when it is replaced, its successor. */
+export function PodView({ state, view, now }: { state: PageState; view: PodPlace; now: number }) {
+  const { namespace, name } = view;
+  const found = findPod(state.pods, namespace, name);
+  const last = useRef(found);
+  last.current = found ?? last.current;
+  if (found) return <OnePod key={found.uid} state={state} row={found} view={view} now={now} />;
+  if (state.connection !== "live") return <p class="empty">Loading…</p>;
+  return <GonePod state={state} view={view} last={last.current} />;
+}
+
+/** A pod that was removed, or never was here. A successor of the same name is shown when it comes. */
+function GonePod({ state, view, last }: { state: PageState; view: PodPlace; last: PodRow | undefined }) {
+  const { namespace, name } = view;
+  const owner = last?.namespace === namespace && last.name === name ? last.owner : "";
+  const others = [...state.pods.values()].filter((pod) => owner !== "" && pod.owner === owner);
+  return (
+    <section class="card">
+      <h1>
+        <bdi>{name}</bdi> <span class="namespace">{namespace}</span>
+      </h1>
+      <p>{last ? "This pod was removed from the node." : "There is no such pod on this node."}</p>
+      {others.length > 0 && (
+        <>
+          <p>
+            Pods of <bdi>{owner}</bdi>:
+          </p>
+          <ul class="plain">
+            {others.map((pod) => (
+              <li key={pod.uid}>
+                <a href={podAddress(pod, view.tab)}>
+                  <bdi>{pod.name}</bdi>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <a href="#/">All pods</a>
+    </section>
+  );
+}
+
+function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view: PodPlace; now: number }) {
+  const { uid, name } = row;
+  const { tab } = view;
   const path = `/page/api/pods/${encodeURIComponent(uid)}`;
   // Loaded again when the pod changes, and every few seconds for its usage.
-  const { value: detail, error } = useLoaded(
-    uid,
-    row && `${JSON.stringify(row)} ${Math.floor(now / REFRESH_MS)}`,
-    (signal) => fetchJson<PodDetail>(path, signal),
+  const { value: detail, error } = useLoaded(uid, `${JSON.stringify(row)} ${Math.floor(now / REFRESH_MS)}`, (signal) =>
+    fetchJson<PodDetail>(path, signal),
   );
   const [question, setQuestion] = useState<"restart" | "delete">();
   const [answer, setAnswer] = useState("");
-  if (!row && state.connection === "live") {
-    return (
-      <p class="empty">
-        This pod is no longer on the node. <a href="#/">All pods</a>
-      </p>
-    );
-  }
-  const name = row?.name ?? detail?.row.name ?? "";
   const onAnswer = async (yes: boolean) => {
     const action = question;
     setQuestion(undefined);
     if (yes && action) setAnswer((await act(`${path}/${action}`)).message);
   };
+  const isLocked = !state.privileged && PRIVILEGED_TABS.has(tab);
   const tabs = state.privileged ? POD_TABS : POD_TABS.filter((known) => !PRIVILEGED_TABS.has(known));
   return (
     <>
       <div class="title">
         <h1>
-          <bdi>{name}</bdi> <span class="namespace">{row?.namespace}</span>
+          <bdi>{name}</bdi> <span class="namespace">{row.namespace}</span>
         </h1>
-        {row && <Badge tone={statusTone(row.status, row.isReady)}>{row.status}</Badge>}
+        <Badge tone={statusTone(row.status, row.isReady)}>{row.status}</Badge>
         {state.canAct && (
           <span class="buttons">
             <button type="button" onClick={() => setQuestion("restart")}>
@@ -83,24 +124,54 @@ export function PodView({ state, uid, tab, now }: { state: PageState; uid: strin
       )}
       <nav class="tabs" aria-label="Parts of the pod">
         {tabs.map((known) => (
-          <a key={known} href={podAddress(uid, known)} aria-current={known === tab ? "page" : undefined}>
+          <a key={known} href={podAddress(row, known)} aria-current={known === tab ? "page" : undefined}>
             {TAB_TITLES[known]}
           </a>
         ))}
       </nav>
-      {!detail && <p class="empty">Loading…</p>}
-      {detail && tab === "overview" && <PodOverview detail={detail} path={path} now={now} />}
-      {detail && tab === "logs" && <LogView path={path} pod={name} containers={detail.containers} />}
-      {detail && tab === "shell" && <ShellView uid={uid} containers={detail.containers} />}
-      {detail && tab === "processes" && <ProcessTab path={path} now={now} />}
-      {detail && tab === "events" && (
-        <section class="card">
-          <EventTable events={detail.events} now={now} />
-        </section>
+      {isLocked && state.connection === "live" && (
+        <p class="empty">
+          This part needs a session: run <code>kubelet-ts page</code> on the machine and open the link that it prints.
+        </p>
       )}
-      {detail && tab === "manifest" && <ManifestTab detail={detail} canAct={state.canAct} />}
+      {!isLocked && !detail && !error && <p class="empty">Loading…</p>}
+      {!isLocked && detail && <PodPart detail={detail} tab={tab} canAct={state.canAct} path={path} now={now} />}
     </>
   );
+}
+
+function PodPart({
+  detail,
+  tab,
+  canAct,
+  path,
+  now,
+}: {
+  detail: PodDetail;
+  tab: PodTab;
+  canAct: boolean;
+  path: string;
+  now: number;
+}) {
+  const { row, containers, events } = detail;
+  switch (tab) {
+    case "logs":
+      return <LogView path={path} pod={row.name} containers={containers} />;
+    case "shell":
+      return <ShellView uid={row.uid} containers={containers} />;
+    case "processes":
+      return <ProcessTab path={path} now={now} />;
+    case "manifest":
+      return <ManifestTab detail={detail} canAct={canAct} />;
+    case "events":
+      return (
+        <section class="card">
+          <EventTable events={events} now={now} />
+        </section>
+      );
+    default:
+      return <PodOverview detail={detail} path={path} now={now} />;
+  }
 }
 
 function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; now: number }) {

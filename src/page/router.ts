@@ -1,19 +1,58 @@
-/** A view, as the address names it below `#`. */
+import { DEFAULT_FILTER, type RowFilter, SORT_KEYS } from "./store.ts";
+
+/** A view, as the address names it below `#`. Every view has an address that another reader can be given. */
 export type View =
-  | { kind: "overview" }
+  | { kind: "overview"; filter: RowFilter }
   | { kind: "node" }
   | { kind: "apply" }
-  | { kind: "pod"; uid: string; tab: PodTab };
+  | { kind: "pod"; namespace: string; name: string; tab: PodTab };
 
 export const POD_TABS = ["overview", "logs", "shell", "processes", "events", "manifest"] as const;
 export type PodTab = (typeof POD_TABS)[number];
 
+/** An address that names no view is the overview. */
 export function parseView(hash: string): View {
-  const [kind, uid, tab] = hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
+  const [kind, namespace, name, tab] = path.split("/").map(decode);
   if (kind === "node" || kind === "apply") return { kind };
-  if (kind === "pod" && uid) return { kind, uid, tab: POD_TABS.find((known) => known === tab) ?? "overview" };
-  return { kind: "overview" };
+  if (kind === "pods" && namespace && name) {
+    return { kind: "pod", namespace, name, tab: POD_TABS.find((known) => known === tab) ?? "overview" };
+  }
+  return { kind: "overview", filter: parseFilter(new URLSearchParams(query)) };
 }
 
-export const podAddress = (uid: string, tab: PodTab = "overview"): string =>
-  `#/pod/${encodeURIComponent(uid)}${tab === "overview" ? "" : `/${tab}`}`;
+/** The address holds the name and not the UID: an edited manifest makes a new pod of the same name. */
+export function podAddress({ namespace, name }: { namespace: string; name: string }, tab: PodTab = "overview"): string {
+  const path = `#/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+  return tab === "overview" ? path : `${path}/${tab}`;
+}
+
+export function overviewAddress({ text, onlyNotReady, isGrouped, sort, descending }: RowFilter): string {
+  const query = new URLSearchParams({
+    ...(text !== "" && { filter: text }),
+    ...(onlyNotReady && { show: "not-ready" }),
+    ...(isGrouped && { group: "namespace" }),
+    ...((sort !== DEFAULT_FILTER.sort || descending) && { sort: descending ? `-${sort}` : sort }),
+  });
+  return query.size > 0 ? `#/?${query}` : "#/";
+}
+
+function parseFilter(query: URLSearchParams): RowFilter {
+  const sort = query.get("sort") ?? "";
+  return {
+    text: query.get("filter") ?? "",
+    onlyNotReady: query.get("show") === "not-ready",
+    isGrouped: query.get("group") === "namespace",
+    sort: SORT_KEYS.find((known) => known === sort.replace(/^-/, "")) ?? DEFAULT_FILTER.sort,
+    descending: sort.startsWith("-"),
+  };
+}
+
+/** Addresses are typed and cut off by people: what is not valid is taken as it is. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

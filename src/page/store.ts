@@ -38,14 +38,19 @@ export const EMPTY_STATE: PageState = {
   clockOffsetMs: 0,
 };
 
-export function applySnapshot(snapshot: Snapshot, receivedAtMs: number): PageState {
+/** @param before its rows stay the same objects where nothing changed */
+export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: PageState = EMPTY_STATE): PageState {
   const { usage } = snapshot;
+  const keep = (row: PodRow): PodRow => {
+    const known = before.pods.get(row.uid);
+    return known && JSON.stringify(known) === JSON.stringify(row) ? known : row;
+  };
   return {
     connection: "live",
     privileged: snapshot.access.privileged,
     canAct: snapshot.access.canAct,
     node: snapshot.node,
-    pods: new Map(snapshot.pods.map((pod) => [pod.uid, pod])),
+    pods: new Map(snapshot.pods.map((pod) => [pod.uid, keep(pod)])),
     rejections: snapshot.rejections,
     times: usage.times,
     nodeUsage: usage.node,
@@ -73,8 +78,9 @@ export function applyUpdate(state: PageState, update: Update): PageState {
 
 /** Every series has one value for each time. */
 function addUsage(state: PageState, point: UsagePoint): PageState {
-  const inWindow = state.times.findIndex((time) => time > point.time - SPARK_MS);
-  const from = inWindow < 0 ? state.times.length : Math.max(inWindow, state.times.length - SPARK_POINTS + 1);
+  // A clock that was set back leaves times in the future, which end the window too.
+  const inWindow = state.times.findLastIndex((time) => time <= point.time - SPARK_MS || time >= point.time) + 1;
+  const from = Math.max(inWindow, state.times.length - SPARK_POINTS + 1);
   const kept = state.times.length - from;
   const sparks = new Map<string, Spark>();
   const uids = new Set([...Object.keys(point.pods), ...[...state.sparks.keys()].filter((uid) => state.pods.has(uid))]);
@@ -93,25 +99,42 @@ function addUsage(state: PageState, point: UsagePoint): PageState {
   return { ...state, times: [...state.times.slice(from), point.time], nodeUsage: point.node, sparks };
 }
 
-export type SortKey = "name" | "status" | "restarts" | "age" | "cpu" | "memory";
+export const SORT_KEYS = ["name", "status", "restarts", "age", "cpu", "memory"] as const;
+export type SortKey = (typeof SORT_KEYS)[number];
 
 export interface RowFilter {
   text: string;
   onlyNotReady: boolean;
+  /** Groups by namespace. */
+  isGrouped: boolean;
   sort: SortKey;
   descending: boolean;
 }
 
-/** Rows of the overview in order; groups by namespace are made of this order. */
-export function selectRows(state: PageState, { text, onlyNotReady, sort, descending }: RowFilter): PodRow[] {
+export const DEFAULT_FILTER: RowFilter = {
+  text: "",
+  onlyNotReady: false,
+  isGrouped: false,
+  sort: "name",
+  descending: false,
+};
+
+/** Rows of the overview in order; groups by namespace are made of this order. @param sparks for an order by usage */
+export function selectRows(
+  pods: PageState["pods"],
+  sparks: PageState["sparks"],
+  { text, onlyNotReady, sort, descending }: RowFilter,
+): PodRow[] {
   const needle = text.trim().toLowerCase();
-  const rows = [...state.pods.values()].filter(
+  const rows = [...pods.values()].filter(
     (pod) =>
       (!onlyNotReady || (!pod.isReady && pod.status !== "Completed" && pod.status !== "Succeeded")) &&
       (needle === "" ||
-        `${pod.namespace}/${pod.name} ${pod.status} ${pod.source} ${pod.why}`.toLowerCase().includes(needle)),
+        `${pod.namespace}/${pod.name} ${pod.owner} ${pod.status} ${pod.source} ${pod.why} ${pod.notice}`
+          .toLowerCase()
+          .includes(needle)),
   );
-  const last = (uid: string, key: keyof Spark) => state.sparks.get(uid)?.[key].at(-1) ?? -1;
+  const last = (uid: string, key: keyof Spark) => sparks.get(uid)?.[key].at(-1) ?? -1;
   const byName = (a: PodRow, b: PodRow) =>
     a.namespace === b.namespace ? compare(a.name, b.name) : compare(a.namespace, b.namespace);
   const by: Record<SortKey, (a: PodRow, b: PodRow) => number> = {
@@ -127,3 +150,10 @@ export function selectRows(state: PageState, { text, onlyNotReady, sort, descend
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** The pod of that name; while one replaces another, the new one. */
+export function findPod(pods: PageState["pods"], namespace: string, name: string): PodRow | undefined {
+  const found = [...pods.values()].filter((pod) => pod.name === name && pod.namespace === namespace);
+  const rank = (pod: PodRow) => (pod.status === "Terminating" ? 0 : 1);
+  return found.sort((a, b) => rank(b) - rank(a) || b.createdAt - a.createdAt)[0];
+}

@@ -4,6 +4,16 @@ import { Terminal } from "@xterm/xterm";
 /** Channels of `v5.channel.k8s.io`: the first byte of each message. */
 const CHANNEL = { stdin: 0, stdout: 1, error: 3, resize: 4 } as const;
 const PROTOCOL = "v5.channel.k8s.io";
+const STYLE = "/page/assets/terminal.css";
+
+/** Its style sheet is not part of the document: few readers open a terminal. */
+function loadStyle(): void {
+  if (document.querySelector(`link[href="${STYLE}"]`)) return;
+  const link = document.createElement("link");
+  link.rel = "stylesheet";
+  link.href = STYLE;
+  document.head.append(link);
+}
 
 /**
  * Opens a shell of the container in `place`.
@@ -16,6 +26,7 @@ export function openTerminal(
   container: string,
   onEnd: (message: string) => void,
 ): () => void {
+  loadStyle();
   const terminal = new Terminal({ fontSize: 13, cursorBlink: false, screenReaderMode: true, scrollback: 5000 });
   const fit = new FitAddon();
   terminal.loadAddon(fit);

@@ -10,10 +10,10 @@ const observer = new IntersectionObserver(
   { rootMargin: "100px" },
 );
 
-/** Whether an element is on the screen; true until that is known. */
+/** Whether an element is on the screen; false until that is known. */
 export function useVisible<T extends Element>(): { place: Ref<T>; isVisible: boolean } {
   const place = useRef<T>(null);
-  const [isVisible, setVisible] = useState(true);
+  const [isVisible, setVisible] = useState(false);
   useEffect(() => {
     const element = place.current;
     if (!element) return;

@@ -64,10 +64,14 @@ export interface PodRow {
   lastRestart: number;
   /** 0 = unknown. */
   createdAt: number;
+  /** The object that made the pod, as `Deployment web`; "" for a pod without an owner. */
+  owner: string;
   /** Manifest: `file:line`, URL or `submitted`. */
   source: string;
   /** Why the pod is not Ready, in a sentence; "" when it is. */
   why: string;
+  /** That not the present manifest runs, and why; "" when it does. */
+  notice: string;
   ip: string;
 }
 

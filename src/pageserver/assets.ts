@@ -1,12 +1,14 @@
-import { createHash } from "node:crypto";
+import type { Snapshot } from "../page/wire.ts";
 import { bundlePage } from "./bundle-page.ts" with { type: "macro" };
+import type { PageBundle } from "./bundle-page.ts";
 
-/** A file of the page, ready to be sent. */
+/** A file of the page. Its name changes with its contents, but for style sheets that a script names. */
 export interface Asset {
   type: string;
   etag: string;
-  body: Uint8Array<ArrayBuffer>;
-  gzipped: Uint8Array<ArrayBuffer>;
+  isImmutable: boolean;
+  /** Decoded for each request: browsers keep what they have. */
+  gzipped: () => Uint8Array<ArrayBuffer>;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -15,37 +17,65 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 const BUNDLE = bundlePage();
+const BASE = "/page/assets/";
 
-/** Files by path. Compressed at the first request; keeps about 0.7 MB. */
-export function loadAssets(): ReadonlyMap<string, Asset> {
-  const files = JSON.parse(BUNDLE) as Record<string, string>;
-  const assets = Object.entries(files).map(([name, text]) => {
-    const type = TYPES[name.split(".").at(-1) ?? ""] ?? "application/octet-stream";
-    return [`/page/assets/${name}`, toAsset(type, text)] as const;
-  });
-  return new Map([["/", toAsset("text/html; charset=utf-8", INDEX)], ...assets]);
+/** Files by path, and the document. Parsed at the first use. */
+export class Assets {
+  #bundle: PageBundle | undefined;
+
+  find(path: string): Asset | undefined {
+    if (!path.startsWith(BASE)) return undefined;
+    const name = path.slice(BASE.length);
+    const file = this.#files()[name];
+    const type = TYPES[name.split(".").at(-1) ?? ""];
+    if (!file || !type || !Object.hasOwn(this.#files(), name)) return undefined;
+    return {
+      type,
+      etag: `"${file.etag}"`,
+      isImmutable: name.endsWith(".js"),
+      gzipped: () => Uint8Array.fromBase64(file.gzipped),
+    };
+  }
+
+  /** The document. @param state shown before the stream has answered; absent: nothing may be shown yet */
+  document(state: Snapshot | undefined): string {
+    const { entry, style } = this.#loaded();
+    return toDocument(entry, style, state);
+  }
+
+  #files(): PageBundle["files"] {
+    return this.#loaded().files;
+  }
+
+  #loaded(): PageBundle {
+    this.#bundle ??= JSON.parse(BUNDLE) as PageBundle;
+    return this.#bundle;
+  }
 }
 
-function toAsset(type: string, text: string): Asset {
-  const body = new TextEncoder().encode(text);
-  const etag = `"${createHash("sha256").update(body).digest("hex").slice(0, 16)}"`;
-  return { type, etag, body, gzipped: Bun.gzipSync(body) };
-}
+/** A data block is no script: the policy that forbids inline scripts does not concern it. */
+const toStateBlock = (state: Snapshot): string =>
+  `<script type="application/json" id="state">${JSON.stringify(state).replaceAll("<", "\\u003c")}</script>`;
 
-const INDEX = `<!doctype html>
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='3' fill='%230b62c4'/%3E%3Cpath d='M4 3v10M12 3 5 8l7 5' fill='none' stroke='%23fff' stroke-width='2'/%3E%3C/svg%3E";
+
+/** Pure. @param entry name of the first script */
+export const toDocument = (entry: string, style: string, state: Snapshot | undefined): string => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <title>kubelet-ts</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/page/assets/page.css">
-<script type="module" src="/page/assets/main.js"></script>
+<link rel="icon" href="${ICON}">
+<script type="module" src="${BASE}${entry}"></script>
+<style>${style}</style>
 </head>
 <body>
 <div id="app"><header><span class="brand">kubelet-ts</span></header></div>
 <noscript>This page needs JavaScript. The same data: <code>kubelet-ts get pods</code>.</noscript>
+${state ? toStateBlock(state) : ""}
 </body>
 </html>
 `;

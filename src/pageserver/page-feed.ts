@@ -1,8 +1,18 @@
 import type { Pod } from "../api/pod.ts";
 import type { Summary } from "../api/stats-summary.ts";
 import type { Clock } from "../model/clock.ts";
-import type { Access, NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePoint } from "../page/wire.ts";
-import type { UsageRecorder } from "./usage-recorder.ts";
+import type {
+  Access,
+  NodeState,
+  NodeUsage,
+  PodRow,
+  Rejection,
+  Snapshot,
+  Update,
+  UsageHistory,
+  UsagePoint,
+} from "../page/wire.ts";
+import { roundCores, type UsageRecorder } from "./usage-recorder.ts";
 
 export interface PageFeedDeps {
   clock: Clock;
@@ -42,7 +52,8 @@ export class PageFeed {
   /** Value: whether it takes updates now. */
   readonly #subscribers = new Map<PageSubscriber, boolean>();
   readonly #rows = new WeakMap<Pod, PodRow>();
-  #sent = new Map<string, Pod>();
+  /** The pods as they were at the last update, and their rows as JSON: a pod may change in what no row shows. */
+  #sent = new Map<string, { pod: Pod; text: string }>();
   #sentNode = "";
   #sentRejections = "";
   #node: NodeState | undefined;
@@ -103,15 +114,26 @@ export class PageFeed {
     if (!this.#subscribers.has(subscriber) || !this.#node) return;
     // The others must not miss the changes that this snapshot contains.
     this.#flush();
-    const snapshot: Snapshot = {
-      access: subscriber.access,
-      node: this.#node,
+    const usage = this.#deps.usage.recent(this.#nodeUsage, this.#deps.clock.now().getTime());
+    const snapshot = this.#snapshot(subscriber.access, this.#node, usage);
+    this.#subscribers.set(subscriber, subscriber.send("snapshot", JSON.stringify(snapshot)));
+  }
+
+  /** The state for the document itself, with the newest usage only. Nothing is sampled for it. */
+  async firstState(access: Access): Promise<Snapshot> {
+    const node = this.#node ?? (await this.#deps.node());
+    return this.#snapshot(access, node, this.#deps.usage.newest(this.#nodeUsage));
+  }
+
+  #snapshot(access: Access, node: NodeState, usage: UsageHistory): Snapshot {
+    return {
+      access,
+      node,
       pods: this.#deps.pods().map((pod) => this.row(pod)),
       rejections: [...this.#deps.rejections()],
-      usage: this.#deps.usage.recent(this.#nodeUsage, this.#deps.clock.now().getTime()),
+      usage,
       now: this.#deps.clock.now().getTime(),
     };
-    this.#subscribers.set(subscriber, subscriber.send("snapshot", JSON.stringify(snapshot)));
   }
 
   /** Computed once for each version of a pod. */
@@ -132,11 +154,8 @@ export class PageFeed {
 
   #flush(usage?: UsagePoint): void {
     const update: Update = {};
-    const pods = new Map(this.#deps.pods().map((pod) => [pod.metadata.uid ?? "", pod]));
-    const changed = [...pods].filter(([uid, pod]) => this.#sent.get(uid) !== pod);
-    const removed = [...this.#sent.keys()].filter((uid) => !pods.has(uid));
-    this.#sent = pods;
-    if (changed.length > 0) update.changedPods = changed.map(([, pod]) => this.row(pod));
+    const { changed, removed } = this.#takeChanges();
+    if (changed.length > 0) update.changedPods = changed;
     if (removed.length > 0) update.removedPods = removed;
     const rejections = this.#deps.rejections();
     const rejectionsText = JSON.stringify(rejections);
@@ -147,6 +166,24 @@ export class PageFeed {
     this.#sentNode = nodeText;
     if (usage) update.usage = usage;
     if (Object.keys(update).length > 0) this.#broadcast(JSON.stringify(update));
+  }
+
+  /** Rows that differ from those of the last update, and the UIDs of pods that are gone since. */
+  #takeChanges(): { changed: PodRow[]; removed: string[] } {
+    const changed: PodRow[] = [];
+    const pods = this.#deps.pods().map((pod) => {
+      const uid = pod.metadata.uid ?? "";
+      const before = this.#sent.get(uid);
+      if (before?.pod === pod) return [uid, before] as const;
+      const row = this.row(pod);
+      const text = JSON.stringify(row);
+      if (before?.text !== text) changed.push(row);
+      return [uid, { pod, text }] as const;
+    });
+    const now = new Map(pods);
+    const removed = [...this.#sent.keys()].filter((uid) => !now.has(uid));
+    this.#sent = now;
+    return { changed, removed };
   }
 
   #broadcast(data: string): void {
@@ -184,6 +221,6 @@ const toPodUsage = ({ pods }: Summary): UsagePoint["pods"] =>
   Object.fromEntries(
     pods.map(({ podRef, cpu, memory }) => [
       podRef.uid,
-      { cpuCores: (cpu?.usageNanoCores ?? 0) / 1e9, memoryBytes: memory?.workingSetBytes ?? 0 },
+      { cpuCores: roundCores((cpu?.usageNanoCores ?? 0) / 1e9), memoryBytes: memory?.workingSetBytes ?? 0 },
     ]),
   );

@@ -1,12 +1,12 @@
 import type { Pod } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerAccess, LogSelection } from "../model/container-access.ts";
-import type { ActionResult, History, HistoryRange, NodeDetail, PodDetail, ProcessRow } from "../page/wire.ts";
+import type { Access, ActionResult, History, HistoryRange, NodeDetail, PodDetail, ProcessRow } from "../page/wire.ts";
 import { type ServerAnswer, type ServerRequest, textAnswer, tooManyRequests } from "../server/answer.ts";
 import { chooseProtocol } from "../server/channel-protocol.ts";
 import { serveRemoteCommand } from "../server/remote-command.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
-import { type Asset, loadAssets } from "./assets.ts";
+import { type Asset, Assets } from "./assets.ts";
 import { EventStream } from "./event-stream.ts";
 import type { PageFeed } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
@@ -61,7 +61,7 @@ const NO_POD = "No such pod on this node\n";
 /** Routes of the page: below `/page/`, and `/` itself. */
 export class PageRoutes {
   readonly #deps: PageRoutesDeps;
-  readonly #assets = loadAssets();
+  readonly #assets = new Assets();
   #streams = 0;
   #shells = 0;
 
@@ -78,14 +78,17 @@ export class PageRoutes {
     if (!isLocal && !request.isSecure) return path === "/" ? undefined : text(403, NEEDS_TLS);
     const isWrite = method === "POST";
     if (!isWrite && method !== "GET" && method !== "HEAD") return text(405, "405 Method Not Allowed\n");
-    const asset = this.#assets.get(path);
-    if (asset) return isWrite ? text(405, "405 Method Not Allowed\n") : assetAnswer(request, asset);
+    const asset = this.#assets.find(path);
+    if (asset ?? path === "/") {
+      if (isWrite) return text(405, "405 Method Not Allowed\n");
+      return asset ? assetAnswer(request, asset) : this.#document(request);
+    }
     if ((isWrite || request.upgrade !== "") && !isSameOrigin(request)) return text(403, "Foreign origin\n");
     if (path === "/page/login") return isWrite ? this.#logIn(request) : text(405, "POST only\n");
     const privileged = this.#deps.sessions.isValid(request.header("Cookie") ?? undefined);
     if ((isWrite || request.upgrade !== "" || !isLocal) && !privileged) return text(401, UNAUTHORIZED);
     if (path === "/page/stream") {
-      return method === "GET" ? this.#stream(request, privileged) : text(405, "405 Method Not Allowed\n");
+      return method === "GET" ? this.#stream(request) : text(405, "405 Method Not Allowed\n");
     }
     if (path === "/page/api/session" && !isWrite) return json({ privileged });
     if (path === "/page/api/apply" && isWrite) return this.#apply(request, false);
@@ -128,6 +131,30 @@ export class PageRoutes {
     }
   }
 
+  /** The document with the state that the stream will send too, so that the pods are painted without waiting for it. */
+  async #document(request: ServerRequest): Promise<ServerAnswer> {
+    const access = this.#access(request);
+    const isShown = access.privileged || this.#deps.isLocal;
+    const state = isShown ? await this.#deps.feed.firstState(access).catch(() => undefined) : undefined;
+    const body = this.#assets.document(state);
+    const isGzip = takesGzip(request);
+    return {
+      status: 200,
+      headers: {
+        ...SECURITY_HEADERS,
+        "Content-Type": "text/html; charset=utf-8",
+        "Cache-Control": "no-store",
+        ...(isGzip && { "Content-Encoding": "gzip" }),
+      },
+      body: isGzip ? Bun.gzipSync(body, { level: 1 }) : body,
+    };
+  }
+
+  #access({ header }: ServerRequest): Access {
+    const privileged = this.#deps.sessions.isValid(header("Cookie") ?? undefined);
+    return { privileged, canAct: privileged && this.#deps.actions !== undefined };
+  }
+
   async #logIn(request: ServerRequest): Promise<ServerAnswer> {
     const { token } = await readJson(request);
     const session = typeof token === "string" ? this.#deps.sessions.logIn(token) : undefined;
@@ -146,14 +173,15 @@ export class PageRoutes {
     return json(await (onlyCompare ? actions.compare(manifest) : actions.apply(manifest, dryRun === true)));
   }
 
-  #stream({ signal, header }: ServerRequest, privileged: boolean): ServerAnswer {
+  #stream(request: ServerRequest): ServerAnswer {
+    const { signal, header } = request;
     if (this.#streams >= MAX_STREAMS) return tooManyRequests();
     this.#streams++;
     signal.addEventListener("abort", () => this.#streams--, { once: true });
-    const access = { privileged, canAct: privileged && this.#deps.actions !== undefined };
+    const access = this.#access(request);
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store" };
     const cookie = header("Cookie") ?? undefined;
-    const isAllowed = () => !privileged || this.#deps.sessions.isValid(cookie);
+    const isAllowed = () => !access.privileged || this.#deps.sessions.isValid(cookie);
     const stream = new EventStream(this.#deps.clock, this.#deps.feed, access, signal, isAllowed);
     return { status: 200, headers, chunks: stream.chunks() };
   }
@@ -209,14 +237,17 @@ function isSameOrigin({ header, isSecure }: ServerRequest): boolean {
   return header("Sec-Fetch-Site") === null || header("Sec-Fetch-Site") === "same-origin";
 }
 
-function assetAnswer({ header }: ServerRequest, asset: Asset): ServerAnswer {
-  const headers = { ...SECURITY_HEADERS, ETag: asset.etag, "Cache-Control": "no-cache", Vary: "Accept-Encoding" };
-  if (header("If-None-Match") === asset.etag) return { status: 304, headers, body: "" };
-  const isGzip = /\bgzip\b/.test(header("Accept-Encoding") ?? "");
+const takesGzip = ({ header }: ServerRequest): boolean => /\bgzip\b/.test(header("Accept-Encoding") ?? "");
+
+function assetAnswer(request: ServerRequest, { type, etag, isImmutable, gzipped }: Asset): ServerAnswer {
+  const caching = isImmutable ? "public, max-age=31536000, immutable" : "no-cache";
+  const headers = { ...SECURITY_HEADERS, ETag: etag, "Cache-Control": caching, Vary: "Accept-Encoding" };
+  if (request.header("If-None-Match") === etag) return { status: 304, headers, body: "" };
+  const isGzip = takesGzip(request);
   return {
     status: 200,
-    headers: { ...headers, "Content-Type": asset.type, ...(isGzip && { "Content-Encoding": "gzip" }) },
-    body: isGzip ? asset.gzipped : asset.body,
+    headers: { ...headers, "Content-Type": type, ...(isGzip && { "Content-Encoding": "gzip" }) },
+    body: isGzip ? gzipped() : Bun.gunzipSync(gzipped()),
   };
 }
 

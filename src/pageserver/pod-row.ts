@@ -33,8 +33,35 @@ export function toPodRow(pod: Pod, columns: PodColumns, source: string, explanat
     restarts: columns.restarts,
     lastRestart: columns.lastRestart?.getTime() ?? 0,
     createdAt: columns.createdAt ? Date.parse(columns.createdAt) || 0 : 0,
+    owner: describeOwner(pod),
     source,
     why: cause ? `${cause.subject}: ${cause.problem}` : "",
+    notice: describeNotice(pod),
     ip: status?.podIP ?? "",
   };
+}
+
+/** `Deployment web`, `Job backup-29384`; "" for a pod that no object made. A ReplicaSet is told as its Deployment. */
+function describeOwner({ metadata }: Pod): string {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller) ?? metadata.ownerReferences?.[0];
+  if (!owner || owner.kind === "Node") return "";
+  const suffix = `-${metadata.labels?.["pod-template-hash"]}`;
+  const isOfDeployment = owner.kind === "ReplicaSet" && owner.name.endsWith(suffix);
+  return isOfDeployment ? `Deployment ${owner.name.slice(0, -suffix.length)}` : `${owner.kind} ${owner.name}`;
+}
+
+const NOTICES: Readonly<Record<string, string>> = {
+  InvalidManifest: "an older manifest runs",
+  DuplicateManifest: "a second manifest of this name is ignored",
+  Unclaimed: "its source is not configured any more",
+  RolledBack: "the last edit was rolled back",
+  RolloutPaused: "an edit waits",
+};
+
+/** The condition that the node sets when not the newest manifest runs. */
+function describeNotice({ status }: Pod): string {
+  const found = status?.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False");
+  if (!found) return "";
+  const words = NOTICES[found.reason ?? ""] ?? found.reason ?? "";
+  return found.message ? `${words}: ${found.message}` : words;
 }

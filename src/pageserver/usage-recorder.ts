@@ -11,6 +11,9 @@ const NODE = "";
 const MAGIC = "kubelet-ts-usage-1";
 const HEADER = /^(kubelet-ts-usage-1 (\d+) (\d+)\n)/;
 
+/** To a hundredth of a millicore: the digits beyond are noise, and two thirds of the message. */
+export const roundCores = (cores: number): number => Math.round(cores * 1e5) / 1e5;
+
 /**
  * Usage of the node and of each pod, in memory of fixed size: 22 KB for each pod, 2.4 MB for 110. The last hour as it was
  * sampled, the last day every two minutes.
@@ -39,7 +42,8 @@ export class UsageRecorder {
       });
     }
     this.#fine.add(timeMs, values);
-    if (timeMs - this.#coarseMs < COARSE_MS) return;
+    // A clock that was set back must not leave the day's chart without values until it has caught up.
+    if (timeMs >= this.#coarseMs && timeMs - this.#coarseMs < COARSE_MS) return;
     this.#coarseMs = timeMs;
     this.#coarse.add(timeMs, values);
   }
@@ -56,26 +60,34 @@ export class UsageRecorder {
   history(uid: string, range: HistoryRange, nowMs: number): History {
     const ring = range === "24h" ? this.#coarse : this.#fine;
     const slots = ring.slotsSince(nowMs - RANGE_MS[range]);
-    const values = (key: keyof Values) => ring.values(uid, slots, key);
-    return {
+    const bytes = (key: keyof Values) => ring.values(uid, slots, key, Math.round);
+    return withGaps({
       times: slots.map((slot) => ring.times[slot] ?? 0),
-      cpuCores: values("cpuCores"),
-      memoryBytes: values("memoryBytes"),
-      receivedBytes: values("receivedBytesPerSecond"),
-      sentBytes: values("sentBytesPerSecond"),
-      diskBytes: values("diskBytes"),
-    };
+      cpuCores: ring.values(uid, slots, "cpuCores", roundCores),
+      memoryBytes: bytes("memoryBytes"),
+      receivedBytes: bytes("receivedBytesPerSecond"),
+      sentBytes: bytes("sentBytesPerSecond"),
+      diskBytes: bytes("diskBytes"),
+    });
   }
 
   /** The last ten minutes of all pods. */
   recent(node: NodeUsage | undefined, nowMs: number): UsageHistory {
-    const slots = this.#fine.slotsSince(nowMs - RANGE_MS["10m"]);
+    return this.#at(this.#fine.slotsSince(nowMs - RANGE_MS["10m"]), node);
+  }
+
+  /** The last values of all pods. */
+  newest(node: NodeUsage | undefined): UsageHistory {
+    return this.#at(this.#fine.slotsSince(0).slice(-1), node);
+  }
+
+  #at(slots: readonly number[], node: NodeUsage | undefined): UsageHistory {
     const pods: UsageHistory["pods"] = {};
     for (const uid of this.#fine.subjects) {
       if (uid === NODE) continue;
       pods[uid] = {
-        cpuCores: this.#fine.values(uid, slots, "cpuCores"),
-        memoryBytes: this.#fine.values(uid, slots, "memoryBytes"),
+        cpuCores: this.#fine.values(uid, slots, "cpuCores", roundCores),
+        memoryBytes: this.#fine.values(uid, slots, "memoryBytes", Math.round),
       };
     }
     return { times: slots.map((slot) => this.#fine.times[slot] ?? 0), node, pods };
@@ -111,4 +123,25 @@ export class UsageRecorder {
       sentBytesPerSecond: rate(sent, before?.sent),
     };
   }
+}
+
+/** Longer than the time between two samples when no page is open. */
+const GAP_MS = 300_000;
+
+/** Ends every line where nothing was sampled: the kubelet did not run, or the clock was set. Pure. */
+export function withGaps(history: History): History {
+  const { times } = history;
+  const isGap = (index: number) => index > 0 && (times[index] ?? 0) - (times[index - 1] ?? 0) > GAP_MS;
+  if (!times.some((_, index) => isGap(index))) return history;
+  const spread = <T>(series: readonly T[], between: (before: T) => T): T[] =>
+    series.flatMap((value, index) => (isGap(index) ? [between(series[index - 1] as T), value] : [value]));
+  const cut = (series: (number | null)[]) => spread(series, () => null);
+  return {
+    times: spread(times, (before) => before + 1),
+    cpuCores: cut(history.cpuCores),
+    memoryBytes: cut(history.memoryBytes),
+    receivedBytes: cut(history.receivedBytes),
+    sentBytes: cut(history.sentBytes),
+    diskBytes: cut(history.diskBytes),
+  };
 }

@@ -53,18 +53,34 @@ export class UsageRing {
     for (const subject of this.#series.keys()) if (!subjects.has(subject)) this.#series.delete(subject);
   }
 
-  /** Slots from the oldest to the newest with a time after `sinceMs`. */
+  /**
+   * Slots with a time after `sinceMs`, times rising. Values that a clock which was set back has overtaken are left out.
+   */
   slotsSince(sinceMs: number): number[] {
-    const order = Array.from({ length: this.slots }, (_, index) => (this.#next + index) % this.slots);
-    return order.filter((slot) => (this.times[slot] ?? 0) > Math.max(sinceMs, 0));
+    const found: number[] = [];
+    let next = Number.POSITIVE_INFINITY;
+    for (let age = 1; age <= this.slots; age++) {
+      const slot = (this.#next + this.slots - age) % this.slots;
+      const time = this.times[slot] ?? 0;
+      if (time <= Math.max(sinceMs, 0) || time >= next) continue;
+      next = time;
+      found.push(slot);
+    }
+    return found.reverse();
   }
 
-  values(subject: string, slots: readonly number[], key: keyof Values): (number | null)[] {
+  /** @param round applied to what is known */
+  values(
+    subject: string,
+    slots: readonly number[],
+    key: keyof Values,
+    round: (value: number) => number,
+  ): (number | null)[] {
     const series = this.#series.get(subject);
     const index = KEYS.indexOf(key);
     return slots.map((slot) => {
       const value = series?.[slot * KEYS.length + index];
-      return value === undefined || Number.isNaN(value) ? null : value;
+      return value === undefined || Number.isNaN(value) ? null : round(value);
     });
   }
 

@@ -48,6 +48,9 @@ export interface NodeRuntimes {
   recursiveReadOnlyMounts: boolean;
 }
 
+/** @param withImages asks the engine for its images too; default true */
+export type ReadNodeFacts = (withImages?: boolean) => Promise<NodeObjectFacts>;
+
 /** Condition texts of upstream, by status: reason and message. */
 const PRESSURES: Readonly<Record<PressureType, Record<"True" | "False", readonly [string, string]>>> = {
   MemoryPressure: {

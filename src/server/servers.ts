@@ -18,7 +18,7 @@ import { healthzAnswer } from "./healthz.ts";
 import { isLocalHost, isLoopback } from "./host-header.ts";
 import { instrumentHandler, type RequestCounters } from "./instrument-handler.ts";
 import { Listener, type ListenerOptions, type ListenerPlace, type ListenerTls } from "./listener.ts";
-import { type NodeObjectFacts, toNodeObject } from "./node-object.ts";
+import { type ReadNodeFacts, toNodeObject } from "./node-object.ts";
 import { pageHint } from "./page-hint.ts";
 import { PodListRenderer } from "./pod-list.ts";
 import { isReading, type ReadOnlyContext, routeReadOnly } from "./read-only-routes.ts";
@@ -47,7 +47,7 @@ export interface ServerDependencies extends RequestCounters {
   /** Shown on `/metrics/probes`. */
   probeRegistry: Pick<MetricsRegistry, "collect">;
   /** For `/node`; asked at each request. */
-  nodeFacts: () => Promise<NodeObjectFacts>;
+  nodeFacts: ReadNodeFacts;
   /** Path of a Unix socket that answers like the read-only port, for the own user only; absent: none. */
   socketPath?: string;
   /** Absent: the cAdvisor port has no page. */

@@ -41,7 +41,7 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     const insecureFetch = (path: string) => fetch(`${secure}${path}`, { tls: { rejectUnauthorized: false } });
     expect(await (await fetch(`${plain}/`)).text()).toContain(`${secure}/`);
     expect((await fetch(`${plain}/api/v1.3/machine`)).status).toBe(200);
-    for (const path of ["/page/stream", "/page/assets/main.js", "/page/api/node"]) {
+    for (const path of ["/page/stream", "/page/assets/terminal.css", "/page/api/node"]) {
       expect({ path, status: (await fetch(`${plain}${path}`)).status }).toEqual({ path, status: 403 });
     }
     for (const path of ["/page/stream", "/page/api/node", "/page/api/session"]) {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { applySnapshot, applyUpdate, selectRows } from "../../src/page/store.ts";
+import { applySnapshot, applyUpdate, findPod, selectRows } from "../../src/page/store.ts";
 import type { PodRow, Snapshot } from "../../src/page/wire.ts";
 
 const row = (name: string, more: Partial<PodRow> = {}): PodRow => ({
@@ -13,8 +13,10 @@ const row = (name: string, more: Partial<PodRow> = {}): PodRow => ({
   restarts: 0,
   lastRestart: 0,
   createdAt: 1,
+  owner: "",
   source: "/pods/a.yaml",
   why: "",
+  notice: "",
   ip: "",
   ...more,
 });
@@ -80,10 +82,36 @@ test("rows are filtered by text and by readiness, and sorted", () => {
     0,
   );
   const names = (text: string, onlyNotReady: boolean, sort: "name" | "cpu" = "name", descending = false) =>
-    selectRows(state, { text, onlyNotReady, sort, descending }).map(({ name }) => name);
+    selectRows(state.pods, state.sparks, { text, onlyNotReady, isGrouped: false, sort, descending }).map(
+      ({ name }) => name,
+    );
   expect(names("", false)).toEqual(["a", "b", "done"]);
   expect(names("EXIT", false)).toEqual(["a"]);
   expect(names("", true)).toEqual(["a"]);
   expect(names("", false, "cpu", true)).toEqual(["a", "b", "done"]);
   expect(names("", false, "name", true)).toEqual(["done", "b", "a"]);
+});
+
+test("a snapshot after a break keeps the rows that did not change", () => {
+  const before = applySnapshot(snapshot, 4000);
+  const after = applySnapshot({ ...snapshot, pods: [row("a"), row("b", { restarts: 1 })] }, 5000, before);
+  expect(after.pods.get("a")).toBe(before.pods.get("a")!);
+  expect(after.pods.get("b")?.restarts).toBe(1);
+});
+
+test("a clock that was set back begins the spark lines again", () => {
+  const before = applySnapshot(snapshot, 4000);
+  const after = applyUpdate(before, { usage: { time: 500, node, pods: { a: { cpuCores: 1, memoryBytes: 1 } } } });
+  expect([after.times, after.sparks.get("a")?.cpuCores]).toEqual([[500], [1]]);
+});
+
+test("of two pods of one name the new one is found", () => {
+  const pods = [
+    row("web", { uid: "1", status: "Terminating", createdAt: 3 }),
+    row("web", { uid: "2", createdAt: 2 }),
+    row("web", { uid: "3", createdAt: 1 }),
+  ];
+  const state = applySnapshot({ ...snapshot, pods }, 0);
+  expect(findPod(state.pods, "default", "web")?.uid).toBe("2");
+  expect(findPod(state.pods, "other", "web")).toBeUndefined();
 });

@@ -130,3 +130,20 @@ test("usage is sampled every ten seconds for an open page, every two minutes wit
   await clock.advance(IDLE_PERIOD_MS * 5);
   expect(state.measured).toBe(1);
 });
+
+test("a pod that changed in nothing that a row shows is not sent again", async () => {
+  const { clock, feed, change } = world();
+  const { it, events } = subscriber();
+  await feed.subscribe(it);
+  await clock.advance(100);
+  const count = events.length;
+  change([pod("a")]);
+  await clock.advance(100);
+  expect(events.length).toBe(count);
+});
+
+test("the first state is told without a sample and leaves no page open", async () => {
+  const { feed, state } = world();
+  const { pods, usage } = await feed.firstState({ privileged: false, canAct: false });
+  expect([pods.map(({ uid }) => uid), usage.times, state.measured, feed.isOpen]).toEqual([["a"], [], 0, false]);
+});

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { ContainerAccess } from "../../src/model/container-access.ts";
-import type { NodeDetail, PodDetail } from "../../src/page/wire.ts";
+import type { Access, NodeDetail, PodDetail } from "../../src/page/wire.ts";
 import type { PageFeed } from "../../src/pageserver/page-feed.ts";
 import { PageRoutes, type PageRoutesDeps } from "../../src/pageserver/page-routes.ts";
 import { createLoginToken, PageSessions } from "../../src/pageserver/page-session.ts";
@@ -24,7 +24,9 @@ function world(over: Partial<PageRoutesDeps> = {}) {
   };
   const routes = new PageRoutes({
     clock,
-    feed: {} as PageFeed,
+    feed: {
+      firstState: async (access: Access) => ({ access, pods: [{ why: "</script><b>" }] }),
+    } as unknown as PageFeed,
     sessions,
     isLocal: true,
     pods: () => [{ metadata: { uid: "u1", name: "web" }, spec: { containers: [] } } as unknown as Pod],
@@ -110,7 +112,7 @@ describe("status of a route: without session, with session, with session from a 
   });
 });
 
-test.each(["GET /page/stream", "GET /page/assets/main.js", "GET /page/api/node", "POST /page/login"])(
+test.each(["GET /page/stream", "GET /page/assets/terminal.css", "GET /page/api/node", "POST /page/login"])(
   "on a network address without TLS the page is not served: %s",
   async (line) => {
     const { ask, cookie } = world({ isLocal: false });
@@ -124,7 +126,7 @@ test("on a network address without TLS the root is that of cAdvisor", async () =
 
 test.each([
   { line: "GET /", without: 200, withSession: 200 },
-  { line: "GET /page/assets/main.js", without: 200, withSession: 200 },
+  { line: "GET /page/assets/terminal.css", without: 200, withSession: 200 },
   { line: "GET /page/stream", without: 401, withSession: 200 },
   { line: "GET /page/api/session", without: 401, withSession: 200 },
   { line: "GET /page/api/node", without: 401, withSession: 200 },
@@ -192,4 +194,32 @@ test("secrets of a pod are for sessions: podDetail is told", async () => {
     ((await ask("GET /page/api/pods/u1", { headers })) as { body: string }).body;
   expect(await bodyOf({})).toBe('{"privileged":false}');
   expect(await bodyOf(cookie)).toBe('{"privileged":true}');
+});
+
+const bodyOf = (answer: ServerAnswer | undefined) => (answer as { body: string }).body;
+
+test("the document holds the first state as data, for those who may see it", async () => {
+  const { ask, cookie } = world();
+  const stateOf = (body: string) => JSON.parse(/id="state">(.*?)<\/script>/.exec(body)?.[1] ?? "null");
+  const access = (privileged: boolean) => ({
+    access: { privileged, canAct: privileged },
+    pods: [{ why: "</script><b>" }],
+  });
+  expect(stateOf(bodyOf(await ask("GET /")))).toEqual(access(false));
+  expect(stateOf(bodyOf(await ask("GET /", { headers: cookie })))).toEqual(access(true));
+  const far = world({ isLocal: false });
+  expect(bodyOf(await far.ask("GET /", { isSecure: true }))).not.toContain('id="state"');
+  expect(stateOf(bodyOf(await far.ask("GET /", { headers: far.cookie, isSecure: true })))).toEqual(access(true));
+});
+
+test("the script that the document names is served, compressed or not, and need not be asked for again", async () => {
+  const { ask } = world();
+  const [script = ""] = /\/page\/assets\/main-[^"]+/.exec(bodyOf(await ask("GET /"))) ?? [];
+  const plain = (await ask(`GET ${script}`)) as { headers: Record<string, string>; body: Uint8Array };
+  const zipped = (await ask(`GET ${script}`, { headers: { "Accept-Encoding": "br, gzip" } })) as typeof plain;
+  expect(plain.headers["Cache-Control"]).toContain("immutable");
+  expect([plain.headers["Content-Encoding"], zipped.headers["Content-Encoding"]]).toEqual([undefined, "gzip"]);
+  expect(Bun.gunzipSync(Uint8Array.from(zipped.body))).toEqual(Uint8Array.from(plain.body));
+  const again = await ask(`GET ${script}`, { headers: { "If-None-Match": plain.headers.ETag ?? "" } });
+  expect(statusOf(again)).toBe(304);
 });

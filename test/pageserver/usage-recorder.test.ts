@@ -87,3 +87,25 @@ test.each([
   expect(() => usage.restore(damage(saved))).toThrow();
   expect(usage.history("a", "1h", 1000).cpuCores).toEqual([0.25]);
 });
+
+test("after the clock was set back the charts show the new time only, and the day goes on", () => {
+  const usage = new UsageRecorder();
+  const day = 86_400_000;
+  for (let ms = day; ms < day + 600_000; ms += 60_000) usage.add(summary(1, 0, ["a"]), ms);
+  for (let ms = 60_000; ms <= 600_000; ms += 60_000) usage.add(summary(2, 0, ["a"]), ms);
+  const hour = usage.history("a", "1h", 600_000);
+  expect(hour.times).toEqual(hour.times.toSorted((a, b) => a - b));
+  expect(new Set(hour.cpuCores)).toEqual(new Set([2]));
+  expect(usage.history("a", "24h", 600_000).cpuCores.length).toBe(5);
+});
+
+test("a line ends where nothing was sampled", () => {
+  const usage = new UsageRecorder();
+  usage.add(summary(1, 0, ["a"]), 1_000_000);
+  usage.add(summary(1, 0, ["a"]), 2_000_000);
+  const { times, cpuCores } = usage.history("a", "1h", 2_000_000);
+  expect([times, cpuCores]).toEqual([
+    [1_000_000, 1_000_001, 2_000_000],
+    [1, null, 1],
+  ]);
+});

@@ -20,7 +20,7 @@ import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { creationTime, summarizePod } from "../../printers/pod-row.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { isLoopback } from "../../server/host-header.ts";
-import { type NodeObjectFacts, toNodeConditions } from "../../server/node-object.ts";
+import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import { redactPod } from "../../server/redact-pod.ts";
 import type { Page } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
@@ -40,7 +40,7 @@ export function buildPage(
   parts: AssembledKubelet,
   view: KubeletView,
   stats: NodeStats,
-  nodeFacts: () => Promise<NodeObjectFacts>,
+  nodeFacts: ReadNodeFacts,
 ): Page {
   const { context, kubelet, client, probeLog } = parts;
   const { clock, logger, options } = context;
@@ -79,7 +79,7 @@ export function buildPage(
     return { summary, node: toNodeUsage(summary) };
   };
   const node = async (): Promise<NodeState> => {
-    const facts = await nodeFacts();
+    const facts = await nodeFacts(false);
     const { serverVersion } = parts.engineIfKnown() ?? {};
     return {
       name: context.node.name,

@@ -8,7 +8,7 @@ import { computeAllocatableDisk, computeMaxPods, computeNodeAllocatable } from "
 import type { ImageStore } from "../../runtime/image-inventory.ts";
 import { usableRuntimes } from "../../runtime/sandbox-create-body.ts";
 import { isApiAtLeast } from "../../runtime/security.ts";
-import type { NodeObjectFacts } from "../../server/node-object.ts";
+import type { ReadNodeFacts } from "../../server/node-object.ts";
 import { buildInfo, kubeletVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 
@@ -37,7 +37,7 @@ export function nodeFacts({
   isLeaving,
   configuration,
   clock,
-}: NodeFactsInput): () => Promise<NodeObjectFacts> {
+}: NodeFactsInput): ReadNodeFacts {
   const { kubelet, networks, imageInventory, connectError, engineIfKnown } = parts;
   const { node } = parts.context;
   const findProblem = () => {
@@ -67,9 +67,12 @@ export function nodeFacts({
     },
     createdAt: createdAt(options.rootDir),
   };
-  return async () => {
+  const readImages = () => {
     const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
-    const store = await Promise.race([imageInventory.look().catch((): ImageStore | undefined => undefined), none]);
+    return Promise.race([imageInventory.look().catch((): ImageStore | undefined => undefined), none]);
+  };
+  return async (withImages = true) => {
+    const store = withImages ? await readImages() : undefined;
     noteReady();
     const engine = engineIfKnown();
     return {

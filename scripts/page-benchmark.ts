@@ -1,0 +1,203 @@
+/**
+ * `bun scripts/page-benchmark.ts [PODS]`: what the page costs a browser, with PODS (110) made-up pods and no engine: first
+ * paint, and the main thread's time for an update of the usage of all pods and for an update that changes every pod.
+ * Needs Chromium.
+ */
+import type { Page } from "playwright-core";
+import type { Pod } from "../src/api/pod.ts";
+import { SystemClock } from "../src/host/system-clock.ts";
+import type { Clock } from "../src/model/clock.ts";
+import type { ContainerAccess } from "../src/model/container-access.ts";
+import type { PodRow } from "../src/page/wire.ts";
+import { OPEN_PERIOD_MS, PageFeed } from "../src/pageserver/page-feed.ts";
+import { PageRoutes } from "../src/pageserver/page-routes.ts";
+import { PageSessions } from "../src/pageserver/page-session.ts";
+import { UsageRecorder } from "../src/pageserver/usage-recorder.ts";
+import { Listener } from "../src/server/listener.ts";
+import { launchBrowser } from "../test/support/browser.ts";
+
+const PODS = Number(process.argv[2] ?? 110);
+const UPDATES = 30;
+const PAINTS = 15;
+/** The time between two updates. */
+const PERIOD_MS = 700;
+
+const system = new SystemClock();
+/** Updates come faster than those of an open page. */
+const clock: Clock = {
+  now: () => system.now(),
+  monotonicMs: () => system.monotonicMs(),
+  sleep: (ms, signal) => system.sleep(ms, signal),
+  schedule: (ms, callback) => system.schedule(ms === OPEN_PERIOD_MS ? PERIOD_MS : ms, callback),
+};
+let generation = 0;
+let isMeasuring = true;
+const listeners = new Set<() => void>();
+const makePods = (): Pod[] =>
+  Array.from({ length: PODS }, (_, index) => ({
+    metadata: { uid: `uid-${index}`, name: `worker-${index}`, namespace: index % 3 === 0 ? "batch" : "default" },
+    spec: { containers: [] },
+  })) as unknown as Pod[];
+let pods = makePods();
+const random = (max: number) => Math.round(Math.random() * max);
+const time = new Date().toISOString();
+const toRow = ({ metadata }: Pod): PodRow => ({
+  uid: metadata.uid ?? "",
+  namespace: metadata.namespace ?? "",
+  name: metadata.name ?? "",
+  status: "Running",
+  ready: 1,
+  total: 1,
+  isReady: true,
+  restarts: generation,
+  lastRestart: generation > 0 ? Date.now() : 0,
+  createdAt: Date.now() - 3_600_000,
+  owner: "",
+  source: `/etc/kubernetes/manifests/${metadata.name}.yaml:1`,
+  why: "",
+  notice: "",
+  ip: "10.0.0.1",
+});
+const measure = async () => ({
+  summary: {
+    node: { nodeName: "bench", startTime: time, cpu: { time, usageNanoCores: random(2e9) } },
+    pods: pods.map(({ metadata }) => ({
+      podRef: { name: metadata.name ?? "", namespace: "default", uid: metadata.uid ?? "" },
+      startTime: time,
+      containers: [],
+      cpu: { time, usageNanoCores: random(1e8) },
+      memory: { time, workingSetBytes: random(1e9) },
+    })),
+  },
+  node: {
+    cpuCores: Math.random() * 2,
+    memoryBytes: random(4e9),
+    diskUsedBytes: random(4e10),
+    diskBytes: 8e10,
+    imageUsedBytes: 1e9,
+    imageDiskBytes: 8e10,
+    load: [1, 2, 3] as [number, number, number],
+  },
+});
+const usage = new UsageRecorder();
+for (let minute = 60; minute > 0; minute--) usage.add((await measure()).summary, Date.now() - minute * 10_000);
+const feed = new PageFeed({
+  clock,
+  usage,
+  isComplete: () => true,
+  pods: () => pods,
+  onPodsChanged: (callback) => {
+    listeners.add(callback);
+    return () => listeners.delete(callback);
+  },
+  toRow,
+  node: async () => ({
+    name: "bench",
+    version: "kubelet-ts",
+    engine: "Docker",
+    problem: "",
+    conditions: [{ type: "Ready", status: "True", reason: "", message: "", since: 1 }],
+    cpuCount: 2,
+    memoryBytes: 8e9,
+    bootTime: 1,
+  }),
+  rejections: () => [],
+  measure: () => (isMeasuring ? measure() : new Promise(() => {})),
+  onError: (error) => console.error(error),
+});
+const routes = new PageRoutes({
+  clock,
+  feed,
+  sessions: new PageSessions(Buffer.alloc(32, 1), () => Date.now()),
+  isLocal: true,
+  pods: () => pods,
+  podDetail: async () => undefined,
+  nodeDetail: () => Promise.reject(new Error("not here")),
+  processes: () => [],
+  history: (uid, range) => usage.history(uid, range, Date.now()),
+  containers: {} as ContainerAccess,
+  actions: undefined,
+});
+const none = () => {};
+const logger = { error: console.error, warn: console.error, info: none, debug: none, trace: none };
+const listener = new Listener(
+  {
+    name: "benchmark",
+    place: { hostname: "127.0.0.1", port: 0 },
+    route: (request) => routes.route(request) ?? { status: 404, headers: {}, body: "" },
+    acceptsHost: () => true,
+  },
+  clock,
+  logger,
+);
+listener.start();
+while (listener.port === undefined) await Bun.sleep(10);
+const address = `http://127.0.0.1:${listener.port}/`;
+
+const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+const round = (value: number) => value.toFixed(1);
+
+/** Milliseconds since the navigation: the first paint of anything, and the frame with all pods. */
+async function paint(page: Page): Promise<{ first: number; pods: number }> {
+  await page.addInitScript(`window.podsAt = new Promise((resolve) => {
+    const look = () => document.querySelectorAll("table.pods tbody tr").length >= ${PODS}
+      ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now())))
+      : requestAnimationFrame(look);
+    requestAnimationFrame(look);
+  })`);
+  await page.goto(address);
+  const podsAt = await page.evaluate<number>("window.podsAt");
+  const first = await page.evaluate<number>('performance.getEntriesByName("first-contentful-paint")[0].startTime');
+  return { first, pods: podsAt };
+}
+
+const METRICS = ["TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration"] as const;
+const browser = await launchBrowser();
+try {
+  const paints: { first: number; pods: number }[] = [];
+  for (let run = 0; run < PAINTS; run++) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+    paints.push(await paint(await context.newPage()));
+    await context.close();
+  }
+  console.log(
+    `empty cache, median of ${PAINTS}: first paint ${round(median(paints.map(({ first }) => first)))} ms,`,
+    `all pods painted ${round(median(paints.map((it) => it.pods)))} ms`,
+  );
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+  const page = await context.newPage();
+  await paint(page);
+  const session = await context.newCDPSession(page);
+  // CPU time of the main thread: other work on the machine does not count.
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const read = async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return METRICS.map((wanted) => (metrics.find(({ name }) => name === wanted)?.value ?? 0) * 1000);
+  };
+  const during = async (ms: number, each = none) => {
+    const before = await read();
+    for (let passed = 0; passed < ms; passed += PERIOD_MS) {
+      each();
+      await Bun.sleep(PERIOD_MS);
+    }
+    return (await read()).map((value, index) => value - (before[index] ?? 0));
+  };
+  const show = (what: string, costs: number[], updates: number) =>
+    console.log(what, METRICS.map((name, index) => `${name} ${round((costs[index] ?? 0) / updates)} ms`).join(", "));
+  await Bun.sleep(2000);
+  show(`usage of ${PODS} pods:`, await during(UPDATES * PERIOD_MS), UPDATES);
+  isMeasuring = false;
+  await Bun.sleep(2000);
+  show("nothing, for the same time:", await during(UPDATES * PERIOD_MS), UPDATES);
+  const changed = await during(UPDATES * PERIOD_MS, () => {
+    generation++;
+    pods = makePods();
+    for (const notify of listeners) notify();
+  });
+  show(`all ${PODS} pods changed:`, changed, UPDATES);
+} finally {
+  await browser.close();
+  feed.stop();
+  await listener.stop();
+}
+process.exit(0);

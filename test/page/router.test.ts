@@ -1,0 +1,32 @@
+import { expect, test } from "bun:test";
+import { overviewAddress, parseView, podAddress } from "../../src/page/router.ts";
+import { DEFAULT_FILTER } from "../../src/page/store.ts";
+
+test.each([
+  ["", { kind: "overview", filter: DEFAULT_FILTER }],
+  ["#/", { kind: "overview", filter: DEFAULT_FILTER }],
+  ["#/nothing/here", { kind: "overview", filter: DEFAULT_FILTER }],
+  ["#/pods/default", { kind: "overview", filter: DEFAULT_FILTER }],
+  ["#/node", { kind: "node" }],
+  ["#/apply", { kind: "apply" }],
+  ["#/pods/default/web", { kind: "pod", namespace: "default", name: "web", tab: "overview" }],
+  ["#/pods/default/web/logs", { kind: "pod", namespace: "default", name: "web", tab: "logs" }],
+  ["#/pods/default/web/nothing", { kind: "pod", namespace: "default", name: "web", tab: "overview" }],
+  ["#/pods/default/%E0%A4%A", { kind: "pod", namespace: "default", name: "%E0%A4%A", tab: "overview" }],
+  ["#/?sort=nothing", { kind: "overview", filter: DEFAULT_FILTER }],
+])("the address %s", (address, view) => {
+  expect(parseView(address)).toEqual(view as ReturnType<typeof parseView>);
+});
+
+test.each([
+  DEFAULT_FILTER,
+  { text: "a&b=c", onlyNotReady: true, isGrouped: true, sort: "memory", descending: true },
+  { text: "", onlyNotReady: false, isGrouped: false, sort: "name", descending: true },
+] as const)("a filter and its address", (filter) => {
+  expect(parseView(overviewAddress(filter))).toEqual({ kind: "overview", filter });
+});
+
+test("a pod and its address", () => {
+  const pod = { namespace: "default", name: "web.example-edge" };
+  expect(parseView(podAddress(pod, "shell"))).toEqual({ kind: "pod", ...pod, tab: "shell" });
+});
