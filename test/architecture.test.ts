@@ -31,18 +31,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   import: ["api", "text", "valibot", "runtime/sysctls.ts"],
   plan: ["api", "model", "text"],
   // A status reports restarts and back-off, which plan/ decides.
-  status: ["api", "model", "plan"],
+  status: ["api", "model", "plan", "text"],
   cgroups: ["model", "text", "files"],
   metrics: ["api", "model", "cgroups"],
   stats: ["api", "model", "text", "cgroups", "files", "metrics"],
   cadvisor: ["api", "model", "text", "cgroups", "stats", "metrics"],
-  docker: ["valibot", "concurrency", "files"],
+  docker: ["valibot", "concurrency", "files", "text"],
   runtime: ["docker", "plan", "model", "api", "concurrency", "text", "files", "yaml", "host/run-program.ts"],
   sources: ["manifest", "logging", "model", "api", "concurrency", "text", "files"],
   cni: ["api", "model", "plan", "text", "files", "logging", "host/run-program.ts", "valibot"],
   volumes: ["model", "api", "plan", "text", "concurrency", "files"],
   prober: ["model", "api", "plan", "concurrency", "text", "files"],
-  host: ["model", "files"],
+  host: ["model", "files", "text"],
   // The edit rules hash what the engine would be told: a pure mapping of runtime/.
   kubelet: [
     "api",

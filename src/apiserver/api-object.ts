@@ -69,8 +69,5 @@ export function jsonOf(object: object): string {
   return text;
 }
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** RFC 3339 in UTC with whole seconds. Source: `metav1.Time`. */
 export const toApiTime = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`;

@@ -1,4 +1,6 @@
 import type { Clock } from "../model/clock.ts";
+import { messageOf } from "../text/error-message.ts";
+import { isRecord } from "../text/json.ts";
 import {
   ApiError,
   badRequest,
@@ -10,7 +12,7 @@ import {
   type Status,
   unknownPath,
 } from "./api-error.ts";
-import { type ApiObject, isRecord, jsonOf } from "./api-object.ts";
+import { type ApiObject, jsonOf } from "./api-object.ts";
 import { type ApiAnswer, type ApiRequest, json, jsonText, type PlainAnswer } from "./api-request.ts";
 import { type Access, mayDo } from "./authorization.ts";
 import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
@@ -85,7 +87,7 @@ export class ApiServer {
 
   #failure(error: unknown, path: string): PlainAnswer {
     if (error instanceof ApiError) return json(error.code, error.status);
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     this.#deps.onError(message, path);
     const { status } = internalError("the request could not be answered; the log has the reason");
     return json(500, status);

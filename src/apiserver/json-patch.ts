@@ -1,4 +1,4 @@
-import { isRecord } from "./api-object.ts";
+import { isRecord } from "../text/json.ts";
 
 /** A patch that cannot be carried out; the message is for the client. */
 export class PatchError extends Error {

@@ -1,5 +1,6 @@
+import { isRecord } from "../text/json.ts";
 import { badRequest, expired } from "./api-error.ts";
-import { type ApiObject, isRecord, jsonOf } from "./api-object.ts";
+import { type ApiObject, jsonOf } from "./api-object.ts";
 import { jsonText, type PlainAnswer } from "./api-request.ts";
 import type { WantedForm } from "./media-type.ts";
 import type { ObjectStore } from "./object-store.ts";

@@ -1,4 +1,5 @@
-import { type FieldsV1, isRecord, type ManagedFieldsEntry } from "./api-object.ts";
+import { isRecord } from "../text/json.ts";
+import type { FieldsV1, ManagedFieldsEntry } from "./api-object.ts";
 import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, listMergeAt } from "./list-keys.ts";
 

@@ -1,6 +1,7 @@
 import type { Clock } from "../model/clock.ts";
+import { isRecord } from "../text/json.ts";
 import { badRequest, conflict, forbidden, notFound, type Status } from "./api-error.ts";
-import { type ApiObject, isRecord, toApiTime } from "./api-object.ts";
+import { type ApiObject, toApiTime } from "./api-object.ts";
 import type { ObjectStore } from "./object-store.ts";
 import type { ObjectWriter } from "./object-writer.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "./resource-definition.ts";

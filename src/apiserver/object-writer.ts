@@ -1,6 +1,7 @@
 import type { Clock } from "../model/clock.ts";
+import { isRecord } from "../text/json.ts";
 import { ApiError, alreadyExists, badRequest, conflict, forbidden, notFound, STALE } from "./api-error.ts";
-import { type ApiMetadata, type ApiObject, isRecord, toApiTime } from "./api-object.ts";
+import { type ApiMetadata, type ApiObject, toApiTime } from "./api-object.ts";
 import { type Manager, trackUpdate } from "./managed-fields.ts";
 import { checkObjectName, generateName } from "./object-name.ts";
 import type { ObjectStore } from "./object-store.ts";

@@ -1,5 +1,5 @@
+import { isRecord } from "../text/json.ts";
 import { ApiError, badRequest } from "./api-error.ts";
-import { isRecord } from "./api-object.ts";
 import { PATCH_TYPES } from "./body.ts";
 import { applyJsonPatch, define, PatchError } from "./json-patch.ts";
 import { applyStrategicPatch } from "./strategic-merge-patch.ts";

@@ -1,5 +1,6 @@
+import { isRecord } from "../text/json.ts";
 import { badRequest } from "./api-error.ts";
-import { type ApiObject, isRecord } from "./api-object.ts";
+import type { ApiObject } from "./api-object.ts";
 
 /** The `scale` of a workload. Source: autoscaling/v1 `Scale`. */
 export function toScale({ metadata, spec, status }: ApiObject): object {

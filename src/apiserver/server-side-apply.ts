@@ -1,5 +1,6 @@
+import { isRecord } from "../text/json.ts";
 import type { StatusCause } from "./api-error.ts";
-import { type ApiObject, type FieldsV1, isRecord, type ManagedFieldsEntry } from "./api-object.ts";
+import type { ApiObject, FieldsV1, ManagedFieldsEntry } from "./api-object.ts";
 import { define } from "./json-patch.ts";
 import { isAtomicMap, isScalarSet, type ListMerge, listMergeAt } from "./list-keys.ts";
 import { describePlace, fieldsOf, fromFieldsV1, type Manager, toFieldsV1, withManager } from "./managed-fields.ts";

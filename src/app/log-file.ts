@@ -8,15 +8,15 @@ const OLD_FILES = 4;
 /** `<dir>/kubelet-ts.log`, rotated by size. A failing disk is reported once and never stops the program. */
 export class LogFile {
   readonly #path: string;
-  readonly #complain: (message: string) => void;
+  readonly #reportError: (message: string) => void;
   readonly #maxBytes: number;
   #fd: number | undefined;
   #bytes = 0;
   #failed = false;
 
-  constructor(dir: string, complain: (message: string) => void, maxBytes = MAX_BYTES) {
+  constructor(dir: string, reportError: (message: string) => void, maxBytes = MAX_BYTES) {
     this.#path = join(dir, "kubelet-ts.log");
-    this.#complain = complain;
+    this.#reportError = reportError;
     this.#maxBytes = maxBytes;
     this.#try(() => {
       mkdirSync(dir, { recursive: true, mode: 0o755 });
@@ -58,7 +58,7 @@ export class LogFile {
       action();
       return true;
     } catch (error) {
-      if (!this.#failed) this.#complain(`Cannot write the log file "${this.#path}": ${(error as Error).message}`);
+      if (!this.#failed) this.#reportError(`Cannot write the log file "${this.#path}": ${(error as Error).message}`);
       this.#failed = true;
       return false;
     }

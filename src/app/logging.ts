@@ -41,9 +41,9 @@ const levelOf = (verbosity: number) =>
 /** One line per fact on stderr and, with `logDir`, in `<logDir>/kubelet-ts.log`. Never throws: a full disk is not our end. */
 export function createLogger(options: LoggerOptions): AppLogger {
   const render = options.format === "json" ? renderJson : renderText;
-  const complain = (message: string) =>
+  const reportError = (message: string) =>
     options.writeStderr(render("error", message, undefined, options.now(), options.color));
-  const file = options.logDir ? new LogFile(options.logDir, complain) : undefined;
+  const file = options.logDir ? new LogFile(options.logDir, reportError) : undefined;
   const toStderr = options.logToStderr !== false || file === undefined;
   const terminal: ConsolaInstance = createConsola({
     level: levelOf(options.verbosity),

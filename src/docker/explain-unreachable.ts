@@ -1,3 +1,4 @@
+import { messageOf } from "../text/error-message.ts";
 import { DockerUnreachableError, type UnreachableKind } from "./docker-error.ts";
 import { type DockerEndpoint, endpointText } from "./endpoint.ts";
 
@@ -60,7 +61,7 @@ export function explainUnreachable(
           `The certificate of the Docker engine at ${where} is not trusted (${code}): check DOCKER_CERT_PATH/ca.pem and the name in DOCKER_HOST`,
         );
       }
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return unreachable("not-docker", `What listens at ${where} does not speak HTTP as Docker does: ${why}`);
     }
   }

@@ -1,6 +1,7 @@
 import http from "node:http";
 import https from "node:https";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { messageOf } from "../text/error-message.ts";
 import { Deadline, realSchedule, type Schedule } from "./deadline.ts";
 import { DockerError, DockerProtocolError, DockerUnreachableError, daemonError } from "./docker-error.ts";
 import {
@@ -236,7 +237,7 @@ export class DockerTransport {
         rejectUnauthorized: verify,
       };
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = messageOf(cause);
       throw new DockerUnreachableError(
         "bad-endpoint",
         "",

@@ -1,6 +1,7 @@
 import { closeSync, constants, createReadStream, openSync, readSync } from "node:fs";
 import type { Readable } from "node:stream";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 
 /** One line of the kernel's log. */
 export interface KernelRecord {
@@ -42,7 +43,7 @@ export function followKernelLog(
   } catch (error) {
     logger.warn("The kernel's log cannot be read: OOM kills are known from the engine and the counters of cgroups", {
       path,
-      error: error instanceof Error ? error.message : String(error),
+      error: messageOf(error),
     });
     return undefined;
   }

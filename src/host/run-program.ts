@@ -1,3 +1,5 @@
+import { messageOf } from "../text/error-message.ts";
+
 /** Outcome of a short-lived helper program. */
 export interface ProgramOutcome {
   exitCode: number;
@@ -43,7 +45,7 @@ export async function runProgram(argv: readonly string[], options: RunProgramOpt
       env: { ...process.env, ...options.env },
     });
   } catch (cause) {
-    throw new Error(`${name} cannot be run: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    throw new Error(`${name} cannot be run: ${messageOf(cause)}`, { cause });
   }
   const kill = () => child.kill("SIGKILL");
   options.signal?.addEventListener("abort", kill, { once: true });

@@ -1,4 +1,5 @@
-import { type ImportNotes, isMap, type Json, textOf } from "./import-notes.ts";
+import { isRecord, type Json } from "../text/json.ts";
+import { type ImportNotes, textOf } from "./import-notes.ts";
 
 const MAX_PORTS = 1000;
 
@@ -27,7 +28,7 @@ interface Port {
 }
 
 function toPorts(port: Json, path: string, notes: ImportNotes): Port[] {
-  const parts = isMap(port)
+  const parts = isRecord(port)
     ? {
         target: textOf(port.target),
         published: textOf(port.published),

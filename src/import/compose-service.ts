@@ -1,7 +1,8 @@
+import { isRecord, type Json } from "../text/json.ts";
 import { toContainerPorts } from "./compose-ports.ts";
 import { parseEnvFile, splitWords, toQuantity, toSeconds } from "./compose-text.ts";
 import { ComposeVolumes, type VolumeContext } from "./compose-volumes.ts";
-import { type ImportNotes, isMap, type Json, textOf, textsOf, toDnsLabel, withoutExpansion } from "./import-notes.ts";
+import { type ImportNotes, textOf, textsOf, toDnsLabel, withoutExpansion } from "./import-notes.ts";
 import { probeOf, some, toDnsConfig, toHostAliases } from "./pod-parts.ts";
 import { toVariables } from "./secret-variables.ts";
 
@@ -112,13 +113,13 @@ function variablesOf(service: Service, context: ServiceContext, path: string, no
   const variables = new Map<string, string>();
   const files = Array.isArray(service.env_file) ? service.env_file : [service.env_file ?? []].flat();
   for (const file of files) {
-    const name = isMap(file) ? (textOf(file.path) ?? "") : (textOf(file) ?? "");
+    const name = isRecord(file) ? (textOf(file.path) ?? "") : (textOf(file) ?? "");
     const text = context.readFile(name.startsWith("/") ? name : `${context.directory}/${name}`);
     if (text !== undefined) for (const [key, value] of parseEnvFile(text)) variables.set(key, value);
-    else if (!isMap(file) || file.required !== false) notes.add(`${path}.env_file`, `${name} cannot be read`);
+    else if (!isRecord(file) || file.required !== false) notes.add(`${path}.env_file`, `${name} cannot be read`);
   }
   const { environment } = service;
-  const entries: [string, string | undefined][] = isMap(environment)
+  const entries: [string, string | undefined][] = isRecord(environment)
     ? Object.entries(environment).map(([key, value]) => [key, textOf(value)])
     : textsOf(environment).map((text) => {
         const at = text.indexOf("=");
@@ -146,11 +147,11 @@ function networkOf(service: Service, path: string, notes: ImportNotes): object {
       `${mode} is not carried over: containers that share a network are containers of one pod`,
     );
   }
-  const networks = isMap(service.networks) ? Object.keys(service.networks) : textsOf(service.networks ?? []);
+  const networks = isRecord(service.networks) ? Object.keys(service.networks) : textsOf(service.networks ?? []);
   if (networks.some((name) => name !== "default")) {
     notes.add(`${path}.networks`, "all services are in one network; aliases and fixed addresses are not carried over");
   }
-  const hosts = isMap(service.extra_hosts)
+  const hosts = isRecord(service.extra_hosts)
     ? Object.entries(service.extra_hosts).map(([name, ip]) => `${name}=${textOf(ip) ?? ""}`)
     : textsOf(service.extra_hosts ?? []);
   return {
@@ -165,7 +166,7 @@ function networkOf(service: Service, path: string, notes: ImportNotes): object {
 function restartPolicyOf(service: Service, path: string, notes: ImportNotes): string {
   const restart = textOf(service.restart) ?? "no";
   const condition =
-    isMap(service.deploy) && isMap(service.deploy.restart_policy)
+    isRecord(service.deploy) && isRecord(service.deploy.restart_policy)
       ? textOf(service.deploy.restart_policy.condition)
       : undefined;
   if (condition === "any" || restart === "always" || restart === "unless-stopped") return "Always";
@@ -178,7 +179,7 @@ function restartPolicyOf(service: Service, path: string, notes: ImportNotes): st
 }
 
 function resourcesOf(service: Service, path: string, notes: ImportNotes): object {
-  const deploy = isMap(service.deploy) ? service.deploy : {};
+  const deploy = isRecord(service.deploy) ? service.deploy : {};
   const replicas = textOf(deploy.replicas);
   if (replicas !== undefined && replicas !== "1")
     notes.add(`${path}.deploy.replicas`, `one pod is written, not ${replicas}`);
@@ -186,9 +187,9 @@ function resourcesOf(service: Service, path: string, notes: ImportNotes): object
     if (!["resources", "replicas", "restart_policy"].includes(key))
       notes.add(`${path}.deploy.${key}`, "is not carried over");
   }
-  const resources = isMap(deploy.resources) ? deploy.resources : {};
+  const resources = isRecord(deploy.resources) ? deploy.resources : {};
   const listOf = (source: Json | undefined, memory: Json | undefined, cpus: Json | undefined) => {
-    const list = isMap(source) ? source : {};
+    const list = isRecord(source) ? source : {};
     const size = textOf(list.memory ?? memory);
     const quantity = size === undefined ? undefined : toQuantity(size);
     return { ...some("cpu", textOf(list.cpus ?? cpus)), ...some("memory", quantity) };
@@ -221,7 +222,7 @@ function containerSecurityOf(service: Service, path: string, notes: ImportNotes)
 }
 
 function podSecurityOf(service: Service, path: string, notes: ImportNotes): object {
-  const sysctls = isMap(service.sysctls)
+  const sysctls = isRecord(service.sysctls)
     ? Object.entries(service.sysctls).map(([name, value]) => ({ name, value: textOf(value) ?? "" }))
     : textsOf(service.sysctls ?? []).map((text) => ({ name: text.split("=")[0]!, value: text.split("=")[1] ?? "" }));
   const groups = textsOf(service.group_add ?? []);
@@ -234,11 +235,11 @@ function podSecurityOf(service: Service, path: string, notes: ImportNotes): obje
 
 /** `depends_on`: init containers that wait until a port of the other service accepts connections. */
 function waitingContainersOf(service: Service, context: ServiceContext, path: string, notes: ImportNotes): object[] {
-  const names = isMap(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on ?? []);
+  const names = isRecord(service.depends_on) ? Object.keys(service.depends_on) : textsOf(service.depends_on ?? []);
   return names.flatMap((name) => {
     const other = context.services[name];
     const port =
-      isMap(other) && context.network !== undefined && service.network_mode === undefined
+      isRecord(other) && context.network !== undefined && service.network_mode === undefined
         ? firstPortOf(other)
         : undefined;
     if (port === undefined) {

@@ -1,4 +1,4 @@
-import { isMap, type Json } from "./import-notes.ts";
+import { isRecord, type Json } from "../text/json.ts";
 
 /** The interpolation of a Compose file failed, e.g. `${NAME:?message}` without a value. */
 export class InterpolationError extends Error {
@@ -29,7 +29,7 @@ export function interpolate(text: string, variables: ReadonlyMap<string, string>
 export function interpolateAll(value: Json, variables: ReadonlyMap<string, string>): Json {
   if (typeof value === "string") return interpolate(value, variables);
   if (Array.isArray(value)) return value.map((item) => interpolateAll(item, variables));
-  if (!isMap(value)) return value;
+  if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interpolateAll(item, variables)]));
 }
 

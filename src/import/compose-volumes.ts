@@ -1,6 +1,7 @@
 import { posix } from "node:path";
+import { isRecord, type Json } from "../text/json.ts";
 import { toQuantity } from "./compose-text.ts";
-import { type ImportNotes, isMap, type Json, textOf, textsOf, toDnsLabel } from "./import-notes.ts";
+import { type ImportNotes, textOf, textsOf, toDnsLabel } from "./import-notes.ts";
 
 /** Definitions that the volumes of services refer to. */
 export interface VolumeContext {
@@ -36,9 +37,10 @@ export class ComposeVolumes {
 
   /** `volumes` of the service. */
   addVolumes(volumes: Json, path: string): void {
-    for (const [index, volume] of (Array.isArray(volumes) ? volumes : []).entries()) {
+    const entries: readonly Json[] = Array.isArray(volumes) ? volumes : [];
+    for (const [index, volume] of entries.entries()) {
       const at = `${path}.volumes[${index}]`;
-      if (isMap(volume)) this.#addLong(volume, at);
+      if (isRecord(volume)) this.#addLong(volume, at);
       else this.#addShort(textOf(volume) ?? "", at);
     }
   }
@@ -77,9 +79,9 @@ export class ComposeVolumes {
   addFiles(kind: "configs" | "secrets", files: Json, path: string): void {
     for (const [index, file] of (Array.isArray(files) ? files : []).entries()) {
       const at = `${path}.${kind}[${index}]`;
-      const source = isMap(file) ? (textOf(file.source) ?? "") : (textOf(file) ?? "");
+      const source = isRecord(file) ? (textOf(file.source) ?? "") : (textOf(file) ?? "");
       const fallback = kind === "configs" ? `/${source}` : `/run/secrets/${source}`;
-      const written = isMap(file) ? textOf(file.target) : undefined;
+      const written = isRecord(file) ? textOf(file.target) : undefined;
       const target = written === undefined ? fallback : written.startsWith("/") ? written : `/run/secrets/${written}`;
       const text = this.#contentOf(this.#context[kind][source], at);
       if (text === undefined) continue;
@@ -100,7 +102,7 @@ export class ComposeVolumes {
   }
 
   #contentOf(source: Json | undefined, at: string): string | undefined {
-    const entry = isMap(source) ? source : {};
+    const entry = isRecord(source) ? source : {};
     const content = textOf(entry.content);
     if (content !== undefined) return content;
     const variable = textOf(entry.environment);
@@ -133,10 +135,10 @@ export class ComposeVolumes {
     const source = textOf(volume.source) ?? "";
     const target = textOf(volume.target) ?? "";
     const type = textOf(volume.type) ?? "volume";
-    const subPath = isMap(volume.volume) ? textOf(volume.volume.subpath) : undefined;
+    const subPath = isRecord(volume.volume) ? textOf(volume.volume.subpath) : undefined;
     const extra = { ...(volume.read_only === true && { readOnly: true }), ...(subPath !== undefined && { subPath }) };
     if (type === "tmpfs") {
-      this.addMemory(target, isMap(volume.tmpfs) ? textOf(volume.tmpfs.size) : undefined);
+      this.addMemory(target, isRecord(volume.tmpfs) ? textOf(volume.tmpfs.size) : undefined);
     } else if (type === "bind") this.#mount(target, { hostPath: { path: this.#absolute(source) } }, extra);
     else if (type === "volume" && source !== "") this.#mount(target, this.#claimOf(source), extra);
     else if (type === "volume") this.#addShort(target, at);
@@ -149,8 +151,8 @@ export class ComposeVolumes {
 
   #claimOf(name: string): object {
     const declared = this.#context.volumes[name];
-    const own = isMap(declared) ? textOf(declared.name) : undefined;
-    const isExternal = isMap(declared) && declared.external === true;
+    const own = isRecord(declared) ? textOf(declared.name) : undefined;
+    const isExternal = isRecord(declared) && declared.external === true;
     const claimName = own ?? (isExternal ? name : `${this.#context.project}_${name}`);
     this.claims.add(claimName);
     return { persistentVolumeClaim: { claimName } };

@@ -1,6 +1,7 @@
+import { isRecord, type Json } from "../text/json.ts";
 import { toServiceManifests } from "./compose-service.ts";
 import { interpolateAll } from "./compose-text.ts";
-import { type Imported, ImportNotes, isMap, type Json, toDnsLabel } from "./import-notes.ts";
+import { type Imported, ImportNotes, toDnsLabel } from "./import-notes.ts";
 
 export interface ComposeInput {
   /** The parsed Compose file. */
@@ -26,7 +27,7 @@ export class NotComposeError extends Error {
  * @throws NotComposeError, InterpolationError
  */
 export function importCompose({ file, project: given, directory, environment, readFile }: ComposeInput): Imported {
-  if (!isMap(file) || !isMap(file.services)) throw new NotComposeError("it has no map `services`");
+  if (!isRecord(file) || !isRecord(file.services)) throw new NotComposeError("it has no map `services`");
   const notes = new ImportNotes();
   const content = interpolateAll(file, environment) as { readonly [key: string]: Json };
   const services = content.services as { readonly [name: string]: Json };
@@ -51,7 +52,7 @@ export function importCompose({ file, project: given, directory, environment, re
   }
   const manifests = names.flatMap((name) => {
     const service = services[name];
-    if (!isMap(service)) throw new NotComposeError(`services.${name} is not a map`);
+    if (!isRecord(service)) throw new NotComposeError(`services.${name} is not a map`);
     return toServiceManifests(name, service, context, notes);
   });
   const first = network === undefined ? [] : [`create the network of the pods first: docker network create ${network}`];
@@ -68,5 +69,5 @@ function volumeNotes(claims: ReadonlySet<string>): string[] {
 
 const mapAt = (content: { readonly [key: string]: Json }, key: string): { readonly [name: string]: Json } => {
   const value = content[key];
-  return isMap(value) ? value : {};
+  return isRecord(value) ? value : {};
 };

@@ -16,12 +16,6 @@ export class ImportNotes {
   }
 }
 
-/** A value of JSON or YAML. */
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
-
-export const isMap = (value: unknown): value is { readonly [key: string]: Json } =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** Text of a scalar; undefined for null, lists and maps. */
 export const textOf = (value: unknown): string | undefined =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;

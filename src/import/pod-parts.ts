@@ -1,10 +1,11 @@
+import { isRecord, type Json } from "../text/json.ts";
 import { toSeconds } from "./compose-text.ts";
-import { type ImportNotes, isMap, type Json, textOf, textsOf } from "./import-notes.ts";
+import { type ImportNotes, textOf, textsOf } from "./import-notes.ts";
 
 /** A member unless its value is absent or empty. */
 export function some(name: string, value: unknown): object {
   if (value === undefined || (Array.isArray(value) && value.length === 0)) return {};
-  if (isMap(value) && Object.keys(value).length === 0) return {};
+  if (isRecord(value) && Object.keys(value).length === 0) return {};
   return { [name]: value };
 }
 
@@ -43,7 +44,7 @@ export function toDnsConfig(
  * @param check in the words of Compose: test, interval, timeout, start_period, retries
  */
 export function probeOf(check: Json | undefined, path: string, notes: ImportNotes): object | undefined {
-  if (!isMap(check) || check.disable === true) return undefined;
+  if (!isRecord(check) || check.disable === true) return undefined;
   const test = typeof check.test === "string" ? ["CMD-SHELL", check.test] : textsOf(check.test ?? []);
   const [kind, ...words] = test;
   if (kind === undefined || kind === "NONE") return undefined;

@@ -14,15 +14,7 @@ import { readObject } from "./read-object.ts";
 export function readManifest(bytes: Uint8Array, options: ReadManifestOptions): ManifestResult {
   if (encryptionOf(bytes)) return refuseManifest(options, ENCRYPTED);
   const stream = parseStream(bytes);
-  const result: ManifestResult = {
-    pods: [],
-    configMaps: [],
-    secrets: [],
-    objects: [],
-    locations: {},
-    findings: [],
-    results: [],
-  };
+  const result = emptyResult();
   const several = stream.documents.filter((document) => document.kind !== "empty").length > 1;
   const budget = { findings: MAX_FINDINGS_PER_FILE };
   let template: string | undefined;
@@ -66,18 +58,19 @@ const ENCRYPTED =
 
 /** The result of a text that cannot be read at all. */
 export function refuseManifest(options: ReadManifestOptions, message: string): ManifestResult {
-  const result: ManifestResult = {
-    pods: [],
-    configMaps: [],
-    secrets: [],
-    objects: [],
-    locations: {},
-    findings: [],
-    results: [],
-  };
   const failed = failedDocument({ options, document: 1, lines: parseStream(new Uint8Array()).lines }, 0, message);
-  return { ...result, results: [failed], findings: failed.findings };
+  return { ...emptyResult(), results: [failed], findings: failed.findings };
 }
+
+const emptyResult = (): ManifestResult => ({
+  pods: [],
+  configMaps: [],
+  secrets: [],
+  objects: [],
+  locations: {},
+  findings: [],
+  results: [],
+});
 
 function failedDocument(
   context: { options: ReadManifestOptions; document: number; lines: ParsedStream["lines"] },

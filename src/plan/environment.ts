@@ -4,6 +4,7 @@ import type { Secret } from "../api/secret.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { NodeInfo } from "../model/node.ts";
 import type { PodEvent } from "../model/pod-event.ts";
+import { messageOf } from "../text/error-message.ts";
 import { type NodeAllocatable, resolveFieldRef, resolveResourceFieldRef, toNodeAllocatable } from "./downward-api.ts";
 import { ENV_FILE_LIMIT_BYTES, parseEnvFile } from "./env-file.ts";
 import { expand } from "./expansion.ts";
@@ -181,7 +182,7 @@ function resolveFileKey(selector: FileKeySelector, pod: Pod, facts: EnvironmentF
   try {
     text = facts.readEnvFile?.(volumeName, path);
   } catch (error) {
-    throw new Unresolved(`couldn't read ${place}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Unresolved(`couldn't read ${place}: ${messageOf(error)}`);
   }
   if (text === undefined) {
     if (optional) return undefined;

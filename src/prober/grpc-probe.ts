@@ -3,6 +3,7 @@ import type net from "node:net";
 import { formatDuration } from "../api/duration.ts";
 import type { GRPCAction } from "../api/probe.ts";
 import type { ProbeOutcome, ProbeTarget } from "../model/prober.ts";
+import { messageOf } from "../text/error-message.ts";
 import { quoteGo } from "../text/quote-go.ts";
 import { DeadlineError, DialError, dial } from "./dial.ts";
 import {
@@ -71,7 +72,7 @@ function describe(error: unknown, timeout: string): string {
     }
     return `error: health rpc probe failed: rpc error: code = ${error.code} desc = ${error.message}`;
   }
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   return `error: health rpc probe failed: rpc error: code = Unavailable desc = ${text}`;
 }
 

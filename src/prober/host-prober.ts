@@ -1,6 +1,7 @@
 import type { Probe } from "../api/probe.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerExec, ProbeOutcome, Prober, ProbeTarget } from "../model/prober.ts";
+import { messageOf } from "../text/error-message.ts";
 import { DeadlineError } from "./dial.ts";
 import { probeExec } from "./exec-probe.ts";
 import { probeGrpc } from "./grpc-probe.ts";
@@ -41,7 +42,7 @@ export class HostProber implements Prober {
     try {
       return await this.#run(probe, target, timeoutMs, deadline.signal);
     } catch (error) {
-      return { result: "unknown", output: error instanceof Error ? error.message : String(error) };
+      return { result: "unknown", output: messageOf(error) };
     } finally {
       cancel();
       signal.removeEventListener("abort", onAbort);

@@ -1,6 +1,7 @@
 import type { HTTPGetAction, LifecycleHandler } from "../api/probe.ts";
 import type { Clock } from "../model/clock.ts";
 import { type ContainerExec, PROBE_OUTPUT_LIMIT_BYTES, type ProbeTarget } from "../model/prober.ts";
+import { messageOf } from "../text/error-message.ts";
 import { quoteGo } from "../text/quote-go.ts";
 import { HttpGetError, httpGet } from "./http-get.ts";
 import { toHttpLocation } from "./http-probe.ts";
@@ -66,7 +67,7 @@ async function runExec(
     ended = await exec.exec(target.containerId, argv, { maxOutputBytes: PROBE_OUTPUT_LIMIT_BYTES, signal });
   } catch (error) {
     if (signal.aborted) throw signal.reason;
-    throw hookError(hook, target, error instanceof Error ? error.message : String(error), "", error);
+    throw hookError(hook, target, messageOf(error), "", error);
   }
   if (ended.exitCode === 0) return;
   const detail = `command '${argv.join(" ")}' exited with ${ended.exitCode}: ${ended.stderr ?? ended.output}`;

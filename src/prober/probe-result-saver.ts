@@ -1,6 +1,7 @@
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import type { ProbeResultStore, StoredProbeResultsById } from "../model/prober.ts";
+import { messageOf } from "../text/error-message.ts";
 
 /**
  * A change is saved at once, before it is visible, so that a kill at any instant loses nothing; in a burst the changes
@@ -55,7 +56,7 @@ export class ProbeResultSaver {
     try {
       await this.#store.save(this.#read());
     } catch (error) {
-      this.#deps.logger.warn(`Cannot save probe results: ${error instanceof Error ? error.message : String(error)}`);
+      this.#deps.logger.warn(`Cannot save probe results: ${messageOf(error)}`);
     }
   }
 }

@@ -67,7 +67,7 @@ export class CredentialProviders {
         found.push(...(await this.#askOne(provider, reference, signal)));
       } catch (error) {
         signal?.throwIfAborted();
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         this.#logger.warn(`Credential provider "${provider.name}" failed: ${why}`, { image });
       }
     }

@@ -7,6 +7,7 @@ import type { ContainerLimits } from "../model/container-limits.ts";
 import { PodStepError } from "../model/pod-services.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { describeNetwork } from "../plan/pod-network.ts";
+import { messageOf } from "../text/error-message.ts";
 import { type ContainerRequest, toContainerCreateBody } from "./container-create-body.ts";
 import { isOwned, type Owner } from "./labels.ts";
 import { MappingError } from "./mapping-error.ts";
@@ -179,7 +180,7 @@ export class DockerPods {
 /** Message for the pod's status: the engine's own text if it answered. */
 function textOf(error: unknown): string {
   if (error instanceof DockerError) return `Error response from daemon: ${error.daemonMessage}`;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }
 
 /** In the words of kubelet and dockershim [oracle A 05]; and where, for the engine does not say whose address is taken. */

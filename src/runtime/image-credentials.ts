@@ -9,6 +9,7 @@ import {
 import type { RegistryAuth } from "../docker/image-transfer.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
 import { askCredentialHelper } from "./credential-helper.ts";
 import type { CredentialProviders } from "./credential-provider.ts";
@@ -74,7 +75,7 @@ export class ImageCredentials {
       try {
         return parse(text);
       } catch (error) {
-        logger.warn(`Registry credentials in ${path} are ignored: ${error instanceof Error ? error.message : error}`);
+        logger.warn(`Registry credentials in ${path} are ignored: ${messageOf(error)}`);
       }
     }
     return undefined;
@@ -98,7 +99,7 @@ export class ImageCredentials {
       return auth ? [{ registry, auth }] : [];
     } catch (error) {
       signal?.throwIfAborted();
-      this.#options.logger.warn(error instanceof Error ? error.message : String(error), { registry });
+      this.#options.logger.warn(messageOf(error), { registry });
       return [];
     }
   }
@@ -126,7 +127,7 @@ function readPullSecrets(secrets: readonly Secret[]): RegistryCredential[] {
     try {
       return parse(Buffer.from(data, "base64").toString("utf8")).entries;
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
+      const why = messageOf(cause);
       const name = `${secret.metadata.namespace ?? "default"}/${secret.metadata.name ?? ""}`;
       throw new DockerConfigError(`imagePullSecret "${name}", key ${key}: ${why}`, { cause });
     }

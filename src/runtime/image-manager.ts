@@ -11,6 +11,7 @@ import type { Logger } from "../model/logger.ts";
 import { containerFieldPath } from "../model/pod-containers.ts";
 import type { EventRecorder, PodEvent } from "../model/pod-event.ts";
 import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } from "../plan/back-off.ts";
+import { messageOf } from "../text/error-message.ts";
 import { applyDefaultTag, parseImageReference } from "../text/image-reference.ts";
 import type { ImageCredentials } from "./image-credentials.ts";
 import { ImageError, type RegistryProblem, registryHint, registryProblem } from "./image-error.ts";
@@ -135,7 +136,7 @@ export class ImageManager {
     try {
       return applyDefaultTag(image);
     } catch (cause) {
-      throw this.#invalidName(image, cause instanceof Error ? cause.message : String(cause), record, cause);
+      throw this.#invalidName(image, messageOf(cause), record, cause);
     }
   }
 
@@ -258,7 +259,7 @@ export class ImageManager {
       } catch (error) {
         signal.throwIfAborted();
         if (isEngineGone(error)) throw error;
-        logger.debug("A pull failed", { image, why: error instanceof Error ? error.message : String(error) });
+        logger.debug("A pull failed", { image, why: messageOf(error) });
         errors.push(error);
       }
     }
@@ -319,5 +320,5 @@ function toPullFailure(image: string, error: unknown): PullFailure {
 
 function textOf(error: unknown): string {
   if (error instanceof DockerError) return engineText(error);
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

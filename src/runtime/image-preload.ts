@@ -4,6 +4,7 @@ import type { DockerClient } from "../docker/docker-client.ts";
 import { isNotFound } from "../docker/docker-error.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 
 /** Result of loading one archive. */
 export interface PreloadedArchive {
@@ -59,7 +60,7 @@ export async function preloadImages(
       logger.info(`Loaded ${images.join(", ") || "no image"} from "${path}"`);
     } catch (error) {
       signal.throwIfAborted();
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       loaded.push({ file, images: [], alreadyThere: false, error: why });
       logger.error(`Cannot load images from "${path}": ${why}`);
     }
@@ -100,7 +101,7 @@ function listArchives(directory: string, logger: Logger): string[] {
       .filter((file) => ARCHIVE.test(file))
       .sort();
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     logger.warn(`The images directory ${directory} cannot be read: ${why}`);
     return [];
   }
@@ -139,7 +140,7 @@ function writeState(path: string, archives: Readonly<Record<string, Remembered>>
     writeFileSync(`${path}.new`, JSON.stringify({ version: 1, archives }));
     renameSync(`${path}.new`, path);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     logger.warn(`What images were loaded cannot be remembered in ${path}: ${why}`);
   }
 }

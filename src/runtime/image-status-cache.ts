@@ -2,6 +2,7 @@ import type { DockerClient } from "../docker/docker-client.ts";
 import { isNotFound } from "../docker/docker-error.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 import { type ImageInfo, toImageInfo } from "./image-info.ts";
 
 const FIRST_PAUSE_MS = 100;
@@ -60,7 +61,7 @@ export class ImageStatusCache {
         for await (const _event of this.#client.events({ filters: { type: ["image"] }, signal, onOpen })) this.#drop();
       } catch (error) {
         this.#logger.debug("Image events are not heard", {
-          why: error instanceof Error ? error.message : String(error),
+          why: messageOf(error),
         });
       }
       this.#listening = false;

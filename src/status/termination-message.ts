@@ -1,3 +1,5 @@
+import { messageOf } from "../text/error-message.ts";
+
 /** Source: upstream's `MaxContainerTerminationMessageLength`. */
 export const TERMINATION_FILE_LIMIT_BYTES = 4096;
 /** Source: upstream's `MaxContainerTerminationMessageLogLength` and `…LogLines`. */
@@ -29,7 +31,7 @@ export async function toTerminationMessage(input: TerminationMessageInput): Prom
   try {
     return firstBytes(endOfLog(await input.readLog()), share);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return firstBytes(`Error on reading termination message from logs: ${reason}`, share);
   }
 }

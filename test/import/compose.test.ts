@@ -2,8 +2,8 @@
 import { describe, expect, test } from "bun:test";
 import { importCompose, NotComposeError } from "../../src/import/compose.ts";
 import { InterpolationError } from "../../src/import/compose-text.ts";
-import type { Json } from "../../src/import/import-notes.ts";
 import { readManifest } from "../../src/manifest/read-manifest.ts";
+import type { Json } from "../../src/text/json.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the shape of a manifest is checked by readManifest
 type Manifest = Record<string, any>;

@@ -1,27 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { parseStream } from "../../src/yaml/parse-stream.ts";
-import type { SourceNode } from "../../src/yaml/source-node.ts";
-
-function toValue(node: SourceNode): unknown {
-  switch (node.kind) {
-    case "map":
-      return Object.fromEntries([...node.entries].map(([key, entry]) => [key, toValue(entry.value)]));
-    case "list":
-      return node.items.map(toValue);
-    case "number":
-      return Number(node.json);
-    case "null":
-      return null;
-    default:
-      return node.value;
-  }
-}
+import { toPlainValue } from "../../src/yaml/source-node.ts";
 
 /** The values of all documents; of a broken one its message. */
 function read(text: string | Uint8Array): unknown[] {
   const bytes = typeof text === "string" ? Buffer.from(text) : text;
   return parseStream(bytes).documents.map((document) =>
-    document.kind === "value" ? toValue(document.root) : document.kind === "empty" ? "(empty)" : document.error,
+    document.kind === "value" ? toPlainValue(document.root) : document.kind === "empty" ? "(empty)" : document.error,
   );
 }
 

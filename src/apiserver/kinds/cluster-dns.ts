@@ -1,4 +1,5 @@
-import { type ApiObject, type FieldsV1, isRecord } from "../api-object.ts";
+import { isRecord } from "../../text/json.ts";
+import type { ApiObject, FieldsV1 } from "../api-object.ts";
 
 /** Where the spec of an object's pods may be: a Pod, a workload with a template, a CronJob. */
 const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate", "spec", "template", "spec"]];

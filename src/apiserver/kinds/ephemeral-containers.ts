@@ -1,5 +1,6 @@
+import { isRecord } from "../../text/json.ts";
 import type { StatusCause } from "../api-error.ts";
-import { type ApiObject, isRecord } from "../api-object.ts";
+import type { ApiObject } from "../api-object.ts";
 import type { Decoded } from "../resource-definition.ts";
 
 /** Ephemeral containers of a pod as the API shows them; empty for every other object. */

@@ -1,6 +1,7 @@
 import type { EphemeralContainer, Pod } from "../../api/pod.ts";
+import { isRecord } from "../../text/json.ts";
 import { badRequest, conflict, invalid, methodNotSupported, notFound, STALE, type StatusCause } from "../api-error.ts";
-import { type ApiObject, isRecord, jsonOf, toApiTime } from "../api-object.ts";
+import { type ApiObject, jsonOf, toApiTime } from "../api-object.ts";
 import { type ApiAnswer, type ApiRequest, json, jsonText } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { PATCH_TYPES, readObjectBody, readPatchBody } from "../body.ts";

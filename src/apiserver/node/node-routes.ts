@@ -1,7 +1,7 @@
 import { parseLabelSelector } from "../../api/label-selector.ts";
 import type { Summary } from "../../api/stats-summary.ts";
+import { isRecord } from "../../text/json.ts";
 import { badRequest, methodNotSupported, notFound } from "../api-error.ts";
-import { isRecord } from "../api-object.ts";
 import { type ApiAnswer, type ApiRequest, json } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { mayDo } from "../authorization.ts";

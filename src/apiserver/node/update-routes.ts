@@ -1,5 +1,5 @@
+import { isRecord } from "../../text/json.ts";
 import { badRequest, methodNotSupported } from "../api-error.ts";
-import { isRecord } from "../api-object.ts";
 import { json } from "../api-request.ts";
 import type { ExtraRoute } from "../api-server.ts";
 import { readOptionalBody } from "../body.ts";

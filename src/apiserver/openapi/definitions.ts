@@ -15,7 +15,7 @@ import * as securityContext from "../../api/security-context.ts";
 import * as service from "../../api/service.ts";
 import * as volume from "../../api/volume.ts";
 import * as workload from "../../api/workload.ts";
-import { isRecord } from "../api-object.ts";
+import { isRecord } from "../../text/json.ts";
 import { listMergeAt } from "../list-keys.ts";
 import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
 

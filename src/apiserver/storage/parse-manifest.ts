@@ -1,7 +1,7 @@
+import { isRecord } from "../../text/json.ts";
 import { parseStream } from "../../yaml/parse-stream.ts";
-import type { SourceNode } from "../../yaml/source-node.ts";
-import { type ApiObject, isRecord } from "../api-object.ts";
-import { define } from "../json-patch.ts";
+import { toPlainValue } from "../../yaml/source-node.ts";
+import type { ApiObject } from "../api-object.ts";
 
 /**
  * The one object of a manifest file, YAML or JSON.
@@ -14,7 +14,7 @@ export function parseManifestObject(bytes: Uint8Array): { object: ApiObject } | 
     const { line, column } = lines.locate(failed.error.offset);
     return { problem: `${line}:${column}: ${failed.error.message}` };
   }
-  const values = documents.flatMap((document) => (document.kind === "value" ? [toValue(document.root)] : []));
+  const values = documents.flatMap((document) => (document.kind === "value" ? [toPlainValue(document.root)] : []));
   if (values.length !== 1) return { problem: `1:1: the file must hold one object (found ${values.length})` };
   const [object] = values;
   if (!isRecord(object) || typeof object.apiVersion !== "string" || typeof object.kind !== "string") {
@@ -24,22 +24,4 @@ export function parseManifestObject(bytes: Uint8Array): { object: ApiObject } | 
     return { problem: "1:1: metadata.name is required" };
   }
   return { object: object as ApiObject };
-}
-
-function toValue(node: SourceNode): unknown {
-  switch (node.kind) {
-    case "map": {
-      const result: Record<string, unknown> = {};
-      for (const [key, { value }] of node.entries) define(result, key, toValue(value));
-      return result;
-    }
-    case "list":
-      return node.items.map(toValue);
-    case "number":
-      return Number(node.json);
-    case "null":
-      return null;
-    default:
-      return node.value;
-  }
 }

@@ -1,20 +1,11 @@
 import type { Pod } from "../../api/pod.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import type { InstanceInfo } from "../../host/root-lock.ts";
-import {
-  CommandError,
-  type CommandRequest,
-  engineEndpoint,
-  findingOptions,
-  openEngine,
-  removeProxies,
-  scopeOf,
-  UsageError,
-} from "../sub-command.ts";
+import { CommandError, type CommandRequest, engineEndpoint, scopeOf } from "../sub-command.ts";
 import { apiSocketOf } from "./api-client.ts";
 import { ApiStreams, type ContainerStreams, EngineStreams } from "./container-streams.ts";
-import { findKubelet, localInstances } from "./find-kubelet.ts";
-import { KubeletApi, KubeletApiError } from "./kubelet-api.ts";
+import { localInstances } from "./find-kubelet.ts";
+import { readKnownPods } from "./known-pods.ts";
 import { chooseContainers } from "./log-target.ts";
 import { findPod } from "./pod-lookup.ts";
 
@@ -32,8 +23,7 @@ export interface ChosenContainer {
  * @throws CommandError, UsageError
  */
 export async function chooseRunningContainer(request: CommandRequest, written: string): Promise<ChosenContainer> {
-  removeProxies();
-  const { pods, instance } = await lookForPods(request);
+  const { pods, instance } = await readKnownPods(request, false);
   const pod = findPod(pods, written, scopeOf(request));
   if ("problem" in pod) throw new CommandError(pod.problem);
   const chosen = chooseContainers(pod, request.value("container"), false);
@@ -67,23 +57,4 @@ function openStreams(
     return new ApiStreams(socketPath, pod, containerName);
   const client = new DockerClient(engineEndpoint(request, instance?.dockerEndpoint));
   return new EngineStreams(client, containerId, pod.status?.podIP);
-}
-
-/** From the kubelet if one answers, else from the engine; an address that was given must answer. */
-async function lookForPods(request: CommandRequest): Promise<{ pods: Pod[]; instance: InstanceInfo | undefined }> {
-  const options = findingOptions(request);
-  const kubelet = await findKubelet(options);
-  if ("problem" in kubelet) {
-    if (options.server !== undefined) throw new UsageError(kubelet.problem);
-    if (!kubelet.isAbsent && kubelet.instance === undefined) throw new CommandError(kubelet.problem);
-    const { value } = await (await openEngine(request, kubelet.problem)).pods();
-    return { pods: value, instance: kubelet.instance };
-  }
-  const { instance } = kubelet;
-  try {
-    return { pods: (await new KubeletApi(kubelet).pods())?.value ?? [], instance };
-  } catch (error) {
-    if (options.server !== undefined || !(error instanceof KubeletApiError)) throw error;
-    return { pods: (await (await openEngine(request, error.message)).pods()).value, instance };
-  }
 }

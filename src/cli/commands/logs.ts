@@ -3,29 +3,18 @@ import type { Pod } from "../../api/pod.ts";
 import type { LogsOptions } from "../../docker/container-calls.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import { DockerError, isNotFound } from "../../docker/docker-error.ts";
-import type { InstanceInfo } from "../../host/root-lock.ts";
 import { ReaderGone } from "../../host/write-all.ts";
-import { findKubelet } from "../client/find-kubelet.ts";
-import { KubeletApi, KubeletApiError } from "../client/kubelet-api.ts";
+import { readKnownPods } from "../client/known-pods.ts";
 import { LinePrefixer } from "../client/log-lines.ts";
 import { chooseContainers, findLogTarget, type LogTarget } from "../client/log-target.ts";
 import { findPod } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
-import {
-  CommandError,
-  type CommandRequest,
-  engineEndpoint,
-  findingOptions,
-  openEngine,
-  removeProxies,
-  scopeOf,
-  UsageError,
-} from "../sub-command.ts";
+import { CommandError, type CommandRequest, engineEndpoint, scopeOf, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts logs`. Returns the exit code. */
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
-  const known = await lookForPods(request);
+  const known = await readKnownPods(request, true);
   const client = new DockerClient(engineEndpoint(request, known.instance?.dockerEndpoint));
   const { targets, problems } = chooseTargets(wanted, known.pods, io);
   for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
@@ -105,30 +94,6 @@ function sinceOf(since: string | undefined, sinceTime: string | undefined, now: 
     throw new UsageError(`--since-time must be a time as in 2026-11-21T08:26:23Z (found "${sinceTime}")`);
   }
   return (ms / 1000).toFixed(3);
-}
-
-interface KnownPods {
-  pods: Pod[];
-  instance: InstanceInfo | undefined;
-}
-
-/** From the kubelet if one answers, else from the engine; an address that was given must answer. */
-async function lookForPods(request: CommandRequest): Promise<KnownPods> {
-  removeProxies();
-  const options = findingOptions(request);
-  const kubelet = await findKubelet(options);
-  if ("problem" in kubelet) {
-    if (options.server !== undefined) throw new UsageError(kubelet.problem);
-    const { value } = await (await openEngine(request, kubelet.problem)).pods();
-    return { pods: value, instance: kubelet.instance };
-  }
-  try {
-    return { pods: (await new KubeletApi(kubelet).pods())!.value, instance: kubelet.instance };
-  } catch (error) {
-    if (options.server !== undefined || !(error instanceof KubeletApiError)) throw error;
-    const { value } = await (await openEngine(request, error.message)).pods();
-    return { pods: value, instance: kubelet.instance };
-  }
 }
 
 function chooseTargets(

@@ -1,7 +1,8 @@
 import { formatQuantity, parseQuantity } from "../../api/quantity.ts";
+import { isRecord } from "../../text/json.ts";
 import { boolean } from "./scalar-kinds.ts";
 import { quantityToNumber } from "./size-kinds.ts";
-import { asText, isRecord, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
+import { asText, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
 
 /** A map of `key=value` pairs; in the file a map. @param show value in the syntax of flag and file */
 export function mapKind<V>(

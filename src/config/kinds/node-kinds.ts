@@ -1,5 +1,6 @@
 import type { NodeTaint, ShutdownPeriod } from "../../model/kubelet-options.ts";
-import { asText, isRecord, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
+import { isRecord } from "../../text/json.ts";
+import { asText, type Parsed, quote, splitList, type ValueKind } from "./value-kind.ts";
 
 const TAINT = /^([^=:\s]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)$/;
 

@@ -1,5 +1,6 @@
 import type { SecretHeader } from "../../model/kubelet-options.ts";
-import { isRecord, quote, type ValueKind } from "./value-kind.ts";
+import { isRecord } from "../../text/json.ts";
+import { quote, type ValueKind } from "./value-kind.ts";
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 

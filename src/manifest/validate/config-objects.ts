@@ -2,6 +2,7 @@ import { SECRET_FROM_ANNOTATION } from "../../api/annotations.ts";
 import type { ConfigMap } from "../../api/config-map.ts";
 import type { Secret } from "../../api/secret.ts";
 import { parseSecretFrom } from "../../api/secret-from.ts";
+import { isRecord } from "../../text/json.ts";
 import type { FieldPath } from "../field-path.ts";
 import { FieldErrors } from "./field-errors.ts";
 import { validateMetadata } from "./metadata.ts";
@@ -100,8 +101,7 @@ function decodedLength(base64: string): number {
 
 function isJsonObject(base64: string): boolean {
   try {
-    const value: unknown = JSON.parse(Buffer.from(base64, "base64").toString("utf8"));
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return isRecord(JSON.parse(Buffer.from(base64, "base64").toString("utf8")));
   } catch {
     return false;
   }

@@ -1,0 +1,9 @@
+/** A value of JSON or YAML. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/** Whether a value of JSON is an object. */
+export function isRecord(value: Json | undefined): value is { readonly [key: string]: Json };
+export function isRecord(value: unknown): value is Record<string, unknown>;
+export function isRecord(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
