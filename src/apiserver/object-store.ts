@@ -16,8 +16,15 @@ export interface StoreEvent {
 
 export type StoreListener = (event: StoreEvent) => void;
 
-/** Events kept for each resource, for watches that begin at an older revision. */
-const DEFAULT_WINDOW = 1_000;
+/** Events kept for each resource, for watches that begin at an older revision and for readers that are slow. */
+const DEFAULT_WINDOW = { events: 1_000, bytes: 8 * 1024 * 1024 };
+
+/** Limits of the events that are kept for each resource; the last event is kept in any case. */
+export interface EventWindow {
+  events: number;
+  /** Of their objects, roughly as JSON. */
+  bytes: number;
+}
 
 /**
  * Every object of every kind, with one clock of revisions, and the recent events of each kind. In memory only: what is
@@ -25,13 +32,13 @@ const DEFAULT_WINDOW = 1_000;
  */
 export class ObjectStore {
   readonly #clock: RevisionClock;
-  readonly #windowSize: number;
+  readonly #window: EventWindow;
   readonly #tables = new Map<ResourceId, Table>();
   readonly #listeners = new Set<StoreListener>();
 
-  constructor(clock: RevisionClock, options: { windowSize?: number } = {}) {
+  constructor(clock: RevisionClock, window: EventWindow = DEFAULT_WINDOW) {
     this.#clock = clock;
-    this.#windowSize = options.windowSize ?? DEFAULT_WINDOW;
+    this.#window = window;
   }
 
   get revision(): number {
@@ -89,21 +96,30 @@ export class ObjectStore {
   }
 
   /**
-   * The events after `revision`, oldest first.
-   * @throws ApiError 410 when they are no longer all known
+   * The first event after `revision`; undefined when there is none yet.
+   * @throws ApiError 410 when the events since then are no longer all known
    */
-  eventsSince(resource: ResourceId, revision: number): readonly StoreEvent[] {
+  eventAfter(resource: ResourceId, revision: number): StoreEvent | undefined {
     const table = this.#table(resource);
     if (revision < table.knownSince) {
       throw expired(`too old resource version: ${revision} (${table.knownSince})`);
     }
-    return table.events.filter((event) => event.revision > revision);
+    const { events } = table;
+    // Readers are mostly near the end.
+    let low = 0;
+    let high = events.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (events[middle]!.revision > revision) high = middle;
+      else low = middle + 1;
+    }
+    return events[low];
   }
 
   #table(resource: ResourceId): Table {
     let table = this.#tables.get(resource);
     if (!table) {
-      table = { objects: new Map(), sorted: undefined, events: [], knownSince: this.#start };
+      table = { objects: new Map(), sorted: undefined, events: [], bytes: 0, knownSince: this.#start };
       this.#tables.set(resource, table);
     }
     return table;
@@ -121,17 +137,31 @@ export class ObjectStore {
     this.#startRevision = this.#clock.current;
     for (const table of this.#tables.values()) {
       table.events = [];
+      table.bytes = 0;
       table.knownSince = this.#clock.current;
     }
   }
 
   #publish(table: Table, event: StoreEvent): void {
     table.events.push(event);
-    if (table.events.length > 2 * this.#windowSize) {
-      const dropped = table.events.splice(0, table.events.length - this.#windowSize);
-      table.knownSince = dropped.at(-1)!.revision;
-    }
+    table.bytes += roughSizeOf(event.object);
+    // Dropped in batches: an array does not like to lose its first element each time.
+    if (table.events.length > 2 * this.#window.events || table.bytes > 2 * this.#window.bytes) this.#trim(table);
     for (const listener of [...this.#listeners]) listener(event);
+  }
+
+  #trim(table: Table): void {
+    const { events } = table;
+    let dropped = 0;
+    while (
+      dropped < events.length - 1 &&
+      (events.length - dropped > this.#window.events || table.bytes > this.#window.bytes)
+    ) {
+      table.bytes -= roughSizeOf(events[dropped]!.object);
+      dropped++;
+    }
+    table.knownSince = events[dropped - 1]?.revision ?? table.knownSince;
+    events.splice(0, dropped);
   }
 }
 
@@ -140,8 +170,20 @@ interface Table {
   /** Created on demand. */
   sorted: readonly ApiObject[] | undefined;
   events: StoreEvent[];
+  /** Of the objects of `events`, see {@link roughSizeOf}. */
+  bytes: number;
   /** Every event after this revision is in `events`. */
   knownSince: number;
+}
+
+/** Size of an object as JSON, near enough to limit memory. Unit: bytes. */
+function roughSizeOf(value: unknown): number {
+  if (typeof value === "string") return value.length + 2;
+  if (typeof value !== "object" || value === null) return 4;
+  let bytes = 2;
+  if (Array.isArray(value)) for (const item of value) bytes += roughSizeOf(item) + 1;
+  else for (const name in value) bytes += name.length + 4 + roughSizeOf((value as Record<string, unknown>)[name]);
+  return bytes;
 }
 
 const withRevision = (object: ApiObject, revision: number): ApiObject => ({

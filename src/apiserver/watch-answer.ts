@@ -13,8 +13,6 @@ import { type IncludeObject, metadataText, tableText } from "./table.ts";
 const BOOKMARK_MS = 60_000;
 /** A watch without `timeoutSeconds` ends after 30 to 60 minutes. Source: `--min-request-timeout`. */
 const MIN_TIMEOUT_MS = 1_800_000;
-/** Events a reader may be behind; beyond it the watch ends and the client begins again. */
-const MAX_BEHIND = 1_000;
 
 export interface WatchDeps {
   store: ObjectStore;
@@ -25,7 +23,7 @@ export interface WatchDeps {
 
 /**
  * `?watch=true`: one JSON object a line for each change, as long as the client reads. Without a resourceVersion, or with
- * `0`, everything there is comes first as ADDED.
+ * `0`, everything there is comes first as ADDED. A reader that is slower than the store forgets is sent back to list.
  * @throws ApiError 400
  */
 export function watchAnswer(
@@ -41,13 +39,8 @@ export function watchAnswer(
   const timeoutMs = parseTimeout(query.get("timeoutSeconds")) ?? MIN_TIMEOUT_MS * (1 + random());
   const sendsBookmarks = query.get("allowWatchBookmarks") === "true";
   const sendsInitialEvents = query.get("sendInitialEvents") === "true";
-  const lines = new EventLines(
-    definition,
-    form,
-    form.shape === "table" ? parseIncludeObject(query) : "Metadata",
-    show,
-    clock,
-  );
+  const includeObject = form.shape === "table" ? parseIncludeObject(query) : "Metadata";
+  const lines = new EventLines(store, definition, form, includeObject, show, clock);
   const watch = new Watch(store, definition, selection);
   const chunks = () =>
     watchLines({ store, clock, watch, lines, since, timeoutMs, sendsBookmarks, sendsInitialEvents, signal });
@@ -66,7 +59,7 @@ interface WatchCourse {
   signal: AbortSignal;
 }
 
-async function* watchLines(course: WatchCourse): AsyncGenerator<string> {
+async function* watchLines(course: WatchCourse): AsyncGenerator<string | Uint8Array> {
   const { store, clock, watch, lines, since, sendsBookmarks, sendsInitialEvents } = course;
   const end = new AbortController();
   const cancelTimeout = clock.schedule(course.timeoutMs, () => end.abort());
@@ -113,15 +106,15 @@ interface SelectedEvent {
   object: ApiObject;
 }
 
-/** The changes of a selection that were not taken yet. */
+/** A reader of the changes of a selection. It keeps a place among the events of the store, and none of them. */
 class Watch {
   readonly #store: ObjectStore;
   readonly #resource: string;
   readonly #selection: Selection;
-  readonly #queue: SelectedEvent[] = [];
+  /** Revision up to which the events were taken. */
+  #taken = 0;
   #unsubscribe: () => void = () => {};
   #wake: (() => void) | undefined;
-  #isBehind = false;
 
   constructor(store: ObjectStore, definition: ResourceDefinition, selection: Selection) {
     this.#store = store;
@@ -129,28 +122,34 @@ class Watch {
     this.#selection = selection;
   }
 
-  /** Begins after a revision. @throws ApiError 410 */
+  /** Begins after a revision. */
   open(since: number): void {
-    for (const event of this.#store.eventsSince(this.#resource, since)) this.#add(event);
-    this.#subscribe();
+    this.#taken = since;
+    this.#unsubscribe = this.#store.subscribe(({ resource }) => {
+      if (resource === this.#resource) this.wake();
+    });
   }
 
   /** Begins now. @returns everything there is */
   openWithState(): readonly ApiObject[] {
-    this.#subscribe();
+    this.open(this.#store.revision);
     return this.#store.list(this.#resource, this.#selection.namespace).filter(this.#selection.matches);
   }
 
   /** @throws ApiError 410 when the reader has fallen too far behind */
   take(): SelectedEvent | undefined {
-    if (this.#isBehind && this.#queue.length === 0) throw expired("the watch fell too far behind: list again");
-    return this.#queue.shift();
+    for (;;) {
+      const event = this.#store.eventAfter(this.#resource, this.#taken);
+      if (!event) return undefined;
+      this.#taken = event.revision;
+      const selected = this.#select(event);
+      if (selected) return selected;
+    }
   }
 
-  /** Resolves when there may be something to take, or after {@link wake}. */
-  async wait(): Promise<void> {
-    if (this.#queue.length > 0 || this.#isBehind) return;
-    await new Promise<void>((resolve) => {
+  /** Resolves when there may be something to take, or after {@link wake}. Call it right after `take` found nothing. */
+  wait(): Promise<void> {
+    return new Promise((resolve) => {
       this.#wake = resolve;
     });
   }
@@ -162,35 +161,31 @@ class Watch {
 
   close(): void {
     this.#unsubscribe();
-    this.#queue.length = 0;
   }
 
-  #subscribe(): void {
-    this.#unsubscribe = this.#store.subscribe((event) => {
-      if (event.resource !== this.#resource) return;
-      this.#add(event);
-      this.wake();
-    });
-  }
-
-  /** Queues an event: an object that enters the selection is ADDED, one that leaves it is DELETED. */
-  #add({ type, object, previous }: StoreEvent): void {
+  /** An object that enters the selection is ADDED, one that leaves it is DELETED. */
+  #select({ type, object, previous }: StoreEvent): SelectedEvent | undefined {
     const { matches } = this.#selection;
     const was = previous !== undefined && matches(previous);
     const is = type !== "DELETED" && matches(object);
-    if (!was && !is) return;
-    if (this.#isBehind) return;
-    if (this.#queue.length >= MAX_BEHIND) {
-      this.#isBehind = true;
-      this.#unsubscribe();
-      return;
-    }
-    this.#queue.push({ type: is ? (was ? "MODIFIED" : "ADDED") : "DELETED", object });
+    if (!was && !is) return undefined;
+    return { type: is ? (was ? "MODIFIED" : "ADDED") : "DELETED", object };
   }
 }
 
+/** A line of a watch as it was sent last. */
+interface SentLine {
+  type: StoreEvent["type"];
+  object: ApiObject;
+  bytes: Uint8Array;
+}
+
+/** The last line of each store: watches of one kind mostly send the same line at the same time. */
+const lastLines = new WeakMap<ObjectStore, SentLine>();
+
 /** Events as lines, in the form the client wants. */
 class EventLines {
+  readonly #store: ObjectStore;
   readonly #definition: ResourceDefinition;
   readonly #form: WantedForm;
   readonly #includeObject: IncludeObject;
@@ -199,12 +194,14 @@ class EventLines {
   #isFirst = true;
 
   constructor(
+    store: ObjectStore,
     definition: ResourceDefinition,
     form: WantedForm,
     includeObject: IncludeObject,
     show: ShowObject,
     clock: Clock,
   ) {
+    this.#store = store;
     this.#definition = definition;
     this.#form = form;
     this.#includeObject = includeObject;
@@ -212,8 +209,16 @@ class EventLines {
     this.#clock = clock;
   }
 
-  event(type: StoreEvent["type"], object: ApiObject): string {
-    return `{"type":"${type}","object":${this.#text(this.#show(object))}}\n`;
+  event(type: StoreEvent["type"], object: ApiObject): string | Uint8Array {
+    const shown = this.#show(object);
+    const line = () => `{"type":"${type}","object":${this.#text(shown)}}\n`;
+    if (this.#form.shape !== "object") return line();
+    let last = lastLines.get(this.#store);
+    if (last?.object !== shown || last.type !== type) {
+      last = { type, object: shown, bytes: Buffer.from(line()) };
+      lastLines.set(this.#store, last);
+    }
+    return last.bytes;
   }
 
   /** @param endsInitial marks the end of what there was when the watch began */

@@ -56,7 +56,7 @@ describe("a watch", () => {
   });
 
   test("410 when the events are no longer known, and when they cannot be", async () => {
-    const { call, send } = anApiServer({ windowSize: 3 });
+    const { call, send } = anApiServer({ window: { events: 3, bytes: 1e6 } });
     const { json: list } = await call({ path: CONFIG_MAPS });
     for (let round = 0; round < 10; round++)
       await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap(`a${round}`) });
@@ -68,27 +68,61 @@ describe("a watch", () => {
   });
 
   test("a reader that falls too far behind is sent back to list", async () => {
-    const { call, send, store } = anApiServer();
+    const { call, send, store } = anApiServer({ window: { events: 100, bytes: 1e6 } });
     const { json } = await call({ path: CONFIG_MAPS });
     const { next, end } = linesOf(
       await send({ path: `${CONFIG_MAPS}?watch=true&resourceVersion=${json.metadata.resourceVersion}` }),
     );
-    const first = next();
-    for (let round = 0; round < 1_200; round++) {
+    const put = (round: number) =>
       store.put("configmaps", {
         ...aConfigMap("a", { round: String(round) }),
         metadata: { name: "a", namespace: "default" },
       });
-    }
-    let event = await first;
-    let count = 0;
-    while (event?.type !== "ERROR" && event) {
-      count++;
-      event = await next();
-    }
-    expect(event.object.code).toBe(410);
-    expect(count).toBeLessThanOrEqual(1_001);
+    const first = next();
+    put(0);
+    expect((await first).object.data.round).toBe("0");
+    // It reads nothing meanwhile.
+    for (let round = 1; round <= 80; round++) put(round);
+    expect((await next()).object.data.round).toBe("1");
+    for (let round = 81; round <= 300; round++) put(round);
+    expect((await next()).object.code).toBe(410);
     await end();
+  });
+
+  test("few events are kept of large objects", async () => {
+    const { call, send, store } = anApiServer({ window: { events: 100, bytes: 10_000 } });
+    const { json } = await call({ path: CONFIG_MAPS });
+    for (let round = 0; round < 50; round++) {
+      store.put("configmaps", {
+        ...aConfigMap("a", { round: String(round), large: "x".repeat(1_000) }),
+        metadata: { name: "a", namespace: "default" },
+      });
+    }
+    const since = (revision: number) => send({ path: `${CONFIG_MAPS}?watch=true&resourceVersion=${revision}` });
+    const old = linesOf(await since(Number(json.metadata.resourceVersion)));
+    expect((await old.next()).object.code).toBe(410);
+    const recent = linesOf(await since(store.revision - 5));
+    expect((await recent.next()).object.data.round).toBe("45");
+    await recent.end();
+  });
+
+  test("two watches get the same events, each in its own form", async () => {
+    const { call, send } = anApiServer();
+    const plain = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true` }));
+    const other = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true` }));
+    const headers = { Accept: "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io" };
+    const metadata = linesOf(await send({ path: `${CONFIG_MAPS}?watch=true`, headers }));
+    const all = [plain, other, metadata];
+    for (const change of ["POST", "DELETE"] as const) {
+      const waiting = all.map(({ next }) => next());
+      const path = change === "POST" ? CONFIG_MAPS : `${CONFIG_MAPS}/a`;
+      await call({ method: change, path, ...(change === "POST" && { body: aConfigMap("a") }) });
+      const events = await Promise.all(waiting);
+      const type = change === "POST" ? "ADDED" : "DELETED";
+      expect(events.map((event) => event.type)).toEqual([type, type, type]);
+      expect(events.map(({ object }) => object.kind)).toEqual(["ConfigMap", "ConfigMap", "PartialObjectMetadata"]);
+    }
+    for (const { end } of all) await end();
   });
 
   test("bookmarks and the timeout", async () => {

@@ -5,7 +5,7 @@ import { ApiServer, type ExtraRoute } from "../../src/apiserver/api-server.ts";
 import { buildRegistry } from "../../src/apiserver/kinds/served-kinds.ts";
 import { answerNonResource } from "../../src/apiserver/non-resource-paths.ts";
 import { ObjectDeleter } from "../../src/apiserver/object-deleter.ts";
-import { ObjectStore } from "../../src/apiserver/object-store.ts";
+import { type EventWindow, ObjectStore } from "../../src/apiserver/object-store.ts";
 import { ObjectWriter } from "../../src/apiserver/object-writer.ts";
 import { ALL_VERBS, type ResourceDefinition, ResourceRegistry } from "../../src/apiserver/resource-definition.ts";
 import { RevisionClock, type RevisionMark } from "../../src/apiserver/revision-clock.ts";
@@ -49,10 +49,10 @@ export function memoryMark(): RevisionMark {
 
 /** An API server over memory, with what its storage was told. */
 export function anApiServer(
-  options: { extras?: readonly ExtraRoute[]; windowSize?: number; alsoServed?: string } = {},
+  options: { extras?: readonly ExtraRoute[]; window?: EventWindow; alsoServed?: string } = {},
 ) {
   const clock = new FakeClock();
-  const store = new ObjectStore(new RevisionClock(memoryMark()), options);
+  const store = new ObjectStore(new RevisionClock(memoryMark()), options.window);
   const read = (bytes: Uint8Array) =>
     readManifest(bytes, { file: "request", nodeName: "node1", source: "api", strictness: "warn" });
   const registry = new ResourceRegistry([
