@@ -18,6 +18,7 @@ import { type Access, mayDo } from "./authorization.ts";
 import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { listAnswer, parseIncludeObject, type ShowObject } from "./list-answer.ts";
+import { ListCache } from "./list-cache.ts";
 import { negotiateForm, type WantedForm } from "./media-type.ts";
 import { type DeleteOptions, type ObjectDeleter, parseDeleteOptions } from "./object-deleter.ts";
 import type { ObjectStore } from "./object-store.ts";
@@ -33,7 +34,7 @@ import {
   type Verb,
 } from "./resource-definition.ts";
 import { fromScale, toScale } from "./scale.ts";
-import { parseSelection } from "./selection.ts";
+import { parseSelection, type Selection } from "./selection.ts";
 import { showFor } from "./shown-object.ts";
 import { metadataText, tableText } from "./table.ts";
 import { watchAnswer } from "./watch-answer.ts";
@@ -68,6 +69,7 @@ export interface ApiServerDeps {
 export class ApiServer {
   readonly #deps: ApiServerDeps;
   readonly #served: ServedResources;
+  readonly #lists = new ListCache();
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
@@ -139,7 +141,7 @@ export class ApiServer {
       case "watch": {
         const selection = parseSelection(definition, info.namespace, info.name, request.query);
         return verb === "list"
-          ? listAnswer(store, asked, selection, request.query, form, show, clock.now())
+          ? this.#list(call, selection)
           : watchAnswer({ store, clock, random }, asked, selection, request.query, form, show, request.signal);
       }
       case "get":
@@ -157,6 +159,15 @@ export class ApiServer {
       case "deletecollection":
         return this.#deleteCollection(call, await readOptionalBody(request));
     }
+  }
+
+  #list({ request, asked, form, show }: Call, selection: Selection): PlainAnswer {
+    const { store, clock } = this.#deps;
+    const now = clock.now();
+    const { shape, metaVersion } = form;
+    const key = [request.path, request.query, shape, metaVersion, asked.isSecret ? request.user.role : ""].join(" ");
+    const make = () => listAnswer(store, asked, selection, request.query, form, show, now);
+    return this.#lists.answer(key, store.revision, now, make);
   }
 
   #find(definition: ResourceDefinition, { namespace, name }: RequestInfo): ApiObject {
