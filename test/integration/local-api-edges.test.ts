@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { describeWithEngine, testNode } from "../support/engine.ts";
+import { fillUp } from "../support/fill-up.ts";
+import { mounting } from "../support/temp-dir.ts";
 import { freePorts, type TestNode } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
@@ -20,6 +22,22 @@ async function ask(node: TestNode, method: string, path: string, body?: unknown,
 }
 
 const configMap = (name: string, value: string) => ({ metadata: { name }, data: { value } });
+
+/** Changes that watchers get. */
+const ROUNDS = 300;
+
+/** Resident memory of a process. Unit: MB. */
+const residentMb = (pid: number) =>
+  Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000;
+
+const POD = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: app, image: "busybox:1.35", command: [sleep, "1000"]}]
+`;
 
 async function startWithApi(node: TestNode, port = freePorts(1)[0] ?? 0, flags: readonly string[] = []) {
   const child = await node.start([`--local-api-port=${port}`, ...flags]);
@@ -89,26 +107,71 @@ describeWithEngine("the local API in difficult hours", () => {
     }
   });
 
+  test.if(mounting.ok)("a full disk refuses writes with 507 and changes nothing", async () => {
+    const node = testNode();
+    Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=16m", "none", node.rootDir]);
+    node.writeManifest("web.yaml", POD);
+    // A full disk is a reason to evict pods.
+    await startWithApi(node, undefined, ["--eviction-hard="]);
+    const { Id } = await node.runningContainer("app");
+    await ask(node, "POST", CONFIG_MAPS, configMap("c", "old"));
+    const file = join(node.rootDir, "manifests", "default", "configmap-c.yaml");
+    const text = readFileSync(file, "utf8");
+    const filler = join(node.rootDir, "filler");
+    fillUp(filler);
+    const large = "new".repeat(10_000);
+    const patch = (value: string) =>
+      ask(node, "PATCH", `${CONFIG_MAPS}/c`, { data: { value } }, "application/merge-patch+json");
+    for (const answer of [await ask(node, "POST", CONFIG_MAPS, configMap("d", large)), await patch(large)]) {
+      expect([answer.status, answer.json.kind, answer.json.reason]).toEqual([507, "Status", "InsufficientStorage"]);
+      expect(answer.json.message).toContain("disk");
+    }
+    expect(readFileSync(file, "utf8")).toBe(text);
+    expect((await ask(node, "GET", `${CONFIG_MAPS}/c`)).json.data).toEqual({ value: "old" });
+    expect((await ask(node, "GET", `${CONFIG_MAPS}/d`)).status).toBe(404);
+    expect((await node.runningContainer("app")).Id).toBe(Id);
+    rmSync(filler);
+    expect([(await patch("new")).status, (await ask(node, "POST", CONFIG_MAPS, configMap("d", large))).status]).toEqual(
+      [200, 201],
+    );
+    expect(parse(readFileSync(file, "utf8")).data).toEqual({ value: "new" });
+    expect((await node.runningContainer("app")).Id).toBe(Id);
+  });
+
   test("watchers that do not read hold nobody up", async () => {
     const node = testNode();
-    await startWithApi(node);
+    const { child } = await startWithApi(node);
     await ask(node, "POST", CONFIG_MAPS, configMap("c", "0"));
-    const silent = Array.from({ length: 50 }, () => {
+    const watch = () => {
       const socket = connect(join(node.rootDir, "api.sock"));
       socket.on("error", () => {});
       socket.write(`GET ${CONFIG_MAPS}?watch=true HTTP/1.1\r\nHost: node1\r\n\r\n`);
-      socket.pause();
       return socket;
-    });
+    };
+    const last = `"value":"${ROUNDS} `;
+    /** The end of what each reader got, long enough for the last event. */
+    const ends = new Map<number, string>();
+    const reading = Array.from({ length: 100 }, (_, index) =>
+      watch().on("data", (data) => {
+        ends.set(index, ((ends.get(index) ?? "") + data.toString("latin1")).slice(-20_000));
+      }),
+    );
+    const silent = Array.from({ length: 100 }, () => watch().pause());
     try {
       const value = "x".repeat(10_000);
-      for (let round = 1; round <= 300; round++) {
+      const before = residentMb(child.pid);
+      for (let round = 1; round <= ROUNDS; round++) {
         const patch = { data: { value: `${round} ${value}` } };
         expect((await ask(node, "PATCH", `${CONFIG_MAPS}/c`, patch, "application/merge-patch+json")).status).toBe(200);
       }
-      expect((await ask(node, "GET", `${CONFIG_MAPS}/c`)).json.data.value.startsWith("300 ")).toBe(true);
+      expect((await ask(node, "GET", `${CONFIG_MAPS}/c`)).json.data.value.startsWith(`${ROUNDS} `)).toBe(true);
+      await until("every reader has the last event", () =>
+        reading.every((_, index) => ends.get(index)?.includes(last)),
+      );
+      // Buffered for each silent reader, the events would take 300 MB.
+      expect(residentMb(child.pid) - before).toBeLessThan(150);
     } finally {
-      for (const socket of silent) socket.destroy();
+      for (const socket of [...silent, ...reading]) socket.destroy();
     }
   });
 
