@@ -22,7 +22,7 @@ const DEFAULT_WINDOW = { events: 1_000, bytes: 8 * 1024 * 1024 };
 /** Limits of the events that are kept for each resource; the last event is kept in any case. */
 export interface EventWindow {
   events: number;
-  /** Of their objects, roughly as JSON. */
+  /** Size of their objects, roughly as JSON. */
   bytes: number;
 }
 
@@ -170,7 +170,7 @@ interface Table {
   /** Created on demand. */
   sorted: readonly ApiObject[] | undefined;
   events: StoreEvent[];
-  /** Of the objects of `events`, see {@link roughSizeOf}. */
+  /** Size of the objects of `events`, see {@link roughSizeOf}. */
   bytes: number;
   /** Every event after this revision is in `events`. */
   knownSince: number;
