@@ -123,7 +123,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   install: ["files", "host/run-program.ts"],
   bundle: ["docker", "valibot"],
-  doctor: ["api", "model", "docker", "files", "host", "install", "manifest", "text"],
+  doctor: ["api", "model", "docker", "files", "host", "install", "manifest", "plan/object-references.ts", "text"],
   // What runs in browsers, and the types that it receives.
   page: [
     "preact",

@@ -160,8 +160,9 @@ function configPathsOf(argv: readonly string[]): string[] {
 /** Logs the first failed check of the machine: it often explains why the kubelet cannot run. */
 async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {
   try {
-    const [{ isFailure, runChecks }, { gatherFacts }] = await Promise.all([
+    const [{ runChecks }, { isFailure }, { gatherFacts }] = await Promise.all([
       import("../doctor/checks.ts"),
+      import("../doctor/check-result.ts"),
       import("../doctor/gather-facts.ts"),
     ]);
     const found = runChecks(await gatherFacts({ options, environment, ...buildFacts() })).find(isFailure);

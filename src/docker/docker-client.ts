@@ -7,6 +7,8 @@ import type { CallOptions } from "./docker-request.ts";
 import { type DockerEndpoint, endpointText, parseEndpoint } from "./endpoint.ts";
 import { type DockerEvent, type EventsOptions, eventStreamEnded, parseEvent } from "./events.ts";
 import {
+  type Distribution,
+  DistributionSchema,
   type ImageInspect,
   ImageInspectSchema,
   ImageRemovedSchema,
@@ -181,6 +183,25 @@ export class DockerClient extends ContainerCalls {
   /** @throws DockerError 404 */
   inspectImage(reference: string, options: CallOptions = {}): Promise<ImageInspect> {
     return this.get(`/images/${segments(reference)}/json`, ImageInspectSchema, undefined, options);
+  }
+
+  /**
+   * What the registry has under a name; asked by the engine, as for a pull, without pulling.
+   * @throws DockerError 401, 403, 404, 500: everything a registry can do
+   */
+  async inspectDistribution(
+    reference: string,
+    { auth, signal, timeoutMs }: CallOptions & { auth?: RegistryAuth | undefined } = {},
+  ): Promise<Distribution> {
+    const path = `/distribution/${segments(reference)}/json`;
+    const answer = await this.transport.send({
+      signal,
+      timeoutMs,
+      method: "GET",
+      path: await this.path(path, { signal }),
+      ...(auth && { headers: { "X-Registry-Auth": registryAuthHeader(auth) } }),
+    });
+    return this.parse(DistributionSchema, answer.text, `GET ${path}`);
   }
 
   /** As the engine wrote it. @throws DockerError 404 */

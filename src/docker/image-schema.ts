@@ -39,6 +39,14 @@ export const ImageInspectSchema = v.object({
 });
 export type ImageInspect = v.InferOutput<typeof ImageInspectSchema>;
 
+/** `GET /distribution/<name>/json`. */
+export const DistributionSchema = v.object({
+  Descriptor: v.object({ digest: v.string() }),
+  /** One for an image without an index. `unknown` are attestations. */
+  Platforms: listOf(v.object({ architecture: text, os: text })),
+});
+export type Distribution = v.InferOutput<typeof DistributionSchema>;
+
 /** The steps of `DELETE /images/<name>`. */
 export const ImageRemovedSchema = v.array(v.object({ Untagged: text, Deleted: text }));
 

@@ -1,25 +1,15 @@
-import type { DiskFacts, ImageFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
-
-export type CheckStatus = "ok" | "warn" | "fail";
-
-/** Outcome of one check. */
-export interface CheckResult {
-  /** Lower case words: `engine`, `cgroups`, `port 10255`. */
-  name: string;
-  status: CheckStatus;
-  /** The finding. */
-  message: string;
-  /** Command or setting that fixes it; absent when there is nothing to fix. */
-  fix?: string;
-}
+import { type CheckResult, fail, ok, warn } from "./check-result.ts";
+import { checkEngine } from "./engine-checks.ts";
+import { checkImage } from "./image-checks.ts";
+import type { DiskFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
 
 const DAY_MS = 86_400_000;
-const NODE_ARCHITECTURE: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 
 /** All checks, in the order in which a person fixes things. Pure. */
 export function runChecks(facts: MachineFacts): CheckResult[] {
   return [
-    ...checkEngine(facts),
+    ...checkConfiguration(facts),
+    ...checkEngine(facts.engine),
     ...checkKernel(facts),
     checkCpu(facts),
     ...facts.disks.map(checkDisk),
@@ -28,91 +18,24 @@ export function runChecks(facts: MachineFacts): CheckResult[] {
     ...facts.ports.map(checkPort),
     checkOrchestrators(facts),
     ...checkManifests(facts),
-    ...facts.images.map((image) => checkImage(image)),
+    ...facts.images.map(checkImage),
     ...facts.certificates.map((certificate) => checkCertificate(certificate, facts.nowMs)),
     ...checkUnit(facts),
   ];
 }
 
-/** The checks that explain why a kubelet cannot start. */
-export const isFailure = ({ status }: CheckResult): boolean => status === "fail";
-
-const ok = (name: string, message: string): CheckResult => ({ name, status: "ok", message });
-const warn = (name: string, message: string, fix?: string): CheckResult => ({
-  name,
-  status: "warn",
-  message,
-  ...(fix && { fix }),
-});
-const fail = (name: string, message: string, fix?: string): CheckResult => ({
-  name,
-  status: "fail",
-  message,
-  ...(fix && { fix }),
-});
-
-function checkEngine({ engine }: MachineFacts): CheckResult[] {
-  const { endpoint, problem } = engine;
-  if (problem) return [fail("engine", problem.message, engineFix(problem.kind, endpoint))];
-  const results = [ok("engine", `Docker ${engine.version}, API ${engine.apiVersion}, at ${endpoint}`)];
-  results.push(
-    compareVersions(engine.apiVersion, "1.32") < 0
-      ? fail("engine API", `${engine.apiVersion} is older than 1.32`, "install Docker 17.12 or newer")
-      : ok("engine API", `${engine.apiVersion} is 1.32 or newer`),
-  );
-  results.push(
-    ["overlay2", "overlayfs", "btrfs", "zfs", "fuse-overlayfs", "stargz"].includes(engine.storageDriver)
-      ? ok("storage driver", engine.storageDriver)
-      : warn(
-          "storage driver",
-          `${engine.storageDriver} is slow or deprecated`,
-          'set "storage-driver": "overlay2" in /etc/docker/daemon.json and restart Docker',
-        ),
-  );
-  results.push(
-    ["json-file", "local", "journald"].includes(engine.logDriver)
-      ? ok("log driver", engine.logDriver)
-      : warn(
-          "log driver",
-          `${engine.logDriver}: kubelet-ts logs may have nothing to read`,
-          'set "log-driver": "json-file" in /etc/docker/daemon.json and restart Docker',
-        ),
-  );
-  results.push(
-    engine.liveRestore
-      ? ok("live-restore", "containers outlive a restart of the engine")
-      : warn(
-          "live-restore",
-          "a restart or upgrade of the engine restarts every pod",
-          'set "live-restore": true in /etc/docker/daemon.json and run: systemctl reload docker',
-        ),
-  );
-  if (engine.rootless)
-    results.push(warn("rootless engine", "host ports below 1024 and some volumes are not available"));
-  for (const warning of engine.warnings) results.push(warn("engine", warning.replace(/^WARNING: /, "")));
-  const taken = engine.bridgeSubnets.filter((subnet) => subnet.startsWith("169.254."));
-  if (taken.length > 0)
-    results.push(
-      warn(
-        "address pool",
-        `pods get addresses of ${taken.join()}`,
-        'set "default-address-pools" in /etc/docker/daemon.json',
-      ),
+function checkConfiguration({ configuration }: MachineFacts): CheckResult[] {
+  if (!configuration) return [];
+  const { errors, rejected } = configuration;
+  if (errors.length > 0) {
+    return errors.map((error) =>
+      fail("configuration", error, "correct the file; kubelet-ts config --config FILE checks it"),
     );
-  return results;
-}
-
-function engineFix(kind: string, endpoint: string): string {
-  switch (kind) {
-    case "no-permission":
-      return "sudo usermod -aG docker $USER, then log in again; or use sudo";
-    case "no-socket":
-      return `install Docker (apt-get install docker.io), or name its socket with --docker-endpoint (now ${endpoint})`;
-    case "refused":
-      return "systemctl start docker; journalctl -u docker -n 50";
-    default:
-      return "systemctl status docker; journalctl -u docker -n 50";
   }
+  if (rejected !== undefined) {
+    return [warn("configuration", `rejected, the last known good one is used: ${rejected}`, "correct the file")];
+  }
+  return [ok("configuration", "valid")];
 }
 
 const CONTROLLERS = ["cpu", "memory", "pids"];
@@ -209,7 +132,9 @@ function checkDisk({ name, path, capacityBytes, freeBytes, inodes, freeInodes }:
 }
 
 function checkClock({ nowMs, buildMs, clockSynchronized, timeZone }: MachineFacts): CheckResult[] {
-  const zone = ok("time zone", timeZone);
+  const zone = timeZone.problem
+    ? warn("time zone", `${timeZone.problem}: schedules run in UTC`, "timedatectl set-timezone ZONE, or correct TZ")
+    : ok("time zone", timeZone.name);
   if (nowMs < buildMs - DAY_MS) {
     const fix = "timedatectl set-ntp true, or hwclock --hctosys";
     return [
@@ -277,20 +202,6 @@ function checkManifests({ manifests: { paths, findings, pods } }: MachineFacts):
   );
 }
 
-function checkImage({ name, present, architecture, pullPolicy }: ImageFacts): CheckResult {
-  const label = `image ${name}`;
-  if (!present) {
-    return pullPolicy === "Never"
-      ? fail(label, "is not on this machine, and imagePullPolicy is Never", `docker load, or docker pull ${name}`)
-      : warn(label, "is not on this machine yet and is pulled at the start", `docker pull ${name}`);
-  }
-  const own = NODE_ARCHITECTURE[process.arch] ?? process.arch;
-  if (architecture !== "" && architecture !== own) {
-    return fail(label, `is for ${architecture}, this machine is ${own}`, `docker pull --platform linux/${own} ${name}`);
-  }
-  return ok(label, "present");
-}
-
 function checkCertificate({ path, expiresMs }: { path: string; expiresMs: number }, nowMs: number): CheckResult {
   const name = `certificate ${path}`;
   const when = new Date(expiresMs).toISOString().slice(0, 10);
@@ -302,19 +213,12 @@ function checkCertificate({ path, expiresMs }: { path: string; expiresMs: number
 
 function checkUnit({ unit }: MachineFacts): CheckResult[] {
   if (!unit) return [warn("service", "kubelet-ts does not start with this machine", "sudo kubelet-ts install")];
-  if (unit.isEdited) return [ok("service", `${unit.path}, edited here`)];
+  if (unit.isEdited) {
+    const fix = `systemctl edit kubelet-ts for changes; then remove ${unit.path} and run: sudo kubelet-ts install`;
+    return [warn("service", `${unit.path} was edited: an upgrade leaves it as it is`, fix)];
+  }
   if (!unit.isCurrent) return [warn("service", `${unit.path} is of another version`, "sudo kubelet-ts install")];
   return [ok("service", unit.path)];
 }
 
 const formatGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;
-
-/** Compares numbers, not letters: `1.9` is older than `1.32`. */
-function compareVersions(a: string, b: string): number {
-  const [left, right] = [a, b].map((version) => version.split(".").map(Number));
-  for (let index = 0; index < Math.max(left!.length, right!.length); index++) {
-    const difference = (left![index] ?? 0) - (right![index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}

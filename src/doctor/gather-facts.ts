@@ -1,7 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readlinkSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import type { Pod } from "../api/pod.ts";
 import { DockerClient } from "../docker/docker-client.ts";
 import { DockerUnreachableError } from "../docker/docker-error.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
@@ -10,8 +9,8 @@ import { runProgram } from "../host/run-program.ts";
 import { type InstallPaths, installPaths, isUnedited } from "../install/install-files.ts";
 import { renderService } from "../install/plan-install.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-import { containersOf } from "../model/pod-containers.ts";
-import type { DiskFacts, EngineFacts, ImageFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
+import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
+import type { ConfigurationFacts, DiskFacts, EngineFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
 import { readManifestFiles } from "./read-manifest-files.ts";
 
 export interface GatherInput {
@@ -19,19 +18,26 @@ export interface GatherInput {
   environment: Readonly<Record<string, string | undefined>>;
   buildMs: number;
   binaryTarget: string;
+  /** Absent: no configuration files, or they are not checked. */
+  configuration?: ConfigurationFacts | undefined;
+  /** Credentials for pulls; absent: registries are not asked. */
+  credentials?: CredentialLookUp | undefined;
 }
 
 const MAX_PROC_BYTES = 1 << 20;
 /** An engine that does not answer by then is reported. */
 const ENGINE_TIMEOUT_MS = 5000;
-const MAX_IMAGES = 200;
 
-/** Reads everything the checks need. Changes nothing, and asks nothing beyond this machine. */
+/**
+ * Reads everything the checks need. Changes nothing. Beyond this machine, only registries are asked, for images that have
+ * to be pulled.
+ */
 export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
   const { options, environment } = input;
   const { engine, client, rootDir } = await readEngine(options, environment);
   const manifests = readManifestFiles(options);
   return {
+    configuration: input.configuration,
     isRoot: process.getuid?.() === 0,
     engine,
     cgroupControllers: readControllers(),
@@ -60,10 +66,10 @@ export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
       ([, ip]) => ip!,
     ),
     ports: readPorts(options),
-    timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC",
+    timeZone: readTimeZone(environment.TZ),
     otherOrchestrators: readOrchestrators(),
     manifests,
-    images: client ? await readImages(client, manifests.objects) : [],
+    images: client ? await gatherImages(client, manifests.specs, manifests.secrets, input.credentials) : [],
     certificates: readCertificates(options),
     unit: readUnit(),
   };
@@ -86,6 +92,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
     rootless: false,
   };
   const signal = AbortSignal.timeout(ENGINE_TIMEOUT_MS);
+  const nodeName = readNodeName(options.hostnameOverride);
   try {
     const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
     const client = new DockerClient(endpoint, {
@@ -117,7 +124,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
         .filter(({ Name }) => Name === "bridge")
         .flatMap(({ IPAM }) => (IPAM?.Config ?? []).map(({ Subnet }) => Subnet)),
       foreignContainers: containers.flatMap(({ Names, Labels }) => {
-        const owner = ownerOf(Labels);
+        const owner = ownerOf(Labels, nodeName);
         return owner ? { name: Names[0] ?? "", owner } : [];
       }),
     };
@@ -130,8 +137,9 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
 }
 
 /** The maker of a container that is not ours; undefined for ours and for plain ones. */
-function ownerOf(labels: Readonly<Record<string, string>>): string | undefined {
-  if ("kubelet-ts.io/node" in labels) return undefined;
+function ownerOf(labels: Readonly<Record<string, string>>, nodeName: string): string | undefined {
+  const node = labels["kubelet-ts.io/node"];
+  if (node !== undefined) return node === nodeName ? undefined : `kubelet-ts of node ${node}`;
   if ("io.kubernetes.pod.name" in labels) return "a kubelet";
   if ("com.docker.compose.project" in labels) return "docker compose";
   if ("com.docker.swarm.service.id" in labels) return "Docker Swarm";
@@ -196,6 +204,30 @@ async function readClockSynchronized(): Promise<boolean | undefined> {
   return text === "yes" ? true : text === "no" ? false : undefined;
 }
 
+/** @param given TZ of the environment */
+function readTimeZone(given: string | undefined): MachineFacts["timeZone"] {
+  const name = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  if (given !== undefined && given !== "" && !isTimeZone(given.replace(/^:/, ""))) {
+    return { name, problem: `TZ is "${given}", which is no known time zone` };
+  }
+  try {
+    const target = readlinkSync("/etc/localtime");
+    if (!existsSync("/etc/localtime")) return { name, problem: `/etc/localtime names ${target}, which does not exist` };
+  } catch {
+    // A copy of the zone's file, or none, which means UTC.
+  }
+  return { name };
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    Intl.DateTimeFormat(undefined, { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 function readPorts(options: KubeletOptions): PortFacts[] {
   const wanted = [
     ["healthz-port", options.healthzPort],
@@ -257,20 +289,6 @@ function readOrchestrators(): string[] {
     const name = commOf(pid);
     return ORCHESTRATORS.has(name) ? `${name} (pid ${pid})` : [];
   });
-}
-
-async function readImages(client: DockerClient, pods: readonly Pod[]): Promise<ImageFacts[]> {
-  const policies = new Map(
-    pods.flatMap(({ spec }) =>
-      containersOf(spec).map(({ image = "", imagePullPolicy = "" }) => [image, imagePullPolicy] as const),
-    ),
-  );
-  return Promise.all(
-    [...policies].slice(0, MAX_IMAGES).map(async ([name, pullPolicy]) => {
-      const image = await client.inspectImage(name).catch(() => undefined);
-      return { name, present: image !== undefined, architecture: image?.Architecture ?? "", pullPolicy };
-    }),
-  );
 }
 
 function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions) {

@@ -40,8 +40,18 @@ export interface EngineFacts {
   rootless: boolean;
 }
 
+/** The files of --config and --config-dir. */
+export interface ConfigurationFacts {
+  /** Errors of the files; they begin with file, line and column. */
+  errors: readonly string[];
+  /** Why the kubelet uses the last known good configuration instead. */
+  rejected: string | undefined;
+}
+
 /** Everything that is checked. */
 export interface MachineFacts {
+  /** undefined: there are no files. */
+  configuration: ConfigurationFacts | undefined;
   isRoot: boolean;
   engine: EngineFacts;
   /** Controllers that the kernel offers. */
@@ -69,8 +79,8 @@ export interface MachineFacts {
   /** Addresses of /etc/resolv.conf. */
   nameservers: readonly string[];
   ports: readonly PortFacts[];
-  /** Whether `/usr/share/zoneinfo` or the built-in data knows the zone of TZ or /etc/localtime. */
-  timeZone: string;
+  /** Zone of TZ or /etc/localtime; `problem`: it is not known, and UTC is used. */
+  timeZone: { name: string; problem?: string | undefined };
   /** Processes that also manage containers: `kubelet (pid 7)`, `k3s (pid 9)`. */
   otherOrchestrators: readonly string[];
   manifests: { paths: readonly string[]; findings: readonly Finding[]; pods: number };
@@ -80,10 +90,19 @@ export interface MachineFacts {
   unit: { path: string; isCurrent: boolean; isEdited: boolean } | undefined;
 }
 
+/** Answer of the registry about an image. */
+export type RemoteImage =
+  /** Why it cannot be pulled. */
+  | { problem: string }
+  /** As Docker names them: amd64, arm64; empty where the registry does not tell. */
+  | { architectures: readonly string[] };
+
 export interface ImageFacts {
   name: string;
   present: boolean;
   /** As Docker names it; "" when the image is not present. */
   architecture: string;
   pullPolicy: string;
+  /** Absent when no registry was asked. */
+  remote?: RemoteImage;
 }

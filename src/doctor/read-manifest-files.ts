@@ -1,9 +1,11 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../api/pod.ts";
+import type { Secret } from "../api/secret.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
 import { readNodeName } from "../host/node-info.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
+import type { TypedObject } from "../model/desired-object.ts";
 import type { Finding } from "../model/finding.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { messageOf } from "../text/error-message.ts";
@@ -15,7 +17,10 @@ export interface ManifestFiles {
   paths: string[];
   findings: Finding[];
   pods: number;
-  objects: Pod[];
+  /** Those of pods, and the templates of workloads. */
+  specs: Pick<Pod, "metadata" | "spec">[];
+  /** Secrets by full name. */
+  secrets: Map<string, Secret>;
 }
 
 /** Reads the manifests of `--pod-manifest-path`; those of URLs are only named. */
@@ -24,7 +29,8 @@ export function readManifestFiles(options: KubeletOptions): ManifestFiles {
     paths: [...options.podManifestPaths, ...options.manifestUrls],
     findings: [],
     pods: 0,
-    objects: [],
+    specs: [],
+    secrets: new Map(),
   };
   const nodeName = readNodeName(options.hostnameOverride);
   for (const file of options.podManifestPaths.flatMap(filesOf)) {
@@ -39,7 +45,7 @@ export function readManifestFiles(options: KubeletOptions): ManifestFiles {
       result.findings.push(unreadable(file, "there is no such file or directory"));
       continue;
     }
-    const { pods, findings } = readManifest(new TextEncoder().encode(text), {
+    const { pods, findings, secrets, objects } = readManifest(new TextEncoder().encode(text), {
       file,
       nodeName,
       source: "file",
@@ -48,9 +54,24 @@ export function readManifestFiles(options: KubeletOptions): ManifestFiles {
     });
     result.findings.push(...findings);
     result.pods += pods.length;
-    result.objects.push(...pods.map(({ pod }) => pod));
+    result.specs.push(...pods.map(({ pod }) => pod), ...objects.flatMap(templatesOf));
+    for (const secret of secrets) {
+      result.secrets.set(`${secret.metadata.namespace ?? "default"}/${secret.metadata.name}`, secret);
+    }
   }
   return result;
+}
+
+/** The pod template of a workload; none for other kinds. */
+function templatesOf({ kind, object }: TypedObject): Pick<Pod, "metadata" | "spec">[] {
+  const template =
+    kind === "CronJob"
+      ? object.spec.jobTemplate.spec.template
+      : "spec" in object && "template" in object.spec
+        ? object.spec.template
+        : undefined;
+  const { namespace = "default" } = object.metadata;
+  return template ? [{ metadata: { ...template.metadata, namespace }, spec: template.spec }] : [];
 }
 
 const unreadable = (file: string, message: string): Finding => ({

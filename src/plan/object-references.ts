@@ -30,7 +30,10 @@ export function environmentReferences(pod: Pod, container: Container): ObjectRef
 }
 
 /** The Secrets named by the pod's imagePullSecrets, in their order; missing ones are left out. */
-export function resolvePullSecrets(pod: Pod, { secrets }: Pick<ObjectIndex, "secrets">): Secret[] {
+export function resolvePullSecrets(
+  pod: Pick<Pod, "metadata" | "spec">,
+  { secrets }: Pick<ObjectIndex, "secrets">,
+): Secret[] {
   return (pod.spec.imagePullSecrets ?? []).flatMap(({ name }) => secrets.get(fullNameOf(pod, name)) ?? []);
 }
 
@@ -96,4 +99,5 @@ export function computeSourceRevision(pod: Pod, container: Container, objects: O
   return hash.digest("hex").slice(0, 16);
 }
 
-const fullNameOf = (pod: Pod, name: string | undefined) => `${pod.metadata.namespace ?? "default"}/${name ?? ""}`;
+const fullNameOf = (pod: Pick<Pod, "metadata">, name: string | undefined) =>
+  `${pod.metadata.namespace ?? "default"}/${name ?? ""}`;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type CheckStatus, runChecks } from "../../src/doctor/checks.ts";
+import type { CheckStatus } from "../../src/doctor/check-result.ts";
+import { runChecks } from "../../src/doctor/checks.ts";
 import type { MachineFacts } from "../../src/doctor/machine-facts.ts";
 
 const GIB = 2 ** 30;
@@ -7,6 +8,7 @@ const DAY_MS = 86_400_000;
 
 /** A machine without fault. */
 const HEALTHY: MachineFacts = {
+  configuration: { errors: [], rejected: undefined },
   isRoot: true,
   engine: {
     endpoint: "unix:///var/run/docker.sock",
@@ -50,7 +52,7 @@ const HEALTHY: MachineFacts = {
   clockSynchronized: true,
   nameservers: ["192.0.2.1"],
   ports: [{ flag: "read-only-port", port: 10_255, holder: undefined }],
-  timeZone: "Europe/Berlin",
+  timeZone: { name: "Europe/Berlin" },
   otherOrchestrators: [],
   manifests: { paths: ["/pods"], findings: [], pods: 2 },
   images: [
@@ -158,6 +160,42 @@ describe("each check fails", () => {
     ["image nginx:1.22", image({ present: false, pullPolicy: "Never" }), "fail", "Never", "docker load"],
     ["image nginx:1.22", image({ architecture: "s390x" }), "fail", "s390x", "--platform"],
     [
+      "image nginx:1.22",
+      image({ present: false, remote: { problem: "manifest unknown" } }),
+      "fail",
+      "is not on this machine and cannot be pulled: manifest unknown",
+      "imagePullSecrets",
+    ],
+    [
+      "image nginx:1.22",
+      image({ remote: { problem: "connection refused" } }),
+      "fail",
+      "imagePullPolicy is Always, and it cannot be pulled: connection refused",
+      "IfNotPresent",
+    ],
+    [
+      "image nginx:1.22",
+      image({ present: false, remote: { architectures: ["s390x", "unknown"] } }),
+      "fail",
+      "the registry has it for s390x, this machine",
+      "for this machine",
+    ],
+    ["time zone", { timeZone: { name: "UTC", problem: "TZ is x" } }, "warn", "TZ is x", "timedatectl"],
+    [
+      "configuration",
+      { configuration: { errors: ["/etc/c.yaml:3:1: maxPod: no such field"], rejected: undefined } },
+      "fail",
+      "/etc/c.yaml:3:1",
+      "kubelet-ts config",
+    ],
+    [
+      "configuration",
+      { configuration: { errors: [], rejected: "no engine" } },
+      "warn",
+      "last known good one is used: no engine",
+      "correct the file",
+    ],
+    [
       "certificate /pki/kubelet.crt",
       { certificates: [{ path: "/pki/kubelet.crt", expiresMs: 999 * DAY_MS }] },
       "fail",
@@ -172,6 +210,7 @@ describe("each check fails", () => {
       "replace",
     ],
     ["service", { unit: undefined }, "warn", "does not start", "kubelet-ts install"],
+    ["service", { unit: { path: "/x", isCurrent: false, isEdited: true } }, "warn", "was edited", "systemctl edit"],
     [
       "service",
       { unit: { path: "/x", isCurrent: false, isEdited: false } },
