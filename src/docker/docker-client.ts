@@ -186,7 +186,7 @@ export class DockerClient extends ContainerCalls {
   }
 
   /**
-   * What the registry has under a name; asked by the engine, as for a pull, without pulling.
+   * Looks an image up in its registry: the engine asks, as for a pull, without pulling.
    * @throws DockerError 401, 403, 404, 500: everything a registry can do
    */
   async inspectDistribution(

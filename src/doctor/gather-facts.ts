@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DockerClient } from "../docker/docker-client.ts";
 import { DockerUnreachableError } from "../docker/docker-error.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
-import { readMayLowerOomScores } from "../host/node-info.ts";
+import { readMayLowerOomScores, readNodeName } from "../host/node-info.ts";
 import { runProgram } from "../host/run-program.ts";
 import { type InstallPaths, installPaths, isUnedited } from "../install/install-files.ts";
 import { renderService } from "../install/plan-install.ts";

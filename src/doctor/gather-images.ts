@@ -84,7 +84,10 @@ async function askRegistry(
   } catch (error) {
     last = error;
   }
-  return {
-    problem: signal.aborted ? `no answer within ${REGISTRY_TIMEOUT_MS / 1000} s` : messageOf(last),
-  };
+  return { problem: toProblem(last, signal) };
+}
+
+function toProblem(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return `no answer within ${REGISTRY_TIMEOUT_MS / 1000} s`;
+  return error instanceof DockerError ? error.daemonMessage : messageOf(error);
 }

@@ -71,6 +71,15 @@ describeWithEngine("pods whose images must be fetched", () => {
     expect(exit.exitCode).toBe(1);
     expect(exit.stdout + exit.stderr).toContain("no basic auth credentials");
     expect(await node.containers("app")).toEqual([]);
+    // The doctor tells it before, and that the credentials of a pull help.
+    const doctor = async (file: string, manifest: string) => {
+      const flags = [...node.identityFlags(), `--pod-manifest-path=${write(node, file, manifest)}`];
+      const { stdout } = await node.spawn(["doctor", ...flags]).finished();
+      return stdout.split("\n").find((line) => line.includes(`image ${reference}`));
+    };
+    expect(await doctor("without.yaml", pod("app", reference))).toMatch(/^FAIL .*cannot be pulled: .*no basic auth/);
+    const allowed = secret() + pod("app", reference, "  imagePullSecrets: [{name: regcred}]");
+    expect(await doctor("with.yaml", allowed)).toMatch(/^ok .*the registry has it$/);
   });
 
   test("images of a directory are there before the first pod, no registry needed", async () => {
