@@ -111,7 +111,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
       shutdown,
       settings,
     ];
-    parts.feed.onChange((state, { isComplete }) => parts.workloads.setDesired(state, isComplete));
+    parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.hasAnswered));
     parts.feed.start();
     parts.kubelet.start();
     if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));

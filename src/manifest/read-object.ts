@@ -262,6 +262,8 @@ function readPod(node: MapNode, reading: ObjectReading): void {
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
   if (isForgiving(reading)) {
+    // When podman wrote the text; the age of the pod counts from its start.
+    delete pod.metadata.creationTimestamp;
     const renamed = renameObject(pod.metadata, reading.path.child("metadata"));
     for (const { path, message } of [...renamed, ...adaptPodmanPod(pod, reading.path)])
       reading.addDeviation(path, message);

@@ -6,10 +6,10 @@ import type { PodFacts } from "./controller.ts";
 /** The kubelet's view of pods. */
 export interface ObservedPods {
   pods(): readonly Pod[];
-  /** The worker of a pod; undefined when nothing of it is left, once `isComplete`. */
-  worker(uid: PodUID): object | undefined;
-  /** The engine was listed, and every source was read. */
-  readonly isComplete: boolean;
+  /** All containers were inspected, and nothing is left of this pod. */
+  isGone(uid: PodUID): boolean;
+  /** All containers were inspected at least once. */
+  readonly isSynced: boolean;
   onChange(listener: () => void): () => void;
 }
 
@@ -24,6 +24,8 @@ export class PodObserver {
   readonly #clock: Clock;
   /** Monotonic; of pods that are Ready. */
   readonly #readySinceMs = new Map<PodUID, number>();
+  /** Every source was read: a pod without a worker is not one that is still to come. */
+  hasAnswered = false;
   /** Pods that this process has seen running. */
   readonly #knownUids = new Set<PodUID>();
 
@@ -67,6 +69,6 @@ export class PodObserver {
   }
 
   isGone(uid: PodUID): boolean {
-    return this.#kubelet.isComplete && this.#kubelet.worker(uid) === undefined;
+    return this.hasAnswered && this.#kubelet.isGone(uid);
   }
 }

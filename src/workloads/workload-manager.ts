@@ -86,10 +86,15 @@ export class WorkloadManager {
     this.#bindings = claims;
   }
 
-  /** The newest state of the sources. Complete: a workload that is not in it is deleted, and its pods with it. */
-  setDesired(state: DesiredState, isComplete: boolean): void {
+  /**
+   * The newest state of the sources.
+   * @param isComplete a workload that is not in it is deleted, and its pods with it
+   * @param hasAnswered every source was read, though a text that was never right may be unknown
+   */
+  setDesired(state: DesiredState, isComplete: boolean, hasAnswered = isComplete): void {
     this.#state = state;
     this.#isComplete = isComplete;
+    this.#observer.hasAnswered = hasAnswered;
     this.#prepared = prepareState(state);
     this.#warn(this.#prepared.warnings);
     if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
@@ -188,8 +193,8 @@ export class WorkloadManager {
     if (isChanged) this.#save();
     this.#setTimer();
     this.#publish(isNewState);
-    // Before all is known, names that are missing may only be unknown.
-    if (kubelet.isComplete) services.update(this.#prepared.services, pods, rewriteHosts);
+    // Before every source was read, names that are missing may only be unknown.
+    if (kubelet.isSynced && this.#observer.hasAnswered) services.update(this.#prepared.services, pods, rewriteHosts);
     for (const listener of this.#listeners) listener();
   }
 

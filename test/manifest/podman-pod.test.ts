@@ -9,7 +9,7 @@ const errorsOf = (result: ReturnType<typeof read>) => result.findings.filter(({ 
 /** What `podman kube play` runs and Kubernetes refuses. */
 const POD = `apiVersion: v1
 kind: Pod
-metadata: {name: pod_A}
+metadata: {name: pod_A, creationTimestamp: "2022-07-26T16:06:52Z"}
 spec:
   restartPolicy: onfailure
   containers:
@@ -34,6 +34,7 @@ describe("what podman kube play accepts", () => {
     expect(result.results[0]).toMatchObject({ ok: true, valid: false });
     const { metadata, spec } = result.pods[0]!.pod;
     expect(metadata.name).toBe("pod-a-n");
+    expect(metadata.creationTimestamp ?? undefined).toBeUndefined();
     expect(spec.restartPolicy).toBe("OnFailure");
     expect(spec.volumes?.[0]?.hostPath?.path).toBe("/d/d");
     const [first, second] = spec.containers;

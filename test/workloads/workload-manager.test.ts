@@ -22,7 +22,8 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
   const world = {
     clock,
     published: [] as DesiredState[],
-    isComplete: true,
+    isSynced: true,
+    rewritten: [] as string[],
     listeners,
     events: [] as string[],
     record({ kind, name }: EventTarget, { reason, message }: PodEvent) {
@@ -39,7 +40,12 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
   const running = (): Pod[] =>
     (world.published.at(-1)?.pods ?? []).map(({ pod }) => ({
       ...pod,
-      status: { phase: world.phase, containerStatuses: [], conditions: [{ type: "Ready", status: "True" }] },
+      status: {
+        phase: world.phase,
+        podIPs: [{ ip: "10.0.0.1" }],
+        containerStatuses: [],
+        conditions: [{ type: "Ready", status: "True" }],
+      },
     }));
   world.manager = new WorkloadManager({
     clock,
@@ -56,9 +62,9 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
     },
     kubelet: {
       pods: running,
-      worker: (uid) => (running().some(({ metadata }) => metadata.uid === uid) ? {} : undefined),
-      get isComplete() {
-        return world.isComplete;
+      isGone: (uid) => !running().some(({ metadata }) => metadata.uid === uid),
+      get isSynced() {
+        return world.isSynced;
       },
       onChange: (listener) => {
         listeners.add(listener);
@@ -66,7 +72,7 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
       },
     },
     services: new ServiceHosts(""),
-    rewriteHosts: () => {},
+    rewriteHosts: ({ metadata }) => void world.rewritten.push(metadata.name ?? ""),
     publish: (state) => void world.published.push(state),
   });
   return world;
@@ -210,5 +216,48 @@ describe("a Deployment deleted with --cascade=orphan", () => {
     expect(podsOf(second).map(({ pod, revision }) => [pod.metadata, pod.spec, revision])).toEqual(
       before.map(({ pod, revision }) => [pod.metadata, pod.spec, revision]),
     );
+  });
+});
+
+describe("a text that was never right is unknown", () => {
+  const service = {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: { name: "web" },
+    spec: { selector: { app: "web" }, ports: [{ port: 80 }] },
+  };
+
+  test("the names of Services are written for the others all the same", () => {
+    const world = aManager();
+    world.manager.setDesired(state(service, deployment("web")), false, true);
+    for (const listener of world.listeners) listener();
+    world.manager.refresh();
+    expect(world.rewritten).toEqual(world.names);
+  });
+
+  test("names wait for sources that were not read yet, and for the engine", () => {
+    const world = aManager();
+    world.isSynced = false;
+    world.manager.setDesired(state(service, deployment("web")), true);
+    world.isSynced = true;
+    world.manager.setDesired(state(service, deployment("web")), false);
+    world.manager.refresh();
+    expect(world.rewritten).toEqual([]);
+  });
+
+  test("Recreate starts the new pod when the old one is gone", async () => {
+    const world = aManager();
+    const recreated = (image: string) => {
+      const base = deployment("web", image);
+      return { ...base, spec: { ...base.spec, strategy: { type: "Recreate" } } };
+    };
+    world.manager.setDesired(state(recreated("a:1")), false, true);
+    const [before] = world.names;
+    world.manager.setDesired(state(recreated("a:2")), false, true);
+    expect(world.names).toEqual([]);
+    for (const listener of world.listeners) listener();
+    await world.clock.advance(1000);
+    expect(world.names).toHaveLength(1);
+    expect(world.names[0]).not.toBe(before);
   });
 });
