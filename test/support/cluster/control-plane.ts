@@ -26,7 +26,9 @@ export class ControlPlane {
   readonly directory: string;
   readonly port: number;
   readonly authority: CertificateFiles;
-  /** Kubeconfig of a member of system:masters. */
+  /** A member of system:masters. */
+  readonly administrator: CertificateFiles;
+  /** Kubeconfig of {@link administrator}. */
   readonly adminConfig: string;
   readonly #etcdPort: number;
   readonly #options: ControlPlaneOptions;
@@ -40,7 +42,8 @@ export class ControlPlane {
     [this.port, this.#etcdPort] = freePorts(2) as [number, number];
     this.#certificates = new TestCertificates(this.directory);
     this.authority = this.#certificates.authority("cluster-ca");
-    this.adminConfig = this.kubeconfig("admin", this.clientCertificate("/O=system:masters/CN=admin"));
+    this.administrator = this.clientCertificate("/O=system:masters/CN=admin");
+    this.adminConfig = this.kubeconfig("admin", this.administrator);
   }
 
   get url(): string {
@@ -88,9 +91,12 @@ export class ControlPlane {
     });
   }
 
-  /** Starts kube-apiserver, also again after `killApiServer`, and waits until it is ready. */
-  async startApiServer(): Promise<void> {
-    this.#spawn("kube-apiserver", join(KUBERNETES, "kube-apiserver"), this.#apiServerFlags());
+  /**
+   * Starts kube-apiserver, also again after `killApiServer`, and waits until it is ready.
+   * @param flags in addition, or in place of those it has otherwise
+   */
+  async startApiServer(flags: readonly string[] = []): Promise<void> {
+    this.#spawn("kube-apiserver", join(KUBERNETES, "kube-apiserver"), [...this.#apiServerFlags(), ...flags]);
     await this.#until("the API server's /readyz", async () => {
       const response = await fetch(`${this.url}/readyz`, { tls: { rejectUnauthorized: false } });
       return response.ok;

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { LABEL } from "../../src/runtime/labels.ts";
+import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects.ts";
+import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { ControlPlane } from "../support/cluster/control-plane.ts";
+
+/** Kills of kubelet-ts, each at a random moment while pods are created, replaced and deleted. */
+const KILLS = Number(process.env.KUBELET_TS_TEST_KILLS ?? 50);
+/** A slow machine sees fewer kills. */
+const LIMIT_MS = 150_000;
+/** Longest time between a change and the kill. */
+const LONGEST_DELAY_MS = 2_500;
+const REPLICAS = 4;
+
+const SEED = Number(process.env.KUBELET_TS_TEST_SEED ?? Date.now() % 1_000_000);
+
+/** In [0, 1); mulberry32. */
+function randomFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+describeCluster("kill -9 of kubelet-ts at any moment", () => {
+  let plane: ControlPlane;
+  let kubectl: ClusterKubectl;
+  let node: ClusterTestNode;
+  /** Containers that ran, by UID of the pod and name of the container. */
+  const ran = new Map<string, Set<string>>();
+
+  beforeAll(async () => {
+    plane = new ControlPlane();
+    kubectl = new ClusterKubectl(plane);
+    await plane.start();
+    node = new ClusterTestNode(plane);
+  });
+
+  afterAll(async () => {
+    await node?.cleanUp();
+    await plane?.stop();
+  });
+
+  /** Notes what runs. @returns containers of a pod that run in more than one copy */
+  async function look(): Promise<string[]> {
+    const running = (await node.containers()).filter(({ State }) => State === "running");
+    const names = running.map(({ Id, Labels }) => {
+      const name = `${Labels[LABEL.podUid]}/${Labels[LABEL.containerName]}`;
+      ran.set(name, (ran.get(name) ?? new Set()).add(Id));
+      return name;
+    });
+    return names.filter((name, index) => names.indexOf(name) !== index);
+  }
+
+  test("nothing runs twice, nothing restarts, nothing stays Terminating", async () => {
+    console.log(`kills at random moments: KUBELET_TS_TEST_SEED=${SEED}`);
+    const random = randomFrom(SEED);
+    await kubectl.apply(aWorkload("Deployment", "web", { replicas: REPLICAS }, aPodSpec()));
+    const changes = [
+      (round: number) => ["set", "env", "deployment/web", `ROUND=${round}`],
+      () => ["delete", "pods", "-l", "app=web", "--wait=false"],
+      () => ["scale", "deployment/web", "--replicas=1"],
+      () => ["scale", "deployment/web", `--replicas=${REPLICAS}`],
+      // Without a change: between the steps of former ones.
+      () => ["get", "pods"],
+    ];
+    const startedAtMs = performance.now();
+    let kubelet = await node.join();
+    let kills = 0;
+    for (; kills < KILLS && performance.now() - startedAtMs < LIMIT_MS; kills++) {
+      await kubectl.output(changes[Math.floor(random() * changes.length)]!(kills));
+      await Bun.sleep(random() * LONGEST_DELAY_MS);
+      await kubelet.kill();
+      expect(await look()).toEqual([]);
+      kubelet = await node.join();
+      expect(await look()).toEqual([]);
+    }
+    console.log(
+      `${kills} kills in ${Math.round((performance.now() - startedAtMs) / 1000)} s, ${ran.size} containers ran`,
+    );
+    await kubectl.output(["scale", "deployment/web", `--replicas=${REPLICAS}`]);
+    const pods = await kubectl.until(
+      "the wanted pods, and no other",
+      async () => {
+        const found = await kubectl.list("pods", "-l", "app=web");
+        return found.length === REPLICAS && found.every(isReady) && found;
+      },
+      180_000,
+    );
+    expect(await look()).toEqual([]);
+    expect([...ran].filter(([, ids]) => ids.size > 1)).toEqual([]);
+    expect(pods.map(({ status }) => status.containerStatuses[0].restartCount)).toEqual(Array(REPLICAS).fill(0));
+    await kubectl.until(
+      "only the containers of those pods",
+      async () => (await node.listAll()).length === 2 * REPLICAS,
+    );
+    await kubectl.output(["delete", "deployment", "web"]);
+    await kubectl.until("no pod", async () => (await kubectl.list("pods", "-l", "app=web")).length === 0);
+    expect(await node.listAll()).toEqual([]);
+  });
+});

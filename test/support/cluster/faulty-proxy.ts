@@ -1,0 +1,140 @@
+import type { Server } from "bun";
+import { freePorts } from "../test-node.ts";
+import type { ControlPlane } from "./control-plane.ts";
+
+export interface ProxiedRequest {
+  method: string;
+  /** Without the query. */
+  path: string;
+  query: URLSearchParams;
+  isWatch: boolean;
+}
+
+/** What is answered in place of the API server; undefined: it answers itself. */
+export type Fault = (request: ProxiedRequest) => Response | undefined;
+
+/** An answer as an API server refuses. */
+export const aRefusal = (code: number, reason: string, headers: Record<string, string> = {}): Response =>
+  Response.json(
+    { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code, reason, message: `injected ${code}` },
+    { status: code, headers },
+  );
+
+/** A watch whose version is too old. */
+export const anExpiredWatch = (): Response => {
+  const object = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code: 410, reason: "Expired" };
+  return new Response(`${JSON.stringify({ type: "ERROR", object: { ...object, message: "injected 410" } })}\n`);
+};
+
+/**
+ * An HTTP proxy before an API server that counts requests and answers some of them itself. It speaks for one node: with
+ * the administrator's certificate, as that node. To be closed.
+ */
+export class FaultyProxy {
+  readonly #server: Server<undefined>;
+  readonly #plane: ControlPlane;
+  readonly #user: Record<string, string>;
+  readonly #open = new Map<AbortController, string>();
+  #requests: ProxiedRequest[] = [];
+  #fault: Fault | undefined;
+
+  constructor(plane: ControlPlane, nodeName: string) {
+    this.#plane = plane;
+    this.#user = { "Impersonate-User": `system:node:${nodeName}`, "Impersonate-Group": "system:nodes" };
+    const [port] = freePorts(1) as [number];
+    this.#server = Bun.serve({
+      hostname: "127.0.0.1",
+      port,
+      idleTimeout: 0,
+      fetch: (request) => this.#answer(request),
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.port}`;
+  }
+
+  /** Requests since the last {@link forget}, oldest first. */
+  get requests(): readonly ProxiedRequest[] {
+    return this.#requests;
+  }
+
+  /** Path and query of each watch that is open. */
+  get openWatches(): readonly string[] {
+    return [...this.#open.values()];
+  }
+
+  /** The requests by method and kind, for people. */
+  summary(): string {
+    const counts = new Map<string, number>();
+    for (const { method, path, isWatch } of this.#requests) {
+      const kind = path.split("/").find((part) => KINDS.has(part)) ?? path;
+      const key = `${isWatch ? "WATCH" : method} ${kind}`;
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    const parts = [...counts].sort(([, a], [, b]) => b - a).map(([key, count]) => `${key} ${count}`);
+    return `${this.#requests.length} requests: ${parts.join(", ")}`;
+  }
+
+  forget(): void {
+    this.#requests = [];
+  }
+
+  /** From now on these requests go wrong; open watches end. */
+  inject(fault: Fault | undefined): void {
+    this.#fault = fault;
+    this.endWatches();
+  }
+
+  endWatches(): void {
+    for (const controller of this.#open.keys()) controller.abort();
+  }
+
+  async close(): Promise<void> {
+    this.endWatches();
+    await this.#server.stop(true);
+  }
+
+  async #answer(request: Request): Promise<Response> {
+    const { pathname: path, search, searchParams: query } = new URL(request.url);
+    const seen = { method: request.method, path, query, isWatch: query.get("watch") === "true" };
+    this.#requests.push(seen);
+    const wrong = this.#fault?.(seen);
+    if (wrong) return wrong;
+    const end = new AbortController();
+    if (seen.isWatch) this.#open.set(end, `${path}${search}`);
+    const forget = () => this.#open.delete(end);
+    request.signal.addEventListener("abort", () => end.abort());
+    end.signal.addEventListener("abort", forget);
+    const { cert, key } = this.#plane.administrator;
+    const contentType = request.headers.get("Content-Type");
+    const hasBody = request.method !== "GET";
+    try {
+      const answer = await fetch(`${this.#plane.url}${path}${search}`, {
+        method: request.method,
+        headers: { ...this.#user, ...(contentType !== null && { "Content-Type": contentType }) },
+        ...(hasBody && { body: await request.arrayBuffer() }),
+        tls: { cert, key, ca: this.#plane.authority.cert },
+        signal: end.signal,
+        timeout: false,
+      } as RequestInit);
+      const headers = { "Content-Type": answer.headers.get("Content-Type") ?? "application/json" };
+      return new Response(answer.body, { status: answer.status, headers });
+    } catch {
+      forget();
+      return aRefusal(502, "BadGateway");
+    }
+  }
+}
+
+const KINDS = new Set([
+  "pods",
+  "nodes",
+  "leases",
+  "configmaps",
+  "secrets",
+  "services",
+  "events",
+  "tokenreviews",
+  "subjectaccessreviews",
+]);
