@@ -197,7 +197,6 @@ export class ClusterNode {
 
   #certificates(usage: CertificateUsage, onStored: () => void): CertificateManager {
     const { options, nodeName, clock, logger, makeSigningRequest } = this.#deps;
-    const addresses = () => (this.#agent?.node?.status?.addresses ?? []).map(({ address }) => address);
     return new CertificateManager({
       client: this.client,
       clock,
@@ -205,10 +204,17 @@ export class ClusterNode {
       usage,
       nodeName,
       certDir: options.certDir,
-      names: () => (usage === "server" ? [...new Set([nodeName, ...addresses()])] : []),
+      names: async () => (usage === "server" ? await this.#servedNames() : []),
       makeSigningRequest,
       onStored,
     });
+  }
+
+  /** Names and addresses by which the API server reaches this node. @throws Error while it has no address */
+  async #servedNames(): Promise<string[]> {
+    const addresses = await this.#agent!.addresses();
+    if (addresses.length === 0) throw new Error("the node has no address yet");
+    return [...new Set([this.#deps.nodeName, ...addresses.map(({ address }) => address)])];
   }
 
   /** Events have a rate of their own: a flood of them must not delay statuses. Source: the kubelet's event client. */

@@ -28,8 +28,8 @@ export interface CertificateManagerDeps {
   usage: CertificateUsage;
   nodeName: string;
   certDir: string;
-  /** DNS names and addresses of a serving certificate. */
-  names: () => readonly string[];
+  /** DNS names and addresses of a serving certificate. @throws Error while they are not known */
+  names: () => Promise<readonly string[]>;
   makeSigningRequest: MakeSigningRequest;
   /** A new certificate was stored. */
   onStored: () => void;
@@ -104,7 +104,7 @@ export class CertificateManager {
 
   async #attempt(signal: AbortSignal): Promise<void> {
     const { client, clock, logger, usage, nodeName, certDir, names, makeSigningRequest, onStored } = this.#deps;
-    const { request, key } = await makeSigningRequest({ ...nodeIdentity(nodeName), names: names() });
+    const { request, key } = await makeSigningRequest({ ...nodeIdentity(nodeName), names: await names() });
     const { signerName, usages } = SIGNERS[usage];
     const made = await client.request<SigningRequest>({
       method: "POST",

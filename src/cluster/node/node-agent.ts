@@ -84,6 +84,12 @@ export class NodeAgent {
     return this.#reflector.get(undefined, this.#deps.nodeName);
   }
 
+  /** Addresses of the node, as its status has them or will have them. */
+  async addresses(): Promise<readonly { address: string }[]> {
+    const { status = {} } = (await this.#deps.readNode()) as ApiNode;
+    return this.#addressed(status, this.node).addresses ?? [];
+  }
+
   /** Resolves when the Node exists. */
   get registered(): Promise<void> {
     return this.#registered.promise;

@@ -35,7 +35,7 @@ function aManager(certDir: string, statuses: object[]) {
     usage: "client",
     nodeName: "n",
     certDir,
-    names: () => [],
+    names: async () => [],
     makeSigningRequest: async () => ({ request: "REQUEST", key: "KEY\n" }),
     onStored: () => stored++,
   });
