@@ -1,18 +1,42 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
+import { aClusterPod, aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { anExpiredWatch, aRefusal, type Fault, FaultyProxy } from "../support/cluster/faulty-proxy.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
+import type { KubeletProcess } from "../support/kubelet-process.ts";
 
 const PODS = 50;
+const FAULT_MS = 10_000;
+/** Far from a storm: `--kube-api-qps` alone would allow ten times as many. */
+const MOST_REQUESTS = 60;
+/** Times that the network goes and comes, five seconds each. */
+const FLAPS = Number(process.env.KUBELET_TS_TEST_FLAPS ?? 4);
+/** The API server is away for so long when it is killed. Unit: milliseconds. */
+const OUTAGE_MS = Number(process.env.KUBELET_TS_TEST_OUTAGE ?? 5) * 1000;
+
+/** Memory of a process. Unit: megabytes. */
+const residentMegabytes = ({ pid }: KubeletProcess): number =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+/** What is refused, and how. */
+const FAULTS: Readonly<Record<string, Fault>> = {
+  "410 to every watch": ({ isWatch }) => (isWatch ? anExpiredWatch() : undefined),
+  "500 to every watch": ({ isWatch }) => (isWatch ? aRefusal(500, "InternalError") : undefined),
+  "429 with Retry-After": () => aRefusal(429, "TooManyRequests", { "Retry-After": "2" }),
+  "500 to everything": () => aRefusal(500, "InternalError"),
+};
 
 describeCluster("an API server that goes away under 50 pods", () => {
   let plane: ControlPlane;
   let proxy: StallingProxy;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
+  let kubelet: KubeletProcess;
   let ids: string[];
 
   const containerIds = async () => (await node.containers()).map(({ Id }) => Id).sort();
@@ -26,8 +50,9 @@ describeCluster("an API server that goes away under 50 pods", () => {
       240_000,
     );
 
-  /** The node reports to the API server after this. */
+  /** The node reports to the API server after this. @returns how long it took. Unit: seconds */
   const renewal = async () => {
+    const startedAtMs = performance.now();
     const lease = () => kubectl.json(["get", "lease", "-n", "kube-node-lease", node.name]);
     const before = (await lease()).spec.renewTime;
     await kubectl.until("the renewal of the lease", async () => (await lease()).spec.renewTime !== before);
@@ -35,6 +60,17 @@ describeCluster("an API server that goes away under 50 pods", () => {
       "a Ready node",
       async () => conditionOf(await kubectl.json(["get", "node", node.name]), "Ready") === "True",
     );
+    return ((performance.now() - startedAtMs) / 1000).toFixed(1);
+  };
+
+  /** The node takes part again: an edit of its pods comes back in a status. @returns as {@link renewal} */
+  const newPod = async (name: string) => {
+    const startedAtMs = performance.now();
+    await kubectl.apply(aClusterPod(name));
+    await kubectl.until("a Ready pod", async () => isReady(await kubectl.json(["get", "pod", name])));
+    const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
+    await kubectl.output(["delete", "pod", name]);
+    return seconds;
   };
 
   const expectUntouched = async () => {
@@ -50,7 +86,7 @@ describeCluster("an API server that goes away under 50 pods", () => {
     await plane.start();
     proxy = new StallingProxy(plane.port);
     node = new ClusterTestNode(plane);
-    await node.join({ server: proxy.url });
+    kubelet = await node.join({ server: proxy.url });
     await kubectl.output(["create", "configmap", "settings", "--from-literal=color=blue"]);
     const container = { envFrom: [{ configMapRef: { name: "settings" } }] };
     await kubectl.apply(aWorkload("Deployment", "many", { replicas: PODS }, aPodSpec(container)));
@@ -66,15 +102,16 @@ describeCluster("an API server that goes away under 50 pods", () => {
 
   test("killed and started again: no container is touched", async () => {
     await plane.killApiServer();
-    await Bun.sleep(5_000);
+    await Bun.sleep(OUTAGE_MS);
     await plane.startApiServer();
-    await renewal();
+    const seconds = [await newPod("first"), await renewal()];
+    console.log(`API server back after ${OUTAGE_MS / 1000} s: a new pod is Ready after ${seconds[0]} s`);
     await expectUntouched();
   });
 
-  test("upgraded in place: ended gracefully and started again", async () => {
+  test("upgraded in place: ended gracefully and started again with other flags", async () => {
     await plane.killApiServer("SIGTERM");
-    await plane.startApiServer();
+    await plane.startApiServer(["--feature-gates=EphemeralContainers=true,EndpointSlice=false"]);
     await renewal();
     await expectUntouched();
   });
@@ -84,14 +121,43 @@ describeCluster("an API server that goes away under 50 pods", () => {
     await Bun.sleep(15_000);
     proxy.resume();
     await renewal();
-    for (let count = 0; count < 4; count++) {
+    const before = { memory: residentMegabytes(kubelet), connections: proxy.connections };
+    for (let count = 0; count < FLAPS; count++) {
       proxy.cut();
       await Bun.sleep(2_500);
       proxy.resume();
       await Bun.sleep(2_500);
     }
     await renewal();
+    const connections = proxy.connections - before.connections;
+    const memory = [before.memory, residentMegabytes(kubelet)].map((megabytes) => `${megabytes.toFixed(0)} MB`);
+    console.log(`${FLAPS} cuts: ${connections} connections, memory ${memory.join(" → ")}`);
+    expect(connections).toBeLessThan(MOST_REQUESTS * FLAPS);
     await expectUntouched();
+  });
+
+  test("410, 429 and 500: no container is touched, and requests stay few", async () => {
+    const faulty = new FaultyProxy(plane, node.name);
+    try {
+      await node.endProcesses();
+      kubelet = await node.join({ server: faulty.url });
+      await renewal();
+      const before = residentMegabytes(kubelet);
+      for (const [what, fault] of Object.entries(FAULTS)) {
+        faulty.forget();
+        faulty.inject(fault);
+        await Bun.sleep(FAULT_MS);
+        console.log(`${what} for ${FAULT_MS / 1000} s: ${faulty.summary()}`);
+        expect(faulty.requests.length).toBeLessThan(MOST_REQUESTS);
+        faulty.inject(undefined);
+        await renewal();
+      }
+      await newPod("afterwards");
+      console.log(`memory ${before.toFixed(0)} MB → ${residentMegabytes(kubelet).toFixed(0)} MB`);
+      await expectUntouched();
+    } finally {
+      await faulty.close();
+    }
   });
 
   test("our own restart while it is away starts what ended, from the checkpoint; statuses are told afterwards", async () => {
@@ -99,17 +165,29 @@ describeCluster("an API server that goes away under 50 pods", () => {
     await node.endProcesses();
     const [victim] = await node.containers("app");
     await node.docker.removeContainer(victim!.Id, { force: true });
-    await node.join({ server: proxy.url });
+    kubelet = await node.join({ server: proxy.url });
     await node.until("all containers to run", async () => {
       const running = (await node.containers("app")).filter(({ State }) => State === "running");
       return running.length === PODS;
     });
-    const now = await containerIds();
-    expect(now.filter((id) => !ids.includes(id))).toHaveLength(1);
+    const fresh = (await containerIds()).filter((id) => !ids.includes(id));
+    expect(fresh).toHaveLength(1);
+    const { Config } = await node.docker.inspectContainerRaw(fresh[0]!);
+    expect((Config as { Env: string[] }).Env).toContain("color=blue");
+    const checkpoints = join(node.rootDir, "checkpoints");
+    expect(statSync(checkpoints).mode & 0o077).toBe(0);
+    for (const file of readdirSync(checkpoints)) expect(statSync(join(checkpoints, file)).mode & 0o777).toBe(0o600);
+    // What dies meanwhile is started again, too.
+    await node.docker.killContainer(fresh[0]!, "SIGKILL");
+    const next = await node.until("its successor", async () =>
+      (await node.containers("app")).find(({ Id, State }) => State === "running" && ![...ids, ...fresh].includes(Id)),
+    );
     proxy.resume();
     await renewal();
-    await readyPods(PODS);
-    expect(await containerIds()).toEqual(now);
+    const pods = await readyPods(PODS);
+    const started = pods.filter(({ status }) => status.containerStatuses[0].containerID === `docker://${next.Id}`);
+    expect(started).toHaveLength(1);
+    expect(pods.filter(({ status }) => status.containerStatuses[0].restartCount > 0)).toEqual(started);
   });
 
   test("a deletion while it is away is carried out when it is back", async () => {

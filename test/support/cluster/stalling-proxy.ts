@@ -9,6 +9,8 @@ export class StallingProxy {
   readonly #sockets = new Set<Socket>();
   #isStalled = false;
   #refuses = false;
+  /** Connections so far, refused ones included. */
+  connections = 0;
 
   constructor(target: number) {
     [this.port] = freePorts(1) as [number];
@@ -45,6 +47,7 @@ export class StallingProxy {
   }
 
   #accept(client: Socket): void {
+    this.connections++;
     if (this.#refuses) return void client.destroy();
     const server = connect(this.#target, "127.0.0.1");
     const pairs: [Socket, Socket][] = [

@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { conditionOf } from "../support/cluster/cluster-objects.ts";
+import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { BOOTSTRAP_TOKEN, ControlPlane } from "../support/cluster/control-plane.ts";
+import { TestNode } from "../support/test-node.ts";
+
+/** The signer of 1.20 dates certificates back by five minutes: what is left of their life is one minute. */
+const SIGNING_DURATION = "6m";
+
+describeCluster("TLS bootstrap", () => {
+  let plane: ControlPlane;
+  let kubectl: ClusterKubectl;
+  let node: TestNode;
+
+  beforeAll(async () => {
+    plane = new ControlPlane({ controllerManagerFlags: [`--cluster-signing-duration=${SIGNING_DURATION}`] });
+    kubectl = new ClusterKubectl(plane);
+    await plane.start();
+    node = new TestNode();
+    const [id, secret] = BOOTSTRAP_TOKEN.split(".") as [string, string];
+    await kubectl.apply({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: `bootstrap-token-${id}`, namespace: "kube-system" },
+      type: "bootstrap.kubernetes.io/token",
+      stringData: { "token-id": id, "token-secret": secret, "usage-bootstrap-authentication": "true" },
+    });
+    const nodeClient = "system:certificates.k8s.io:certificatesigningrequests:nodeclient";
+    const selfNodeClient = "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient";
+    for (const [name, role, group] of [
+      ["bootstrap", "system:node-bootstrapper", "system:bootstrappers"],
+      ["approve", nodeClient, "system:bootstrappers"],
+      ["renew", selfNodeClient, "system:nodes"],
+    ] as const) {
+      await kubectl.output(["create", "clusterrolebinding", name, `--clusterrole=${role}`, `--group=${group}`]);
+    }
+  });
+
+  afterAll(async () => {
+    await node?.cleanUp();
+    await plane?.stop();
+  });
+
+  const certDir = () => join(node.rootDir, "pki");
+  const current = (usage: "client" | "server") => join(certDir(), `kubelet-${usage}-current.pem`);
+  const certificateOf = (usage: "client" | "server") => new X509Certificate(readFileSync(current(usage)));
+  const flags = () => [
+    `--bootstrap-kubeconfig=${plane.kubeconfig("bootstrap", { token: BOOTSTRAP_TOKEN })}`,
+    `--kubeconfig=${join(node.directory, "kubelet.conf")}`,
+    `--cert-dir=${certDir()}`,
+    `--client-ca-file=${plane.authority.certFile}`,
+    "--rotate-certificates",
+    "--rotate-server-certificates",
+    "--authentication-token-webhook",
+    "--authorization-mode=Webhook",
+    "--address=0.0.0.0",
+    "--node-status-update-frequency=1s",
+  ];
+  const readyNode = () =>
+    kubectl.until("a Ready node", async () => {
+      const found = await kubectl.json(["get", "node", node.name]);
+      return conditionOf(found, "Ready") === "True" && found;
+    });
+  const requests = async (signer: string) =>
+    (await kubectl.list("csr")).filter(({ spec }) => spec.signerName === `kubernetes.io/${signer}`);
+
+  test("a node joins with nothing but a token, and its certificates are the cluster's", async () => {
+    await node.start(flags());
+    const { status } = await readyNode();
+    expect(certificateOf("client").subject).toContain(`CN=system:node:${node.name}`);
+    expect(certificateOf("client").checkIssued(new X509Certificate(plane.authority.cert))).toBe(true);
+    // Certificates of servers are approved by people.
+    const request = await kubectl.until("the request of a serving certificate", async () => {
+      const [found] = await requests("kubelet-serving");
+      return found;
+    });
+    expect(request.spec.username).toBe(`system:node:${node.name}`);
+    await kubectl.output(["certificate", "approve", request.metadata.name]);
+    const address = status.addresses.find(({ type }: { type: string }) => type === "InternalIP").address;
+    const answer = await kubectl.until("port 10250 with the certificate of the cluster", () =>
+      fetch(`https://${address}:${node.kubeletPort}/healthz`, {
+        tls: { ca: plane.authority.cert },
+        keepalive: false,
+      }),
+    );
+    // Its certificate is trusted, the client is unknown.
+    expect(answer.status).toBe(401);
+  });
+
+  test("both certificates are replaced before they expire, while the node stays Ready", async () => {
+    const before = { client: readlinkSync(current("client")), server: readlinkSync(current("server")) };
+    const expiry = Date.parse(certificateOf("client").validTo);
+    await kubectl.until("another client certificate", async () => readlinkSync(current("client")) !== before.client);
+    await kubectl.until("another serving certificate", async () => {
+      const open = (await requests("kubelet-serving")).filter(({ status }) => status.conditions === undefined);
+      for (const { metadata } of open) await kubectl.output(["certificate", "approve", metadata.name]);
+      return readlinkSync(current("server")) !== before.server;
+    });
+    expect(Date.parse(certificateOf("client").validTo)).toBeGreaterThan(expiry);
+    await kubectl.until("the first certificate to expire", async () => Date.now() > expiry);
+    const lease = () => kubectl.json(["get", "lease", "-n", "kube-node-lease", node.name]);
+    const { spec } = await lease();
+    await kubectl.until("a renewed Lease", async () => (await lease()).spec.renewTime !== spec.renewTime);
+    await readyNode();
+    const made = await requests("kube-apiserver-client-kubelet");
+    console.log(`${made.length} client certificates were requested`);
+    expect(made.length).toBeLessThan(10);
+  });
+
+  test("a restart uses the certificate it has", async () => {
+    await node.endProcesses();
+    const count = (await requests("kube-apiserver-client-kubelet")).length;
+    const lease = () => kubectl.json(["get", "lease", "-n", "kube-node-lease", node.name]);
+    const { spec } = await lease();
+    await node.start(flags());
+    await kubectl.until("a renewed Lease", async () => (await lease()).spec.renewTime !== spec.renewTime);
+    // One more at most: it may have been due.
+    expect((await requests("kube-apiserver-client-kubelet")).length).toBeLessThanOrEqual(count + 1);
+  });
+});
