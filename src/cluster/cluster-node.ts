@@ -49,6 +49,9 @@ export interface ClusterNodeDeps {
 /** Events per second to an API server where --event-qps sets no limit. Source: newer kubelets. */
 const DEFAULT_EVENT_QPS = 50;
 
+/** Only the watch of pods looks this often for an API server that is away: its return ends the waits of the others. */
+const LONGEST_UNREACHABLE_MS = 5_000;
+
 /** The running kubelet, as the cluster sees it. */
 export interface ClusterKubelet extends ReportedPods, StaticPods {
   /** The node as it is now, as `v1.Node`. */
@@ -147,6 +150,7 @@ export class ClusterNode {
       clock,
       path: "/api/v1/pods",
       query: { fieldSelector: `spec.nodeName=${nodeName}` },
+      longestUnreachableMs: LONGEST_UNREACHABLE_MS,
       onChange: (reflector) => {
         const pods = reflector.list();
         this.#source.setPods(pods);

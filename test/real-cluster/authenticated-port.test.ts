@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { ControlPlane } from "../support/cluster/control-plane.ts";
 import { TestNode } from "../support/test-node.ts";
@@ -65,6 +66,49 @@ describeCluster("the authenticated port in a cluster", () => {
     ]);
     await kubectl.until("the metrics", async () => (await ask("/metrics", token)).status === 200);
     expect(await ask("/pods", token)).toMatchObject({ status: 403 });
+  });
+
+  test("what metrics-server asks for is there: all versions since 0.4, with a token and its roles", async () => {
+    await kubectl.apply(aClusterPod("measured", {}, { nodeName: node.name }));
+    await kubectl.until("a Ready pod", async () => isReady(await kubectl.json(["get", "pod", "measured"])));
+    await kubectl.output(["create", "serviceaccount", "metrics-server"]);
+    // 0.4 and 0.5 read the summary, later ones the metrics of resources.
+    const roles = { old: "nodes/stats", new: "nodes/metrics" };
+    for (const [name, resource] of Object.entries(roles)) {
+      await kubectl.output(["create", "clusterrole", `metrics-${name}`, "--verb=get", `--resource=${resource}`]);
+      const subject = ["--serviceaccount=default:metrics-server", `--clusterrole=metrics-${name}`];
+      await kubectl.output(["create", "clusterrolebinding", `metrics-${name}`, ...subject]);
+    }
+    const token = await tokenOf("metrics-server");
+    // Rates need two samples.
+    const summary = await kubectl.until("the usage of the pod", async () => {
+      const { status, text } = await ask("/stats/summary?only_cpu_and_memory=true", token);
+      const parsed = status === 200 && JSON.parse(text);
+      const pod = parsed && parsed.pods.find(({ podRef }: { podRef: { name: string } }) => podRef.name === "measured");
+      return pod?.containers?.[0]?.cpu?.usageNanoCores !== undefined && { ...parsed, pod };
+    });
+    const usage = {
+      cpu: { time: expect.any(String), usageNanoCores: expect.any(Number) },
+      memory: { time: expect.any(String), workingSetBytes: expect.any(Number) },
+    };
+    expect(summary.node).toMatchObject({ nodeName: node.name, ...usage });
+    expect(summary.pod).toMatchObject({
+      podRef: { name: "measured", namespace: "default" },
+      containers: [{ name: "app", startTime: expect.any(String), ...usage }],
+    });
+    const { status, text } = await ask("/metrics/resource", token);
+    expect(status).toBe(200);
+    const labels = 'container="app",namespace="default",pod="measured"';
+    for (const series of [
+      "node_cpu_usage_seconds_total ",
+      "node_memory_working_set_bytes ",
+      `container_cpu_usage_seconds_total{${labels}} `,
+      `container_memory_working_set_bytes{${labels}} `,
+      `container_start_time_seconds{${labels}} `,
+    ])
+      expect(text).toContain(`\n${series}`);
+    expect(await ask("/pods", token)).toMatchObject({ status: 403 });
+    await kubectl.output(["delete", "pod", "measured"]);
   });
 
   test("the API server gets through with its certificate, and its configz has the true values", async () => {

@@ -20,9 +20,9 @@ export class BackOff {
     return this.#failures;
   }
 
-  /** Counts one more failure. @returns the delay until the next attempt */
-  next(): number {
-    const delay = computeBackOff(this.#failures, this.#policy, this.#random());
+  /** Counts one more failure. @returns the delay until the next attempt, at most `longest` */
+  next(longest = this.#policy.longest): number {
+    const delay = computeBackOff(this.#failures, { ...this.#policy, longest }, this.#random());
     this.#failures++;
     return delay;
   }

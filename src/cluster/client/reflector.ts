@@ -1,5 +1,5 @@
 import type { Clock } from "../../model/clock.ts";
-import { ApiStatusError } from "./api-error.ts";
+import { ApiStatusError, isUnreachable } from "./api-error.ts";
 import { BackOff } from "./back-off.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 
@@ -19,6 +19,8 @@ export interface ReflectorDeps<T extends ObjectOfApi> {
   onChange: (reflector: Reflector<T>) => void;
   /** A list or watch failed, or works again (undefined). */
   onHealth?: (error: Error | undefined) => void;
+  /** Longest delay while the API server cannot be reached. Default: as after other failures. Unit: milliseconds. */
+  longestUnreachableMs?: number;
   /** In [0, 1). */
   random?: () => number;
 }
@@ -96,7 +98,9 @@ export class Reflector<T extends ObjectOfApi> {
         this.#noteError(error);
         this.#isFailing = true;
         onHealth?.(error as Error);
-        const delayMs = Math.max(this.#backOff.next(), askedDelayMs(error));
+        const { longestUnreachableMs = RETRY.longest } = this.#deps;
+        const backOffMs = this.#backOff.next(isUnreachable(error) ? longestUnreachableMs : RETRY.longest);
+        const delayMs = Math.max(backOffMs, askedDelayMs(error));
         const isBack = await client.reachability.pause(delayMs, signal).catch(() => false);
         if (isBack) this.#backOff.reset();
       }

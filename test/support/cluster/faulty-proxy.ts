@@ -104,7 +104,6 @@ export class FaultyProxy {
     const end = new AbortController();
     if (seen.isWatch) this.#open.set(end, `${path}${search}`);
     const forget = () => this.#open.delete(end);
-    request.signal.addEventListener("abort", () => end.abort());
     end.signal.addEventListener("abort", forget);
     const { cert, key } = this.#plane.administrator;
     const contentType = request.headers.get("Content-Type");
@@ -119,11 +118,22 @@ export class FaultyProxy {
         timeout: false,
       } as RequestInit);
       const headers = { "Content-Type": answer.headers.get("Content-Type") ?? "application/json" };
-      return new Response(answer.body, { status: answer.status, headers });
+      return new Response(pass(answer.body, end) as unknown as BodyInit, { status: answer.status, headers });
     } catch {
       forget();
       return aRefusal(502, "BadGateway");
     }
+  }
+}
+
+/** A body until its end, that of its receiver, or the signal. */
+async function* pass(body: ReadableStream<Uint8Array> | null, end: AbortController) {
+  try {
+    for await (const chunk of body ?? []) yield chunk;
+  } catch {
+    // The watch was ended.
+  } finally {
+    end.abort();
   }
 }
 
