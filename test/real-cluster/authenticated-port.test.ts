@@ -83,8 +83,9 @@ describeCluster("the authenticated port in a cluster", () => {
     // Rates need two samples.
     const summary = await kubectl.until("the usage of the pod", async () => {
       const { status, text } = await ask("/stats/summary?only_cpu_and_memory=true", token);
-      const parsed = status === 200 && JSON.parse(text);
-      const pod = parsed && parsed.pods.find(({ podRef }: { podRef: { name: string } }) => podRef.name === "measured");
+      if (status !== 200) return false;
+      const parsed = JSON.parse(text);
+      const pod = parsed.pods.find(({ podRef }: { podRef: { name: string } }) => podRef.name === "measured");
       return pod?.containers?.[0]?.cpu?.usageNanoCores !== undefined && { ...parsed, pod };
     });
     const usage = {

@@ -18,4 +18,6 @@ test("a success starts again with the first delay", () => {
   expect([backOff.next(), backOff.next(), backOff.next()]).toEqual([400, 800, 1600]);
   backOff.reset();
   expect(backOff.next()).toBe(400);
+  backOff.next();
+  expect(backOff.next(1_000)).toBe(500);
 });

@@ -118,7 +118,7 @@ export class FaultyProxy {
         timeout: false,
       } as RequestInit);
       const headers = { "Content-Type": answer.headers.get("Content-Type") ?? "application/json" };
-      return new Response(pass(answer.body, end) as unknown as BodyInit, { status: answer.status, headers });
+      return new Response(pass(answer.body, end) as unknown as ReadableStream, { status: answer.status, headers });
     } catch {
       forget();
       return aRefusal(502, "BadGateway");
