@@ -151,7 +151,8 @@ describeCluster("an API server that goes away under 50 pods", () => {
         faulty.inject(fault);
         await Bun.sleep(FAULT_MS);
         console.log(`${what} for ${FAULT_MS / 1000} s: ${faulty.summary()}`);
-        expect(faulty.requests.length).toBeLessThan(MOST_REQUESTS);
+        // Statuses are no storm: after our start each pod has one.
+        expect(faulty.requests.filter(({ method }) => method === "GET").length).toBeLessThan(MOST_REQUESTS);
         faulty.inject(undefined);
         await kubectl.until("all watches to be open", async () => faulty.openWatches.length === WATCHES);
       }

@@ -23,7 +23,13 @@ export class ApiUnreachableError extends Error {
 
 export const isNotFound = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 404;
 export const isConflict = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 409;
-export const isUnreachable = (error: unknown): boolean => error instanceof ApiUnreachableError;
+
+/** A load balancer answers so while the API server behind it is away. */
+const AWAY_CODES: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** The API server itself has not answered. */
+export const isAway = (error: unknown): boolean =>
+  error instanceof ApiUnreachableError || (error instanceof ApiStatusError && AWAY_CODES.has(error.code));
 
 const MAX_MESSAGE_CHARS = 1024;
 

@@ -1,7 +1,7 @@
 import { type Rate, TokenBucket } from "../../concurrency/token-bucket.ts";
 import type { Clock } from "../../model/clock.ts";
 import { messageOf } from "../../text/error-message.ts";
-import { ApiStatusError, ApiUnreachableError, toApiError } from "./api-error.ts";
+import { ApiStatusError, ApiUnreachableError, isAway, toApiError } from "./api-error.ts";
 import { computeBackOff } from "./back-off.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
 import { Reachability } from "./reachability.ts";
@@ -82,10 +82,11 @@ export class ClusterClient {
   }
 
   /**
-   * Follows a watch until it ends.
+   * Follows a watch until it ends, or until {@link resetWatches}.
    * @param onEvent gets each line of the answer, parsed
    * @param onOpen called when the server has begun to answer
    * @param silenceMs the watch ends when nothing arrives for this time
+   * @returns whether it was reset
    * @throws ApiStatusError, ApiUnreachableError, or the reason of the signal
    */
   async watch(
@@ -93,7 +94,7 @@ export class ClusterClient {
     query: Readonly<Record<string, string>>,
     onEvent: (event: unknown) => void,
     { signal, silenceMs, onOpen }: { signal: AbortSignal; silenceMs: () => number; onOpen?: () => void },
-  ): Promise<void> {
+  ): Promise<boolean> {
     await this.#wait(signal);
     const settings = await this.#settings();
     const url = toUrl(settings, path, query);
@@ -116,10 +117,11 @@ export class ClusterClient {
       });
     } catch (error) {
       // The watch begins again from where it was.
-      if (reset.aborted && !signal.aborted) return;
-      if (error instanceof ApiUnreachableError) this.reachability.noteFailure();
+      if (reset.aborted && !signal.aborted) return true;
+      if (isAway(error)) this.reachability.noteFailure();
       throw error;
     }
+    return false;
   }
 
   /** Ends all watches, which begin again: their connections may have died with others. */
@@ -159,10 +161,14 @@ export class ClusterClient {
       } as RequestInit);
       const text = await readText(response);
       this.#mayReuse = true;
-      this.reachability.noteAnswer();
       onAnswer?.(method, response.status, clock.monotonicMs() - startedAtMs);
       if (response.status === 401) this.#deps.credentials.invalidate();
-      if (!response.ok) throw toApiError(what, response.status, text, response.headers.get("Retry-After"));
+      const refusal = response.ok
+        ? undefined
+        : toApiError(what, response.status, text, response.headers.get("Retry-After"));
+      if (isAway(refusal)) this.reachability.noteFailure();
+      else this.reachability.noteAnswer();
+      if (refusal) throw refusal;
       return (text === "" ? undefined : JSON.parse(text)) as T;
     } catch (error) {
       if (error instanceof ApiStatusError) throw error;

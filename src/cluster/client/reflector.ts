@@ -1,5 +1,5 @@
 import type { Clock } from "../../model/clock.ts";
-import { ApiStatusError, isUnreachable } from "./api-error.ts";
+import { ApiStatusError, isAway } from "./api-error.ts";
 import { BackOff } from "./back-off.ts";
 import type { ClusterClient } from "./cluster-client.ts";
 
@@ -99,7 +99,7 @@ export class Reflector<T extends ObjectOfApi> {
         this.#isFailing = true;
         onHealth?.(error as Error);
         const { longestUnreachableMs = RETRY.longest } = this.#deps;
-        const backOffMs = this.#backOff.next(isUnreachable(error) ? longestUnreachableMs : RETRY.longest);
+        const backOffMs = this.#backOff.next(isAway(error) ? longestUnreachableMs : RETRY.longest);
         const delayMs = Math.max(backOffMs, askedDelayMs(error));
         const isBack = await client.reachability.pause(delayMs, signal).catch(() => false);
         if (isBack) this.#backOff.reset();
@@ -114,7 +114,7 @@ export class Reflector<T extends ObjectOfApi> {
     if (isExpired) {
       this.#resourceVersion = undefined;
       this.#mustBeFresh = true;
-    } else if (error.code !== 429) this.#resourceVersion = undefined;
+    } else if (error.code !== 429 && !isAway(error)) this.#resourceVersion = undefined;
   }
 
   async #list(): Promise<void> {
@@ -153,7 +153,7 @@ export class Reflector<T extends ObjectOfApi> {
     const onOpen = () => {
       cancelHealthy = clock.schedule(HEALTHY_AFTER_MS, () => this.#noteHealthy());
     };
-    await client
+    const isReset = await client
       .watch(
         path,
         {
@@ -171,7 +171,8 @@ export class Reflector<T extends ObjectOfApi> {
       )
       .finally(() => cancelHealthy?.());
     // A server that ends every watch at once must not be asked without a pause.
-    if (events === 0 && clock.monotonicMs() - startedAtMs < 1000) throw new Error(`the watch of ${path} ended at once`);
+    if (!isReset && events === 0 && clock.monotonicMs() - startedAtMs < 1000)
+      throw new Error(`the watch of ${path} ended at once`);
   }
 
   #apply({ type, object }: WatchEvent<T>): void {

@@ -31,11 +31,28 @@ export function mergePodStatus(
   const types = new Set(own.map(({ type }) => type));
   const foreign = known.filter(({ type }) => !types.has(type));
   return {
-    ...ours,
+    ...withKnownImages(ours, api),
     conditions: [...own.map((condition) => withKnownTransition(condition, known)), ...foreign],
     ...(api?.startTime && { startTime: api.startTime }),
     ...(ours.qosClass === undefined && api?.qosClass !== undefined && { qosClass: api.qosClass }),
   };
+}
+
+const CONTAINER_LISTS = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"] as const;
+
+/** An image may have several names: one container keeps that which was reported first, also over our restarts. */
+function withKnownImages(ours: PodStatus, api: PodStatus | undefined): PodStatus {
+  const names = new Map(
+    CONTAINER_LISTS.flatMap((list) => api?.[list] ?? []).map(({ containerID, image }) => [containerID, image]),
+  );
+  const lists = CONTAINER_LISTS.flatMap((list) => {
+    const statuses = ours[list]?.map((status) => {
+      const image = status.containerID && names.get(status.containerID);
+      return image ? { ...status, image } : status;
+    });
+    return statuses ? [[list, statuses] as const] : [];
+  });
+  return { ...ours, ...Object.fromEntries(lists) };
 }
 
 /**

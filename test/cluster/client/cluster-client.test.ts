@@ -102,6 +102,16 @@ describe("requests to the API server", () => {
     await until("the end of the wait", () => isEarly === true);
   });
 
+  test("502 of a load balancer is no answer of the API server", async () => {
+    const { client } = serve((_, count) => (count < 2 ? new Response("", { status: 502 }) : Response.json({})));
+    const early: boolean[] = [];
+    client.reachability.schedule(30_000, (isEarly) => early.push(isEarly));
+    await client.request({ path: "/x" }).catch(() => {});
+    expect(early).toEqual([]);
+    await client.request({ path: "/x" });
+    await until("the end of the wait", () => early.length === 1);
+  });
+
   test("500 is the caller's", async () => {
     const { client, requests } = serve(() => status(500, "InternalError"));
     expect(await client.request({ path: "/x" }).catch((error) => error.code)).toBe(500);
@@ -152,6 +162,6 @@ describe("watches", () => {
     const { client } = serve(() => new Response(new ReadableStream({ start: (c) => c.enqueue(Buffer.from("\n")) })));
     const signal = new AbortController().signal;
     const watch = client.watch("/w", {}, () => {}, { signal, silenceMs: () => 50 });
-    expect(await watch).toBeUndefined();
+    expect(await watch).toBe(false);
   });
 });

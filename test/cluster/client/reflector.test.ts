@@ -132,6 +132,16 @@ describe("a list and a watch", () => {
     expect(lists).toHaveLength(1);
   });
 
+  test("503 of a load balancer leads to no list: the watch goes on from the same version", async () => {
+    const { lists, watches } = reflect({
+      list: () => listOf("5"),
+      watch: (_, count) => (count === 1 ? new Response("", { status: 503 }) : open()),
+    });
+    await until("it watches again", () => watches.length === 2);
+    expect(watches[1]?.get("resourceVersion")).toBe("5");
+    expect(lists).toHaveLength(1);
+  });
+
   test("watches that fail have growing delays, although each list between them succeeds", async () => {
     const { watches } = reflect({ list: () => listOf("5"), watch: () => new Response("boom", { status: 500 }) });
     await until("several attempts", () => watches.length >= 8);
@@ -156,6 +166,7 @@ describe("a list and a watch", () => {
     await until("the first watch is open", () => watches.length === 1);
     client.resetWatches();
     await until("the second one is, too", () => watches.length === 2);
+    expect(delays).toEqual([]);
     expect(lists).toHaveLength(1);
     expect(errors).toEqual([]);
   });

@@ -98,6 +98,17 @@ describe("the patch", () => {
     containerStatuses: [container("a", {})],
   };
 
+  test("an image that has several names keeps the one that was reported, for the same container", () => {
+    const status = (image: string, containerID: string): PodStatus => ({
+      phase: "Running",
+      containerStatuses: [{ ...container("a", running), image, containerID }],
+    });
+    const merged = (ours: PodStatus, api: PodStatus) =>
+      mergePodStatus(ours, api, [], NOW).containerStatuses?.[0]?.image;
+    expect(merged(status("busybox:1.35", "docker://1"), status("busybox:1.29", "docker://1"))).toBe("busybox:1.29");
+    expect(merged(status("busybox:1.35", "docker://2"), status("busybox:1.29", "docker://1"))).toBe("busybox:1.35");
+  });
+
   test("is nothing when nothing differs, null and absent are the same", () => {
     const conditions = [{ ...condition("Ready", "False"), lastProbeTime: null } as unknown as PodCondition];
     const api: PodStatus = { phase: "Running", conditions: [condition("Ready", "False")] };

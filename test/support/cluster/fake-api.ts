@@ -33,6 +33,6 @@ export class FakeApi {
     _query: object,
     _onEvent: unknown,
     options: { signal: AbortSignal },
-  ): Promise<void> =>
-    new Promise((resolve) => options.signal.addEventListener("abort", () => resolve(), { once: true }));
+  ): Promise<boolean> =>
+    new Promise((resolve) => options.signal.addEventListener("abort", () => resolve(false), { once: true }));
 }
