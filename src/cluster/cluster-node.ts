@@ -56,6 +56,8 @@ const LONGEST_UNREACHABLE_MS = 5_000;
 export interface ClusterKubelet extends ReportedPods, StaticPods {
   /** The node as it is now, as `v1.Node`. */
   readNode: () => Promise<object>;
+  /** The engine and the network can run pods: a change is reported at once. */
+  isReady: () => boolean;
   /** Labels of the Node of the API: nodeSelectors are compared with them. */
   onNodeLabels: (labels: Readonly<Record<string, string>>) => void;
   /** Calls back after every change of pods and their statuses. */
@@ -141,9 +143,13 @@ export class ClusterNode {
     });
     this.#reporter = reporter;
     this.#mirrors = mirrors;
+    let wasReady = kubelet.isReady();
     kubelet.onChange(() => {
       reporter.podsChanged();
       mirrors.changed();
+      if (kubelet.isReady() === wasReady) return;
+      wasReady = !wasReady;
+      this.#agent?.statusChanged();
     });
     this.#pods = new Reflector<ApiPod>({
       client,
@@ -228,11 +234,6 @@ export class ClusterNode {
     const rate = { perSecond: eventRecordQps || DEFAULT_EVENT_QPS, burst: eventBurst };
     const { reachability } = this.client;
     return new ClusterClient({ credentials: this.credentials, clock, rate, userAgent, reachability });
-  }
-
-  /** Looks at the node's conditions now. */
-  nodeChanged(): void {
-    this.#agent?.statusChanged();
   }
 
   /** Records an event about the node. */

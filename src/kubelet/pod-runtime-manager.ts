@@ -108,7 +108,7 @@ export class PodRuntimeManager implements PodServices {
     await this.#detachRemoved(pod.metadata.uid ?? "", signal);
     await this.#volumes.setUp(pod, objects, signal);
     await cgroups.ensure(pod);
-    const runtimeHandler = pod.spec.runtimeClassName ? await this.#findRuntimeHandler(pod) : undefined;
+    const runtimeHandler = await this.#findRuntimeHandler(pod, "FailedCreatePodSandBox");
     const image = await this.#deps.ensurePauseImage(signal);
     const { dns, warnings } = this.#files.computeDns(pod);
     for (const warning of warnings) recorder.record(podRefOf(pod), warning);
@@ -133,13 +133,16 @@ export class PodRuntimeManager implements PodServices {
     return sandbox.id;
   }
 
-  /** @throws PodStepError FailedCreatePodSandBox while there is no such RuntimeClass */
-  async #findRuntimeHandler(pod: Pod): Promise<string | undefined> {
+  /**
+   * The runtime that a RuntimeClass names; undefined where the class has the runtime's name, or there is none.
+   * @throws PodStepError with `reason` while there is no such RuntimeClass
+   */
+  async #findRuntimeHandler(pod: Pod, reason: string): Promise<string | undefined> {
+    if (!pod.spec.runtimeClassName) return undefined;
     try {
       return await this.#deps.runtimeHandlerOf?.(pod);
     } catch (error) {
-      const message = `failed to get sandbox runtime: ${messageOf(error)}`;
-      throw new PodStepError("FailedCreatePodSandBox", message, { cause: error });
+      throw new PodStepError(reason, `failed to get the runtime: ${messageOf(error)}`, { cause: error });
     }
   }
 
@@ -329,6 +332,7 @@ export class PodRuntimeManager implements PodServices {
     const mounts = await this.#volumes.mountsFor(pod, container, resolved.env, signal);
     const hostsFile = this.#files.writeHostsFile(pod, request.podIps);
     const terminationLogFile = this.#files.makeTerminationLog(pod, container, request.restartCount);
+    const runtimeHandler = await this.#findRuntimeHandler(pod, "CreateContainerError");
     return {
       pod,
       container,
@@ -342,6 +346,7 @@ export class PodRuntimeManager implements PodServices {
       command,
       args,
       mounts,
+      ...(runtimeHandler !== undefined && { runtimeHandler }),
       node,
       engine: this.#deps.engine(),
       owner,

@@ -55,6 +55,8 @@ export interface ContainerRequest {
   args?: readonly string[];
   /** In the order of volumeMounts. */
   mounts: readonly Mount[];
+  /** Handler of the pod's RuntimeClass, as for its sandbox. */
+  runtimeHandler?: string;
   node: NodeInfo;
   engine: EngineInfo;
   owner: Owner;
@@ -101,7 +103,7 @@ function toHostConfig(request: ContainerRequest): HostConfig {
   const pidsLimit = computePidsLimit(settings);
   const cgroupParent = computeCgroupParent(pod, engine, settings);
   const usernsMode = computeUsernsMode(pod, engine);
-  const runtime = computeRuntime(pod, engine);
+  const runtime = computeRuntime(pod, engine, request.runtimeHandler);
   const sandbox = `container:${sandboxId}`;
   const target = request.targetId ? `container:${request.targetId}` : "";
   const pidMode = pod.spec.hostPID ? "host" : pod.spec.shareProcessNamespace ? sandbox : target;

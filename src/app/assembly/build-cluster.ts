@@ -39,7 +39,7 @@ const isStatic = ({ metadata }: Pod) => metadata.annotations?.[CONFIG_SOURCE_ANN
 
 /** Joins the cluster. */
 export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: RunningServers): void {
-  const { kubelet, admission, context } = parts;
+  const { kubelet, admission, context, networks, connectError } = parts;
   admission.addHandler((pod) => cluster.refusalOf(pod));
   cluster.start({
     pods: () => kubelet.pods(),
@@ -51,6 +51,7 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
       return kubelet.isComplete;
     },
     readNode: () => servers.node(),
+    isReady: () => connectError() === undefined && kubelet.runtimeError === undefined && !networks.problem(),
     onNodeLabels: (labels) => admission.setNodeLabels(labels),
     onChange: (listener) => void kubelet.onChange(listener),
     events: {

@@ -112,8 +112,9 @@ export class NodeAgent {
     this.#registered.resolve();
     void this.#lease.run(signal);
     while (!signal.aborted) {
-      await this.#report(signal);
+      // A change while the status is being reported is reported next.
       this.#wake = Promise.withResolvers();
+      await this.#report(signal);
       const tick = new AbortController();
       const sleep = clock.sleep(settings.nodeStatusUpdateFrequencyMs, AbortSignal.any([signal, tick.signal]));
       await Promise.race([sleep, this.#wake.promise]).catch(() => {});

@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
+import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { hasRegistry, TestRegistry } from "../support/registry.ts";
+
+const LOGIN = { user: "node", password: "secret-of-the-registry" };
+
+describeCluster("what pods of a real cluster refer to", () => {
+  let plane: ControlPlane;
+  let kubectl: ClusterKubectl;
+  let node: ClusterTestNode;
+
+  beforeAll(async () => {
+    plane = new ControlPlane();
+    kubectl = new ClusterKubectl(plane);
+    await plane.start();
+    node = new ClusterTestNode(plane);
+    await node.join({ flags: ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"] });
+  });
+
+  afterAll(async () => {
+    await node?.cleanUp();
+    await plane?.stop();
+  });
+
+  const pod = (name: string) => kubectl.json(["get", "pod", name]);
+  const readyPod = (name: string) =>
+    kubectl.until(`pod "${name}" to be Ready`, async () => {
+      const found = await pod(name);
+      return isReady(found) && found;
+    });
+  const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
+  const eventOf = (name: string, reason: string, text: string) =>
+    kubectl.until(`the event ${reason} of "${name}"`, async () => {
+      const events = await kubectl.list("events", `--field-selector=involvedObject.name=${name},reason=${reason}`);
+      return events.some(({ message }: AnyObject) => message.includes(text));
+    });
+
+  test("a projected token is bound to its pod, for its audience", async () => {
+    const serviceAccountToken = { path: "token", audience: "vault", expirationSeconds: 600 };
+    const volumes = [{ name: "token", projected: { sources: [{ serviceAccountToken }] } }];
+    await kubectl.apply(
+      aClusterPod("token", { volumeMounts: [{ name: "token", mountPath: "/var/run/vault" }] }, { volumes }),
+    );
+    const { metadata } = await readyPod("token");
+    const token = await run("token", "cat", "/var/run/vault/token");
+    const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+    expect(claims.aud).toEqual(["vault"]);
+    expect(claims.exp - claims.iat).toBe(600);
+    expect(claims["kubernetes.io"].pod).toEqual({ name: "token", uid: metadata.uid });
+  });
+
+  test.skipIf(!hasRegistry)("images of a registry with a password: secrets of the pod and of its account", async () => {
+    const registry = await TestRegistry.start({ login: LOGIN });
+    try {
+      const { reference } = await registry.pushRunnable("team/app:1");
+      const { reference: another } = await registry.pushRunnable("team/other:1");
+      const image = { image: reference, imagePullPolicy: "Always", command: undefined };
+      await kubectl.apply(aClusterPod("no-password", image));
+      await eventOf("no-password", "Failed", "");
+      await kubectl.output([
+        "create",
+        "secret",
+        "docker-registry",
+        "login",
+        `--docker-server=${registry.address}`,
+        `--docker-username=${LOGIN.user}`,
+        `--docker-password=${LOGIN.password}`,
+      ]);
+      await kubectl.apply(aClusterPod("of-pod", image, { imagePullSecrets: [{ name: "login" }] }));
+      await readyPod("of-pod");
+      // Admission gives pods of the account its secrets.
+      await kubectl.output(["create", "serviceaccount", "puller"]);
+      const patch = JSON.stringify({ imagePullSecrets: [{ name: "login" }] });
+      await kubectl.output(["patch", "serviceaccount", "puller", "-p", patch]);
+      await kubectl.until("the token of the account", async () => {
+        const { secrets = [] } = await kubectl.json(["get", "serviceaccount", "puller"]);
+        return secrets.length > 0;
+      });
+      await kubectl.apply(aClusterPod("of-account", { ...image, image: another }, { serviceAccountName: "puller" }));
+      const { spec } = await readyPod("of-account");
+      expect(spec.imagePullSecrets).toEqual([{ name: "login" }]);
+    } finally {
+      await kubectl.run(["delete", "pod", "no-password", "of-pod", "of-account", "--wait=false"]);
+      await registry.cleanUp();
+    }
+  });
+
+  test("claims: hostPath, one that is bound later, and a kind that cannot be mounted", async () => {
+    const directory = join(node.directory, "volume");
+    mkdirSync(directory);
+    writeFileSync(join(directory, "file"), "contents\n");
+    const aVolume = (name: string, source: object) => ({
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name },
+      spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: name, ...source },
+    });
+    const aClaim = (name: string) => ({
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name },
+      spec: {
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: name,
+        resources: { requests: { storage: "1Gi" } },
+      },
+    });
+    // Bound to the node by name: the scheduler would hold them back until their claims are bound.
+    const aPodOf = (name: string, claim: object = {}) =>
+      aClusterPod(
+        name,
+        { volumeMounts: [{ name: "v", mountPath: "/v" }] },
+        { nodeName: node.name, volumes: [{ name: "v", persistentVolumeClaim: { claimName: name, ...claim } }] },
+      );
+    await kubectl.apply(
+      aVolume("driver", { csi: { driver: "example.com", volumeHandle: "1" } }),
+      ...["driver", "late"].map(aClaim),
+      aPodOf("driver"),
+      aPodOf("late", { readOnly: true }),
+    );
+    await eventOf("driver", "FailedMount", "of the kind csi");
+    await eventOf("late", "FailedMount", 'persistentvolumeclaim "late" is not bound');
+    expect((await pod("late")).status.phase).toBe("Pending");
+    await kubectl.apply(aVolume("late", { hostPath: { path: directory } }));
+    await readyPod("late");
+    expect(await run("late", "cat", "/v/file")).toBe("contents");
+    expect((await kubectl.run(["exec", "late", "--", "touch", "/v/new"])).stderr).toContain("Read-only file system");
+    await kubectl.output(["delete", "pod", "driver", "late"]);
+  });
+
+  test("a RuntimeClass selects a runtime by its handler, and the node lists those it has", async () => {
+    const aClass = (name: string, handler: string) => ({
+      apiVersion: "node.k8s.io/v1",
+      kind: "RuntimeClass",
+      metadata: { name },
+      handler,
+    });
+    await kubectl.apply(aClass("usual", "runc"), aClass("missing", "kata"));
+    await kubectl.apply(
+      aClusterPod("usual", {}, { runtimeClassName: "usual" }),
+      aClusterPod("missing", {}, { runtimeClassName: "missing" }),
+    );
+    await readyPod("usual");
+    await eventOf("missing", "FailedCreatePodSandBox", 'no runtime "kata"');
+    expect((await pod("missing")).status.phase).toBe("Pending");
+    await kubectl.output(["delete", "pod", "usual", "missing"]);
+  });
+
+  test("services, name servers, host names and aliases", async () => {
+    await kubectl.apply({
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "data-base" },
+      spec: { clusterIP: "10.96.0.99", ports: [{ port: 5432 }] },
+    });
+    const spec = { hostname: "one", subdomain: "team", hostAliases: [{ ip: "10.1.2.3", hostnames: ["old-name"] }] };
+    // A container learns the Services that are known when it starts.
+    await kubectl.until("the variable of the Service", async () => {
+      await kubectl.apply(aClusterPod("named", {}, spec));
+      await readyPod("named");
+      if ((await run("named", "env")).includes("DATA_BASE_SERVICE_HOST=10.96.0.99\n")) return true;
+      await kubectl.output(["delete", "pod", "named"]);
+      return false;
+    });
+    const variables = (await run("named", "env")).split("\n");
+    expect(variables).toContain("DATA_BASE_PORT_5432_TCP_PORT=5432");
+    expect(variables).toContain("KUBERNETES_SERVICE_HOST=10.96.0.1");
+    const resolv = await run("named", "cat", "/etc/resolv.conf");
+    expect(resolv).toContain("nameserver 10.96.0.10");
+    expect(resolv).toContain("search default.svc.cluster.local svc.cluster.local cluster.local");
+    expect(await run("named", "hostname")).toBe("one");
+    const hosts = await run("named", "cat", "/etc/hosts");
+    expect(hosts).toContain("\tone.team.default.svc.cluster.local\tone");
+    expect(hosts).toContain("10.1.2.3\told-name");
+    await kubectl.output(["delete", "pod", "named"]);
+  });
+
+  test("edits of a pod in place: image, deadline, and a shorter grace period while it stops", async () => {
+    await kubectl.apply(
+      aClusterPod("edited", { image: "busybox:1.35" }, { terminationGracePeriodSeconds: 600 }),
+      aClusterPod("dated", { command: ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"] }),
+    );
+    const before = await readyPod("edited");
+    const image = JSON.stringify([{ op: "replace", path: "/spec/containers/0/image", value: "busybox:test" }]);
+    await kubectl.output(["patch", "pod", "edited", "--type=json", "-p", image]);
+    await kubectl.until("the new image", async () => {
+      const { status } = await pod("edited");
+      const [container] = status.containerStatuses;
+      return container.restartCount === 1 && container.state.running && container.image.includes("test");
+    });
+    expect((await pod("edited")).metadata.uid).toBe(before.metadata.uid);
+    await readyPod("dated");
+    await kubectl.output(["patch", "pod", "dated", "-p", JSON.stringify({ spec: { activeDeadlineSeconds: 1 } })]);
+    await kubectl.until("the deadline", async () => (await pod("dated")).status.reason === "DeadlineExceeded");
+    // sh as the first process of a container ignores TERM: the first deletion would take ten minutes.
+    await kubectl.output(["delete", "pod", "edited", "--wait=false"]);
+    await kubectl.output(["delete", "pod", "edited", "--grace-period=2"]);
+    await kubectl.until("no pod", async () => (await kubectl.run(["get", "pod", "edited"])).code !== 0);
+    await kubectl.output(["delete", "pod", "dated"]);
+  });
+
+  test("pods that have ended leave their resources to others", async () => {
+    const { status } = await kubectl.json(["get", "node", node.name]);
+    const resources = { requests: { memory: `${Math.floor(Number.parseInt(status.allocatable.memory, 10) * 0.7)}Ki` } };
+    const aLargePod = (name: string, command: string[]) =>
+      aClusterPod(name, { command, resources }, { restartPolicy: "Never" });
+    await kubectl.apply(aLargePod("first", ["true"]));
+    await kubectl.until("the end of the first", async () => (await pod("first")).status.phase === "Succeeded");
+    await kubectl.apply(aLargePod("second", ["sleep", "1000"]));
+    await readyPod("second");
+    await kubectl.output(["delete", "pod", "first", "second"]);
+  });
+});
