@@ -29,6 +29,12 @@ export function findPortHolder(port: number, proc = "/proc"): string | undefined
   return undefined;
 }
 
+/** The processes that listen on TCP ports, as far as it can be told. */
+export function findPortHolders(ports: readonly number[]): Map<number, string> {
+  const found = ports.map((port) => [port, findPortHolder(port)] as const);
+  return new Map(found.flatMap(([port, holder]) => (holder === undefined ? [] : [[port, holder] as const])));
+}
+
 function list(directory: string): string[] {
   try {
     return readdirSync(directory);

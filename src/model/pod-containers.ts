@@ -31,3 +31,9 @@ export function containerFieldPath(spec: AllContainers | undefined, name: string
   const list = isInit ? "initContainers" : spec && isEphemeral(spec, name) ? "ephemeralContainers" : "containers";
   return `spec.${list}{${name}}`;
 }
+
+/** Ports of the machine that a pod wants. */
+export const hostPortsOf = (spec: Containers & Pick<PodSpec, "hostNetwork">): number[] =>
+  containersOf(spec).flatMap(({ ports = [] }) =>
+    ports.flatMap(({ hostPort, containerPort }) => hostPort ?? (spec.hostNetwork ? containerPort : [])),
+  );

@@ -184,8 +184,8 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
   return (
     <>
       {detail.explanation.length > 0 && (
-        <section class="card warn" aria-label="Why this pod is not ready">
-          <h2>Why it is not ready</h2>
+        <section class="card warn" aria-label={detail.row.isReady ? "Restarts" : "Why this pod is not ready"}>
+          <h2>{detail.row.isReady ? "Restarted a short time ago" : "Why it is not ready"}</h2>
           {detail.explanation.map(({ problem, facts, wayOut }) => (
             <div key={problem} class="explanation">
               <bdi>{problem}</bdi>

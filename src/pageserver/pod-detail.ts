@@ -77,7 +77,7 @@ export function toPodDetail({
       };
     }),
     events: events.filter(({ involvedObject }) => involvedObject.uid === metadata.uid).map(toEventRow),
-    explanation: explanation.causes.map(({ subject, problem, facts, wayOut }) => ({
+    explanation: [...explanation.causes, ...explanation.recent].map(({ subject, problem, facts, wayOut }) => ({
       problem: `${subject}: ${problem}`,
       facts,
       wayOut,

@@ -1,5 +1,6 @@
 import type { CoreEvent } from "../api/event.ts";
 import type { Container, ContainerStateTerminated, ContainerStatus, Pod } from "../api/pod.ts";
+import { nearestName } from "../text/nearest-name.ts";
 
 /** One reason why a pod is not ready. */
 export interface Cause {
@@ -22,6 +23,8 @@ export interface ExplainContainerInput {
   /** The end of its log. */
   log: readonly string[];
   isInit: boolean;
+  /** Images that this machine has, as other pods name them. */
+  images: readonly string[];
   now: Date;
 }
 
@@ -52,7 +55,7 @@ export function explainContainer(input: ExplainContainerInput): Cause {
   };
 }
 
-function explainImage({ spec, status, events }: ExplainContainerInput): Finding | undefined {
+function explainImage({ spec, status, events, images }: ExplainContainerInput): Finding | undefined {
   const { reason = "" } = status.state.waiting ?? {};
   // While it backs off, the status has lost what the registry said.
   const failed = events.findLast((event) => event.reason === "Failed" && /pull image/i.test(event.message));
@@ -67,9 +70,10 @@ function explainImage({ spec, status, events }: ExplainContainerInput): Finding 
       const isUnreachable = /no such host|i\/o timeout|connection refused|network is unreachable|lookup /i.test(
         message,
       );
+      const near = nearestName(image, images);
       return {
         problem: `the image "${image}" cannot be pulled`,
-        facts,
+        facts: near === undefined ? facts : [...facts, `this machine has an image "${near}": is that the one?`],
         wayOut: isDenied
           ? "check the name, and give the registry's credentials: docker login, or imagePullSecrets with a Secret in the manifest"
           : isUnreachable
@@ -113,7 +117,7 @@ function explainConfig({ status }: ExplainContainerInput): Finding | undefined {
     return {
       problem: "the image runs as root, and runAsNonRoot forbids it",
       facts: [message],
-      wayOut: "set securityContext.runAsUser to a user other than 0",
+      wayOut: "set securityContext.runAsUser to a user other than 0, or use an image that has a USER",
     };
   }
   return {
@@ -125,7 +129,7 @@ function explainConfig({ status }: ExplainContainerInput): Finding | undefined {
 
 /** The container ended, now or before its last restart. */
 function explainEnd(input: ExplainContainerInput): Finding | undefined {
-  const { status, pod, spec, isInit, events } = input;
+  const { status, spec, isInit, events } = input;
   const isWaitingToRestart = status.state.waiting?.reason === "CrashLoopBackOff";
   const end =
     status.state.terminated ??
@@ -135,7 +139,7 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
     return reason === "RunContainerError" ? cannotRun(spec, message ?? "") : undefined;
   }
   // A container that runs again now is held back by its probe, if it has one.
-  if (status.state.running && !isWaitingToRestart && spec.readinessProbe) return undefined;
+  if (status.state.running && !status.ready && spec.readinessProbe) return undefined;
   const facts = [describeEnd(end), ...nextRestart(input)];
   if (end.reason === "ContainerCannotRun" || end.reason === "StartError") {
     const finding = cannotRun(spec, end.message ?? "");
@@ -170,10 +174,10 @@ function explainEnd(input: ExplainContainerInput): Finding | undefined {
     };
   }
   const what = isInit ? "it failed, and the containers of the pod wait for it" : "its program ends with an error";
-  return { problem: `${what} (exit code ${end.exitCode})`, facts, wayOut: wayOutOfExit(end.exitCode, input.log, pod) };
+  return { problem: `${what} (exit code ${end.exitCode})`, facts, wayOut: wayOutOfExit(end.exitCode, input) };
 }
 
-function wayOutOfExit(code: number, log: readonly string[], pod: Pod): string {
+function wayOutOfExit(code: number, { log, pod, spec }: ExplainContainerInput): string {
   const text = log.join("\n");
   if (/address already in use|EADDRINUSE/i.test(text)) {
     return pod.spec.hostNetwork
@@ -192,7 +196,9 @@ function wayOutOfExit(code: number, log: readonly string[], pod: Pod): string {
     case 127:
       return "its command is not in the image: check command, args and PATH";
     case 137:
-      return "it was killed (SIGKILL): by docker kill, the kernel, or because it ignored SIGTERM";
+      return spec.livenessProbe
+        ? "it was killed (SIGKILL): by its liveness probe (kubelet-ts events tells), docker kill or the kernel"
+        : "it was killed (SIGKILL): by docker kill, the kernel, or because it ignored SIGTERM";
     case 139:
       return "it crashed (SIGSEGV): is the image made for this processor?";
     case 143:

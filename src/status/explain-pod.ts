@@ -1,6 +1,6 @@
 import type { CoreEvent } from "../api/event.ts";
-import type { Container, ContainerStatus, Pod } from "../api/pod.ts";
-import { containersOf } from "../model/pod-containers.ts";
+import type { ContainerStatus, Pod } from "../api/pod.ts";
+import { containersOf, hostPortsOf } from "../model/pod-containers.ts";
 import { type Cause, explainContainer } from "./explain-container.ts";
 
 /** Everything that is known about a pod. */
@@ -10,8 +10,10 @@ export interface ExplainInput {
   events: readonly CoreEvent[];
   /** Last lines of each container's log, by container name. */
   logs: ReadonlyMap<string, readonly string[]>;
-  /** All pods of the node: one of them may hold a host port. */
+  /** All pods of the node: one of them may hold a host port, or have the image whose name was meant. */
   pods: readonly Pod[];
+  /** Processes that listen on host ports of this pod, as `nginx (pid 812)`. Default: none is known. */
+  portHolders?: ReadonlyMap<number, string>;
   now: Date;
 }
 
@@ -24,7 +26,12 @@ export interface PodExplanation {
   /** The condition that holds it back: `Ready is False: containers with unready status: [app]`. */
   condition: string | undefined;
   causes: Cause[];
+  /** Why containers of a pod that is ready were restarted a short time ago. */
+  recent: Cause[];
 }
+
+/** A restart that long ago is worth a word. */
+const RECENT_MS = 10 * 60_000;
 
 /** Explains a pod's status, events and logs. Pure: the same input gives the same text. */
 export function explainPod(input: ExplainInput): PodExplanation {
@@ -33,20 +40,23 @@ export function explainPod(input: ExplainInput): PodExplanation {
   const isReady = isTrue(pod, "Ready") || status.phase === "Succeeded";
   const statuses = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
   const causes = [...podCauses(input)];
+  const recent: Cause[] = [];
   for (const container of statuses) {
     const spec = containersOf(pod.spec).find(({ name }) => name === container.name);
-    if (!spec || isFine(pod, container)) continue;
-    causes.push(
-      explainContainer({
-        pod,
-        spec,
-        status: container,
-        events: input.events.filter(({ involvedObject }) => involvedObject.fieldPath?.includes(`{${spec.name}}`)),
-        log: input.logs.get(spec.name) ?? [],
-        isInit: status.initContainerStatuses?.includes(container) ?? false,
-        now,
-      }),
-    );
+    if (!spec) continue;
+    const isUnwell = !isFine(pod, container);
+    if (!isUnwell && !(isReady && wasRestarted(container, now))) continue;
+    const cause = explainContainer({
+      pod,
+      spec,
+      status: container,
+      events: input.events.filter(({ involvedObject }) => involvedObject.fieldPath?.includes(`{${spec.name}}`)),
+      log: isUnwell ? (input.logs.get(spec.name) ?? []) : [],
+      isInit: status.initContainerStatuses?.includes(container) ?? false,
+      images: imagesOf(input),
+      now,
+    });
+    (isUnwell ? causes : recent).push(cause);
   }
   return {
     namespace: metadata.namespace ?? "default",
@@ -55,7 +65,23 @@ export function explainPod(input: ExplainInput): PodExplanation {
     isReady,
     condition: isReady ? undefined : heldBackBy(pod),
     causes: isReady ? [] : mostUseful(causes),
+    recent,
   };
+}
+
+/** Images that containers of other pods have, as their manifests name them. */
+const imagesOf = ({ pod, pods }: ExplainInput): string[] =>
+  pods
+    .filter(({ metadata }) => metadata.uid !== pod.metadata.uid)
+    .flatMap(({ spec, status }) => {
+      const present = (status?.containerStatuses ?? []).filter(({ imageID }) => imageID !== "");
+      return spec.containers.filter(({ name }) => present.some((container) => container.name === name));
+    })
+    .flatMap(({ image }) => image ?? []);
+
+function wasRestarted({ restartCount, lastState, state }: ContainerStatus, now: Date): boolean {
+  const endedAt = Date.parse(lastState.terminated?.finishedAt ?? "");
+  return restartCount > 0 && state.running !== undefined && now.getTime() - endedAt < RECENT_MS;
 }
 
 const isTrue = ({ status }: Pod, type: string): boolean =>
@@ -85,7 +111,7 @@ function mostUseful(causes: readonly Cause[]): Cause[] {
 }
 
 /** Causes that no single container has. */
-function* podCauses({ pod, events, pods }: ExplainInput): Generator<Cause> {
+function* podCauses({ pod, events, pods, portHolders }: ExplainInput): Generator<Cause> {
   const { status = {}, spec } = pod;
   if (status.phase === "Failed" && status.reason) yield refusal(pod);
   const last = (reason: string) => events.findLast((event) => event.reason === reason);
@@ -98,18 +124,21 @@ function* podCauses({ pod, events, pods }: ExplainInput): Generator<Cause> {
       facts: [mount.message, seen(mount)],
       wayOut: missing
         ? `add the ${kindOf(missing[1])} "${missing[2]}" to the manifest, or mark the reference optional`
-        : "correct the volume in the manifest; the kubelet retries automatically",
+        : wayOutOfMount(mount.message),
     };
   }
   const sandbox = last("FailedCreatePodSandBox");
   if (sandbox && status.phase === "Pending") {
     const port = /:(\d+)(?::| ).*(?:port is already allocated|address already in use)/.exec(sandbox.message)?.[1];
+    const process = portHolders?.get(Number(port));
+    const holders = port ? holdersOf(Number(port), pod, pods) : [];
+    if (process && holders.length === 0) holders.push(`port ${port} is held by ${process}`);
     yield {
       subject: "pod",
       problem: port ? `host port ${port} is in use` : "the sandbox of the pod cannot be started",
-      facts: [sandbox.message, seen(sandbox), ...(port ? holdersOf(Number(port), pod, pods) : [])],
+      facts: [sandbox.message, seen(sandbox), ...holders],
       wayOut: port
-        ? `stop what listens on port ${port} (ss -ltnp 'sport = :${port}'), or choose another hostPort`
+        ? `stop what listens on port ${port}${process ? "" : ` (ss -ltnp 'sport = :${port}')`}, or choose another hostPort`
         : "the engine's message names the cause; the kubelet retries automatically",
     };
   }
@@ -124,12 +153,20 @@ function* podCauses({ pod, events, pods }: ExplainInput): Generator<Cause> {
   }
 }
 
+/** Source: the kubelet's messages of hostPath types. */
+function wayOutOfMount(message: string): string {
+  const [, path, kind] = /hostPath type check failed: (.+) is not a (directory|file)/.exec(message) ?? [];
+  if (path === undefined) return "correct the volume in the manifest; the kubelet retries automatically";
+  const type = kind === "file" ? "FileOrCreate" : "DirectoryOrCreate";
+  return `make that ${kind}, correct hostPath.path, or set hostPath.type: ${type}`;
+}
+
 /** The node refused, evicted or ended the pod. */
 function refusal(pod: Pod): Cause {
   const { reason = "", message = "" } = pod.status ?? {};
   const ways: [RegExp, string][] = [
     [/^NodePorts$/, "choose another hostPort, or remove the pod that holds it"],
-    [/^OutOf/, "lower the pod's requests, or remove another pod"],
+    [/^OutOf/, wayOutOfResources(message)],
     [
       /^Evicted$/,
       "free memory or disk on this machine, or give the pod limits it keeps; edit the manifest to run it again",
@@ -146,13 +183,17 @@ function refusal(pod: Pod): Cause {
   };
 }
 
+/** Source: the kubelet's `InsufficientResourceError`. */
+function wayOutOfResources(message: string): string {
+  const [, requested, capacity] = /requested: (\d+), used: \d+, capacity: (\d+)/.exec(message) ?? [];
+  return requested !== undefined && Number(requested) > Number(capacity)
+    ? "lower the pod's requests: they are more than the whole node has"
+    : "lower the pod's requests, or remove another pod";
+}
+
 function holdersOf(port: number, { metadata }: Pod, pods: readonly Pod[]): string[] {
-  const holds = ({ spec }: Pod) =>
-    containersOf(spec).some(({ ports = [] }: Container) =>
-      ports.some(({ hostPort, containerPort }) => (hostPort ?? (spec.hostNetwork ? containerPort : 0)) === port),
-    );
   return pods
-    .filter((other) => other.metadata.uid !== metadata.uid && holds(other))
+    .filter((other) => other.metadata.uid !== metadata.uid && hostPortsOf(other.spec).includes(port))
     .map((other) => `port ${port} is held by pod "${other.metadata.namespace}/${other.metadata.name}"`);
 }
 
@@ -166,10 +207,13 @@ const kindOf = (word = ""): string => KINDS[word.toLowerCase()] ?? word;
 const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastTimestamp}, ${count} times`;
 
 /** For people, without a line break at the end. */
-export function renderExplanation({ namespace, name, phase, isReady, condition, causes }: PodExplanation): string {
-  if (isReady) return `pod "${namespace}/${name}" is ${phase === "Succeeded" ? "Succeeded" : "Ready"}`;
-  const head = `pod "${namespace}/${name}" is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
-  const blocks = causes.map(({ subject, problem, facts, wayOut }) =>
+export function renderExplanation(explanation: PodExplanation): string {
+  const { namespace, name, phase, isReady, condition, causes, recent } = explanation;
+  const pod = `pod "${namespace}/${name}"`;
+  const head = isReady
+    ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? "; it was restarted a short time ago:" : ""}`
+    : `${pod} is ${phase}, not Ready${condition ? `: ${condition}` : ""}`;
+  const blocks = [...causes, ...recent].map(({ subject, problem, facts, wayOut }) =>
     [`${subject}: ${problem}`, ...facts.map((fact) => `  ${fact}`), ...(wayOut ? [`  Way out: ${wayOut}`] : [])].join(
       "\n",
     ),

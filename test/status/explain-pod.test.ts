@@ -171,3 +171,64 @@ test("a container that only waits is left out where another one has a cause", ()
   expect(causes.map(({ subject }) => subject)).toEqual(["init container init"]);
   expect(condition).toStartWith("Initialized is False");
 });
+
+test("a pod that is ready tells why it was restarted a short time ago", () => {
+  const events = [
+    event("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500", "app"),
+    event("Killing", "Container app failed liveness probe, will be restarted", "app"),
+  ];
+  const pod = shown({
+    mains: [has("app", running, { ready: true, restartCount: 2, lastState: ended("Error", 137) })],
+    ready: true,
+  });
+  const explanation = explainPod({ pod, events, logs: new Map(), pods: [pod], now: NOW });
+  expect([explanation.isReady, explanation.causes]).toEqual([true, []]);
+  const text = renderExplanation(explanation);
+  expect(text).toContain("is Ready; it was restarted a short time ago:");
+  expect(text).toContain("a liveness or startup probe failed");
+  expect(text).toContain("statuscode: 500");
+  const later = explainPod({ pod, events, logs: new Map(), pods: [pod], now: new Date(NOW.getTime() + 3_600_000) });
+  expect(later.recent).toEqual([]);
+});
+
+test("a misspelt image has a near name among those of other pods", () => {
+  const other = shown({ mains: [has("app", running, { ready: true })] });
+  const named = { ...other.status!.containerStatuses![0]!, image: "busybox:1", imageID: "sha256:1" };
+  const spec = { containers: [{ name: named.name, image: "busybox:1.35" }] };
+  const pods = [{ metadata: { ...other.metadata, uid: "other" }, spec, status: { containerStatuses: [named] } }];
+  const waiting = shown({ mains: [waitingFor("ErrImagePull", "no such host")] });
+  const pod = { ...waiting, spec: { ...waiting.spec, containers: [{ name: "app", image: "busybx:1.35" }] } } as Pod;
+  const { causes } = explainPod({ pod, events: [], logs: new Map(), pods: pods as Pod[], now: NOW });
+  expect(causes[0]?.facts).toContain('this machine has an image "busybox:1.35": is that the one?');
+});
+
+test("a host port of another program names the program", () => {
+  const pending = shown({ mains: [waitingFor("ContainerCreating")] });
+  const pod = { ...pending, status: { ...pending.status, phase: "Pending" } } as Pod;
+  const failed = event("FailedCreatePodSandBox", "listen tcp4 0.0.0.0:18082: bind: address already in use");
+  const portHolders = new Map([[18_082, "nginx (pid 812)"]]);
+  const { causes } = explainPod({ pod, events: [failed], logs: new Map(), pods: [], portHolders, now: NOW });
+  expect(causes[0]).toMatchObject({ problem: "host port 18082 is in use" });
+  expect(causes[0]?.facts).toContain("port 18082 is held by nginx (pid 812)");
+});
+
+test.each([
+  ["/data is not a directory", "DirectoryOrCreate"],
+  ["/data is not a file", "FileOrCreate"],
+])("a hostPath that is missing: %s", (text, type) => {
+  const pending = shown({ mains: [waitingFor("ContainerCreating")] });
+  const pod = { ...pending, status: { ...pending.status, phase: "Pending" } } as Pod;
+  const mount = event("FailedMount", `MountVolume.SetUp failed for volume "d" : hostPath type check failed: ${text}`);
+  const { causes } = explainPod({ pod, events: [mount], logs: new Map(), pods: [], now: NOW });
+  expect(causes[0]?.wayOut).toContain(type);
+});
+
+test("requests beyond the node are told from requests beyond what is left", () => {
+  const refused = (requested: number) => {
+    const message = `Pod Node didn't have enough resource: cpu, requested: ${requested}, used: 1500, capacity: 2000`;
+    const pod = { ...shown({}), status: { phase: "Failed", reason: "OutOfcpu", message } } as Pod;
+    return explainPod({ pod, events: [], logs: new Map(), pods: [], now: NOW }).causes[0]?.wayOut;
+  };
+  expect(refused(64_000)).toContain("more than the whole node has");
+  expect(refused(1_000)).toContain("remove another pod");
+});

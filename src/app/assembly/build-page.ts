@@ -3,10 +3,12 @@ import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
 import { CadvisorFactsReader } from "../../cadvisor/cadvisor-facts.ts";
 import { readTextIfExists } from "../../files/bounded-read.ts";
+import { findPortHolders } from "../../host/port-holder.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
+import { hostPortsOf } from "../../model/pod-containers.ts";
 import type { NodeDetail, NodeState, NodeUsage, PodRow, Rejection } from "../../page/wire.ts";
 import { MAX_MANIFEST_BYTES, toManifestView } from "../../pageserver/manifest-view.ts";
 import { PageFeed } from "../../pageserver/page-feed.ts";
@@ -25,7 +27,7 @@ import { redactPod } from "../../server/redact-pod.ts";
 import type { Page } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
-import { explainPod } from "../../status/explain-pod.ts";
+import { type ExplainInput, explainPod } from "../../status/explain-pod.ts";
 import { findLogContainer } from "../../status/log-container.ts";
 import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
@@ -57,13 +59,14 @@ export function buildPage(
   });
   const containers = new DockerContainerAccess(client, (ms, callback) => clock.schedule(ms, callback));
   /** The text of `kubelet-ts explain`. */
-  const explain = (pod: Pod, logs: ReadonlyMap<string, readonly string[]> = new Map()) =>
+  const explain = (pod: Pod, more: Partial<Pick<ExplainInput, "logs" | "portHolders">> = {}) =>
     explainPod({
       pod,
       events: view.events().items.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid),
-      logs,
+      logs: new Map(),
       pods: view.pods(),
       now: clock.now(),
+      ...more,
     });
   const find = ({ metadata: { uid } }: Pod) => kubelet.desiredPods.find(({ pod }) => pod.metadata.uid === uid);
   const toRow = (pod: Pod): PodRow => {
@@ -119,7 +122,10 @@ export function buildPage(
       pod: shown,
       usage: summary.pods.find(({ podRef }) => podRef.uid === uid),
       events: view.events().items,
-      explanation: explain(pod, privileged ? await readLogTails(pod, containers) : undefined),
+      explanation: explain(pod, {
+        ...(privileged && { logs: await readLogTails(pod, containers) }),
+        ...(pod.status?.phase === "Pending" && { portHolders: findPortHolders(hostPortsOf(pod.spec)) }),
+      }),
       probeAnswers: (container, kind) => probeLog.answers(uid, container, kind),
       counters: (name) => {
         const path = measured.find(({ facts }) => facts.name === name)?.cgroup.path;

@@ -1,11 +1,22 @@
 import type { Pod } from "../../api/pod.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
+import { findPortHolders } from "../../host/port-holder.ts";
+import { hostPortsOf } from "../../model/pod-containers.ts";
 import { explainPod, renderExplanation } from "../../status/explain-pod.ts";
-import { KubeletApi } from "../client/kubelet-api.ts";
+import { findKubelet } from "../client/find-kubelet.ts";
+import { KubeletApi, type RefusedText } from "../client/kubelet-api.ts";
 import { findLogTarget } from "../client/log-target.ts";
-import { findPod, inScope } from "../client/pod-lookup.ts";
+import { findPod, inScope, type PodScope } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, engineEndpoint, openReader, scopeOf, UsageError } from "../sub-command.ts";
+import {
+  CommandError,
+  type CommandRequest,
+  engineEndpoint,
+  findingOptions,
+  openReader,
+  scopeOf,
+  UsageError,
+} from "../sub-command.ts";
 
 const LOG_LINES = 20;
 const MAX_LOG_BYTES = 16_384;
@@ -18,9 +29,10 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   const events = (await (api instanceof KubeletApi ? api.events() : undefined))?.value ?? [];
   const pods = (await api.pods())?.value ?? [];
   const scope = scopeOf(request);
-  const chosen = names.length === 0 ? inScope(pods, scope) : names.map((name) => find(pods, name, scope));
+  const refused = (await api.refusedManifests?.().catch(() => [])) ?? [];
+  const chosen = names.length === 0 ? inScope(pods, scope) : names.map((name) => find(pods, name, scope, refused));
   if (names.length === 0 && chosen.length === 0) throw new UsageError("there are no pods");
-  const client = new DockerClient(engineEndpoint(request, undefined));
+  const client = new DockerClient(engineEndpoint(request, await knownEndpoint(request)));
   const explanations = await Promise.all(
     chosen.map(async (pod) =>
       explainPod({
@@ -28,19 +40,31 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
         events: events.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid),
         logs: await readLogs(client, pod),
         pods,
+        portHolders: findPortHolders(pod.status?.phase === "Pending" ? hostPortsOf(pod.spec) : []),
         now: io.now(),
       }),
     ),
   );
   if (request.value("output") === "json") io.stdout(`${JSON.stringify(explanations, null, 2)}\n`);
   else io.stdout(`${explanations.map(renderExplanation).join("\n\n")}\n`);
-  return explanations.every(({ isReady }) => isReady) ? 0 : 1;
+  if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
+  const isFine = explanations.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
+  return isFine ? 0 : 1;
 }
 
-function find(pods: readonly Pod[], name: string, scope: { namespace: string | undefined }): Pod {
+/** @param refused a pod that is not there may be in one of these manifests */
+function find(pods: readonly Pod[], name: string, scope: PodScope, refused: readonly RefusedText[]): Pod {
   const pod = findPod(pods, name, scope);
-  if ("problem" in pod) throw new CommandError(pod.problem);
-  return pod;
+  if (!("problem" in pod)) return pod;
+  const lines = refused.map(({ message }) => `\n  ${message}`);
+  throw new CommandError(
+    pod.problem + (lines.length > 0 ? `; manifests with mistakes are refused as a whole:${lines.join("")}` : ""),
+  );
+}
+
+/** The engine of the kubelet that is asked. */
+async function knownEndpoint(request: CommandRequest): Promise<string | undefined> {
+  return (await findKubelet(findingOptions(request))).instance?.dockerEndpoint;
 }
 
 /** The end of the log of every container that is not ready; a log that cannot be read is left out. */
