@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { writeYaml } from "../src/cli/write-yaml.ts";
+import { importCompose } from "../src/import/compose.ts";
 import { readManifest } from "../src/manifest/read-manifest.ts";
+import type { Json } from "../src/text/json.ts";
 
 const EXAMPLES = join(import.meta.dir, "..", "examples");
 const files = readdirSync(EXAMPLES).filter((name) => name.endsWith(".yaml"));
@@ -21,4 +24,18 @@ test.each(files)("examples/%s holds a pod or a workload, and nothing to complain
   expect(findings.filter(({ code }) => code !== "ignored")).toEqual([]);
   expect(results.every((result) => result.ok)).toBe(true);
   expect(pods.length + objects.length).toBeGreaterThan(0);
+});
+
+test("examples/compose-import.yaml is what import makes of examples/compose/compose.yaml", () => {
+  const directory = join(EXAMPLES, "compose");
+  const file = Bun.YAML.parse(readFileSync(join(directory, "compose.yaml"), "utf8")) as Json;
+  const { manifests } = importCompose({
+    file,
+    project: "compose",
+    directory,
+    environment: new Map(),
+    readFile: () => undefined,
+  });
+  const withoutComment = readFileSync(join(EXAMPLES, "compose-import.yaml"), "utf8").replace(/^(?:#.*\n)+/, "");
+  expect(manifests.map(writeYaml).join("---\n")).toBe(withoutComment);
 });

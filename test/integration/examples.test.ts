@@ -97,6 +97,18 @@ const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promi
     await node.until("a page", async () => fetchText(`http://${await podIp(node)}/`));
     await node.endProcesses();
   },
+  "compose-import.yaml": async (node, hostPort) => {
+    const page = await node.until("the page that the other service wrote", () =>
+      fetchText(`http://127.0.0.1:${hostPort}/`),
+    );
+    expect(page).toBe("hello from compose\n");
+    const [wait] = await node.containers("wait-for-web");
+    const [web] = await node.containers("web");
+    const facts = await Promise.all([wait, web].map((it) => node.docker.inspectContainer(it?.Id ?? "")));
+    // depends_on: web answered before writer started.
+    expect(facts[0]?.State.ExitCode).toBe(0);
+    expect(Date.parse(facts[0]?.State.FinishedAt ?? "")).toBeGreaterThan(Date.parse(facts[1]?.State.StartedAt ?? ""));
+  },
   "job.yaml": async (node) => {
     expect(await logsOf(node, "count")).toBe("1\n2\n3\n");
   },
@@ -174,6 +186,8 @@ describeWithEngine("examples run as they are", () => {
     async (file) => {
       const node = testNode();
       const { text, hostPort } = readExample(file, node);
+      const network = /kubelet-ts\.io\/network: (\S+)/.exec(text)?.[1];
+      if (network !== undefined) await node.docker.createNetwork({ Name: network });
       await runExample(node, file, text);
       const before = await idsOf(node);
       expect(before.length).toBeGreaterThan(0);
@@ -184,7 +198,9 @@ describeWithEngine("examples run as they are", () => {
       expect(await idsOf(node)).toEqual(before);
       await node.cleanUp();
       if (text.includes(hostPath(node))) rmSync(hostPath(node), { recursive: true, force: true });
-      if (text.includes("persistentVolumeClaim")) await node.docker.removeVolume(sharedName(node));
+      const claims = new Set([...text.matchAll(/claimName: ([\w-]+)/g)].map((match) => match[1]!));
+      for (const claim of claims) await node.docker.removeVolume(claim);
+      if (network !== undefined) await node.docker.removeNetwork(network);
     },
   );
 });
