@@ -1,15 +1,26 @@
 import { afterAll, expect, test } from "bun:test";
-import { appendFileSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { until } from "../../support/until.ts";
 import {
   containersOf,
   DOWNLOADED,
+  MANIFESTS,
   outputOf,
   RECORDS,
   run,
   unitProperty,
   waitForPod,
   writeManifests,
+  writePod,
 } from "./machine.ts";
 
 const CONFIG = "/etc/kubelet-ts/config.yaml";
@@ -87,6 +98,67 @@ test("settings that are wrong end the service, which is not restarted; pods keep
   expect(await containersOf("web")).toEqual(before);
 });
 
+test("a configuration with which the engine is not found is taken back, by the same process", async () => {
+  const settings = readFileSync(CONFIG, "utf8");
+  const withTrial = (more: string) => writeFileSync(CONFIG, `${settings}kubeletTs:\n  configTrialPeriod: 2s\n${more}`);
+  const tried = () => readFileSync("/var/lib/kubelet/config/.cur", "utf8");
+  withTrial("");
+  await outputOf("systemctl", "restart", "kubelet-ts");
+  const before = await containersOf("web");
+  await until("it is the last known good one", async () =>
+    readFileSync("/var/lib/kubelet/config/.lkg", "utf8").includes("configTrialPeriod"),
+  );
+  withTrial("  dockerEndpoint: unix:///run/none.sock\n");
+  await outputOf("systemctl", "restart", "kubelet-ts");
+  const pid = await unitProperty("MainPID");
+  await until("it is rejected", async () => /"rejected":"No Docker engine/.test(tried()));
+  await until("the pods are supervised again", async () => /ready/.test(await unitProperty("StatusText")));
+  expect([await unitProperty("ActiveState"), await unitProperty("MainPID")]).toEqual(["active", pid]);
+  expect(await containersOf("web")).toEqual(before);
+  const { output } = await run("kubelet-ts", "doctor");
+  expect(output).toContain("the last known good one is used: No Docker engine");
+  writeFileSync(CONFIG, settings);
+  await outputOf("systemctl", "restart", "kubelet-ts");
+});
+
+test("with --log-format=journald the journal has a field for each part of a message", async () => {
+  const settings = readFileSync(CONFIG, "utf8");
+  writeFileSync(CONFIG, `${settings}logging:\n  format: journald\n`);
+  await outputOf("systemctl", "restart", "kubelet-ts");
+  writePod("journal", { command: ["sh", "-c", "sleep 100000"] });
+  await waitForPod("journal", "condition=Ready");
+  const filter = ["SYSLOG_IDENTIFIER=kubelet-ts", "CONTAINER=journal", "_SYSTEMD_UNIT=kubelet-ts.service"];
+  await until("the journal has it", async () => {
+    const entries = await outputOf("journalctl", "--no-pager", "-o", "verbose", ...filter);
+    return /PRIORITY=6/.test(entries) && /POD=default\/journal-/.test(entries) && /MESSAGE=Started: /.test(entries);
+  });
+  rmSync(`${MANIFESTS}/journal.yaml`);
+  writeFileSync(CONFIG, settings);
+  await outputOf("systemctl", "restart", "kubelet-ts");
+});
+
+test("a Secret takes its value from a credential of systemd", async () => {
+  writeFileSync("/etc/db-token", "s3cret-of-systemd", { mode: 0o600 });
+  mkdirSync(DROP_IN, { recursive: true });
+  writeFileSync(`${DROP_IN}/credential.conf`, "[Service]\nLoadCredential=db-token:/etc/db-token\n");
+  await outputOf("systemctl", "daemon-reload");
+  await outputOf("systemctl", "restart", "kubelet-ts");
+  const annotations = { "kubelet-ts.io/secret-from": "token=credential:db-token" };
+  const secret = { apiVersion: "v1", kind: "Secret", metadata: { name: "db", annotations } };
+  writeFileSync(`${MANIFESTS}/db-secret.yaml`, JSON.stringify(secret));
+  writePod("reader", {
+    command: ["sh", "-c", "sleep 100000"],
+    env: [{ name: "TOKEN", valueFrom: { secretKeyRef: { name: "db", key: "token" } } }],
+  });
+  await waitForPod("reader", "condition=Ready");
+  const [reader = ""] = await containersOf("reader");
+  expect((await outputOf("docker", "exec", reader, "printenv", "TOKEN")).trim()).toBe("s3cret-of-systemd");
+  for (const file of ["reader.yaml", "db-secret.yaml"]) rmSync(`${MANIFESTS}/${file}`);
+  rmSync(DROP_IN, { recursive: true });
+  await outputOf("systemctl", "daemon-reload");
+  await outputOf("systemctl", "restart", "kubelet-ts");
+});
+
 test("uninstall leaves the pods and the manifests; a new installation takes the pods over", async () => {
   const before = await containersOf("web");
   await outputOf("kubelet-ts", "uninstall");
@@ -101,4 +173,49 @@ test("doctor finds nothing that fails on the machine", async () => {
   const { exitCode, output } = await run("kubelet-ts", "doctor");
   expect(output.split("\n").filter((line) => line.startsWith("fail"))).toEqual([]);
   expect(exitCode).toBe(0);
+});
+
+test("a bundle sets the machine up without a registry; with a slip it changes nothing", async () => {
+  const image = "site.example/app:1";
+  const site = "/srv/site";
+  mkdirSync(`${site}/root`, { recursive: true });
+  copyFileSync("/bin/busybox", `${site}/root/busybox`);
+  await outputOf("sh", "-c", `tar -C ${site}/root -c . | docker import - ${image}`);
+  mkdirSync(`${site}/manifests`);
+  writePod(
+    "site",
+    { image, imagePullPolicy: "IfNotPresent", command: ["/busybox", "sleep", "100000"] },
+    `${site}/manifests`,
+  );
+  const bundle = `${site}/site.tar`;
+  expect(await outputOf("kubelet-ts", "bundle", "-f", `${site}/manifests`, "-o", bundle)).toContain("1 images");
+
+  mkdirSync(`${site}/small`);
+  await outputOf("mount", "-t", "tmpfs", "-o", "size=1m", "none", `${site}/small`);
+  const full = await run("kubelet-ts", "bundle", "-f", `${site}/manifests`, "-o", `${site}/small/site.tar`);
+  expect([full.exitCode, full.output]).toEqual([1, expect.stringContaining("the disk is full")]);
+  expect(readdirSync(`${site}/small`)).toEqual([]);
+  await outputOf("umount", `${site}/small`);
+
+  await outputOf("docker", "rmi", image);
+  await outputOf("kubelet-ts", "uninstall");
+  await outputOf("tar", "-C", site, "-xf", bundle, "kubelet-ts");
+  const install = (file: string) => run(`${site}/kubelet-ts`, "install", "--bundle", file);
+  const isAbsent = () => !existsSync("/usr/local/bin/kubelet-ts") && !existsSync(`${MANIFESTS}/site.yaml`);
+  await outputOf("sh", "-c", `head -c 100000000 ${bundle} > ${site}/part.tar`);
+  const cut = await install(`${site}/part.tar`);
+  expect([cut.exitCode, cut.output, isAbsent()]).toEqual([1, expect.stringContaining("is cut off"), true]);
+  await outputOf("systemctl", "stop", "docker.socket", "docker.service");
+  const without = await install(bundle);
+  expect([without.exitCode, isAbsent()]).toEqual([1, true]);
+  expect(without.output).toContain("No Docker engine");
+  await outputOf("systemctl", "start", "docker.socket", "docker.service");
+
+  const installed = await install(bundle);
+  expect([installed.exitCode, installed.output]).toEqual([0, expect.stringContaining(`Loaded ${image}`)]);
+  await waitForPod("site", "condition=Ready");
+  const again = await install(bundle);
+  expect([again.exitCode, again.output.includes("Loaded")]).toEqual([0, false]);
+  await waitForPod("site", "condition=Ready");
+  rmSync(`${MANIFESTS}/site.yaml`);
 });

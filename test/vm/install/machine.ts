@@ -52,6 +52,14 @@ export async function waitForPod(name: string, condition: string): Promise<void>
   throw new Error(`${output}\n${explained.output}\n${log.output}`);
 }
 
+/** A pod of one container of the same name. */
+export function writePod(name: string, container: object, directory = MANIFESTS): void {
+  const containers = [{ name, image: "busybox:1.35", ...container }];
+  const spec = { terminationGracePeriodSeconds: 1, containers };
+  const manifest = { apiVersion: "v1", kind: "Pod", metadata: { name }, spec };
+  writeFileSync(`${directory}/${name}.yaml`, JSON.stringify(manifest));
+}
+
 /** A server, a job that ends, and an application that waits for a database. */
 export function writeManifests(): void {
   mkdirSync(RECORDS, { recursive: true });
