@@ -38,6 +38,8 @@ export type InstallStep =
   | { kind: "copy-self"; path: string }
   /** Renames or copies a file over another, atomically. */
   | { kind: "move"; from: string; to: string }
+  /** Puts a copy of a file over another, atomically. */
+  | { kind: "keep"; from: string; to: string }
   | { kind: "remove"; path: string }
   | { kind: "run"; argv: readonly string[] /** A failure does not end the work. */; mayFail?: true };
 
@@ -54,11 +56,16 @@ export function planInstall(state: InstallState): InstallPlan {
   const notes: string[] = [];
   const isUpgrade = state.installedHash !== undefined && state.installedHash !== state.ownHash;
   if (isUpgrade) {
-    steps.push({ kind: "directory", path: parent(paths.previousBinary) });
-    steps.push({ kind: "move", from: paths.binary, to: paths.previousBinary });
+    // The new one is on the disk before the old one is touched: there is a program to start at every moment.
+    const next = `${paths.binary}.new`;
+    steps.push(
+      { kind: "directory", path: parent(paths.previousBinary) },
+      { kind: "copy-self", path: next },
+      { kind: "keep", from: paths.binary, to: paths.previousBinary },
+      { kind: "move", from: next, to: paths.binary },
+    );
     notes.push(`The binary before this one is kept: kubelet-ts install --rollback`);
-  }
-  if (state.installedHash !== state.ownHash) {
+  } else if (state.installedHash !== state.ownHash) {
     steps.push({ kind: "directory", path: parent(paths.binary) }, { kind: "copy-self", path: paths.binary });
   }
   if (!state.hasManifestDir) steps.push({ kind: "directory", path: paths.manifestDir });
@@ -96,7 +103,7 @@ export function planRollback(state: InstallState): InstallPlan | { problem: stri
   const aside = `${paths.previousBinary}.swap`;
   return {
     steps: [
-      { kind: "move", from: paths.binary, to: aside },
+      { kind: "keep", from: paths.binary, to: aside },
       { kind: "move", from: paths.previousBinary, to: paths.binary },
       { kind: "move", from: aside, to: paths.previousBinary },
       ...start,

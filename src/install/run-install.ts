@@ -87,6 +87,8 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
         return replaceFile(destdir + step.path, (path) => copyFileSync(process.execPath, path), 0o755);
       case "move":
         return moveFile(destdir + step.from, destdir + step.to);
+      case "keep":
+        return replaceFile(destdir + step.to, (path) => copyFileSync(destdir + step.from, path), 0o755);
       case "remove":
         return rmSync(destdir + step.path, { force: true });
       case "run":
@@ -96,7 +98,23 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
     }
   } catch (error) {
     if (error instanceof InstallError) throw error;
-    throw new InstallError((error as Error).message);
+    throw new InstallError(explain(error as NodeJS.ErrnoException));
+  }
+}
+
+function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
+  const { code, message } = error;
+  const path = error.dest ?? error.path ?? "";
+  switch (code) {
+    case "EROFS":
+      return `"${path}" is on a read-only file system: mount it writable while kubelet-ts is installed`;
+    case "EACCES":
+    case "EPERM":
+      return `"${path}" may not be written (permission denied): use sudo`;
+    case "ENOSPC":
+      return `"${path}" cannot be written: the disk is full`;
+    default:
+      return message;
   }
 }
 

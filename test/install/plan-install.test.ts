@@ -65,9 +65,9 @@ describe("install", () => {
     const { steps, notes } = planInstall({ ...INSTALLED, installedHash: "a" });
     expect(shown(steps)).toEqual([
       "directory /usr/local/lib/kubelet-ts",
-      `move /usr/local/bin/kubelet-ts ${paths.previousBinary}`,
-      "directory /usr/local/bin",
-      "copy-self /usr/local/bin/kubelet-ts",
+      "copy-self /usr/local/bin/kubelet-ts.new",
+      `keep /usr/local/bin/kubelet-ts ${paths.previousBinary}`,
+      "move /usr/local/bin/kubelet-ts.new /usr/local/bin/kubelet-ts",
       ...START,
     ]);
     expect(notes.join()).toContain("--rollback");
@@ -112,7 +112,7 @@ describe("install", () => {
 test("a rollback swaps the two binaries, so that another one goes forward again", () => {
   const plan = planRollback({ ...INSTALLED, hasPrevious: true });
   expect("steps" in plan && shown(plan.steps)).toEqual([
-    `move ${paths.binary} ${paths.previousBinary}.swap`,
+    `keep ${paths.binary} ${paths.previousBinary}.swap`,
     `move ${paths.previousBinary} ${paths.binary}`,
     `move ${paths.previousBinary}.swap ${paths.previousBinary}`,
     ...START,
