@@ -63,18 +63,20 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
   try {
     lock.publish(instanceInfo({ ...options, runOnce: true }, environment, undefined));
     const first = await servicesOf(input, options.hostnameOverride);
+    const all = [first];
     const pods = await listEnginePods(first.client, rootHash, signal);
     const chosen = input.choose(pods);
     const failures: RemovalFailure[] = [];
     for (const nodeName of new Set(chosen.map(({ owner }) => owner.nodeName))) {
-      const { services } = await servicesOf(input, nodeName);
+      const own = await servicesOf(input, nodeName);
+      all.push(own);
       const removed = new Set<PodFullName>();
       await Promise.all(
         chosen
           .filter(({ owner }) => owner.nodeName === nodeName)
           .map(async (pod) => {
             try {
-              await removePod(pod, services, input);
+              await removePod(pod, own.services, input);
               removed.add(podFullName(pod.snapshot));
             } catch (error) {
               signal.throwIfAborted();
@@ -86,13 +88,14 @@ export async function removePods(input: RemovePodsInput): Promise<RemovalFailure
     }
     if (input.removeLeftovers) {
       const kept = new Set(pods.filter((pod) => !chosen.includes(pod)).map(({ snapshot }) => snapshot.uid));
-      for (const uid of first.listPodDirs().filter((uid) => !kept.has(uid))) {
+      for (const uid of (await first.listPodDirs()).filter((uid) => !kept.has(uid))) {
         await first.services.tearDown(uid, { name: "", namespace: "" }, signal).catch((error: unknown) => {
           signal.throwIfAborted();
           failures.push({ name: uid, why: messageOf(error) });
         });
       }
     }
+    for (const { settled } of all) await settled();
     return failures;
   } finally {
     lock.release();
@@ -145,7 +148,12 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
     logLinks: buildLogLinks(context, engine),
     networks: buildNetworks(context),
   });
-  return { services, client: engine.client, listPodDirs: () => volumes.listPodDirs() };
+  return {
+    services,
+    client: engine.client,
+    listPodDirs: () => volumes.listPodDirs(),
+    settled: () => context.background.settled(),
+  };
 }
 
 /** All containers stop together; without a manifest sidecars cannot be told apart, as for an orphan of the kubelet. */

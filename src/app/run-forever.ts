@@ -128,6 +128,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   parts.kubelet.stop();
   await parts.probes.stop();
   await Promise.all([parts.feed.stop(), servers.stop(), parts.localApi?.stop(), parts.cluster?.stop()]);
+  await parts.context.background.settled();
   trial?.stopped();
   logger.info(isRestart ? "Restarting; pods keep running" : "Stopped; pods keep running");
   return isRestart ? "restart" : "stopped";

@@ -94,5 +94,6 @@ async function startAndWait(
     secretValues.stop();
     kubelet.stop();
     await probes.stop();
+    await context.background.settled();
   }
 }

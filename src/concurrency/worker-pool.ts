@@ -67,6 +67,8 @@ export class WorkerPool {
   readonly #hung = new KeyCounts();
   /** Keys of tasks that run for longer than {@link SLOW_MS}, hung ones among them. */
   readonly #slow = new KeyCounts();
+  /** Called when a task has ended or is given up. */
+  readonly #onIdle = new Set<() => void>();
   #active = 0;
   #nextId = 1;
 
@@ -88,6 +90,15 @@ export class WorkerPool {
   /** Threads that timed out and did not come back. */
   get hungCount(): number {
     return this.#hung.total;
+  }
+
+  /** Resolves when no task waits or runs, except for those that hang. */
+  async settled(): Promise<void> {
+    while (this.#queue.length > 0 || this.#active + this.#slow.total > this.hungCount) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#onIdle.add(resolve);
+      await promise;
+    }
   }
 
   #startNext(): void {
@@ -139,6 +150,7 @@ export class WorkerPool {
         if (state === "slow") this.#slow.remove(key);
         else this.#active--;
         this.#startNext();
+        this.#wakeSettled();
       };
       const cancelTimeout = clock.schedule(timeoutMs, () => {
         if (current?.task !== task) return;
@@ -146,6 +158,7 @@ export class WorkerPool {
         this.#hung.add(key);
         task.reject(new TaskTimeoutError(`no answer within ${timeoutMs / 1000} s`));
         this.#refuseWaiting(key);
+        this.#wakeSettled();
       });
       const cancel = () => {
         cancelSlow();
@@ -161,6 +174,11 @@ export class WorkerPool {
     });
     thread.onError((message) => end(({ reject }) => reject(new Error(message)), false));
     return run;
+  }
+
+  #wakeSettled(): void {
+    for (const resolve of this.#onIdle) resolve();
+    this.#onIdle.clear();
   }
 
   /** Refuses the tasks that wait behind one that hangs, and all when no thread is left. */

@@ -1,6 +1,6 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { renameSync } from "node:fs";
 import { readTextIfExists } from "../files/bounded-read.ts";
+import { type ReplaceFile, replaceFile } from "../files/replace-file.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Persisted } from "../model/persisted.ts";
 
@@ -26,14 +26,26 @@ export class StateFile<T> implements Persisted<T> {
   readonly #format: StateFormat<T>;
   readonly #clock: Pick<Clock, "schedule">;
   readonly #warn: (message: string) => void;
+  readonly #replace: ReplaceFile;
   #isFailing = false;
   #cancelRetry: (() => void) | undefined;
+  #isWriting = false;
+  /** To be written when the write under way has ended. */
+  #next: { data: T } | undefined;
 
-  constructor(path: string, format: StateFormat<T>, clock: Pick<Clock, "schedule">, warn: (message: string) => void) {
+  /** @param replace default: at once, in this thread */
+  constructor(
+    path: string,
+    format: StateFormat<T>,
+    clock: Pick<Clock, "schedule">,
+    warn: (message: string) => void,
+    replace: ReplaceFile = replaceFile,
+  ) {
     this.#path = path;
     this.#format = format;
     this.#clock = clock;
     this.#warn = warn;
+    this.#replace = replace;
   }
 
   read(): T | undefined {
@@ -65,37 +77,36 @@ export class StateFile<T> implements Persisted<T> {
     this.#warn(`"${this.#path}" ${problem}; continuing without it (${where})`);
   }
 
+  /** Values that come while another one is being written are skipped, except for the last. */
   write(data: T): void {
     this.#cancelRetry?.();
     this.#cancelRetry = undefined;
+    if (this.#isWriting) this.#next = { data };
+    else this.#begin(data);
+  }
+
+  #begin(data: T): void {
     try {
-      this.#replace(JSON.stringify({ version: this.#format.version, data }));
-      this.#isFailing = false;
+      const text = JSON.stringify({ version: this.#format.version, data });
+      const replaced = this.#replace(this.#path, text, { durable: this.#format.durable });
+      if (!(replaced instanceof Promise)) return this.#end(undefined, data);
+      this.#isWriting = true;
+      replaced.then(
+        () => this.#end(undefined, data),
+        (error: Error) => this.#end(error, data),
+      );
     } catch (error) {
-      if (!this.#isFailing) {
-        this.#warn(`Cannot write "${this.#path}", will retry: ${(error as Error).message}`);
-      }
-      this.#isFailing = true;
-      this.#cancelRetry = this.#clock.schedule(RETRY_MS, () => this.write(data));
+      this.#end(error as Error, data);
     }
   }
 
-  #replace(text: string): void {
-    const temporary = `${this.#path}.tmp`;
-    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o750 });
-    try {
-      const file = openSync(temporary, "w", 0o600);
-      try {
-        // Not writeSync: on a nearly full disk it writes a part and reports success.
-        writeFileSync(file, text);
-        if (this.#format.durable) fsyncSync(file);
-      } finally {
-        closeSync(file);
-      }
-      renameSync(temporary, this.#path);
-    } catch (error) {
-      rmSync(temporary, { force: true });
-      throw error;
-    }
+  #end(error: Error | undefined, data: T): void {
+    this.#isWriting = false;
+    if (error && !this.#isFailing) this.#warn(`Cannot write "${this.#path}", will retry: ${error.message}`);
+    this.#isFailing = error !== undefined;
+    const next = this.#next;
+    this.#next = undefined;
+    if (next && !error) this.#begin(next.data);
+    else if (error) this.#cancelRetry = this.#clock.schedule(RETRY_MS, () => this.write(next ? next.data : data));
   }
 }

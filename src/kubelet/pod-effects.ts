@@ -28,7 +28,8 @@ export interface PodVolumes {
   ): Promise<Mount[]>;
   /** Never throws for a volume: `failures` lists volumes that keep their former contents. */
   refresh(pod: Pod, objects: ObjectIndex): Promise<{ changed: string[]; failures: { message: string }[] }>;
-  readEnvFile(pod: Pod, volumeName: string, path: string): string | undefined;
+  /** undefined when there is no such file. @throws Error with a message for people */
+  readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined>;
   /** Volumes an edit took out of the pod. @throws when one is still in use */
   removeUnused(pod: Pod, signal: AbortSignal): Promise<void>;
   tearDown(uid: string, signal: AbortSignal): Promise<void>;
@@ -60,6 +61,20 @@ export interface PodCgroups {
   ensure(pod: Pod): Promise<void>;
   /** Waits up to a second for a cgroup in use; one that stays in use is removed later. */
   remove(uid: string, signal: AbortSignal): Promise<void>;
+}
+
+/** Small files of pods on the host. Each call rejects at a deadline when the disk does not answer. */
+export interface PodFileSystem {
+  /** As {@link makeTerminationLog}. */
+  makeTerminationLog(path: string): Promise<void>;
+  /** As {@link readTerminationLog}. */
+  readTerminationLog(path: string): Promise<string | undefined>;
+  /** A file that is missing is success. */
+  removeFile(path: string): Promise<void>;
+  /** Writes over a file of the engine. */
+  overwriteFile(path: string, text: string): Promise<void>;
+  /** Text of a file of the administrator. @throws Error for one that is larger than `maxBytes` */
+  readText(path: string, maxBytes: number): Promise<string>;
 }
 
 /** Symlinks for log shippers. */

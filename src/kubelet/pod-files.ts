@@ -1,5 +1,4 @@
-import { closeSync, constants, fstatSync, mkdirSync, openSync, readSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import type { Container, Pod } from "../api/pod.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -9,6 +8,8 @@ import { PodStepError } from "../model/pod-services.ts";
 import { computeDnsConfig, type DnsConfig, formatResolvConf } from "../plan/dns-config.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { computePodHostname } from "../plan/pod-hostname.ts";
+import { messageOf } from "../text/error-message.ts";
+import type { PodFileSystem } from "./pod-effects.ts";
 
 const MAX_RESOLV_CONF_BYTES = 1024 * 1024;
 
@@ -17,7 +18,8 @@ export interface PodFilesDeps {
   options: KubeletOptions;
   node: () => NodeInfo;
   /** Writes the pod's /etc/hosts and returns its path. */
-  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => string;
+  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => Promise<string>;
+  fileSystem: PodFileSystem;
 }
 
 /** Files of a pod that are not volumes: resolv.conf, hosts, termination logs. */
@@ -36,13 +38,13 @@ export class PodFiles {
   }
 
   /** The engine's file of the sandbox is what its containers get to see. Source: dockershim's rewriteResolvFile. */
-  writeResolvConf(pod: Pod, path: string, dns: DnsConfig): void {
+  async writeResolvConf(pod: Pod, path: string, dns: DnsConfig): Promise<void> {
     if (!path) return;
     try {
-      writeFileSync(path, formatResolvConf(dns));
+      await this.#deps.fileSystem.overwriteFile(path, formatResolvConf(dns));
     } catch (error) {
       const who = `${pod.metadata.namespace}/${pod.metadata.name}`;
-      const why = (error as Error).message;
+      const why = messageOf(error);
       this.#deps.logger.warn(`Pod "${who}" keeps the engine's DNS settings: cannot write ${path}: ${why}`);
     }
   }
@@ -51,18 +53,18 @@ export class PodFiles {
    * @returns its path; undefined when the engine's own file is to stay
    * @throws PodStepError when it cannot be written
    */
-  writeHostsFile(pod: Pod, podIps: readonly string[]): string | undefined {
+  async writeHostsFile(pod: Pod, podIps: readonly string[]): Promise<string | undefined> {
     const names = computePodHostname(pod, this.#deps.options.clusterDomain);
     if ("problem" in names || (!pod.spec.hostNetwork && podIps.length === 0)) return undefined;
-    return naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>
+    return await naming(`the hosts file of pod "${pod.metadata.namespace}/${pod.metadata.name}"`, () =>
       this.#deps.writeHostsFile(pod, podIps, names),
     );
   }
 
   /** Brings the hosts file of a running pod up to date; one that cannot be written stays as it is, with a warning. */
-  rewriteHostsFile(pod: Pod, podIps: readonly string[]): void {
+  async rewriteHostsFile(pod: Pod, podIps: readonly string[]): Promise<void> {
     try {
-      this.writeHostsFile(pod, podIps);
+      await this.writeHostsFile(pod, podIps);
     } catch (error) {
       this.#deps.logger.warn((error as Error).message);
     }
@@ -73,30 +75,21 @@ export class PodFiles {
    * @returns its path; undefined when the container has none
    * @throws PodStepError when it cannot be made
    */
-  makeTerminationLog(pod: Pod, container: Container, restartCount: number): string | undefined {
+  async makeTerminationLog(pod: Pod, container: Container, restartCount: number): Promise<string | undefined> {
     if (!container.terminationMessagePath) return undefined;
     const path = this.#terminationLogPath(pod.metadata.uid ?? "", container.name, restartCount);
-    return naming(`"${path}"`, () => {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o750 });
-      const umask = process.umask(0);
-      try {
-        // Any user of the container may write it.
-        writeFileSync(path, "", { mode: 0o666 });
-      } finally {
-        process.umask(umask);
-      }
-      return path;
-    });
+    await naming(`"${path}"`, () => this.#deps.fileSystem.makeTerminationLog(path));
+    return path;
   }
 
   /** The last 4 KiB of that file; undefined when it is not there. */
-  readTerminationLog(uid: string, container: string, restartCount: number): string | undefined {
-    return readEndIfThere(this.#terminationLogPath(uid, container, restartCount));
+  async readTerminationLog(uid: string, container: string, restartCount: number): Promise<string | undefined> {
+    return await this.#deps.fileSystem.readTerminationLog(this.#terminationLogPath(uid, container, restartCount));
   }
 
   /** To be called when the container is removed: its message was read when it was first seen dead. */
-  removeTerminationLog(uid: string, container: string, restartCount: number): void {
-    rmSync(this.#terminationLogPath(uid, container, restartCount), { force: true });
+  async removeTerminationLog(uid: string, container: string, restartCount: number): Promise<void> {
+    await this.#deps.fileSystem.removeFile(this.#terminationLogPath(uid, container, restartCount));
   }
 
   #terminationLogPath(uid: string, container: string, restartCount: number): string {
@@ -105,31 +98,10 @@ export class PodFiles {
 }
 
 /** Names the file: the system's error for a full disk does not. */
-function naming<T>(what: string, write: () => T): T {
+async function naming<T>(what: string, write: () => Promise<T>): Promise<T> {
   try {
-    return write();
+    return await write();
   } catch (cause) {
-    const why = (cause as Error).message;
-    throw new PodStepError("CreateContainerConfigError", `Cannot write ${what}: ${why}`, { cause });
-  }
-}
-
-/** The last 4 KiB, which is all that counts: a container may write any amount there. */
-function readEndIfThere(path: string): string | undefined {
-  const limitBytes = 4096;
-  let file: number;
-  try {
-    file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch {
-    return undefined;
-  }
-  try {
-    const stats = fstatSync(file);
-    if (!stats.isFile()) return undefined;
-    const bytes = Buffer.alloc(Math.min(stats.size, limitBytes));
-    const length = readSync(file, bytes, 0, bytes.length, Math.max(0, stats.size - limitBytes));
-    return bytes.toString("utf8", 0, length);
-  } finally {
-    closeSync(file);
+    throw new PodStepError("CreateContainerConfigError", `Cannot write ${what}: ${messageOf(cause)}`, { cause });
   }
 }

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { Pod } from "../api/pod.ts";
 import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
-import { readBoundedText } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
@@ -26,13 +25,11 @@ import type { DockerPods } from "../runtime/docker-pods.ts";
 import type { ImageInfo } from "../runtime/image-info.ts";
 import type { Owner } from "../runtime/labels.ts";
 import { messageOf } from "../text/error-message.ts";
-import type { ContainerLogLinks, PodCgroups, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
+import { readContainerInputs } from "./container-inputs.ts";
+import type { ContainerLogLinks, PodCgroups, PodFileSystem, PodHooks, PodImages, PodVolumes } from "./pod-effects.ts";
 import { PodFiles } from "./pod-files.ts";
 import { PodHookRunner } from "./pod-hook-runner.ts";
 import { PodVolumeQueue } from "./pod-volume-queue.ts";
-
-/** Limit of a seccomp profile. */
-const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
 
 /** How often a configuration of the network is looked for while there is none. Source: dockershim. */
 const NETWORK_RETRY_MS = 5_000;
@@ -66,8 +63,9 @@ export interface PodRuntimeManagerDeps {
   gate: ConcurrencyLimit;
   /** Id of the image of the sandboxes, loaded or pulled when it is not there. */
   ensurePauseImage: (signal: AbortSignal) => Promise<string>;
+  fileSystem: PodFileSystem;
   /** Writes the pod's /etc/hosts and returns its path. */
-  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => string;
+  writeHostsFile: (pod: Pod, podIps: readonly string[], names: HostsFileNames) => Promise<string>;
   /** The last bytes of a container's log, for its termination message. */
   readLogTail: (id: ContainerId, signal: AbortSignal) => Promise<string>;
   /** Selects the termination message from file and log. */
@@ -129,7 +127,7 @@ export class PodRuntimeManager implements PodServices {
     };
     const sandbox = await gate.run(signal, () => pods.startSandbox(sandboxRequest, signal));
     if (usesNetworkPlugin) await this.#attach(sandbox, pod, signal);
-    if (!hasEngineDns) this.#files.writeResolvConf(pod, sandbox.resolvConfPath, dns);
+    if (!hasEngineDns) await this.#files.writeResolvConf(pod, sandbox.resolvConfPath, dns);
     return sandbox.id;
   }
 
@@ -147,8 +145,8 @@ export class PodRuntimeManager implements PodServices {
   }
 
   /** Brings the hosts file of a running pod up to date. */
-  rewriteHostsFile(pod: Pod, podIps: readonly string[]): void {
-    this.#files.rewriteHostsFile(pod, podIps);
+  async rewriteHostsFile(pod: Pod, podIps: readonly string[]): Promise<void> {
+    await this.#files.rewriteHostsFile(pod, podIps);
   }
 
   async stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
@@ -260,7 +258,8 @@ export class PodRuntimeManager implements PodServices {
     await this.#deps.pods.remove(container.id, signal);
     const ref = podRefOfLabels(container);
     this.#deps.logLinks.removeContainer(container, ref);
-    this.#files.removeTerminationLog(ref.uid, container.name, container.restartCount);
+    // The container is gone either way; the directory goes with the pod.
+    await this.#files.removeTerminationLog(ref.uid, container.name, container.restartCount).catch(() => {});
   }
 
   async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
@@ -295,7 +294,7 @@ export class PodRuntimeManager implements PodServices {
     return this.#deps.toTerminationMessage({
       policy: (spec?.terminationMessagePolicy ?? policy) === "FallbackToLogsOnError" ? "FallbackToLogsOnError" : "File",
       exitCode: container.exitCode,
-      file: this.#files.readTerminationLog(uid, container.name, container.restartCount),
+      file: await this.#files.readTerminationLog(uid, container.name, container.restartCount),
       readLog: () => this.#deps.readLogTail(container.id, signal),
       containerCount: pod ? pod.spec.containers.length + (pod.spec.initContainers?.length ?? 0) : 1,
     });
@@ -313,10 +312,12 @@ export class PodRuntimeManager implements PodServices {
     image: ImageInfo,
     signal: AbortSignal,
   ): Promise<ContainerRequest> {
-    const { options, volumes, owner, serviceEnvironmentOf } = this.#deps;
+    const { options, owner, serviceEnvironmentOf } = this.#deps;
     const { pod, container, objects } = request;
     const node = this.#deps.node();
     const podIps = pod.spec.hostNetwork ? [node.ip] : request.podIps;
+    const seccompRoot = join(options.rootDir, "seccomp");
+    const inputs = await readContainerInputs(pod, container, seccompRoot, this.#deps);
     const resolved = resolveEnvironment(pod, container, {
       objects,
       podIps,
@@ -324,14 +325,14 @@ export class PodRuntimeManager implements PodServices {
       node,
       allocatable: this.#deps.allocatable,
       ...(serviceEnvironmentOf && { readServiceEnvironment: () => serviceEnvironmentOf(pod) }),
-      readEnvFile: (volumeName, path) => volumes.readEnvFile(pod, volumeName, path),
+      readEnvFile: inputs.readEnvFile,
     });
     if (resolved.missing) throw new PodStepError(resolved.missing.reason, resolved.missing.message);
     for (const warning of resolved.warnings) this.#deps.recorder.record(podRefOf(pod), warning);
     const { command, args } = expandCommand(container, resolved.env);
     const mounts = await this.#volumes.mountsFor(pod, container, resolved.env, signal);
-    const hostsFile = this.#files.writeHostsFile(pod, request.podIps);
-    const terminationLogFile = this.#files.makeTerminationLog(pod, container, request.restartCount);
+    const hostsFile = await this.#files.writeHostsFile(pod, request.podIps);
+    const terminationLogFile = await this.#files.makeTerminationLog(pod, container, request.restartCount);
     const runtimeHandler = await this.#findRuntimeHandler(pod, "CreateContainerError");
     return {
       pod,
@@ -353,11 +354,11 @@ export class PodRuntimeManager implements PodServices {
       paths: {
         ...(hostsFile && { hostsFile }),
         ...(terminationLogFile && { terminationLogFile }),
-        seccompRoot: join(options.rootDir, "seccomp"),
+        seccompRoot,
         podLogsDir: options.podLogsDir,
       },
       settings: options,
-      readFile: (path) => readBoundedText(path, MAX_PROFILE_BYTES),
+      readFile: inputs.readProfile,
     };
   }
 }

@@ -126,6 +126,16 @@ function toAppArmorOptions(profile: AppArmorProfile | undefined): string[] {
   return profile?.type === "Localhost" ? [`apparmor=${profile.localhostProfile ?? ""}`] : [];
 }
 
+/** The file of a container's seccomp profile on the host; undefined when it has none, or one outside of `seccompRoot`. */
+export function seccompProfilePath(pod: Pod, container: Container, seccompRoot: string): string | undefined {
+  const profile = computeSeccompProfile(pod, container);
+  if (profile?.type !== "Localhost") return undefined;
+  const relative = normalize(profile.localhostProfile ?? "");
+  return isBeneath(relative) ? join(seccompRoot, relative) : undefined;
+}
+
+const isBeneath = (relative: string) => !isAbsolute(relative) && !relative.split("/").includes("..");
+
 function loadSeccompProfile(input: SecurityOptInput, localhostProfile: string): string {
   const fail = (problem: string, cause?: unknown): never => {
     const intro = `failed to generate security options for container ${JSON.stringify(input.container.name)}`;
@@ -133,7 +143,7 @@ function loadSeccompProfile(input: SecurityOptInput, localhostProfile: string): 
     throw new MappingError("CreateContainerError", message, { cause });
   };
   const relative = normalize(localhostProfile);
-  if (isAbsolute(relative) || relative.split("/").includes("..")) {
+  if (!isBeneath(relative)) {
     fail(`seccomp profile ${JSON.stringify(localhostProfile)} is not inside ${input.seccompRoot}`);
   }
   const path = join(input.seccompRoot, relative);

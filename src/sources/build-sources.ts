@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import type { ReplaceFile } from "../files/replace-file.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { Clock } from "../model/clock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -40,6 +41,8 @@ export interface BuildFeedDeps {
   read: (bytes: Uint8Array, name: string, source: SourceKind) => ManifestResult | Promise<ManifestResult>;
   /** Reads a path without waiting for it in this thread; default: in this thread. */
   readManifests?: FileSourceDeps["readManifests"];
+  /** Writes a checkpoint; default: in this thread. */
+  replaceFile?: ReplaceFile;
   clock: Clock;
   logger: Logger;
   /** In [0, 1). */
@@ -54,7 +57,13 @@ export interface BuildFeedDeps {
  */
 export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
   const { options, manifests, nodeName, clock, logger } = deps;
-  const checkpoints = new CheckpointStore({ dir: `${options.rootDir}/checkpoints`, nodeName, clock, logger });
+  const checkpoints = new CheckpointStore({
+    dir: `${options.rootDir}/checkpoints`,
+    nodeName,
+    clock,
+    logger,
+    ...(deps.replaceFile && { replaceFile: deps.replaceFile }),
+  });
   const lastKnownGood = (place: string) => (options.runOnce ? undefined : checkpoints.load(sourceId(place)));
   const places = [...new Set([...manifests, ...options.podManifestPaths, ...options.manifestUrls])];
   const build = (place: string): FeedSource => {

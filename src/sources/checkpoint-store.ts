@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { readdirSync, unlinkSync } from "node:fs";
-import { mkdir, open, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { readBoundedText } from "../files/bounded-read.ts";
 import type { FileSystemPlace } from "../files/mount-points.ts";
+import { type ReplaceFile, replaceFile } from "../files/replace-file.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
@@ -25,6 +25,8 @@ export interface CheckpointStoreDeps {
   nodeName: string;
   clock: Clock;
   logger: Logger;
+  /** Default: at once, in this thread. */
+  replaceFile?: ReplaceFile;
 }
 
 /** The objects of a source, by the name of the text (file path or masked URL). */
@@ -164,9 +166,8 @@ export class CheckpointStore {
   }
 
   async #write({ id, name, checkpoint }: ToWrite): Promise<void> {
-    const { clock, dir, logger, nodeName } = this.#deps;
+    const { clock, logger, nodeName, replaceFile: replace = replaceFile } = this.#deps;
     const path = this.#path(id);
-    const temporary = `${path}.tmp`;
     const { place } = checkpoint;
     const texts = Object.fromEntries(checkpoint.texts);
     const hash = sha256(JSON.stringify([place, texts]));
@@ -181,17 +182,8 @@ export class CheckpointStore {
     };
     const json = JSON.stringify(body);
     try {
-      await mkdir(dir, { recursive: true, mode: 0o700 });
-      // An older file might have another mode.
-      await rm(temporary, { force: true });
-      const file = await open(temporary, "wx", 0o600);
-      try {
-        await file.writeFile(`{"version":${VERSION},"sha256":"${sha256(json)}","body":${json}}\n`);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
-      await rename(temporary, path);
+      const text = `{"version":${VERSION},"sha256":"${sha256(json)}","body":${json}}\n`;
+      await replace(path, text, { durable: true, directoryMode: 0o700 });
       this.#written.set(id, hash);
       this.#hasComplained = false;
     } catch (error) {
@@ -199,8 +191,6 @@ export class CheckpointStore {
         logger.error(`Cannot store the last known good pods in "${path}", will try again: ${messageOf(error)}`);
       }
       this.#hasComplained = true;
-      // A partial file takes room on a full disk.
-      await rm(temporary, { force: true }).catch(() => {});
       clock.schedule(RETRY_MS, () => {
         if (this.#latest.get(id) === checkpoint) this.save(id, name, checkpoint);
       });

@@ -1,7 +1,6 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { toFileSystemPlace } from "../files/mount-points.ts";
-import type { Clock } from "../model/clock.ts";
 import {
   compareNames,
   type FileContent,
@@ -53,29 +52,36 @@ export async function lookForChanges(
   }
 }
 
+/** Runs a look when no other one hangs; undefined, or an error, when there is no result in time. */
+export interface LookSlot {
+  attempt<T>(look: () => Promise<T>, timeoutMs: number): Promise<{ value: T } | undefined>;
+}
+
 /**
  * {@link lookForChanges} before a thread is started for a path: most looks find nothing new. A path whose look hangs is
  * left to the thread until it answers.
  */
 export class ManifestLook {
-  readonly #clock: Clock;
+  readonly #slot: LookSlot;
   readonly #look: typeof lookForChanges;
   readonly #underWay = new Set<string>();
 
-  constructor(clock: Clock, look = lookForChanges) {
-    this.#clock = clock;
+  constructor(slot: LookSlot, look = lookForChanges) {
+    this.#slot = slot;
     this.#look = look;
   }
 
   /** @returns undefined: the path has to be read */
   async unchanged(path: string, known: ReadonlyMap<string, FileIdentity>): Promise<ManifestSnapshot | undefined> {
     if (this.#underWay.has(path)) return undefined;
-    this.#underWay.add(path);
-    const late = Promise.withResolvers<undefined>();
-    const cancel = this.#clock.schedule(LOOK_MS, () => late.resolve(undefined));
-    const look = this.#look(path, known).finally(() => this.#underWay.delete(path));
-    const found = await Promise.race([look, late.promise]);
-    cancel();
-    return found;
+    const look = () => {
+      this.#underWay.add(path);
+      return this.#look(path, known).finally(() => this.#underWay.delete(path));
+    };
+    try {
+      return (await this.#slot.attempt(look, LOOK_MS))?.value;
+    } catch {
+      return undefined;
+    }
   }
 }

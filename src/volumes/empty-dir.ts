@@ -5,7 +5,6 @@ import { quantityToWhole } from "../api/quantity.ts";
 import { readBoundedText } from "../files/bounded-read.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { computePodMemoryLimit } from "../plan/pod-cgroup.ts";
-import type { HostFiles } from "./host-files.ts";
 import type { Mounter } from "./mounter.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
@@ -21,21 +20,20 @@ export interface EmptyDirPlace {
  * `Memory` a tmpfs (1777) of at most `sizeLimit` bytes and the pod's memory limit, `HugePages` a hugetlbfs. An edit of the
  * pod may change limit, medium and group: a new limit keeps the contents, a new medium begins empty.
  * @param mounter undefined where mounts are impossible.
+ * @returns whether it is ready; if not, the fsGroup is to be applied, and {@link writeState} called with it or ""
  * @throws Error with a message for people.
  */
-export async function setUpEmptyDir(
+export async function prepareEmptyDir(
   { medium = "", sizeLimit }: EmptyDirVolumeSource,
   pod: Pod,
   { directory, stateDirectory }: EmptyDirPlace,
   mounter: Mounter | undefined,
-  hostFiles: Pick<HostFiles, "applyFsGroup">,
-): Promise<void> {
+): Promise<boolean> {
   const options = mountOptions(medium, sizeLimit, pod);
   if (options && !mounter) {
     throw new Error(`emptyDir with medium ${medium} needs a kubelet that runs as root and can mount`);
   }
-  const { fsGroup } = pod.spec.securityContext;
-  const state = `${fsGroup ?? ""}`;
+  const state = `${pod.spec.securityContext.fsGroup ?? ""}`;
   let known = readState(stateDirectory);
   if (!options && isMounted(directory)) {
     await mounter?.unmount(directory);
@@ -44,14 +42,13 @@ export async function setUpEmptyDir(
   // A tmpfs is gone after a reboot, the notes on disk are not.
   const isThere = options ? isMounted(directory) : statSync(directory, { throwIfNoEntry: false }) !== undefined;
   if (isThere && options?.type === "tmpfs") await fitSize(directory, sizeLimit, pod, mounter);
-  if (isThere && known === state) return;
+  if (isThere && known === state) return true;
   if (!isThere || known === undefined) {
     makeDirectory(directory, 0o777);
     if (options && !isThere) await mounter?.mountFileSystem(options.type, directory, options.options);
     if (options?.type === "tmpfs") chmodSync(directory, 0o1777);
   }
-  if (fsGroup !== undefined) await hostFiles.applyFsGroup(directory, { fsGroup, readOnly: false });
-  writeState(stateDirectory, state);
+  return false;
 }
 
 /** State files hold a group id. */

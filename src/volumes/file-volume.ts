@@ -20,39 +20,64 @@ export function fileVolumePlugin(volume: Volume): FileVolumePlugin | undefined {
 }
 
 /** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
-const IN_MEMORY: readonly FileVolumePlugin[] = ["secret", "projected", "downward-api"];
+export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";
+
+/** Where the files of a volume are. */
+export interface FileVolumePlace {
+  plugin: FileVolumePlugin;
+  directory: string;
+  stateDirectory: string;
+}
+
+/** What a volume shows. */
+export interface FileVolumeContent {
+  files: Payload;
+  fsGroup?: number;
+  /** First names of paths in it at which containers mount something else. */
+  mountPoints: ReadonlySet<string>;
+  /** For the name of the directory with the files. */
+  now: Date;
+}
+
+/** What a configMap, secret, downwardAPI or projected volume shows now. @throws Error with a message for people */
+export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts & { now: Date }): FileVolumeContent {
+  const computed = computePayload(volume, pod, facts);
+  if ("problem" in computed) throw new Error(computed.problem);
+  const { fsGroup } = pod.spec.securityContext;
+  return {
+    files: fsGroup === undefined ? computed.files : withGroupAccess(computed.files),
+    ...(fsGroup !== undefined && { fsGroup }),
+    mountPoints: computeMountPointNames(pod, volume.name),
+    now: facts.now,
+  };
+}
 
 /**
- * Makes the files of a configMap, secret, downwardAPI or projected volume what the objects say now: at set-up and again
- * whenever an object or the pod's labels or annotations changed. Secrets lie on a tmpfs where mounts are possible, else
- * in a directory only root (or we) may enter.
+ * Makes the files of a volume these: at set-up and again whenever an object or the pod's labels or annotations changed.
+ * Secrets lie on a tmpfs where mounts are possible, else in a directory only root (or we) may enter.
+ * @param mounter undefined where mounts are impossible.
  * @returns whether anything was different.
  * @throws Error with a message for people; what was there stays.
  */
 export async function writeFileVolume(
-  volume: Volume,
-  pod: Pod,
-  place: { plugin: FileVolumePlugin; directory: string; stateDirectory: string },
-  facts: PayloadFacts & { now: Date; mounter: Mounter | undefined },
+  { plugin, directory, stateDirectory }: FileVolumePlace,
+  { files, fsGroup, mountPoints, now }: FileVolumeContent,
+  mounter: Mounter | undefined,
 ): Promise<boolean> {
-  const computed = computePayload(volume, pod, facts);
-  if ("problem" in computed) throw new Error(computed.problem);
-  const { directory, stateDirectory } = place;
-  const inMemory = facts.mounter !== undefined && IN_MEMORY.includes(place.plugin);
-  const { fsGroup } = pod.spec.securityContext;
+  const inMemory = mounter !== undefined && isInMemory(plugin);
   const state = `${fsGroup ?? ""}`;
   const known = readState(stateDirectory);
   if (known === undefined || (inMemory && !isMounted(directory))) {
     makeDirectory(directory, 0o777);
     if (inMemory && !isMounted(directory)) {
-      await facts.mounter?.mountSecretFileSystem(directory, ["mode=0777"]);
+      await mounter.mountSecretFileSystem(directory, ["mode=0777"]);
       chmodSync(directory, 0o777);
     }
   }
   const group = fsGroup === undefined ? undefined : { fsGroup, readOnly: true };
-  const changed = writeAtomically(directory, group ? withGroupAccess(computed.files) : computed.files, facts.now, {
+  const changed = writeAtomically(directory, files, now, {
     own: group && ((written) => applyFsGroup(written, group)),
-    mountPoints: computeMountPointNames(pod, volume.name),
+    mountPoints,
   });
   if (known !== state) {
     if (group) applyFsGroup(directory, group);

@@ -25,21 +25,38 @@ export async function setUpImageVolume(
   pod: Pod,
   place: ImageVolumePlace,
   engine: VolumeEngine,
+  hostFiles: ImageFiles,
   signal: AbortSignal,
 ): Promise<void> {
   if (!reference) throw new Error("image volume has no reference");
-  if (readState(place)?.reference === reference) return;
+  if ((await hostFiles.readImageState(place))?.reference === reference) return;
   const imageId = await engine.ensureImage(pod, { reference, pullPolicy }, signal);
-  if (!mountsImages(engine)) await unpack(imageId, place.directory, engine, signal);
-  mkdirSync(place.stateDirectory, { recursive: true, mode: 0o750 });
-  writeFileSync(join(place.stateDirectory, "image.new"), JSON.stringify({ reference, imageId }));
-  renameSync(join(place.stateDirectory, "image.new"), join(place.stateDirectory, "image"));
+  if (!mountsImages(engine)) await unpack(imageId, place.directory, engine, hostFiles, signal);
+  await hostFiles.writeImageState(place, { reference, imageId });
 }
 
-/** Id of the image the volume was set up with. */
-export const readImageId = (place: ImageVolumePlace): string | undefined => readState(place)?.imageId;
+/** The steps of the set-up that touch the disk, as `HostFiles` has them. */
+interface ImageFiles {
+  readImageState(place: ImageVolumePlace): Promise<ImageVolumeState | undefined>;
+  writeImageState(place: ImageVolumePlace, state: ImageVolumeState): Promise<void>;
+  prepareUnpacking(directory: string): Promise<string>;
+  keepUnpacked(fresh: string, directory: string): Promise<void>;
+}
 
-function readState(place: ImageVolumePlace): { reference: string; imageId: string } | undefined {
+/** The image a volume was set up with. */
+export interface ImageVolumeState {
+  reference: string;
+  imageId: string;
+}
+
+export function writeImageState({ stateDirectory }: ImageVolumePlace, state: ImageVolumeState): void {
+  mkdirSync(stateDirectory, { recursive: true, mode: 0o750 });
+  writeFileSync(join(stateDirectory, "image.new"), JSON.stringify(state));
+  renameSync(join(stateDirectory, "image.new"), join(stateDirectory, "image"));
+}
+
+/** undefined for a volume that has not been set up. */
+export function readImageState(place: ImageVolumePlace): ImageVolumeState | undefined {
   try {
     return JSON.parse(readBoundedText(join(place.stateDirectory, "image"), MAX_STATE_BYTES));
   } catch {
@@ -50,10 +67,14 @@ function readState(place: ImageVolumePlace): { reference: string; imageId: strin
 /** State files hold an image id. */
 const MAX_STATE_BYTES = 64 * 1024;
 
-async function unpack(imageId: string, directory: string, engine: VolumeEngine, signal: AbortSignal): Promise<void> {
-  const fresh = `${directory}.new`;
-  rmSync(fresh, { recursive: true, force: true });
-  makeDirectory(fresh, 0o755);
+async function unpack(
+  imageId: string,
+  directory: string,
+  engine: VolumeEngine,
+  hostFiles: ImageFiles,
+  signal: AbortSignal,
+): Promise<void> {
+  const fresh = await hostFiles.prepareUnpacking(directory);
   const archive = await engine.exportImage(imageId, signal);
   const tar = Bun.spawn(["tar", "-x", "-p", "--numeric-owner", "-f", "-", "-C", fresh], {
     stdin: archive,
@@ -64,6 +85,19 @@ async function unpack(imageId: string, directory: string, engine: VolumeEngine, 
   const [code, errors] = await Promise.all([tar.exited, readOutput(tar.stderr)]);
   signal.throwIfAborted();
   if (code !== 0) throw new Error(`cannot unpack image ${imageId}: tar: ${errors.trim() || `exit code ${code}`}`);
+  await hostFiles.keepUnpacked(fresh, directory);
+}
+
+/** @returns an empty directory for the files of an image */
+export function prepareUnpacking(directory: string): string {
+  const fresh = `${directory}.new`;
+  rmSync(fresh, { recursive: true, force: true });
+  makeDirectory(fresh, 0o755);
+  return fresh;
+}
+
+/** Puts complete files in the place of earlier ones. */
+export function keepUnpacked(fresh: string, directory: string): void {
   // Docker adds this file to every container; it is not part of the image.
   rmSync(join(fresh, ".dockerenv"), { force: true });
   rmSync(directory, { recursive: true, force: true });

@@ -5,11 +5,10 @@ import type { EnvironmentVariable } from "../plan/environment.ts";
 import { expandStrictly } from "../plan/expansion.ts";
 import { isPlainDirectory } from "./docker-volume.ts";
 import type { HostFiles } from "./host-files.ts";
-import { type ImageVolumePlace, mountsImages, readImageId } from "./image-volume.ts";
+import { type ImageVolumePlace, mountsImages } from "./image-volume.ts";
 import type { Mounter } from "./mounter.ts";
-import { findNestedMounts, makeMountPoint } from "./nested-mounts.ts";
+import { findNestedMounts } from "./nested-mounts.ts";
 import type { PodDirectories } from "./pod-directories.ts";
-import { resolveOwnSubPath } from "./sub-path.ts";
 import { apiAtLeast, type VolumeEngine } from "./volume-engine.ts";
 import { MountError } from "./volume-error.ts";
 
@@ -38,7 +37,7 @@ export interface MountsRequest {
   engine: VolumeEngine;
   /** undefined where mounts are impossible. */
   mounter: Mounter | undefined;
-  hostFiles: Pick<HostFiles, "bindSubPath" | "isDirectory">;
+  hostFiles: Pick<HostFiles, "bindSubPath" | "isDirectory" | "makeMountPoint" | "readImageState" | "resolveOwnSubPath">;
   /** Receives details about the host, which the pod's owner must not see. */
   onDetail(message: string): void;
   signal: AbortSignal;
@@ -71,7 +70,8 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   for (const { outer, inner, relative } of findNestedMounts(mounts.map(({ target }) => target))) {
     const directory = ours.get(outer);
     const mount = mounts[inner];
-    if (directory !== undefined && mount) makeMountPoint(directory, relative, await showsDirectory(mount, request));
+    if (directory === undefined || !mount) continue;
+    await request.hostFiles.makeMountPoint(directory, relative, await showsDirectory(mount, request));
   }
   return mounts;
 }
@@ -100,7 +100,8 @@ async function place(
     const { place } = source;
     const subPathOption = subPath === "" ? {} : { subPath };
     if (mountsImages(request.engine)) {
-      return { type: "image", source: readImageId(place) ?? "", readOnly: true, ...subPathOption };
+      const { imageId = "" } = (await request.hostFiles.readImageState(place)) ?? {};
+      return { type: "image", source: imageId, readOnly: true, ...subPathOption };
     }
     const path = subPath === "" ? place.directory : await bind(place.directory, subPath, true, mount, index, request);
     return { type: "bind", source: path, readOnly: true, relabel: true };
@@ -145,7 +146,7 @@ async function bind(
   const failure = `failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`;
   if (!mounter && !isOurs) throw new MountError(`${failure}: it takes a kubelet that runs as root and can mount`);
   try {
-    if (!mounter) return resolveOwnSubPath(volumePath, subPath);
+    if (!mounter) return await hostFiles.resolveOwnSubPath(volumePath, subPath);
     const target = join(directories.subPath(mount.name, container.name, index));
     await hostFiles.bindSubPath(volumePath, subPath, target);
     return target;

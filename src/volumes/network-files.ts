@@ -10,49 +10,67 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
+import { open } from "node:fs/promises";
 import type { HostAlias, Pod } from "../api/pod.ts";
 import { readBoundedText, readDescriptor } from "../files/bounded-read.ts";
 import { formatHostNetworkHosts, formatManagedHosts, type HostsFileNames } from "../plan/hosts-file.ts";
 import { messageOf } from "../text/error-message.ts";
-import type { PodDirectories } from "./pod-directories.ts";
 
 /** Longest hosts file of the machine that is copied. Unit: bytes. */
 const MAX_HOSTS_BYTES = 1024 * 1024;
 
+/** What the hosts file of a pod is made of. */
+export interface HostsFileRequest {
+  pod: Pod;
+  podIps: readonly string[];
+  names: HostsFileNames;
+  /** Names of Services, as addresses and names. */
+  services?: readonly HostAlias[];
+  /** The machine's own file, copied for pods with host networking. */
+  nodeHostsPath?: string;
+}
+
 /**
- * Writes the pod's /etc/hosts to `<pod>/etc-hosts`, to be bound into its containers once its addresses are known.
- * @param services names of Services, as addresses and names
- * @param nodeHostsPath the machine's own file, copied for pods with host networking.
- * @returns the path.
+ * Writes the pod's /etc/hosts, to be bound into its containers once its addresses are known.
+ * @param path `<pod>/etc-hosts`
  * @throws Error that names the file that cannot be written
  */
 export function writeHostsFile(
-  directories: PodDirectories,
-  pod: Pod,
-  {
-    podIps,
-    names,
-    services = [],
-    nodeHostsPath = "/etc/hosts",
-  }: {
-    podIps: readonly string[];
-    names: HostsFileNames;
-    services?: readonly HostAlias[];
-    nodeHostsPath?: string;
-  },
-): string {
+  path: string,
+  { pod, podIps, names, services = [], nodeHostsPath = "/etc/hosts" }: HostsFileRequest,
+): void {
   const { hostNetwork, hostAliases } = pod.spec;
   const text = hostNetwork
     ? formatHostNetworkHosts(readBoundedText(nodeHostsPath, MAX_HOSTS_BYTES), hostAliases, services)
     : formatManagedHosts(podIps, names, hostAliases, services);
-  const path = directories.etcHosts;
   try {
     writeInPlace(path, text);
   } catch (cause) {
     // A write to an open descriptor fails without a path, e.g. ENOSPC.
     throw new Error(`Cannot write the pod's hosts file "${path}": ${messageOf(cause)}`, { cause });
   }
-  return path;
+}
+
+/** Whether the hosts file of a pod without host networking is right, by the threads of the runtime. */
+export async function isHostsFileRight(
+  path: string,
+  { pod, podIps, names, services = [] }: HostsFileRequest,
+): Promise<boolean> {
+  if (pod.spec.hostNetwork) return false;
+  const wanted = Buffer.from(formatManagedHosts(podIps, names, pod.spec.hostAliases, services));
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
+    () => undefined,
+  );
+  if (!file) return false;
+  try {
+    const stats = await file.stat();
+    if (!stats.isFile() || stats.size !== wanted.length) return false;
+    const found = Buffer.alloc(wanted.length);
+    const { bytesRead } = await file.read(found, 0, found.length, 0);
+    return bytesRead === wanted.length && found.equals(wanted);
+  } finally {
+    await file.close();
+  }
 }
 
 /**

@@ -27,13 +27,23 @@ export class PodDirectories {
     return join(this.pod, "volume-subpaths");
   }
 
+  /** Holds the volumes of one plugin. */
+  volumesOf(plugin: PluginName): string {
+    return join(this.volumes, `kubernetes.io~${plugin}`);
+  }
+
   volume(plugin: PluginName, name: string): string {
-    return join(this.volumes, `kubernetes.io~${plugin}`, name);
+    return join(this.volumesOf(plugin), name);
+  }
+
+  /** Holds the notes of one plugin. */
+  statesOf(plugin: PluginName): string {
+    return join(this.pod, "plugins", `kubernetes.io~${plugin}`);
   }
 
   /** Where a plugin keeps its notes on a volume, e.g. the file `ready`. */
   pluginState(plugin: PluginName, name: string): string {
-    return join(this.pod, "plugins", `kubernetes.io~${plugin}`, name);
+    return join(this.statesOf(plugin), name);
   }
 
   /** Bind mount of the `index`-th volumeMount of a container. */

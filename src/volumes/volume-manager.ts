@@ -1,8 +1,6 @@
-import { mkdirSync, readdirSync, realpathSync } from "node:fs";
+import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { Container, Pod, Volume, VolumeMount } from "../api/pod.ts";
-import { descriptorPath, openBeneath } from "../files/beneath.ts";
-import { readBoundedText } from "../files/bounded-read.ts";
+import type { Container, EmptyDirVolumeSource, Pod, Volume, VolumeMount } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
@@ -11,12 +9,11 @@ import type { Mount } from "../model/mount.ts";
 import type { NodeInfo } from "../model/node.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { type NodeAllocatable, toNodeAllocatable } from "../plan/downward-api.ts";
-import { ENV_FILE_LIMIT_BYTES } from "../plan/env-file.ts";
 import type { EnvironmentVariable } from "../plan/environment.ts";
 import { messageOf } from "../text/error-message.ts";
 import { claimVolumeName, nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
-import { isMounted, setUpEmptyDir } from "./empty-dir.ts";
-import { fetchTokens, fileVolumePlugin, writeFileVolume } from "./file-volume.ts";
+import type { EmptyDirPlace } from "./empty-dir.ts";
+import { computeFileVolume, fetchTokens, fileVolumePlugin, isInMemory } from "./file-volume.ts";
 import { type HostFiles, LocalHostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
@@ -111,7 +108,7 @@ export class VolumeManager {
    */
   async setUp(pod: Pod, { objects }: { objects: ObjectIndex }, signal: AbortSignal): Promise<void> {
     const { clock, onSetUp } = this.#options;
-    this.#directoriesOf(pod).create();
+    await this.#hostFiles.makePodDirectories(this.#rootDir, pod.metadata.uid ?? "");
     const failures: VolumeFailure[] = [];
     for (const volume of usedVolumes(pod)) {
       signal.throwIfAborted();
@@ -162,7 +159,7 @@ export class VolumeManager {
     const outcome: RefreshOutcome = { changed: [], failures: [] };
     for (const volume of usedVolumes(pod)) {
       const plugin = fileVolumePlugin(volume);
-      if (!plugin || !this.#isSetUp(pod, plugin, volume.name)) continue;
+      if (!plugin || !(await this.#isSetUp(pod, plugin, volume.name))) continue;
       try {
         if (await this.#writeFiles(volume, pod, objects)) outcome.changed.push(volume.name);
       } catch (error) {
@@ -177,21 +174,8 @@ export class VolumeManager {
    * volume are not followed.
    * @throws Error with a message for people.
    */
-  readEnvFile(pod: Pod, volumeName: string, path: string): string | undefined {
-    const directory = this.#directoriesOf(pod).volume("empty-dir", volumeName);
-    try {
-      const held = openBeneath(directory, path);
-      try {
-        if (!held.stats.isFile()) throw new Error("not a regular file");
-        if (held.stats.size > ENV_FILE_LIMIT_BYTES) throw new Error(`larger than ${ENV_FILE_LIMIT_BYTES} bytes`);
-        return readBoundedText(descriptorPath(held.descriptor), ENV_FILE_LIMIT_BYTES);
-      } finally {
-        held.close();
-      }
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw error;
-    }
+  async readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined> {
+    return await this.#hostFiles.readEnvFile(this.#directoriesOf(pod).volume("empty-dir", volumeName), path);
   }
 
   /**
@@ -202,7 +186,8 @@ export class VolumeManager {
   async tearDown(uid: PodUID, signal: AbortSignal): Promise<void> {
     const directories = this.directories(uid);
     const nfsNotes = join(directories.pod, "plugins", "kubernetes.io~nfs");
-    for (const name of readNames(nfsNotes).flatMap((volume) => readNames(join(nfsNotes, volume)))) {
+    const volumes = await this.#list(nfsNotes);
+    for (const name of (await this.#hostFiles.listAll(volumes.map((volume) => join(nfsNotes, volume)))).flat()) {
       await this.#options.engine.removeVolume(name, signal);
     }
     signal.throwIfAborted();
@@ -219,38 +204,43 @@ export class VolumeManager {
     const directories = this.#directoriesOf(pod);
     const wanted = new Set(usedVolumes(pod).map((volume) => `${pluginOf(volume)} ${volume.name}`));
     const wantedNames = new Set(usedVolumes(pod).map(({ name }) => name));
-    for (const plugin of PLUGINS) {
-      const known = new Set([
-        ...readNames(join(directories.volume(plugin, "x"), "..")),
-        ...readNames(join(directories.pluginState(plugin, "x"), "..")),
-      ]);
+    const places = PLUGINS.flatMap((plugin) => [directories.volumesOf(plugin), directories.statesOf(plugin)]);
+    const found = await this.#hostFiles.listAll(places);
+    for (const [index, plugin] of PLUGINS.entries()) {
+      const known = new Set([...(found[2 * index] ?? []), ...(found[2 * index + 1] ?? [])]);
       for (const name of known) {
         if (wanted.has(`${plugin} ${name}`)) continue;
         signal.throwIfAborted();
         const state = directories.pluginState(plugin, name);
-        if (plugin === "nfs") for (const volume of readNames(state)) await engine.removeVolume(volume, signal);
+        if (plugin === "nfs") for (const volume of await this.#list(state)) await engine.removeVolume(volume, signal);
         await this.#remove(directories.volume(plugin, name));
         await this.#remove(state);
       }
     }
-    for (const name of readNames(directories.subPaths)) {
+    for (const name of await this.#list(directories.subPaths)) {
       if (!wantedNames.has(name)) await this.#remove(join(directories.subPaths, name));
     }
   }
 
   /** Uids of all pods that have a directory, for the search for orphans. */
-  listPodDirs(): PodUID[] {
-    return readNames(join(this.#rootDir, "pods")).filter(isDirectoryName);
+  async listPodDirs(): Promise<PodUID[]> {
+    return (await this.#list(join(this.#rootDir, "pods"))).filter(isDirectoryName);
   }
 
-  /** Where to look for what the pod's volumes use. Volumes that are not set up, or not ours to measure, are left out. */
+  /**
+   * Where to look for what the pod's volumes use, without a look at the disk: one of them may not be set up yet. Volumes
+   * that are not ours to measure are left out.
+   */
   usagePaths(pod: Pod): VolumeUsagePath[] {
     const directories = this.#directoriesOf(pod);
     return usedVolumes(pod).flatMap((volume): VolumeUsagePath[] => {
       const plugin = volume.emptyDir ? "empty-dir" : fileVolumePlugin(volume);
-      if (!plugin || !this.#isSetUp(pod, plugin, volume.name)) return [];
+      if (!plugin) return [];
       const path = directories.volume(plugin, volume.name);
-      const inMemory = isMounted(path);
+      const inMemory =
+        plugin === "empty-dir"
+          ? (volume.emptyDir?.medium ?? "") !== ""
+          : this.#options.mounter !== undefined && isInMemory(plugin);
       const sizeLimit = volume.emptyDir?.sizeLimit;
       const limit = sizeLimit === undefined ? {} : { sizeLimit };
       return [{ name: volume.name, path, method: inMemory ? "statfs" : "du", isEphemeral: !inMemory, ...limit }];
@@ -258,22 +248,23 @@ export class VolumeManager {
   }
 
   async #setUpOne(volume: Volume, pod: Pod, objects: ObjectIndex, signal: AbortSignal): Promise<void> {
-    const { engine, mounter, ownerLabels } = this.#options;
+    const { engine, ownerLabels } = this.#options;
     const uid = pod.metadata.uid ?? "";
     if (volume.hostPath) {
       const problem = await this.#hostFiles.prepareHostPath(volume.hostPath);
       if (problem) throw new Error(problem);
     } else if (volume.emptyDir) {
-      await setUpEmptyDir(volume.emptyDir, pod, this.#placeOf(pod, "empty-dir", volume.name), mounter, this.#hostFiles);
+      await this.#setUpEmptyDir(volume.emptyDir, pod, this.#placeOf(pod, "empty-dir", volume.name));
     } else if (fileVolumePlugin(volume)) {
       await this.#writeFiles(volume, pod, objects);
     } else if (volume.image) {
-      await setUpImageVolume(volume.image, pod, this.#placeOf(pod, "image", volume.name), engine, signal);
+      const place = this.#placeOf(pod, "image", volume.name);
+      await setUpImageVolume(volume.image, pod, place, engine, this.#hostFiles, signal);
     } else if (volume.nfs) {
       const nfsVolume = { name: volume.name, nfs: volume.nfs };
       // First the note that says what tearDown has to remove.
       const { stateDirectory } = this.#placeOf(pod, "nfs", volume.name);
-      mkdirSync(join(stateDirectory, nfsVolumeName(uid, nfsVolume)), { recursive: true, mode: 0o750 });
+      await this.#hostFiles.makeDirectory(join(stateDirectory, nfsVolumeName(uid, nfsVolume)));
       await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
     } else if (volume.persistentVolumeClaim) {
       const problem = this.#options.cluster?.claimProblemOf(pod, volume.persistentVolumeClaim.claimName);
@@ -288,26 +279,33 @@ export class VolumeManager {
     }
   }
 
+  async #setUpEmptyDir(source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace): Promise<void> {
+    if (await this.#hostFiles.prepareEmptyDir(source, pod, place, this.#canMount)) return;
+    const { fsGroup } = pod.spec.securityContext;
+    if (fsGroup !== undefined) await this.#hostFiles.applyFsGroup(place.directory, { fsGroup, readOnly: false });
+    await this.#hostFiles.writeVolumeState(place.stateDirectory, `${fsGroup ?? ""}`);
+  }
+
   async #writeFiles(volume: Volume, pod: Pod, objects: ObjectIndex): Promise<boolean> {
     const plugin = fileVolumePlugin(volume);
     if (!plugin) return false;
-    const { node, allocatable = toNodeAllocatable(node), clock, mounter, cluster } = this.#options;
+    const { node, allocatable = toNodeAllocatable(node), clock, cluster } = this.#options;
     const place = { plugin, ...this.#placeOf(pod, plugin, volume.name) };
     let tokens: ReadonlyMap<string, string> | undefined;
     try {
       tokens = cluster && (await fetchTokens(volume, pod, cluster));
     } catch (error) {
       // Tokens that are there serve while the API server is away.
-      if (!this.#isSetUp(pod, plugin, volume.name) || !isMounted(place.directory)) throw error;
+      if (!(await this.#isSetUp(pod, plugin, volume.name)) || !this.#isMountPoint(place.directory)) throw error;
       return false;
     }
-    return await writeFileVolume(volume, pod, place, {
+    const content = computeFileVolume(volume, pod, {
       objects,
       allocatable,
       now: clock.now(),
-      mounter,
       ...(tokens && { tokens }),
     });
+    return await this.#hostFiles.writeFileVolume(place, content, this.#canMount);
   }
 
   async #mountSource(pod: Pod, mount: VolumeMount): Promise<MountSource | undefined> {
@@ -347,8 +345,20 @@ export class VolumeManager {
     await this.#hostFiles.removeTree(directory);
   }
 
-  #isSetUp(pod: Pod, plugin: PluginName, name: string): boolean {
-    return readNames(this.#directoriesOf(pod).pluginState(plugin, name)).includes("ready");
+  async #isSetUp(pod: Pod, plugin: PluginName, name: string): Promise<boolean> {
+    return (await this.#list(this.#directoriesOf(pod).pluginState(plugin, name))).includes("ready");
+  }
+
+  async #list(directory: string): Promise<string[]> {
+    return (await this.#hostFiles.listAll([directory])).flat();
+  }
+
+  get #canMount(): boolean {
+    return this.#options.mounter !== undefined;
+  }
+
+  #isMountPoint(path: string): boolean {
+    return this.#mounts.listBeneath(path).includes(path);
   }
 
   #placeOf(pod: Pod, plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
@@ -393,13 +403,3 @@ const mountsAsDevice = (pod: Pod, volume: string) =>
   containersOf(pod.spec).some(({ volumeDevices = [] }) => volumeDevices.some(({ name }) => name === volume));
 
 const sourceName = (volume: Volume) => Object.keys(volume).find((key) => key !== "name") ?? "none";
-
-function readNames(directory: string): string[] {
-  try {
-    return readdirSync(directory);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw error;
-  }
-}

@@ -58,10 +58,8 @@ describeWithEngine("volumes in real containers", () => {
   async function start(pod: Pod, script: string, index = NO_OBJECTS): Promise<string> {
     await manager.setUp(pod, { objects: index }, SIGNAL);
     const mounts = await manager.mountsFor(pod, pod.spec.containers[0] as Container, [], SIGNAL);
-    const hosts = writeHostsFile(manager.directories(pod.metadata.uid ?? ""), pod, {
-      podIps: ["192.0.2.77"],
-      names: { hostname: "web-node1", domain: "" },
-    });
+    const hosts = manager.directories(pod.metadata.uid ?? "").etcHosts;
+    writeHostsFile(hosts, { pod, podIps: ["192.0.2.77"], names: { hostname: "web-node1", domain: "" } });
     const all = [...mounts, { type: "bind", source: hosts, target: "/etc/hosts", readOnly: false } as const];
     const HostConfig = { ...computeMounts(all, await readEngineInfo(node.docker, false)), NetworkMode: "none" };
     const Cmd = ["sh", "-c", script];
@@ -337,8 +335,8 @@ describeWithEngine("volumes in real containers", () => {
   });
 
   test("everything of the pods goes, while their containers still hold the mounts", async () => {
-    for (const uid of manager.listPodDirs()) await manager.tearDown(uid, SIGNAL);
-    expect(manager.listPodDirs()).toEqual([]);
+    for (const uid of await manager.listPodDirs()) await manager.tearDown(uid, SIGNAL);
+    expect(await manager.listPodDirs()).toEqual([]);
     expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(node.rootDir);
   });
 });

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../src/config/option-table.ts";
+import { LOCAL_POD_FILES } from "../../src/kubelet/local-pod-files.ts";
 import { PodFiles } from "../../src/kubelet/pod-files.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -20,7 +21,8 @@ beforeEach(() => {
     node: () => {
       throw new Error("not needed");
     },
-    writeHostsFile: () => "",
+    writeHostsFile: async () => "",
+    fileSystem: LOCAL_POD_FILES,
   });
 });
 
@@ -30,28 +32,28 @@ const logPath = () => {
   return join(directory, "0");
 };
 
-test("the end of a termination log of 8 GiB is read, and nothing else of it", () => {
+test("the end of a termination log of 8 GiB is read, and nothing else of it", async () => {
   const path = logPath();
   writeFileSync(path, "start");
   truncateSync(path, 8 * 1024 ** 3);
   const rssBefore = process.memoryUsage().rss;
-  expect(files.readTerminationLog("uid", "app", 0)).toHaveLength(4096);
+  expect(await files.readTerminationLog("uid", "app", 0)).toHaveLength(4096);
   expect(process.memoryUsage().rss - rssBefore).toBeLessThan(64 * 1024 * 1024);
 });
 
-test("a FIFO, a link and a missing file have no termination message", () => {
+test("a FIFO, a link and a missing file have no termination message", async () => {
   execFileSync("mkfifo", [logPath()]);
-  expect(files.readTerminationLog("uid", "app", 0)).toBeUndefined();
+  expect(await files.readTerminationLog("uid", "app", 0)).toBeUndefined();
   writeFileSync(join(root, "secret"), "secret");
   symlinkSync(join(root, "secret"), `${logPath().slice(0, -1)}1`);
-  expect(files.readTerminationLog("uid", "app", 1)).toBeUndefined();
-  expect(files.readTerminationLog("uid", "app", 2)).toBeUndefined();
+  expect(await files.readTerminationLog("uid", "app", 1)).toBeUndefined();
+  expect(await files.readTerminationLog("uid", "app", 2)).toBeUndefined();
 });
 
-test("the termination log is made for one attempt, writable by any user of the container", () => {
+test("the termination log is made for one attempt, writable by any user of the container", async () => {
   const pod = aPod({}, { uid: "uid" });
-  const path = files.makeTerminationLog(pod, aContainer({ terminationMessagePath: "/dev/termination-log" }), 3);
+  const path = await files.makeTerminationLog(pod, aContainer({ terminationMessagePath: "/dev/termination-log" }), 3);
   expect(path).toBe(join(root, "pods", "uid", "containers", "app", "3"));
   writeFileSync(path!, "bye");
-  expect(files.readTerminationLog("uid", "app", 3)).toBe("bye");
+  expect(await files.readTerminationLog("uid", "app", 3)).toBe("bye");
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PoolSlot } from "../../src/concurrency/pool-slot.ts";
 import { type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
 import { lookForChanges, ManifestLook } from "../../src/sources/manifest-look.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -60,11 +61,11 @@ describe("a look at a directory", () => {
   });
 });
 
-test("a look that hangs is left after a second, and not repeated until it has ended", async () => {
+test("a look that hangs is left after a second; until it has ended no other one begins", async () => {
   const clock = new FakeClock("2026-11-22T05:00:00Z");
   const ended = Promise.withResolvers<undefined>();
   let looks = 0;
-  const look = new ManifestLook(clock, () => {
+  const look = new ManifestLook(new PoolSlot(clock), () => {
     looks++;
     return ended.promise;
   });
@@ -72,10 +73,13 @@ test("a look that hangs is left after a second, and not repeated until it has en
   await clock.advance(1_000);
   expect(await first).toBeUndefined();
   expect(await look.unchanged("/m", new Map())).toBeUndefined();
+  const other = look.unchanged("/other", new Map());
+  await clock.advance(1_000);
+  expect(await other).toBeUndefined();
   expect(looks).toBe(1);
   ended.resolve(undefined);
   await ended.promise;
   await clock.advance(0);
-  void look.unchanged("/m", new Map());
+  await look.unchanged("/m", new Map());
   expect(looks).toBe(2);
 });

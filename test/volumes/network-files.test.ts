@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { writeHostsFile } from "../../src/volumes/network-files.ts";
+import type { Pod } from "../../src/api/pod.ts";
+import { type HostsFileRequest, isHostsFileRight, writeHostsFile } from "../../src/volumes/network-files.ts";
 import { PodDirectories } from "../../src/volumes/pod-directories.ts";
 import { aPod } from "../support/builders.ts";
 import { mounting, tempDirs } from "../support/temp-dir.ts";
@@ -14,28 +15,33 @@ function directories() {
   return made;
 }
 
+function write({ etcHosts }: PodDirectories, pod: Pod, request: Omit<HostsFileRequest, "pod">): string {
+  writeHostsFile(etcHosts, { pod, ...request });
+  return etcHosts;
+}
+
 const NAMES = { hostname: "web-node1", domain: "" };
 
 test("etc-hosts is 0644 and is rewritten in place, since containers hold the file", () => {
   const place = directories();
   const pod = aPod({ hostAliases: [{ ip: "192.0.2.9", hostnames: ["nine"] }] });
-  const path = writeHostsFile(place, pod, { podIps: ["10.0.0.1"], names: NAMES });
+  const path = write(place, pod, { podIps: ["10.0.0.1"], names: NAMES });
   expect(path).toBe(place.etcHosts);
   expect(readFileSync(path, "utf8")).toEndWith(
     "10.0.0.1\tweb-node1\n\n# Entries added by HostAliases.\n192.0.2.9\tnine\n",
   );
   const { ino, mode } = statSync(path);
   expect(mode & 0o777).toBe(0o644);
-  writeHostsFile(place, pod, { podIps: ["10.0.0.2"], names: NAMES });
+  write(place, pod, { podIps: ["10.0.0.2"], names: NAMES });
   expect(readFileSync(path, "utf8")).toContain("10.0.0.2\tweb-node1\n");
   expect(statSync(path).ino).toBe(ino);
 });
 
 test("what an application wrote into it stays while nothing else changes", () => {
   const place = directories();
-  const write = () => writeHostsFile(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
-  const { mtimeMs } = statSync(write());
-  write();
+  const rewrite = () => write(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
+  const { mtimeMs } = statSync(rewrite());
+  rewrite();
   expect(statSync(place.etcHosts).mtimeMs).toBe(mtimeMs);
 });
 
@@ -43,7 +49,7 @@ test("with host networking the node's file is copied", () => {
   const place = directories();
   const nodeHostsPath = join(tempDir(), "hosts");
   writeFileSync(nodeHostsPath, "127.0.0.1 localhost node1\n");
-  writeHostsFile(place, aPod({ hostNetwork: true }), { podIps: ["192.0.2.1"], names: NAMES, nodeHostsPath });
+  write(place, aPod({ hostNetwork: true }), { podIps: ["192.0.2.1"], names: NAMES, nodeHostsPath });
   expect(readFileSync(place.etcHosts, "utf8")).toBe(
     "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost node1\n",
   );
@@ -51,11 +57,11 @@ test("with host networking the node's file is copied", () => {
 
 test("whatever a container makes of it: a file of 8 GB is not read, a link not followed", () => {
   const place = directories();
-  const write = () => writeHostsFile(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
-  const text = readFileSync(write(), "utf8");
+  const rewrite = () => write(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES });
+  const text = readFileSync(rewrite(), "utf8");
   const { ino } = statSync(place.etcHosts);
   truncateSync(place.etcHosts, 8 * 1024 ** 3);
-  expect(readFileSync(write(), "utf8")).toBe(text);
+  expect(readFileSync(rewrite(), "utf8")).toBe(text);
   expect(statSync(place.etcHosts).ino).toBe(ino);
 
   const outside = join(tempDir(), "outside");
@@ -67,7 +73,7 @@ test("whatever a container makes of it: a file of 8 GB is not read, a link not f
   ]) {
     rmSync(place.etcHosts);
     exchange();
-    expect(readFileSync(write(), "utf8")).toBe(text);
+    expect(readFileSync(rewrite(), "utf8")).toBe(text);
   }
   expect(readFileSync(outside, "utf8")).toBe("kept");
 });
@@ -75,7 +81,7 @@ test("whatever a container makes of it: a file of 8 GB is not read, a link not f
 test("a hosts file that cannot be written is named in the error", () => {
   const place = directories();
   rmSync(dirname(place.etcHosts), { recursive: true });
-  expect(() => writeHostsFile(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES })).toThrow(
+  expect(() => write(place, aPod(), { podIps: ["10.0.0.1"], names: NAMES })).toThrow(
     `Cannot write the pod's hosts file "${place.etcHosts}": ENOENT`,
   );
 });
@@ -88,15 +94,15 @@ describe.skipIf(!mounting.ok)("on a full disk", () => {
   });
 
   test("the error names the hosts file, new or rewritten", () => {
-    const write = (pod: string, podIp: string) => {
+    const writer = (pod: string, podIp: string) => {
       const place = new PodDirectories(disk, pod);
       place.create();
-      return () => writeHostsFile(place, aPod(), { podIps: [podIp], names: NAMES });
+      return () => write(place, aPod(), { podIps: [podIp], names: NAMES });
     };
-    const existing = write("uid1", "10.0.0.1");
+    const existing = writer("uid1", "10.0.0.1");
     existing();
-    const rewrite = write("uid1", "10.0.0.2");
-    const fresh = write("uid2", "10.0.0.1");
+    const rewrite = writer("uid1", "10.0.0.2");
+    const fresh = writer("uid2", "10.0.0.1");
     // The existing file gives its page back when it is rewritten, unless it was emptied.
     truncateSync(new PodDirectories(disk, "uid1").etcHosts, 0);
     expect(() => writeFileSync(join(disk, "filler"), Buffer.alloc(1024 * 1024))).toThrow("ENOSPC");
@@ -108,4 +114,18 @@ describe.skipIf(!mounting.ok)("on a full disk", () => {
       expect(attempt).toThrow(`Cannot write the pod's hosts file "${file}": ENOSPC`);
     }
   });
+});
+
+test("a file that is right is recognized without a write; a link, a longer file and a missing one are not right", async () => {
+  const place = directories();
+  const request = { pod: aPod(), podIps: ["10.0.0.1"], names: NAMES };
+  expect(await isHostsFileRight(place.etcHosts, request)).toBe(false);
+  writeHostsFile(place.etcHosts, request);
+  expect(await isHostsFileRight(place.etcHosts, request)).toBe(true);
+  expect(await isHostsFileRight(place.etcHosts, { ...request, podIps: ["10.0.0.2"] })).toBe(false);
+  truncateSync(place.etcHosts, 8 * 1024 ** 3);
+  expect(await isHostsFileRight(place.etcHosts, request)).toBe(false);
+  rmSync(place.etcHosts);
+  symlinkSync("/etc/hosts", place.etcHosts);
+  expect(await isHostsFileRight(place.etcHosts, request)).toBe(false);
 });

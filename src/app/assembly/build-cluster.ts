@@ -14,11 +14,17 @@ import { RuntimeClassesSchema, ServicesSchema } from "./state-schemas.ts";
  * @throws SettingsError when the kubeconfig cannot be used
  */
 export async function buildCluster(context: NodeContext): Promise<ClusterNode | undefined> {
-  const { options, node, clock, logger } = context;
+  const { options, node, clock, logger, background } = context;
   if (options.kubeconfig === "" || options.runOnce) return undefined;
   const { ClusterNode } = await import("../../cluster/cluster-node.ts");
   const dir = `${options.rootDir}/checkpoints`;
-  const checkpoints = new CheckpointStore({ dir, nodeName: node.name, clock, logger });
+  const checkpoints = new CheckpointStore({
+    dir,
+    nodeName: node.name,
+    clock,
+    logger,
+    replaceFile: background.replaceFile.bind(background),
+  });
   return new ClusterNode({
     options,
     nodeName: node.name,

@@ -21,7 +21,7 @@ export function buildManifestFeed(
   manifests: readonly string[],
   submitted?: FeedSource,
 ): DesiredStateFeed {
-  const look = new ManifestLook(clock);
+  const look = new ManifestLook(background.slot);
   return buildFeed({
     options,
     manifests,
@@ -43,6 +43,7 @@ export function buildManifestFeed(
         : readText(bytes, how);
     },
     readManifests: async (path, known) => (await look.unchanged(path, known)) ?? background.readManifests(path, known),
+    replaceFile: background.replaceFile.bind(background),
     clock,
     logger,
     random: Math.random,

@@ -14,7 +14,6 @@ import { LogLinks, toEngineLogPath } from "../../runtime/log-links.ts";
 import { readLogTail } from "../../runtime/log-tail.ts";
 import { ensurePauseImage } from "../../runtime/pause-image.ts";
 import { toTerminationMessage } from "../../status/termination-message.ts";
-import { writeHostsFile } from "../../volumes/network-files.ts";
 import type { VolumeManager } from "../../volumes/volume-manager.ts";
 import type { ServiceHosts } from "../../workloads/service-hosts.ts";
 import { probeVersion } from "../version.ts";
@@ -40,12 +39,13 @@ export interface RuntimeManagerParts {
   runtimeHandlerOf?: (pod: Pod) => Promise<string>;
 }
 
-export const buildLogLinks = ({ options, logger }: NodeContext, engine: EngineConnection): LogLinks =>
+export const buildLogLinks = ({ options, logger, background }: NodeContext, engine: EngineConnection): LogLinks =>
   new LogLinks({
     podLogsDir: options.podLogsDir,
     containersLogsDir: options.containersLogsDir,
     engineLogPath: (id) => toEngineLogPath(engine.info().dockerRootDir, id),
     log: logger,
+    perform: (places, task) => background.performLogLinkTask(places, task),
   });
 
 /** Every step of a pod's life: sandbox, images, containers, hooks, volumes, cgroups. */
@@ -54,7 +54,7 @@ export function buildRuntimeManager(
   engine: EngineConnection,
   parts: RuntimeManagerParts,
 ): PodRuntimeManager {
-  const { options, node, owner, allocatable, clock, logger, recorder } = context;
+  const { options, node, owner, allocatable, clock, logger, recorder, background } = context;
   const { images, volumes, cgroups, logLinks, networks, serviceHosts, serviceEnvironmentOf, runtimeHandlerOf } = parts;
   const { client } = engine;
   return new PodRuntimeManager({
@@ -78,12 +78,12 @@ export function buildRuntimeManager(
     networks,
     gate: new ConcurrencyLimit(MAX_ENGINE_CALLS),
     ensurePauseImage: pauseImageOf(context, client, images),
-    writeHostsFile: (pod, podIps, names) =>
-      writeHostsFile(volumes.directories(pod.metadata.uid ?? ""), pod, {
-        podIps,
-        names,
-        services: serviceHosts?.aliasesFor(pod) ?? [],
-      }),
+    fileSystem: background,
+    writeHostsFile: async (pod, podIps, names) => {
+      const path = volumes.directories(pod.metadata.uid ?? "").etcHosts;
+      await background.writeHostsFile(path, { pod, podIps, names, services: serviceHosts?.aliasesFor(pod) ?? [] });
+      return path;
+    },
     readLogTail: (id, signal) => readLogTail(client, id, LOG_TAIL_LINES, signal),
     toTerminationMessage,
   });

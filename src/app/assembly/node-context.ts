@@ -73,12 +73,13 @@ export function buildEngineConnection({ options, environment, clock }: NodeConte
  * @param durable survives a power cut right after a write
  */
 export function openStateFile<T>(
-  { options, node, clock, logger }: NodeContext,
+  { options, node, clock, logger, background }: NodeContext,
   name: string,
   schema: v.GenericSchema<unknown, T>,
   { durable } = { durable: false },
 ): StateFile<T> {
   const path = join(options.rootDir, "state", `${name}-${node.name}.json`);
   const parse = (data: unknown) => v.parse(schema, data);
-  return new StateFile(path, { version: 1, durable, parse }, clock, (message) => logger.warn(message));
+  const replace = background.replaceFile.bind(background);
+  return new StateFile(path, { version: 1, durable, parse }, clock, (message) => logger.warn(message), replace);
 }

@@ -1,9 +1,19 @@
-import type { HostPathVolumeSource } from "../../api/pod.ts";
+import { rm } from "node:fs/promises";
+import type { EmptyDirVolumeSource, HostPathVolumeSource, Pod } from "../../api/pod.ts";
+import { PoolSlot } from "../../concurrency/pool-slot.ts";
 import { type PoolThread, type TaskOptions, type TaskRequest, WorkerPool } from "../../concurrency/worker-pool.ts";
+import { type ReplaceOptions, replaceFileAsync } from "../../files/replace-file.ts";
+import type { PodFileSystem } from "../../kubelet/pod-effects.ts";
+import { makeTerminationLogAsync, readTerminationLogAsync } from "../../kubelet/termination-log.ts";
 import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
 import type { Clock } from "../../model/clock.ts";
+import type { LogLinkTask, LogPlaces } from "../../runtime/log-link-files.ts";
 import type { FileIdentity } from "../../sources/manifest-files.ts";
+import type { EmptyDirPlace } from "../../volumes/empty-dir.ts";
+import type { FileVolumeContent, FileVolumePlace } from "../../volumes/file-volume.ts";
 import type { HostFiles } from "../../volumes/host-files.ts";
+import type { ImageVolumePlace, ImageVolumeState } from "../../volumes/image-volume.ts";
+import { type HostsFileRequest, isHostsFileRight } from "../../volumes/network-files.ts";
 import type { FsGroupOptions } from "../../volumes/ownership.ts";
 import type { BackgroundTasks } from "./background-tasks.ts";
 
@@ -16,15 +26,35 @@ const TREE_TIMEOUT_MS = 600_000;
 /** Longest time that one manifest may take. */
 const PARSE_TIMEOUT_MS = 60_000;
 
+/** Longest time that an exit waits for state files and links. */
+const SETTLE_MS = 5_000;
+
+/** Tasks below the root directory: they hang together. */
+const ROOT_DISK: TaskOptions = { key: "root directory", timeoutMs: LOOK_TIMEOUT_MS };
+const LOG_DISK: TaskOptions = { key: "log links", timeoutMs: LOOK_TIMEOUT_MS };
+
 /** Where the entry point lies in the compiled executable; modules there have other paths than here. */
 const COMPILED_ENTRY = "/$bunfs/root/app/background/background-worker.js";
 
-/** Work that may wait for a file system, or take long, in other threads: the kubelet's own thread never waits for it. */
-export class BackgroundThreads implements HostFiles {
+/**
+ * Work that may wait for a file system, or take long, in other threads: the kubelet's own thread never waits for it. What is
+ * done for each start of a container has a quick way, by the runtime's own threads, of which {@link PoolSlot} lends one.
+ */
+export class BackgroundThreads implements HostFiles, PodFileSystem {
+  readonly slot: PoolSlot;
+  readonly #clock: Clock;
   readonly #pool: WorkerPool;
 
   constructor(clock: Clock, startThread: () => PoolThread = startWorker) {
+    this.#clock = clock;
+    this.slot = new PoolSlot(clock);
     this.#pool = new WorkerPool({ clock, startThread });
+  }
+
+  /** Resolves when every task has ended, or after a few seconds when one hangs: to be awaited before the process ends. */
+  async settled(): Promise<void> {
+    const all = this.slot.settled().then(() => this.#pool.settled());
+    await Promise.race([all, this.#clock.sleep(SETTLE_MS)]);
   }
 
   /** Parses a text, for long ones. */
@@ -36,12 +66,51 @@ export class BackgroundThreads implements HostFiles {
     return this.#run("readManifests", [path, known], { key: `read ${path}`, timeoutMs: LOOK_TIMEOUT_MS });
   }
 
+  /** As `replaceFile` of src/files, for files below the root directory. */
+  async replaceFile(path: string, content: string | Uint8Array, options: ReplaceOptions): Promise<void> {
+    const quick = await this.slot.attempt(() => replaceFileAsync(path, content, options), LOOK_TIMEOUT_MS);
+    if (!quick) await this.#run("replaceFile", [path, content, options], ROOT_DISK);
+  }
+
+  performLogLinkTask(places: LogPlaces, task: LogLinkTask) {
+    return this.#run("performLogLinkTask", [places, task], LOG_DISK);
+  }
+
+  /** As `writeHostsFile` of src/volumes. */
+  async writeHostsFile(path: string, request: HostsFileRequest): Promise<void> {
+    const isRight = await this.slot.attempt(() => isHostsFileRight(path, request), LOOK_TIMEOUT_MS);
+    if (!isRight?.value) await this.#run("writeHostsFile", [path, request], ROOT_DISK);
+  }
+
+  async makeTerminationLog(path: string): Promise<void> {
+    const quick = await this.slot.attempt(() => makeTerminationLogAsync(path), LOOK_TIMEOUT_MS);
+    if (!quick) await this.#run("makeTerminationLog", [path], ROOT_DISK);
+  }
+
+  async readTerminationLog(path: string): Promise<string | undefined> {
+    const quick = await this.slot.attempt(() => readTerminationLogAsync(path), LOOK_TIMEOUT_MS);
+    return quick ? quick.value : await this.#run("readTerminationLog", [path], ROOT_DISK);
+  }
+
+  async removeFile(path: string): Promise<void> {
+    const quick = await this.slot.attempt(() => rm(path, { force: true }), LOOK_TIMEOUT_MS);
+    if (!quick) await this.#run("removeFile", [path], ROOT_DISK);
+  }
+
+  overwriteFile(path: string, text: string) {
+    return this.#run("overwriteFile", [path, text], { key: "engine's files", timeoutMs: LOOK_TIMEOUT_MS });
+  }
+
+  readText(path: string, maxBytes: number) {
+    return this.#run("readText", [path, maxBytes], ROOT_DISK);
+  }
+
   prepareHostPath(source: HostPathVolumeSource) {
-    return this.#run("prepareHostPath", [source], { key: `look ${source.path}`, timeoutMs: LOOK_TIMEOUT_MS });
+    return this.#run("prepareHostPath", [source], lookAt(source.path));
   }
 
   isDirectory(path: string) {
-    return this.#run("isDirectory", [path], { key: `look ${path}`, timeoutMs: LOOK_TIMEOUT_MS });
+    return this.#run("isDirectory", [path], lookAt(path));
   }
 
   bindSubPath(volumePath: string, subPath: string, target: string) {
@@ -51,12 +120,64 @@ export class BackgroundThreads implements HostFiles {
     });
   }
 
+  resolveOwnSubPath(volumePath: string, subPath: string) {
+    return this.#run("resolveOwnSubPath", [volumePath, subPath], ROOT_DISK);
+  }
+
+  makeMountPoint(directory: string, relative: string, isDirectory: boolean) {
+    return this.#run("makeMountPoint", [directory, relative, isDirectory], ROOT_DISK);
+  }
+
   applyFsGroup(directory: string, options: FsGroupOptions) {
-    return this.#run("applyFsGroup", [directory, options], { key: `tree ${directory}`, timeoutMs: TREE_TIMEOUT_MS });
+    return this.#run("applyFsGroup", [directory, options], treeAt(directory));
   }
 
   removeTree(path: string) {
-    return this.#run("removeTree", [path], { key: `tree ${path}`, timeoutMs: TREE_TIMEOUT_MS });
+    return this.#run("removeTree", [path], treeAt(path));
+  }
+
+  makePodDirectories(rootDir: string, uid: string) {
+    return this.#run("makePodDirectories", [rootDir, uid], ROOT_DISK);
+  }
+
+  makeDirectory(path: string) {
+    return this.#run("makeDirectory", [path], ROOT_DISK);
+  }
+
+  listAll(directories: readonly string[]) {
+    return this.#run("listAll", [directories], ROOT_DISK);
+  }
+
+  prepareEmptyDir(source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace, canMount: boolean) {
+    return this.#run("prepareEmptyDir", [source, pod, place, canMount], mountAt(place.directory));
+  }
+
+  writeVolumeState(stateDirectory: string, state: string) {
+    return this.#run("writeVolumeState", [stateDirectory, state], ROOT_DISK);
+  }
+
+  writeFileVolume(place: FileVolumePlace, content: FileVolumeContent, canMount: boolean) {
+    return this.#run("writeFileVolume", [place, content, canMount], mountAt(place.directory));
+  }
+
+  readImageState(place: ImageVolumePlace) {
+    return this.#run("readImageState", [place], ROOT_DISK);
+  }
+
+  writeImageState(place: ImageVolumePlace, state: ImageVolumeState) {
+    return this.#run("writeImageState", [place, state], ROOT_DISK);
+  }
+
+  prepareUnpacking(directory: string) {
+    return this.#run("prepareUnpacking", [directory], treeAt(directory));
+  }
+
+  keepUnpacked(fresh: string, directory: string) {
+    return this.#run("keepUnpacked", [fresh, directory], treeAt(directory));
+  }
+
+  readEnvFile(directory: string, path: string) {
+    return this.#run("readEnvFile", [directory, path], ROOT_DISK);
   }
 
   #run<K extends keyof BackgroundTasks>(
@@ -67,6 +188,11 @@ export class BackgroundThreads implements HostFiles {
     return this.#pool.run(task, args, options);
   }
 }
+
+const lookAt = (path: string): TaskOptions => ({ key: `look ${path}`, timeoutMs: LOOK_TIMEOUT_MS });
+const treeAt = (path: string): TaskOptions => ({ key: `tree ${path}`, timeoutMs: TREE_TIMEOUT_MS });
+/** mount(8) may take long on a busy machine: not with {@link ROOT_DISK}, whose tasks wait for each other. */
+const mountAt = (path: string): TaskOptions => ({ key: `mount ${path}`, timeoutMs: BIND_TIMEOUT_MS });
 
 function startWorker(): PoolThread {
   const isCompiled = import.meta.url.includes("/$bunfs/");

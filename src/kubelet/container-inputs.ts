@@ -1,0 +1,50 @@
+import type { Container, Pod } from "../api/pod.ts";
+import { seccompProfilePath } from "../runtime/security.ts";
+import type { PodFileSystem, PodVolumes } from "./pod-effects.ts";
+
+/** Limit of a seccomp profile. */
+const MAX_PROFILE_BYTES = 8 * 1024 * 1024;
+
+/** Files that were read for the mappings of one container, which are synchronous. A getter throws what its read threw. */
+export interface ContainerInputs {
+  readEnvFile(volumeName: string, path: string): string | undefined;
+  readProfile(path: string): string;
+}
+
+/** Reads what the environment and the security options of a container come from. */
+export async function readContainerInputs(
+  pod: Pod,
+  container: Container,
+  seccompRoot: string,
+  { volumes, fileSystem }: { volumes: Pick<PodVolumes, "readEnvFile">; fileSystem: Pick<PodFileSystem, "readText"> },
+): Promise<ContainerInputs> {
+  const envFiles = new Map<string, () => string | undefined>();
+  for (const { valueFrom } of container.env ?? []) {
+    if (!valueFrom?.fileKeyRef) continue;
+    const { volumeName, path } = valueFrom.fileKeyRef;
+    envFiles.set(keyOf(volumeName, path), await outcomeOf(volumes.readEnvFile(pod, volumeName, path)));
+  }
+  const profile = seccompProfilePath(pod, container, seccompRoot);
+  const takeProfile =
+    profile === undefined ? undefined : await outcomeOf(fileSystem.readText(profile, MAX_PROFILE_BYTES));
+  return {
+    readEnvFile: (volumeName, path) => envFiles.get(keyOf(volumeName, path))?.(),
+    readProfile: (path) => {
+      if (path !== profile || !takeProfile) throw new Error(`"${path}" was not read`);
+      return takeProfile();
+    },
+  };
+}
+
+const keyOf = (volumeName: string, path: string) => `${volumeName}\0${path}`;
+
+async function outcomeOf<T>(promise: Promise<T>): Promise<() => T> {
+  try {
+    const value = await promise;
+    return () => value;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
