@@ -1,9 +1,8 @@
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SECRET_FROM_ANNOTATION } from "../api/annotations.ts";
 import type { Secret } from "../api/secret.ts";
 import { parseSecretFrom, type SecretValueSource, secretSourcesOf } from "../api/secret-from.ts";
-import { readBoundedBytes } from "../files/bounded-read.ts";
+import { TaskTimeoutError } from "../concurrency/worker-pool.ts";
 import { ChangeLogger } from "../logging/change-logger.ts";
 import type { DesiredState } from "../model/desired-pod.ts";
 import type { Logger } from "../model/logger.ts";
@@ -16,6 +15,8 @@ export interface SecretValuesDeps {
   logger: Logger;
   /** `$CREDENTIALS_DIRECTORY` of systemd; undefined when the service has no credentials. */
   credentialsDir: string | undefined;
+  /** Contents of a regular file; rejects at a deadline. @throws UnreadableFileError for one that is larger */
+  readBytes: (path: string, maxBytes: number) => Promise<Uint8Array>;
   /** The state, its Secrets complete. */
   publish: (state: DesiredState, isComplete: boolean) => void;
 }
@@ -59,6 +60,7 @@ export class SecretValues {
 
   async #complete(state: DesiredState, wanted: readonly [string, Secret][]): Promise<Map<string, Secret>> {
     const secrets = new Map(state.secrets);
+    /** To be watched; a path on a file system that does not answer is left out. */
     const paths = new Set<string>();
     for (const [fullName, secret] of wanted) {
       const parsed = parseSecretFrom(secret.metadata.annotations?.[SECRET_FROM_ANNOTATION] ?? "");
@@ -66,8 +68,8 @@ export class SecretValues {
       const data: Record<string, string> = { ...secret.data };
       for (const source of secretSourcesOf(secret)) {
         const path = this.#pathOf(source);
-        if (path !== undefined) paths.add(path);
-        const read = await readValue(path);
+        const read = await this.#readValue(path);
+        if (path !== undefined && !("hangs" in read)) paths.add(path);
         this.#report(fullName, source.key, "problem" in read ? read.problem : undefined);
         if ("value" in read) data[source.key] = read.value;
       }
@@ -101,23 +103,27 @@ export class SecretValues {
       watch.arm();
     }
   }
-}
 
-/** Base64 of a file. A line end at its end counts: a value is what the file holds. */
-async function readValue(path: string | undefined): Promise<{ value: string } | { problem: string }> {
-  if (path === undefined) {
-    return { problem: "the service has no credentials: add LoadCredential= to the unit of kubelet-ts" };
-  }
-  try {
-    // In a thread: a file system that does not answer holds up this value only.
-    const stats = await stat(path);
-    if (!stats.isFile()) return { problem: `"${path}" is not a regular file` };
-    if (stats.size > MAX_VALUE_BYTES) return { problem: `"${path}" is larger than ${MAX_VALUE_BYTES} bytes` };
-    return { value: Buffer.from(readBoundedBytes(path, MAX_VALUE_BYTES)).toString("base64") };
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return {
-      problem: `"${path}" cannot be read: ${code === "ENOENT" ? "there is no such file" : (code ?? "unknown")}`,
-    };
+  /** Base64 of a file. A line end at its end counts: a value is what the file holds. */
+  async #readValue(
+    path: string | undefined,
+  ): Promise<{ value: string } | { problem: string } | { problem: string; hangs: true }> {
+    if (path === undefined) {
+      return { problem: "the service has no credentials: add LoadCredential= to the unit of kubelet-ts" };
+    }
+    try {
+      const bytes = await this.#deps.readBytes(path, MAX_VALUE_BYTES);
+      return { value: Buffer.from(bytes).toString("base64") };
+    } catch (error) {
+      if (error instanceof TaskTimeoutError) {
+        return { problem: `"${path}" cannot be read: ${error.message}`, hangs: true };
+      }
+      if ((error as Error).name === "UnreadableFileError") {
+        return { problem: `"${path}" ${(error as Error).message}` };
+      }
+      const { code } = error as NodeJS.ErrnoException;
+      const why = code === "ENOENT" ? "there is no such file" : (code ?? "unknown");
+      return { problem: `"${path}" cannot be read: ${why}` };
+    }
   }
 }

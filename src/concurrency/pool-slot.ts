@@ -36,7 +36,7 @@ export class PoolSlot {
       () => this.#leave(),
       () => this.#leave(),
     );
-    // The caller hears of a failure below; after its deadline nobody does.
+    // The caller receives a failure below; one after the deadline is dropped.
     done.catch(() => {});
     const cancelWait = this.#clock.schedule(WAIT_MS, () => {
       isGivenUp = true;

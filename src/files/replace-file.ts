@@ -5,7 +5,7 @@ import { dirname } from "node:path";
 export interface ReplaceOptions {
   /** Survives a power cut right after it, at the price of a sync. */
   durable: boolean;
-  /** Of directories that are missing; default 0750. */
+  /** Mode of directories that are missing; default 0750. */
   directoryMode?: number;
 }
 

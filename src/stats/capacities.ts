@@ -1,5 +1,5 @@
 import type { Clock } from "../model/clock.ts";
-import { type FsCapacity, readCapacity, readCapacityNow } from "./disk-usage.ts";
+import { type FsCapacity, readCapacityNow } from "./disk-usage.ts";
 
 /** A request waits this long for file systems; those that have not answered are shown as they were. */
 const ANSWER_MS = 1_000;
@@ -17,7 +17,7 @@ export class Capacities {
   readonly #known = new Map<string, { capacity: FsCapacity | undefined; atMs: number }>();
   readonly #running = new Map<string, Promise<void>>();
 
-  constructor(clock: Clock, measure = readCapacity, measureNow = readCapacityNow) {
+  constructor(clock: Clock, measure: (path: string) => Promise<FsCapacity | undefined>, measureNow = readCapacityNow) {
     this.#clock = clock;
     this.#measure = measure;
     this.#measureNow = measureNow;

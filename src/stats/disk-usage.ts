@@ -36,13 +36,20 @@ const REST_FACTOR = 20;
 export class DiskUsage {
   readonly #clock: Clock;
   readonly #periodMs: number;
+  readonly #slot: FileSlot;
   readonly #measure: MeasureDirectories;
   #found = new Map<string, DirectoryUsage>();
   #scan: Promise<void> | undefined;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
 
   /** @param periodMs shortest time between two scans (`--volume-stats-agg-period`). */
-  constructor(clock: Clock, periodMs: number, measure: MeasureDirectories = measureByDu) {
+  constructor(
+    clock: Clock,
+    periodMs: number,
+    slot: FileSlot,
+    measure: MeasureDirectories = (directories, what) => measureByDu(directories, what, slot),
+  ) {
+    this.#slot = slot;
     this.#clock = clock;
     this.#periodMs = periodMs;
     this.#measure = measure;
@@ -73,7 +80,12 @@ export class DiskUsage {
     const at = this.#clock.now();
     const found = new Map<string, DirectoryUsage>();
     for (const [directory, usedBytes] of bytes) {
-      found.set(directory, { usedBytes, inodesUsed: inodes.get(directory), fs: await readCapacity(directory), at });
+      found.set(directory, {
+        usedBytes,
+        inodesUsed: inodes.get(directory),
+        fs: await readCapacity(directory, this.#slot),
+        at,
+      });
     }
     this.#found = found;
     const endedMs = this.#clock.monotonicMs();
@@ -81,10 +93,20 @@ export class DiskUsage {
   }
 }
 
-/** Capacity of the file system a path is on; undefined when it cannot be asked. Waits on a thread of the pool. */
-export async function readCapacity(path: string): Promise<FsCapacity | undefined> {
+/** A local file system answers at once. */
+const STATFS_TIMEOUT_MS = 10_000;
+
+/** Lends a thread for asynchronous file access; undefined when there is none in time. */
+export interface FileSlot {
+  /** @throws what `work` throws, and an error when it takes longer than `timeoutMs` */
+  attempt<T>(work: () => Promise<T>, timeoutMs: number): Promise<{ value: T } | undefined>;
+}
+
+/** Capacity of the file system a path is on; undefined when it cannot be asked, or does not answer. */
+export async function readCapacity(path: string, slot: FileSlot): Promise<FsCapacity | undefined> {
   try {
-    return toCapacity(await statfs(path));
+    const found = await slot.attempt(() => statfs(path), STATFS_TIMEOUT_MS);
+    return found && toCapacity(found.value);
   } catch {
     return undefined;
   }

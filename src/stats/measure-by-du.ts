@@ -15,6 +15,9 @@ const DU_BATCH = 200;
 /** One line for each directory of a batch; a path has at most 4096 bytes. */
 const MAX_DU_BYTES = DU_BATCH * 8192;
 
+/** A local file system answers at once. */
+const LOOK_TIMEOUT_MS = 5_000;
+
 /** `f_type` of an overlay. Source: linux/magic.h. */
 const OVERLAY_MAGIC = 0x794c7630;
 
@@ -25,8 +28,9 @@ const OVERLAY_MAGIC = 0x794c7630;
 export async function measureByDu(
   directories: readonly string[],
   what: "bytes" | "inodes",
+  slot: LookSlot,
 ): Promise<Map<string, number>> {
-  const { plain, overlaid } = await sortByFileSystem(directories);
+  const { plain, overlaid } = await sortByFileSystem(directories, slot);
   const found = await measureAll(plain, ["-x"], what);
   if (overlaid.length === 0) return found;
   const mountinfo = readText("/proc/self/mountinfo") ?? "";
@@ -40,6 +44,11 @@ export async function measureByDu(
   return found;
 }
 
+/** As `FileSlot` of disk-usage.ts. */
+interface LookSlot {
+  attempt<T>(work: () => Promise<T>, timeoutMs: number): Promise<{ value: T } | undefined>;
+}
+
 interface OverlaidDirectory {
   /** As it was asked for. */
   path: string;
@@ -51,19 +60,22 @@ interface OverlaidDirectory {
  * An overlay whose layers lie on different disks reports a file's own disk as its device, and only for directories the
  * overlay's: to `du -x` every file there is on another file system. Source: the kernel's overlayfs.rst.
  */
-async function sortByFileSystem(directories: readonly string[]) {
+async function sortByFileSystem(directories: readonly string[], slot: LookSlot) {
   const plain: string[] = [];
   const overlaid: OverlaidDirectory[] = [];
-  await Promise.all(
-    directories.map(async (path) => {
-      try {
-        if ((await statfs(path)).type === OVERLAY_MAGIC) overlaid.push({ path, real: await realpath(path) });
-        else plain.push(path);
-      } catch {
-        // Gone, or not to be read: it is missing from the answer.
-      }
-    }),
-  );
+  const look = async (path: string) => {
+    try {
+      if ((await statfs(path)).type === OVERLAY_MAGIC) overlaid.push({ path, real: await realpath(path) });
+      else plain.push(path);
+    } catch {
+      // Gone, or not to be read: it is missing from the answer.
+    }
+  };
+  try {
+    for (const path of directories) await slot.attempt(() => look(path), LOOK_TIMEOUT_MS);
+  } catch {
+    // A disk does not answer: the rest is missing from the answer, too.
+  }
   return { plain, overlaid };
 }
 

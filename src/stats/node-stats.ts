@@ -9,7 +9,7 @@ import type { Clock } from "../model/clock.ts";
 import type { NodeSignals } from "../model/node-signals.ts";
 import { Capacities } from "./capacities.ts";
 import { diskFamilies } from "./disk-metrics.ts";
-import { type DirectoryUsage, DiskUsage, type FsCapacity } from "./disk-usage.ts";
+import { type DirectoryUsage, DiskUsage, type FileSlot, type FsCapacity, readCapacity } from "./disk-usage.ts";
 import type { MeasureDirectories } from "./measure-by-du.ts";
 import type { CgroupSample, NodeSample, SystemContainerName } from "./node-sample.ts";
 import type { PodFacts } from "./pod-facts.ts";
@@ -44,6 +44,7 @@ export interface NodeStatsOptions {
   volumeStatsAggPeriodMs: number;
   /** Bytes of all images. Called at most once a minute, on demand. */
   readImageBytes?: () => Promise<number | undefined>;
+  slot: FileSlot;
   /** For tests. */
   roots?: MachineRoots;
   measureDirectories?: MeasureDirectories;
@@ -74,8 +75,9 @@ export class NodeStats {
     this.reader = new CgroupReader(this.#roots.proc);
     const { clock, podFacts, systemCgroups } = options;
     this.#sampler = new Sampler(this.reader, clock, podFacts, this.#roots.proc, systemCgroups);
-    this.capacities = new Capacities(options.clock);
-    this.#disk = new DiskUsage(options.clock, options.volumeStatsAggPeriodMs, options.measureDirectories);
+    const { volumeStatsAggPeriodMs, slot, measureDirectories } = options;
+    this.capacities = new Capacities(clock, (path) => readCapacity(path, slot));
+    this.#disk = new DiskUsage(clock, volumeStatsAggPeriodMs, slot, measureDirectories);
   }
 
   /** Everything measured now, with CPU rates: the first asker after a pause waits 300 ms for them, the others do not. */

@@ -22,14 +22,14 @@ export function fileVolumePlugin(volume: Volume): FileVolumePlugin | undefined {
 /** Volumes on a tmpfs, as the kubelet has them: what may hold secrets is never on a disk. */
 export const isInMemory = (plugin: FileVolumePlugin): boolean => plugin !== "configmap";
 
-/** Where the files of a volume are. */
+/** Directories of a volume. */
 export interface FileVolumePlace {
   plugin: FileVolumePlugin;
   directory: string;
   stateDirectory: string;
 }
 
-/** What a volume shows. */
+/** The files of a volume, and their group. */
 export interface FileVolumeContent {
   files: Payload;
   fsGroup?: number;
@@ -39,7 +39,7 @@ export interface FileVolumeContent {
   now: Date;
 }
 
-/** What a configMap, secret, downwardAPI or projected volume shows now. @throws Error with a message for people */
+/** Computes the files of a configMap, secret, downwardAPI or projected volume. @throws Error with a message for people */
 export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts & { now: Date }): FileVolumeContent {
   const computed = computePayload(volume, pod, facts);
   if ("problem" in computed) throw new Error(computed.problem);

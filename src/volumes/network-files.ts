@@ -19,7 +19,7 @@ import { messageOf } from "../text/error-message.ts";
 /** Longest hosts file of the machine that is copied. Unit: bytes. */
 const MAX_HOSTS_BYTES = 1024 * 1024;
 
-/** What the hosts file of a pod is made of. */
+/** Sources of the hosts file of a pod. */
 export interface HostsFileRequest {
   pod: Pod;
   podIps: readonly string[];

@@ -10,6 +10,7 @@ import type { ServerDependencies } from "../../src/server/servers.ts";
 import { SharedAnswers } from "../../src/server/shared-answers.ts";
 import { NodeStats } from "../../src/stats/node-stats.ts";
 import { type LaidTree, podOf } from "../stats/lay-tree.ts";
+import { DIRECT_SLOT } from "../support/direct-slot.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
 import { FakeView } from "./fake-view.ts";
@@ -46,6 +47,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     imagesDir: () => "/",
     engineVersion: () => "20.10.24",
     volumeStatsAggPeriodMs: 60_000,
+    slot: DIRECT_SLOT,
     measureDirectories: async () => new Map(),
   });
   const registry = new MetricsRegistry();

@@ -12,6 +12,7 @@ import recordedContainer from "../fixtures/oracle/stats/stats-container.json";
 import recordedRoot from "../fixtures/oracle/stats/stats-root.json";
 import recordedSummary from "../fixtures/oracle/stats/stats-summary.json";
 import recordedUsage from "../fixtures/oracle/stats/stats-summary-only-cpu-and-memory.json";
+import { DIRECT_SLOT } from "../support/direct-slot.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { CONTAINER_ID, CONTAINER_PATHS, type LaidTree, layTree, podOf, SANDBOX_ID, type TreeName } from "./lay-tree.ts";
@@ -66,6 +67,7 @@ function setUp(
     engineVersion: () => "20.10.24",
     systemCgroups,
     volumeStatsAggPeriodMs: 60_000,
+    slot: DIRECT_SLOT,
     measureDirectories: async (directories, what) => {
       if (what === "bytes") asked.push([...directories]);
       const known = directories.filter((directory) => directory in disk);
@@ -231,6 +233,7 @@ describe("the summary", () => {
       imagesDir: () => "",
       engineVersion: () => "",
       volumeStatsAggPeriodMs: 60_000,
+      slot: DIRECT_SLOT,
       measureDirectories: async () => new Map(),
       readImageBytes: async () => {
         calls++;

@@ -85,6 +85,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const secretValues = new SecretValues({
     logger: context.logger,
     credentialsDir: context.environment.CREDENTIALS_DIRECTORY || undefined,
+    readBytes: (path, maxBytes) => context.background.readBytes(path, maxBytes),
     publish: (state, isComplete) => kubelet.setDesired(state, isComplete),
   });
   return {

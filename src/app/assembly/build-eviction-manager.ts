@@ -33,7 +33,7 @@ export function buildEvictionManager({
   recorder,
 }: EvictionInput): EvictionManager {
   // Not shared with the statistics: only pods with limits are measured while no resource is short.
-  const disk = new DiskUsage(clock, options.volumeStatsAggPeriodMs || DEFAULT_DISK_PERIOD_MS);
+  const disk = new DiskUsage(clock, options.volumeStatsAggPeriodMs || DEFAULT_DISK_PERIOD_MS, context.background.slot);
   return new EvictionManager({
     clock,
     logger,

@@ -63,7 +63,7 @@ export function buildImageGc(
     clock,
     logger,
     images: new EngineImages(engine.client, owner, options.podInfraContainerImage),
-    readDisk: () => readCapacity(engine.info().imagesDir),
+    readDisk: () => readCapacity(engine.info().imagesDir, context.background.slot),
     wantedNames: () => new Set([...kubelet.desiredPods.flatMap(imagesOf), ...updates.pinnedRefs()].map(toImageKey)),
     isReady: () => kubelet.isComplete,
     file: openStateFile(context, "images-used", KnownImagesSchema),

@@ -35,7 +35,7 @@ export const buildView = ({ context, kubelet, feed, volumes, connectError }: Ass
 
 /** Measurements of the node and of the pods in the view. */
 export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStats {
-  const { options, logger } = parts.context;
+  const { options, logger, background } = parts.context;
   const stats = new NodeStats({
     clock: parts.context.clock,
     nodeName: parts.context.node.name,
@@ -45,6 +45,7 @@ export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStat
     systemCgroups: toSystemCgroups(options),
     engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
     volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
+    slot: background.slot,
     readImageBytes: async () => (await parts.imageInventory.look()).bytes,
   });
   warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);

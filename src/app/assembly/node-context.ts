@@ -41,7 +41,8 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
   const { options, clock } = input;
   const name = readNodeName(options.hostnameOverride);
   const node = readNodeInfo(name, options.nodeIp);
-  const disk = await readCapacity(options.rootDir);
+  const background = new BackgroundThreads(clock);
+  const disk = await readCapacity(options.rootDir, background.slot);
   return {
     ...input,
     node,
@@ -52,7 +53,7 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
     },
     metrics: new MetricsRecorder(name, clock),
     loopLag: new LoopLagMonitor(clock),
-    background: new BackgroundThreads(clock),
+    background,
   };
 }
 

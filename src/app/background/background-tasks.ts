@@ -1,5 +1,5 @@
 import { rmSync, writeFileSync } from "node:fs";
-import { readBoundedText } from "../../files/bounded-read.ts";
+import { readBoundedBytes, readBoundedText } from "../../files/bounded-read.ts";
 import { replaceFile } from "../../files/replace-file.ts";
 import { makeTerminationLog, readTerminationLog } from "../../kubelet/termination-log.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
@@ -22,6 +22,7 @@ export const BACKGROUND_TASKS = {
   removeFile: (path: string) => rmSync(path, { force: true }),
   overwriteFile: (path: string, text: string) => writeFileSync(path, text),
   readText: readBoundedText,
+  readBytes: readBoundedBytes,
   prepareHostPath: hostFiles.prepareHostPath.bind(hostFiles),
   isDirectory: hostFiles.isDirectory.bind(hostFiles),
   bindSubPath: hostFiles.bindSubPath.bind(hostFiles),

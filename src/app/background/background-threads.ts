@@ -105,6 +105,11 @@ export class BackgroundThreads implements HostFiles, PodFileSystem {
     return this.#run("readText", [path, maxBytes], ROOT_DISK);
   }
 
+  /** A file of the administrator, anywhere on the host. */
+  readBytes(path: string, maxBytes: number) {
+    return this.#run("readBytes", [path, maxBytes], lookAt(path));
+  }
+
   prepareHostPath(source: HostPathVolumeSource) {
     return this.#run("prepareHostPath", [source], lookAt(source.path));
   }
