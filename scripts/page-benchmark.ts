@@ -102,6 +102,7 @@ const feed = new PageFeed({
     bootTime: 1,
   }),
   rejections: () => [],
+  workloads: () => [],
   measure: () => (isMeasuring ? measure() : new Promise(() => {})),
   onError: (error) => console.error(error),
 });

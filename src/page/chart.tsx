@@ -19,6 +19,8 @@ interface ChartProps {
   isBinary?: boolean;
   lines: readonly ChartLine[];
   limit?: number;
+  /** Smallest end of the value axis: a line at zero has an axis too. */
+  least: number;
   format: (value: number) => string;
 }
 
@@ -85,7 +87,7 @@ function toData({ times, lines, limit = 0 }: ChartProps): uPlot.AlignedData {
 /** @param onPoint told the index of the values at the pointer; undefined: it has left */
 function toOptions(
   width: number,
-  { spanMs, isBinary = false, lines, limit = 0, format }: ChartProps,
+  { spanMs, isBinary = false, lines, limit = 0, least, format }: ChartProps,
   onPoint: (index: number | undefined) => void,
 ): uPlot.Options {
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -110,7 +112,7 @@ function toOptions(
     hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] },
     scales: {
       x: { range: (_, __, max) => [max - spanMs / 1000, max] },
-      y: { range: (_, __, max) => [0, Math.max(max, 1e-9) * 1.1] },
+      y: { range: (_, __, max) => [0, Math.max(max, least) * 1.1] },
     },
     axes: [
       { ...axis, size: 26, space: 60, values: (_, splits) => splits.map((value) => clock.format(value * 1000)) },

@@ -1,4 +1,5 @@
 import { Age } from "./parts.tsx";
+import { useRows } from "./use-rows.tsx";
 import type { EventRow } from "./wire.ts";
 
 /** Newest first. */
@@ -11,22 +12,22 @@ export function EventTable({
   now: number;
   withObject?: boolean;
 }) {
+  const { shown, button } = useRows(events.toSorted((a, b) => b.lastTime - a.lastTime));
   if (events.length === 0) return <p class="empty">No events.</p>;
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Last seen</th>
-          <th scope="col">Type</th>
-          <th scope="col">Reason</th>
-          {withObject && <th scope="col">Pod</th>}
-          <th scope="col">Message</th>
-        </tr>
-      </thead>
-      <tbody>
-        {events
-          .toSorted((a, b) => b.lastTime - a.lastTime)
-          .map((event) => (
+    <>
+      <table class="stacked">
+        <thead>
+          <tr>
+            <th scope="col">Last seen</th>
+            <th scope="col">Type</th>
+            <th scope="col">Reason</th>
+            {withObject && <th scope="col">Object</th>}
+            <th scope="col">Message</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((event) => (
             <tr
               key={`${event.object} ${event.reason} ${event.firstTime} ${event.message}`}
               class={event.type === "Warning" ? "warning" : undefined}
@@ -40,7 +41,7 @@ export function EventTable({
                 <bdi>{event.reason}</bdi>
               </td>
               {withObject && (
-                <td>
+                <td class="object">
                   <bdi>{event.object}</bdi>
                 </td>
               )}
@@ -49,7 +50,9 @@ export function EventTable({
               </td>
             </tr>
           ))}
-      </tbody>
-    </table>
+        </tbody>
+      </table>
+      {button}
+    </>
   );
 }

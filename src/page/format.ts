@@ -35,6 +35,10 @@ export function formatAge(fromMs: number, nowMs: number): string {
   return `${Math.floor(ms / 1000)}s`;
 }
 
+/** `in 5h`; `now` for what is due. */
+export const formatUntil = (atMs: number, nowMs: number): string =>
+  atMs <= nowMs ? "now" : `in ${formatAge(nowMs, atMs)}`;
+
 let timeFormat: Intl.DateTimeFormat | undefined;
 
 /** For titles: the whole time, in the reader's zone. */

@@ -7,6 +7,8 @@ import type { History, HistoryRange } from "./wire.ts";
 
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
 const SPAN_MS: Readonly<Record<HistoryRange, number>> = { "10m": 600_000, "1h": 3_600_000, "24h": 86_400_000 };
+const LEAST_CORES = 0.001;
+const LEAST_BYTES = 1024;
 const REFRESH_MS = 10_000;
 
 /** CPU, memory, network and disk of a pod or of the node. */
@@ -57,6 +59,7 @@ export function HistoryCharts({
               spanMs={SPAN_MS[range]}
               lines={lines.cpu}
               limit={cpuLimitCores}
+              least={LEAST_CORES}
               format={formatCores}
             />
             <Chart
@@ -66,6 +69,7 @@ export function HistoryCharts({
               lines={lines.memory}
               isBinary
               limit={memoryLimitBytes}
+              least={LEAST_BYTES}
               format={formatBytes}
             />
             <Chart
@@ -74,6 +78,7 @@ export function HistoryCharts({
               spanMs={SPAN_MS[range]}
               lines={lines.network}
               isBinary
+              least={LEAST_BYTES}
               format={perSecond}
             />
             <Chart
@@ -82,6 +87,7 @@ export function HistoryCharts({
               spanMs={SPAN_MS[range]}
               lines={lines.disk}
               isBinary
+              least={LEAST_BYTES}
               format={formatBytes}
             />
           </>

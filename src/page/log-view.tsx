@@ -233,12 +233,15 @@ async function followLog(
   onLines: (lines: readonly string[]) => void,
   onProblem: (text: string) => void,
 ): Promise<void> {
-  let tail = TAIL_LINES;
+  /** When the last piece arrived. Lines after it are asked for by their age: the clocks may differ. */
+  let lastMs: number | undefined;
   while (!signal.aborted) {
     const query = new URLSearchParams({
       container,
       follow: String(!isPrevious),
-      tailLines: String(tail),
+      ...(lastMs === undefined
+        ? { tailLines: String(TAIL_LINES) }
+        : { sinceSeconds: ((performance.now() - lastMs) / 1000).toFixed(3) }),
       previous: String(isPrevious),
       timestamps: String(withTimes),
     });
@@ -251,10 +254,9 @@ async function followLog(
         const splitter = new LineSplitter();
         const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
         for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+          lastMs = performance.now();
           onLines(splitter.push(piece.value));
         }
-        // Later lines come from the next container only.
-        tail = 0;
       }
     } catch {
       if (!signal.aborted) onProblem("The kubelet does not answer; trying again.");

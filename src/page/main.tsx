@@ -145,9 +145,12 @@ function titleOf(view: View): string {
 }
 
 const Locked = () => (
-  <p class="empty">
-    This page needs a session: run <code>kubelet-ts page</code> on the machine and open the link that it prints.
-  </p>
+  <div class="empty">
+    <h1>This page needs a session</h1>
+    <p>
+      Run <code>kubelet-ts page</code> on the machine and open the link that it prints.
+    </p>
+  </div>
 );
 
 const loginError = await logInFromAddress();

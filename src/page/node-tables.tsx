@@ -1,20 +1,7 @@
-import { useState } from "preact/hooks";
 import { formatBytes, formatCores } from "./format.ts";
 import { Age } from "./parts.tsx";
+import { useRows } from "./use-rows.tsx";
 import type { CgroupRow, ImageRow } from "./wire.ts";
-
-const SHOWN_ROWS = 20;
-
-/** The first rows of a long table, and a button for the rest. */
-function useRows<T>(rows: readonly T[]) {
-  const [isAll, setAll] = useState(false);
-  const button = rows.length > SHOWN_ROWS && (
-    <button type="button" class="more" onClick={() => setAll(!isAll)}>
-      {isAll ? `Show the first ${SHOWN_ROWS}` : `Show all ${rows.length}`}
-    </button>
-  );
-  return { shown: isAll ? rows : rows.slice(0, SHOWN_ROWS), button };
-}
 
 export function CgroupTable({ cgroups }: { cgroups: readonly CgroupRow[] }) {
   const { shown, button } = useRows(cgroups);

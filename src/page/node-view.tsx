@@ -21,7 +21,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
       {error && <p class="banner warn">{error}</p>}
       <section class="card">
         <h2>Conditions</h2>
-        <table>
+        <table class="stacked">
           <thead>
             <tr>
               <th scope="col">Type</th>
@@ -40,7 +40,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
                 <td>
                   <Age at={condition.since} now={now} />
                 </td>
-                <td>{condition.message}</td>
+                <td class="message">{condition.message}</td>
               </tr>
             ))}
           </tbody>

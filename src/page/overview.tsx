@@ -5,6 +5,7 @@ import { type Moment, PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
 import { type PageState, type RowFilter, type SortKey, selectRows } from "./store.ts";
 import type { Rejection } from "./wire.ts";
+import { WorkloadTable } from "./workload-table.tsx";
 
 /** Orders in which the largest value comes first. */
 const DESCENDING: readonly SortKey[] = ["cpu", "memory", "restarts"];
@@ -82,6 +83,7 @@ export function Overview({
       ) : (
         <PodTable rows={rows} filter={filter} onSort={onSort} live={live} />
       )}
+      {state.workloads.length > 0 && <WorkloadTable workloads={state.workloads} now={now} />}
     </>
   );
 }

@@ -99,7 +99,7 @@ const Row = memo(({ pod, live }: { pod: PodRow; live: Live<Moment> }) => {
         {[pod.why, pod.notice].map(
           (text, index) =>
             text !== "" && (
-              <div key={index} class="why">
+              <div key={index} class="why" title={text}>
                 <bdi>{text}</bdi>
               </div>
             ),

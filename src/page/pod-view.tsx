@@ -10,7 +10,7 @@ import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
 import { findPod, type PageState } from "./store.ts";
-import type { ContainerDetail, PodDetail, PodRow, ProbeHistory } from "./wire.ts";
+import type { ContainerDetail, ImageUpdateRow, PodDetail, PodRow, ProbeHistory } from "./wire.ts";
 
 const TAB_TITLES: Readonly<Record<PodTab, string>> = {
   overview: "Overview",
@@ -181,6 +181,7 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
       ? mains.reduce((sum, container) => sum + container[key], 0)
       : 0;
   };
+  const warnings = detail.manifest.findings.length;
   return (
     <>
       {detail.explanation.length > 0 && (
@@ -203,17 +204,29 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
           ))}
         </section>
       )}
+      {warnings > 0 && (
+        <p class="banner warn">
+          {warnings === 1 ? "One line" : `${warnings} lines`} of the manifest: see{" "}
+          <a href={podAddress(detail.row, "manifest")}>Manifest</a>.
+        </p>
+      )}
+      {detail.row.notice !== "" && (
+        <p class="banner warn">
+          <bdi>{detail.row.notice}</bdi>
+        </p>
+      )}
       <section class="card facts">
         <dl>
           <Fact name="Source" value={detail.row.source} />
+          {detail.row.owner !== "" && <Fact name="Owner" value={detail.row.owner} />}
           <Fact name="IP" value={detail.row.ip || "-"} />
           <Fact name="QoS class" value={detail.qosClass} />
           <Fact name="Started" value={formatTime(detail.startedAt) || "-"} />
-          {Object.entries(detail.labels).map(([name, value]) => (
-            <Fact key={name} name={name} value={value} />
-          ))}
         </dl>
+        <Labels name="Labels" labels={detail.labels} />
+        <Labels name="Annotations" labels={detail.annotations} />
       </section>
+      {detail.imageUpdates.length > 0 && <ImageUpdates updates={detail.imageUpdates} now={now} />}
       <HistoryCharts
         path={`${path}/history`}
         now={now}
@@ -238,7 +251,7 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
       )}
       <section class="card">
         <h2>Conditions</h2>
-        <table>
+        <table class="stacked">
           <thead>
             <tr>
               <th scope="col">Type</th>
@@ -267,8 +280,48 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
   );
 }
 
+/** `name=value`, shortened; whole on hover. */
+const Labels = ({ name, labels }: { name: string; labels: Record<string, string> }) =>
+  Object.keys(labels).length > 0 && (
+    <ul class="labels" aria-label={name}>
+      <li class="labels-name" aria-hidden="true">
+        {name}
+      </li>
+      {Object.entries(labels).map(([key, value]) => (
+        <li key={key} title={`${key}=${value}`}>
+          <bdi>
+            {key}={value}
+          </bdi>
+        </li>
+      ))}
+    </ul>
+  );
+
+function ImageUpdates({ updates, now }: { updates: readonly ImageUpdateRow[]; now: number }) {
+  return (
+    <section class="card">
+      <h2>Image updates</h2>
+      {updates.map(({ image, state, current, candidate, message, checkedAt }) => (
+        <dl key={image}>
+          <Fact name="Image" value={image} />
+          <Fact name="State" value={message === "" ? state : `${state}: ${message}`} />
+          <Fact name="Runs" value={current || "-"} />
+          {candidate !== "" && <Fact name="Update" value={candidate} />}
+          <div>
+            <dt>Looked up</dt>
+            <dd>{checkedAt > 0 ? <Ago at={checkedAt} now={now} /> : "never"}</dd>
+          </div>
+        </dl>
+      ))}
+    </section>
+  );
+}
+
+/** Characters; a longer value has a line of its own. */
+const LONG_FACT = 100;
+
 const Fact = ({ name, value }: { name: string; value: string }) => (
-  <div>
+  <div class={value.length > LONG_FACT ? "long" : undefined}>
     <dt>
       <bdi>{name}</bdi>
     </dt>
@@ -276,6 +329,13 @@ const Fact = ({ name, value }: { name: string; value: string }) => (
       <bdi>{value}</bdi>
     </dd>
   </div>
+);
+
+const Ago = ({ at, now }: { at: number; now: number }) => (
+  <>
+    <Age at={at} now={now} />
+    {at > 0 && " ago"}
+  </>
 );
 
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
@@ -303,7 +363,7 @@ function ContainerCard({ container, now }: { container: ContainerDetail; now: nu
         <div>
           <dt>Started</dt>
           <dd>
-            <Age at={container.startedAt} now={now} />
+            <Ago at={container.startedAt} now={now} />
           </dd>
         </div>
         <Fact name="Restarts" value={String(container.restarts)} />

@@ -1,4 +1,4 @@
-import type { NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePoint } from "./wire.ts";
+import type { NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePoint, WorkloadRow } from "./wire.ts";
 
 /** Points of the spark lines: ten minutes at the pace of an open page. */
 export const SPARK_POINTS = 60;
@@ -18,6 +18,7 @@ export interface PageState {
   node: NodeState | undefined;
   pods: ReadonlyMap<string, PodRow>;
   rejections: readonly Rejection[];
+  workloads: readonly WorkloadRow[];
   times: readonly number[];
   nodeUsage: NodeUsage | undefined;
   sparks: ReadonlyMap<string, Spark>;
@@ -32,6 +33,7 @@ export const EMPTY_STATE: PageState = {
   node: undefined,
   pods: new Map(),
   rejections: [],
+  workloads: [],
   times: [],
   nodeUsage: undefined,
   sparks: new Map(),
@@ -52,6 +54,7 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     node: snapshot.node,
     pods: new Map(snapshot.pods.map((pod) => [pod.uid, keep(pod)])),
     rejections: snapshot.rejections,
+    workloads: snapshot.workloads,
     times: usage.times,
     nodeUsage: usage.node,
     sparks: new Map(Object.entries(usage.pods)),
@@ -72,6 +75,7 @@ export function applyUpdate(state: PageState, update: Update): PageState {
     pods,
     ...(update.node && { node: update.node }),
     ...(update.rejections && { rejections: update.rejections }),
+    ...(update.workloads && { workloads: update.workloads }),
   };
   return update.usage ? addUsage(merged, update.usage) : merged;
 }

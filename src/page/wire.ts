@@ -14,6 +14,7 @@ export interface Snapshot {
   node: NodeState;
   pods: PodRow[];
   rejections: Rejection[];
+  workloads: WorkloadRow[];
   /** Usage by pod UID; the history of the last ten minutes. */
   usage: UsageHistory;
   /** Clock of the server. */
@@ -26,6 +27,7 @@ export interface Update {
   changedPods?: PodRow[];
   removedPods?: string[];
   rejections?: Rejection[];
+  workloads?: WorkloadRow[];
   usage?: UsagePoint;
 }
 
@@ -82,6 +84,23 @@ export interface Rejection {
   line: number;
   column: number;
   message: string;
+}
+
+/** A Deployment, a Job and the like, with pods or without. */
+export interface WorkloadRow {
+  kind: string;
+  namespace: string;
+  name: string;
+  /** `2/3 ready`, `Complete`, `every day at 03:00`. */
+  status: string;
+  isGood: boolean;
+  /** Why it is not; "" when there is nothing to say. */
+  detail: string;
+  /** Manifest: `file:line`, URL or `submitted`. */
+  source: string;
+  /** Of a CronJob; 0 = never, or not known. */
+  lastRun: number;
+  nextRun: number;
 }
 
 /** Usage of the node and of each pod at one time. */
@@ -142,7 +161,24 @@ export interface PodDetail {
   events: EventRow[];
   /** Reasons why the pod is not Ready, each with what to do. */
   explanation: { problem: string; facts: string[]; wayOut: string }[];
+  /** Images of this pod that the kubelet keeps up to date. */
+  imageUpdates: ImageUpdateRow[];
   manifest: ManifestView;
+}
+
+/** An image as `kubelet-ts updates` tells it. */
+export interface ImageUpdateRow {
+  /** As the manifest names it. */
+  image: string;
+  state: string;
+  /** Tag and digest that run; "" while unknown. */
+  current: string;
+  /** The update that waits or is tried; "" when there is none. */
+  candidate: string;
+  /** Why it waits, or what failed. */
+  message: string;
+  /** 0 = never. */
+  checkedAt: number;
 }
 
 /** The manifest of a pod, without environment values unless privileged. */
@@ -214,7 +250,7 @@ export interface EventRow {
   count: number;
   firstTime: number;
   lastTime: number;
-  /** `namespace/pod`. */
+  /** `namespace/pod`, `Node name`, `Kind namespace/name`. */
   object: string;
 }
 

@@ -11,6 +11,7 @@ import type {
   Update,
   UsageHistory,
   UsagePoint,
+  WorkloadRow,
 } from "../page/wire.ts";
 import { roundCores, type UsageRecorder } from "./usage-recorder.ts";
 
@@ -22,6 +23,7 @@ export interface PageFeedDeps {
   toRow: (pod: Pod) => PodRow;
   node: () => Promise<NodeState>;
   rejections: () => readonly Rejection[];
+  workloads: () => WorkloadRow[];
   measure: () => Promise<{ summary: Summary; node: NodeUsage }>;
   usage: UsageRecorder;
   /** false while not every pod is known: no history is dropped then. */
@@ -56,6 +58,7 @@ export class PageFeed {
   #sent = new Map<string, { pod: Pod; text: string }>();
   #sentNode = "";
   #sentRejections = "";
+  #sentWorkloads = "";
   #node: NodeState | undefined;
   #nodeUsage: NodeUsage | undefined;
   #unsubscribe: (() => void) | undefined;
@@ -131,6 +134,7 @@ export class PageFeed {
       node,
       pods: this.#deps.pods().map((pod) => this.row(pod)),
       rejections: [...this.#deps.rejections()],
+      workloads: this.#deps.workloads(),
       usage,
       now: this.#deps.clock.now().getTime(),
     };
@@ -161,6 +165,10 @@ export class PageFeed {
     const rejectionsText = JSON.stringify(rejections);
     if (rejectionsText !== this.#sentRejections) update.rejections = [...rejections];
     this.#sentRejections = rejectionsText;
+    const workloads = this.#deps.workloads();
+    const workloadsText = JSON.stringify(workloads);
+    if (workloadsText !== this.#sentWorkloads) update.workloads = workloads;
+    this.#sentWorkloads = workloadsText;
     const nodeText = JSON.stringify(this.#node);
     if (this.#node && nodeText !== this.#sentNode) update.node = this.#node;
     this.#sentNode = nodeText;

@@ -190,9 +190,11 @@ export class PageRoutes {
     const found = findLogContainer(pod, query.get("container") ?? "", query.get("previous") === "true");
     if ("problem" in found) return text(404, `${found.problem}\n`);
     const tailLines = /^\d{1,6}$/.test(query.get("tailLines") ?? "") ? Number(query.get("tailLines")) : undefined;
+    const age = /^\d{1,7}(?:\.\d{1,3})?$/.test(query.get("sinceSeconds") ?? "") ? Number(query.get("sinceSeconds")) : 0;
     const selection: LogSelection = {
       follow: query.get("follow") === "true",
       ...(tailLines !== undefined && { tailLines }),
+      ...(age > 0 && { since: new Date(this.#deps.clock.now().getTime() - age * 1000) }),
       timestamps: query.get("timestamps") === "true",
       stdout: true,
       stderr: true,

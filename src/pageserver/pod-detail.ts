@@ -8,6 +8,7 @@ import type {
   Condition,
   ContainerDetail,
   EventRow,
+  ImageUpdateRow,
   ManifestView,
   PodDetail,
   PodRow,
@@ -26,6 +27,7 @@ export interface PodDetailFacts {
   explanation: PodExplanation;
   probeAnswers: (container: string, kind: ProbeKind) => readonly ProbeAnswer[];
   manifest: ManifestView;
+  imageUpdates: ImageUpdateRow[];
   /** Counters of a running container. */
   counters: (container: string) => CgroupStats | undefined;
 }
@@ -39,6 +41,7 @@ export function toPodDetail({
   explanation,
   probeAnswers,
   manifest,
+  imageUpdates,
   counters,
 }: PodDetailFacts): PodDetail {
   const { metadata, spec, status } = pod;
@@ -82,6 +85,7 @@ export function toPodDetail({
       facts,
       wayOut,
     })),
+    imageUpdates,
     manifest,
   };
 }
@@ -193,5 +197,11 @@ export const toEventRow = ({
   count,
   firstTime: toMs(firstTimestamp),
   lastTime: toMs(lastTimestamp),
-  object: `${involvedObject.namespace}/${involvedObject.name}`,
+  object: describeObject(involvedObject),
 });
+
+/** `default/web` for a pod, `Node edge`, `Deployment default/shop`. */
+function describeObject({ kind, namespace, name }: CoreEvent["involvedObject"]): string {
+  if (kind === "Node") return `Node ${name}`;
+  return kind === "Pod" ? `${namespace}/${name}` : `${kind} ${namespace}/${name}`;
+}

@@ -240,8 +240,10 @@ function explainProbe({ status, spec, events }: ExplainContainerInput): Finding 
 }
 
 /** A container that waits for the others has no way out of its own. */
-function explainWaiting({ status }: ExplainContainerInput): Finding {
+function explainWaiting({ status, isInit }: ExplainContainerInput): Finding {
   const { reason, message } = status.state.waiting ?? {};
+  if (isInit && status.state.running)
+    return { problem: "it still runs; the next container waits for its end", wayOut: "" };
   return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), wayOut: "" };
 }
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
+import { findAccessibilityProblems } from "../support/accessibility.ts";
 import { launchBrowser } from "../support/browser.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { SlowProxy } from "../support/slow-proxy.ts";
@@ -52,6 +53,10 @@ describeWithEngine("the page elsewhere, and while something is away", () => {
     page.setDefaultTimeout(60_000);
     await page.goto(`${secure}/`);
     await page.getByText("This page needs a session").waitFor();
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect({ colorScheme, problems: await findAccessibilityProblems(page) }).toEqual({ colorScheme, problems: [] });
+    }
     const address = await link(node);
     expect(address).toStartWith(`${secure}/#token=`);
     await page.goto("about:blank");

@@ -36,6 +36,7 @@ const snapshot: Snapshot = {
   node: { name: "n", version: "", engine: "", problem: "", conditions: [], cpuCount: 2, memoryBytes: 8, bootTime: 0 },
   pods: [row("a"), row("b")],
   rejections: [],
+  workloads: [],
   usage: { times: [1000], node, pods: { a: { cpuCores: [0.5], memoryBytes: [10] } } },
   now: 5000,
 };

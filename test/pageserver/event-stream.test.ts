@@ -55,6 +55,7 @@ test("a page whose first state cannot be computed is not kept as a reader", asyn
     onPodsChanged: () => () => {},
     node: () => Promise.reject(new Error("no engine")),
     rejections: () => [],
+    workloads: () => [],
   } as unknown as ConstructorParameters<typeof PageFeed>[0]);
   const stream = new EventStream(new FakeClock(), feed, ACCESS, new AbortController().signal, () => true);
   await expect(stream.chunks().next()).rejects.toThrow("no engine");

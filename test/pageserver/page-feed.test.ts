@@ -49,6 +49,7 @@ function world() {
       bootTime: 0,
     }),
     rejections: () => [],
+    workloads: () => [],
     measure: async () => {
       state.measured++;
       return { summary: { node: { nodeName: "n", startTime: "" }, pods: [] }, node: nodeUsage };

@@ -5,7 +5,7 @@ import { CadvisorFactsReader } from "../../cadvisor/cadvisor-facts.ts";
 import { readTextIfExists } from "../../files/bounded-read.ts";
 import { findPortHolders } from "../../host/port-holder.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
+import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
 import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
 import { hostPortsOf } from "../../model/pod-containers.ts";
@@ -36,6 +36,7 @@ import { KeptHistory } from "./kept-history.ts";
 import { createPageActions } from "./page-actions.ts";
 import { readNodeDetail } from "./page-node-detail.ts";
 import { pageTls } from "./page-tls.ts";
+import { toImageUpdateRows, toWorkloadRows } from "./page-workloads.ts";
 
 /** The page of the cAdvisor port. */
 export function buildPage(
@@ -53,7 +54,9 @@ export function buildPage(
   const cadvisor = new CadvisorFactsReader(stats);
   let findings: readonly Finding[] = [];
   let rejections: Rejection[] = [];
-  parts.feed.onChange((_, info) => {
+  let desired: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
+  parts.feed.onChange((state, info) => {
+    desired = state;
     findings = info.findings;
     rejections = findings.filter(({ severity }) => severity === "error").map(toRejection);
   });
@@ -106,6 +109,7 @@ export function buildPage(
     pods: () => view.pods(),
     onPodsChanged: (callback) => kubelet.onChange(callback),
     rejections: () => rejections,
+    workloads: () => toWorkloadRows(desired, parts.workloads, clock.now()),
     onError: (error) => logger.debug("The usage of pods could not be sampled", { error: String(error) }),
   });
   const podDetail = async (uid: PodUID, privileged: boolean) => {
@@ -131,6 +135,7 @@ export function buildPage(
         const path = measured.find(({ facts }) => facts.name === name)?.cgroup.path;
         return path === undefined ? undefined : stats.measureOnce(path)?.stats;
       },
+      imageUpdates: toImageUpdateRows(parts.imageUpdates.report(), pod),
       manifest: toManifestView({
         file: location?.file ?? "",
         line: location?.line,

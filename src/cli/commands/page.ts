@@ -1,3 +1,5 @@
+import { X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
 import tls from "node:tls";
 import { readPageSecret } from "../../pageserver/page-secret.ts";
 import { createLoginToken } from "../../pageserver/page-session.ts";
@@ -14,9 +16,10 @@ export async function runPage(request: CommandRequest, io: CommandIo): Promise<n
   const { kubelet } = await openKubelet(request);
   const { pageUrl, rootDir = "" } = kubelet.instance ?? {};
   if (!pageUrl) throw new CommandError("the kubelet does not serve the page: start it with --cadvisor-port=4194");
-  const link = `${pageUrl}/#token=${createLoginToken(readSecret(rootDir), io.now().getTime())}`;
-  const fingerprint = pageUrl.startsWith("https:") ? await readFingerprint(new URL(pageUrl)) : "";
-  if (fingerprint !== "") io.stderr(`SHA-256 fingerprint of its certificate: ${fingerprint}\n`);
+  const certificate = pageUrl.startsWith("https:") ? await readCertificate(new URL(pageUrl)) : undefined;
+  const address = certificate ? toCertifiedUrl(pageUrl, certificate) : pageUrl;
+  const link = `${address}/#token=${createLoginToken(readSecret(rootDir), io.now().getTime())}`;
+  if (certificate) io.stderr(`SHA-256 fingerprint of its certificate: ${certificate.fingerprint256}\n`);
   if ((request.isOn("open") || isDesktop(process.env, process.stdout.isTTY)) && (await opens(link))) {
     io.stderr("Opened in the browser.\n");
     return 0;
@@ -59,17 +62,32 @@ async function opens(link: string): Promise<boolean> {
   }
 }
 
-/** Fingerprint of the certificate that the port shows now; "" when it cannot be read. */
-function readFingerprint({ hostname, port }: URL): Promise<string> {
+/** The address by a name of the certificate, where that is not valid for the address itself: browsers then do not warn. */
+export function toCertifiedUrl(address: string, certificate: X509Certificate): string {
+  const url = new URL(address);
+  const host = withoutBrackets(url.hostname);
+  if (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)) return address;
+  const names = (certificate.subjectAltName ?? "")
+    .split(", ")
+    .flatMap((entry) => /^DNS:([\w.-]+)$/.exec(entry)?.[1] ?? []);
+  const name = names.find((known) => known !== "localhost");
+  return name === undefined ? address : `https://${name}:${url.port || 443}`;
+}
+
+const withoutBrackets = (hostname: string) => hostname.replace(/^\[|\]$/g, "");
+
+/** The certificate that the port shows now; undefined when it cannot be read. */
+function readCertificate({ hostname, port }: URL): Promise<X509Certificate | undefined> {
   return new Promise((resolve) => {
-    const host = hostname.replace(/^\[|\]$/g, "");
+    const host = withoutBrackets(hostname);
     // The user compares it; nothing is sent over this connection.
     const socket = tls.connect({ host, port: Number(port), rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerCertificate().fingerprint256 ?? "");
+      const { raw } = socket.getPeerCertificate();
+      resolve(raw ? new X509Certificate(raw) : undefined);
       socket.destroy();
     });
     socket.setTimeout(HANDSHAKE_MS, () => socket.destroy());
-    socket.on("error", () => resolve(""));
-    socket.on("close", () => resolve(""));
+    socket.on("error", () => resolve(undefined));
+    socket.on("close", () => resolve(undefined));
   });
 }

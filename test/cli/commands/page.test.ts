@@ -1,5 +1,10 @@
-import { expect, test } from "bun:test";
-import { isDesktop, openCommand } from "../../../src/cli/commands/page.ts";
+import { afterAll, describe, expect, test } from "bun:test";
+import { X509Certificate } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isDesktop, openCommand, toCertifiedUrl } from "../../../src/cli/commands/page.ts";
+import { TestCertificates } from "../../support/test-certificates.ts";
 
 test.each([
   ["a terminal under X11", { DISPLAY: ":0" }, true, true],
@@ -15,4 +20,20 @@ test("under sudo the browser belongs to the user", () => {
   expect(openCommand("L", 0, "ann")).toEqual(["runuser", "-u", "ann", "--", "xdg-open", "L"]);
   expect(openCommand("L", 1000, undefined)).toEqual(["xdg-open", "L"]);
   expect(openCommand("L", 0, undefined)).toEqual(["xdg-open", "L"]);
+});
+
+describe("the address of a link, by what the certificate is valid for", () => {
+  const directory = mkdtempSync(join(tmpdir(), "kubelet-ts-page-"));
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+  const certificates = new TestCertificates(directory);
+  const read = ({ cert }: { cert: string }) => new X509Certificate(cert);
+  test.each([
+    ["https://127.0.0.1:4194", () => certificates.server("node"), "https://127.0.0.1:4194"],
+    ["https://192.0.2.1:4194", () => certificates.server("node"), "https://192.0.2.1:4194"],
+    ["https://[2001:db8::1]:4194", () => certificates.serverNamed("edge.example"), "https://edge.example:4194"],
+    ["https://a.lab.example:4194", () => certificates.serverNamed("*.lab.example"), "https://a.lab.example:4194"],
+    ["https://192.0.2.1:4194", () => certificates.serverNamed("*.lab.example"), "https://192.0.2.1:4194"],
+  ])("%s", (address, make, shown) => {
+    expect(toCertifiedUrl(address, read(make()))).toBe(shown);
+  });
 });

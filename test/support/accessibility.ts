@@ -1,0 +1,23 @@
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+
+const SIZES = [
+  { width: 1440, height: 900 },
+  { width: 360, height: 780 },
+] as const;
+
+/** Problems of what a page shows on a desktop and on a phone: rules of axe-core, and a page that is wider than the screen. */
+export async function findAccessibilityProblems(page: Page): Promise<string[]> {
+  const problems: string[] = [];
+  await page.evaluate(axe.source);
+  for (const size of SIZES) {
+    await page.setViewportSize(size);
+    const { violations } = await page.evaluate<axe.AxeResults>("axe.run()");
+    for (const { id, nodes } of violations) {
+      problems.push(`${size.width} px: ${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(" ")}`);
+    }
+    const width = await page.evaluate<number>("document.documentElement.scrollWidth");
+    if (width > size.width) problems.push(`${size.width} px: the page is ${width} px wide`);
+  }
+  return problems;
+}
