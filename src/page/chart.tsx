@@ -25,6 +25,8 @@ interface ChartProps {
 }
 
 const HEIGHT = 140;
+/** Some values are measured less often than others: the last of so many is the present one. */
+const RECENT = 12;
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -61,7 +63,7 @@ export function Chart(props: ChartProps) {
   }, [spanMs, limit > 0, lines.length, isDark]);
   useEffect(() => plot.current?.setData(toData(latest.current)), [times, lines, limit]);
   const values = lines.map(({ label, values: series }) => {
-    const value = pointed === undefined ? series.at(-1) : series[pointed];
+    const value = pointed === undefined ? series.slice(-RECENT).findLast((known) => known !== null) : series[pointed];
     const text = value == null ? "-" : format(value);
     return lines.length > 1 ? `${label} ${text}` : text;
   });

@@ -1,4 +1,5 @@
 import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
+import { onLongHidden, untilShown } from "./tab-visibility.ts";
 import type { ActionResult, Snapshot, Update } from "./wire.ts";
 
 const FIRST_RETRY_MS = 1000;
@@ -18,6 +19,7 @@ export function followState(first: PageState, onState: (state: PageState) => voi
   let retry: ReturnType<typeof setTimeout> | undefined;
   let silence: ReturnType<typeof setTimeout> | undefined;
   let frame = 0;
+  const gone = new AbortController();
   const publish = () => {
     if (frame !== 0) return;
     // A hidden tab gets no frames; it catches up when it is shown.
@@ -61,8 +63,20 @@ export function followState(first: PageState, onState: (state: PageState) => voi
     source.onerror = lose;
     heard();
   };
+  /** Nothing is sent to a hidden tab. */
+  const pause = () => {
+    source?.close();
+    clearTimeout(retry);
+    clearTimeout(silence);
+    void untilShown(gone.signal).then(() => {
+      if (!gone.signal.aborted) connect();
+    });
+  };
   connect();
+  const endPause = onLongHidden(pause);
   return () => {
+    endPause();
+    gone.abort();
     source?.close();
     clearTimeout(retry);
     clearTimeout(silence);

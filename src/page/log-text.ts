@@ -67,3 +67,16 @@ export class LineSplitter {
     return lines.map((line) => (line.length > MAX_LINE ? copyOf(line.slice(0, MAX_LINE)) : line));
   }
 }
+
+/** Runs of lines of one container, of lines as `name<TAB>line`. */
+export function byContainer(lines: readonly string[]): [string, string[]][] {
+  const runs: [string, string[]][] = [];
+  for (const line of lines) {
+    const tab = line.indexOf("\t");
+    const name = line.slice(0, tab);
+    const last = runs.at(-1);
+    if (last?.[0] === name) last[1].push(line.slice(tab + 1));
+    else runs.push([name, [line.slice(tab + 1)]]);
+  }
+  return runs;
+}

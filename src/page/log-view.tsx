@@ -1,17 +1,17 @@
 import { memo } from "preact/compat";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { LineSplitter, plainText, toSpans } from "./log-text.ts";
+import { followLogs, type LogChoice, Reconnect } from "./follow-logs.ts";
+import { plainText, toSpans } from "./log-text.ts";
+import { onLongHidden } from "./tab-visibility.ts";
 import type { ContainerDetail } from "./wire.ts";
 
 const MAX_LINES = 5000;
-const TAIL_LINES = 500;
 /** Lines in the document; older ones are reached by the search and the download. */
 const SHOWN_LINES = 1000;
 /** Characters kept of all lines together. */
 const MAX_CHARACTERS = 8_000_000;
 /** Between two renders of lines that arrive. */
 const RENDER_MS = 100;
-const RECONNECT_MS = 2000;
 const ALL = "";
 
 interface Line {
@@ -36,7 +36,8 @@ export function LogView({
   const [isPaused, setPaused] = useState(false);
   const [search, setSearch] = useState("");
   const names = container === ALL ? containers.map(({ name }) => name) : [container];
-  const { lines, dropped, problem } = useLog(path, names, isPrevious, withTimes, isPaused);
+  const generation = containers.map(({ startedAt }) => startedAt).join();
+  const { lines, dropped, problem } = useLog(path, { names, isPrevious, withTimes }, generation, isPaused);
   const matches = useMemo(() => {
     const needle = search.toLowerCase();
     return needle === "" ? lines : lines.filter(({ text }) => plainText(text).toLowerCase().includes(needle));
@@ -154,7 +155,8 @@ function newestLines(lines: Line[]): Line[] {
 }
 
 /** Follows the logs of containers. At most ten renders a second, however fast lines arrive. */
-function useLog(path: string, names: readonly string[], isPrevious: boolean, withTimes: boolean, isPaused: boolean) {
+function useLog(path: string, { names, isPrevious, withTimes }: LogChoice, generation: string, isPaused: boolean) {
+  const reconnect = useRef(new Reconnect());
   const [state, setState] = useState<{ lines: Line[]; dropped: number; problem: string }>({
     lines: [],
     dropped: 0,
@@ -201,67 +203,18 @@ function useLog(path: string, names: readonly string[], isPrevious: boolean, wit
       publish();
     };
     setState({ lines: [], dropped: 0, problem: "" });
-    for (const name of names) {
-      void followLog(
-        path,
-        name,
-        isPrevious,
-        withTimes,
-        controller.signal,
-        (added) => add(name, added),
-        (text) => {
-          problem = text;
-          publish();
-        },
-      );
-    }
+    const selection = { names, isPrevious, withTimes };
+    void followLogs(path, selection, controller.signal, reconnect.current, add, (text) => {
+      problem = text;
+      publish();
+    });
     return () => {
       controller.abort();
       clearTimeout(timer);
     };
   }, [key]);
+  // A container that was started again has a new log.
+  useEffect(() => reconnect.current.now(), [generation]);
+  useEffect(() => onLongHidden(() => reconnect.current.now()), []);
   return state;
-}
-
-/** Reads one container's log until the signal aborts, across restarts of the container and of the kubelet. */
-async function followLog(
-  path: string,
-  container: string,
-  isPrevious: boolean,
-  withTimes: boolean,
-  signal: AbortSignal,
-  onLines: (lines: readonly string[]) => void,
-  onProblem: (text: string) => void,
-): Promise<void> {
-  /** When the last piece arrived. Lines after it are asked for by their age: the clocks may differ. */
-  let lastMs: number | undefined;
-  while (!signal.aborted) {
-    const query = new URLSearchParams({
-      container,
-      follow: String(!isPrevious),
-      ...(lastMs === undefined
-        ? { tailLines: String(TAIL_LINES) }
-        : { sinceSeconds: ((performance.now() - lastMs) / 1000).toFixed(3) }),
-      previous: String(isPrevious),
-      timestamps: String(withTimes),
-    });
-    try {
-      const response = await fetch(`${path}/logs?${query}`, { signal });
-      if (!response.ok || !response.body) {
-        onProblem(`${container}: ${(await response.text()).slice(0, 300)}`);
-      } else {
-        onProblem("");
-        const splitter = new LineSplitter();
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-          lastMs = performance.now();
-          onLines(splitter.push(piece.value));
-        }
-      }
-    } catch {
-      if (!signal.aborted) onProblem("The kubelet does not answer; trying again.");
-    }
-    if (isPrevious) return;
-    await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
-  }
 }

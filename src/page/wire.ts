@@ -94,11 +94,11 @@ export interface WorkloadRow {
   /** `2/3 ready`, `Complete`, `every day at 03:00`. */
   status: string;
   isGood: boolean;
-  /** Why it is not; "" when there is nothing to say. */
+  /** The reason when it is not good; "" when there is nothing to say. */
   detail: string;
   /** Manifest: `file:line`, URL or `submitted`. */
   source: string;
-  /** Of a CronJob; 0 = never, or not known. */
+  /** Times of a CronJob; 0 = never, or not known. */
   lastRun: number;
   nextRun: number;
 }

@@ -8,6 +8,7 @@ import { serveRemoteCommand } from "../server/remote-command.ts";
 import { findLogContainer, findRunningContainer } from "../status/log-container.ts";
 import { type Asset, Assets } from "./assets.ts";
 import { EventStream } from "./event-stream.ts";
+import { mergeLogs } from "./merged-logs.ts";
 import type { PageFeed } from "./page-feed.ts";
 import { type PageSessions, SESSION_LIFETIME_MS } from "./page-session.ts";
 
@@ -49,6 +50,7 @@ const SECURITY_HEADERS = {
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];
 const MAX_STREAMS = 32;
 const MAX_SHELLS = 16;
+const MAX_MERGED_LOGS = 64;
 /** The first of these that the image has. */
 const SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash || exec sh"];
 const SHELL_PROTOCOL = "v5.channel.k8s.io";
@@ -186,22 +188,26 @@ export class PageRoutes {
     return { status: 200, headers, chunks: stream.chunks() };
   }
 
+  /** The log of one container, or with `containers` those of several, as {@link mergeLogs} sends them. */
   async #logs({ query, signal }: ServerRequest, pod: Pod): Promise<ServerAnswer> {
-    const found = findLogContainer(pod, query.get("container") ?? "", query.get("previous") === "true");
-    if ("problem" in found) return text(404, `${found.problem}\n`);
-    const tailLines = /^\d{1,6}$/.test(query.get("tailLines") ?? "") ? Number(query.get("tailLines")) : undefined;
-    const age = /^\d{1,7}(?:\.\d{1,3})?$/.test(query.get("sinceSeconds") ?? "") ? Number(query.get("sinceSeconds")) : 0;
-    const selection: LogSelection = {
-      follow: query.get("follow") === "true",
-      ...(tailLines !== undefined && { tailLines }),
-      ...(age > 0 && { since: new Date(this.#deps.clock.now().getTime() - age * 1000) }),
-      timestamps: query.get("timestamps") === "true",
-      stdout: true,
-      stderr: true,
-    };
-    const chunks = await this.#deps.containers.logs(found.id, selection, signal);
+    const isPrevious = query.get("previous") === "true";
+    const selection = toLogSelection(query, this.#deps.clock.now());
     const headers = { ...SECURITY_HEADERS, "Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store" };
-    return { status: 200, headers, chunks };
+    const open = (id: string) => this.#deps.containers.logs(id, selection, signal);
+    const names = query.get("containers")?.split(",").slice(0, MAX_MERGED_LOGS);
+    if (names) {
+      const logs = await Promise.all(
+        names.map(async (name) => {
+          const found = findLogContainer(pod, name, isPrevious);
+          // A container that has not run yet has none.
+          return "problem" in found ? [] : [{ name, chunks: await open(found.id) }];
+        }),
+      );
+      return { status: 200, headers, chunks: mergeLogs(logs.flat()) };
+    }
+    const found = findLogContainer(pod, query.get("container") ?? "", isPrevious);
+    if ("problem" in found) return text(404, `${found.problem}\n`);
+    return { status: 200, headers, chunks: await open(found.id) };
   }
 
   /** A shell over the channels of `kubectl exec`. */
@@ -227,6 +233,20 @@ export class PageRoutes {
       },
     };
   }
+}
+
+function toLogSelection(query: URLSearchParams, now: Date): LogSelection {
+  const number = (name: string, format: RegExp) => (format.test(query.get(name) ?? "") ? Number(query.get(name)) : -1);
+  const tailLines = number("tailLines", /^\d{1,6}$/);
+  const age = number("sinceSeconds", /^\d{1,7}(?:\.\d{1,3})?$/);
+  return {
+    follow: query.get("follow") === "true",
+    ...(tailLines >= 0 && { tailLines }),
+    ...(age >= 0 && { since: new Date(now.getTime() - age * 1000) }),
+    timestamps: query.get("timestamps") === "true",
+    stdout: true,
+    stderr: true,
+  };
 }
 
 const rangeOf = ({ query }: ServerRequest): HistoryRange =>

@@ -206,7 +206,7 @@ describeWithEngine("the page", () => {
     await page.getByText(/comes from .*web\.yaml/).waitFor();
     await page.getByRole("button", { name: "Restart" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Restart" }).click();
-    await page.getByText(/restarts$/).waitFor();
+    await page.getByText(/restarted$/).waitFor();
     await context.close();
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { LineSplitter, MAX_SHOWN_LINE, plainText, toSpans } from "../../src/page/log-text.ts";
+import { byContainer, LineSplitter, MAX_SHOWN_LINE, plainText, toSpans } from "../../src/page/log-text.ts";
 
 describe("spans of a line", () => {
   test.each([
@@ -39,4 +39,12 @@ test("lines are complete however their text arrives", () => {
   expect(splitter.push("o\nthree")).toEqual(["two"]);
   expect(splitter.push("\n\n")).toEqual(["three", ""]);
   expect(splitter.push("y".repeat((1 << 20) + 1)).map((line) => line.length)).toEqual([16_384]);
+});
+
+test("merged lines are told apart by container, in their order", () => {
+  expect(byContainer(["a\t1", "a\t2\tx", "b\t3", "a\t4"])).toEqual([
+    ["a", ["1", "2\tx"]],
+    ["b", ["3"]],
+    ["a", ["4"]],
+  ]);
 });

@@ -28,12 +28,31 @@ export function createPageActions({ rootDir, command, pods }: PageActionsDeps): 
     return run([verb, `pod/${name}`, `--namespace=${namespace}`]);
   };
   return {
-    apply: (manifest, dryRun) => run(["apply", "-f", "-", ...(dryRun ? ["--dry-run=server"] : [])], manifest),
+    apply: async (manifest, dryRun) => {
+      const applied = await run(["apply", "-f", "-", ...(dryRun ? ["--dry-run=server"] : [])], manifest);
+      if (applied.ok) return applied;
+      // The API names fields; the check of manifests names lines too.
+      const findings = toFindings((await runCommand([...command, "validate", "-"], manifest)).message);
+      return findings === "" ? applied : { ok: false, message: findings };
+    },
     compare: (manifest) => compare([...command, "diff", "-f", "-", `--root-dir=${rootDir}`], manifest),
     remove: (uid) => ofPod(uid, "delete"),
     restart: (uid) => ofPod(uid, "restart"),
   };
 }
+
+/** Lines `-:6:3: text` of `kubelet-ts validate -` as `line 6, column 3: text`; "" when there are none. Pure. */
+export const toFindings = (output: string): string =>
+  output
+    .split("\n")
+    .flatMap((line) => {
+      const [, row, column, rest] = /^-:(\d+):(\d+): (.*)$/.exec(line) ?? [];
+      return row === undefined ? [] : `line ${row}, column ${column}: ${rest}`;
+    })
+    .join("\n");
+
+/** An output without the name of the command, which the reader did not type. Pure. */
+export const withoutCommand = (output: string): string => output.trim().replace(/^kubelet-ts \w+: (?:-: )?/gm, "");
 
 const GONE: ActionResult = { ok: false, message: "The pod does not run any more." };
 
@@ -51,7 +70,7 @@ async function runCommand(argv: readonly string[], input: string): Promise<Actio
       timeoutMs: TIMEOUT_MS,
       maxBytes: MAX_OUTPUT_BYTES,
     });
-    return { ok: exitCode === 0, exitCode, message: (stdout + stderr).trim().slice(0, MAX_MESSAGE) };
+    return { ok: exitCode === 0, exitCode, message: withoutCommand(stdout + stderr).slice(0, MAX_MESSAGE) };
   } catch (error) {
     return { ok: false, message: messageOf(error) };
   }
