@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { applyJsonPatch, PatchError } from "../../src/apiserver/json-patch.ts";
-import { applyMergePatch } from "../../src/apiserver/patch-object.ts";
+import { applyMergePatch, patchObject } from "../../src/apiserver/patch-object.ts";
 import { applyStrategicPatch } from "../../src/apiserver/strategic-merge-patch.ts";
 
 describe("a JSON patch", () => {
@@ -204,4 +204,15 @@ describe("a strategic merge patch", () => {
       "does not contain declared merge key: name",
     );
   });
+});
+
+test("annotations can be replaced where there are none, as kubectl rollout undo does", () => {
+  const type = "application/json-patch+json";
+  const undo = [
+    { op: "replace", path: "/spec", value: 2 },
+    { op: "replace", path: "/metadata/annotations", value: { a: "1" } },
+  ];
+  const before = { metadata: { name: "d" }, spec: 1 };
+  expect(patchObject(before, type, undo)).toEqual({ metadata: { name: "d", annotations: { a: "1" } }, spec: 2 });
+  expect(patchObject(before, type, [undo[0]])).toEqual({ metadata: { name: "d" }, spec: 2 });
 });

@@ -49,19 +49,19 @@ export class Kubectl {
     };
   }
 
-  spawn(args: readonly string[], options: { stdin?: string | "pipe" } = {}) {
-    const { stdin } = options;
+  spawn(args: readonly string[], options: { stdin?: string | "pipe"; environment?: Record<string, string> } = {}) {
+    const { stdin, environment = {} } = options;
     return Bun.spawn([this.client.program, ...args], {
-      env: this.environment,
+      env: { ...this.environment, ...environment },
       stdin: stdin === undefined ? "ignore" : stdin === "pipe" ? "pipe" : Buffer.from(stdin),
       stdout: "pipe",
       stderr: "pipe",
     });
   }
 
-  /** To its end, whatever its exit code. */
-  async run(args: readonly string[], stdin?: string): Promise<Outcome> {
-    const child = this.spawn(args, stdin === undefined ? {} : { stdin });
+  /** To its end, whatever its exit code. @param environment in addition to the usual one */
+  async run(args: readonly string[], stdin?: string, environment: Record<string, string> = {}): Promise<Outcome> {
+    const child = this.spawn(args, { ...(stdin !== undefined && { stdin }), environment });
     const [stdout, stderr, code] = await Promise.all([
       new Response(child.stdout as ReadableStream).text(),
       new Response(child.stderr as ReadableStream).text(),
