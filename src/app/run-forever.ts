@@ -227,7 +227,7 @@ function startServing(
   const podFacts = () => view.podFacts();
   const eviction = buildEvictionManager({ parts, options, stats, podFacts, clock, logger, recorder });
   const facts = nodeFacts({ parts, options, eviction, isLeaving, configuration, clock });
-  return { eviction, servers: startNodeServers(parts, view, stats, facts, onServers) };
+  return { eviction, servers: startNodeServers(parts, view, stats, facts, { configuration, onServers }) };
 }
 
 /** undefined unless a grace period for shutdowns of the machine is configured. */

@@ -12,12 +12,15 @@ import { DockerContainerAccess } from "../../runtime/docker-container-access.ts"
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
+import { configurationFamilies } from "../configuration-metrics.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
+import type { KubeletRun } from "../kubelet-run.ts";
 import { imageUpdateFamilies, podFamilies } from "../pod-metrics.ts";
 import { sourceFamilies } from "../source-metrics.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
+import type { NodeFactsInput } from "./node-facts.ts";
 import { toSystemCgroups, warnOfMissingCgroups } from "./system-cgroups.ts";
 
 /** The kubelet as HTTP answers show it. */
@@ -61,7 +64,7 @@ export function startNodeServers(
   view: KubeletView,
   stats: NodeStats,
   nodeFacts: ServerDependencies["nodeFacts"],
-  onServers: (servers: RunningServers) => void,
+  { configuration, onServers }: Pick<NodeFactsInput, "configuration"> & Pick<KubeletRun, "onServers">,
 ): RunningServers {
   const { options, clock, logger, recorder, metrics } = parts.context;
   const socketPath = options.enableServer ? toCommandSocketPath(options.rootDir) : undefined;
@@ -80,6 +83,7 @@ export function startNodeServers(
         ...metrics.collect(),
         ...sourceFamilies(parts.feed.status(), parts.feed.rejections()),
         ...podFamilies(view.pods()),
+        ...configurationFamilies(configuration()),
         ...imageUpdateFamilies(parts.imageUpdates.report()),
         ...eventFamilies(recorder),
         ...timerFamilies(clock),
