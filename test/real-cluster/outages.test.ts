@@ -11,10 +11,10 @@ import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 
 const PODS = 50;
-/** Pods, Services, the Node, a ConfigMap, and the Secret of the service account. */
-const WATCHES = 5;
+/** Pods, Services, the Node, two ConfigMaps, and the Secret of the service account. */
+const WATCHES = 6;
 const FAULT_MS = 6_000;
-/** Far from a storm: there are five watches, and `--kube-api-qps` alone would allow hundreds. */
+/** Far from a storm: there are six watches, and `--kube-api-qps` alone would allow hundreds. */
 const MOST_REQUESTS = 50;
 /** Times that the network goes and comes, five seconds each. */
 const FLAPS = Number(process.env.KUBELET_TS_TEST_FLAPS ?? 4);
@@ -91,7 +91,9 @@ describeCluster("an API server that goes away under 50 pods", () => {
     node = new ClusterTestNode(plane);
     kubelet = await node.join({ server: proxy.url });
     await kubectl.output(["create", "configmap", "settings", "--from-literal=color=blue"]);
-    const container = { envFrom: [{ configMapRef: { name: "settings" } }] };
+    // A missing ConfigMap must not keep pods of an earlier process from supervision.
+    const optional = { configMapRef: { name: "not-there", optional: true } };
+    const container = { envFrom: [{ configMapRef: { name: "settings" } }, optional] };
     await kubectl.apply(aWorkload("Deployment", "many", { replicas: PODS }, aPodSpec(container)));
     await readyPods(PODS);
     ids = await containerIds();
