@@ -56,6 +56,8 @@ export class Reflector<T extends ObjectOfApi> {
   #mustBeFresh = false;
   #running: Promise<void> | undefined;
   #isFailing = false;
+  /** At the last attempt. */
+  #wasAway = false;
   /** The server sends bookmarks in the present watch. */
   #hasBookmarks = false;
 
@@ -97,6 +99,10 @@ export class Reflector<T extends ObjectOfApi> {
         if (signal.aborted) return;
         this.#noteError(error);
         this.#isFailing = true;
+        // A server that is back begins with refusals, such as 410 for what it has not in its cache: those are not for the
+        // time that it was away.
+        if (this.#wasAway && !isAway(error)) this.#backOff.reset();
+        this.#wasAway = isAway(error);
         onHealth?.(error as Error);
         const { longestUnreachableMs = RETRY.longest } = this.#deps;
         const backOffMs = this.#backOff.next(isAway(error) ? longestUnreachableMs : RETRY.longest);

@@ -142,6 +142,20 @@ describe("a list and a watch", () => {
     expect(lists).toHaveLength(1);
   });
 
+  test("410 of a server that is back is not followed by the delay that its absence had grown to", async () => {
+    const gone = { kind: "Status", code: 410, reason: "Expired", message: "too old resource version", metadata: {} };
+    const { lists, watches } = reflect({
+      list: () => listOf("5"),
+      watch: (_, count) => {
+        if (count < 6) return new Response("", { status: 503 });
+        return count === 6 ? new Response(line("ERROR", gone)) : open();
+      },
+    });
+    await until("it watches again", () => watches.length === 7);
+    expect(delays).toEqual([800, 1_600, 3_200, 6_400, 12_800, 800]);
+    expect(lists).toHaveLength(2);
+  });
+
   test("watches that fail have growing delays, although each list between them succeeds", async () => {
     const { watches } = reflect({ list: () => listOf("5"), watch: () => new Response("boom", { status: 500 }) });
     await until("several attempts", () => watches.length >= 8);
