@@ -36,7 +36,8 @@ const RETRY = { first: 1_000, longest: 60_000 };
 export class MirrorManager {
   readonly #deps: MirrorManagerDeps;
   readonly #facts: ChangeLogger;
-  readonly #backOff = new BackOff(RETRY);
+  /** Mirror pods whose last attempt failed; one that waits delays no other. */
+  readonly #failed = new Map<string, { backOff: BackOff; cancel: (() => void) | undefined }>();
   readonly #stop = new AbortController();
   #apiPods: readonly ApiPod[] | undefined;
   #cancel: (() => void) | undefined;
@@ -55,19 +56,20 @@ export class MirrorManager {
 
   /** Static pods have changed, or the Node is known now. */
   changed(): void {
-    this.#plan(GATHER_MS);
+    this.#plan();
   }
 
   stop(): void {
     this.#stop.abort(new Error("stopped"));
     this.#cancel?.();
+    for (const { cancel } of this.#failed.values()) cancel?.();
   }
 
-  #plan(delayMs: number): void {
+  #plan(): void {
     if (this.#stop.signal.aborted || !this.#apiPods) return;
     this.#isDue = true;
     if (this.#isBusy) return;
-    this.#cancel ??= this.#deps.client.reachability.schedule(delayMs, () => {
+    this.#cancel ??= this.#deps.clock.schedule(GATHER_MS, () => {
       this.#cancel = undefined;
       void this.#sync();
     });
@@ -90,23 +92,38 @@ export class MirrorManager {
       const name = podFullName(pod.metadata);
       this.#facts.log(name, "warn", `Static pod "${name}" has no mirror pod: another pod of the API has its name`);
     }
-    const outcomes = await Promise.all([
-      ...create.map((pod) => this.#create(pod as ApiPod)),
-      ...remove.map((pod) => this.#remove(pod)),
+    const isNotWaiting = (pod: ApiPod) => !this.#failed.get(nameOf(pod))?.cancel;
+    this.#forgetOthers(new Set([...(create as ApiPod[]), ...remove].map(nameOf)));
+    await Promise.all([
+      ...(create as ApiPod[]).filter(isNotWaiting).map((pod) => this.#create(pod)),
+      ...remove.filter(isNotWaiting).map((pod) => this.#remove(pod)),
     ]);
     this.#isBusy = false;
-    if (outcomes.includes(false)) this.#plan(this.#backOff.next());
-    else {
-      this.#backOff.reset();
-      if (this.#isDue) this.#plan(GATHER_MS);
+    if (this.#isDue) this.#plan();
+  }
+
+  /** Forgets failures of pods that need nothing any more. */
+  #forgetOthers(names: ReadonlySet<string>): void {
+    for (const [name, { cancel }] of this.#failed) {
+      if (names.has(name)) continue;
+      cancel?.();
+      this.#failed.delete(name);
     }
   }
 
-  /** @returns false when it has to be tried again */
-  async #create(pod: ApiPod): Promise<boolean> {
+  #retryLater(name: string): void {
+    const entry = this.#failed.get(name) ?? { backOff: new BackOff(RETRY), cancel: undefined };
+    this.#failed.set(name, entry);
+    entry.cancel = this.#deps.client.reachability.schedule(entry.backOff.next(), () => {
+      entry.cancel = undefined;
+      this.#plan();
+    });
+  }
+
+  async #create(pod: ApiPod): Promise<void> {
     const { namespace = "default", name } = pod.metadata;
     const path = `/api/v1/namespaces/${namespace}/pods`;
-    return this.#attempt(`${namespace}/${name}`, "created", async () => {
+    await this.#attempt(`${namespace}/${name}`, "created", async () => {
       await this.#deps.client
         .request({ method: "POST", path, body: pod, signal: this.#stop.signal })
         .catch((error: unknown) => {
@@ -116,10 +133,10 @@ export class MirrorManager {
     });
   }
 
-  async #remove({ metadata: { namespace = "default", name, uid } }: ApiPod): Promise<boolean> {
+  async #remove({ metadata: { namespace = "default", name, uid } }: ApiPod): Promise<void> {
     const path = `/api/v1/namespaces/${namespace}/pods/${name}`;
     const body = { gracePeriodSeconds: 0, preconditions: { uid } };
-    return this.#attempt(`${namespace}/${name}`, "removed", async () => {
+    await this.#attempt(`${namespace}/${name}`, "removed", async () => {
       await this.#deps.client
         .request({ method: "DELETE", path, body, signal: this.#stop.signal })
         .catch((error: unknown) => {
@@ -128,15 +145,17 @@ export class MirrorManager {
     });
   }
 
-  async #attempt(name: string, verb: string, work: () => Promise<void>): Promise<boolean> {
+  async #attempt(name: string, verb: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
+      this.#failed.delete(name);
       this.#facts.resolve(name, `The mirror pod of "${name}" is ${verb}`);
-      return true;
     } catch (error) {
-      if (this.#stop.signal.aborted) return true;
+      if (this.#stop.signal.aborted) return;
       this.#facts.log(name, "warn", `The mirror pod of "${name}" cannot be ${verb}: ${(error as Error).message}`);
-      return false;
+      this.#retryLater(name);
     }
   }
 }
+
+const nameOf = ({ metadata: { namespace = "default", name } }: ApiPod) => `${namespace}/${name}`;

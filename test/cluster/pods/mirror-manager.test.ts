@@ -1,0 +1,61 @@
+import { expect, test } from "bun:test";
+import { MirrorManager } from "../../../src/cluster/pods/mirror-manager.ts";
+import { aPod } from "../../support/builders.ts";
+import { FakeApi } from "../../support/cluster/fake-api.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
+
+const aStaticPod = (name: string, namespace: string) =>
+  aPod({}, { name, namespace, uid: name, annotations: { "kubernetes.io/config.hash": name } });
+
+function aWorld() {
+  const clock = new FakeClock();
+  const api = new FakeApi(clock);
+  const staticPods = [aStaticPod("lost", "gone")];
+  const mirrors = new MirrorManager({
+    client: api,
+    clock,
+    logger: new RecordingLogger(),
+    kubelet: { staticPods: () => staticPods, isWanted: () => true, isComplete: true },
+    nodeName: "node1",
+    nodeUid: () => "node-uid",
+  });
+  mirrors.setPods([]);
+  const pathsSince = (start: number) => api.requests.slice(start).map(({ path }) => path);
+  return { clock, api, staticPods, mirrors, pathsSince };
+}
+
+test("a mirror pod that cannot be created delays no other", async () => {
+  const { clock, api, staticPods, mirrors, pathsSince } = aWorld();
+  await clock.advance(300_000);
+  const before = api.requests.length;
+  expect(before).toBeGreaterThan(4);
+  api.set("/api/v1/namespaces/default/pods", {});
+  staticPods.push(aStaticPod("web", "default"));
+  mirrors.changed();
+  await clock.advance(1_000);
+  expect(pathsSince(before)).toContain("/api/v1/namespaces/default/pods");
+});
+
+test("its attempts grow apart, whatever else changes meanwhile", async () => {
+  const { clock, api, mirrors } = aWorld();
+  await clock.advance(300_000);
+  const before = api.requests.length;
+  for (let i = 0; i < 20; i++) {
+    mirrors.changed();
+    await clock.advance(1_000);
+  }
+  expect(api.requests.length - before).toBeLessThanOrEqual(1);
+});
+
+test("nothing is tried for a static pod that is gone", async () => {
+  const { clock, api, staticPods, mirrors } = aWorld();
+  await clock.advance(1_000);
+  staticPods.length = 0;
+  mirrors.changed();
+  await clock.advance(1_000);
+  const before = api.requests.length;
+  await clock.advance(600_000);
+  expect(api.requests).toHaveLength(before);
+  expect(clock.pendingTimers).toBe(0);
+});
