@@ -129,6 +129,7 @@ class CronRun {
     this.#cron.jobs = this.#cron.jobs.map((job) => {
       const finished = this.#jobOf(job.name)?.finished;
       if (!finished || job.isSeen) return job;
+      if (finished.type === "Complete") this.#cron.lastSuccessfulTime = finished.at;
       this.#draft.tell("SawCompletedJob", `Saw completed job: ${job.name}, status: ${finished.type}`);
       return { ...job, isSeen: true };
     });

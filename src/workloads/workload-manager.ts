@@ -18,7 +18,7 @@ import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { WorkloadPods } from "./workload-pods.ts";
 import { API_VERSIONS, type JobRecord, objectUid, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
-import { computeWorkloadStatus } from "./workload-status.ts";
+import { computeWorkloadStatus, type JobReference } from "./workload-status.ts";
 import { toDerivedObjects } from "./workload-view.ts";
 
 /** Kept across restarts. */
@@ -152,7 +152,12 @@ export class WorkloadManager {
     const pod = this.#observer.reader();
     const isCurrent = Bun.deepEquals(JSON.parse(JSON.stringify(desired.object.spec)), object.spec);
     const generation = isCurrent ? object.metadata.generation : undefined;
-    return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation });
+    const { namespace = "default" } = object.metadata;
+    const jobOf = (name: string): JobReference => {
+      const { uid } = this.identityOf("Job", { namespace, name });
+      return { apiVersion: "batch/v1", kind: "Job", namespace, name, uid };
+    };
+    return computeWorkloadStatus({ kind: desired.kind, record, pod, minReadySeconds, generation, jobOf });
   }
 
   /** Publishes the state again: settings that pods depend on have changed. */

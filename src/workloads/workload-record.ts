@@ -66,6 +66,8 @@ export interface CronRecord {
   /** Runs up to this time are not made up for. */
   notBefore: string;
   lastScheduleTime?: string;
+  /** End of the newest Job that completed. */
+  lastSuccessfulTime?: string;
   /** Time of a run that was missed or held back, and told of. */
   missed?: string;
   /** Time zone and schedule. */

@@ -9,8 +9,19 @@ export interface StatusInput {
   /** Facts of a pod by uid. */
   pod: (uid: string) => Pick<PodFacts, "isReady" | "readyForMs">;
   minReadySeconds: number | undefined;
+  /** Reference to a Job of a CronJob. */
+  jobOf: (name: string) => JobReference;
   /** Generation of the object the record follows; undefined while it follows an older one. */
   generation: number | undefined;
+}
+
+/** Source: core/v1 `ObjectReference`. */
+export interface JobReference {
+  apiVersion: "batch/v1";
+  kind: "Job";
+  namespace: string;
+  name: string;
+  uid: string;
 }
 
 type Condition = {
@@ -20,6 +31,16 @@ type Condition = {
   message?: string;
   lastTransitionTime?: string;
 };
+
+/** Jobs whose end was not seen yet are active, as upstream counts them. */
+function cronJobStatus({ cron }: WorkloadRecord, jobOf: StatusInput["jobOf"]): object {
+  const active = (cron?.jobs ?? []).filter(({ isSeen }) => !isSeen).map(({ name }) => jobOf(name));
+  return {
+    ...(active.length > 0 && { active }),
+    ...(cron?.lastScheduleTime !== undefined && { lastScheduleTime: cron.lastScheduleTime }),
+    ...(cron?.lastSuccessfulTime !== undefined && { lastSuccessfulTime: cron.lastSuccessfulTime }),
+  };
+}
 
 /** The `status` of a workload as the API shows it. Source: apps/v1 and batch/v1. */
 export function computeWorkloadStatus(input: StatusInput): object {
@@ -47,7 +68,7 @@ export function computeWorkloadStatus(input: StatusInput): object {
       };
     }
     case "StatefulSet": {
-      const revisionName = (key: string | undefined) => key && record.revisions[key]?.name;
+      const revisionName = (key: string | undefined) => key && `${record.revisions[key]?.name}-${key}`;
       return {
         ...observed,
         replicas: pods.length,
@@ -72,9 +93,7 @@ export function computeWorkloadStatus(input: StatusInput): object {
     case "Job":
       return jobStatus(record, pods, ready);
     case "CronJob":
-      return {
-        ...(record.cron?.lastScheduleTime !== undefined && { lastScheduleTime: record.cron.lastScheduleTime }),
-      };
+      return cronJobStatus(record, input.jobOf);
     default:
       return {
         ...observed,

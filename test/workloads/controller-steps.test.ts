@@ -127,6 +127,7 @@ class Replay extends WorkloadWorld {
       pod: (uid) => ({ isReady: this.#ready.has(uid), readyForMs: 0 }),
       minReadySeconds: 0,
       generation: 1,
+      jobOf: (name) => ({ apiVersion: "batch/v1", kind: "Job", namespace: "default", name, uid: name }),
     }) as Json & { conditions?: { type: string; status: string; reason?: string; message?: string }[] };
     const counts = Object.entries(Object.groupBy(this.live.map(this.#show), (it) => it));
     const sets = Object.values(this.record!.revisions).map((it) => [

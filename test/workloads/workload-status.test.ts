@@ -27,6 +27,7 @@ const status = (input: Partial<StatusInput> & Pick<StatusInput, "kind" | "record
     pod: (uid) => ({ isReady: uid === "a", readyForMs: uid === "a" ? 5000 : 0 }),
     minReadySeconds: undefined,
     generation: 4,
+    jobOf: (name) => ({ apiVersion: "batch/v1", kind: "Job", namespace: "default", name, uid: `uid-${name}` }),
     ...input,
   });
 
@@ -46,6 +47,31 @@ describe("the status of a workload", () => {
     const input = { kind: "ReplicaSet" as const, record: record([pod("a", "new")]) };
     expect(status({ ...input, minReadySeconds: 5 })).toMatchObject({ readyReplicas: 1, availableReplicas: 1 });
     expect(status({ ...input, minReadySeconds: 6 })).toMatchObject({ readyReplicas: 1, availableReplicas: 0 });
+  });
+
+  test("a StatefulSet names its revisions as the label of its pods does", () => {
+    const revisions = { x1: { name: "db", revision: 1, replicas: 1 }, x2: { name: "db", revision: 2, replicas: 1 } };
+    const known = record([pod("a", "x1")], { revisions: revisions as never, currentRevision: "x1" });
+    expect(status({ kind: "StatefulSet", record: known })).toMatchObject({
+      currentRevision: "db-x1",
+      updateRevision: "db-x2",
+    });
+  });
+
+  test("a CronJob lists the Jobs that have not ended", () => {
+    const job = (name: string, isSeen?: true) => ({ name, scheduledAt: "", template: {}, ...(isSeen && { isSeen }) });
+    const cron = {
+      notBefore: "",
+      schedule: "",
+      lastScheduleTime: "2026-01-01T00:02:00Z",
+      lastSuccessfulTime: "2026-01-01T00:01:30Z",
+      jobs: [job("tick-1", true), job("tick-2")],
+    };
+    expect(status({ kind: "CronJob", record: record([], { cron: cron as never }) })).toEqual({
+      active: [{ apiVersion: "batch/v1", kind: "Job", namespace: "default", name: "tick-2", uid: "uid-tick-2" }],
+      lastScheduleTime: "2026-01-01T00:02:00Z",
+      lastSuccessfulTime: "2026-01-01T00:01:30Z",
+    });
   });
 
   test("a record that follows an older object tells of no generation", () => {
