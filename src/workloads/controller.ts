@@ -187,7 +187,7 @@ export class Draft {
   addPod(name: string, revision: RevisionRecord, incarnation = ""): PodRecord {
     const pod: PodRecord = {
       name,
-      uid: hex32(`${this.world.nodeName}\n${this.namespace}\n${name}\n${incarnation}`),
+      uid: podUid(this.world.nodeName, this.namespace, name, incarnation),
       revision: revision.hash,
       createdAt: this.nowText,
     };
@@ -244,6 +244,10 @@ export class Draft {
     );
   }
 }
+
+/** Uid of a pod of a workload. @param incarnation tells pods of the same name apart */
+export const podUid = (nodeName: string, namespace: string, name: string, incarnation: string): string =>
+  hex32(`${nodeName}\n${namespace}\n${name}\n${incarnation}`);
 
 /** Templates are never changed in place, so they are shared. */
 function copyOf(known: WorkloadRecord): WorkloadRecord {

@@ -8,6 +8,7 @@ import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
+import { adoptPods } from "./adoption.ts";
 import { type Bindings, bindClaims } from "./claims.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
@@ -294,9 +295,10 @@ export class WorkloadManager {
   #reconcile(key: ObjectKey, desired: DesiredWorkload, entry: Entry | undefined, statuses: Statuses): boolean {
     const { clock, nodeName, nodeLabels } = this.#deps;
     const nowMs = clock.monotonicMs();
-    const known = entry?.record ?? this.#restored.get(key);
     const pod = this.#observer.reader(statuses);
     const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
+    const before = entry?.record ?? this.#restored.get(key);
+    const known = before ?? adoptPods(desired, this.#prepared.pods, world);
     const outcome = reconcileWorkload(desired, known, world, entry?.memory, (name) => this.#jobOf(desired, name));
     this.#restored.delete(key);
     const { record } = outcome;
@@ -308,7 +310,7 @@ export class WorkloadManager {
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
     });
     for (const event of outcome.events) this.#record(desired, record, event);
-    return !known || JSON.stringify(known) !== JSON.stringify(record);
+    return !before || JSON.stringify(before) !== JSON.stringify(record);
   }
 
   #jobOf({ object }: DesiredWorkload, name: string): JobRecord | undefined {

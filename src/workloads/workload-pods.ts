@@ -41,7 +41,10 @@ export class WorkloadPods {
     const merged = made.map(({ pod }) => pod.metadata.uid).join(" ");
     if (!isNewState && merged === this.#merged) return undefined;
     this.#merged = merged;
-    const pods = [...prepared.pods, ...made].map((desired) => {
+    const uids = new Set(made.map(({ pod }) => pod.metadata.uid));
+    // A pod that a workload took over is in the API as a pod of its own until that has noticed.
+    const own = prepared.pods.filter(({ pod }) => !uids.has(pod.metadata.uid));
+    const pods = [...own, ...made].map((desired) => {
       const pod = resolveClaims(desired.pod, bindings, prepared.volumes);
       return pod === desired.pod ? desired : { ...desired, pod };
     });

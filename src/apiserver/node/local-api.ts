@@ -154,6 +154,16 @@ export class LocalApi {
     this.#mirror?.podsChanged();
   }
 
+  /** Pods that a new workload took over are no longer pods of their own. */
+  releaseAdopted(isAdopted: (uid: string) => boolean): void {
+    const definition = this.registry.get("pods");
+    if (!definition) return;
+    for (const pod of this.store.list("pods")) {
+      const isOwn = this.submitted.isOwn(definition, pod);
+      if (isOwn && isAdopted(pod.metadata.uid ?? "")) this.submitted.release(definition, pod);
+    }
+  }
+
   /** Brings the pods of the store up to date. */
   async refreshPods(): Promise<void> {
     const pods = this.registry.get("pods");

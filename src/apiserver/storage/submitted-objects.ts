@@ -82,6 +82,13 @@ export class SubmittedObjects implements FeedSource {
     return this.#own.has(ownKey(definition, object));
   }
 
+  /** Gives up an object that a controller has taken over: it stays in the store, without a file. */
+  release(definition: ResourceDefinition, object: ApiObject): void {
+    this.#deps.directory.remove(definition, object);
+    this.#own.delete(ownKey(definition, object));
+    this.#planEmit();
+  }
+
   start(emit: (set: SourceSet) => void): void {
     this.load();
     this.#emit = emit;

@@ -71,7 +71,10 @@ export async function startLocalApi(
     api.podsChanged();
   });
   kubelet.onChange(() => api.podsChanged());
-  parts.workloads.onSync(() => api.podsChanged());
+  parts.workloads.onSync(() => {
+    api.releaseAdopted((uid) => parts.workloads.hasPod(uid));
+    api.podsChanged();
+  });
   context.recorder.onRecord(() => api.eventRecorded());
   await api.start({
     view: {
