@@ -69,10 +69,11 @@ export interface ApiServerDeps {
 export class ApiServer {
   readonly #deps: ApiServerDeps;
   readonly #served: ServedResources;
-  readonly #lists = new ListCache();
+  readonly #lists: ListCache;
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
+    this.#lists = new ListCache(deps.clock);
     this.#served = { definitions: deps.registry.all().flatMap(servedVersions), extras: deps.extras };
   }
 
@@ -162,12 +163,11 @@ export class ApiServer {
   }
 
   #list({ request, asked, form, show }: Call, selection: Selection): PlainAnswer {
-    const { store, clock } = this.#deps;
-    const now = clock.now();
+    const { store } = this.#deps;
     const { shape, metaVersion } = form;
     const key = [request.path, request.query, shape, metaVersion, asked.isSecret ? request.user.role : ""].join(" ");
-    const make = () => listAnswer(store, asked, selection, request.query, form, show, now);
-    return this.#lists.answer(key, store.revision, now, make);
+    const make = (now: Date) => listAnswer(store, asked, selection, request.query, form, show, now);
+    return this.#lists.answer(key, store.revision, make);
   }
 
   #find(definition: ResourceDefinition, { namespace, name }: RequestInfo): ApiObject {
