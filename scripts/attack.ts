@@ -8,7 +8,7 @@ import { liveNodes, TestNode } from "../test/support/test-node.ts";
 import type { Attack, AttackTarget, Figure } from "./attack/attack.ts";
 import { serverAttacks } from "./attack/server-attacks.ts";
 
-/** What the machine does to the figures when there is no attack. */
+/** The figures without an attack, for comparison. */
 const nothing: Attack = {
   name: "nothing",
   about: "no attack, for comparison",

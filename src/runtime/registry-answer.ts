@@ -29,9 +29,12 @@ export interface Challenge {
   scope: string;
 }
 
+/** Longer headers are cut: the time that the patterns take grows with the square of the length. */
+const MAX_HEADER_CHARS = 4096;
+
 /** Reads `WWW-Authenticate`. Pure. */
 export function parseChallenge(header: string): Challenge | undefined {
-  const [, scheme, rest = ""] = /^\s*([A-Za-z]+)\s*(.*)$/s.exec(header) ?? [];
+  const [, scheme, rest = ""] = /^\s*([A-Za-z]+)\s*(.*)$/s.exec(header.slice(0, MAX_HEADER_CHARS)) ?? [];
   if (scheme === undefined) return undefined;
   const parameters = new Map(
     Array.from(rest.matchAll(/([a-z_]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/gi), ([, name = "", quoted, plain]) => [
@@ -60,10 +63,12 @@ export function parseTags(answer: RegistryAnswer, host: string): string[] {
 
 /** The path of the next page of a list, on the same registry. Source: RFC 5988 as registries use it. */
 export function nextPage(link: string | null, current: string): string | undefined {
-  const target = /<([^>]+)>\s*;\s*rel="?next"?/.exec(link ?? "")?.[1];
-  if (target === undefined) return undefined;
-  const { pathname, search } = new URL(target, new URL(current, "http://registry"));
-  return `${pathname}${search}`;
+  const target = /<([^<>]+)>\s*;\s*rel="?next"?/.exec((link ?? "").slice(0, MAX_HEADER_CHARS))?.[1];
+  const base = new URL(current, "http://registry").href;
+  if (target === undefined || !URL.canParse(target, base)) return undefined;
+  const { pathname, search } = new URL(target, base);
+  // Two slashes would lead to another host.
+  return /^\/(?!\/)/.test(pathname) ? `${pathname}${search}` : undefined;
 }
 
 /** The first message of a registry's errors. */

@@ -27,6 +27,7 @@ export interface RegistryClientOptions {
 const TIMEOUT_MS = 30_000;
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 const MAX_TAG_PAGES = 100;
+const MAX_TAGS = 100_000;
 const MAX_REDIRECTS = 4;
 const MANIFEST_TYPES = [
   "application/vnd.oci.image.index.v1+json",
@@ -89,7 +90,8 @@ export class RegistryClient {
         auths,
         signal,
       );
-      tags.push(...parseTags(answer, domain));
+      for (const tag of parseTags(answer, domain)) tags.push(tag);
+      if (tags.length > MAX_TAGS) throw new RegistryError(0, `${domain} lists more than ${MAX_TAGS} tags of ${path}`);
       target = nextPage(answer.headers.get("link"), target);
     }
     return tags;

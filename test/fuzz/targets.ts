@@ -1,7 +1,13 @@
 import type { FuzzTarget } from "./fuzz-target.ts";
 import { PROBE_TARGETS } from "./probe-targets.ts";
+import { REGISTRY_TARGETS } from "./registry-targets.ts";
 import { SERVER_TARGETS } from "./server-targets.ts";
 import { TEXT_TARGETS } from "./text-targets.ts";
 
 /** All fuzz targets. Each group of parsers has a file of its own and is added here. */
-export const TARGETS: readonly FuzzTarget[] = [...TEXT_TARGETS, ...PROBE_TARGETS, ...SERVER_TARGETS];
+export const TARGETS: readonly FuzzTarget[] = [
+  ...TEXT_TARGETS,
+  ...PROBE_TARGETS,
+  ...SERVER_TARGETS,
+  ...REGISTRY_TARGETS,
+];

@@ -131,6 +131,20 @@ test("tags of all pages; what is no tag is left out", async () => {
   expect(await client().tags(parseImageReference(`${address}/team/app:1`), [], signal)).toEqual(["1.0", "1.1", "1.2"]);
 });
 
+test("a list of tags without end is given up; a next page that is no address ends it", async () => {
+  const tags = Array.from({ length: 60_000 }, (_, index) => `v${index}`);
+  const listed = (link: string) => {
+    const address = serve(() => Response.json({ tags }, { headers: { link } }));
+    return client().tags(parseImageReference(`${address}/team/app:1`), [], signal);
+  };
+  const endless = await listed('</v2/team/app/tags/list?n=1>; rel="next"').catch((error: Error) => error);
+  expect(endless).toBeInstanceOf(RegistryError);
+  expect((endless as Error).message).toContain("more than 100000 tags");
+  for (const link of ['<http://[>; rel="next"', '<https://registry//other.example/x>; rel="next"']) {
+    expect(await listed(link)).toHaveLength(60_000);
+  }
+});
+
 test.each([
   [
     'Bearer realm="https://a/t",service="s",scope="x:y:pull,push"',
