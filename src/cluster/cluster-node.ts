@@ -17,7 +17,7 @@ import { CertificateManager, type MakeSigningRequest } from "./certificates/cert
 import type { CertificateUsage } from "./certificates/certificate-plan.ts";
 import { ClusterAccessReviewer } from "./client/access-reviewer.ts";
 import { ClusterClient } from "./client/cluster-client.ts";
-import { Credentials } from "./client/credentials.ts";
+import { Credentials, type ProxyFor } from "./client/credentials.ts";
 import { Reflector } from "./client/reflector.ts";
 import { EventSink, type RecordedEvents } from "./events/event-sink.ts";
 import { NodeAgent } from "./node/node-agent.ts";
@@ -41,6 +41,8 @@ export interface ClusterNodeDeps {
   clock: Clock;
   logger: Logger;
   userAgent: string;
+  /** Proxy of the environment. */
+  proxyFor: ProxyFor;
   /** The set of a source that an earlier process stored. */
   loadCheckpoint: (id: string) => Checkpoint | undefined;
   makeSigningRequest: MakeSigningRequest;
@@ -93,7 +95,7 @@ export class ClusterNode {
     const { options, clock, logger, userAgent } = deps;
     this.#deps = deps;
     this.#isBootstrapping = needsBootstrap(options, clock.now());
-    this.credentials = openCredentials(options, this.#isBootstrapping, clock);
+    this.credentials = openCredentials(deps, this.#isBootstrapping);
     this.client = new ClusterClient({
       credentials: this.credentials,
       clock,
@@ -281,11 +283,16 @@ export class ClusterNode {
 export const isClusterPod = ({ sourceId }: DesiredPod): boolean => sourceId === CLUSTER_SOURCE_ID;
 
 /** @throws SettingsError that names the flag and the way out */
-function openCredentials(options: KubeletOptions, isBootstrapping: boolean, clock: Clock): Credentials {
+function openCredentials({ options, clock, proxyFor }: ClusterNodeDeps, isBootstrapping: boolean): Credentials {
   const { kubeconfig, bootstrapKubeconfig, rotateCertificates, certDir } = options;
   try {
-    if (isBootstrapping) return new Credentials(bootstrapKubeconfig, clock);
-    return new Credentials(kubeconfig, clock, rotateCertificates ? currentPath(certDir, "client") : undefined);
+    if (isBootstrapping) return new Credentials(bootstrapKubeconfig, clock, proxyFor);
+    return new Credentials(
+      kubeconfig,
+      clock,
+      proxyFor,
+      rotateCertificates ? currentPath(certDir, "client") : undefined,
+    );
   } catch (error) {
     const [flag, way] = isBootstrapping
       ? ["--bootstrap-kubeconfig", "it holds the server and the bootstrap token of the cluster"]

@@ -3,6 +3,7 @@ import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { CONFIG_SOURCE_ANNOTATION } from "../../manifest/identity.ts";
 import type { RunningServers } from "../../server/servers.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
+import { proxyFor } from "../../sources/proxy.ts";
 import { probeVersion } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
@@ -31,6 +32,7 @@ export async function buildCluster(context: NodeContext): Promise<ClusterNode | 
     clock,
     logger,
     userAgent: `kubelet-ts/${probeVersion} (linux/${process.arch === "x64" ? "amd64" : process.arch})`,
+    proxyFor: (url) => proxyFor(url, context.environment),
     loadCheckpoint: (id) => checkpoints.load(id),
     storedServices: openStateFile(context, "services", ServicesSchema),
     storedRuntimeClasses: openStateFile(context, "runtime-classes", RuntimeClassesSchema),

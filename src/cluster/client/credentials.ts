@@ -21,6 +21,9 @@ export interface ConnectionSettings {
   generation: number;
 }
 
+/** @returns undefined where the address is reached directly */
+export type ProxyFor = (url: URL) => string | undefined;
+
 /**
  * Credentials of a kubeconfig, as they are at each request: certificates and tokens that are replaced on disk are taken
  * over. Certificates, tokens, token files and passwords are read here; exec plugins and auth providers are left to
@@ -29,6 +32,7 @@ export interface ConnectionSettings {
 export class Credentials {
   #path: string;
   readonly #pemPath: string | undefined;
+  readonly #proxyFor: ProxyFor;
   readonly #clock: Clock;
   #config: Kubeconfig;
   #tls: ConnectionSettings["tls"] = {};
@@ -39,11 +43,13 @@ export class Credentials {
   #plugin: ((options: PluginOptions) => Promise<void>) | undefined;
 
   /**
+   * @param proxyFor proxy of the environment, used where the kubeconfig names none
    * @param pemPath certificate and key that replace those of the kubeconfig as soon as the file is there
    * @throws Error when the kubeconfig, or a file it names, cannot be read
    */
-  constructor(path: string, clock: Clock, pemPath?: string) {
+  constructor(path: string, clock: Clock, proxyFor: ProxyFor, pemPath?: string) {
     this.#path = path;
+    this.#proxyFor = proxyFor;
     this.#pemPath = pemPath;
     this.#clock = clock;
     this.#config = readKubeconfig(path);
@@ -92,12 +98,13 @@ export class Credentials {
       const authorization = this.#authorization(user);
       if (authorization !== undefined) headers.Authorization = authorization;
     }
+    const proxy = cluster["proxy-url"] || this.#proxyFor(new URL(cluster.server));
     return {
       server: cluster.server.replace(/\/+$/, ""),
       tls,
       headers,
       generation: this.#generation,
-      ...(cluster["proxy-url"] && { proxy: cluster["proxy-url"] }),
+      ...(proxy && { proxy }),
     };
   }
 
