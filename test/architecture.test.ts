@@ -17,6 +17,18 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
   "vm",
 ]);
 
+/** Files of few lines with one user beside them that are files of their own all the same, and why. */
+const SMALL_FILES: Readonly<Record<string, string>> = {
+  "apiserver/kinds/served-kinds.ts": "scripts use it too",
+  "apiserver/openapi/openapi-answer.ts": "loaded when it is asked for",
+  "cli/commands/version.ts": "a file for each command",
+  "page/use-visible.ts": "a hook, with one observer for the page",
+  "prober/exec-probe.ts": "a file for each kind of probe",
+  "prober/tcp-probe.ts": "a file for each kind of probe",
+  "workloads/replica-set.ts": "a file for each controller",
+};
+const FEW_LINES = 35;
+
 /** Who may import whom, folders and packages; a folder may import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: ["valibot"],
@@ -317,6 +329,18 @@ describe("the plan of the house", () => {
     const doc = readFileSync(join(import.meta.dir, "../docs/architecture.md"), "utf8");
     const folders = new Set(files.map(({ folder }) => folder).filter((folder) => folder !== ""));
     expect([...folders].filter((folder) => !doc.includes(`${folder}/`))).toEqual([]);
+  });
+
+  test("a small file with one user is part of that user", () => {
+    const users = Map.groupBy(
+      files.flatMap((file) => file.imports.map((found) => ({ user: file, target: resolve(file, found.specifier) }))),
+      ({ target }) => target,
+    );
+    const small = files.filter(({ path, folder, text }) => {
+      const [only, ...others] = new Set((users.get(path) ?? []).map(({ user }) => user));
+      return text.split("\n").length <= FEW_LINES && others.length === 0 && only?.folder === folder;
+    });
+    expect(small.map(({ path }) => path)).toEqual(Object.keys(SMALL_FILES));
   });
 
   test("there are no default exports", () => {

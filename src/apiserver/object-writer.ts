@@ -1,9 +1,8 @@
 import type { Clock } from "../model/clock.ts";
 import { isRecord } from "../text/json.ts";
 import { ApiError, alreadyExists, badRequest, conflict, forbidden, notFound, STALE } from "./api-error.ts";
-import { type ApiMetadata, type ApiObject, toApiTime } from "./api-object.ts";
+import { type ApiMetadata, type ApiObject, checkObjectName, generateName, toApiTime } from "./api-object.ts";
 import { type Manager, trackUpdate } from "./managed-fields.ts";
-import { checkObjectName, generateName } from "./object-name.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { apiVersionOf, type ResourceDefinition, resourceId } from "./resource-definition.ts";
 import { applyConfiguration, conflictMessage } from "./server-side-apply.ts";

@@ -1,10 +1,13 @@
 import { createReadStream, statSync } from "node:fs";
 import { basename } from "node:path";
 import { DEPENDS_ON_ANNOTATION } from "../api/annotations.ts";
+import type { Pod } from "../api/pod.ts";
+import type { PodTemplateSpec } from "../api/workload.ts";
 import { FieldPath } from "../manifest/field-path.ts";
 import type { ManifestResult, ObjectResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import { findDanglingReferences } from "../manifest/references.ts";
+import type { TypedObject } from "../model/desired-object.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { Finding } from "../model/finding.ts";
 import { podFullName } from "../model/identity.ts";
@@ -13,7 +16,6 @@ import { listManifests, looksLikeManifest, MAX_MANIFEST_BYTES, readManifestFile 
 import { fetchManifest } from "../sources/url-fetch.ts";
 import { isManifestUrl, maskUrl } from "../text/url.ts";
 import { findNodeRefusals, type NodeCandidate, type NodeRules } from "./validate-node.ts";
-import { toCandidate } from "./workload-candidate.ts";
 
 const TOO_LONG = "is 10 MiB or longer";
 const FETCH = { headers: [], timeoutMs: 10_000, caFile: "", clientCertFile: "", clientKeyFile: "" };
@@ -209,4 +211,32 @@ function reportDangling(results: readonly ObjectResult[], index: ObjectIndex): v
       add(result, "ignored", dangling.path, dangling.message);
     }
   }
+}
+
+/** The pods that a workload wants at once; undefined for other objects, and for a workload without pods. */
+function toCandidate(desired: TypedObject, path: FieldPath, uid: string): NodeCandidate | undefined {
+  if (desired.kind === "Service" || desired.kind === "PersistentVolume" || desired.kind === "PersistentVolumeClaim") {
+    return undefined;
+  }
+  const { metadata } = desired.object;
+  const toPod = (template: PodTemplateSpec): Pod =>
+    ({
+      ...template,
+      metadata: { ...template.metadata, name: metadata.name, namespace: metadata.namespace, uid },
+    }) as Pod;
+  const specPath = path.child("spec");
+  if (desired.kind === "CronJob") {
+    const { template } = desired.object.spec.jobTemplate.spec;
+    return { pod: toPod(template), path: specPath.child("jobTemplate").child("spec").child("template") };
+  }
+  const pod = toPod(desired.object.spec.template);
+  const templatePath = specPath.child("template");
+  if (desired.kind === "DaemonSet") return { pod, path: templatePath, isDaemon: true };
+  if (desired.kind === "Job") {
+    const { parallelism = 1, completions = parallelism } = desired.object.spec;
+    const replicas = { count: Math.min(parallelism, completions), path: specPath.child("parallelism") };
+    return replicas.count > 0 ? { pod, path: templatePath, replicas } : undefined;
+  }
+  const replicas = { count: desired.object.spec.replicas, path: specPath.child("replicas") };
+  return replicas.count > 0 ? { pod, path: templatePath, replicas } : undefined;
 }

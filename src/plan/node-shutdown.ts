@@ -4,7 +4,6 @@ import type { KubeletOptions, ShutdownPeriod } from "../model/kubelet-options.ts
 import type { ContainerId, ContainerSnapshot } from "../model/pod-snapshot.ts";
 import { isTerminated } from "./container-history.ts";
 import type { PodEnd } from "./pod-plan.ts";
-import { CRITICAL_PRIORITY, computePodPriority } from "./pod-priority.ts";
 import { endsOnlyOnSuccess } from "./restart-policy.ts";
 
 /** Upstream's status of a pod that a shutdown of the machine ends. Source: nodeshutdown. */
@@ -83,3 +82,16 @@ export function findMisleadingExits(
     (it) => shutdownTerminated.has(it.id) && isTerminated(it) && it.exitCode === 0 && endsOnlyOnSuccess(spec, it.name),
   );
 }
+
+/** Source: upstream's SystemCriticalPriority: pods of this priority and above are critical. */
+export const CRITICAL_PRIORITY = 2_000_000_000;
+
+/** The classes every cluster has; others cannot be defined. Source: scheduling's SystemPriorityClasses. */
+const CLASS_PRIORITIES: ReadonlyMap<string, number> = new Map([
+  ["system-cluster-critical", CRITICAL_PRIORITY],
+  ["system-node-critical", CRITICAL_PRIORITY + 1000],
+]);
+
+/** `spec.priority`, else the value of its priority class, else 0. */
+export const computePodPriority = ({ spec }: Pod): number =>
+  spec.priority ?? CLASS_PRIORITIES.get(spec.priorityClassName ?? "") ?? 0;

@@ -1,4 +1,6 @@
+import { DockerError, DockerUnreachableError } from "../docker/docker-error.ts";
 import { PodStepError } from "../model/pod-services.ts";
+import { messageOf } from "../text/error-message.ts";
 
 /** Upstream's words, as they stand in a waiting container's state. */
 export type ImageErrorReason =
@@ -67,4 +69,44 @@ export function registryHint(problem: RegistryProblem): string {
     case "other":
       return "";
   }
+}
+
+/** dockershim's prefix of the engine's messages; scripts and alerts match it. */
+export const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
+
+/** An engine's error in the kubelet's format. */
+export const engineText = (error: DockerError) =>
+  `${RUNTIME_ERROR_PREFIX}Error response from daemon: ${error.daemonMessage}`;
+
+export interface PullFailure {
+  reason: "ErrImagePull" | "RegistryUnavailable";
+  /** For the container's status. */
+  message: string;
+  /** For the event. */
+  detail: string;
+  problem: RegistryProblem;
+}
+
+/** Pure. */
+export function toPullFailure(image: string, error: unknown): PullFailure {
+  const causes = error instanceof AggregateError ? [...new Set(error.errors.map(textOf))] : [textOf(error)];
+  const detail = causes.length === 1 ? (causes[0] ?? "") : `[${causes.join(", ")}]`;
+  const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
+  const problem =
+    last instanceof DockerError
+      ? registryProblem(last.daemonMessage)
+      : last instanceof DockerUnreachableError && last.kind === "timeout"
+        ? "stalled"
+        : "other";
+  // Source: dockershim `filterHTTPError`. A refused connection is no such case: the engine reports it as its own 500.
+  if (last instanceof DockerError && [502, 503, 504].includes(last.status)) {
+    const message = `image pull failed for ${image} because the registry is unavailable.`;
+    return { reason: "RegistryUnavailable", message, detail, problem: "unreachable" };
+  }
+  return { reason: "ErrImagePull", message: detail, detail, problem };
+}
+
+function textOf(error: unknown): string {
+  if (error instanceof DockerError) return engineText(error);
+  return messageOf(error);
 }

@@ -1,8 +1,10 @@
 import { formatDuration } from "../api/duration.ts";
 import type { Container, Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
+import { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
 import { Listeners } from "../concurrency/listeners.ts";
 import { SingleFlight } from "../concurrency/single-flight.ts";
+import { type Rate, TokenBucket } from "../concurrency/token-bucket.ts";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { DockerError, DockerUnreachableError } from "../docker/docker-error.ts";
 import type { RegistryAuth } from "../docker/image-transfer.ts";
@@ -14,11 +16,10 @@ import { type BackOffEntry, backOffRemainingMs, MAX_BACK_OFF_MS, nextBackOff } f
 import { messageOf } from "../text/error-message.ts";
 import { applyDefaultTag, parseImageReference } from "../text/image-reference.ts";
 import type { ImageCredentials } from "./image-credentials.ts";
-import { ImageError, type RegistryProblem, registryHint, registryProblem } from "./image-error.ts";
+import { engineText, ImageError, registryHint, toPullFailure } from "./image-error.ts";
 import { type ImageInfo, toImageInfo } from "./image-info.ts";
 import { ImageStatusCache } from "./image-status-cache.ts";
 import { type ImageProgress, PullProgress } from "./pull-progress.ts";
-import { type PullLimits, PullQueue } from "./pull-queue.ts";
 
 export interface ImageManagerOptions {
   client: DockerClient;
@@ -34,9 +35,6 @@ export interface ImageManagerOptions {
   /** A pull ended; attempts with different credentials count as one. */
   onPull?: (durationMs: number, failed: boolean) => void;
 }
-
-/** dockershim's prefix of the engine's messages; scripts and alerts match it. */
-const RUNTIME_ERROR_PREFIX = "rpc error: code = Unknown desc = ";
 
 /**
  * How long a container shows `ErrImagePull` with the engine's words before another look turns that into
@@ -288,37 +286,30 @@ const quoted = (text: string) => JSON.stringify(text);
 /** A stalled pull is `timeout` too, but concerns the image, not the engine. */
 const isEngineGone = (error: unknown) => error instanceof DockerUnreachableError && error.kind !== "timeout";
 
-/** An engine's error in the kubelet's format. */
-const engineText = (error: DockerError) => `${RUNTIME_ERROR_PREFIX}Error response from daemon: ${error.daemonMessage}`;
-
-interface PullFailure {
-  reason: "ErrImagePull" | "RegistryUnavailable";
-  /** For the container's status. */
-  message: string;
-  /** For the event. */
-  detail: string;
-  problem: RegistryProblem;
+/** `perSecond` and `burst` count beginnings. */
+export interface PullLimits extends Rate {
+  /** At a time; 0 = no limit. 1 is `serializeImagePulls`. */
+  maxParallel: number;
 }
 
-function toPullFailure(image: string, error: unknown): PullFailure {
-  const causes = error instanceof AggregateError ? [...new Set(error.errors.map(textOf))] : [textOf(error)];
-  const detail = causes.length === 1 ? (causes[0] ?? "") : `[${causes.join(", ")}]`;
-  const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
-  const problem =
-    last instanceof DockerError
-      ? registryProblem(last.daemonMessage)
-      : last instanceof DockerUnreachableError && last.kind === "timeout"
-        ? "stalled"
-        : "other";
-  // Source: dockershim `filterHTTPError`. A refused connection is no such case: the engine reports it as its own 500.
-  if (last instanceof DockerError && [502, 503, 504].includes(last.status)) {
-    const message = `image pull failed for ${image} because the registry is unavailable.`;
-    return { reason: "RegistryUnavailable", message, detail, problem: "unreachable" };
+/** Lets pulls begin in the order they came, not too many at a time and not too often. Nothing is refused, only later. */
+export class PullQueue {
+  readonly #clock: Clock;
+  readonly #limit: ConcurrencyLimit;
+  readonly #tokens: TokenBucket;
+
+  constructor(limits: PullLimits, clock: Clock) {
+    this.#clock = clock;
+    this.#limit = new ConcurrencyLimit(limits.maxParallel || Number.POSITIVE_INFINITY);
+    this.#tokens = new TokenBucket(limits, clock);
   }
-  return { reason: "ErrImagePull", message: detail, detail, problem };
-}
 
-function textOf(error: unknown): string {
-  if (error instanceof DockerError) return engineText(error);
-  return messageOf(error);
+  /** Runs `work` when it is its turn. @throws the signal's reason while waiting, and what `work` throws */
+  run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#limit.run(signal, async () => {
+      const waitMs = this.#tokens.reserve();
+      if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
+      return work();
+    });
+  }
 }

@@ -1,4 +1,3 @@
-import type { IntOrString } from "../api/int-or-string.ts";
 import type { Pod } from "../api/pod.ts";
 import type { Deployment, DeploymentSpec, PodTemplateSpec } from "../api/workload.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
@@ -244,7 +243,7 @@ export function computeFenceposts({ replicas, strategy, template }: DeploymentSp
 }
 
 /** A number, or a percentage of `total`. Source: `intstr.GetScaledValueFromIntOrPercent`. */
-export function scaledValue(value: IntOrString, total: number, round: "up" | "down"): number {
+export function scaledValue(value: number | string, total: number, round: "up" | "down"): number {
   if (typeof value === "number") return value;
   const share = (Number.parseInt(value, 10) * total) / 100;
   return round === "up" ? Math.ceil(share) : Math.floor(share);

@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { readBoundedBytes } from "../../files/bounded-read.ts";
 import type { Logger } from "../../model/logger.ts";
 import { isRecord } from "../../text/json.ts";
+import { parseStream } from "../../yaml/parse-stream.ts";
+import { toPlainValue } from "../../yaml/source-node.ts";
 import { type ApiMetadata, type ApiObject, toApiTime } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
 import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import type { ObjectStorage } from "../write-request.ts";
 import { type FileChange, writeFilesAtomically } from "./atomic-file.ts";
-import { parseManifestObject } from "./parse-manifest.ts";
 
 /** The object in one file. */
 export interface StoredFile {
@@ -251,4 +252,27 @@ function removeIfEmpty(directory: string): void {
   } catch {
     // The directory contains files that are not objects.
   }
+}
+
+/**
+ * The one object of a manifest file, YAML or JSON.
+ * @returns what is wrong with the text as `problem`, with line and column
+ */
+function parseManifestObject(bytes: Uint8Array): { object: ApiObject } | { problem: string } {
+  const { documents, lines } = parseStream(bytes);
+  const failed = documents.find((document) => document.kind === "error");
+  if (failed?.kind === "error") {
+    const { line, column } = lines.locate(failed.error.offset);
+    return { problem: `${line}:${column}: ${failed.error.message}` };
+  }
+  const values = documents.flatMap((document) => (document.kind === "value" ? [toPlainValue(document.root)] : []));
+  if (values.length !== 1) return { problem: `1:1: the file must hold one object (found ${values.length})` };
+  const [object] = values;
+  if (!isRecord(object) || typeof object.apiVersion !== "string" || typeof object.kind !== "string") {
+    return { problem: "1:1: an object has apiVersion and kind" };
+  }
+  if (!isRecord(object.metadata) || typeof object.metadata.name !== "string") {
+    return { problem: "1:1: metadata.name is required" };
+  }
+  return { object: object as ApiObject };
 }

@@ -1,8 +1,10 @@
 import { loadavg, uptime } from "node:os";
+import { join } from "node:path";
 import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
 import { CadvisorFactsReader } from "../../cadvisor/cadvisor-facts.ts";
-import { readTextIfExists } from "../../files/bounded-read.ts";
+import { toTlsVersions } from "../../config/cipher-suites.ts";
+import { readBoundedText, readTextIfExists, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import { findPortHolders } from "../../host/port-holder.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
 import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
@@ -22,9 +24,11 @@ import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { creationTime, summarizePod } from "../../printers/pod-row.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { isLoopback } from "../../server/host-header.ts";
+import type { ListenerTls } from "../../server/listener.ts";
 import { type ReadNodeFacts, toNodeConditions } from "../../server/node-object.ts";
 import { redactPod } from "../../server/redact-pod.ts";
 import type { Page } from "../../server/servers.ts";
+import { readTlsMaterial, type TlsMaterial } from "../../server/serving-certificate.ts";
 import type { KubeletView } from "../../server/view.ts";
 import type { NodeStats } from "../../stats/node-stats.ts";
 import { type ExplainInput, explainPod } from "../../status/explain-pod.ts";
@@ -33,9 +37,9 @@ import { versionLine } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { ownCommand } from "./build-local-api.ts";
 import { KeptHistory } from "./kept-history.ts";
+import type { NodeContext } from "./node-context.ts";
 import { createPageActions } from "./page-actions.ts";
 import { readNodeDetail } from "./page-node-detail.ts";
-import { pageTls } from "./page-tls.ts";
 import { toImageUpdateRows, toWorkloadRows } from "./page-workloads.ts";
 
 /** The page of the cAdvisor port. */
@@ -260,4 +264,25 @@ function toNodeUsage({ node }: Summary): NodeUsage {
       pressure: { cpu: cpu.psi!.some.avg10, memory: memory.psi!.some.avg10, io: node.io!.psi!.some.avg10 },
     }),
   };
+}
+
+/** TLS of the page on a network address. The port serves cAdvisor's API without TLS too, as it always did. */
+const pageTls = (context: NodeContext): ListenerTls => ({
+  isOptional: true,
+  versions: toTlsVersions(context.options.tlsMinVersion, context.options.tlsCipherSuites),
+  readMaterial: () => readPageMaterial(context),
+});
+
+/**
+ * The certificate of `--tls-cert-file`; without that flag, the one of the local API, whose authority a browser can be told
+ * to trust; without a local API, the one of the authenticated port.
+ */
+function readPageMaterial({ options, node, clock }: NodeContext): TlsMaterial {
+  if (options.tlsCertFile !== "" || options.localApiPort === 0) {
+    const names = { nodeName: node.name, nodeIp: node.ip };
+    return { ...readTlsMaterial({ ...options, clientCaFile: "" }, names, clock.now()), clientCas: [] };
+  }
+  const directory = join(options.rootDir, "apiserver");
+  const read = (name: string) => readBoundedText(join(directory, name), SYSTEM_FILE_BYTES);
+  return { cert: read("server.crt"), key: read("server.key"), clientCas: [] };
 }

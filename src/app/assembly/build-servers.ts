@@ -8,9 +8,12 @@ import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
 import { ProcessMetrics } from "../../metrics/process-metrics.ts";
 import type { Clock } from "../../model/clock.ts";
+import type { KubeletOptions } from "../../model/kubelet-options.ts";
+import type { Logger } from "../../model/logger.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
 import { type RunningServers, type ServerDependencies, startServers } from "../../server/servers.ts";
 import type { KubeletView } from "../../server/view.ts";
+import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
 import { configurationFamilies } from "../configuration-metrics.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
@@ -21,7 +24,6 @@ import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { buildPage } from "./build-page.ts";
 import { toKubeletView } from "./kubelet-view.ts";
 import type { NodeFactsInput } from "./node-facts.ts";
-import { toSystemCgroups, warnOfMissingCgroups } from "./system-cgroups.ts";
 
 /** The kubelet as HTTP answers show it. */
 export const buildView = ({ context, kubelet, feed, volumes, connectError }: AssembledKubelet): KubeletView =>
@@ -123,4 +125,31 @@ function eventFamilies({ revision, dropped }: Pick<PodEventRecorder, "revision" 
     .counter("kubelet_ts_events_dropped_total", "Events that came faster than --event-qps and --event-burst allow.")
     .inc([], dropped);
   return registry.collect();
+}
+
+const FLAGS: readonly [SystemContainerName, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups", string][] = [
+  ["kubelet", "kubeletCgroups", "--kubelet-cgroups"],
+  ["runtime", "runtimeCgroups", "--runtime-cgroups"],
+  ["misc", "systemCgroups", "--system-cgroups"],
+];
+
+type SystemCgroupOptions = Pick<KubeletOptions, "kubeletCgroups" | "runtimeCgroups" | "systemCgroups">;
+
+/** Cgroups of the system that options name, by their names in the summary. */
+export const toSystemCgroups = (options: SystemCgroupOptions): ReadonlyMap<SystemContainerName, string> =>
+  new Map(FLAGS.map(([name, option]) => [name, options[option]] as const).filter(([, path]) => path !== ""));
+
+/** Names each cgroup of an option that does not exist: the summary has no such system container until it does. */
+export function warnOfMissingCgroups(
+  options: SystemCgroupOptions,
+  exists: (cgroupPath: string) => boolean,
+  logger: Logger,
+): void {
+  for (const [name, option, flag] of FLAGS) {
+    const path = options[option];
+    if (path === "" || exists(path)) continue;
+    logger.warn(
+      `${flag}: there is no cgroup "${path}"; /stats/summary has no systemContainers ${name} until it exists (cat /proc/PID/cgroup shows the cgroup of a process)`,
+    );
+  }
 }

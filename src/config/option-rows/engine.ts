@@ -1,5 +1,15 @@
-import { boolean, directory, duration, file, integer, MAX_INT32, text } from "../kinds/scalar-kinds.ts";
-import { cronSchedule, imageUpdatePolicy, timeWindow } from "../kinds/update-kinds.ts";
+import {
+  boolean,
+  cronSchedule,
+  directory,
+  duration,
+  file,
+  imageUpdatePolicy,
+  integer,
+  MAX_INT32,
+  text,
+  timeWindow,
+} from "../kinds/scalar-kinds.ts";
 import { type FlagRow, inapplicable, option, refused } from "../option-row.ts";
 
 const DOCKER_ONLY = "kubelet-ts runs pods on Docker only";

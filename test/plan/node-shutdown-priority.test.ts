@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { computePodPriority } from "../../src/plan/pod-priority.ts";
+import { computePodPriority } from "../../src/plan/node-shutdown.ts";
 import { aPod } from "../support/builders.ts";
 
 test.each([

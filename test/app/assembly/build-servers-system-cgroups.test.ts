@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { toSystemCgroups, warnOfMissingCgroups } from "../../../src/app/assembly/system-cgroups.ts";
+import { toSystemCgroups, warnOfMissingCgroups } from "../../../src/app/assembly/build-servers.ts";
 import { RecordingLogger } from "../../support/recording-logger.ts";
 
 const options = { kubeletCgroups: "/kubelet.slice", runtimeCgroups: "", systemCgroups: "/system.slice" };

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type PullLimits, PullQueue } from "../../src/runtime/pull-queue.ts";
+import { type PullLimits, PullQueue } from "../../src/runtime/image-manager.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
 
 const never = new AbortController().signal;

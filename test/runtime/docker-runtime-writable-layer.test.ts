@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseUpperDir, readWritableLayerPath } from "../../src/runtime/writable-layer.ts";
+import { parseUpperDir, readWritableLayerPath } from "../../src/runtime/docker-runtime.ts";
 
 const OVERLAY =
   "651 570 0:59 / / rw,relatime - overlay overlay rw,lowerdir=/d/snapshots/808/fs:/d/snapshots/4/fs,upperdir=/d/snapshots/810/fs,workdir=/d/snapshots/810/work";
