@@ -29,12 +29,7 @@ const WORDS = [
   [/\bfor ever\b/i, "forever, or a condition"],
   [/\bstands (here|there|in|for)\b/i, "is, occurs, represents"],
   [/\bsays so\b/i, "state the fact"],
-  [/[[(](?:[SU]\d{2,3}[ ,]*)+[\])]/, "a reason or a link: the list of numbers is not in the repository"],
-];
-
-/** Titles and comments of tests are checked for numbers of lists that are not in the repository. */
-const TEST_WORDS = [
-  [/[[(](?:[SMU]\d{2,3}[ ,–]*)+[\])]/, "a reason or a link: the list of numbers is not in the repository"],
+  [/[[(](?:[MPSU]\d{2,3}[ ,–]*)+[\])]/, "a reason or a link: the list of numbers is not in the repository"],
 ];
 
 /** Comments that open with a relative clause have no subject. */
@@ -55,16 +50,15 @@ const roots = given.length > 0 ? given : CHECKED.map((path) => join(ROOT, path))
 let found = 0;
 for (const file of roots.flatMap(filesBelow).sort()) {
   if (EXEMPT.test(file)) continue;
-  const isTest = /^test\//.test(relative(ROOT, file));
   for (const [index, line] of readFileSync(file, "utf8").split("\n").entries()) {
     const place = `${relative(ROOT, file)}:${index + 1}`;
-    for (const [pattern, instead] of isTest ? TEST_WORDS : WORDS) {
+    for (const [pattern, instead] of WORDS) {
       const match = pattern.exec(line);
       if (!match) continue;
       console.error(`${place}:${match.index + 1}: "${match[0]}": write ${instead}`);
       found++;
     }
-    if (!isTest && !file.endsWith(".md") && OPENINGS.test(line)) {
+    if (!file.endsWith(".md") && OPENINGS.test(line)) {
       console.error(`${place}: a comment begins with its subject, not with a relative clause`);
       found++;
     }

@@ -17,7 +17,7 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
   "vm",
 ]);
 
-/** Files of few lines with one user beside them that are files of their own all the same, and why. */
+/** Small files with one user in their folder that stay files of their own, and why. */
 const SMALL_FILES: Readonly<Record<string, string>> = {
   "apiserver/kinds/served-kinds.ts": "scripts use it too",
   "apiserver/openapi/openapi-answer.ts": "loaded when it is asked for",
@@ -29,7 +29,7 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
 };
 const FEW_LINES = 35;
 
-/** Who may import whom, folders and packages; a folder may import itself. */
+/** Imports that each folder may have: folders and packages. A folder may import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   api: ["valibot"],
   text: ["croner"],
@@ -137,10 +137,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   install: ["files", "host/run-program.ts"],
   bundle: ["docker", "valibot"],
   doctor: ["api", "model", "docker", "files", "host", "install", "manifest", "plan/object-references.ts", "text"],
-  // What runs in browsers, and the types that it receives.
+  // Runs in browsers, with the types that it receives.
   page: [
     "preact",
-    // What the JSX transform is said to import where no tsconfig is read.
+    // Imported by the JSX transform where no tsconfig is read.
     "react",
     "preact/hooks",
     "preact/compat",

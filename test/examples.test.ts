@@ -20,7 +20,7 @@ test.each(files)("examples/%s holds a pod or a workload, and nothing to complain
     source: "file",
     strictness: "strict",
   });
-  // What has no meaning on one node is only remarked; a manifest that shows everything may have some of that.
+  // Fields without a meaning on one node are only remarked; a manifest that shows everything may have some.
   expect(findings.filter(({ code }) => code !== "ignored")).toEqual([]);
   expect(results.every((result) => result.ok)).toBe(true);
   expect(pods.length + objects.length).toBeGreaterThan(0);

@@ -54,7 +54,7 @@ describe("server-side apply", () => {
     expect(json.spec).toEqual({ replicas: 2, template: { spec: { containers: [{ name: "b", image: "y" }] } } });
   });
 
-  test("another value of a field that somebody else owns is a conflict, and force takes the field", async () => {
+  test("another value of a field of another manager is a conflict, and force takes the field", async () => {
     const { call } = anApiServer();
     await call(apply("me", deployment({ replicas: 2 })));
     const refused = await call(apply("you", deployment({ replicas: 3 })));

@@ -175,7 +175,7 @@ export const aConfigMap = (name: string, data: Record<string, string> = { a: "1"
   data,
 });
 
-/** What comes of a stream, line by line. */
+/** Lines of a stream. */
 export function linesOf(answer: ApiAnswer) {
   if (!("chunks" in answer)) throw new Error("the answer is not streamed");
   const iterator = answer.chunks[Symbol.asyncIterator]();

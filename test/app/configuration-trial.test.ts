@@ -99,7 +99,7 @@ test("an engine that is down is not the fault of another setting", async () => {
   expect([wentBackTo, kept.lastKnownGood?.id]).toEqual([[], "new"]);
 });
 
-test("a start that cannot use the files says so, and the files are taken over when they are correct again", async () => {
+test("a start that cannot use the files reports it, and the files are taken over when they are correct again", async () => {
   const good = { lastKnownGood: configuration("good") };
   const { events, status, trial, clock, kept } = world("bad", good, {}, ["no such field"]);
   expect(status()).toEqual(["bad", "good", "good", "no such field"]);

@@ -16,9 +16,9 @@ async function sh(line: string, ...args: string[]) {
   return { err, out, code: await child.exited };
 }
 
-test("a command ends by an error that nobody expected", async () => {
-  const { err, code } = await run(`Promise.reject(new Error("nobody waits for it")); setTimeout(() => {}, 60_000);`);
-  expect(err).toStartWith("kubelet-ts: unexpected unhandledRejection: Error: nobody waits for it");
+test("a command ends with an unexpected error", async () => {
+  const { err, code } = await run(`Promise.reject(new Error("it is not awaited")); setTimeout(() => {}, 60_000);`);
+  expect(err).toStartWith("kubelet-ts: unexpected unhandledRejection: Error: it is not awaited");
   expect(code).toBe(1);
 });
 

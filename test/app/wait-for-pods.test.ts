@@ -6,7 +6,7 @@ import type { RunOnceWait } from "../../src/status/run-once-verdict.ts";
 import { KubeletWorld, named } from "../support/kubelet-world.ts";
 
 let world: KubeletWorld;
-/** What every process does, whichever is looked at. */
+/** The sample of every process. */
 let sample: ProcessSample;
 let isHere: boolean;
 let wait: RunOnceWait;
@@ -22,7 +22,7 @@ beforeEach(() => {
   results = undefined;
 });
 
-/** Runs pod "job" for so long; `results` when that was enough. */
+/** Runs pod "job" for this time; `results` when that was enough. */
 async function runFor(ms: number, restartPolicy: "Never" | "Always" = "Never"): Promise<void> {
   world.kubelet.start();
   begin(named("job", { restartPolicy }));

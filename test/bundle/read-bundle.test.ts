@@ -92,7 +92,7 @@ describe("a bundle", () => {
   });
 });
 
-test("a manifest cannot leave its directory, and nothing hides beside the index", () => {
+test("a manifest cannot leave its directory, and nothing hides next to the index", () => {
   const file = { path: "manifests/../../etc/x", size: 1, sha256: "a" };
   const found = { ...file, offset: 0 };
   expect(checkBundle({ ...FACTS, files: [file] }, [found], "x64")).toContain("is no name of a manifest");

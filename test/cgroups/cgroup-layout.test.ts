@@ -50,7 +50,7 @@ test("of several mounts of a hierarchy the one of its root is taken", () => {
   expect(layout.controllers.get("memory")?.mountPoint).toBe("/sys/fs/cgroup/memory");
 });
 
-test("in a container the mounted part stands for the path it is of", () => {
+test("in a container the mounted part represents its path", () => {
   const part = "60 31 0:30 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
   const layout = toCgroupLayout(parseCgroupMounts(part), "");
   expect(toCgroupDirectories(layout, "/docker/abc/kubepods").memory?.path).toBe("/sys/fs/cgroup/memory/kubepods");

@@ -198,7 +198,7 @@ test("v2 on an older kernel has no peak, and the root takes its usage from memin
   expect(parseV2Memory({ current: undefined, stat: V2_STAT, ...nothing })).toBeUndefined();
 });
 
-test("v2 block I/O, also with devices nobody used and fields of other controllers", () => {
+test("v2 block I/O, also with unused devices and fields of other controllers", () => {
   const stat =
     "259:0 rbytes=90112 wbytes=52428800 rios=11 wios=50 dbytes=0 dios=0\n8:16 \n253:1 rbytes=1 cost.usage=3\n";
   expect(parseV2BlockIo(stat)).toEqual([

@@ -89,7 +89,7 @@ test("names come from the kubelet that the words name", async () => {
   expect(await ask("logs", `--server=${port}`, "w")).toEqual([":none"]);
 });
 
-/** A program that stands for the binary: it answers the words it was asked about, in one word. */
+/** A program in place of the binary: it answers the words it was asked about, in one word. */
 function fakeProgram(): string {
   const bin = tempDir();
   writeFileSync(

@@ -15,7 +15,7 @@ const uses = (milli: number) => ({
   memory: { time: ago(1), workingSetBytes: milli * 2 ** 20 },
 });
 
-/** What a kubelet would answer; another path is 404. */
+/** Answers as a kubelet does; another path is 404. */
 const ANSWERS: Readonly<Record<string, unknown>> = {
   "/pods": { kind: "PodList", apiVersion: "v1", metadata: {}, items: PODS },
   "/api/v1/events": {
@@ -146,13 +146,13 @@ describe("what is printed", () => {
 
 describe("exit codes", () => {
   test.each([
-    ["get pods nobody", 1, 'pod "nobody" not found'],
+    ["get pods absent", 1, 'pod "absent" not found'],
     ["get node other", 1, 'node "other" not found; there are node1'],
-    ["describe pod nobody", 1, 'pod "nobody" not found'],
-    ["logs nobody", 1, 'pod "nobody" not found'],
+    ["describe pod absent", 1, 'pod "absent" not found'],
+    ["logs absent", 1, 'pod "absent" not found'],
     ["logs web -c x", 1, 'container "x" is not in pod "web-node1"'],
     ["logs web -p", 1, "no previous one"],
-    ["top pods nobody", 1, 'pod "nobody" not found'],
+    ["top pods absent", 1, 'pod "absent" not found'],
     ["get", 2, "pods, nodes, events"],
     ["get pods node/x", 2, "none of the pods"],
     ["get pods -o jsno", 2, "did you mean json?"],
@@ -178,9 +178,9 @@ describe("exit codes", () => {
   });
 
   test("some names are known, some not", async () => {
-    const { code, out, err } = await run("get pods web nobody -o name");
+    const { code, out, err } = await run("get pods web absent -o name");
     expect([code, out]).toEqual([1, "pod/web-node1\n"]);
-    expect(err).toContain("nobody");
+    expect(err).toContain("absent");
   });
 
   test("nothing found is no failure", async () => {
@@ -193,7 +193,7 @@ describe("exit codes", () => {
     expect(JSON.parse((await run("get pods -n empty -o json")).out)).toMatchObject({ kind: "List", items: [] });
   });
 
-  test("nobody answers", async () => {
+  test("no kubelet answers", async () => {
     const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
     const { port } = closed;
     await closed.stop(true);

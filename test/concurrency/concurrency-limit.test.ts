@@ -34,7 +34,7 @@ test("work that failed makes room", async () => {
   expect(await limit.run(never, async () => "room")).toBe("room");
 });
 
-test("work that is aborted while it waits ends at once, never begins and takes nobody's turn", async () => {
+test("work that is aborted while it waits ends at once, never begins and takes no turn", async () => {
   const limit = new ConcurrencyLimit(1);
   const stop = new AbortController();
   const first = Promise.withResolvers<void>();

@@ -21,7 +21,7 @@ test("many wait, the work is done once", async () => {
   expect(runs).toBe(3);
 });
 
-test("a failure reaches everybody, and the next one tries anew", async () => {
+test("a failure reaches all callers, and the next one tries again", async () => {
   const shared = new SingleFlight<number>();
   const fail = () => Promise.reject(new Error("no"));
   const outcomes = await Promise.allSettled([shared.do("a", fail, never), shared.do("a", fail, never)]);
@@ -48,14 +48,14 @@ test("who goes away does not stop the others; the last one does", async () => {
   expect(shared.size).toBe(0);
 });
 
-test("who comes while the work is being stopped begins it anew", async () => {
+test("a caller that comes while the work is being stopped begins it again", async () => {
   const shared = new SingleFlight<string>();
   const slowToStop = new Promise<string>(() => {});
   const one = new AbortController();
   const first = shared.do("a", () => slowToStop, one.signal).catch(() => "gone");
   one.abort();
   expect(await first).toBe("gone");
-  expect(await shared.do("a", () => Promise.resolve("anew"), never)).toBe("anew");
+  expect(await shared.do("a", () => Promise.resolve("again"), never)).toBe("again");
 });
 
 test("an aborted signal begins nothing", async () => {

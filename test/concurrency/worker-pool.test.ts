@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { type PoolThread, type TaskAnswer, type TaskRequest, WorkerPool } from "../../src/concurrency/worker-pool.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-/** A thread that answers when the test says so. */
+/** A thread that answers when the test lets it. */
 class FakeThread implements PoolThread {
   readonly requests: TaskRequest[] = [];
   isTerminated = false;

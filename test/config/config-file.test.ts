@@ -8,7 +8,7 @@ const fixture = (name: string) =>
   readFileSync(join(import.meta.dir, "../fixtures/kubelet-configuration", name), "utf8");
 const HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
 const parse = (body: string) => parseConfigFile(HEAD + body, "k.yaml");
-/** Without what is only true until somebody builds it (see option-table.test.ts). */
+/** Without warnings about features that are not built yet (see option-table.test.ts). */
 const lasting = (warnings: readonly string[]) => warnings.filter((line) => !line.includes("has no effect yet"));
 const set = (text: string) =>
   Object.fromEntries(parseConfigFile(text, "k.yaml").settings.map(({ row, value }) => [row.option, value]));

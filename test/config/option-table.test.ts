@@ -121,7 +121,7 @@ test("an option is read somewhere, or marked as without effect yet, not both", (
   // These only decide the values of others, in run-options.ts.
   const derived = new Set(["enableServer", "mergeDefaultEvictionSettings"]);
   expect(names.filter((name) => !isRead(name) && !marked.has(name) && !derived.has(name))).toEqual([]);
-  // Here: somebody has built it. Take the mark (notYet) off its row and generate docs/flags.md again.
+  // The feature has been built: take the mark (notYet) off its row and generate docs/flags.md again.
   expect(names.filter((name) => isRead(name) && marked.has(name))).toEqual([]);
 });
 

@@ -20,7 +20,7 @@ function directoryWith(files: Record<string, string>): string {
 
 test("nothing said: all defaults", async () => {
   const { options, origins, warnings, errors } = await resolveOptions([], "/", "show");
-  // A port that lets nobody in stays closed.
+  // A port that refuses every client stays closed.
   expect(options).toEqual({ ...DEFAULT_KUBELET_OPTIONS, port: 0 });
   expect(new Set(Object.values(origins))).toEqual(new Set(["default"]));
   expect([...warnings, ...errors]).toEqual([]);
@@ -166,7 +166,7 @@ describe("--config is told apart by what it points at", () => {
   });
 });
 
-test("paths are absolute: those of flags from here, those of a file from beside it", async () => {
+test("paths are absolute: those of flags from the working directory, those of a file from its own", async () => {
   const dir = directoryWith({
     "etc/k.yaml": `${HEAD}staticPodPath: manifests\nresolvConf: ""\nkubeletTs: {imagesDir: ../images}\n`,
   });

@@ -5,7 +5,7 @@ import { FakeDaemon, type FakeDaemonOptions, RawDaemon } from "../support/fake-d
 
 const clientAt = (path: string) => new DockerClient({ kind: "unix", path });
 
-/** What a call failed with. */
+/** The error that a call failed with. */
 async function failure(call: Promise<unknown>): Promise<DockerUnreachableError> {
   try {
     await call;
@@ -103,11 +103,11 @@ describe("no engine", () => {
     expect(error.message).toContain("--docker-endpoint");
   });
 
-  test("a file that nobody listens on", async () => {
+  test("a file without a listener", async () => {
     expect(await failure(clientAt("/etc/passwd").connect())).toMatchObject({ kind: "refused" });
   });
 
-  test("a TCP port that nobody listens on", async () => {
+  test("a TCP port without a listener", async () => {
     expect(await failure(new DockerClient({ kind: "tcp", host: "127.0.0.1", port: 1 }).connect())).toMatchObject({
       kind: "refused",
     });
@@ -273,7 +273,7 @@ describe("a create whose connection died", () => {
     expect((await clientAt(daemon.socketPath).createContainer("name", {})).Id).toBe("second");
   });
 
-  test("somebody else's container of that name is not taken for ours", async () => {
+  test("a foreign container of that name is not taken for ours", async () => {
     using upstream = new FakeDaemon({
       routes: {
         "POST /containers/create": () => Response.json({ Id: "there" }, { status: 201 }),

@@ -41,7 +41,7 @@ describe("an answer without end", () => {
     using daemon = await endless(head, sent);
     const outcome = transportTo(daemon.socketPath)[call](REQUEST);
     await expect(outcome).rejects.toThrow(DockerProtocolError);
-    // What lies in socket buffers comes on top.
+    // Bytes in socket buffers come on top.
     expect(sent.bytes).toBeLessThan(MAX_BYTES + 16 * 1024 * 1024);
   });
 });

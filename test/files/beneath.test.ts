@@ -108,7 +108,7 @@ test("no descriptor stays open, whatever happens", () => {
   expect(readdirSync("/proc/self/fd")).toHaveLength(before);
 });
 
-test("against somebody who exchanges the path all the time, what is opened or made is always inside", async () => {
+test("against a program that exchanges the path all the time, what is opened or made is always inside", async () => {
   const { volume } = aVolume();
   const attacker = new PathAttacker(volume, tempDir());
   try {

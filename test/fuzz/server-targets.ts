@@ -16,7 +16,7 @@ async function* pieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-/** What a client sends on the streams of exec, attach and port-forward; the frames of WebSockets are read by `ws`. */
+/** Bytes that a client sends on the streams of exec, attach and port-forward; the frames of WebSockets are read by `ws`. */
 const channels: FuzzTarget = {
   name: "WebSocket channel",
   seeds: ["\x00ls\n", "0bHM=", "\x04{}", "4eyJXaWR0aCI6ODB9", "\xff\x00", "", "\x01", `0${"A".repeat(100_000)}`],

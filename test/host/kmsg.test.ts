@@ -30,7 +30,7 @@ test.each(["/nonexistent/kmsg", "/dev/null"])("%s cannot be followed, which is t
 });
 
 test("records overwritten before they were read do not end it, and none is handed over twice", async () => {
-  // A pipe that somebody may write to answers as an empty kernel log does: there is nothing yet.
+  // A pipe with an open writer answers as an empty kernel log does: there is nothing yet.
   const path = join(tempDir(), "kmsg");
   expect(Bun.spawnSync(["mkfifo", path]).exitCode).toBe(0);
   const writer = openSync(path, "r+");

@@ -58,7 +58,7 @@ test("the end of our work lets go of it too", async () => {
   await until("the lock to be gone", () => !fake.isHeld);
 });
 
-test("a logind that would not wait so long is told to", async () => {
+test("a logind that would not wait that long is configured to", async () => {
   fake.setDelay(5, 30);
   const hold = await logind().hold(30, stop.signal);
   expect(readFileSync(dropIn(), "utf8")).toContain("[Login]\nInhibitDelayMaxSec=30\n");

@@ -9,7 +9,7 @@ const NONE = "0000000000000000";
 test.each<[string, boolean, string, string, boolean]>([
   ["root on a machine", true, status(ALL, ALL), status(ALL, ALL), true],
   ["root in a container that lacks it", true, status(WITHOUT, WITHOUT), status(ALL, ALL), false],
-  ["a user beside an engine that runs as root", false, status(NONE, NONE), status(ALL, ALL), true],
+  ["a user with an engine that runs as root", false, status(NONE, NONE), status(ALL, ALL), true],
   ["a user where not even init may", false, status(NONE, WITHOUT), status(ALL, WITHOUT), false],
   ["a kernel that says nothing", true, "", "", true],
 ])("%s", (_, isRoot, own, init, want) => expect(mayLowerOomScores(isRoot, own, init)).toBe(want));

@@ -23,7 +23,7 @@ const PATH = "kubepods/burstable/podu";
 const planOf = (limits: CgroupLimits, driver: "cgroupfs" | "systemd" = "cgroupfs", cgroupVersion: 1 | 2 = 1) =>
   toCgroupPlan(NAME, limits, { driver, cgroupVersion, cgroupRoot: "" });
 
-/** A directory that looks like cgroups which exist already: a plain directory does not grow files by itself. */
+/** A directory that looks like cgroups which exist already: a plain directory does not get files from the kernel. */
 function fakeHierarchy(version: 1 | 2, controllers: string[], files: string[]): CgroupHierarchy {
   const mountPoint = tempDir();
   mkdirSync(join(mountPoint, PATH), { recursive: true });
@@ -81,7 +81,7 @@ describe("cgroup v1", () => {
     expect(log.lines).toHaveLength(4);
   });
 
-  test("a mount of a part of the hierarchy stands for that part", async () => {
+  test("a mount of a part of the hierarchy represents that part", async () => {
     const mountPoint = tempDir();
     mkdirSync(join(mountPoint, "burstable/podu"), { recursive: true });
     writeFileSync(join(mountPoint, "burstable/podu/cpu.shares"), "");
@@ -130,7 +130,7 @@ describe("systemd", () => {
 describe("removal", () => {
   const emptyHierarchy = (): CgroupHierarchy => fakeHierarchy(1, ["devices"], []);
 
-  test("from every hierarchy, also those the engine made by itself; again is fine", async () => {
+  test("from every hierarchy, also those the engine made; again is fine", async () => {
     const hierarchies = [emptyHierarchy(), emptyHierarchy()];
     mkdirSync(join(hierarchies[0]!.mountPoint, PATH, "leftover"));
     const { podCgroups } = cgroups(hierarchies);

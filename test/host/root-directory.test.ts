@@ -24,7 +24,7 @@ test.each([
   expect(() => prepareRootDirectory(path)).toThrow(`The root directory "${path}" cannot be used: ${why}`);
 });
 
-test.skipIf(process.getuid?.() !== 0)("one of somebody else is refused before anything is written", async () => {
+test.skipIf(process.getuid?.() !== 0)("a directory of another user is refused before anything is written", async () => {
   // Read while it may: the project may lie where only root gets to, as below /root.
   const script = `const { prepareRootDirectory } = await import(${JSON.stringify(join(import.meta.dir, "../../src/host/root-directory.ts"))});
     process.setuid(65534);

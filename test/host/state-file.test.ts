@@ -25,7 +25,7 @@ function aFile(version = 1) {
   return { directory, path, clock, complaints, open };
 }
 
-test("what was written is read, and nothing lies beside it", () => {
+test("what was written is read, and no other file is left", () => {
   const { path, complaints, open } = aFile();
   open().write({ a: 1 });
   open().write({ a: 2 });

@@ -13,7 +13,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const ID = "2795034f02af581f42a79c1a76e46066d0dcf51846fb2180d1a278a743943db7";
 const IMAGE_ID = `sha256:${"b".repeat(64)}`;
 
-/** What the engine answers for `docker run -d --name web nginx:1.22`. */
+/** The engine's answer for `docker run -d --name web nginx:1.22`. */
 function container({ config = {}, host = {}, ...rest }: Fields & { config?: Fields; host?: Fields } = {}) {
   return v.parse(InspectedContainerSchema, {
     Id: ID,

@@ -329,7 +329,7 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       expect(of(0)).toContain(want);
     });
 
-    test("port-forward to what nobody serves, and to what only the machine serves", async () => {
+    test("port-forward to a port without a server, and to one that only the machine serves", async () => {
       const server = createServer((socket) => void socket.end("the machine"));
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
       const { port: machines } = server.address() as { port: number };

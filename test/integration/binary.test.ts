@@ -25,7 +25,7 @@ describeWithEngine("the compiled binary", () => {
     expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
   });
 
-  // Both are things that Bun does of itself, and that would hand the program to whoever can write to a directory.
+  // Both are defaults of Bun, and would hand the program to any user who can write to a directory.
   test("takes neither settings nor code from the directory it is started in", async () => {
     const node = testNode();
     const trace = join(node.directory, "preloaded");

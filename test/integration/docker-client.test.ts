@@ -41,7 +41,7 @@ async function removeAll(): Promise<void> {
 
 /**
  * Command lines of all living processes of a container, as the host sees them. A zombie has none: what is killed below a
- * process 1 that reaps nobody, such as sleep, stays one, and no signal could change that.
+ * process 1 that reaps no child, such as sleep, stays one, and no signal could change that.
  */
 function processesOf(id: string): string[] {
   const seen: string[] = [];
@@ -320,7 +320,7 @@ describeWithEngine("the Docker client on a real engine", () => {
     await until("the sockets to be closed", () => openFiles() <= before + 5);
   });
 
-  test("an engine that is killed and comes back: the event stream says so, calls work again", async () => {
+  test("an engine that is killed and comes back: the event stream reports it, calls work again", async () => {
     const engine = await privateEngine();
     const docker = new DockerClient({ kind: "unix", path: engine.socketPath });
     const opened = Promise.withResolvers<void>();

@@ -24,7 +24,7 @@ const waitingMessage = async (node: TestNode, name: string) => {
 const statusOf = async (node: TestNode, name: string) =>
   (await node.pods()).find(({ metadata }) => metadata.name === `${name}-${node.name}`)?.status;
 
-/** Networks of the test, with subnets that nobody else here uses. */
+/** Networks of the test, with subnets of its own. */
 class Networks {
   readonly #node: TestNode;
   readonly #made: string[] = [];
@@ -58,7 +58,7 @@ class Networks {
   }
 }
 
-describeWithEngine("a Docker network by annotation (P21)", () => {
+describeWithEngine("a Docker network by annotation", () => {
   test("a fixed address, names, a clash, a network that comes later and one that goes", async () => {
     const node = testNode();
     const networks = new Networks(node);

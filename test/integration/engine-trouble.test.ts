@@ -101,7 +101,7 @@ describeWithEngine("an engine in trouble", () => {
     await expectHealthy(node);
     node.removeManifest("b.json");
     await node.until("the removed pod to be gone", async () => (await node.containers("b")).length === 0);
-    // What the engine freed may be enough for a new start: then nothing more is asked of it here.
+    // The space that the engine freed may be enough for a new start: then nothing more is asked of it.
     expect(await runningPods(node)).toContain("c");
 
     rmSync(filler);

@@ -58,7 +58,7 @@ describeWithEngine("eviction", () => {
 
   test("short of memory: who uses most goes, and comes back when there is enough again", async () => {
     const node = testNode();
-    // Memory nobody can take back: a file on a tmpfs of the pod.
+    // Memory that cannot be reclaimed: a file on a tmpfs of the pod.
     const hog = {
       command: [
         "sh",

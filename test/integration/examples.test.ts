@@ -6,15 +6,15 @@ import { freePorts, type TestNode } from "../support/test-node.ts";
 
 const EXAMPLES = join(import.meta.dir, "..", "..", "examples");
 
-/** What examples call the directory of the machine and the Docker volume they use. */
+/** Names that examples have for the directory of the machine and the Docker volume they use. */
 const SHARED_NAME = "kubelet-ts-example";
 
 const sharedName = (node: TestNode) => `${SHARED_NAME}-${node.name}`;
 const hostPath = (node: TestNode) => `/var/tmp/${sharedName(node)}`;
 
 /**
- * What an example takes of the machine may be taken here by a test that runs beside this one, and directory and volume may
- * hold what somebody made of the examples: they have other names here.
+ * Ports of an example may be in use by a test that runs at the same time, and directory and volume may
+ * hold files of a user who tried the examples: they have other names here.
  */
 function readExample(file: string, node: TestNode): { text: string; hostPort: number } {
   const [hostPort = 0] = freePorts(1);
@@ -50,7 +50,7 @@ async function fetchText(url: string): Promise<string> {
   return await response.text();
 }
 
-/** What each example is there to show, looked at from outside. */
+/** The behaviour that each example shows, seen from outside. */
 const SHOWS: Readonly<Record<string, (node: TestNode, hostPort: number) => Promise<unknown>>> = {
   "nginx-log.yaml": async (node) => {
     expect((await node.listAll()).length).toBe(3);

@@ -22,11 +22,11 @@ describeWithEngine("what flags do to a kubelet at work", () => {
     node.writeManifest("p.json", sleeper("p", CRASHES));
     const quick = "--crash-loop-back-off-max=1s";
     const first = await node.start([quick, "--maximum-dead-containers-per-container=2"]);
-    // By default the fourth start comes after 40 s, and there is one dead container beside the newest.
+    // The fourth start comes after 40 s by default, and there is one dead container besides the newest.
     await node.until("three dead", async () => (await dead(node)).length === 3);
     await first.stop();
     const second = await node.start([quick, "--minimum-container-ttl-duration=1h"]);
-    await node.until("nobody to be removed", async () => (await dead(node)).length >= 5);
+    await node.until("no container to be removed", async () => (await dead(node)).length >= 5);
     await second.stop();
     const all = ["--maximum-dead-containers-per-container=-1", "--maximum-dead-containers=1", "--sync-frequency=1s"];
     await node.start(all);

@@ -6,7 +6,7 @@ import { FakeDaemon } from "../support/fake-daemon.ts";
 import { sleeper } from "../support/manifests.ts";
 import { StandingRegistry } from "../support/standing-registry.ts";
 
-/** A kubelet with a pod for each of these images, which nobody has. */
+/** A kubelet with a pod for each of these images, which no registry has. */
 async function wanting(registry: StandingRegistry, images: readonly string[], flags: readonly string[]) {
   const node = testNode();
   for (const image of images) {

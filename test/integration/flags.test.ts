@@ -85,7 +85,7 @@ describeWithEngine("what flags do to containers", () => {
   });
 
   test("--pod-infra-container-image is pulled for the sandbox", async () => {
-    const image = "127.0.0.1:1/nobody/pause:9";
+    const image = "127.0.0.1:1/absent/pause:9";
     const refused = await startOne(["--timeout=10s", `--pod-infra-container-image=${image}`]);
     expect(refused.exit.exitCode).toBe(1);
     expect(output(refused)).toContain("127.0.0.1:1/");
@@ -325,7 +325,7 @@ describeWithEngine("what flags do to the program", () => {
     const node = testNode();
     const elsewhere = join(node.directory, "elsewhere.json");
     writeFileSync(elsewhere, JSON.stringify(sleeper("p")));
-    // The edit happens in a directory nobody watches.
+    // The edit happens in a directory that is not watched.
     symlinkSync(elsewhere, join(node.manifestDir, "p.json"));
     await node.start(["--file-check-frequency=1s"]);
     const first = await node.runningContainer("app");
@@ -333,7 +333,7 @@ describeWithEngine("what flags do to the program", () => {
     await node.until("the edit", async () => (await node.runningContainer("app")).Id !== first.Id);
   });
 
-  test("--root-dir: a second kubelet-ts on it is refused, beside it is not", async () => {
+  test("--root-dir: a second kubelet-ts on it is refused, next to it is not", async () => {
     const node = testNode();
     await node.start();
     const second = await node.spawn([...node.flags()]).finished();

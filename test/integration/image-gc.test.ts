@@ -9,7 +9,7 @@ import { RUN_ID, type TestNode } from "../support/test-node.ts";
 const bytes = (value: unknown) => new TextEncoder().encode(JSON.stringify(value));
 const sha256 = (data: Uint8Array) => new Bun.CryptoHasher("sha256").update(data).digest("hex");
 
-/** An image that nobody else has: one program that waits, and a label of its own. */
+/** An image of this test alone: one program that waits, and a label of its own. */
 async function makeImage(node: TestNode, name: string): Promise<string> {
   const reference = `kubelet-ts-test/${name}-${RUN_ID}:1`;
   const architecture = process.arch === "arm64" ? "arm64" : "amd64";
@@ -39,7 +39,7 @@ const isThere = async (node: TestNode, image: string) =>
 const greedy = ["--image-gc-high-threshold=1", "--image-gc-low-threshold=0", "--minimum-image-ttl-duration=0s"];
 
 describeWithEngine("image clean-up", () => {
-  test("on a full disk exactly the unused images of ours go", async () => {
+  test("on a full disk exactly our unused images go", async () => {
     const node = testNode();
     const [unused, used, strangers] = (await Promise.all(
       ["unused", "used", "strangers"].map((name) => makeImage(node, name)),

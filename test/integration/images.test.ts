@@ -208,7 +208,7 @@ describeWithEngine("images from a registry", () => {
       }
     });
 
-    test("what is remembered ends when somebody removes the image", async () => {
+    test("what is remembered ends when the image is removed", async () => {
       const { reference } = await registry.push("oracle/removed:1");
       const manager = managerWith();
       const stop = new AbortController();
@@ -256,7 +256,7 @@ describeWithEngine("images from a registry", () => {
       }
     });
 
-    test("whoever stops waiting ends the pull", async () => {
+    test("the last caller that stops waiting ends the pull", async () => {
       const image = await registry.push("oracle/abort:1", 300_000);
       const network = await BadNetwork.before(registry);
       try {
@@ -288,7 +288,7 @@ describeWithEngine("images from a registry", () => {
       }
     });
 
-    test.skipIf(outer === undefined)("a certificate that nobody has signed, elsewhere", async () => {
+    test.skipIf(outer === undefined)("a self-signed certificate, elsewhere", async () => {
       const secure = await TestRegistry.start({ tls: true, host: outer ?? "" });
       try {
         const error = await failure(ensure(`${secure.address}/oracle/tls:1`));
@@ -377,7 +377,7 @@ describeWithEngine("images from a registry", () => {
       expect((await ensure(image.reference, "Always", { pullSecrets: [secret("old")] })).id).toBe(image.id);
     });
 
-    test("what is on the engine is for every pod, whoever pulled it; Always asks the registry", async () => {
+    test("an image on the engine is for every pod, whichever pulled it; Always asks the registry", async () => {
       writeFileSync(join(rootDir, "config.json"), auths(locked.address, auth()));
       expect((await ensure(image.reference)).id).toBe(image.id);
       writeFileSync(join(rootDir, "config.json"), "{}");
@@ -427,7 +427,7 @@ describeWithEngine("images from a registry", () => {
       expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({ version: 1 });
     });
 
-    test("zstd is unpacked on the way; what is no archive says so", async () => {
+    test("zstd is unpacked on the way; a file that is no archive is reported", async () => {
       const directory = join(scratch, "zstd");
       mkdirSync(join(directory, "a-directory.tar"), { recursive: true });
       const name = `kts-zst-${Math.random().toString(36).slice(2, 8)}:1`;

@@ -67,7 +67,7 @@ async function ask(node: TestNode, path: string, init: RequestInit & { unix?: st
   return { status: response.status, json: (await response.json().catch(() => undefined)) as any };
 }
 
-/** What a port answers to a connection; "" when there is none. */
+/** The answer of a port to a connection; "" when there is none. */
 function talk(port: number): Promise<string> {
   return new Promise((resolve) => {
     let text = "";

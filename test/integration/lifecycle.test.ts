@@ -54,7 +54,7 @@ describeWithEngine("a pod on a real engine", () => {
     expect((await node.runningContainer("other")).Id).toBe(other.Id);
   });
 
-  test("a Never pod that failed stays failed, after a restart of ours and a docker rm", async () => {
+  test("a Never pod that failed stays failed, after our own restart and a docker rm", async () => {
     const node = testNode();
     const manifest = sleeper(
       "job",

@@ -138,7 +138,7 @@ describeWithEngine("the local API in difficult hours", () => {
     expect((await node.runningContainer("app")).Id).toBe(Id);
   });
 
-  test("watchers that do not read hold nobody up", async () => {
+  test("watchers that do not read delay no other client", async () => {
     const node = testNode();
     const { child } = await startWithApi(node);
     await ask(node, "POST", CONFIG_MAPS, configMap("c", "0"));

@@ -22,7 +22,7 @@ const get = async <T>(node: TestNode, path: string) =>
 describeWithEngine("/node of the compiled binary", () => {
   test("tells what the machine has, what is set aside, and what it is short of", async () => {
     const node = testNode();
-    // No machine has that much, so the soft threshold is met; nobody has to go for an hour.
+    // No machine has that much, so the soft threshold is met; no pod is evicted for an hour.
     await node.start([
       "--node-ip=192.0.2.7",
       "--node-labels=zone=a",

@@ -8,7 +8,7 @@ import { freePorts } from "../support/test-node.ts";
 
 interface Deletion {
   of: string;
-  /** What happens to each container, in order. */
+  /** The events of each container, in order. */
   ends: Record<string, string[]>;
   /** The least time between two happenings, by the engine's clock: grace periods are kept, whatever the load. */
   atLeast?: [from: string, to: string, seconds: number][];
@@ -89,7 +89,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       },
       LIMIT_MS,
     );
-    // Of case 84: two crashes, so that there is a dead container too many.
+    // Case 84: two crashes, so that there is a dead container too many.
     await node.until("only the last dead container of clean/b to be kept", async () => {
       const dead = (await node.containers("b")).filter(({ State }) => State === "exited");
       return timeline.has("clean", "destroy b#0") && timeline.has("clean", "die 1 b#1") && dead.length === 1;
@@ -123,7 +123,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       const had = all.filter((line) => line.endsWith(` ${container}`));
       expect(had).toEqual(steps.map((step) => `${step} ${container}`));
     }
-    // The sandbox goes last, and ends by itself.
+    // The sandbox goes last, and ends without a signal.
     expect(all.slice(-2)).toEqual(["kill 15 POD#0", "die 0 POD#0"]);
     // TERM goes to all at once.
     const containers = Object.keys(ends);
@@ -181,7 +181,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       );
       expect(cgroupsOf(uid)).toEqual([]);
     }
-    // What had ended before was not killed.
+    // A container that had ended before was not killed.
     expect(timeline.of("cldone")).toEqual(["die 0 a#0", "kill 15 POD#0", "die 0 POD#0"]);
   });
 

@@ -43,7 +43,7 @@ const INTENDED_AT_RUN_TIME: Record<string, (side: Inspected, isSandbox: boolean)
   },
 };
 
-/** What is no difference: upstream's order of variables is that of a hash map, and the machine has a name. */
+/** Differences that do not count: upstream's order of variables is that of a hash map, and the machine has a name. */
 function withoutNoise({ Config, HostConfig }: Inspected): void {
   if (Config.Env) (Config.Env as string[]).sort();
   if (HostConfig.NetworkMode === "host") delete Config.Hostname;
@@ -59,12 +59,12 @@ function toComparable(side: Inspected, pod: Pod, isSandbox: boolean): Inspected 
 /** Containers that are created but cannot start: no privileges to give here, no shared mount. */
 const CANNOT_START = new Set(["priv-node1/p", "propbidi-node1/bidi", "propsh-node1/prop"]);
 
-/** Flags the oracle was recorded with, or what stands for them here. */
+/** Flags the oracle was recorded with, or those that take their place here. */
 const FLAGS = ["--seccomp-default=false", "--allow-privileged=true"];
 const CLUSTER_DNS_CASE = "29-dns-cluster-flags";
 
 const cases = CASES.filter(({ name }) => !(name in LEFT_OUT));
-/** What was recorded, as `pod/container`. */
+/** The recording, by `pod/container`. */
 const WANTED = cases.flatMap(({ name, recorded }) =>
   Object.keys(recorded.inspect).map((one) => `${name.split("/")[1]}-node1/${one}`),
 );
@@ -129,7 +129,7 @@ async function inspectAll(
 ): Promise<{
   seen: Map<string, Seen>;
   ids: Map<string, string>;
-  /** By the fixtures' placeholder. */
+  /** Keys are the placeholders of the fixtures. */
   podIps: Map<string, string>;
 }> {
   const list = await node.listAll();

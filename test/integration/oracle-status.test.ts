@@ -141,7 +141,7 @@ describeWithEngine("/pods and events are those of the real kubelet (oracle, cate
   });
 });
 
-/** What tells that a pod has come to where it was recorded. */
+/** The condition under which a pod has reached the recorded state. */
 const summary = (status: PodStatus) => [
   status.phase,
   status.conditions?.map(({ type, status: is, reason, message }) => [type, is, reason, message]),

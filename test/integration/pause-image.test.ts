@@ -69,7 +69,7 @@ describeWithEngine("the pause image on a real engine", () => {
     const seen = await engine.docker.inspectImage(PAUSE_IMAGE);
     expect(seen.RootFS.Layers).toEqual([wanted.layer]);
     expect(seen.Config).toMatchObject({ Entrypoint: ["/pause"], User: "65535:65535" });
-    // Somebody cleans up, or takes the name for something else: it is there again when it is needed.
+    // A user cleans up, or uses the name for something else: it is there again when it is needed.
     await engine.docker.removeImage(PAUSE_IMAGE);
     expect(await ensurePauseImage(engine.docker)).toBe(wanted.id);
   });
@@ -95,7 +95,7 @@ describeWithEngine("the pause image on a real engine", () => {
     expect((await client.inspectContainer(id)).State).toMatchObject({ Running: true, Pid: pid });
   });
 
-  test("runs as nobody, in some kilobytes, with nothing open but what it was given", async () => {
+  test("runs without privileges, in some kilobytes, with nothing open but what it was given", async () => {
     const { pid } = await startPause();
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     expect(status).toMatch(/^Uid:\s+65535\s+65535/m);

@@ -21,7 +21,7 @@ async function logOf(node: TestNode, container: string): Promise<string> {
 }
 
 describeWithEngine("what a pod finds in its files and its environment", () => {
-  test("files of a ConfigMap follow their document, a container that has it in its environment starts anew", async () => {
+  test("files of a ConfigMap follow their document, a container that has it in its environment starts again", async () => {
     const node = testNode();
     const documents = (value: string) => `
 apiVersion: v1

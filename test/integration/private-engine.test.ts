@@ -4,7 +4,7 @@ import { until } from "../support/until.ts";
 
 const PAGE = ["sh", "-c", "echo hello > /tmp/index.html; exec httpd -f -p 80 -h /tmp"];
 
-describeWithEngine("an engine of our own, beside the machine's", () => {
+describeWithEngine("a private engine, next to the machine's", () => {
   test("runs containers that the host reaches, and comes back with them after a restart and after a kill", async () => {
     const engine = await privateEngine();
     await engine.provideImages("busybox:test");
@@ -29,7 +29,7 @@ describeWithEngine("an engine of our own, beside the machine's", () => {
     expect((await engine.docker.listContainers({ all: true })).map((container) => container.Id)).toEqual([Id]);
   });
 
-  test("answers nobody while frozen", async () => {
+  test("answers no request while frozen", async () => {
     const engine = await privateEngine();
     engine.freeze();
     await expect(engine.docker.ping({ timeoutMs: 300 })).rejects.toThrow();

@@ -50,7 +50,7 @@ describeWithEngine("pods whose images must be fetched", () => {
     await registry.cleanUp();
   });
 
-  test("credentials from a Secret beside the pod, which nobody gets to see", async () => {
+  test("credentials from a Secret of the pod's manifest, which are never shown", async () => {
     const node = testNode();
     const { reference, id } = await registry.pushRunnable("private/secret:1");
     pulled.push(reference);
@@ -94,7 +94,7 @@ describeWithEngine("pods whose images must be fetched", () => {
     expect(exit.stderr).toContain("pause.tar.gz");
   });
 
-  test("an image that comes into the registry later is fetched by itself", async () => {
+  test("an image that comes into the registry later is fetched automatically", async () => {
     const node = testNode();
     writeFileSync(
       join(node.rootDir, "config.json"),

@@ -82,7 +82,7 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
       expect(status).toMatchObject({ ready: false, started: true, restartCount: 0 });
       expect(condition(pod, "ContainersReady")).toBe("False");
     }
-    // What timed out was killed each time: no more than the attempts of the moment are there.
+    // Attempts that timed out were killed each time: no more than those of the moment are there.
     const [timeout] = (await node.containers("c")).filter(({ Names }) => Names[0]?.includes("readytimeout"));
     await Bun.sleep(3000);
     const processes = (await node.docker.exec(timeout!.Id, ["ps", "-o", "args"])).output;
@@ -167,7 +167,7 @@ describeWithEngine("probes and hooks of the recorded cases", () => {
     await kubelet.stop();
   });
 
-  test("U13: killing and restarting the kubelet flips nobody's readiness", async () => {
+  test("killing and restarting the kubelet flips no pod's readiness", async () => {
     const node = testNode();
     const probes = {
       startupProbe: { exec: { command: ["true"] }, periodSeconds: 1 },

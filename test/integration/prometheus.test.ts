@@ -7,7 +7,7 @@ import { freePorts, type TestNode } from "../support/test-node.ts";
 
 const ENDPOINTS = ["/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"];
 
-/** What promtool has to say against names that are upstream's; dashboards ask for exactly these. */
+/** The findings of promtool about names that are upstream's; dashboards ask for exactly these. */
 const UPSTREAMS_OWN = [
   "cadvisor_version_info label names should be written in 'snake_case' not 'camelCase'",
   'container_fs_inodes_total non-counter metrics should not have "_total" suffix',

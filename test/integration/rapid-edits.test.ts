@@ -18,11 +18,11 @@ const MANIFESTS = 20;
 /** Mean pause between two edits: 500 of them take most of a minute. */
 const PAUSE_MS = 90;
 const CONVERGE_MS = 180_000;
-/** What is killed often enough waits for as long as this before it is started again: less than anybody waits here. */
+/** A container that is killed often enough waits this long before it is started again: less than any wait in this test. */
 const FLAGS = ["--crash-loop-back-off-max=20s"];
 /** How much a process that has just begun grows by its first edits. */
 const WARM_UP_KIB = 40 * 1024;
-/** What comes and goes with the heap from round to round; 2 KiB leaked with each edit would be 20 MiB in half an hour. */
+/** Growth and shrinkage of the heap from round to round; 2 KiB leaked with each edit would be 20 MiB in half an hour. */
 const SWING_KIB = 15 * 1024;
 
 /** Mulberry32: numbers from 0 to 1, the same for the same seed. */
@@ -55,7 +55,7 @@ function toManifest({ pod, revision, label, volume, second, network }: Wish, net
   const spec = {
     terminationGracePeriodSeconds: 2,
     ...(volume && { volumes: [{ name: "data", emptyDir: { medium: revision % 2 === 0 ? "Memory" : "" } }] }),
-    containers: second ? [app, container("beside")] : [app],
+    containers: second ? [app, container("other")] : [app],
   };
   const annotations = network ? { "kubelet-ts.io/network": networkName } : {};
   const metadata = { name: pod, labels: { label: String(label) }, annotations };
@@ -67,7 +67,7 @@ class Operator {
   readonly #directory: string;
   readonly #network: string;
   readonly #random: () => number;
-  /** By file name, the texts that are there. */
+  /** Texts of the directory by file name. */
   readonly files = new Map<string, Wish>();
   #count = 0;
 
@@ -166,18 +166,18 @@ const networkOf = (node: TestNode) => `net-${node.name}`;
 async function disturb(node: TestNode, random: () => number): Promise<string> {
   const all = (await node.listAll()).filter(({ State }) => State === "running");
   const victim = all[Math.floor(random() * all.length)];
-  if (!victim) return "nobody";
+  if (!victim) return "no container";
   const action = ["kill", "kill", "stop?t=1", "restart?t=1", "remove"][Math.floor(random() * 5)]!;
   try {
     if (action === "remove") await node.docker.removeContainer(victim.Id, { force: true });
     else await callEngine(`/containers/${victim.Id}/${action}`);
   } catch {
-    // It is gone, or going: somebody was quicker.
+    // It is gone, or going.
   }
   return `${action} ${victim.Names[0]}`;
 }
 
-/** What is on the engine and not as wanted, in words; nothing when all is well. */
+/** Differences between the engine and the desired state, in words; empty when there are none. */
 async function wrongs(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promise<string[]> {
   const found: string[] = [];
   const all = await node.listAll();
@@ -186,14 +186,14 @@ async function wrongs(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promis
     const pod = (Labels[LABEL.podName] ?? "").replace(`-${node.name}`, "");
     const what = Labels[LABEL.type] === "podsandbox" ? "POD" : (Labels[LABEL.containerName] ?? "");
     const wish = wanted.get(pod);
-    if (!wish) found.push(`${Names[0]} of a pod nobody wants`);
+    if (!wish) found.push(`${Names[0]} of an undesired pod`);
     // One dead predecessor of each container is kept.
     if (State === "running") names.set(pod, [...(names.get(pod) ?? []), what]);
     else if (what === "POD") found.push(`${Names[0]} is ${State}`);
   }
   for (const [pod, { second }] of wanted) {
     const have = (names.get(pod) ?? []).sort().join();
-    const want = ["POD", "app", ...(second ? ["beside"] : [])].sort().join();
+    const want = ["POD", "app", ...(second ? ["other"] : [])].sort().join();
     if (have !== want) found.push(`${pod} has ${have}, not ${want}`);
   }
   const pods = await node.pods();
@@ -219,7 +219,7 @@ async function wrongs(node: TestNode, wanted: ReadonlyMap<string, Wish>): Promis
   for (const [pod, { network }] of wanted) {
     if (inNetwork.has(pod) !== network) found.push(`${pod} is ${network ? "not " : ""}in the network`);
   }
-  for (const pod of inNetwork) if (!wanted.has(pod)) found.push(`${pod} is in the network, and nobody wants it`);
+  for (const pod of inNetwork) if (!wanted.has(pod)) found.push(`${pod} is in the network, and not desired`);
   for (const cgroup of strayCgroups(uids, seenUids(node))) found.push(`cgroup ${cgroup}`);
   return found;
 }

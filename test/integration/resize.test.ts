@@ -93,7 +93,7 @@ describeWithEngine("an edit of resources changes the running container", () => {
     expect((await node.containers("app")).map((one) => one.Id)).toEqual([Id]);
     node.removeManifest("pod.yaml");
     await node.until("the cgroup to go", () => readMemoryLimit(CgroupParent) === undefined);
-    // Of a slice systemd keeps what it was told, which goes after the cgroup.
+    // For a slice systemd keeps its own settings, which outlive the cgroup.
     await node.until("its settings to go", () => !existsSync(`/run/systemd/system.control/${CgroupParent}.d`));
   });
 });

@@ -29,7 +29,7 @@ const shell = (name: string, script: string, securityContext?: object): Containe
   ...(securityContext && { securityContext }),
 });
 
-/** What a container printed before it said it was done. */
+/** The output of a container before it reported that it was done. */
 const printedBy = (node: TestNode, name: string) =>
   node.until(`the output of "${name}"`, async () => {
     const [container] = await node.containers(name);
@@ -133,7 +133,7 @@ describeWithEngine("what the API says is what the kernel enforces", () => {
   });
 });
 
-describeWithEngine("a Docker network by annotation (P21)", () => {
+describeWithEngine("a Docker network by annotation", () => {
   test("pods of one network reach each other by name", async () => {
     const node = testNode();
     const network = `net-${node.name}`;

@@ -86,7 +86,7 @@ describeWithEngine("statistics of real containers", () => {
     expect(container.cpu!.usageNanoCores).toBeLessThan(5.25e8);
     within(container.cpu!.usageCoreNanoSeconds, kernel.cpu.usageNanoseconds, 0.1);
     within(container.memory!.usageBytes, kernel.memory.usageBytes!, 0.02);
-    // What lies in a tmpfs is no file that could be given back: it stays in the working set. More than the volume in
+    // Files in a tmpfs cannot be reclaimed: it stays in the working set. More than the volume in
     // memory it is where the machine keeps its disk there (a live system).
     expect(heldBytes).toBeGreaterThanOrEqual(100 * MB);
     expect(container.memory!.workingSetBytes).toBeGreaterThan(heldBytes);
@@ -149,7 +149,7 @@ describeWithEngine("statistics of real containers", () => {
     });
   });
 
-  test("what nobody asks for is not kept open", async () => {
+  test("files of unused statistics are not kept open", async () => {
     const node = testNode();
     node.writeManifest("busy.json", {
       ...BUSY,

@@ -68,7 +68,7 @@ describeWithEngine("volumes in real containers", () => {
     return Id;
   }
 
-  /** What a container of the pod prints until it ends. */
+  /** The output of a container of the pod until it ends. */
   async function outputOf(pod: Pod, script: string, index = NO_OBJECTS): Promise<string> {
     const id = await start(pod, `(${script}) 2>&1`, index);
     await node.until(
@@ -92,7 +92,7 @@ describeWithEngine("volumes in real containers", () => {
     expect(output).toContain("drwxrwxrwx 0:0 /def\ndrwxrwxrwt 0:0 /mem\ndrwxrwxrwt 0:0 /memlim\n");
     expect(output).toContain("/mem tmpfs\n");
     expect(output).toContain("/memlim tmpfs\n");
-    // Of the disk that has the node's files, which is memory as well where the temporary directory is.
+    // The disk that has the node's files, which is memory as well where the temporary directory is.
     expect(output).toContain(`device ${statSync(node.rootDir).dev}\n`);
     expect(output).toContain("\n10240\n");
     expect(output).toContain("No space left on device");
@@ -161,7 +161,7 @@ describeWithEngine("volumes in real containers", () => {
   });
 
   withMounts(
-    "read-only holds for what is mounted below only when asked for, whatever the engine does by itself",
+    "read-only holds for what is mounted below only when asked for, whatever the engine does by default",
     async () => {
       const host = tempDir();
       const below = join(host, "below");

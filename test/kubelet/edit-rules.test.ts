@@ -3,7 +3,7 @@ import { toTentativeRevision } from "../../src/kubelet/edit-rules.ts";
 import { aContainer, aRunning, aSnapshot } from "../support/builders.ts";
 import { named, toPodRevision } from "../support/kubelet-world.ts";
 
-/** A pod with a container that uses a ConfigMap nobody knows, and one that uses none. */
+/** A pod with a container that uses an unknown ConfigMap, and one that uses none. */
 const pod = named("web", {
   containers: [
     aContainer({ name: "configured", image: "now", envFrom: [{ configMapRef: { name: "words", optional: true } }] }),

@@ -71,7 +71,7 @@ describe("an edit", () => {
     const wantRevision = (pod: Pod, objectsRevision: string) =>
       world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod }), objectsRevision });
     await world.started(two("old"));
-    // What an earlier try to start it, of another revision, has left.
+    // Left by an earlier try to start it, of another revision.
     expect(world.engine.sweeps.splice(0)).toEqual(["web-node1"]);
     world.engine.failures.set("sweep", { error: new Error("in use"), times: 1 });
     wantRevision(two("new"), "2");

@@ -103,7 +103,7 @@ describe("a container", () => {
     expect(world.statusOf("web")).toMatchObject({ phase: "Running", containerStatuses: [{ restartCount: 1 }] });
   });
 
-  test("an old attempt that somebody starts by hand is stopped again", async () => {
+  test("an old attempt that is started by hand is stopped again", async () => {
     await world.started(named("web"));
     const first = world.engine.idOf("web-node1", "app");
     world.engine.exit(first, 1);

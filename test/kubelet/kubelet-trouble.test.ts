@@ -51,7 +51,7 @@ describe("trouble", () => {
     expect(world.engine.running()).toContain("web-node1/app");
   });
 
-  test("a failing pull is told, then its back-off, and it is tried again when that says so", async () => {
+  test("a failing pull is reported, then its back-off, and it is tried again after that", async () => {
     const waiting = () => world.statusOf("web")?.containerStatuses?.[0]?.state.waiting;
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
     world.engine.failures.set("pull app", { error, times: 1 });
@@ -265,7 +265,7 @@ describe("an evicted pod", () => {
     expect(world.engine.calls.filter((call) => call.startsWith("start app"))).toHaveLength(2);
   });
 
-  test("stays stopped, with its status and since when, through a restart of ours", async () => {
+  test("stays stopped, with its status and since when, through our own restart", async () => {
     await world.started(named("web"), named("db"));
     world.kubelet.evict("uid-web", why, 0);
     await world.clock.advance(1_000);

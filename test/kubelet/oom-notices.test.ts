@@ -8,7 +8,7 @@ import { RecordingRecorder } from "../support/recording-logger.ts";
 let clock: FakeClock;
 let recorder: RecordingRecorder;
 let pods: PodSnapshot[];
-/** By pid. */
+/** Keys are process ids. */
 let kills: Map<number, number | undefined>;
 let notices: OomNotices;
 
@@ -79,7 +79,7 @@ test("a kernel that does not count: the notice is all there is, and only of whom
   expect(told()).toEqual(['A process in container "a" was']);
 });
 
-test("nobody's container, and a pod that is gone by then", async () => {
+test("a container of no pod, and a pod that is gone by then", async () => {
   pods = [aSnapshot([young("app", 7)], [aSandbox({ id: "box" })])];
   notices.note("stranger");
   expect(clock.pendingTimers).toBe(0);

@@ -94,7 +94,7 @@ test("a pod that is gone leaves no cgroup of any class; one in use goes a moment
   expect(clock.pendingTimers).toBe(0);
 });
 
-test("one that is in use for long holds nobody up, and goes when it is free", async () => {
+test("one that is in use for long delays no other, and goes when it is free", async () => {
   const { cgroups, clock, manager, signal } = setUp();
   cgroups.busy.add("/kubepods/burstable/poda");
   const removal = manager.remove("a", signal);
@@ -137,7 +137,7 @@ test.each<[string, Partial<KubeletOptions>, Pod]>([
   await expect(manager.ensure(pod)).rejects.toThrow("failed to bound the pod as a whole: EROFS");
 });
 
-test("--cgroups-per-qos=false has no cgroups of ours", async () => {
+test("--cgroups-per-qos=false has no cgroups of kubelet-ts", async () => {
   const { cgroups, manager, signal } = setUp({ cgroupsPerQos: false });
   await manager.ensure(podWith("a"));
   await manager.remove("a", signal);

@@ -6,7 +6,7 @@ const read = (text: string, strictness: Strictness = "standard", source: "file" 
   readManifest(Buffer.from(text), { file: "/d/f.yaml", nodeName: "n", source, strictness });
 const errorsOf = (result: ReturnType<typeof read>) => result.findings.filter(({ severity }) => severity === "error");
 
-/** What `podman kube play` runs and Kubernetes refuses. */
+/** Manifests that `podman kube play` runs and Kubernetes refuses. */
 const POD = `apiVersion: v1
 kind: Pod
 metadata: {name: pod_A, creationTimestamp: "2022-07-26T16:06:52Z"}

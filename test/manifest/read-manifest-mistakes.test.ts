@@ -262,7 +262,7 @@ test.each([
     '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web",⟦"name":"web"},"spec":{"containers":[{"name":"a","image":"b"}]}}',
     "metadata.name",
   ],
-])("a key that stands there twice is a warning: %s", (_, text, field) => {
+])("a key that occurs twice is a warning: %s", (_, text, field) => {
   const before = text.slice(0, text.indexOf("⟦")).split("\n");
   const options = { file: "f", nodeName: "n", source: "file" } as const;
   const { findings, pods } = readManifest(Buffer.from(text.replace("⟦", "")), options);

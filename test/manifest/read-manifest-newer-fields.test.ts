@@ -85,7 +85,7 @@ describe("refused", () => {
       ["invalid spec.containers[0].restartPolicyRules[0].exitCodes.operator FieldValueNotSupported"],
     ],
     [
-      "user namespaces beside the host's network",
+      "user namespaces with the host's network",
       `  hostUsers: false\n  hostNetwork: true\n${APP}`,
       ["invalid spec.hostNetwork FieldValueForbidden"],
     ],

@@ -151,7 +151,7 @@ describe("host ports", () => {
     { a: { hostIP: "127.0.0.1" }, b: { hostIP: "127.0.0.2" }, clash: false },
     { a: { hostIP: "127.0.0.1" }, b: {}, clash: true },
     { a: { hostIP: "0.0.0.0" }, b: { hostIP: "10.0.0.1" }, clash: true },
-  ])("$a beside $b: $clash", ({ a, b, clash }) => {
+  ])("$a with $b: $clash", ({ a, b, clash }) => {
     const pods = [desired("a", { hostPort: 80, ...a }), desired("b", { hostPort: 80, ...b })];
     expect(Object.keys(admit(pods))).toEqual(clash ? ["b"] : []);
   });
@@ -167,7 +167,7 @@ describe("host ports", () => {
     });
   });
 
-  test("nobody is pushed off a port, not even by a critical pod", () => {
+  test("no pod is pushed off a port, not even by a critical pod", () => {
     expect(
       reasons([desired("a", { hostPort: 80 }), desired("c", { hostPort: 80, critical: true })], { running: ["a"] }),
     ).toEqual({ c: "NodePorts" });

@@ -230,7 +230,7 @@ describe("main containers", () => {
       want: [],
     },
     {
-      when: "0: none is kept beside one that runs",
+      when: "0: none is kept next to one that runs",
       options: { maxDeadPerContainer: 0 },
       containers: [aRunning("app", { restartCount: 1, createdAt: at(2) }), anExited("app", 1)],
       want: ["remove-container app-0"],
@@ -541,7 +541,7 @@ describe("sidecars", () => {
       want: ["start proxy#1"],
     },
     {
-      when: "one that died later starts again beside the main containers",
+      when: "one that died later starts again next to the main containers",
       pod,
       containers: [anExited("proxy", 0), anExited("setup"), aRunning("logs"), aRunning()],
       want: ["start proxy#1"],
@@ -743,7 +743,7 @@ describe("ephemeral containers", () => {
     ephemeralContainers: [aContainer({ name: "debug" })],
   });
   table([
-    { when: "a new one starts beside what runs", pod, containers: [aRunning()], want: ["start debug#0"] },
+    { when: "a new one starts next to running containers", pod, containers: [aRunning()], want: ["start debug#0"] },
     { when: "one that runs is left alone", pod, containers: [aRunning(), aRunning("debug")], want: [] },
     { when: "one that ended never starts again", pod, containers: [aRunning(), anExited("debug", 1)], want: [] },
     {

@@ -135,7 +135,7 @@ describe("as recorded without cluster flags", () => {
   });
 });
 
-test("an empty --resolv-conf means nobody but the pod itself is asked", () => {
+test("an empty --resolv-conf means that only the pod itself is asked", () => {
   const facts = { ...NO_CLUSTER, hostResolvConf: undefined };
   expect(resolvConf({ dnsPolicy: "Default" }, facts).text).toBe("nameserver 127.0.0.1\nsearch .\n");
   expect(resolvConf({ dnsPolicy: "Default" }, { ...facts, nodeIp: "fd00::1" }).text).toBe("nameserver ::1\nsearch .\n");

@@ -156,8 +156,8 @@ describe("one variable from elsewhere", () => {
       why: "the node's CPUs where there is no limit",
     },
     {
-      from: { resourceFieldRef: { resource: "limits.cpu", divisor: "0", containerName: "nobody" } },
-      want: missing("container nobody not found"),
+      from: { resourceFieldRef: { resource: "limits.cpu", divisor: "0", containerName: "absent" } },
+      want: missing("container absent not found"),
     },
     { from: { configMapKeyRef: { name: "cfg", key: "k" } }, want: "from-cfg" },
     {

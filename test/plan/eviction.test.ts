@@ -45,7 +45,7 @@ describe("thresholds", () => {
     { when: "below the hard one", looks: [99], want: ["hard memory.available", "MemoryPressure"] },
     { when: "below the soft one, not yet", looks: [199], want: ["MemoryPressure"] },
     { when: "below the soft one for 30 s", looks: [199, 199, 199, 199], want: ["soft memory.available", "MemoryPressure"] },
-    { when: "a break starts the grace anew", looks: [199, 199, 300, 199, 199], want: ["MemoryPressure"] },
+    { when: "a break starts the grace again", looks: [199, 199, 300, 199, 199], want: ["MemoryPressure"] },
     { when: "met until the minimum reclaim is free too", looks: [99, 149], want: ["hard memory.available", "MemoryPressure"] },
     { when: "free with the minimum reclaim; pressure is shown on", looks: [99, 251], want: ["MemoryPressure"] },
     { when: "memory is more urgent than disk", looks: [[99, 9]], want: ["hard memory.available", "hard nodefs.available", "DiskPressure", "MemoryPressure"] },
@@ -82,7 +82,7 @@ function candidate(
 describe("who goes first", () => {
   test.each([
     {
-      when: "who uses most, when nobody asked for anything",
+      when: "the largest user, when no pod has requests",
       pods: [candidate("a", 10), candidate("b", 30), candidate("c", 20)],
       want: "b c a",
     },

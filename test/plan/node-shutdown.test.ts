@@ -59,7 +59,7 @@ test.each([
   { when: "a critical class is the highest", spec: { priorityClassName: "system-node-critical" }, group: 2, grace: 10 },
   { when: "its own shorter grace period counts", spec: { terminationGracePeriodSeconds: 3 }, group: 0, grace: 3 },
 ])("$when", ({ spec, group, grace }) => {
-  // One of each group beside it, so that none is empty.
+  // One more of each group, so that none is empty.
   const others = [0, 1000, 2_000_000_000].map((priority) => aPod({ priority }, { uid: `of ${priority}` }));
   const groups = computeShutdownGroups(PERIODS, [...others, aPod(spec, { uid: "it" })]);
   expect(groups.map(({ waitSeconds }) => waitSeconds)).toEqual([20, 8, 10]);
@@ -67,7 +67,7 @@ test.each([
   expect(groups[group]?.pods.find(({ uid }) => uid === "it")?.graceSeconds).toBe(grace);
 });
 
-test("nobody waits for a group without pods", () => {
+test("a group without pods is not waited for", () => {
   const groups = computeShutdownGroups(PERIODS, [aPod({ priorityClassName: "system-cluster-critical" })]);
   expect(groups.map(({ waitSeconds }) => waitSeconds)).toEqual([10]);
 });

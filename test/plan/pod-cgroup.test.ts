@@ -98,7 +98,7 @@ describe("bounds of the pod", () => {
     expect(computePodCgroupLimits(pod, SETTINGS)).toMatchObject({ cpuShares: 3072, memoryBytes: 10_485_760 });
   });
 
-  test("a sidecar runs beside all that come after it", () => {
+  test("a sidecar runs with all that come after it", () => {
     const sidecar = { name: "s", restartPolicy: "Always", resources: same({ cpu: "1", memory: "1Mi" }) };
     const init = { name: "i", resources: same({ cpu: "3", memory: "1Mi" }) };
     const limitsOf = (...inits: object[]) =>

@@ -57,7 +57,7 @@ test.each([
   { kind: "readiness", exists: true, result: "success", want: false },
   { kind: "startup", exists: true, result: undefined, want: false },
   { kind: "startup", exists: true, result: "success", want: true },
-] as const)("$kind beside a startup probe that says $result: held back $want", ({ kind, exists, result, want }) => {
+] as const)("$kind with a startup probe of result $result: held back $want", ({ kind, exists, result, want }) => {
   expect(holds(kind, { exists, result })).toBe(want);
 });
 

@@ -275,7 +275,7 @@ describe("too slow", () => {
     const server = await rawServer((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe"));
     const outcome = probe({ port: server.port });
     await server.request;
-    // What was written on loopback is read within a turn or two of the event loop.
+    // Bytes written on loopback are read within a turn or two of the event loop.
     for (let turn = 0; turn < 10; turn++) await settle();
     await clock.advance(1000);
     expect(await outcome).toEqual({
@@ -284,7 +284,7 @@ describe("too slow", () => {
     });
   });
 
-  test("a TLS handshake nobody answers", async () => {
+  test("a TLS handshake without an answer", async () => {
     const server = await rawServer(() => {});
     const outcome = probe({ port: server.port, scheme: "HTTPS" });
     await server.request;

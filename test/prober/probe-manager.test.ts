@@ -335,7 +335,7 @@ describe("comings and goings", () => {
     expect(world.state()).toBeUndefined();
   });
 
-  test("the newest container of a name is the one that counts; a process started again begins anew", async () => {
+  test("the newest container of a name is the one that counts; a process started again begins at the start", async () => {
     const world = new World(() => OK);
     world.see(pod, [aRunning("app", { restartCount: 1 }), aRunning("app", { restartCount: 0 })]);
     await world.clock.advance(1000);

@@ -43,7 +43,7 @@ export async function rawServer(onRequest: (socket: net.Socket, text: string) =>
   return state;
 }
 
-/** A port on which nobody listens (any more). */
+/** A port without a listener. */
 export async function closedPort(): Promise<number> {
   const server = net.createServer();
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));

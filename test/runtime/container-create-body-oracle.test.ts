@@ -31,7 +31,7 @@ const IMAGES: Record<string, { user: string; config: Json }> = {
   },
 };
 
-/** What the engine makes of a create body, in the fixtures' form: the image laid under it, its own defaults added. */
+/** The container that the engine makes of a create body, in the fixtures' form: the image laid under it, its own defaults added. */
 function toInspect(body: ContainerCreateBody, imageConfig: Json): Inspected {
   const {
     HostConfig,
@@ -48,7 +48,7 @@ function toInspect(body: ContainerCreateBody, imageConfig: Json): Inspected {
   const set = new Set(env.map((entry) => entry.split("=", 1)[0]));
   const inherited = ((imageConfig.Env as string[] | undefined) ?? []).filter((one) => !set.has(one.split("=", 1)[0]));
   config.Env = [...env, ...inherited];
-  // The engine switches SELinux separation off by itself for whoever shares namespaces with the host.
+  // The engine switches SELinux separation off for containers that share namespaces with the host.
   if (hostConfig.RestartPolicy) hostConfig.RestartPolicy = { MaximumRetryCount: 0, ...hostConfig.RestartPolicy };
   const sharesHost = [hostConfig.PidMode, hostConfig.IpcMode].includes("host") || hostConfig.Privileged;
   if (sharesHost) hostConfig.SecurityOpt = [...((hostConfig.SecurityOpt as string[]) ?? []), "label=disable"];

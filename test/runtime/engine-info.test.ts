@@ -5,7 +5,7 @@ import { FakeDaemon } from "../support/fake-daemon.ts";
 
 test.each<[string, boolean, string[], boolean]>([
   ["may lower OOM scores", true, ["name=seccomp,profile=default"], true],
-  ["may not, where the kernel says so", false, ["name=seccomp,profile=default"], false],
+  ["may not, where the kernel refuses", false, ["name=seccomp,profile=default"], false],
   ["may not in a user namespace of its own", true, ["name=seccomp,profile=default", "name=rootless"], false],
 ])("an engine %s", async (_, kernel, SecurityOptions, want) => {
   using daemon = new FakeDaemon({ routes: { "GET /info": () => Response.json({ SecurityOptions }) } });

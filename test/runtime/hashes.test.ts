@@ -22,7 +22,7 @@ interface Edit {
   sourcesOfB?: string;
 }
 
-/** What an edit restarts: `pod` (a new sandbox), or the containers by name; "" is nothing. */
+/** Restarts that an edit causes: `pod` (a new sandbox), or the containers by name; "" is nothing. */
 function restartsOf(edit: Edit): string {
   const revisionsOf = ({ spec, a, b, metadata, sourcesOfB = "" }: Edit) => {
     const containers = [
@@ -62,7 +62,7 @@ test.each<[string, Edit, string]>([
   ["tolerations", { spec: { tolerations: [{ operator: "Exists" }] } }, ""],
   ["a default written out", { spec: { dnsPolicy: "ClusterFirst", securityContext: {} } }, ""],
   [
-    "a volume that nobody mounts",
+    "a volume that is not mounted",
     {
       spec: {
         volumes: [

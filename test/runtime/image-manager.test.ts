@@ -22,7 +22,7 @@ let manager: ImageManager;
 let events: string[];
 /** Images on the engine. */
 let images: Set<string>;
-/** What a pull answers. */
+/** Answers of a pull. */
 let pull: FakeRoute;
 let stop: AbortController;
 let logger: RecordingLogger;

@@ -27,7 +27,7 @@ const sandboxLabels = {
   [LABEL.sandboxAttempt]: "2",
 };
 
-/** An inspect as far as anybody reads it; `state` and `rest` over a container that runs. */
+/** An inspect as far as it is read; `state` and `rest` over a container that runs. */
 function inspect(state: object, labels: Record<string, string> = containerLabels, rest: object = {}) {
   return v.parse(ContainerInspectSchema, {
     Id: "id",
@@ -102,7 +102,7 @@ describe("a container", () => {
     });
   });
 
-  test("of nobody's pod is nothing", () => {
+  test("a container of no pod has no snapshot", () => {
     expect(toObserved(inspect({}, { [LABEL.node]: "node1" }))).toBeUndefined();
   });
 });
@@ -118,7 +118,7 @@ describe("a sandbox", () => {
     });
   });
 
-  test("as API 1.52 shows it: no addresses beside those of its networks [P107]", () => {
+  test("as API 1.52 shows it: no addresses besides those of its networks", () => {
     const rest = {
       NetworkSettings: {
         SandboxID: "s",

@@ -74,7 +74,7 @@ describe("a pod that is gone", () => {
     ]);
   });
 
-  test("a file that somebody put there stays", () => {
+  test("a foreign file stays", () => {
     link(POD, ID);
     writeFileSync(join(podLogsDir, "my-ns_lblpod-node1_u1/first/mine.txt"), "");
     links.removePod(POD);

@@ -42,7 +42,7 @@ export const CASES = readdirSync(ORACLE).flatMap((name) =>
  * both sides, and only that.
  */
 export const INTENDED_DIFFERENCES: Record<string, (side: Inspected, pod: Pod) => void> = {
-  "logs are rotated (P110)": ({ HostConfig }) => delete HostConfig.LogConfig,
+  "logs are rotated": ({ HostConfig }) => delete HostConfig.LogConfig,
   "OOM scores go by QoS class; the recording could not have negative ones": ({ HostConfig }) =>
     delete HostConfig.OomScoreAdj,
   "procMount: Unmasked is done instead of being lost on the way": ({ HostConfig }, pod) => {
@@ -70,11 +70,11 @@ export const withoutNothing = (part: Json): Json =>
 /** The engine's own lists, which the kubelet leaves to it for the sandbox. */
 const ENGINE_MASKED_PATHS = 10;
 
-/** What is left to compare of one side when the intended differences are taken out. */
+/** One side of the comparison without the intended differences. */
 export function normalise(side: Inspected, pod: Pod): Inspected {
   for (const remove of Object.values(INTENDED_DIFFERENCES)) remove(side, pod);
   const { Config, HostConfig } = side;
-  // The health check of the image keeps its numbers beside NONE.
+  // The health check of the image keeps its numbers with NONE.
   if (Config.Healthcheck) Config.Healthcheck = { Test: (Config.Healthcheck as Json).Test };
   if ((HostConfig.MaskedPaths as string[] | undefined)?.length === ENGINE_MASKED_PATHS) {
     delete HostConfig.MaskedPaths;

@@ -145,7 +145,7 @@ describe("devices", () => {
     ],
     ["any CDI device", { "acme.com/fpga": "1" }, found, [{ Driver: "cdi", DeviceIDs: ["acme.com/fpga=a"] }]],
     ["none", { "nvidia.com/gpu": "0", cpu: "1" }, found, []],
-    ["a resource nobody knows has no effect, as upstream", { "example.com/dongle": "1" }, found, []],
+    ["an unknown resource has no effect, as upstream", { "example.com/dongle": "1" }, found, []],
   ])("%s", (_, limits, cdi, want) => {
     expect(requestsOf(limits, cdi)).toEqual(want as never);
   });

@@ -16,7 +16,7 @@ const userOf = (imageUser: string, container: Json = {}, pod: Json = {}) => {
 
 describe("User", () => {
   test.each<[string, string, Json, Json, string]>([
-    ["nobody says anything: root", "", {}, {}, "0"],
+    ["nothing is set: root", "", {}, {}, "0"],
     ["the image's number; its group is lost, as upstream", "1000:1001", {}, {}, "1000"],
     ["the image's name", "app", {}, {}, "app"],
     ["the image's name without its group", "app:staff", {}, {}, "app"],
@@ -176,7 +176,7 @@ describe("MaskedPaths", () => {
     expect(ReadonlyPaths).toContain("/proc/sys");
   });
 
-  test("on a newer engine what it hides by itself stays hidden", () => {
+  test("on a newer engine its default masked paths stay hidden", () => {
     const { MaskedPaths } = computeProcPaths({ procMount: "Default" }, { ...ENGINE, apiVersion: "1.52" });
     expect(MaskedPaths).toEqual(expect.arrayContaining(["/proc/interrupts", "/sys/devices/virtual/powercap"]));
   });

@@ -114,7 +114,7 @@ const bodyOf = ({ body }: Answer) => new globalThis.Response(body).text();
 
 const entries = Object.entries(document.paths);
 
-/** A request with the examples of its query, as somebody with a certificate sends it. */
+/** A request with the examples of its query, as a client with a certificate sends it. */
 async function askAuthenticated(path: string, operation: Operation, method: string, upgrade = "") {
   const query = (operation.parameters ?? []).map(resolve).filter((it) => it.in === "query" && it.example !== undefined);
   const filled = `${fill(path, operation)}?${query.map(({ name, example }) => `${name}=${example}`).join("&")}`;
@@ -138,7 +138,7 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
       readOnly: world.context,
       view,
       containers: new FakeContainers(),
-      dialPod: () => Promise.reject(new Error("nobody dials here")),
+      dialPod: () => Promise.reject(new Error("dialing is not expected")),
       logDirectory: new HostLogDirectory(directory, openBeneath),
       clock,
       logger,

@@ -78,7 +78,7 @@ function aWorld(changes: Partial<AuthenticatedContext> = {}) {
     readOnly: { ...world.context, podList: new PodListRenderer(true) },
     view,
     containers,
-    dialPod: () => Promise.reject(new Error("nobody dials here")),
+    dialPod: () => Promise.reject(new Error("dialing is not expected")),
     clock,
     logger,
     rules: everybody,
@@ -155,14 +155,14 @@ describe("as recorded from kubelet 1.20", () => {
 });
 
 describe("who may", () => {
-  test("somebody with a certificate may do everything", async () => {
+  test("a client with a certificate may do everything", async () => {
     const { ask } = aWorld({ rules: knownOnly });
     for (const path of ["/healthz", "/pods", "/metrics", "/configz", "/containerLogs/default/web-node1/log"]) {
       expect({ path, status: statusOf(await ask(path, { shown: alice })) }).toEqual({ path, status: 200 });
     }
   });
 
-  test("nothing that is served answers somebody unknown", async () => {
+  test("no route answers an unknown client", async () => {
     const { ask, containers } = aWorld({ rules: knownOnly });
     for (const path of [
       "/healthz/ping",
@@ -181,7 +181,7 @@ describe("who may", () => {
     expect(containers.asked).toEqual([]);
   });
 
-  test("AlwaysDeny knows everybody and lets nobody", async () => {
+  test("AlwaysDeny authenticates every client and refuses all", async () => {
     const { ask, containers } = aWorld({ rules: { ...knownOnly, authorizationMode: "AlwaysDeny" } });
     const answer = await ask("/run/default/web-node1/log?cmd=id", { method: "POST", shown: alice });
     expect(statusOf(answer)).toBe(403);

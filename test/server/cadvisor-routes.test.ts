@@ -54,7 +54,7 @@ describe("version 1", () => {
   test("an unknown cgroup or container", async () => {
     const answer = await ask("/api/v1.3/containers/nowhere");
     expect([answer.status, answer.body]).toEqual([404, 'unknown container "/nowhere"\n']);
-    expect((await ask("/api/v1.3/docker/nobody")).status).toBe(404);
+    expect((await ask("/api/v1.3/docker/absent")).status).toBe(404);
     expect((await ask("/api/v1.3/subcontainers/nowhere")).status).toBe(404);
   });
 });

@@ -11,7 +11,7 @@ export class FakeContainers implements ContainerAccess {
   readonly asked: string[] = [];
   selection: LogSelection | undefined;
   log = ["one\n", "two\n"];
-  /** What the next held process writes. */
+  /** Output of the next held process. */
   output: { stream: "stdout" | "stderr"; data: Uint8Array }[] = [];
   exitCode: number | undefined = 0;
   /** Thrown by the next call. */

@@ -29,7 +29,7 @@ afterEach(async () => {
 
 /** Tells who asked. */
 const tellWho = ({ shown }: ServerRequest): ServerAnswer =>
-  textAnswer(200, shown ? `${shown.isVerified} ${shown.commonName} ${shown.organizations}` : "nobody");
+  textAnswer(200, shown ? `${shown.isVerified} ${shown.commonName} ${shown.organizations}` : "no one");
 
 interface WorldOptions {
   route?: (request: ServerRequest) => ServerAnswer | Promise<ServerAnswer>;
@@ -127,7 +127,7 @@ const textFor = async (port: number, client?: Pick<CertificateFiles, "cert" | "k
 describe("certificates of clients", () => {
   test("who signed it, what it is for and how long it lasts are looked at", async () => {
     const { port } = await started();
-    expect(await textFor(port)).toBe("nobody");
+    expect(await textFor(port)).toBe("no one");
     expect(await textFor(port, alice)).toBe("true alice devs,ops");
     expect(await textFor(port, certificates.client("/O=system:masters/CN=alice", otherAuthority))).toBe(
       "false alice system:masters",
@@ -140,7 +140,7 @@ describe("certificates of clients", () => {
 
   test("without --client-ca-file none is asked for: those of the system's authorities say nothing here", async () => {
     const { port } = await started({ clientCa: false });
-    expect(await textFor(port, alice)).toBe("nobody");
+    expect(await textFor(port, alice)).toBe("no one");
   });
 
   test("a session that was resumed knows its certificate, one from before a change of authorities does not count", async () => {
@@ -229,7 +229,7 @@ test("a port that is taken is told once and had as soon as it is free", async ()
   expect(await listening()).toBe(port);
 });
 
-test("whoever speaks plain HTTP gets no answer, and the next one is served", async () => {
+test("a client that speaks plain HTTP gets no answer, and the next one is served", async () => {
   const { port } = await started();
   const said = await new Promise<string>((resolve) => {
     let text = "";
@@ -439,7 +439,7 @@ describe("connections that ask nothing", () => {
     });
     await until(
       "the handshake",
-      () => socket.getPeerCertificate().subject && (!bytes.endsWith("\r\n\r\n") || text.includes("nobody")),
+      () => socket.getPeerCertificate().subject && (!bytes.endsWith("\r\n\r\n") || text.includes("no one")),
     );
     await until("the end", async () => {
       await clock.advance(61_000);

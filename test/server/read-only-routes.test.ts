@@ -15,7 +15,7 @@ import { expectRecorded, type RecordedAnswer } from "./recorded-answer.ts";
 
 const tree = layTree("cgroup-v2", tempDirs()());
 
-/** What our route answers; summaries need a moment of the clock for their first rates. */
+/** Answers of our route; summaries need a moment of the clock for their first rates. */
 async function ask(target: string, options: Parameters<typeof aRequest>[1] = {}, world = aServerWorld(tree)) {
   const answer = routeReadOnly(aRequest(target, options), world.context);
   await world.clock.advance(300);
@@ -217,7 +217,7 @@ describe("/pods", () => {
     expect(pod.metadata.annotations.other).toBe("kept");
   });
 
-  test("unless the node's owner says so; and the pod itself is never changed", async () => {
+  test("unless the node's owner allows it; and the pod itself is never changed", async () => {
     const world = aServerWorld(tree, { full: true });
     const pod = secretive();
     world.view.show(pod);

@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp();
 });
 
-/** A port nobody listens on at this moment. */
+/** A port without a listener at this moment. */
 async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
@@ -42,7 +42,7 @@ async function start(
   return { ...world, servers, options: all, url: `http://${HOST}:${all.readOnlyPort}` };
 }
 
-/** What a server answers to these bytes, until it closes or `enough` says so. */
+/** A server's answer to these bytes, until it closes or `enough` is true. */
 function exchange(port: number, bytes: string, enough: (answer: string) => boolean): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = "";
@@ -121,7 +121,7 @@ test("stopping ends the attempts to get a port too", async () => {
 
 test("a socket for our own user answers as the read-only port does, also where that is off", async () => {
   const path = join(tempDir(), "kubelet-ts.sock");
-  // What a killed kubelet left behind.
+  // Left behind by a killed kubelet.
   writeFileSync(path, "");
   const world = aServerWorld(tree);
   const off = { healthzBindAddress: HOST, readOnlyAddress: HOST, cadvisorBindAddress: HOST, readOnlyFull: false };
@@ -158,7 +158,7 @@ test("requests are counted by what they ask for, and no stranger's path becomes 
   expect(kubeletMetrics.httpRequestsDuration.count(["false", "GET", "pods", "readonly"])).toBe(2);
 });
 
-test("a failure of ours is an answer without the reason, and the reason is in the log", async () => {
+test("an internal failure is an answer without the reason, and the reason is in the log", async () => {
   const { url, view, logger } = await start();
   view.config = () => {
     throw new Error("secret inside");
@@ -185,14 +185,14 @@ test.each([
     what: "a body of 1 GB announced",
     bytes: "POST /pods HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n",
   },
-])("$what is refused and hurts nobody", async ({ bytes }) => {
+])("$what is refused and hurts no other client", async ({ bytes }) => {
   const { url, options } = await start();
   const answer = await exchange(options.readOnlyPort, bytes, (text) => text.includes("\r\n\r\n"));
   expect(answer === "" || /^HTTP\/1\.1 4\d\d /.test(answer)).toBe(true);
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
 });
 
-test("a thousand idle connections and a hundred readers that take nothing are in nobody's way", async () => {
+test("a thousand idle connections and a hundred readers that take nothing delay no other client", async () => {
   const { url, options, view } = await start();
   view.show(...Array.from({ length: 110 }, (_, index) => aPod({}, { name: `pod-${index}-node1`, uid: String(index) })));
   const sockets: Socket[] = [];

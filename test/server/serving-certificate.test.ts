@@ -51,7 +51,7 @@ describe("without --tls-cert-file", () => {
     expect(statSync(path("pki/kubelet.crt")).mode & 0o777).toBe(0o644);
   });
 
-  test("it is kept over restarts, and made anew before it ends, when a name is missing, and when it lies in the future", () => {
+  test("it is kept over restarts, and made again before it ends, when a name is missing, and when it lies in the future", () => {
     const { read } = world();
     const first = read();
     expect(read({}, later(300))).toEqual(first);
@@ -72,7 +72,7 @@ describe("without --tls-cert-file", () => {
     expect(read()).toMatchObject({ cert, key });
   });
 
-  test("what somebody put there is used as it is, though it has ended, and never overwritten", () => {
+  test("a certificate that was put there is used as it is, though it has ended, and never overwritten", () => {
     const { path, put, read } = world();
     const theirs = aPair("someone");
     put("pki/kubelet.crt", theirs.cert);
@@ -93,7 +93,7 @@ describe("without --tls-cert-file", () => {
 });
 
 describe("files that were given", () => {
-  test("are read anew each time", () => {
+  test("are read again each time", () => {
     const { put, read } = world();
     for (const pair of [aPair("a"), aPair("b")]) {
       const files = { tlsCertFile: put("tls.crt", pair.cert), tlsPrivateKeyFile: put("tls.key", pair.key) };

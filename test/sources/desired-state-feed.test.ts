@@ -112,7 +112,7 @@ test("arguments, paths and URLs run together; duplicates are said once", async (
   ]);
 });
 
-test("a box that boots without its server starts the pods it had, with their ConfigMaps, and says so", async () => {
+test("a box that boots without its server starts the pods it had, with their ConfigMaps, and reports it", async () => {
   const box = new Box();
   const objects = `---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: v}\n`;
   const { url, stop } = serve(() => new Response(manifest("web") + objects));
@@ -254,7 +254,7 @@ describe("a pod whose source is not configured any more", () => {
     return { box, first, second };
   }
 
-  test("keeps running from its checkpoint, and says so", async () => {
+  test("keeps running from its checkpoint, and reports it", async () => {
     const { box, first, second } = await moved();
     expect(second.pods).toEqual(["a=busybox:1", "b=busybox:1", "c=busybox:1"]);
     expect(uidOf(second, "a")).toBe(uidOf(first, "a")!);

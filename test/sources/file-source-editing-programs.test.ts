@@ -206,7 +206,7 @@ describe.skipIf(!has("git"))("git", () => {
     await directory.wants("other=busybox:1", "third=busybox:1", "web=busybox:2");
     await run(directory.path, "git", "checkout", "-q", "main");
     await directory.wants("other=busybox:1", "web=busybox:1");
-    // Nothing but steps between the two states: what stands in both never goes away.
+    // Nothing but steps between the two states: a pod of both never goes away.
     expect(directory.history.filter((line) => !line.includes("other=") || !line.includes("web="))).toEqual([]);
   });
 

@@ -210,7 +210,7 @@ test("a ConfigMap volume as directory: the swap of ..data is one step", async ()
   expect(directory.history).toEqual(["web=busybox:one", "web=busybox:two"]);
 });
 
-test("what editors, package managers and people leave beside manifests is skipped with a reason", async () => {
+test("files that editors, package managers and people leave next to manifests are skipped with a reason", async () => {
   const directory = watched();
   const leftovers = [
     ".hidden.yaml",
@@ -227,7 +227,7 @@ test("what editors, package managers and people leave beside manifests is skippe
     "4913",
   ]; // prettier-ignore
   for (const name of leftovers) directory.write(name, manifest("leftover"));
-  directory.write("README", "# What stands here\n");
+  directory.write("README", "# About this directory\n");
   mkdirSync(directory.file("sub.yaml"));
   writeFileSync(directory.file("sub.yaml/inner.yaml"), manifest("inner"));
   symlinkSync("nowhere", directory.file("broken.yaml"));
@@ -360,7 +360,7 @@ test("a moved file is the same pod all the time", async () => {
   expect(directory.history).toEqual(["web=busybox:1"]);
 });
 
-test("a file that is written anew under another name is the same pod all the time", async () => {
+test("a file that is written again under another name is the same pod all the time", async () => {
   const clock = new FakeClock(new Date());
   const directory = watched({ clock, checkFrequencyMs: 10 });
   directory.write("a.yaml", manifest("web"));
@@ -430,7 +430,7 @@ test("an unreadable file keeps its pod and says why", async () => {
   const directory = watched();
   directory.write("web.yaml", manifest("web"));
   directory.start();
-  // A link to itself: as unreadable for root as for anybody.
+  // A link to itself: unreadable for root too.
   symlinkSync("web.yaml", directory.file("loop"));
   renameSync(directory.file("loop"), directory.file("web.yaml"));
   await until("the finding", () =>
@@ -440,12 +440,12 @@ test("an unreadable file keeps its pod and says why", async () => {
   expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/web-node1"]);
 });
 
-test("a directory that cannot be read keeps its pods and says so once", async () => {
+test("a directory that cannot be read keeps its pods and is reported once", async () => {
   const directory = watched({ checkFrequencyMs: 10 });
   directory.write("web.yaml", manifest("web"));
   directory.start();
   await directory.wants("web=busybox:1");
-  // A link to itself: as unreadable for root as for anybody.
+  // A link to itself: unreadable for root too.
   renameSync(directory.path, join(directory.root, "away"));
   symlinkSync("manifests", directory.path);
   await until("the failure", () => directory.source.status().state === "failing");

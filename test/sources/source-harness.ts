@@ -93,7 +93,7 @@ export class WatchedDirectory {
     return podsOf(this.sets.at(-1));
   }
 
-  /** What was wanted from set to set, without repetitions. */
+  /** Desired pods from set to set, without repetitions. */
   get history(): string[] {
     const shown = this.sets.map((set) => podsOf(set).join(" "));
     return shown.filter((line, index) => line !== shown[index - 1]);

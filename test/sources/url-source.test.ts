@@ -194,7 +194,7 @@ describe("what is no answer leaves the pods alone", () => {
       why: "is not packed by gzip",
     },
     {
-      what: "a packing nobody asked for",
+      what: "an encoding that was not asked for",
       url: () => serve(() => new Response("web", { headers: { "Content-Encoding": "compress" } })),
       why: 'is packed by "compress"',
     },
@@ -210,7 +210,7 @@ describe("what is no answer leaves the pods alone", () => {
       why: "cut short",
     },
     { what: "no HTTP", url: () => serveRaw((s) => s.end("SSH-2.0-OpenSSH_9\r\n\r\n")), why: "not HTTP" },
-    { what: "nobody there", url: () => "http://127.0.0.1:1/", why: "refuses the connection" },
+    { what: "no server", url: () => "http://127.0.0.1:1/", why: "refuses the connection" },
     { what: "no socket", url: () => "unix:/nowhere/s:/", why: "does not exist" },
     {
       what: "a redirect in a circle",
@@ -414,7 +414,7 @@ describe("https", () => {
       { ...identity(), ca: authority.cert, requestCert: true, rejectUnauthorized: false },
       (socket) => {
         socket.on("error", () => {});
-        const name = socket.authorized ? socket.getPeerCertificate().subject.CN : "nobody";
+        const name = socket.authorized ? socket.getPeerCertificate().subject.CN : "unknown";
         const body = manifest(String(name));
         socket.once("data", () =>
           socket.end(`HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`),
@@ -426,7 +426,7 @@ describe("https", () => {
     const url = `https://127.0.0.1:${(listener.address() as { port: number }).port}/`;
     const files = { caFile: authority.certFile, clientCertFile: client.certFile, clientKeyFile: client.keyFile };
     expect(podsOf(await new Watched(url, files).once())).toEqual(["client=busybox:1"]);
-    expect(podsOf(await new Watched(url, { caFile: authority.certFile }).once())).toEqual(["nobody=busybox:1"]);
+    expect(podsOf(await new Watched(url, { caFile: authority.certFile }).once())).toEqual(["unknown=busybox:1"]);
   });
 
   test("a redirect to plain http is refused", async () => {

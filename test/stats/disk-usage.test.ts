@@ -22,7 +22,7 @@ test("asking never waits; the next question has the answer", async () => {
   expect(disk.ask(["/a"]).get("/a")).toMatchObject({ usedBytes: 4096, inodesUsed: 1, at: clock.now() });
 });
 
-test("nobody asks, nothing is measured; what is known is looked at again after the period", async () => {
+test("without a request nothing is measured; known values are measured again after the period", async () => {
   const { disk, clock, scans } = setUp();
   disk.ask(["/a"]);
   await disk.settled();

@@ -59,7 +59,7 @@ test.skipIf(!mounting.ok)("on an overlay of two disks files count, and mounts be
   writeFileSync(join(mounted, "other"), "x".repeat(1_000_000));
   const link = join(directory, "link");
   symlinkSync(directory, link);
-  // What the test is about: else it would prove nothing.
+  // The subject of the test: else it would prove nothing.
   expect(statSync(join(volume, "file")).dev).not.toBe(statSync(volume).dev);
 
   const linked = join(link, "root", "volume");

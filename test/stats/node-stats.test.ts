@@ -25,7 +25,7 @@ const trees = {
   "cgroup-v2": layTree("cgroup-v2", makeDirectory()),
 };
 
-/** Every path of keys in a JSON value; `[]` stands for any element, `*` for a key that is data. */
+/** Every path of keys in a JSON value; `[]` is any element, `*` a key that is data. */
 function shapeOf(value: unknown, path = ""): string[] {
   if (Array.isArray(value)) return [...new Set(value.flatMap((element) => shapeOf(element, `${path}[]`)))];
   if (value === null) return [];

@@ -109,7 +109,7 @@ describe("what it means", () => {
     expect(toOomEvent({ ...kill, victimCgroup, limitCgroup: victimCgroup }, pods)?.container).toBe("app");
   });
 
-  test("the machine ran out: upstream's event of the node, whoever was the victim", () => {
+  test("the machine ran out: upstream's event of the node, whichever process was the victim", () => {
     const event = {
       type: "Warning",
       reason: "SystemOOM",
@@ -123,7 +123,7 @@ describe("what it means", () => {
     });
   });
 
-  test("somebody else's container is not ours to tell of", () => {
+  test("foreign containers are not reported", () => {
     const other = `/docker/${"a".repeat(64)}`;
     expect(toOomEvent({ ...kill, victimCgroup: other, limitCgroup: other }, pods)).toBeUndefined();
   });

@@ -329,7 +329,7 @@ test("a sample holds on to none before it", async () => {
   for (let index = 0; index < 40; index++) {
     writeFileSync(usage, `${1_000_000 * index}\n`);
     taken.push(new WeakRef(sampler.sampleNow("all").pods[0]!.containers[0]!.cgroup.stats));
-    // What a job has looked at lives to its end.
+    // Cgroups that a job uses live to its end.
     await clock.advance(15_000);
     await Bun.sleep(0);
   }

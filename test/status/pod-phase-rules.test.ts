@@ -54,7 +54,7 @@ const ROWS: Row[] = [
   },
   { when: "OnFailure, failed a moment ago", policy: "OnFailure", mains: [{ state: ended(1) }], want: "Running" },
   {
-    when: "OnFailure, backing off beside one that is done",
+    when: "OnFailure, backing off next to one that is done",
     policy: "OnFailure",
     mains: [crashLoop(1), { state: ended(0) }],
     want: "Running",

@@ -27,7 +27,7 @@ describe("the log", () => {
   const fallback = (log: string, given: Partial<TerminationMessageInput> = {}) =>
     message({ policy: "FallbackToLogsOnError", readLog: async () => log, ...given });
 
-  test("stands in for an empty or missing file after an error", async () => {
+  test("replaces an empty or missing file after an error", async () => {
     expect(await fallback("panic\n")).toBe("panic\n");
     expect(await fallback("panic\n", { file: "" })).toBe("panic\n");
   });

@@ -16,13 +16,13 @@ export interface Happening {
   container: string;
   /** Without the node's suffix. */
   pod: string;
-  /** By the engine's clock. */
+  /** Time of the engine's clock. */
   atMs: number;
 }
 
 const KEPT = new Set(["create", "start", "kill", "die", "destroy"]);
 
-/** What the engine did to the containers of one node, in its order: the recorded timelines' `docker` lines. */
+/** Actions of the engine on the containers of one node, in its order: the recorded timelines' `docker` lines. */
 export class EngineTimeline {
   readonly happenings: Happening[] = [];
   readonly #stop = new AbortController();

@@ -19,7 +19,7 @@ export type FakeRoute = (request: FakeRequest) => Response | Promise<Response>;
 export interface FakeDaemonOptions {
   apiVersion?: string;
   minApiVersion?: string;
-  /** By `METHOD /path`; what is not here is answered 404 as Docker does. */
+  /** Answers by `METHOD /path`; other requests are answered 404 as by Docker. */
   routes?: Record<string, FakeRoute>;
 }
 

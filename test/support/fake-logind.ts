@@ -11,7 +11,7 @@ const prepareForShutdown = (value: boolean) => `‣ Type=signal  Endian=l  Flags
 
 `;
 
-/** Stands in for systemd-inhibit, busctl and systemctl of a machine with systemd: programs in a directory of their own. */
+/** Replaces systemd-inhibit, busctl and systemctl of a machine with systemd by programs in a directory of their own. */
 export class FakeLogind {
   readonly #directory: string;
 
@@ -19,7 +19,7 @@ export class FakeLogind {
     this.#directory = directory;
     mkdirSync(directory, { recursive: true });
     writeFileSync(this.#file("signals"), "");
-    // Says so while the program it was given runs.
+    // Holds the lock while its program runs.
     this.#install("systemd-inhibit", 'touch held; while [ "$1" != cat ]; do shift; done; "$@"; rm held');
     this.#install("busctl", "case $1 in get-property) cat delay;; monitor) exec tail -n +1 -f signals;; esac");
     this.#install(
@@ -30,12 +30,12 @@ export class FakeLogind {
     this.setState("running");
   }
 
-  /** Of a process that is to find these programs. */
+  /** Environment of a process that is to find these programs. */
   get env(): { PATH: string } {
     return { PATH: `${this.#directory}:${process.env.PATH ?? ""}` };
   }
 
-  /** Whether somebody holds up shutdowns. */
+  /** Whether a process delays shutdowns. */
   get isHeld(): boolean {
     return existsSync(this.#file("held"));
   }
@@ -46,7 +46,7 @@ export class FakeLogind {
     writeFileSync(this.#file("delay-then"), `t ${thenSeconds * 1_000_000}\n`);
   }
 
-  /** What `systemctl is-system-running` says. */
+  /** Output of `systemctl is-system-running`. */
   setState(state: "running" | "stopping"): void {
     writeFileSync(this.#file("state"), `${state}\n`);
   }

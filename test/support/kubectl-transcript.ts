@@ -112,7 +112,7 @@ export async function runTranscript(program: string, environment: Record<string,
   return lines;
 }
 
-/** Columns are as wide as what stands in them. */
+/** Columns are as wide as their cells. */
 const normalize = (text: string): string =>
   text
     .replaceAll(/\/tmp\/(LIVE|MERGED)-\d+/g, "$1")

@@ -70,7 +70,7 @@ export class Kubectl {
     return { code, stdout, stderr };
   }
 
-  /** What it prints; throws when it fails. */
+  /** The output of kubectl. @throws Error when it fails */
   async output(args: readonly string[], stdin?: string): Promise<string> {
     const { code, stdout, stderr } = await this.run(args, stdin);
     if (code !== 0)

@@ -48,7 +48,7 @@ export class KubeletWorld {
   readonly engine = new FakeEngine(this.clock);
   readonly logger = new RecordingLogger();
   readonly recorder = new RecordingRecorder();
-  /** What the metrics are told of pod workers. */
+  /** Reports of pod workers to the metrics. */
   readonly work: string[] = [];
   /** Outlives `renew`, as the state file does. */
   readonly completions = new Map<string, Completion>();
@@ -60,7 +60,7 @@ export class KubeletWorld {
   ephemeralContainers: StoredEphemeralContainers = [];
   oomVerdicts: readonly string[] = [];
   shutdownTerminated: string[] = [];
-  /** By uid, then by container. */
+  /** Keys are the uid, then the container. */
   readonly probes = new Map<string, Map<string, ContainerProbeState>>();
   isSerialRollout: boolean;
   kubelet: Kubelet;
@@ -92,7 +92,7 @@ export class KubeletWorld {
     await this.clock.advance(10);
   }
 
-  /** What the node refuses, by uid. */
+  /** Refusals of the node by uid. */
   rejections = new Map<string, { reason: string; message: string }>();
 
   /** Every source has spoken, and this is what they want. */

@@ -18,7 +18,7 @@ import { RUN_ID } from "./test-node.ts";
 import { until } from "./until.ts";
 
 /**
- * A dockerd beside the machine's own: own socket, data, bridge and processes. It leaves the packet filter alone, so its
+ * A dockerd in addition to the machine's: own socket, data, bridge and processes. It leaves the packet filter alone, so its
  * containers reach the host and each other but not the world. Needs root.
  */
 export class PrivateEngine {
@@ -39,20 +39,20 @@ export class PrivateEngine {
 
   /**
    * @param dataMiB the size of the file system for its images and containers, in memory; absent: the machine's own
-   * @param flags of dockerd, beside those that make it a private one
+   * @param flags of dockerd, in addition to those that make it a private one
    */
   constructor({ dataMiB, flags = [] }: { dataMiB?: number; flags?: readonly string[] } = {}) {
     this.#flags = flags;
     mkdirSync(this.dataRoot);
     if (dataMiB !== undefined) runOrThrow("mount", "-t", "tmpfs", "-o", `size=${dataMiB}m`, "tmpfs", this.dataRoot);
-    // For whoever has to clean up behind a run that was killed.
+    // For cleaning up after a run that was killed.
     writeFileSync(join(this.directory, "bridge"), this.#bridge);
   }
 
   /** Starts it, or starts it again after `stop` or `kill`; answers when it answers. */
   async start(): Promise<void> {
     this.#createBridge();
-    // dockerd believes pid files whose process seems to live, as a dead one does on a machine where nobody reaps it. Its
+    // dockerd believes pid files whose process seems to live, as a dead one does on a machine that does not reap it. Its
     // containerd dies with it. Both are known to be gone.
     const containerdPid = join(this.directory, "exec", "containerd", "containerd.pid");
     await until("the last containerd to end", () => !isAlive(containerdPid));
@@ -95,7 +95,7 @@ export class PrivateEngine {
     await this.#end("SIGTERM");
   }
 
-  /** SIGKILL: its containers run on, nobody watches them until `start`. */
+  /** SIGKILL: its containers run on, unobserved until `start`. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
   }
@@ -138,7 +138,7 @@ export class PrivateEngine {
   /** Removes its containers, ends it, removes its mounts, bridge and files. Safe to call again. */
   async cleanUp(): Promise<void> {
     this.thaw();
-    // Containers that outlived a kill belong to nobody: a fresh dockerd finds and ends them.
+    // Containers that outlived a kill have no engine: a fresh dockerd finds and ends them.
     if (this.#child && this.#child.exitCode === null && this.#child.signalCode === null) await this.#removeContainers();
     else if (this.#child) {
       await this.start();

@@ -34,7 +34,7 @@ export const RECORDED_STATUSES: RecordedStatus[] = readdirSync(STATUS).flatMap((
 /** Where the recording's addresses are in this run. */
 export interface Places {
   node: TestNode;
-  /** Recorded text to what stands for it here, e.g. `127.0.0.1:5000` to a registry's address. */
+  /** Recorded text to its replacement, e.g. `127.0.0.1:5000` to a registry's address. */
   addresses: ReadonlyMap<string, string>;
 }
 
@@ -58,7 +58,7 @@ export function eventsOf(kubelet: KubeletProcess, podName: string, places: Place
   return [...events].map((event) => toComparable(event, places));
 }
 
-/** What differs from run to run, replaced by the same words on both sides. */
+/** Values that differ from run to run, replaced by the same words on both sides. */
 export function toComparable<T>(value: T, { node, addresses }: Places): T {
   let text = JSON.stringify(value).replaceAll(node.name, "node1");
   for (const [recorded, here] of addresses) text = text.replaceAll(here, recorded);

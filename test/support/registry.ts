@@ -46,7 +46,7 @@ export interface RegistryOptions {
   host?: string;
   /** Wants these with every request (HTTP basic). */
   login?: { user: string; password: string };
-  /** Speaks TLS with a certificate that nobody has signed. */
+  /** Speaks TLS with a self-signed certificate. */
   tls?: boolean;
 }
 
@@ -55,7 +55,7 @@ export interface PushedImage {
   reference: string;
   /** `sha256:…` of the manifest. */
   digest: string;
-  /** What the engine will call the image: the sha256 of its config; with images in containerd that of the manifest. */
+  /** Id of the image on the engine: the sha256 of its config; with images in containerd that of the manifest. */
   id: string;
 }
 
@@ -280,7 +280,7 @@ export class BadNetwork {
   }
 }
 
-/** An address of this machine that Docker does not trust by itself; undefined where there is only loopback. */
+/** An address of this machine that Docker does not trust by default; undefined where there is only loopback. */
 export function outerAddress(): string | undefined {
   return Object.values(networkInterfaces())
     .flat()

@@ -26,7 +26,7 @@ export class StandingRegistry implements Disposable {
     });
   }
 
-  /** Of an image here. */
+  /** Reference of an image in this registry. */
   reference(image: string): string {
     return `127.0.0.1:${this.#server.port}/${image}:1`;
   }

@@ -23,12 +23,12 @@ import { PATIENCE_MS, until } from "./until.ts";
 /** Part of every node name of this run, so that what a killed run left behind can be told from another run's. */
 export const RUN_ID = process.env.KUBELET_TS_TEST_RUN ?? Math.random().toString(36).slice(2, 8);
 
-/** More would only make the engine slow for whoever else uses it. */
+/** More would only make the engine slow for other users. */
 const REMOVALS_AT_A_TIME = 8;
 
 let nodeCount = 0;
 
-/** Nodes that were not cleaned up yet, for whoever ends early. */
+/** Nodes that were not cleaned up yet, for a run that ends early. */
 export const liveNodes = new Set<TestNode>();
 
 export interface TestNodeOptions {
@@ -76,12 +76,12 @@ export class TestNode {
     liveNodes.add(this);
   }
 
-  /** For containers that a test makes itself, beside the kubelet: label them with it, and `cleanUp` takes them along. */
+  /** For containers that a test makes without the kubelet: label them with it, and `cleanUp` takes them along. */
   get bareName(): string {
     return `${this.name}-bare`;
   }
 
-  /** What makes a run of the binary this node's, whatever else it is told. */
+  /** Flags that make a run of the binary this node's. */
   identityFlags(): string[] {
     return [
       `--hostname-override=${this.name}`,
@@ -182,7 +182,7 @@ export class TestNode {
     );
   }
 
-  /** What a container wrote, both streams. */
+  /** Output of a container, both streams. */
   async logs(containerId: string): Promise<string> {
     const decoder = new TextDecoder();
     let text = "";

@@ -136,7 +136,7 @@ describe("after a crash", () => {
   });
 });
 
-test("ownership is given before anybody can see the files; a failure there leaves all as it was", () => {
+test("ownership is given before the files are visible; a failure there leaves all as it was", () => {
   const target = tempDir();
   writeAtomically(target, payload({ a: "1" }), NOW);
   const before = readdirSync(target).sort();

@@ -11,15 +11,15 @@ test.if(mounting.ok)("mounts, lists and unmounts; twice is no error", async () =
   const base = tempDir();
   const target = join(base, "with space");
   mkdirSync(target);
-  mkdirSync(`${target}-beside`);
+  mkdirSync(`${target}-other`);
   await mounter.mountFileSystem("tmpfs", target, ["size=4096"]);
-  await mounter.mountFileSystem("tmpfs", `${target}-beside`, []);
+  await mounter.mountFileSystem("tmpfs", `${target}-other`, []);
   expect(mounter.listBeneath(target)).toEqual([target]);
   expect(mounter.listBeneath(base)).toHaveLength(2);
   await mounter.unmount(target);
   await mounter.unmount(target);
   expect(mounter.listBeneath(target)).toEqual([]);
-  await mounter.unmount(`${target}-beside`);
+  await mounter.unmount(`${target}-other`);
 });
 
 test("what mount(8) says is in the error", async () => {

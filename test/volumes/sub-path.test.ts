@@ -88,7 +88,7 @@ withMounts("again gives the same mounts, and only once", async () => {
   expect(new Mounter().listBeneath(at(0))).toHaveLength(1);
 });
 
-withMounts("a path that is another directory or a file by now is bound anew", async () => {
+withMounts("a path that is another directory or a file by now is bound again", async () => {
   const { mountsFor, at, directory } = await aWorld(EMPTY, [{ subPath: "a" }]);
   await mountsFor();
   renameSync(join(directory, "a"), join(directory, "old"));
@@ -121,7 +121,7 @@ describe("a single file of a configMap", () => {
     expect(readFileSync(at(0), "utf8")).toBe("2");
   });
 
-  test("works without root too, by its real path, since nobody else writes there", async () => {
+  test("works without root too, by its real path, since no other user writes there", async () => {
     const { manager, mountsFor } = await aWorld(CONFIG, [{ subPath: "k" }], false);
     const [mount] = await mountsFor();
     expect(mount?.source).toStartWith(`${manager.directories("uid1").volume("configmap", "c")}/..2026`);
@@ -169,7 +169,7 @@ describe("a path that leads out", () => {
   });
 });
 
-withMounts("against somebody who exchanges the path all the time, nothing from outside is ever mounted", async () => {
+withMounts("against a program that exchanges the path all the time, nothing from outside is ever mounted", async () => {
   const volume = join(tempDir(), "volume");
   mkdirSync(volume, { mode: 0o777 });
   const target = join(tempDir(), "target");

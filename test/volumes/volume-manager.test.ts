@@ -292,7 +292,7 @@ describe("tearDown", () => {
     await manager.tearDown("uid1", SIGNAL);
   });
 
-  withMounts("does not remove what somebody mounted there and keeps busy", async () => {
+  withMounts("does not remove a foreign mount that is in use", async () => {
     const { manager } = aManager(tempDir());
     const outside = tempDir();
     writeFileSync(join(outside, "keep"), "");

@@ -94,7 +94,7 @@ describe("ten years", () => {
       for (let year = 0; year < 10; year++) {
         const isLeap = (2026 + year) % 4 === 0;
         await world.runSparsely((isLeap ? 366 : 365) * DAY_MS, parsed);
-        // A restart of ours in between.
+        // Our own restart in between.
         world.memory = undefined;
         world.record = JSON.parse(JSON.stringify(world.record));
       }

@@ -132,7 +132,7 @@ describe("a rolling update", () => {
     expect(world.leaving).toHaveLength(1);
   });
 
-  test("without progress in time says so once", async () => {
+  test("without progress in time is reported once", async () => {
     const world = started({ progressDeadlineSeconds: 60 });
     world.apply(deployment({ progressDeadlineSeconds: 60, template: podTemplate("busybox:bad") }));
     world.look();

@@ -133,7 +133,7 @@ describe("published ports", () => {
       [{ name: "http", containerPort: 8080, protocol: "TCP", hostPort: 80 }],
     ],
     [
-      "beside a host port of its own",
+      "next to a host port of its own",
       { type: "LoadBalancer", ports: [{ port: 80, targetPort: 8080 }] },
       [{ containerPort: 8080, hostPort: 9000 }],
       [

@@ -30,7 +30,7 @@ export class WorkloadWorld {
   #object: DesiredWorkload;
   record: WorkloadRecord | undefined;
   memory: Memory | undefined;
-  /** What Jobs of a CronJob have come to, by name. */
+  /** States of the Jobs of a CronJob, by name. */
   readonly jobs = new Map<string, JobRecord>();
   events: WorkloadEvent[] = [];
   wakeInMs: number | undefined;

@@ -44,7 +44,7 @@ const shared = cases.filter(({ id, suite }) => suite && !differs.has(id));
 
 test.each(shared.map((it) => ({ ...title(it), it })))("$id $name: as the suite", ({ it: { yaml, suite } }) => {
   const found = read(yaml);
-  // What precedes an error is not part of the suite's verdict.
+  // Documents before an error are not part of the suite's verdict.
   if (suite?.fails) expect(found.fails).toBe(true);
   else expect(found).toEqual({ ...suite });
 });

@@ -76,7 +76,7 @@ describe("text", () => {
     ["a link to itself", ".loop", ".loop:1:1: cannot be read: a symbolic link that leads to itself"],
     ["what is no file", "/dev/null", "/dev/null:1:1: is not a regular file"],
     [
-      "nobody behind a URL",
+      "no server behind a URL",
       "http://127.0.0.1:1/",
       "http://127.0.0.1:1/:1:1: cannot be fetched: refuses the connection",
     ],

@@ -17,7 +17,7 @@ const clock: Clock = {
   monotonicMs: () => performance.now(),
   sleep: async (_, signal) => signal?.throwIfAborted(),
   schedule: (ms, callback) => {
-    // What comes after a watch was open for a while does not come.
+    // No event comes after a watch was open for a while.
     if (ms === 2_000) return () => {};
     delays.push(ms);
     const timer = setImmediate(callback);

@@ -12,7 +12,7 @@ let clock: FakeClock;
 let recorder: RecordingRecorder;
 let manager: EvictionManager;
 let stop: AbortController;
-/** What is free, and what each running pod uses. Mi. */
+/** Free memory, and the use of each running pod. Mi. */
 let free: { memory: number; disk: number };
 let memory: Map<string, number>;
 let disk: Map<string, PodDiskUsage>;
@@ -141,7 +141,7 @@ test("short of memory: one pod at a time goes, with upstream's words, and no tim
   expect(manager.refusalOf(aNamed("new"))?.reason).toBe("Evicted");
 });
 
-test("evicted by a process before us: they wait for the transition period of ours", async () => {
+test("evicted by an earlier process: they wait for the transition period of this one", async () => {
   const why = { reason: "Evicted", message: "The node was low on resource: memory. " };
   evicted.set("a", why);
   evicted.set("b", why);

@@ -55,7 +55,7 @@ beforeEach(() => {
   logger = new RecordingLogger();
 });
 
-test("what nobody of us used stays, on the fullest disk", async () => {
+test("images that no pod used stay, on the fullest disk", async () => {
   put(anImage("stranger"), anImage("ours"));
   const gc = manager();
   gc.noteUsed("ours", "ours:1");
@@ -72,7 +72,7 @@ test.each([
   { what: "used by a container, also a stranger's", image: anImage("ours", { isInUse: true }) },
   { what: "the pause image", image: anImage("ours", { isPause: true }) },
   {
-    what: "given a name by somebody else",
+    what: "given a name by a user",
     image: anImage("ours", { tags: ["ours:1", "mine:1"], keys: ["ours:1", "mine:1"] }),
   },
 ])("stays: $what", async ({ image }) => {
@@ -127,7 +127,7 @@ test("what was ours before a restart is ours after it, and as old", async () => 
   expect(left()).toEqual([]);
 });
 
-test("an image of a container of ours is known without anybody telling", async () => {
+test("the image of one of our containers is known without a report", async () => {
   put(anImage("ours", { isInUse: true, usedByUsAs: ["ours:1"] }));
   const gc = manager();
   await gc.collect(stop.signal);

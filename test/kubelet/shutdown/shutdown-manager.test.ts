@@ -118,7 +118,7 @@ describe("a shutdown of the machine", () => {
     expect(world.logger.lines).toContain("warn 1 of 1 pods did not stop within 20 s");
   });
 
-  test("pods that nobody has looked after yet are stopped too", async () => {
+  test("pods without a worker yet are stopped too", async () => {
     await world.started(named("web"));
     world.renew();
     await attended();
@@ -205,7 +205,7 @@ describe("after the machine has started again", () => {
     expect(world.statusOf("job")).toMatchObject({ phase: "Running" });
   });
 
-  test("nor is one that obeyed when nobody had the time to look", async () => {
+  test("nor is one that obeyed while no process observed it", async () => {
     await world.started(named("job", { restartPolicy: "OnFailure" }));
     await attended();
     world.engine.failures.set("kill", { error: new Error("no answer"), times: 1_000 });

@@ -79,7 +79,7 @@ test("an extended resource is accepted, and said to have no effect", () => {
   ]);
 });
 
-test("each field stands in the table once", () => {
+test("each field is in the table once", () => {
   const paths = FIELD_SUPPORT.map(({ path }) => path);
   expect(paths.filter((path, index) => paths.indexOf(path) !== index)).toEqual([]);
 });

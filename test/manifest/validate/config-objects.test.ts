@@ -5,7 +5,7 @@ import { findDanglingReferences } from "../../../src/manifest/references.ts";
 const read = (text: string) => readManifest(Buffer.from(text), { file: "f", nodeName: "n", source: "file" });
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-test("ConfigMap and Secret stand beside the pod", () => {
+test("ConfigMap and Secret are in the file of the pod", () => {
   const { configMaps, secrets, pods, findings } = read(`
 apiVersion: v1
 kind: ConfigMap
@@ -77,7 +77,7 @@ describe("mistakes", () => {
   });
 });
 
-test("nothing that stands in a Secret is repeated", () => {
+test("nothing of a Secret's data is repeated", () => {
   const broken = [
     "data: {a: hunter2!}",
     "stringData: {a: [hunter2]}",

@@ -10,6 +10,7 @@ import {
   uint32,
 } from "../../../src/server/spdy/spdy-frames.ts";
 import { chooseStreamProtocol, loadDictionary } from "../../../src/server/spdy/spdy-handshake.ts";
+import { until } from "../../support/until.ts";
 
 const dictionary = await loadDictionary();
 
@@ -53,15 +54,19 @@ function aConnection() {
       const block = await headers.encode(new Map(Object.entries(fields)));
       send(encodeControl(CONTROL.synStream, 0, Buffer.concat([uint32(id), uint32(0), Buffer.alloc(2), block])));
     },
-    answers: async (): Promise<SpdyFrame[]> => {
-      await Bun.sleep(5);
+    /** Frames since the last call, once `isAll` holds for them. */
+    answers: async (isAll: (frames: SpdyFrame[]) => boolean = (frames) => frames.length > 0): Promise<SpdyFrame[]> => {
       const frames: SpdyFrame[] = [];
-      for await (const frame of readFrames(
-        (async function* () {
-          yield* fromServer.splice(0);
-        })(),
-      ))
-        frames.push(frame);
+      await until("frames of the server", async () => {
+        const chunks = fromServer.splice(0);
+        for await (const frame of readFrames(
+          (async function* () {
+            yield* chunks;
+          })(),
+        ))
+          frames.push(frame);
+        return isAll(frames);
+      });
       return frames;
     },
     end: () => {
@@ -94,7 +99,8 @@ describe("SPDY/3.1", () => {
     expect(received).toBe("ping!");
     await stream!.write(Buffer.alloc(70_000, "x"));
     stream!.end();
-    const frames = await answers();
+    const isLast = ({ kind, ...frame }: SpdyFrame) => kind === "data" && "isLast" in frame && frame.isLast;
+    const frames = await answers((seen) => seen.some(isLast));
     expect(frames.reduce((sum, { payload }) => sum + payload.length, 0)).toBe(70_000);
     expect(frames.at(-1)).toMatchObject({ kind: "data", isLast: true });
     connection.close();

@@ -52,7 +52,7 @@ export class ClusterKubectl {
     return { code, stdout, stderr };
   }
 
-  /** What it prints; throws when it fails. */
+  /** The output of kubectl. @throws Error when it fails */
   async output(args: readonly string[], stdin?: string): Promise<string> {
     const { code, stdout, stderr } = await this.run(args, stdin);
     if (code !== 0) throw new Error(`kubectl ${args.join(" ")}: exit code ${code}: ${stderr}${stdout}`);
