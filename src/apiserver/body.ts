@@ -1,3 +1,4 @@
+import { readDocument } from "../yaml/read-document.ts";
 import { badRequest, unsupportedMediaType } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { parseMediaTypes } from "./media-type.ts";
@@ -59,7 +60,7 @@ export async function readPatchBody(request: ApiRequest): Promise<PatchBody> {
   const type = Object.values(PATCH_TYPES).find((it) => it === found);
   if (type === undefined) throw unsupportedMediaType(Object.values(PATCH_TYPES));
   const bytes = await request.body();
-  return { type, patch: type === PATCH_TYPES.applyYaml ? await readYaml(bytes) : readJson(bytes) };
+  return { type, patch: type === PATCH_TYPES.applyYaml ? readYaml(bytes) : readJson(bytes) };
 }
 
 function readJson(bytes: Uint8Array): unknown {
@@ -70,12 +71,9 @@ function readJson(bytes: Uint8Array): unknown {
   }
 }
 
-async function readYaml(bytes: Uint8Array): Promise<unknown> {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
-  if (text.trimStart().startsWith("{")) return readJson(bytes);
-  const { parse } = await import("yaml");
+function readYaml(bytes: Uint8Array): unknown {
   try {
-    return parse(text, { version: "1.1", maxAliasCount: 100 });
+    return readDocument(bytes, "body") ?? null;
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }

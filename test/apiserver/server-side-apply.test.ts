@@ -12,6 +12,28 @@ const apply = (manager: string, body: unknown, force = false) => ({
 const template = (containers: object[]) => ({ template: { spec: { containers } } });
 
 describe("server-side apply", () => {
+  test("reads YAML as Kubernetes does", async () => {
+    const { call } = anApiServer();
+    const { status, json } = await call({
+      method: "PATCH",
+      path: `${CONFIG_MAPS}/times?fieldManager=me`,
+      body: "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: times\ndata:\n  at: 12:30\n  day: 2020-01-01\n",
+      headers: { "Content-Type": "application/apply-patch+yaml" },
+    });
+    expect([status, json.data]).toEqual([201, { at: "12:30", day: "2020-01-01" }]);
+  });
+
+  test("names the place of a syntax error", async () => {
+    const { call } = anApiServer();
+    const { status, json } = await call({
+      method: "PATCH",
+      path: `${CONFIG_MAPS}/times?fieldManager=me`,
+      body: "apiVersion: v1\nkind: [ConfigMap\n",
+      headers: { "Content-Type": "application/apply-patch+yaml" },
+    });
+    expect([status, json.message]).toEqual([400, expect.stringContaining("error decoding YAML: body:")]);
+  });
+
   test("creates, and says who owns what", async () => {
     const { call } = anApiServer();
     const { status, json } = await call(

@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { readBoundedText, readTextIfExists } from "../../files/bounded-read.ts";
+import { readDocument } from "../../yaml/read-document.ts";
 import { findApiSocket } from "../client/api-client.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
@@ -30,13 +31,10 @@ export async function runKubeconfig(request: CommandRequest, io: CommandIo): Pro
     io.stdout(text);
     return 0;
   }
-  const { parse } = await import("yaml");
   const target = (process.env.KUBECONFIG ?? "").split(":").find(Boolean) ?? join(homedir(), ".kube", "config");
   const before = readTextIfExists(target, MAX_BYTES);
-  const merged = mergeKubeconfig(
-    (before === undefined ? {} : (parse(before) ?? {})) as Kubeconfig,
-    parse(text) as Kubeconfig,
-  );
+  const read = (contents: string, file: string) => readDocument(Buffer.from(contents), file) as Kubeconfig | undefined;
+  const merged = mergeKubeconfig(read(before ?? "", target) ?? {}, read(text, path) ?? {});
   const { writeYaml } = await import("../write-yaml.ts");
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const temporary = `${target}.${process.pid}.tmp`;
