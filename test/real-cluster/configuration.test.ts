@@ -97,7 +97,7 @@ describeCluster("ConfigMaps and Secrets of a cluster", () => {
     await kubectl.until("no watch of what no pod uses", async () => !names().includes("settings"));
   });
 
-  test("a pod waits for what it names, and says so", async () => {
+  test("a pod waits for objects that it names, and reports it", async () => {
     const env = (name: string) => [{ name: "COLOR", valueFrom: { configMapKeyRef: { name, key: "color" } } }];
     const secret = { name: "key", secret: { secretName: "key" } };
     await kubectl.apply(

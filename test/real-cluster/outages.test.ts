@@ -18,14 +18,14 @@ const FAULT_MS = 6_000;
 const MOST_REQUESTS = 50;
 /** Times that the network goes and comes, five seconds each. */
 const FLAPS = Number(process.env.KUBELET_TS_TEST_FLAPS ?? 4);
-/** The API server is away for so long when it is killed. Unit: milliseconds. */
+/** The API server is away for this time when it is killed. Unit: milliseconds. */
 const OUTAGE_MS = Number(process.env.KUBELET_TS_TEST_OUTAGE ?? 5) * 1000;
 
 /** Memory of a process. Unit: megabytes. */
 const residentMegabytes = ({ pid }: KubeletProcess): number =>
   Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 
-/** What is refused, and how. */
+/** Faults of the connection to the API server. */
 const FAULTS: Readonly<Record<string, Fault>> = {
   "410 to every watch": ({ isWatch }) => (isWatch ? anExpiredWatch() : undefined),
   "500 to every watch": ({ isWatch }) => (isWatch ? aRefusal(500, "InternalError") : undefined),
@@ -183,7 +183,7 @@ describeCluster("an API server that goes away under 50 pods", () => {
     const checkpoints = join(node.rootDir, "checkpoints");
     expect(statSync(checkpoints).mode & 0o077).toBe(0);
     for (const file of readdirSync(checkpoints)) expect(statSync(join(checkpoints, file)).mode & 0o777).toBe(0o600);
-    // What dies meanwhile is started again, too.
+    // Containers that die meanwhile are started again, too.
     await node.docker.killContainer(fresh[0]!, "SIGKILL");
     const next = await node.until("its successor", async () =>
       (await node.containers("app")).find(({ Id, State }) => State === "running" && ![...ids, ...fresh].includes(Id)),

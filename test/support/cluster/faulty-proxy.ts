@@ -10,7 +10,7 @@ export interface ProxiedRequest {
   isWatch: boolean;
 }
 
-/** What is answered in place of the API server; undefined: it answers itself. */
+/** Answer in place of the API server; undefined: the API server answers. */
 export type Fault = (request: ProxiedRequest) => Response | undefined;
 
 /** An answer as an API server refuses. */
