@@ -21,6 +21,7 @@ const WITHOUT_SOURCE: ReadonlySet<string> = new Set([
 const SMALL_FILES: Readonly<Record<string, string>> = {
   "apiserver/kinds/served-kinds.ts": "scripts use it too",
   "apiserver/openapi/openapi-answer.ts": "loaded when it is asked for",
+  "app/configuration-metrics.ts": "a file for the metrics of each subject",
   "cli/commands/version.ts": "a file for each command",
   "page/use-visible.ts": "a hook, with one observer for the page",
   "prober/exec-probe.ts": "a file for each kind of probe",
