@@ -33,7 +33,7 @@ export interface MountsRequest {
   env: readonly EnvironmentVariable[];
   directories: PodDirectories;
   /** undefined for a volume the pod does not have. */
-  sourceOf(mount: VolumeMount): Promise<MountSource | undefined>;
+  sourceOf(mount: VolumeMount): MountSource | undefined;
   engine: VolumeEngine;
   /** undefined where mounts are impossible. */
   mounter: Mounter | undefined;
@@ -53,7 +53,7 @@ export async function toMounts(request: MountsRequest): Promise<Mount[]> {
   const ours = new Map<number, string>();
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     request.signal.throwIfAborted();
-    const source = await request.sourceOf(mount);
+    const source = request.sourceOf(mount);
     if (!source) throw new MountError(`cannot find volume "${mount.name}" to mount into container "${container.name}"`);
     const subPath = subPathOf(mount, request.env);
     const placed = await place(source, subPath, mount, index, request);

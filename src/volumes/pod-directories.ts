@@ -46,6 +46,11 @@ export class PodDirectories {
     return join(this.statesOf(plugin), name);
   }
 
+  /** Directories of one volume: its files, and the notes of its plugin. */
+  place(plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
+    return { directory: this.volume(plugin, name), stateDirectory: this.pluginState(plugin, name) };
+  }
+
   /** Bind mount of the `index`-th volumeMount of a container. */
   subPath(volume: string, container: string, index: number): string {
     return join(this.subPaths, volume, container, String(index));

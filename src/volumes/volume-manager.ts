@@ -1,24 +1,24 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { Container, EmptyDirVolumeSource, Pod, Volume, VolumeMount } from "../api/pod.ts";
+import type { Container, EmptyDirVolumeSource, Pod, Volume } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Mount } from "../model/mount.ts";
 import type { NodeInfo } from "../model/node.ts";
-import { containersOf } from "../model/pod-containers.ts";
 import { type NodeAllocatable, toNodeAllocatable } from "../plan/downward-api.ts";
 import type { EnvironmentVariable } from "../plan/environment.ts";
 import { messageOf } from "../text/error-message.ts";
-import { claimVolumeName, nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
+import { nfsVolumeName, setUpClaim, setUpNfs } from "./docker-volume.ts";
 import type { EmptyDirPlace } from "./empty-dir.ts";
 import { computeFileVolume, fetchTokens, fileVolumePlugin, isInMemory } from "./file-volume.ts";
 import { type HostFiles, LocalHostFiles } from "./host-files.ts";
 import { setUpImageVolume } from "./image-volume.ts";
 import { Mounter } from "./mounter.ts";
-import { type MountSource, toMounts } from "./mounts.ts";
+import { toMounts } from "./mounts.ts";
 import { isDirectoryName, type PluginName, PodDirectories } from "./pod-directories.ts";
+import { mountSourceOf, mountsAsDevice, PLUGINS, pluginOf, sourceName, usedVolumes } from "./pod-volumes.ts";
 import type { VolumeEngine } from "./volume-engine.ts";
 import { setUpFailure, VolumeError, type VolumeFailure } from "./volume-error.ts";
 
@@ -138,11 +138,12 @@ export class VolumeManager {
     signal: AbortSignal,
   ): Promise<Mount[]> {
     const { engine, logger, mounter } = this.#options;
+    const directories = this.#directoriesOf(pod);
     return await toMounts({
       container,
       env,
-      directories: this.#directoriesOf(pod),
-      sourceOf: (mount) => this.#mountSource(pod, mount),
+      directories,
+      sourceOf: (mount) => mountSourceOf(pod, mount, directories),
       engine,
       mounter,
       hostFiles: this.#hostFiles,
@@ -254,16 +255,16 @@ export class VolumeManager {
       const problem = await this.#hostFiles.prepareHostPath(volume.hostPath);
       if (problem) throw new Error(problem);
     } else if (volume.emptyDir) {
-      await this.#setUpEmptyDir(volume.emptyDir, pod, this.#placeOf(pod, "empty-dir", volume.name));
+      await this.#setUpEmptyDir(volume.emptyDir, pod, this.#directoriesOf(pod).place("empty-dir", volume.name));
     } else if (fileVolumePlugin(volume)) {
       await this.#writeFiles(volume, pod, objects);
     } else if (volume.image) {
-      const place = this.#placeOf(pod, "image", volume.name);
+      const place = this.#directoriesOf(pod).place("image", volume.name);
       await setUpImageVolume(volume.image, pod, place, engine, this.#hostFiles, signal);
     } else if (volume.nfs) {
       const nfsVolume = { name: volume.name, nfs: volume.nfs };
       // First the note that says what tearDown has to remove.
-      const { stateDirectory } = this.#placeOf(pod, "nfs", volume.name);
+      const { stateDirectory } = this.#directoriesOf(pod).place("nfs", volume.name);
       await this.#hostFiles.makeDirectory(join(stateDirectory, nfsVolumeName(uid, nfsVolume)));
       await setUpNfs(nfsVolume, pod, engine, ownerLabels, signal);
     } else if (volume.persistentVolumeClaim) {
@@ -290,7 +291,7 @@ export class VolumeManager {
     const plugin = fileVolumePlugin(volume);
     if (!plugin) return false;
     const { node, allocatable = toNodeAllocatable(node), clock, cluster } = this.#options;
-    const place = { plugin, ...this.#placeOf(pod, plugin, volume.name) };
+    const place = { plugin, ...this.#directoriesOf(pod).place(plugin, volume.name) };
     let tokens: ReadonlyMap<string, string> | undefined;
     try {
       tokens = cluster && (await fetchTokens(volume, pod, cluster));
@@ -306,34 +307,6 @@ export class VolumeManager {
       ...(tokens && { tokens }),
     });
     return await this.#hostFiles.writeFileVolume(place, content, this.#canMount);
-  }
-
-  async #mountSource(pod: Pod, mount: VolumeMount): Promise<MountSource | undefined> {
-    const volume = pod.spec.volumes?.find(({ name }) => name === mount.name);
-    if (!volume) return undefined;
-    const directories = this.#directoriesOf(pod);
-    if (volume.hostPath) {
-      return { kind: "path", path: volume.hostPath.path, readOnly: false, isOurs: false, isManaged: false };
-    }
-    if (volume.emptyDir) {
-      const path = directories.volume("empty-dir", volume.name);
-      return { kind: "path", path, readOnly: false, isOurs: false, isManaged: true };
-    }
-    const plugin = fileVolumePlugin(volume);
-    if (plugin) {
-      const path = directories.volume(plugin, volume.name);
-      return { kind: "path", path, readOnly: true, isOurs: true, isManaged: true };
-    }
-    if (volume.image) return { kind: "image", place: this.#placeOf(pod, "image", volume.name) };
-    if (volume.nfs) {
-      const name = nfsVolumeName(pod.metadata.uid ?? "", { name: volume.name, nfs: volume.nfs });
-      return { kind: "volume", name, readOnly: volume.nfs.readOnly ?? false };
-    }
-    if (volume.persistentVolumeClaim) {
-      const { claimName, readOnly = false } = volume.persistentVolumeClaim;
-      return { kind: "volume", name: claimVolumeName(pod, claimName), readOnly };
-    }
-    return undefined;
   }
 
   /** Unmounts what is mounted at or beneath a directory, then removes it; a link is removed itself. */
@@ -361,45 +334,7 @@ export class VolumeManager {
     return this.#mounts.listBeneath(path).includes(path);
   }
 
-  #placeOf(pod: Pod, plugin: PluginName, name: string): { directory: string; stateDirectory: string } {
-    const directories = this.#directoriesOf(pod);
-    return { directory: directories.volume(plugin, name), stateDirectory: directories.pluginState(plugin, name) };
-  }
-
   #directoriesOf(pod: Pod): PodDirectories {
     return this.directories(pod.metadata.uid ?? "");
   }
 }
-
-const PLUGINS: readonly PluginName[] = [
-  "empty-dir",
-  "configmap",
-  "secret",
-  "downward-api",
-  "projected",
-  "image",
-  "nfs",
-];
-
-/** Whose directory a volume has under the pod's, if any. */
-function pluginOf(volume: Volume): PluginName | undefined {
-  if (volume.emptyDir) return "empty-dir";
-  if (volume.image) return "image";
-  return volume.nfs ? "nfs" : fileVolumePlugin(volume);
-}
-
-/** Volumes that a container of the pod mounts, or reads an env file from; no others are ever set up. */
-export function usedVolumes(pod: Pod): Volume[] {
-  const used = new Set<string>();
-  for (const container of containersOf(pod.spec)) {
-    for (const { name } of [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])]) used.add(name);
-    for (const { valueFrom } of container.env ?? [])
-      if (valueFrom?.fileKeyRef) used.add(valueFrom.fileKeyRef.volumeName);
-  }
-  return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
-}
-
-const mountsAsDevice = (pod: Pod, volume: string) =>
-  containersOf(pod.spec).some(({ volumeDevices = [] }) => volumeDevices.some(({ name }) => name === volume));
-
-const sourceName = (volume: Volume) => Object.keys(volume).find((key) => key !== "name") ?? "none";

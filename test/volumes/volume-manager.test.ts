@@ -13,8 +13,9 @@ import {
 import { join } from "node:path";
 import type { Volume } from "../../src/api/pod.ts";
 import { Mounter } from "../../src/volumes/mounter.ts";
+import { usedVolumes } from "../../src/volumes/pod-volumes.ts";
 import { VolumeError } from "../../src/volumes/volume-error.ts";
-import { usedVolumes, type VolumeManager } from "../../src/volumes/volume-manager.ts";
+import type { VolumeManager } from "../../src/volumes/volume-manager.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { isRoot, mounting, tempDirs } from "../support/temp-dir.ts";
 import { aManager, firstContainer, NO_OBJECTS, objects, podWith, SIGNAL } from "../support/volume-world.ts";
