@@ -3,16 +3,13 @@
  * plane once (see kubernetes-build.mjs), then runs test/real-cluster/. The last line is `N passed, N failed`.
  */
 import { aptInstall, isAptMachine } from "./apt.mjs";
-import { ensureEngine, stopOwnEngine } from "./engine.mjs";
-import { EXAMPLE_IMAGES, TEST_IMAGES } from "./image-recipes.mjs";
-import { ensureImages } from "./images.mjs";
 import { ensureKubernetes } from "./kubernetes-build.mjs";
 import { findProgram } from "./run-command.mjs";
-import { CannotGoOn, heading, step } from "./say.mjs";
+import { runOnEngine } from "./run-on-engine.mjs";
+import { CannotGoOn, step } from "./say.mjs";
 import { TestRun } from "./test-run.mjs";
-import { sweepCniRules } from "./test-sweep.mjs";
 import { ensureUnpacked } from "./test-tools.mjs";
-import { buildBinary, ensurePackages } from "./workspace.mjs";
+import { buildBinary } from "./workspace.mjs";
 
 const RUN_LIMIT_MS = 30 * 60_000;
 
@@ -22,16 +19,9 @@ const INSTALLED = { iptables: "iptables", openssl: "openssl", ip: "iproute2" };
 const PLUGIN_PACKAGE = "containernetworking-plugins";
 
 const run = new TestRun();
-/** @type {import("./engine.mjs").Engine | undefined} */
-let engine;
 
 /** @returns {Promise<Record<string, string>>} the environment that tells the tests where the programs are */
-async function setUp() {
-  heading("Set-up");
-  await ensurePackages();
-  sweepCniRules();
-  engine = await ensureEngine();
-  await ensureImages(engine.endpoint, [...EXAMPLE_IMAGES, ...TEST_IMAGES]);
+async function setUpCluster() {
   if (!isAptMachine() || process.getuid?.() !== 0)
     throw new CannotGoOn("The tests of a real cluster need root on Debian or Ubuntu.");
   const missing = Object.entries(INSTALLED).filter(([program]) => !findProgram(program));
@@ -52,8 +42,8 @@ async function setUp() {
   };
 }
 
-try {
-  const env = await setUp();
+await runOnEngine(run, async () => {
+  const env = await setUpCluster();
   run.stopIfInterrupted();
   const files = process.argv.slice(2);
   await run.bunTest(
@@ -61,13 +51,4 @@ try {
     ["--no-orphans", ...(files.length > 0 ? files : ["test/real-cluster/"])],
     { limitMs: RUN_LIMIT_MS, env },
   );
-} catch (error) {
-  run.fail(error);
-}
-try {
-  await run.sweep(engine?.endpoint);
-  if (engine?.startedHere && (await stopOwnEngine())) step("engine", "stopped the dockerd that was started here");
-} catch (error) {
-  run.fail(error, "cleaning up: ");
-}
-run.summarize();
+});

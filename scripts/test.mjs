@@ -3,14 +3,10 @@
  * type check, lint, unit tests and integration tests against a real engine. The last line is `N passed, N failed`; a type
  * error or a finding of the linter counts as one failed.
  */
-import { ensureEngine, stopOwnEngine } from "./engine.mjs";
-import { EXAMPLE_IMAGES, TEST_IMAGES } from "./image-recipes.mjs";
-import { ensureImages } from "./images.mjs";
-import { heading, step } from "./say.mjs";
+import { runOnEngine } from "./run-on-engine.mjs";
 import { TestRun } from "./test-run.mjs";
-import { sweepCniRules } from "./test-sweep.mjs";
 import { ensureTestTools } from "./test-tools.mjs";
-import { buildBinary, ensurePackages } from "./workspace.mjs";
+import { buildBinary } from "./workspace.mjs";
 
 /** One `bun test` that takes longer hangs: a machine with two busy processors needs a quarter of an hour. */
 const RUN_LIMIT_MS = 30 * 60_000;
@@ -27,24 +23,13 @@ const UNIT_TESTS = [
 ];
 
 const run = new TestRun();
-/** @type {import("./engine.mjs").Engine | undefined} */
-let engine;
 
-async function setUp() {
-  heading("Set-up");
-  await ensurePackages();
-  sweepCniRules();
-  engine = await ensureEngine();
-  await ensureImages(engine.endpoint, [...EXAMPLE_IMAGES, ...TEST_IMAGES]);
+await runOnEngine(run, async () => {
   if (await ensureTestTools()) {
     // A test that would be skipped for want of an engine or a tool fails; `test.only` and new snapshots are refused.
     process.env.CI ??= "1";
   }
   await buildBinary();
-}
-
-try {
-  await setUp();
   run.stopIfInterrupted();
   await run.check("Type check", "tsc", ["--noEmit"]);
   await run.check("Format and lint", "biome", ["check", "."]);
@@ -52,13 +37,4 @@ try {
   await run.bunTest("Integration tests, against a real engine", ["--no-orphans", "test/integration/"], {
     limitMs: RUN_LIMIT_MS,
   });
-} catch (error) {
-  run.fail(error);
-}
-try {
-  await run.sweep(engine?.endpoint);
-  if (engine?.startedHere && (await stopOwnEngine())) step("engine", "stopped the dockerd that was started here");
-} catch (error) {
-  run.fail(error, "cleaning up: ");
-}
-run.summarize();
+});

@@ -40,6 +40,7 @@ export function HistoryCharts({
       },
     [value],
   );
+  const axis = { times: value?.times ?? [], spanMs: SPAN_MS[range] };
   return (
     <section class="card" aria-label="Charts">
       <div class="toolbar">
@@ -55,8 +56,7 @@ export function HistoryCharts({
           <>
             <Chart
               title="CPU"
-              times={value.times}
-              spanMs={SPAN_MS[range]}
+              {...axis}
               lines={lines.cpu}
               limit={cpuLimitCores}
               least={LEAST_CORES}
@@ -64,32 +64,15 @@ export function HistoryCharts({
             />
             <Chart
               title="Memory"
-              times={value.times}
-              spanMs={SPAN_MS[range]}
+              {...axis}
               lines={lines.memory}
               isBinary
               limit={memoryLimitBytes}
               least={LEAST_BYTES}
               format={formatBytes}
             />
-            <Chart
-              title="Network"
-              times={value.times}
-              spanMs={SPAN_MS[range]}
-              lines={lines.network}
-              isBinary
-              least={LEAST_BYTES}
-              format={perSecond}
-            />
-            <Chart
-              title="Disk"
-              times={value.times}
-              spanMs={SPAN_MS[range]}
-              lines={lines.disk}
-              isBinary
-              least={LEAST_BYTES}
-              format={formatBytes}
-            />
+            <Chart title="Network" {...axis} lines={lines.network} isBinary least={LEAST_BYTES} format={perSecond} />
+            <Chart title="Disk" {...axis} lines={lines.disk} isBinary least={LEAST_BYTES} format={formatBytes} />
           </>
         )}
       </div>

@@ -1,5 +1,5 @@
 import { formatBytes, formatCores } from "./format.ts";
-import { Age } from "./parts.tsx";
+import { Age, TableHead } from "./parts.tsx";
 import { useRows } from "./use-rows.tsx";
 import type { CgroupRow, ImageRow } from "./wire.ts";
 
@@ -9,20 +9,7 @@ export function CgroupTable({ cgroups }: { cgroups: readonly CgroupRow[] }) {
     <section class="card">
       <h2>Control groups by memory</h2>
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Group</th>
-            <th scope="col" class="number">
-              CPU
-            </th>
-            <th scope="col" class="number">
-              Memory
-            </th>
-            <th scope="col" class="number">
-              Tasks
-            </th>
-          </tr>
-        </thead>
+        <TableHead columns={["Group", "CPU", "Memory", "Tasks"]} numbers={["CPU", "Memory", "Tasks"]} />
         <tbody>
           {shown.map(({ path, name, depth, cpuCores, memoryBytes, tasks }) => (
             <tr key={path}>
@@ -47,15 +34,7 @@ export function ImageTable({ images, now }: { images: readonly ImageRow[]; now: 
     <section class="card">
       <h2>Images</h2>
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Image</th>
-            <th scope="col">Last use by a pod</th>
-            <th scope="col" class="number">
-              Size
-            </th>
-          </tr>
-        </thead>
+        <TableHead columns={["Image", "Last use by a pod", "Size"]} numbers={["Size"]} />
         <tbody>
           {shown.map(({ id, names, isInUse, lastUse, sizeBytes }) => (
             <tr key={id}>

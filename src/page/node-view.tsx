@@ -4,7 +4,7 @@ import { formatBytes, formatPercent } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
 import { CgroupTable, ImageTable } from "./node-tables.tsx";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
-import { Age, Badge, Meter, useLoaded } from "./parts.tsx";
+import { Age, Badge, Meter, TableHead, useLoaded } from "./parts.tsx";
 import type { PageState } from "./store.ts";
 import type { NodeDetail } from "./wire.ts";
 
@@ -22,14 +22,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
       <section class="card">
         <h2>Conditions</h2>
         <table class="stacked">
-          <thead>
-            <tr>
-              <th scope="col">Type</th>
-              <th scope="col">Status</th>
-              <th scope="col">Since</th>
-              <th scope="col">Message</th>
-            </tr>
-          </thead>
+          <TableHead columns={["Type", "Status", "Since", "Message"]} />
           <tbody>
             {state.node?.conditions.map((condition) => (
               <tr key={condition.type}>

@@ -113,3 +113,18 @@ export function useLoaded<T>(key: string, revision: unknown, load: (signal: Abor
   }, [key, revision]);
   return state.key === key ? state : { key };
 }
+
+/** The header row of a table. @param numbers columns of numbers, which are aligned to the right */
+export function TableHead({ columns, numbers = [] }: { columns: readonly string[]; numbers?: readonly string[] }) {
+  return (
+    <thead>
+      <tr>
+        {columns.map((column) => (
+          <th key={column} scope="col" class={numbers.includes(column) ? "number" : undefined}>
+            {column}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  );
+}

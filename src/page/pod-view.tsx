@@ -5,7 +5,7 @@ import { formatBytes, formatCores, formatPercent, formatTime } from "./format.ts
 import { HistoryCharts } from "./history-charts.tsx";
 import { LogView } from "./log-view.tsx";
 import { ManifestTab } from "./manifest-tab.tsx";
-import { Age, Badge, Meter, Question, statusTone, useLoaded } from "./parts.tsx";
+import { Age, Badge, Meter, Question, statusTone, TableHead, useLoaded } from "./parts.tsx";
 import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
@@ -252,14 +252,7 @@ function PodOverview({ detail, path, now }: { detail: PodDetail; path: string; n
       <section class="card">
         <h2>Conditions</h2>
         <table class="stacked">
-          <thead>
-            <tr>
-              <th scope="col">Type</th>
-              <th scope="col">Status</th>
-              <th scope="col">Since</th>
-              <th scope="col">Message</th>
-            </tr>
-          </thead>
+          <TableHead columns={["Type", "Status", "Since", "Message"]} />
           <tbody>
             {detail.conditions.map(({ type, status, since, reason, message }) => (
               <tr key={type}>

@@ -1,6 +1,6 @@
 import { fetchJson } from "./connection.ts";
 import { formatBytes } from "./format.ts";
-import { useLoaded } from "./parts.tsx";
+import { TableHead, useLoaded } from "./parts.tsx";
 import type { ProcessRow } from "./wire.ts";
 
 const REFRESH_MS = 5000;
@@ -25,25 +25,10 @@ export function ProcessTab({ path, now }: { path: string; now: number }) {
   return (
     <section class="card" tabIndex={0} aria-label="Processes">
       <table>
-        <thead>
-          <tr>
-            <th scope="col">Container</th>
-            <th scope="col" class="number">
-              Process
-            </th>
-            <th scope="col" class="number">
-              User
-            </th>
-            <th scope="col">State</th>
-            <th scope="col" class="number">
-              CPU time
-            </th>
-            <th scope="col" class="number">
-              Memory
-            </th>
-            <th scope="col">Command</th>
-          </tr>
-        </thead>
+        <TableHead
+          columns={["Container", "Process", "User", "State", "CPU time", "Memory", "Command"]}
+          numbers={["Process", "User", "CPU time", "Memory"]}
+        />
         <tbody>
           {value.map(({ container, pid, user, state, cpuSeconds, memoryBytes, command }) => (
             <tr key={pid}>

@@ -1,5 +1,5 @@
 import { formatTime, formatUntil } from "./format.ts";
-import { Age, Badge } from "./parts.tsx";
+import { Age, Badge, TableHead } from "./parts.tsx";
 import { overviewAddress } from "./router.ts";
 import { DEFAULT_FILTER } from "./store.ts";
 import type { WorkloadRow } from "./wire.ts";
@@ -13,14 +13,7 @@ export function WorkloadTable({ workloads, now }: { workloads: readonly Workload
     <section class="card workloads">
       <h2>Workloads</h2>
       <table class="stacked">
-        <thead>
-          <tr>
-            <th scope="col">Workload</th>
-            <th scope="col">Status</th>
-            <th scope="col">Runs</th>
-            <th scope="col">Source</th>
-          </tr>
-        </thead>
+        <TableHead columns={["Workload", "Status", "Runs", "Source"]} />
         <tbody>
           {workloads.map(({ kind, namespace, name, status, isGood, detail, source, lastRun, nextRun }) => (
             <tr key={`${kind} ${namespace}/${name}`}>
