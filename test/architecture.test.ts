@@ -344,6 +344,25 @@ describe("the plan of the house", () => {
     expect(small.map(({ path }) => path)).toEqual(Object.keys(SMALL_FILES));
   });
 
+  test("the walks of docs/architecture.md name files that exist, and count them", () => {
+    const doc = readFileSync(join(import.meta.dir, "../docs/architecture.md"), "utf8");
+    const section = /## Four walks\n(.*?)\n## /s.exec(doc)?.[1] ?? "";
+    const walks = Array.from(section.matchAll(/\((\d+)\): (.*?)(?=\n\n|$)/gs), ([, count, list = ""]) => {
+      const names = list.split("·").flatMap((group) => {
+        const [, folder = "", rest = ""] = /^\s*(?:`(\w+\/)`)?\s*(.*?)\s*$/s.exec(group) ?? [];
+        return rest.split(",").map((name) => ({ folder, name: name.replace(/\(.*\)/, "").trim() }));
+      });
+      return { count: Number(count), names };
+    });
+    expect(walks).toHaveLength(4);
+    for (const { count, names } of walks) {
+      const missing = names.filter(
+        ({ folder, name }) => !files.some(({ path }) => path.startsWith(folder) && `/${path}`.endsWith(`/${name}.ts`)),
+      );
+      expect({ missing, count: names.length }).toEqual({ missing: [], count });
+    }
+  });
+
   test("there are no default exports", () => {
     expect(files.filter((file) => /^export default\b/m.test(file.text)).map((file) => file.path)).toEqual([]);
   });
