@@ -39,6 +39,15 @@ export function readTextIfExists(path: string, maxBytes: number): string | undef
   }
 }
 
+/** undefined for a file that does not exist or cannot be read, such as one of a process that has ended. */
+export function readTextIfReadable(path: string, maxBytes: number): string | undefined {
+  try {
+    return readBoundedText(path, maxBytes);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The whole file behind an open descriptor, from its start. @throws as {@link readBoundedBytes}. */
 export function readDescriptor(descriptor: number, maxBytes: number): Uint8Array {
   const stats = fstatSync(descriptor);

@@ -26,7 +26,7 @@ export function shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs }
   return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
 }
 
-export interface MemoryKeeperOptions {
+export interface MemoryReclaimerOptions {
   clock: Clock;
   /** For tests. */
   readAnonymousBytes?: () => number | undefined;
@@ -42,7 +42,7 @@ export class MemoryReclaimer {
   readonly #readAnonymousBytes: () => number | undefined;
   readonly #shrink: () => void;
 
-  constructor({ clock, readAnonymousBytes = readOwnAnonymousBytes, shrink = Bun.shrink }: MemoryKeeperOptions) {
+  constructor({ clock, readAnonymousBytes = readOwnAnonymousBytes, shrink = Bun.shrink }: MemoryReclaimerOptions) {
     this.#clock = clock;
     this.#readAnonymousBytes = readAnonymousBytes;
     this.#shrink = shrink;

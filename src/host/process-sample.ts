@@ -1,5 +1,5 @@
 import { readdirSync } from "node:fs";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { readTextIfReadable, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { ProcessSample } from "../model/process-sample.ts";
 
 /** The name runc gives its own process inside a container until that becomes the program. */
@@ -26,7 +26,7 @@ export function sampleProcesses(mainPids: readonly number[], proc = "/proc"): Pr
  * @param containerId all 64 digits
  */
 export function isOfContainer(pid: number, containerId: string, proc = "/proc"): boolean {
-  return (readIfThere(`${proc}/${pid}/cgroup`) ?? "").includes(containerId);
+  return (readTextIfReadable(`${proc}/${pid}/cgroup`, SYSTEM_FILE_BYTES) ?? "").includes(containerId);
 }
 
 function sampleOne(mainPid: number, table: ReadonlyMap<number, Process>, proc: string): ProcessSample {
@@ -53,7 +53,7 @@ function readTable(proc: string): Map<number, Process> {
   const parents = new Map<number, number>();
   for (const entry of readdirSync(proc)) {
     if (!/^\d+$/.test(entry)) continue;
-    const stat = readIfThere(`${proc}/${entry}/stat`);
+    const stat = readTextIfReadable(`${proc}/${entry}/stat`, SYSTEM_FILE_BYTES);
     if (stat === undefined) continue; // It ended meanwhile.
     // The name in parentheses may hold anything, parentheses and blanks too: what counts stands after the last one.
     const nameEnd = stat.lastIndexOf(")");
@@ -73,17 +73,9 @@ function readTable(proc: string): Map<number, Process> {
 function threadStatuses(pid: number, proc: string): string[] {
   try {
     return readdirSync(`${proc}/${pid}/task`)
-      .map((thread) => readIfThere(`${proc}/${pid}/task/${thread}/status`))
+      .map((thread) => readTextIfReadable(`${proc}/${pid}/task/${thread}/status`, SYSTEM_FILE_BYTES))
       .filter((status) => status !== undefined);
   } catch {
     return []; // It ended meanwhile: the next sample finds its parent changed.
-  }
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readBoundedText(path, SYSTEM_FILE_BYTES);
-  } catch {
-    return undefined;
   }
 }

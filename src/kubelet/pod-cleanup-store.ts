@@ -3,7 +3,7 @@ import type { Persisted } from "../model/persisted.ts";
 import type { PodRef } from "../model/pod-ref.ts";
 
 /** A pod with something to clean up. */
-export interface BegunPod extends PodRef {
+export interface PodToCleanUp extends PodRef {
   /** `DesiredPod.sourceId`: the source whose sets tell whether the pod is still described. Absent: not known. */
   sourceId?: string;
 }
@@ -13,17 +13,17 @@ export interface BegunPod extends PodRef {
  * of a pod was removed, no container tells the next process about the rest; this file does.
  */
 export class PodCleanupStore {
-  readonly #file: Persisted<readonly BegunPod[]>;
-  readonly #pods: Map<PodUID, BegunPod>;
+  readonly #file: Persisted<readonly PodToCleanUp[]>;
+  readonly #pods: Map<PodUID, PodToCleanUp>;
   #isSaved = true;
 
-  constructor(file: Persisted<readonly BegunPod[]>) {
+  constructor(file: Persisted<readonly PodToCleanUp[]>) {
     this.#file = file;
     this.#pods = new Map((file.read() ?? []).map((ref) => [ref.uid, ref]));
   }
 
   /** Pods of this process and of earlier ones, in no particular order. */
-  refs(): Iterable<BegunPod> {
+  refs(): Iterable<PodToCleanUp> {
     return this.#pods.values();
   }
 

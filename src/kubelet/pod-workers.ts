@@ -10,7 +10,7 @@ import type { CompletionStore } from "./completion-store.ts";
 import type { PodRevision } from "./edit-rules.ts";
 import { findOrphans } from "./orphans.ts";
 import type { PodCache } from "./pod-cache.ts";
-import { type BegunPod, PodCleanupStore } from "./pod-cleanup-store.ts";
+import { PodCleanupStore, type PodToCleanUp } from "./pod-cleanup-store.ts";
 import { PodWorker, type PodWorkerDeps } from "./pod-worker.ts";
 
 /** Dependencies that all workers share. */
@@ -20,7 +20,7 @@ export interface SharedWorkerDeps
     "clock" | "logger" | "recorder" | "services" | "probes" | "hostIp" | "imageNames" | "learnImage" | "work"
   > {
   completions: CompletionStore;
-  podCleanup: Persisted<readonly BegunPod[]>;
+  podCleanup: Persisted<readonly PodToCleanUp[]>;
   /** Whether two pods cannot run at the same time, e.g. by a common host port: the later one waits for the end of the other. */
   conflict: (a: Pod, b: Pod) => boolean;
 }

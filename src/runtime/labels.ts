@@ -137,7 +137,7 @@ export function toContainerLabels(input: ContainerLabelInput): Record<string, st
   };
 }
 
-interface PodIdentity {
+interface PodLabels {
   podName: string;
   podNamespace: string;
   podUid: string;
@@ -145,7 +145,7 @@ interface PodIdentity {
 
 /** Parsed labels of one of our containers, without those that are absent or unreadable. */
 export type ParsedContainerLabels =
-  | ({ type: "podsandbox"; hash: string; attempt: number } & PodIdentity)
+  | ({ type: "podsandbox"; hash: string; attempt: number } & PodLabels)
   | ({
       type: "container";
       containerName: string;
@@ -153,7 +153,7 @@ export type ParsedContainerLabels =
       hash: string;
       restartCount: number;
       backOffMs?: number;
-    } & PodIdentity);
+    } & PodLabels);
 
 const parseWhole = (text: string | undefined) =>
   text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined;

@@ -2,7 +2,7 @@ import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } f
 import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { readTextIfExists, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { messageOf } from "../text/error-message.ts";
 import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
@@ -64,15 +64,15 @@ export function readTlsMaterial(options: TlsFileOptions, names: ServedNames, now
 
 /** The certificate that the cluster issued, with its key; undefined before it has. Source: the kubelet's file name. */
 function readIssued(certDir: string): { cert: string; key: string } | undefined {
-  const pem = readIfThere("--cert-dir", join(certDir, "kubelet-server-current.pem"));
+  const pem = readOptional("--cert-dir", join(certDir, "kubelet-server-current.pem"));
   return pem === undefined || problemOfPair(pem, pem) ? undefined : { cert: pem, key: pem };
 }
 
 function keptOrMade(certDir: string, names: ServedNames, now: Date): { cert: string; key: string } {
   const certFile = join(certDir, "kubelet.crt");
   const keyFile = join(certDir, "kubelet.key");
-  const cert = readIfThere("--cert-dir", certFile);
-  const key = readIfThere("--cert-dir", keyFile);
+  const cert = readOptional("--cert-dir", certFile);
+  const key = readOptional("--cert-dir", keyFile);
   if (cert === undefined && key === undefined) return make(certFile, keyFile, names, now);
   if (cert === undefined || key === undefined) {
     const [there, missing] = cert === undefined ? [keyFile, certFile] : [certFile, keyFile];
@@ -178,16 +178,15 @@ export function readAuthorities(file: string): string[] {
 }
 
 function read(flag: string, file: string): string {
-  const text = readIfThere(flag, file);
+  const text = readOptional(flag, file);
   if (text === undefined) throw new TlsFileError(`${flag} "${file}": there is no such file`);
   return text;
 }
 
-function readIfThere(flag: string, file: string): string | undefined {
+function readOptional(flag: string, file: string): string | undefined {
   try {
-    return readBoundedText(file, SYSTEM_FILE_BYTES);
+    return readTextIfExists(file, SYSTEM_FILE_BYTES);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw new TlsFileError(`${flag} "${file}" cannot be read: ${messageOf(cause)}`, { cause });
   }
 }

@@ -19,7 +19,7 @@ test("a fact is said when it is news, and when it is over", () => {
   ]);
 });
 
-test("keepOnly forgets what is not true any more, under its prefix", () => {
+test("prune forgets facts that are not true any more, under its prefix", () => {
   const logger = new RecordingLogger();
   const facts = new ChangeLogger(logger);
   const sayAll = () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
+import { readBoundedText, readTextIfReadable, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
 import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
@@ -80,7 +80,7 @@ export class LocalApi {
   #tls: Listener | undefined;
   #socket: Listener | undefined;
   #cancelRenewal: () => void = () => {};
-  #tokens: { stamp: number; entries: readonly TokenEntry[] } = { stamp: -1, entries: [] };
+  #tokens: { mtimeMs: number; entries: readonly TokenEntry[] } = { mtimeMs: -1, entries: [] };
   #isStopped = false;
 
   constructor(deps: LocalApiDeps) {
@@ -292,7 +292,7 @@ export class LocalApi {
             : address;
     const path = join(rootDir, "admin.conf");
     const text = toKubeconfig(`https://${host}:${port}`, nodeName, certificates);
-    if (readIfThere(path) !== text) writeFileAtomically(path, text);
+    if (readTextIfReadable(path, SYSTEM_FILE_BYTES) !== text) writeFileAtomically(path, text);
     return certificates;
   }
 
@@ -312,11 +312,11 @@ export class LocalApi {
     const { tokenAuthFile, logger } = this.#deps;
     if (tokenAuthFile === "") return [];
     try {
-      const stamp = statSync(tokenAuthFile).mtimeMs;
-      if (stamp !== this.#tokens.stamp) {
-        this.#tokens = { stamp, entries: this.#tokens.entries };
+      const { mtimeMs } = statSync(tokenAuthFile);
+      if (mtimeMs !== this.#tokens.mtimeMs) {
+        this.#tokens = { mtimeMs, entries: this.#tokens.entries };
         this.#tokens = {
-          stamp,
+          mtimeMs,
           entries: parseTokenFile(readBoundedText(tokenAuthFile, SYSTEM_FILE_BYTES), tokenAuthFile),
         };
       }
@@ -352,11 +352,3 @@ export class LocalApi {
 
 /** Someone removed the file. */
 const BY_HAND = { gracePeriodSeconds: undefined, propagation: "Background", preconditions: {}, dryRun: false } as const;
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readBoundedText(path, SYSTEM_FILE_BYTES);
-  } catch {
-    return undefined;
-  }
-}

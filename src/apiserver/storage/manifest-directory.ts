@@ -46,7 +46,7 @@ interface Sidecar {
 
 /** A text is read again only when one of these has changed. */
 interface KnownText {
-  stamp: string;
+  fileVersion: string;
   outcome: { file: StoredFile } | { problem: string };
 }
 
@@ -87,10 +87,10 @@ export class ManifestDirectory implements ObjectStorage {
     const changes: FileChange[] = [];
     // The manifest comes last: what is refused must not be in it.
     if (this.#textAt(sidecarPath) !== sidecarText) changes.push({ path: sidecarPath, text: sidecarText });
-    if (!before || before.stamp === "" || this.#textAt(path) !== text) changes.push({ path, text });
+    if (!before || before.fileVersion === "" || this.#textAt(path) !== text) changes.push({ path, text });
     writeFilesAtomically(changes);
     this.#places.set(placeKey(definition, metadata.namespace, metadata.name), path);
-    this.#known.set(path, { stamp: stampOf(path), outcome: { file: { path, definition, object } } });
+    this.#known.set(path, { fileVersion: fileVersionOf(path), outcome: { file: { path, definition, object } } });
   }
 
   remove(definition: ResourceDefinition, { metadata }: ApiObject): void {
@@ -136,10 +136,10 @@ export class ManifestDirectory implements ObjectStorage {
 
   #readFile(path: string, namespace: string | undefined, contents: DirectoryContents): void {
     if (!/\.(ya?ml|json)$/.test(path)) return;
-    const stamp = stampOf(path);
+    const fileVersion = fileVersionOf(path);
     let known = this.#known.get(path);
-    if (!known || known.stamp !== stamp || stamp === "") {
-      known = { stamp, outcome: this.#parse(path, namespace) };
+    if (!known || known.fileVersion !== fileVersion || fileVersion === "") {
+      known = { fileVersion, outcome: this.#parse(path, namespace) };
       this.#known.set(path, known);
     }
     if ("file" in known.outcome) contents.files.push(known.outcome.file);
@@ -235,7 +235,7 @@ const placeKey = (definition: ResourceDefinition, namespace: string | undefined,
   `${resourceId(definition)} ${namespace ?? ""}/${name}`;
 
 /** Changes with every write of the file; "" when there is none. */
-function stampOf(path: string): string {
+function fileVersionOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
   return stat ? `${stat.ino} ${stat.size} ${stat.mtimeNs}` : "";
 }

@@ -17,11 +17,11 @@ import type { ImageNames } from "../../status/container-status.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import type { PodAdmission } from "./pod-admission.ts";
 import {
-  BegunPodsSchema,
   CompletionsSchema,
   ContainerIdsSchema,
   EphemeralContainersSchema,
   EvictionsSchema,
+  PodsToCleanUpSchema,
   RolloutsSchema,
 } from "./state-schemas.ts";
 
@@ -85,7 +85,7 @@ function stateFilesOf(context: NodeContext) {
   return {
     evictions,
     completions: new CompletionStore(openStateFile(context, "completions", CompletionsSchema, { durable: true })),
-    podCleanup: openStateFile(context, "pods", BegunPodsSchema),
+    podCleanup: openStateFile(context, "pods", PodsToCleanUpSchema),
     shutdownTerminated: openStateFile(context, "cut-off", ContainerIdsSchema, { durable: true }),
     oomVerdicts: openStateFile(context, "oom-killed", ContainerIdsSchema),
     ephemeralContainers: openStateFile(context, "ephemeral-containers", EphemeralContainersSchema, { durable: true }),

@@ -28,7 +28,7 @@ export const ServicesSchema: v.GenericSchema<unknown, readonly ServiceAddress[]>
 /** Names and handlers. */
 export const RuntimeClassesSchema = v.array(v.tuple([TextSchema, TextSchema]));
 
-export const BegunPodsSchema = v.array(
+export const PodsToCleanUpSchema = v.array(
   v.object({
     uid: v.pipe(TextSchema, v.minLength(1)),
     name: TextSchema,

@@ -27,8 +27,8 @@ export const readCurrent = (certDir: string, usage: CertificateUsage): string | 
 
 /** Writes certificate and key to a file of their own and lets the link lead there, in one step. @throws Error */
 export function storeCertificate(certDir: string, usage: CertificateUsage, pem: string, now: Date): void {
-  const stamp = now.toISOString().slice(0, 19).replaceAll(":", "-");
-  const name = `${PREFIX[usage]}-${stamp}.pem`;
+  const timestamp = now.toISOString().slice(0, 19).replaceAll(":", "-");
+  const name = `${PREFIX[usage]}-${timestamp}.pem`;
   mkdirSync(certDir, { recursive: true, mode: 0o755 });
   const scratch = join(certDir, `${name}.new`);
   writeFileSync(scratch, pem, { mode: 0o600 });

@@ -76,8 +76,8 @@ export class EventSink {
     const known = this.#nodeEvents.get(key);
     if (known) Object.assign(known, { count: known.count + 1, last: now, isTold: false });
     else {
-      const stamp = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#count++ % 1_000_000);
-      const name = `${nodeName}.${stamp.toString(16)}`;
+      const timestampNs = BigInt(now.getTime()) * 1_000_000n + BigInt(this.#count++ % 1_000_000);
+      const name = `${nodeName}.${timestampNs.toString(16)}`;
       this.#nodeEvents.set(key, { type, reason, message, count: 1, first: now, last: now, name, isTold: false });
       const [oldest] = this.#nodeEvents.keys();
       if (this.#nodeEvents.size > MAX_NODE_EVENTS && oldest !== undefined) this.#nodeEvents.delete(oldest);

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import * as v from "valibot";
 import {
-  BegunPodsSchema,
   CompletionsSchema,
   ContainerIdsSchema,
   EvictionsSchema,
   KnownImagesSchema,
+  PodsToCleanUpSchema,
   ProbeResultsSchema,
   WorkloadsSchema,
 } from "../../../src/app/assembly/state-schemas.ts";
@@ -15,7 +15,7 @@ const schemas = {
   ContainerIdsSchema,
   EvictionsSchema,
   KnownImagesSchema,
-  BegunPodsSchema,
+  PodsToCleanUpSchema,
   ProbeResultsSchema,
   WorkloadsSchema,
 };
@@ -24,7 +24,7 @@ const status = { phase: "Succeeded", conditions: [], qosClass: "BestEffort" };
 
 test.each([
   ["ContainerIdsSchema", ["a"], [1]],
-  ["BegunPodsSchema", [{ uid: "u", name: "web", namespace: "default" }], [{ uid: "u" }]],
+  ["PodsToCleanUpSchema", [{ uid: "u", name: "web", namespace: "default" }], [{ uid: "u" }]],
   [
     "EvictionsSchema",
     [["u", { reason: "Evicted", message: "", revision: "r", since: "2026-01-01T00:00:00.000Z" }]],
