@@ -5,7 +5,7 @@ import { mounting } from "./temp-dir.ts";
 
 const DETACH = 2;
 
-/** Whether this machine lets tests mount a FUSE file system; says so once when not. */
+/** Whether this machine lets tests mount a FUSE file system; reports it once when not. */
 export const canHang = mounting.ok && existsSync("/dev/fuse");
 if (!canHang) console.warn("tests of disks that hang are skipped: they need root and /dev/fuse");
 
