@@ -5,6 +5,10 @@ export interface WorkloadObject {
   apiVersion: string;
   kind: string;
   metadata: ObjectMeta;
-  spec: object;
-  status: object;
+  /** Absent: of a ControllerRevision. */
+  spec?: object;
+  status?: object;
+  /** The patch of a ControllerRevision, and its number. */
+  data?: object;
+  revision?: number;
 }

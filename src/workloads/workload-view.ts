@@ -1,5 +1,6 @@
 import type { DesiredObject } from "../model/desired-object.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
+import { hex32 } from "../text/canonical-json.ts";
 import type { PodFacts } from "./controller.ts";
 import type { PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
@@ -12,11 +13,17 @@ export interface WorkloadState {
 
 const REVISION = "deployment.kubernetes.io/revision";
 
-/** Objects that a controller derives from a workload: the ReplicaSets of a Deployment, the Jobs of a CronJob. Pure. */
+/**
+ * Objects that a controller derives from a workload: the ReplicaSets of a Deployment, the revisions of a StatefulSet or
+ * DaemonSet, the Jobs of a CronJob. Pure.
+ */
 export function toDerivedObjects(state: WorkloadState): WorkloadObject[] {
   const { desired, record } = state;
   if (desired.kind === "Deployment") {
     return Object.values(record.revisions).map((revision) => toReplicaSet(state, revision));
+  }
+  if (desired.kind === "StatefulSet" || desired.kind === "DaemonSet") {
+    return Object.values(record.revisions).map((revision) => toControllerRevision(state, revision));
   }
   const { metadata, spec } = desired.object;
   const isChild = metadata.ownerReferences?.some(({ kind }) => kind === "CronJob") ?? false;
@@ -61,6 +68,37 @@ function toReplicaSet({ desired, record, pod }: WorkloadState, revision: Revisio
     status: { ...countsOf(pods, pod), fullyLabeledReplicas: pods.length },
   };
 }
+
+/** The object that `kubectl rollout history` and `undo` read. Source: `history.NewControllerRevision`; the data is a patch. */
+function toControllerRevision({ desired, record }: WorkloadState, revision: RevisionRecord): WorkloadObject {
+  const { name = "", namespace } = desired.object.metadata;
+  const { template, hash } = revision;
+  return {
+    apiVersion: "apps/v1",
+    kind: "ControllerRevision",
+    metadata: {
+      name: `${name}-${hash}`,
+      namespace,
+      uid: objectUidOf(record.uid, hash),
+      creationTimestamp: revision.createdAt,
+      labels: { ...template.metadata.labels, "controller-revision-hash": hash },
+      ownerReferences: [
+        {
+          apiVersion: "apps/v1",
+          kind: desired.kind,
+          name,
+          uid: record.uid,
+          controller: true,
+          blockOwnerDeletion: true,
+        },
+      ],
+    },
+    data: { spec: { template: { ...template, $patch: "replace" } } },
+    revision: revision.revision,
+  };
+}
+
+const objectUidOf = (ownerUid: string, hash: string): string => hex32(`${ownerUid}\n${hash}`);
 
 const selectorWith = (selector: { matchLabels?: object } | undefined, label: object) => ({
   ...selector,

@@ -5,6 +5,7 @@ import {
   type Column,
   type Decoded,
   type PlainSubresource,
+  READ_VERBS,
   type ResourceDefinition,
 } from "../resource-definition.ts";
 import { formatAccessModes, formatLabelSelector, formatLabels } from "./cells.ts";
@@ -68,6 +69,8 @@ interface Row {
   columns: readonly Column[];
   subresources?: readonly PlainSubresource[];
   namespaced?: false;
+  /** Made by controllers only. */
+  isReadOnly?: true;
   description: string;
 }
 
@@ -115,6 +118,12 @@ const REPLICAS = [
 ];
 
 /** Source: kubectl's printers. */
+/** `statefulset.apps/db` */
+function controllerOf({ metadata }: ApiObject): string {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+  return owner ? `${owner.kind.toLowerCase()}.apps/${owner.name}` : "<none>";
+}
+
 const ROWS: readonly Row[] = [
   {
     group: "apps",
@@ -140,6 +149,17 @@ const ROWS: readonly Row[] = [
     subresources: scalable,
     columns: [...REPLICAS, ...WIDE],
     description: "ReplicaSet ensures that a specified number of pod replicas are running at any given time.",
+  },
+  {
+    group: "apps",
+    kind: "ControllerRevision",
+    plural: "controllerrevisions",
+    isReadOnly: true,
+    columns: [
+      text("Controller", (it) => controllerOf(it)),
+      { name: "Revision", type: "integer", value: (it) => numberOf((it as unknown as Fields).revision) },
+    ],
+    description: "ControllerRevision is a template that a StatefulSet or DaemonSet has or had.",
   },
   {
     group: "apps",
@@ -269,14 +289,14 @@ const ROWS: readonly Row[] = [
 
 /** Kinds that controllers turn into pods, and what belongs to them. */
 export const workloadKinds = (read: ReadSubmitted): ResourceDefinition[] =>
-  ROWS.map(({ namespaced = true, ...row }) => ({
+  ROWS.map(({ namespaced = true, isReadOnly, ...row }) => ({
     ...row,
     version: "v1",
     singular: row.kind.toLowerCase(),
     namespaced,
-    verbs: ALL_VERBS,
+    verbs: isReadOnly ? READ_VERBS : ALL_VERBS,
     storage: "file",
-    decode: (object) => decodeWorkload(read, object, namespaced),
+    ...(!isReadOnly && { decode: (object: ApiObject) => decodeWorkload(read, object, namespaced) }),
   }));
 
 function decodeWorkload(read: ReadSubmitted, object: ApiObject, namespaced: boolean): Decoded {
