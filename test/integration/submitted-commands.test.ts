@@ -29,6 +29,15 @@ describeWithEngine("commands over the local API", () => {
       stderr: expect.stringContaining("timed out"),
     });
 
+    expect(await run(node, "diff", "-f", manifest)).toMatchObject({ exitCode: 0, stdout: "" });
+    const edited = join(node.rootDir, "edited.json");
+    writeFileSync(edited, JSON.stringify(sleeper("db")).replace("busybox:test", "busybox:other"));
+    const { exitCode, stdout } = await run(node, "diff", "-f", edited);
+    expect([exitCode, stdout]).toEqual([1, expect.stringMatching(/^ {2}\+ .*busybox:other$/m)]);
+    expect(stdout).toContain("=> container app restarts");
+    // Only what differs is shown.
+    expect(stdout).not.toContain("+   name: db");
+
     const refused = await run(node, "delete", "pod", "web");
     expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(fromFile) });
 

@@ -1,8 +1,9 @@
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { Pod } from "../../api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
+import { readTextIfExists } from "../../files/bounded-read.ts";
 import { readNodeInfo } from "../../host/node-info.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
@@ -12,6 +13,7 @@ import type { SourceKind } from "../../model/manifest-origin.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
 import { computeRootHash } from "../../runtime/labels.ts";
+import { MAX_MANIFEST_BYTES } from "../../sources/manifest-files.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, readKeptObjects } from "../client/kept-pods.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -40,7 +42,9 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
   const { writeYaml } = await import("../write-yaml.ts");
   let isChanged = false;
   for (const desired of inputs.flatMap((input) => readPods(input, nodeName ?? "", kept, running))) {
-    const before = kept.pods.find(({ pod }) => podFullName(pod.metadata) === podFullName(desired.pod.pod.metadata));
+    const before =
+      kept.pods.find(({ pod }) => podFullName(pod.metadata) === podFullName(desired.pod.pod.metadata)) ??
+      readSubmitted(rootDir, nodeName ?? "", desired.pod.pod);
     const lines = diffLines(before ? writeYaml(shown(before.pod)) : "", writeYaml(shown(desired.pod.pod)));
     const node = readNodeInfo(nodeName ?? "", "");
     const revision = toPodRevision(desired.pod, desired.state, resolved.options, node);
@@ -52,6 +56,14 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
     for (const effect of effects) io.stdout(`  => ${effect}\n`);
   }
   return isChanged ? 1 : 0;
+}
+
+/** The pod of that name as it was submitted last; undefined when there is none. */
+function readSubmitted(rootDir: string, nodeName: string, { metadata }: Pod): DesiredPod | undefined {
+  const file = join(rootDir, "manifests", metadata.namespace ?? "default", `pod-${metadata.name}.yaml`);
+  const text = readTextIfExists(file, MAX_MANIFEST_BYTES);
+  if (text === undefined) return undefined;
+  return readManifest(Buffer.from(text), { file, nodeName, source: "api", strictness: "warn" }).pods[0];
 }
 
 const findRunning = (running: readonly EnginePod[], { metadata }: Pod): EnginePod | undefined =>
@@ -93,6 +105,7 @@ function shown({ metadata, spec }: Pod): unknown {
   const annotations = Object.entries(metadata.annotations ?? {}).filter(
     ([key]) => !key.startsWith("kubernetes.io/config."),
   );
+  const { nodeName: _node, ...written } = spec;
   return {
     metadata: {
       name: metadata.name,
@@ -100,7 +113,7 @@ function shown({ metadata, spec }: Pod): unknown {
       ...(metadata.labels && { labels: metadata.labels }),
       ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
     },
-    spec,
+    spec: written,
   };
 }
 
