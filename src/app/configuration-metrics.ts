@@ -8,20 +8,21 @@ const LABELS = [
   "node_config_kubelet_key",
 ] as const;
 
-/** The upstream kubelet's families about its configuration. @param status undefined without configuration files */
+/** The upstream kubelet's families that name its configurations. @param status undefined without configuration files */
 export function configurationFamilies(status: ConfigurationStatus | undefined): MetricFamily[] {
   const registry = new MetricsRegistry();
   const add = (name: string, help: string, configuration: Configuration | undefined) => {
-    const family = registry.gauge(name, `${help} The count is always 1.`, [...LABELS]);
+    const family = registry.gauge(name, `[ALPHA] ${help} The count is always 1.`, [...LABELS]);
     if (!configuration) return;
     const { id, files } = configuration;
     family.set(1, ["local", id, id, files.map(({ path }) => path).join(",")]);
   };
-  add("kubelet_node_config_assigned", "The configuration files as they are.", status?.assigned);
-  add("kubelet_node_config_active", "The configuration that is in force.", status?.active);
-  add("kubelet_node_config_last_known_good", "The last known good configuration.", status?.lastKnownGood);
-  registry
-    .gauge("kubelet_node_config_error", "Whether the configuration files are not in force (1) or are (0).")
-    .set(status?.error === undefined ? 0 : 1);
+  add("kubelet_node_config_assigned", "The node's understanding of intended config.", status?.assigned);
+  add("kubelet_node_config_active", "The config source the node is actively using.", status?.active);
+  add(
+    "kubelet_node_config_last_known_good",
+    "The config source the node will fall back to when it encounters certain errors.",
+    status?.lastKnownGood,
+  );
   return registry.collect();
 }

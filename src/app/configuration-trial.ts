@@ -114,6 +114,12 @@ export class ConfigurationTrial {
     tried.write({ ...trial.configuration, failedRuns });
   }
 
+  /** The process ends by an error, which counts against the configuration. */
+  abandon(): void {
+    this.#isStopped = true;
+    this.#endTrial();
+  }
+
   #beginTrial(configuration: Configuration, options: KubeletOptions, needsRestart: boolean): void {
     const { clock, trialMs } = this.#deps;
     const progress = { startedAtMs: clock.monotonicMs(), unwellSinceMs: undefined };

@@ -95,7 +95,10 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     await startLocalApi(parts.localApi, parts, view, servers);
   }
   if (parts.cluster) startCluster(parts.cluster, parts, servers);
-  await connectPatiently(parts, clock, logger, stop);
+  await connectPatiently(parts, clock, logger, stop).catch((error) => {
+    trial?.abandon();
+    throw error;
+  });
   if (!stop.aborted) {
     await parts.preload(stop);
     // The node's own loops. An API server, workload controllers and the like join this list.

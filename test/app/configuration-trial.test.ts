@@ -75,6 +75,13 @@ test("an end in order does not count against it", () => {
   expect(kept.current?.failedRuns).toBe(1);
 });
 
+test("an end by an error counts, and the configuration does not become good while the process ends", async () => {
+  const { clock, kept, trial } = world("new", { lastKnownGood: configuration("good") });
+  trial.abandon();
+  await clock.advance(TRIAL_MS);
+  expect([kept.current?.failedRuns, kept.lastKnownGood?.id]).toEqual([1, "good"]);
+});
+
 test("pressure after a change of thresholds brings the last known good one back", async () => {
   const { clock, kept, events, wentBackTo, health, status, trial } = world(
     "new",

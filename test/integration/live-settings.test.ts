@@ -56,7 +56,9 @@ describeWithEngine("settings while running", () => {
     // The engine is named by the configuration alone.
     const own = node.flags().filter((flag) => !flag.startsWith("--docker-endpoint"));
     const endpoint = `dockerEndpoint: unix://${engineSocketPath()}`;
-    const args = [...own, `--config=${file}`, `--dynamic-config-dir=${state}`, "--config-trial-period=1s"];
+    const args = [...own, `--config=${file}`, `--dynamic-config-dir=${state}`];
+    // Long enough that the engine was asked.
+    const short = [...args, "--config-trial-period=5s"];
     node.writeManifest("web.json", sleeper("web", {}));
     const statusIs = (what: string, isSo: (config: NodeConfig) => boolean) =>
       node.until(what, async () => {
@@ -69,7 +71,7 @@ describeWithEngine("settings while running", () => {
       idOf(active) === idOf(lastKnownGood) && idOf(assigned) !== idOf(active) && error?.includes(text) === true;
 
     writeFileSync(file, config(`kubeletTs: {${endpoint}}\n`));
-    const first = node.spawn(args);
+    const first = node.spawn(short);
     const before = await node.runningContainer("app");
     await statusIs("the first one to be good", ({ assigned, lastKnownGood }) => idOf(assigned) === idOf(lastKnownGood));
     expect(readFileSync(join(state, ".lkg"), "utf8")).toContain(endpoint);
@@ -93,8 +95,10 @@ describeWithEngine("settings while running", () => {
     await statusIs("a configuration that ends us to be left aside", (found) => isBack(found, "ended 3 times"));
     writeFileSync(file, config("kubeletTs: {dockerEndpoint: unix:///none.sock}\n"));
     await statusIs("a setting to wait for a restart", ({ error }) => error?.includes("dockerEndpoint") === true);
+    const metrics = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
+    expect(metrics.match(/^kubelet_node_config_error .*/gm)).toEqual(["kubelet_node_config_error 1"]);
     await third.stop();
-    const fourth = node.spawn(args);
+    const fourth = node.spawn(short);
     await statusIs("the engine to be the former one", (found) => isBack(found, "No Docker engine"));
     // The process is the same one, in a second run.
     await node.until("the second run", async () => fourth.log.split("on node").length === 3 || undefined);

@@ -58,11 +58,15 @@ export class PrivateEngine {
     await until("the last containerd to end", () => !isAlive(containerdPid));
     rmSync(containerdPid, { force: true });
     rmSync(join(this.directory, "dockerd.pid"), { force: true });
+    // A flag that the machine's own file has too would be refused.
+    const config = join(this.directory, "daemon.json");
+    writeFileSync(config, "{}");
     const log = openSync(this.#logFile, "a");
     try {
       this.#child = Bun.spawn({
         cmd: [
           "dockerd",
+          `--config-file=${config}`,
           `--host=unix://${this.socketPath}`,
           `--data-root=${this.dataRoot}`,
           `--exec-root=${join(this.directory, "exec")}`,

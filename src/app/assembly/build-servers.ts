@@ -8,6 +8,7 @@ import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
 import { ProcessMetrics } from "../../metrics/process-metrics.ts";
 import type { Clock } from "../../model/clock.ts";
+import type { ConfigurationStatus } from "../../model/configuration.ts";
 import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import type { Logger } from "../../model/logger.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
@@ -18,6 +19,7 @@ import { NodeStats } from "../../stats/node-stats.ts";
 import { configurationFamilies } from "../configuration-metrics.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import type { KubeletRun } from "../kubelet-run.ts";
+import type { MetricsRecorder } from "../metrics-recorder.ts";
 import { imageUpdateFamilies, podFamilies } from "../pod-metrics.ts";
 import { sourceFamilies } from "../source-metrics.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
@@ -82,7 +84,7 @@ export function startNodeServers(
     kubeletMetrics: metrics.kubelet,
     registry: {
       collect: () => [
-        ...metrics.collect(),
+        ...collectMetrics(metrics, configuration()),
         ...sourceFamilies(parts.feed.status(), parts.feed.rejections()),
         ...podFamilies(view.pods()),
         ...configurationFamilies(configuration()),
@@ -108,6 +110,11 @@ const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => (
   logDirectory: context.options.enableSystemLogHandler ? new HostLogDirectory("/var/log", openBeneath) : undefined,
   names: { nodeName: context.node.name, nodeIp: context.node.ip },
 });
+
+function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): MetricFamily[] {
+  metrics.kubelet.nodeConfigError.set(status?.error === undefined ? 0 : 1);
+  return metrics.collect();
+}
 
 /** Counters of events for `/metrics`. */
 function timerFamilies(clock: Clock): MetricFamily[] {
