@@ -4,6 +4,7 @@ import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { CniNetwork } from "../support/cluster/cni-network.ts";
 import { ControlPlane } from "../support/cluster/control-plane.ts";
 
 /** Kills of kubelet-ts, each at a random moment while pods are created, replaced and deleted. */
@@ -31,6 +32,7 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
   let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
+  let network: CniNetwork;
   /** Containers that ran, by UID of the pod and name of the container. */
   const ran = new Map<string, Set<string>>();
 
@@ -39,10 +41,13 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
     kubectl = new ClusterKubectl(plane);
     await plane.start();
     node = new ClusterTestNode(plane);
+    network = new CniNetwork(node.directory);
+    network.configure();
   });
 
   afterAll(async () => {
     await node?.cleanUp();
+    network?.remove();
     await plane?.stop();
   });
 
@@ -70,14 +75,14 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
       () => ["get", "pods"],
     ];
     const startedAtMs = performance.now();
-    let kubelet = await node.join();
+    let kubelet = await node.join({ flags: network.flags });
     let kills = 0;
     for (; kills < KILLS && performance.now() - startedAtMs < LIMIT_MS; kills++) {
       await kubectl.output(changes[Math.floor(random() * changes.length)]!(kills));
       await Bun.sleep(random() * LONGEST_DELAY_MS);
       await kubelet.kill();
       expect(await look()).toEqual([]);
-      kubelet = await node.join();
+      kubelet = await node.join({ flags: network.flags });
       expect(await look()).toEqual([]);
     }
     console.log(
@@ -102,5 +107,7 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
     await kubectl.output(["delete", "deployment", "web"]);
     await kubectl.until("no pod", async () => (await kubectl.list("pods", "-l", "app=web")).length === 0);
     expect(await node.listAll()).toEqual([]);
+    // Every address was given back, also those of pods whose set-up or removal was interrupted.
+    expect({ addresses: network.addresses(), records: network.records() }).toEqual({ addresses: [], records: [] });
   });
 });

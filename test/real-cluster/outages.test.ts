@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { LABEL } from "../../src/runtime/labels.ts";
 import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
@@ -170,7 +171,9 @@ describeCluster("an API server that goes away under 50 pods", () => {
     proxy.cut();
     await node.endProcesses();
     const [victim] = await node.containers("app");
-    await node.docker.removeContainer(victim!.Id, { force: true });
+    const uid = victim!.Labels[LABEL.podUid];
+    for (const { Id, Labels } of await node.listAll())
+      if (Labels[LABEL.podUid] === uid) await node.docker.removeContainer(Id, { force: true });
     kubelet = await node.join({ server: proxy.url });
     await node.until("all containers to run", async () => {
       const running = (await node.containers("app")).filter(({ State }) => State === "running");
@@ -183,6 +186,13 @@ describeCluster("an API server that goes away under 50 pods", () => {
     const checkpoints = join(node.rootDir, "checkpoints");
     expect(statSync(checkpoints).mode & 0o077).toBe(0);
     for (const file of readdirSync(checkpoints)) expect(statSync(join(checkpoints, file)).mode & 0o777).toBe(0o600);
+    // Volumes are written as well, from the Secret of the checkpoint.
+    const token = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+    const { Mounts } = await node.docker.inspectContainerRaw(fresh[0]!);
+    const mount = (Mounts as { Source: string; Destination: string }[]).find(({ Destination }) =>
+      token.startsWith(Destination),
+    );
+    expect(readFileSync(join(mount!.Source, "token"), "utf8").length).toBeGreaterThan(100);
     // Containers that die meanwhile are started again, too.
     await node.docker.killContainer(fresh[0]!, "SIGKILL");
     const next = await node.until("its successor", async () =>
