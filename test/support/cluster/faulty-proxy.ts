@@ -104,6 +104,8 @@ export class FaultyProxy {
     const end = new AbortController();
     if (seen.isWatch) this.#open.set(end, `${path}${search}`);
     const forget = () => this.#open.delete(end);
+    // A body that waits for the next event does not notice that its receiver is gone.
+    request.signal.addEventListener("abort", () => end.abort());
     end.signal.addEventListener("abort", forget);
     const { cert, key } = this.#plane.administrator;
     const contentType = request.headers.get("Content-Type");
