@@ -55,6 +55,43 @@ const WEB = pod(
 `,
 );
 
+const WORKLOADS = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: shop
+spec:
+  replicas: 2
+  selector:
+    matchLabels:
+      app: shop
+  template:
+    metadata:
+      labels:
+        app: shop
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers:
+        - name: shop
+          image: busybox:1.35
+          command: [sleep, "3600"]
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: backup
+spec:
+  schedule: 0 3 * * *
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - name: backup
+              image: busybox:1.35
+              command: ["true"]
+`;
+
 async function shoot(page: Page, name: string, fullPage = false): Promise<void> {
   await page.waitForTimeout(700);
   await page.screenshot({ path: join(OUT, `${name}.png`), fullPage });
@@ -76,10 +113,11 @@ try {
   node.writeManifest("web.yaml", WEB);
   node.writeManifest("crash.yaml", pod("importer", "echo connecting to db:5432; echo no such host; exit 1"));
   writeFileSync(join(node.manifestDir, "cache.yaml"), pod("cache", "true").replace("containers:", "containerz:"));
+  node.writeManifest("shop.yaml", WORKLOADS);
   await page.getByRole("row", { name: /^web-.*Running/ }).waitFor();
   await page.getByRole("row", { name: /CrashLoopBackOff/ }).waitFor();
   await page.waitForTimeout(45_000);
-  await shoot(page, "overview");
+  await shoot(page, "overview", true);
   await page.getByRole("link", { name: /^importer-/ }).click();
   await page.getByText("Why it is not ready").waitFor();
   await shoot(page, "crash-loop");

@@ -76,7 +76,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
           )}
         </nav>
       </header>
-      <div role="status" aria-live="polite">
+      <div class="notices" role="status" aria-live="polite">
         {state.connection === "lost" && (
           <p class="banner bad">The kubelet does not answer. What is shown is old; trying again.</p>
         )}

@@ -244,6 +244,8 @@ function explainWaiting({ status, isInit }: ExplainContainerInput): Finding {
   const { reason, message } = status.state.waiting ?? {};
   if (isInit && status.state.running)
     return { problem: "it still runs; the next container waits for its end", wayOut: "" };
+  // Our own messages say in a sentence what the pod waits for.
+  if (message && /Dependency/.test(reason ?? "")) return { problem: message, wayOut: "" };
   return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), wayOut: "" };
 }
 

@@ -172,6 +172,21 @@ test("a container that only waits is left out where another one has a cause", ()
   expect(condition).toStartWith("Initialized is False");
 });
 
+test("a pod that waits for another one says so in a sentence", () => {
+  const message = 'waits for pod "default/db" to be Ready';
+  const { causes } = explain({ status: waitingFor("WaitingForDependency", message) });
+  expect(causes.map(({ problem }) => problem)).toEqual([message]);
+});
+
+test("an init container that runs is what the pod waits for", () => {
+  const pod = shown({
+    mains: [has("app", { waiting: { reason: "PodInitializing" } }, { ready: false })],
+    init: [has("init", running, { ready: false })],
+  });
+  const { causes } = explainPod({ pod, events: [], logs: new Map(), pods: [pod], now: NOW });
+  expect(causes[0]).toMatchObject({ subject: "init container init", problem: expect.stringMatching(/still runs/) });
+});
+
 test("a pod that is ready tells why it was restarted a short time ago", () => {
   const events = [
     event("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 500", "app"),
