@@ -236,7 +236,10 @@ describeWithEngine("the page", () => {
       const page = await open(context, await link(node));
       const check = async (view: string, shown: Locator) => {
         await shown.first().waitFor();
-        expect({ view, problems: await findAccessibilityProblems(page) }).toEqual({ view, problems: [] });
+        expect({ view, problems: await findAccessibilityProblems(page, colorScheme === "dark") }).toEqual({
+          view,
+          problems: [],
+        });
       };
       const web = page.getByRole("row", { name: /^web-/ });
       await check("overview", web);

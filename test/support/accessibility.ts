@@ -6,13 +6,17 @@ const SIZES = [
   { width: 360, height: 780 },
 ] as const;
 
-/** Problems of what a page shows on a desktop and on a phone: rules of axe-core, and a page that is wider than the screen. */
-export async function findAccessibilityProblems(page: Page): Promise<string[]> {
+/**
+ * Problems of what a page shows on a desktop and on a phone: rules of axe-core, and a page that is wider than the screen.
+ * @param areColorsAll only colours differ from a page that was checked already
+ */
+export async function findAccessibilityProblems(page: Page, areColorsAll = false): Promise<string[]> {
+  const options = areColorsAll ? { runOnly: ["color-contrast"] } : {};
   const problems: string[] = [];
   await page.evaluate(axe.source);
   for (const size of SIZES) {
     await page.setViewportSize(size);
-    const { violations } = await page.evaluate<axe.AxeResults>("axe.run()");
+    const { violations } = await page.evaluate<axe.AxeResults>(`axe.run(${JSON.stringify(options)})`);
     for (const { id, nodes } of violations) {
       problems.push(`${size.width} px: ${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(" ")}`);
     }
