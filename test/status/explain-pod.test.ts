@@ -172,7 +172,7 @@ test("a container that only waits is left out where another one has a cause", ()
   expect(condition).toStartWith("Initialized is False");
 });
 
-test("a pod that waits for another one says so in a sentence", () => {
+test("the problem of a pod that waits for another pod is the message of its wait", () => {
   const message = 'waits for pod "default/db" to be Ready';
   const { causes } = explain({ status: waitingFor("WaitingForDependency", message) });
   expect(causes.map(({ problem }) => problem)).toEqual([message]);
