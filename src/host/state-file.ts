@@ -29,7 +29,8 @@ export class StateFile<T> implements Persisted<T> {
   readonly #replace: ReplaceFile;
   #isFailing = false;
   #cancelRetry: (() => void) | undefined;
-  #isWriting = false;
+  /** The write under way. */
+  #writing: Promise<void> | undefined;
   /** To be written when the write under way has ended. */
   #next: { data: T } | undefined;
 
@@ -77,12 +78,20 @@ export class StateFile<T> implements Persisted<T> {
     this.#warn(`"${this.#path}" ${problem}; continuing without it (${where})`);
   }
 
-  /** Values that come while another one is being written are skipped, except for the last. */
-  write(data: T): void {
+  /**
+   * Values that come while another one is being written are skipped, except for the last.
+   * @returns a promise that resolves when no write is under way any more, also after a failure
+   */
+  write(data: T): Promise<void> {
     this.#cancelRetry?.();
     this.#cancelRetry = undefined;
-    if (this.#isWriting) this.#next = { data };
+    if (this.#writing) this.#next = { data };
     else this.#begin(data);
+    return this.#settled();
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#writing) await this.#writing;
   }
 
   #begin(data: T): void {
@@ -90,8 +99,7 @@ export class StateFile<T> implements Persisted<T> {
       const text = JSON.stringify({ version: this.#format.version, data });
       const replaced = this.#replace(this.#path, text, { durable: this.#format.durable });
       if (!(replaced instanceof Promise)) return this.#end(undefined, data);
-      this.#isWriting = true;
-      replaced.then(
+      this.#writing = replaced.then(
         () => this.#end(undefined, data),
         (error: Error) => this.#end(error, data),
       );
@@ -101,7 +109,7 @@ export class StateFile<T> implements Persisted<T> {
   }
 
   #end(error: Error | undefined, data: T): void {
-    this.#isWriting = false;
+    this.#writing = undefined;
     if (error && !this.#isFailing) this.#warn(`Cannot write "${this.#path}", will retry: ${error.message}`);
     this.#isFailing = error !== undefined;
     const next = this.#next;

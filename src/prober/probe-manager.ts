@@ -187,7 +187,7 @@ export class ProbeManager {
   ): void {
     const probed = this.#probedContainer(pod, container, isInit);
     if (!seen) {
-      if (probed.running && probed.workers.size > 0) this.#saver?.changed();
+      if (probed.running && probed.workers.size > 0) void this.#saver?.changed();
       probed.running = undefined;
       for (const worker of probed.workers.values()) worker.rest();
       return;
@@ -251,7 +251,7 @@ export class ProbeManager {
       const stored: StoredProbeResults = { startedAtMs: known.running.startedAtMs };
       for (const [kind, { result }] of known.workers) if (result !== undefined) stored[kind] = result;
       this.#stored.set(known.running.id, stored);
-      this.#saver?.changed();
+      void this.#saver?.changed();
     }
     pod.containers.set(container.name, probed);
     return probed;
@@ -262,7 +262,7 @@ export class ProbeManager {
       if (keep.has(name)) continue;
       for (const worker of container.workers.values()) worker.rest();
       pod.containers.delete(name);
-      if (container.running && container.workers.size > 0) this.#saver?.changed();
+      if (container.running && container.workers.size > 0) void this.#saver?.changed();
     }
   }
 
@@ -294,8 +294,9 @@ export class ProbeManager {
       container.workers.get("liveness")?.release();
       container.workers.get("readiness")?.release();
     }
-    this.#saver?.changed();
-    this.#deps.onChange(pod.ref.uid, container.name, kind, result);
+    const tell = () => this.#deps.onChange(pod.ref.uid, container.name, kind, result);
+    if (this.#saver) void this.#saver.changed().then(tell);
+    else tell();
   }
 }
 

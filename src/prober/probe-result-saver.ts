@@ -9,6 +9,9 @@ import { messageOf } from "../text/error-message.ts";
  */
 const SAVE_PAUSE_MS = 20;
 
+/** A disk that hangs does not keep results from being visible. */
+const MAX_SAVE_WAIT_MS = 200;
+
 /** Writes probe results to their store after each change, one write at a time. */
 export class ProbeResultSaver {
   readonly #store: ProbeResultStore;
@@ -27,7 +30,13 @@ export class ProbeResultSaver {
     this.#deps = deps;
   }
 
-  changed(): void {
+  /** Begins to save the results. @returns a promise that resolves when they are visible after a kill, or a little later */
+  async changed(): Promise<void> {
+    this.#begin();
+    if (this.#saving) await Promise.race([this.#saving, this.#deps.clock.sleep(MAX_SAVE_WAIT_MS)]);
+  }
+
+  #begin(): void {
     this.#isDirty = true;
     if (this.#saving || this.#cancelPause || this.#isStopped) return;
     this.#saving = this.#save().then(() => {
@@ -35,7 +44,7 @@ export class ProbeResultSaver {
       if (this.#isStopped) return;
       this.#cancelPause = this.#deps.clock.schedule(SAVE_PAUSE_MS, () => {
         this.#cancelPause = undefined;
-        if (this.#isDirty) this.changed();
+        if (this.#isDirty) this.#begin();
       });
     });
   }

@@ -28,7 +28,7 @@ export function buildProbes(
     loopLag,
     onChange: (uid) => onChange.emit(uid),
     stored: new Map(file.read() ?? []),
-    store: { save: async (results) => file.write([...results]) },
+    store: { save: (results) => file.write([...results]) },
     onAttempt: ({ pod, containerName, kind, outcome, durationMs }) => {
       log.add(pod.uid, containerName, kind, outcome, durationMs, clock.now().getTime());
       metrics.countProbe(pod, containerName, kind, outcome);

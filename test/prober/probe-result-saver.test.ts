@@ -1,0 +1,39 @@
+import { expect, test } from "bun:test";
+import { ProbeResultSaver } from "../../src/prober/probe-result-saver.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
+
+function aSaver() {
+  const clock = new FakeClock();
+  const saves: PromiseWithResolvers<void>[] = [];
+  const store = {
+    save: () => {
+      const save = Promise.withResolvers<void>();
+      saves.push(save);
+      return save.promise;
+    },
+  };
+  const saver = new ProbeResultSaver(store, () => new Map(), { clock, logger: new RecordingLogger() });
+  const told: string[] = [];
+  return { clock, saver, saves, told, change: (what: string) => void saver.changed().then(() => told.push(what)) };
+}
+
+test("a change is told after its save, so that a kill does not take it back", async () => {
+  const { clock, saves, told, change } = aSaver();
+  change("ready");
+  await clock.advance(10);
+  expect(told).toEqual([]);
+  saves[0]!.resolve();
+  await clock.advance(0);
+  expect(told).toEqual(["ready"]);
+});
+
+test("a disk that hangs holds a change back for 200 ms at most", async () => {
+  const { clock, saves, told, change } = aSaver();
+  change("failed");
+  await clock.advance(199);
+  expect(told).toEqual([]);
+  await clock.advance(2);
+  expect(told).toEqual(["failed"]);
+  expect(saves).toHaveLength(1);
+});
