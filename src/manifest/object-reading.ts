@@ -83,7 +83,7 @@ export class ObjectReading {
     const { strictness = "strict", source } = this.context.options;
     // Clients of the API get its answer.
     const isMismatch = ({ kind }: DecodeIssue) =>
-      kind === "type" || (kind === "unquoted" && (strictness === "strict" || source === "api"));
+      kind === "type" || (kind === "unquoted" && (strictness !== "standard" || source === "api"));
     for (const issue of issues) {
       const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;
       if (isMismatch(issue)) this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");

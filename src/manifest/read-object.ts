@@ -135,8 +135,12 @@ function readType(
 /** Whether objects without effect and deviations from Kubernetes' rules are accepted with a warning. */
 const isLenient = ({ context }: ObjectReading): boolean => (context.options.strictness ?? "strict") !== "strict";
 
-/** Whether what podman accepts is accepted too; clients of the API get its answer. */
-const isForgiving = (reading: ObjectReading): boolean => isLenient(reading) && reading.context.options.source !== "api";
+/**
+ * Whether what podman accepts is accepted too. Clients of the API get its answer; with `warn` and `ignore`, which are about
+ * unknown fields, the verdict is the kubelet's.
+ */
+const isForgiving = ({ context: { options } }: ObjectReading): boolean =>
+  options.strictness === "standard" && options.source !== "api";
 
 /** Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts. */
 function addObjectErrors(errors: readonly FieldError[], metadata: ObjectMeta, reading: ObjectReading): void {

@@ -49,8 +49,8 @@ describe("what podman kube play accepts", () => {
     expect(result.findings.map(({ line }) => line)).toEqual([3, 5, 7, 9, 10, 11, 13, 14, 16, 18]);
   });
 
-  test.each(["strict", "api"])("%s: as Kubernetes has it", (how) => {
-    const result = how === "api" ? read(POD, "warn", "api") : read(POD, "strict");
+  test.each(["strict", "warn", "ignore", "api"] as const)("%s: as Kubernetes has it", (how) => {
+    const result = how === "api" ? read(POD, "standard", "api") : read(POD, how);
     expect(result.pods).toEqual([]);
     const lines = errorsOf(result).map(({ line }) => line);
     for (const line of [3, 5, 10, 13, 14]) expect(lines).toContain(line);
