@@ -5,11 +5,17 @@ import { ROOT } from "./workspace.mjs";
 
 const PARTS = ["test.mjs", "cluster-test.mjs"];
 
+let isInterrupted = false;
+
 /** Runs a script and shows what it prints, except for its closing line. */
 function runPart(script) {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [join(ROOT, "scripts", script)], { stdio: ["ignore", "pipe", "inherit"] });
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+      process.on(signal, () => {
+        isInterrupted = true;
+        child.kill(signal);
+      });
     let rest = "";
     let counts;
     child.stdout.setEncoding("utf8").on("data", (chunk) => {
@@ -32,6 +38,7 @@ function runPart(script) {
 
 const total = { passed: 0, failed: 0 };
 for (const script of PARTS) {
+  if (isInterrupted) break;
   const { passed, failed } = await runPart(script);
   total.passed += passed;
   total.failed += failed;
