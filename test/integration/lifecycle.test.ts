@@ -108,7 +108,7 @@ describeWithEngine("a pod on a real engine", () => {
   });
 });
 
-describeWithEngine("engine trouble", () => {
+describeWithEngine("outages of the engine", () => {
   test(
     "restarted, killed, frozen: nothing is lost, nothing is doubled",
     async () => {

@@ -94,7 +94,7 @@ describe("symptoms", () => {
   test("an unrelated setting is not blamed for anything", () => {
     expect(findSymptoms(["verbosity", "maxPods", "clusterDns"], ill)).toEqual([]);
   });
-  test("without trouble there are none", () => {
+  test("without problems there are none", () => {
     expect(findSymptoms(["dockerEndpoint", "healthzPort", "evictionHard"], well)).toEqual([]);
   });
   test.each([

@@ -46,7 +46,7 @@ const ROWS: Row[] = [
     want: ["0/1", "CrashLoopBackOff", "3 (5m1s ago)"],
   },
   {
-    when: "the first container with trouble gives the reason",
+    when: "the first container with a problem gives the reason",
     pod: { mains: [has("a", waiting("ErrImagePull")), has("b", waiting("CrashLoopBackOff"))] },
     want: ["0/2", "ErrImagePull", "0"],
   },

@@ -59,7 +59,7 @@ test("however many ask, the engine is asked once a minute", async () => {
   expect(asked).toEqual(["list", "list"]);
 });
 
-test("an engine in trouble is told of, and asked again by the next", async () => {
+test("an error of the engine is returned, and the next caller asks again", async () => {
   const broken = () => Response.json({ message: "no store" }, { status: 500 });
   const { daemon, inventory } = setUp("1.41", broken, () => Response.json([]));
   using _ = daemon;

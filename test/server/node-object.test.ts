@@ -30,7 +30,7 @@ describe("conditions", () => {
     ]);
   });
 
-  test("of a node short of everything, and of a kubelet in trouble", () => {
+  test("of a node short of everything, and of a kubelet with errors", () => {
     const short = { is: true, since };
     const pressures: NodeObjectFacts["pressures"] = new Map([
       ["MemoryPressure", short],

@@ -18,7 +18,7 @@ export function testNode(options: TestNodeOptions = {}): TestNode {
   return node;
 }
 
-/** A dockerd of its own, for tests that trouble the engine: restart it, kill it, freeze it. Stopped like `testNode`. */
+/** A dockerd of its own, for tests that disturb the engine: restart it, kill it, freeze it. Stopped like `testNode`. */
 export async function privateEngine(options?: ConstructorParameters<typeof PrivateEngine>[0]): Promise<PrivateEngine> {
   const engine = new PrivateEngine(options);
   engines.push(engine);

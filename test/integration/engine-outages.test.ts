@@ -43,7 +43,7 @@ const restartsOf = async (node: TestNode) =>
 
 const linesWith = (log: string, words: string) => log.split("\n").filter((line) => line.includes(words));
 
-describeWithEngine("an engine in trouble", () => {
+describeWithEngine("an engine that is slow, full or away", () => {
   test("slow, then trickling: everything happens, late and once", async () => {
     const engine = await privateEngine();
     await engine.provideImages("busybox:test");

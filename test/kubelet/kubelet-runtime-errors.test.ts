@@ -9,7 +9,7 @@ beforeEach(() => {
   world = new KubeletWorld();
 });
 
-describe("trouble", () => {
+describe("errors of the runtime", () => {
   test("an unreachable engine never means that all pods are gone", async () => {
     await world.started(named("web"));
     world.engine.calls.length = 0;
