@@ -96,8 +96,11 @@ describeCluster("workloads of a cluster", () => {
     });
     expect(job.status.failed ?? 0).toBe(0);
     expect(await kubectl.output(["logs", "-l", "app=sums"])).toBe("done\ndone\ndone");
-    await kubectl.until("a pod of the CronJob that succeeded", async () =>
-      (await kubectl.list("pods", "-l", "app=ticks")).some((pod) => pod.status.phase === "Succeeded"),
+    // The controller looks for runs that are due every ten seconds after the full minute.
+    await kubectl.until(
+      "a pod of the CronJob that succeeded",
+      async () => (await kubectl.list("pods", "-l", "app=ticks")).some((pod) => pod.status.phase === "Succeeded"),
+      150_000,
     );
     await kubectl.output(["delete", "cronjob/ticks", "job/sums", "daemonset/agent"]);
     for (const app of ["agent", "sums", "ticks"]) await gone("pods", `app=${app}`);
