@@ -148,7 +148,10 @@ async function paint(page: Page): Promise<{ first: number; pods: number }> {
   })`);
   await page.goto(address);
   const podsAt = await page.evaluate<number>("window.podsAt");
-  const first = await page.evaluate<number>('performance.getEntriesByName("first-contentful-paint")[0].startTime');
+  // The entry may come after the frame.
+  const entry = 'performance.getEntriesByName("first-contentful-paint")[0]';
+  await page.waitForFunction(entry);
+  const first = await page.evaluate<number>(`${entry}.startTime`);
   return { first, pods: podsAt };
 }
 
