@@ -54,6 +54,33 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
   },
 };
 
+/** The same pods, the first of which no configured source describes. */
+const [WEB] = PODS;
+const UNCLAIMED = {
+  ...WEB!,
+  status: {
+    ...WEB!.status,
+    conditions: [
+      ...(WEB!.status?.conditions ?? []),
+      {
+        type: "ManifestLive",
+        status: "False",
+        reason: "Unclaimed",
+        message: 'its source /gone is not configured; run "x"',
+      },
+    ],
+  },
+};
+const unclaimedServer = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  fetch: ({ url }) =>
+    new URL(url).pathname === "/pods"
+      ? Response.json({ kind: "PodList", apiVersion: "v1", metadata: {}, items: [UNCLAIMED, PODS[1]] })
+      : new Response("404: Page Not Found", { status: 404 }),
+});
+afterAll(() => unclaimedServer.stop(true));
+
 const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
@@ -81,6 +108,13 @@ async function run(line: string, port: number | undefined = server.port) {
   const code = await runSubCommand(findCommand(name)!, [...argv, `--server=${port}`], io);
   return { code, out, err };
 }
+
+test("an unclaimed pod is named below the table, with the way out; not in output for programs", async () => {
+  const { out, err } = await run("get pods", unclaimedServer.port);
+  expect(out).toContain("web-node1");
+  expect(err).toBe('pod "web-node1" is unclaimed: its source /gone is not configured; run "x"\n');
+  expect((await run("get pods -o name", unclaimedServer.port)).err).toBe("");
+});
 
 describe("what is printed", () => {
   test.each([

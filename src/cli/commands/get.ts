@@ -1,3 +1,4 @@
+import type { Pod } from "../../api/pod.ts";
 import { SystemClock } from "../../host/system-clock.ts";
 import { nearestName } from "../../text/nearest-name.ts";
 import { findApiSocket } from "../client/api-client.ts";
@@ -64,8 +65,18 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
   else if (named.length === 0) io.stderr(`${nothingFound(request)}${api.note ? ` (${api.note})` : ""}\n`);
   for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
   const isPodTable = resource === "pods" && [undefined, "wide"].includes(request.value("output"));
+  if (isPodTable) showUnclaimed(items, io);
   if (isPodTable && named.length === 0) await showRefused(api, io);
   return problems.length > 0 ? 1 : 0;
+}
+
+/** The table has no column for it: which pods no configured source describes, and the way out. */
+function showUnclaimed(items: readonly ResourceItem[], io: CommandIo): void {
+  for (const { object } of items) {
+    const { metadata, status } = object as Pod;
+    const unclaimed = status?.conditions?.find(({ reason }) => reason === "Unclaimed");
+    if (unclaimed) io.stderr(`pod "${metadata.name}" is unclaimed: ${unclaimed.message}\n`);
+  }
 }
 
 /** A manifest that is refused has no row: it is named below the table. */
