@@ -73,9 +73,10 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     onServers,
   });
   // Pods are compared with the new settings; none is restarted by them.
+  let isSupervising = false;
   const settings = buildSettingsReloader(run, clock, () => {
     logger.setVerbosity(options.verbosity);
-    parts.workloads.refresh();
+    if (isSupervising) parts.workloads.refresh();
   });
   const trial =
     run.configuration &&
@@ -85,6 +86,12 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     settings.setTrial(trial);
     trial.begin();
   }
+  // Before the engine is asked: it may be the settings that keep it from being found.
+  void settings.run(stop);
+  process.on("SIGHUP", () => {
+    logger.info("SIGHUP: reading the configuration again");
+    void settings.reload();
+  });
   const service = new ServiceNotifier({ clock, logger, environment });
   await service.ready();
   void service.status("waiting for the Docker engine");
@@ -101,20 +108,15 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   });
   if (!stop.aborted) {
     await parts.preload(stop);
-    // The node's own loops. An API server, workload controllers and the like join this list.
-    process.on("SIGHUP", () => {
-      logger.info("SIGHUP: reading the configuration again");
-      void settings.reload();
-    });
     const loops: (BackgroundLoop | undefined)[] = [
       parts.images,
       parts.imageGc,
       eviction,
       new MemoryReclaimer({ clock }),
       shutdown,
-      settings,
     ];
     parts.feed.onChange((state, info) => parts.workloads.setDesired(state, info.isComplete, info.hasAnswered));
+    isSupervising = true;
     parts.feed.start();
     parts.kubelet.start();
     if (service.isWanted) parts.kubelet.onChange(() => void service.status(describePods(parts.kubelet)));
