@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { type CommandSummary, renderHelp } from "../cli/help.ts";
-import { parseCommandLine } from "../config/flags.ts";
+import { findConfigPaths } from "../config/environment-flags.ts";
 import { type ResolvedOptions, resolveOptions } from "../config/resolve-options.ts";
 import { reExecute } from "../host/re-execute.ts";
 import { prepareRootDirectory } from "../host/root-directory.ts";
@@ -132,7 +132,7 @@ async function runLocked(
       environment,
       logger,
       ...given,
-      configPaths: configPathsOf(argv).map((path) => resolve(cwd, path)),
+      configPaths: configPathsOf(argv, environment).map((path) => resolve(cwd, path)),
       stop: stopOnSignals(logger),
       onServers: (servers) => publish(instanceInfo(options, environment, servers)),
     };
@@ -152,8 +152,8 @@ async function runLocked(
   }
 }
 
-function configPathsOf(argv: readonly string[]): string[] {
-  const { configPaths, configDir } = parseCommandLine(argv);
+function configPathsOf(argv: readonly string[], environment: Environment): string[] {
+  const { configPaths, configDir } = findConfigPaths(argv, environment);
   return [...configPaths, ...(configDir ? [configDir] : [])];
 }
 

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import type { Configuration, ConfigurationFile } from "../model/configuration.ts";
 import type { EvictionThreshold, KubeletOptions } from "../model/kubelet-options.ts";
 import { isManifestUrl } from "../text/url.ts";
-import { environmentSettings } from "./environment-flags.ts";
+import { chooseConfigPaths, environmentSettings } from "./environment-flags.ts";
 import { featureGateWarnings } from "./feature-gates.ts";
 import { type CommandLine, parseCommandLine, type Setting } from "./flags.ts";
 import type { OptionRow, Origins } from "./option-row.ts";
@@ -46,7 +46,7 @@ export async function resolveOptions(
   const variables = environmentSettings(environment);
   const warnings = [...line.warnings, ...variables.warnings];
   const errors = [...line.errors, ...variables.errors];
-  const files = await readConfiguration(line, cwd, { warnings, errors }, configuration);
+  const files = await readConfiguration(chooseConfigPaths(line, variables), cwd, { warnings, errors }, configuration);
   const given = new Set(line.settings.map(({ row }) => row.option));
   const flags = [...variables.settings.filter(({ row }) => !given.has(row.option)), ...line.settings].map((setting) =>
     absolutePaths(setting, cwd),
@@ -88,7 +88,7 @@ interface ReadSettings {
 }
 
 async function readConfiguration(
-  line: CommandLine,
+  line: Pick<CommandLine, "configPaths" | "configDir">,
   cwd: string,
   { warnings, errors }: Pick<ResolvedOptions, "warnings" | "errors">,
   replacement: Configuration | undefined,
