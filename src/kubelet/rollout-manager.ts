@@ -244,7 +244,7 @@ export class RolloutManager {
   }
 
   #store(uid: PodUID, { ready, rejected, applied }: Entry): void {
-    if (!ready || !wantsRollback(applied.pod)) return;
+    if (!ready || !(this.#deps.isSerial || wantsRollback(applied.pod))) return;
     this.#stored.set(uid, { ready, ...(rejected && { rejected }) });
     this.#deps.file.write([...this.#stored]);
   }

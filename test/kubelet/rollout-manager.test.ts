@@ -153,6 +153,18 @@ describe("--rollout=serial", () => {
     expect(["a", "b", "c"].map(imageOf)).toEqual(["2", "3", "2"]);
   });
 
+  test("a rollout that stopped stays stopped over a restart of the kubelet; edits made meanwhile wait their turn", async () => {
+    await start(...all("1"));
+    world.submit(...all("2"));
+    await world.clock.advance(12_000);
+    await crash("b", 3);
+    expect(["a", "c"].map(imageOf)).toEqual(["2", "1"]);
+    world.renew();
+    await start(pod("a", "3"), pod("b", "2"), pod("c", "2"));
+    expect(["a", "c"].map(imageOf)).toEqual(["3", "1"]);
+    expect(conditionOf("c", "ManifestLive")?.reason).toBe("RolloutPaused");
+  });
+
   test("new pods and removals do not wait", async () => {
     await start(...all("1"));
     world.submit(pod("a", "2"), pod("b", "2"), pod("d", "1"));
