@@ -39,8 +39,9 @@ function git(...args: string[]): string | undefined {
   return exitCode === 0 ? stdout.toString().trim() : undefined;
 }
 
-function defines(): string[] {
+function defines(target: TargetName | undefined): string[] {
   const facts: Record<string, string> = { "process.env.NODE_ENV": "production" };
+  if (target !== undefined) facts.KUBELET_TS_TARGET = target;
   const commit = git("rev-parse", "HEAD");
   if (commit !== undefined) {
     facts.KUBELET_TS_GIT_COMMIT = commit;
@@ -76,7 +77,7 @@ async function compile(outfile: string, target?: TargetName): Promise<{ ok: bool
         "--no-compile-autoload-dotenv",
         "--no-compile-autoload-bunfig",
         "--compile-exec-argv=--smol",
-        ...defines(),
+        ...defines(target),
         // Given by path, so that the compiler downloads none.
         ...(runtime === undefined ? [] : [`--target=bun-${target}`, `--compile-executable-path=${runtime}`]),
         "src/main.ts",

@@ -137,7 +137,18 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   install: ["files", "host/run-program.ts"],
   bundle: ["docker", "valibot"],
-  doctor: ["api", "model", "docker", "files", "host", "install", "manifest", "plan/object-references.ts", "text"],
+  doctor: [
+    "api",
+    "model",
+    "docker",
+    "files",
+    "host",
+    "install",
+    "manifest",
+    "plan/object-references.ts",
+    "sources/manifest-files.ts",
+    "text",
+  ],
   // Runs in browsers, with the types that it receives.
   page: [
     "preact",

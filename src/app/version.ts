@@ -3,6 +3,7 @@ import { version as packageVersion } from "../../package.json";
 declare const KUBELET_TS_GIT_COMMIT: string;
 declare const KUBELET_TS_GIT_TREE_STATE: string;
 declare const KUBELET_TS_BUILD_DATE: string;
+declare const KUBELET_TS_TARGET: string;
 
 /** Facts of the running program. `scripts/build.ts` embeds the git facts; a plain `bun build` omits them. */
 export interface BuildInfo {
@@ -34,7 +35,10 @@ export const kubeletVersion = `${KUBERNETES_VERSION.major}.${KUBERNETES_VERSION.
 export const probeVersion = buildInfo.version.split(".").slice(0, 2).join(".");
 
 /** Facts that `kubelet-ts doctor` compares with the machine. */
-export const buildFacts = () => ({ buildMs: Date.parse(buildInfo.buildDate) || 0, binaryTarget: process.arch });
+export const buildFacts = () => ({
+  buildMs: Date.parse(buildInfo.buildDate) || 0,
+  binaryTarget: typeof KUBELET_TS_TARGET === "string" ? KUBELET_TS_TARGET.replace("linux-", "") : process.arch,
+});
 
 /** One line for `--version`, e.g. `kubelet-ts 0.1.0 (3f2c1ab90d4e)`; `-dirty` behind the commit of a changed tree. */
 export function versionLine(info: BuildInfo = buildInfo): string {

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 export function runChecks(facts: MachineFacts): CheckResult[] {
   return [
     ...checkConfiguration(facts),
-    ...checkEngine(facts.engine),
+    ...checkEngine(facts.engine, facts),
     ...checkKernel(facts),
     checkCpu(facts),
     ...facts.disks.map(checkDisk),
@@ -99,14 +99,14 @@ function checkKernel(facts: MachineFacts): CheckResult[] {
       : warn(
           "OOM scores",
           "the kernel refuses negative ones (no CAP_SYS_RESOURCE): guaranteed pods are not protected",
-          facts.isRoot ? undefined : "run as root",
+          facts.isRoot ? "start kubelet-ts with CAP_SYS_RESOURCE (a container: --cap-add=SYS_RESOURCE)" : "run as root",
         ),
   );
   return results;
 }
 
 function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {
-  if (binaryTarget === "x64" && cpuFlags.length > 0 && !cpuFlags.includes("avx2")) {
+  if (/^x64(-musl)?$/.test(binaryTarget) && cpuFlags.length > 0 && !cpuFlags.includes("avx2")) {
     return fail("CPU", "has no AVX2, which this binary needs", "use kubelet-ts-linux-x64-baseline");
   }
   return ok("CPU", `runs ${binaryTarget} binaries`);
@@ -172,10 +172,18 @@ function checkNameservers({ nameservers }: MachineFacts): CheckResult {
   return ok("DNS", nameservers.join(", "));
 }
 
-function checkPort({ flag, port, holder }: PortFacts): CheckResult {
+function checkPort({ flag, port, state, holder }: PortFacts): CheckResult {
   const name = `port ${port}`;
-  if (holder === undefined) return ok(name, `free (--${flag})`);
-  return warn(name, `in use by ${holder}`, `stop it, or start kubelet-ts with --${flag}=PORT (0 is off)`);
+  switch (state) {
+    case "free":
+      return ok(name, `free (--${flag})`);
+    case "own":
+      return ok(name, `served by ${holder}`);
+    case "unknown":
+      return ok(name, "in use; root sees by which program");
+    case "taken":
+      return warn(name, `in use by ${holder}`, `stop it, or start kubelet-ts with --${flag}=PORT (0 is off)`);
+  }
 }
 
 function checkOrchestrators({ otherOrchestrators, engine }: MachineFacts): CheckResult {
@@ -212,12 +220,14 @@ function checkCertificate({ path, expiresMs }: { path: string; expiresMs: number
 
 function checkUnit({ unit }: MachineFacts): CheckResult[] {
   if (!unit) return [warn("service", "kubelet-ts does not start with this machine", "sudo kubelet-ts install")];
+  const { path, install, problem } = unit;
+  if (problem) return [(problem.isFailure ? fail : warn)("service", `${path} ${problem.text}`, problem.fix)];
   if (unit.isEdited) {
-    const fix = `systemctl edit kubelet-ts for changes; then remove ${unit.path} and run: sudo kubelet-ts install`;
-    return [warn("service", `${unit.path} was edited: an upgrade leaves it as it is`, fix)];
+    const fix = `systemctl edit kubelet-ts for changes; then remove ${path} and run: ${install}`;
+    return [warn("service", `${path} was edited: an upgrade leaves it as it is`, fix)];
   }
-  if (!unit.isCurrent) return [warn("service", `${unit.path} is of another version`, "sudo kubelet-ts install")];
-  return [ok("service", unit.path)];
+  if (!unit.isCurrent) return [warn("service", `${path} is of another version`, install)];
+  return [ok("service", path)];
 }
 
 const formatGib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(1)} GiB`;

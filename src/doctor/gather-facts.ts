@@ -5,13 +5,15 @@ import { DockerClient } from "../docker/docker-client.ts";
 import { DockerUnreachableError } from "../docker/docker-error.ts";
 import { readTextIfExists } from "../files/bounded-read.ts";
 import { readMayLowerOomScores, readNodeName } from "../host/node-info.ts";
+import { findPortHolder, hasListener } from "../host/port-holder.ts";
+import { readInstance } from "../host/root-lock.ts";
 import { runProgram } from "../host/run-program.ts";
-import { type InstallPaths, installPaths, isUnedited } from "../install/install-files.ts";
-import { renderService } from "../install/plan-install.ts";
+import { examineService, findService } from "../install/find-service.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { type CredentialLookUp, gatherImages } from "./gather-images.ts";
 import type { ConfigurationFacts, DiskFacts, EngineFacts, MachineFacts, PortFacts } from "./machine-facts.ts";
-import { readManifestFiles } from "./read-manifest-files.ts";
+import { readRoutes, readUserlandProxy } from "./network-facts.ts";
+import { type ReadEncrypted, readManifestFiles } from "./read-manifest-files.ts";
 
 export interface GatherInput {
   options: KubeletOptions;
@@ -20,6 +22,8 @@ export interface GatherInput {
   binaryTarget: string;
   /** Absent: no configuration files, or they are not checked. */
   configuration?: ConfigurationFacts | undefined;
+  /** Reads encrypted manifests. */
+  decrypt?: ReadEncrypted | undefined;
   /** Credentials for pulls; absent: registries are not asked. */
   credentials?: CredentialLookUp | undefined;
 }
@@ -35,7 +39,8 @@ const ENGINE_TIMEOUT_MS = 5000;
 export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
   const { options, environment } = input;
   const { engine, client, rootDir } = await readEngine(options, environment);
-  const manifests = readManifestFiles(options);
+  const manifests = await readManifestFiles(options, input.decrypt);
+  const service = findService();
   return {
     configuration: input.configuration,
     isRoot: process.getuid?.() === 0,
@@ -66,12 +71,14 @@ export async function gatherFacts(input: GatherInput): Promise<MachineFacts> {
       ([, ip]) => ip!,
     ),
     ports: readPorts(options),
+    routes: readRoutes(),
+    maxPods: options.maxPods,
     timeZone: readTimeZone(environment.TZ),
     otherOrchestrators: readOrchestrators(),
     manifests,
     images: client ? await gatherImages(client, manifests.specs, manifests.secrets, input.credentials) : [],
     certificates: readCertificates(options),
-    unit: readUnit(),
+    unit: service && (await examineService(service)),
   };
 }
 
@@ -88,6 +95,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
     liveRestore: false,
     warnings: [],
     bridgeSubnets: [],
+    userlandProxy: readUserlandProxy(),
     foreignContainers: [],
     rootless: false,
   };
@@ -233,42 +241,22 @@ function readPorts(options: KubeletOptions): PortFacts[] {
     ["healthz-port", options.healthzPort],
     ["read-only-port", options.readOnlyPort],
     ["cadvisor-port", options.cadvisorPort],
+    ["local-api-port", options.localApiPort],
     ["port", options.port],
   ] as const;
-  const inodes = listeningInodes();
+  const instance = readInstance(options.rootDir);
   return wanted
     .filter(([, port]) => port !== 0)
-    .map(([flag, port]) => {
-      const inode = inodes.get(port);
-      const holder = inode === undefined ? undefined : holderOf(inode);
-      return { flag, port, holder: holder?.startsWith("kubelet-ts ") ? undefined : holder };
-    });
-}
-
-/** Inode of the listening socket by port. */
-function listeningInodes(): Map<number, string> {
-  const found = new Map<number, string>();
-  for (const file of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    for (const line of read(file).split("\n").slice(1)) {
-      const [, local = "", , state, , , , , , inode = ""] = line.trim().split(/\s+/);
-      if (state === "0A") found.set(Number.parseInt(local.split(":")[1] ?? "", 16), inode);
-    }
-  }
-  return found;
-}
-
-/** `name (pid 7)`; without the right to look, that something holds it. */
-function holderOf(inode: string): string {
-  for (const pid of processIds()) {
-    try {
-      for (const descriptor of readdirSync(`/proc/${pid}/fd`)) {
-        if (readlinkSync(`/proc/${pid}/fd/${descriptor}`) === `socket:[${inode}]`) return `${commOf(pid)} (pid ${pid})`;
+    .map(([flag, port]): PortFacts => {
+      if (!hasListener(port)) return { flag, port, state: "free", holder: "" };
+      const holder = findPortHolder(port);
+      if (holder === undefined) {
+        const mayBeOwn = instance === "unreadable" || (instance !== undefined && process.getuid?.() !== 0);
+        return { flag, port, state: mayBeOwn ? "unknown" : "taken", holder: mayBeOwn ? "" : "another program" };
       }
-    } catch {
-      // It has ended, or belongs to another user.
-    }
-  }
-  return "another program";
+      const isOwn = typeof instance === "object" && holder.endsWith(`(pid ${instance.pid})`);
+      return { flag, port, state: isOwn ? "own" : "taken", holder };
+    });
 }
 
 const processIds = () => readdirSync("/proc").filter((name) => /^\d+$/.test(name));
@@ -301,11 +289,4 @@ function readCertificates({ tlsCertFile, clientCaFile, certDir }: KubeletOptions
       return [];
     }
   });
-}
-
-function readUnit(): MachineFacts["unit"] {
-  const paths: InstallPaths = installPaths("systemd", "");
-  const text = read(paths.unit);
-  if (text === "") return undefined;
-  return { path: paths.unit, isCurrent: text === renderService("systemd", paths), isEdited: !isUnedited(text) };
 }

@@ -1,3 +1,4 @@
+import type { ServiceFacts } from "../install/find-service.ts";
 import type { Finding } from "../model/finding.ts";
 
 /** A directory whose disk matters. */
@@ -17,8 +18,10 @@ export interface DiskFacts {
 export interface PortFacts {
   flag: string;
   port: number;
-  /** `nginx (pid 812)`; undefined while it is free or ours. */
-  holder: string | undefined;
+  /** `own`: of the kubelet that is checked. `unknown`: this user may not know whose it is. */
+  state: "free" | "own" | "unknown" | "taken";
+  /** `nginx (pid 812)`; "" while it is free or unknown. */
+  holder: string;
 }
 
 export interface EngineFacts {
@@ -35,9 +38,27 @@ export interface EngineFacts {
   warnings: readonly string[];
   /** Subnets of the default bridge. */
   bridgeSubnets: readonly string[];
+  userlandProxy: UserlandProxyFacts;
   /** Names of containers that another kubelet or orchestrator made. */
   foreignContainers: readonly { name: string; owner: string }[];
   rootless: boolean;
+}
+
+/** How the engine forwards host ports. */
+export interface UserlandProxyFacts {
+  isOn: boolean;
+  /** The engine writes rules of the packet filter. */
+  hasIptables: boolean;
+  /** Processes of the proxy: one for each host port and address. */
+  processes: number;
+}
+
+/** A network that this machine reaches without a gateway, or by a route of its own. */
+export interface RouteFacts {
+  /** `192.168.1.0/24`. */
+  subnet: string;
+  /** `eth0`. */
+  device: string;
 }
 
 /** The files of --config and --config-dir. */
@@ -79,6 +100,10 @@ export interface MachineFacts {
   /** Addresses of /etc/resolv.conf. */
   nameservers: readonly string[];
   ports: readonly PortFacts[];
+  /** Routes of IPv4 other than the default ones and those of container networks. */
+  routes: readonly RouteFacts[];
+  /** Pods that the node admits. */
+  maxPods: number;
   /** Zone of TZ or /etc/localtime; `problem`: it is not known, and UTC is used. */
   timeZone: { name: string; problem?: string | undefined };
   /** Processes that also manage containers: `kubelet (pid 7)`, `k3s (pid 9)`. */
@@ -87,7 +112,7 @@ export interface MachineFacts {
   images: readonly ImageFacts[];
   certificates: readonly { path: string; expiresMs: number }[];
   /** undefined: not installed as a service. */
-  unit: { path: string; isCurrent: boolean; isEdited: boolean } | undefined;
+  unit: ServiceFacts | undefined;
 }
 
 /** Answer of the registry about an image. */

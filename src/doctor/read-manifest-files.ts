@@ -1,16 +1,14 @@
-import { readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename } from "node:path";
 import type { Pod } from "../api/pod.ts";
 import type { Secret } from "../api/secret.ts";
-import { readTextIfExists } from "../files/bounded-read.ts";
 import { readNodeName } from "../host/node-info.ts";
+import type { ManifestResult, ReadManifestOptions } from "../manifest/manifest-result.ts";
 import { readManifest } from "../manifest/read-manifest.ts";
 import type { TypedObject } from "../model/desired-object.ts";
 import type { Finding } from "../model/finding.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
-import { messageOf } from "../text/error-message.ts";
-
-const MAX_MANIFEST_BYTES = 10 << 20;
+import { looksLikeManifest, readManifests } from "../sources/manifest-files.ts";
+import { encryptionOf } from "../text/age-text.ts";
 
 /** Manifests that are configured. */
 export interface ManifestFiles {
@@ -23,8 +21,14 @@ export interface ManifestFiles {
   secrets: Map<string, Secret>;
 }
 
-/** Reads the manifests of `--pod-manifest-path`; those of URLs are only named. */
-export function readManifestFiles(options: KubeletOptions): ManifestFiles {
+/** Reads an encrypted manifest. */
+export type ReadEncrypted = (bytes: Uint8Array, how: ReadManifestOptions) => Promise<ManifestResult>;
+
+/**
+ * Reads the manifests of `--pod-manifest-path`, as the kubelet does; those of URLs are only named.
+ * @param decrypt absent: an encrypted one is a finding
+ */
+export async function readManifestFiles(options: KubeletOptions, decrypt?: ReadEncrypted): Promise<ManifestFiles> {
   const result: ManifestFiles = {
     paths: [...options.podManifestPaths, ...options.manifestUrls],
     findings: [],
@@ -33,33 +37,38 @@ export function readManifestFiles(options: KubeletOptions): ManifestFiles {
     secrets: new Map(),
   };
   const nodeName = readNodeName(options.hostnameOverride);
-  for (const file of options.podManifestPaths.flatMap(filesOf)) {
-    let text: string | undefined;
-    try {
-      text = readTextIfExists(file, MAX_MANIFEST_BYTES);
-    } catch (error) {
-      result.findings.push(unreadable(file, messageOf(error)));
-      continue;
-    }
-    if (text === undefined) {
-      result.findings.push(unreadable(file, "there is no such file or directory"));
-      continue;
-    }
-    const { pods, findings, secrets, objects } = readManifest(new TextEncoder().encode(text), {
-      file,
-      nodeName,
-      source: "file",
-      strictness: options.validate,
-      allowPrivileged: options.allowPrivileged,
-    });
-    result.findings.push(...findings);
-    result.pods += pods.length;
-    result.specs.push(...pods.map(({ pod }) => pod), ...objects.flatMap(templatesOf));
-    for (const secret of secrets) {
-      result.secrets.set(`${secret.metadata.namespace ?? "default"}/${secret.metadata.name}`, secret);
+  for (const path of options.podManifestPaths) {
+    const { listing, contents } = readManifests(path, new Map());
+    if ("message" in listing) result.findings.push(unreadable(path, listing.message));
+    for (const [file, content] of contents) {
+      if (content.kind === "unreadable") result.findings.push(unreadable(file, content.message));
+      if (content.kind === "dangling") result.findings.push(unreadable(file, "its symbolic link leads nowhere"));
+      if (content.kind !== "content") continue;
+      if (listing.kind === "directory" && !looksLikeManifest(basename(file), content.bytes)) continue;
+      const how: ReadManifestOptions = {
+        file,
+        nodeName,
+        source: "file",
+        strictness: options.validate,
+        allowPrivileged: options.allowPrivileged,
+      };
+      const isEncrypted = encryptionOf(content.bytes) !== undefined;
+      addManifest(
+        result,
+        isEncrypted && decrypt ? await decrypt(content.bytes, how) : readManifest(content.bytes, how),
+      );
     }
   }
   return result;
+}
+
+function addManifest(result: ManifestFiles, { pods, findings, secrets, objects }: ManifestResult): void {
+  result.findings.push(...findings);
+  result.pods += pods.length;
+  result.specs.push(...pods.map(({ pod }) => pod), ...objects.flatMap(templatesOf));
+  for (const secret of secrets) {
+    result.secrets.set(`${secret.metadata.namespace ?? "default"}/${secret.metadata.name}`, secret);
+  }
 }
 
 /** The pod template of a workload; none for other kinds. */
@@ -84,14 +93,3 @@ const unreadable = (file: string, message: string): Finding => ({
   field: "",
   message,
 });
-
-function filesOf(path: string): string[] {
-  try {
-    return readdirSync(path, { withFileTypes: true })
-      .filter((entry) => entry.isFile() && /\.(ya?ml|json)$/.test(entry.name) && !entry.name.startsWith("."))
-      .map(({ name }) => join(path, name));
-  } catch {
-    // A file, or a path that is reported when it is read.
-    return [path];
-  }
-}

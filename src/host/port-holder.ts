@@ -18,8 +18,7 @@ export function parseListeners(table: string, port: number): string[] {
  * @returns undefined when it cannot be told: other users' processes show their files only to root
  */
 export function findPortHolder(port: number, proc = "/proc"): string | undefined {
-  const tables = ["tcp", "tcp6"].map((name) => readTextIfExists(`${proc}/net/${name}`, SYSTEM_FILE_BYTES) ?? "");
-  const sockets = new Set(tables.flatMap((table) => parseListeners(table, port)).map((inode) => `socket:[${inode}]`));
+  const sockets = new Set(listenersOf(port, proc).map((inode) => `socket:[${inode}]`));
   if (sockets.size === 0) return undefined;
   for (const pid of list(proc).filter((name) => /^\d+$/.test(name))) {
     if (!list(`${proc}/${pid}/fd`).some((fd) => sockets.has(readLink(`${proc}/${pid}/fd/${fd}`)))) continue;
@@ -28,6 +27,14 @@ export function findPortHolder(port: number, proc = "/proc"): string | undefined
   }
   return undefined;
 }
+
+/** Whether a process listens on a TCP port, on any address. */
+export const hasListener = (port: number): boolean => listenersOf(port, "/proc").length > 0;
+
+const listenersOf = (port: number, proc: string): string[] =>
+  ["tcp", "tcp6"].flatMap((name) =>
+    parseListeners(readTextIfExists(`${proc}/net/${name}`, SYSTEM_FILE_BYTES) ?? "", port),
+  );
 
 /** The processes that listen on TCP ports, as far as it can be told. */
 export function findPortHolders(ports: readonly number[]): Map<number, string> {

@@ -1,14 +1,17 @@
 import { existsSync } from "node:fs";
 import { openConfigurationStore } from "../../app/choose-configuration.ts";
 import { buildFacts } from "../../app/version.ts";
+import { findConfigPaths } from "../../config/environment-flags.ts";
+import { parseCommandLine } from "../../config/flags.ts";
 import { type ResolvedOptions, resolveOptions } from "../../config/resolve-options.ts";
 import { type CheckResult, isFailure } from "../../doctor/check-result.ts";
 import { runChecks } from "../../doctor/checks.ts";
 import { gatherFacts } from "../../doctor/gather-facts.ts";
 import type { CredentialLookUp } from "../../doctor/gather-images.ts";
 import type { ConfigurationFacts } from "../../doctor/machine-facts.ts";
+import type { ReadEncrypted } from "../../doctor/read-manifest-files.ts";
 import { SystemClock } from "../../host/system-clock.ts";
-import { installPaths } from "../../install/install-files.ts";
+import { findService, serviceEnvironment } from "../../install/find-service.ts";
 import type { KubeletOptions } from "../../model/kubelet-options.ts";
 import { CredentialProviders } from "../../runtime/credential-provider.ts";
 import { ImageCredentials } from "../../runtime/image-credentials.ts";
@@ -23,21 +26,29 @@ const MARKS = { ok: "ok  ", warn: "warn", fail: "FAIL" } as const;
  */
 export async function runDoctor(rawArgs: readonly string[], io: CommandIo): Promise<number> {
   const { isJson, flags } = takeOutput(rawArgs);
-  const { config } = installPaths("systemd", "");
-  const isNamed = flags.some((word) => word.startsWith("--config") || word.startsWith("--pod-manifest-path"));
-  const argv = isNamed || !existsSync(config) ? flags : [`--config=${config}`, ...flags];
+  const { configPaths, configDir } = findConfigPaths(flags, process.env);
+  const isNamed = configPaths.length > 0 || configDir !== undefined || namesManifests(flags);
+  const service = isNamed ? undefined : findService();
+  const config = service?.paths.config;
+  const argv = config !== undefined && existsSync(config) ? [`--config=${config}`, ...flags] : flags;
   const { resolved, configuration } = await resolve(argv);
   const { options } = resolved;
   const facts = await gatherFacts({
     options: { ...options, podManifestPaths: [...options.podManifestPaths, ...resolved.positionals] },
-    environment: process.env,
+    environment: service?.manager === "systemd-user" ? serviceEnvironment(service.manager, process.env) : process.env,
     ...buildFacts(),
     configuration,
+    decrypt: decryptOf(options),
     credentials: credentialsOf(options),
   });
   const results = runChecks(facts);
   io.stdout(isJson ? `${JSON.stringify({ checks: results }, null, 2)}\n` : renderChecks(results));
   return results.some(isFailure) ? 1 : 0;
+}
+
+function namesManifests(flags: readonly string[]): boolean {
+  const { positionals, settings } = parseCommandLine(flags);
+  return positionals.length > 0 || settings.some(({ row }) => row.option === "podManifestPaths");
 }
 
 /** Without the files when they are invalid: what is wrong with them is a check that fails. */
@@ -57,6 +68,18 @@ async function resolve(
   return { resolved: without, configuration: { errors, rejected: undefined } };
 }
 
+/** undefined without `--manifest-identity-file`. */
+function decryptOf({ manifestIdentityFile }: KubeletOptions): ReadEncrypted | undefined {
+  if (manifestIdentityFile === "") return undefined;
+  return async (bytes, how) => {
+    const [{ readEncryptedManifest }, { readManifest }] = await Promise.all([
+      import("../../app/decrypt-manifest.ts"),
+      import("../../manifest/read-manifest.ts"),
+    ]);
+    return readEncryptedManifest(bytes, how, manifestIdentityFile, readManifest);
+  };
+}
+
 /** As the kubelet looks for them. */
 function credentialsOf(options: KubeletOptions): CredentialLookUp {
   const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: binDir, rootDir } = options;
@@ -69,13 +92,15 @@ function credentialsOf(options: KubeletOptions): CredentialLookUp {
 
 /** One line for each check; below it, indented, how to fix what is not ok. */
 export function renderChecks(results: readonly CheckResult[]): string {
-  const lines = results.map(({ status, name, message, fix }) => {
+  const count = (status: CheckResult["status"]) => results.filter((result) => result.status === status).length;
+  return `${renderLines(results).join("\n")}\n${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failed\n`;
+}
+
+export const renderLines = (results: readonly CheckResult[]): string[] =>
+  results.map(({ status, name, message, fix }) => {
     const line = `${MARKS[status]}  ${name}: ${message}`;
     return fix && status !== "ok" ? `${line}\n      → ${fix}` : line;
   });
-  const count = (status: CheckResult["status"]) => results.filter((result) => result.status === status).length;
-  return `${lines.join("\n")}\n${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failed\n`;
-}
 
 /** `-o json` is the command's own; everything else is the kubelet's. */
 function takeOutput(rawArgs: readonly string[]): { isJson: boolean; flags: string[] } {
