@@ -22,7 +22,8 @@ export async function writeBundle(
 ): Promise<BundleIndex> {
   const scratch = `${file}.partial`;
   try {
-    const handle = await open(scratch, "w", 0o644);
+    // Manifests may hold secrets.
+    const handle = await open(scratch, "w", 0o600);
     try {
       let at = 0;
       const put = async (bytes: Uint8Array, position: number) => {

@@ -17,6 +17,8 @@ export interface InstallState {
   program: string;
   /** Root directory of the service, as its configuration names it. */
   rootDir: string;
+  /** Engine of the service; undefined: the default one. */
+  dockerEndpoint: string | undefined;
   installedHash: string | undefined;
   unit: string | undefined;
   hasConfig: boolean;
@@ -38,7 +40,7 @@ export type InstallStep =
   | { kind: "copy-self"; path: string }
   /** Renames or copies a file over another, atomically. */
   | { kind: "move"; from: string; to: string }
-  /** Puts a copy of a file over another, atomically. */
+  /** Puts a link to a file, or a copy, over another, atomically. */
   | { kind: "keep"; from: string; to: string }
   | { kind: "remove"; path: string }
   | { kind: "run"; argv: readonly string[] /** A failure does not end the work. */; mayFail?: true };
@@ -47,6 +49,8 @@ export interface InstallPlan {
   steps: InstallStep[];
   /** For people, in order. */
   notes: string[];
+  /** Removed when a step fails: a disk that is full stays as full as it was. */
+  scratch?: readonly string[];
 }
 
 /** First installation and upgrade: what is already as it should be is left alone. Pure. */
@@ -55,9 +59,9 @@ export function planInstall(state: InstallState): InstallPlan {
   const steps: InstallStep[] = [];
   const notes: string[] = [];
   const isUpgrade = state.installedHash !== undefined && state.installedHash !== state.ownHash;
+  const next = `${paths.binary}.new`;
   if (isUpgrade) {
     // The new one is on the disk before the old one is touched: there is a program to start at every moment.
-    const next = `${paths.binary}.new`;
     steps.push(
       { kind: "directory", path: parent(paths.previousBinary) },
       { kind: "copy-self", path: next },
@@ -88,7 +92,7 @@ export function planInstall(state: InstallState): InstallPlan {
   if (state.canStart) steps.push(...startSteps(manager));
   if (manager === "systemd-user" && !state.isLingering)
     notes.push("The service ends when the last session of this user ends; to keep it: loginctl enable-linger");
-  return { steps, notes };
+  return { steps, notes, ...(isUpgrade && { scratch: [next] }) };
 }
 
 /** Swaps the installed binary and the one before it, so that a second rollback goes forward again. Pure. */
@@ -112,9 +116,13 @@ export function planRollback(state: InstallState): InstallPlan | { problem: stri
   };
 }
 
+/** Nothing of an installation is there. */
+export const isAbsent = ({ installedHash, unit }: InstallState): boolean =>
+  installedHash === undefined && unit === undefined;
+
 /**
  * Removes the service and the program; configuration, manifests and the root directory stay. Pure.
- * @param withPods also stops the pods and removes their containers
+ * @param withPods also stops the pods and removes their containers: also those that an earlier removal left
  */
 export function planUninstall(state: InstallState, withPods: boolean): InstallPlan {
   const { paths, manager } = state;
@@ -132,8 +140,11 @@ export function planUninstall(state: InstallState, withPods: boolean): InstallPl
     );
   }
   // Pods belong to this machine, not to the image that is built below another directory.
-  if (withPods && state.canStart)
-    steps.push({ kind: "run", argv: [state.program, "delete", "--all", `--root-dir=${state.rootDir}`] });
+  if (withPods && state.canStart) {
+    const endpoint = state.dockerEndpoint === undefined ? [] : [`--docker-endpoint=${state.dockerEndpoint}`];
+    steps.push({ kind: "run", argv: [state.program, "delete", "--all", `--root-dir=${state.rootDir}`, ...endpoint] });
+  }
+  if (isAbsent(state)) return { steps, notes: ["kubelet-ts was not installed; its pods are stopped"] };
   steps.push(
     { kind: "remove", path: paths.unit },
     { kind: "remove", path: `${paths.unit}.new` },
@@ -143,7 +154,11 @@ export function planUninstall(state: InstallState, withPods: boolean): InstallPl
   if (state.canStart && manager !== "openrc")
     steps.push({ kind: "run", argv: [...systemctl(manager), "daemon-reload"], mayFail: true });
   const notes = [`Kept: ${paths.config}, ${paths.manifestDir} and the root directory`];
-  if (!withPods) notes.unshift("Pods keep running without supervision; kubelet-ts uninstall --pods stops them too");
+  if (!withPods && state.canStart) {
+    notes.unshift(
+      "Pods keep running without supervision; any copy of kubelet-ts stops them: ./kubelet-ts uninstall --pods",
+    );
+  }
   return { steps, notes };
 }
 

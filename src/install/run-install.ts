@@ -1,15 +1,19 @@
 import { createHash } from "node:crypto";
 import {
   chmodSync,
+  closeSync,
   copyFileSync,
   createReadStream,
   existsSync,
+  fsyncSync,
+  linkSync,
   mkdirSync,
+  openSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { readTextIfExists } from "../files/bounded-read.ts";
 import { runProgram } from "../host/run-program.ts";
 import { type InstallPaths, installPaths, type ServiceManager } from "./install-files.ts";
@@ -26,6 +30,8 @@ export interface InstallTarget {
 }
 
 const MAX_UNIT_BYTES = 1 << 20;
+/** Pods that are stopped get their grace periods. */
+const STEP_LIMIT_MS = 15 * 60_000;
 
 /** Which service manager runs this machine; undefined when it is none that is known. */
 export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManager | undefined {
@@ -37,12 +43,12 @@ export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManage
 
 /**
  * Looks at the machine; changes nothing.
- * @param rootDir root directory of the service
+ * @param settings of the service
  */
 export async function readInstallState(
   target: InstallTarget,
   manager: ServiceManager,
-  rootDir: string,
+  settings: Pick<InstallState, "rootDir" | "dockerEndpoint">,
 ): Promise<InstallState> {
   const paths = toDestination(installPaths(manager, target.home), target.destdir);
   return {
@@ -50,7 +56,7 @@ export async function readInstallState(
     paths: installPaths(manager, target.home),
     ownHash: await hashOf(process.execPath),
     program: process.execPath,
-    rootDir,
+    ...settings,
     installedHash: existsSync(paths.binary) ? await hashOf(paths.binary) : undefined,
     unit: readTextIfExists(paths.unit, MAX_UNIT_BYTES),
     hasConfig: existsSync(paths.config),
@@ -88,7 +94,7 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
       case "move":
         return moveFile(destdir + step.from, destdir + step.to);
       case "keep":
-        return replaceFile(destdir + step.to, (path) => copyFileSync(destdir + step.from, path), 0o755);
+        return replaceFile(destdir + step.to, (path) => linkOrCopy(destdir + step.from, path), 0o755);
       case "remove":
         return rmSync(destdir + step.path, { force: true });
       case "run":
@@ -104,7 +110,7 @@ export async function runStep(step: InstallStep, destdir: string): Promise<void>
 
 function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
   const { code, message } = error;
-  const path = error.dest ?? error.path ?? "";
+  const path = (error.dest ?? error.path ?? "").replace(SCRATCH, "");
   switch (code) {
     case "EROFS":
       return `"${path}" is on a read-only file system: mount it writable while kubelet-ts is installed`;
@@ -118,15 +124,37 @@ function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
   }
 }
 
-/** The file is whole or absent at every moment; a program that runs from it goes on. */
+const SCRATCH = /\.tmp-\d+$/;
+
+/** The file is whole or absent at every moment, also after a power cut; a program that runs from it goes on. */
 function replaceFile(path: string, write: (scratch: string) => void, mode: number): void {
   const scratch = `${path}.tmp-${process.pid}`;
   try {
     write(scratch);
     chmodSync(scratch, mode);
+    flush(scratch);
     renameSync(scratch, path);
+    flush(dirname(path));
   } finally {
     rmSync(scratch, { force: true });
+  }
+}
+
+function flush(path: string): void {
+  const descriptor = openSync(path, "r");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** A link takes no space; other file systems get a copy. */
+function linkOrCopy(from: string, to: string): void {
+  try {
+    linkSync(from, to);
+  } catch {
+    copyFileSync(from, to);
   }
 }
 
@@ -141,10 +169,15 @@ function moveFile(from: string, to: string): void {
   }
 }
 
+/** Removes what an installation that failed has left. */
+export function removeScratch(paths: readonly string[], destdir: string): void {
+  for (const path of paths) rmSync(destdir + path, { force: true });
+}
+
 async function runStepProgram(argv: readonly string[], mayFail: boolean): Promise<void> {
   let outcome: { exitCode: number; output: string };
   try {
-    const { exitCode, stdout, stderr } = await runProgram(argv, { timeoutMs: 180_000, maxBytes: 1024 * 1024 });
+    const { exitCode, stdout, stderr } = await runProgram(argv, { timeoutMs: STEP_LIMIT_MS, maxBytes: 1024 * 1024 });
     outcome = { exitCode, output: (stdout + stderr).trim() };
   } catch (error) {
     outcome = { exitCode: 127, output: (error as Error).message };

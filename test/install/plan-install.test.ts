@@ -16,6 +16,7 @@ const NEW: InstallState = {
   ownHash: "b",
   program: "/tmp/kubelet-ts",
   rootDir: "/var/lib/kubelet",
+  dockerEndpoint: undefined,
   installedHash: undefined,
   unit: undefined,
   hasConfig: false,
@@ -71,6 +72,8 @@ describe("install", () => {
       ...START,
     ]);
     expect(notes.join()).toContain("--rollback");
+    expect(planInstall({ ...INSTALLED, installedHash: "a" }).scratch).toEqual(["/usr/local/bin/kubelet-ts.new"]);
+    expect(planInstall(INSTALLED).scratch).toBeUndefined();
   });
 
   test("an edited unit stays; the new one is written next to it", () => {
@@ -128,6 +131,14 @@ test("a rollback after an upgrade that left no binary puts the earlier one back"
 test("uninstall below another directory runs nothing on this machine, with --pods neither", () => {
   const { steps } = planUninstall({ ...INSTALLED, canStart: false }, true);
   expect(steps.filter(({ kind }) => kind !== "remove")).toEqual([]);
+});
+
+test("uninstall --pods stops the pods that an earlier uninstall left, and nothing else", () => {
+  const { steps, notes } = planUninstall({ ...NEW, dockerEndpoint: "unix:///e.sock" }, true);
+  expect(shown(steps)).toEqual([
+    "/tmp/kubelet-ts delete --all --root-dir=/var/lib/kubelet --docker-endpoint=unix:///e.sock",
+  ]);
+  expect(notes).toEqual(["kubelet-ts was not installed; its pods are stopped"]);
 });
 
 test("uninstall leaves pods, configuration and manifests alone unless asked", () => {

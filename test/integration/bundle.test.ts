@@ -12,7 +12,7 @@ describeWithEngine("kubelet-ts bundle", () => {
     node.writeManifest("web.json", sleeper("web"));
     const file = join(node.directory, "site.tar");
     const bundled = await node.spawn(["bundle", "-f", node.manifestDir, "-o", file]).finished();
-    expect(bundled).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("1 manifests, 1 images") });
+    expect(bundled).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("1 manifest, 1 image,") });
 
     const bundle = await openBundle(file, process.arch);
     expect(bundle.index.images).toEqual([sleeper("web").spec.containers[0]?.image as string]);

@@ -47,11 +47,13 @@ export async function runBundle(request: CommandRequest, io: CommandIo): Promise
     );
   });
   const bytes = index.files.reduce((sum, { size }) => sum + size, 0);
-  io.stdout(`${output}: ${manifests.size} manifests, ${images.size} images, ${(bytes / 1e6).toFixed(1)} MB
+  io.stdout(`${output}: ${count(manifests.size, "manifest")}, ${count(images.size, "image")}, ${(bytes / 1e6).toFixed(1)} MB
 On the other machine: tar -xf ${basename(output)} ${BINARY} && ./${BINARY} install --bundle ${basename(output)}
 `);
   return 0;
 }
+
+const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`;
 
 /** @throws CommandError when the manifest is not valid */
 function imagesOf(file: string, bytes: Uint8Array): string[] {

@@ -1,15 +1,18 @@
 import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
+import { join } from "node:path";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import type { DockerEndpoint } from "../../docker/endpoint.ts";
+import { serviceEnvironment } from "../../install/find-service.ts";
 import { installPaths, type ServiceManager } from "../../install/install-files.ts";
-import { type InstallPlan, planInstall, planRollback, planUninstall } from "../../install/plan-install.ts";
+import { type InstallPlan, isAbsent, planInstall, planRollback, planUninstall } from "../../install/plan-install.ts";
 import {
   detectManager,
   InstallError,
   type InstallTarget,
   readInstallState,
+  removeScratch,
   runStep,
 } from "../../install/run-install.ts";
 import { MAX_MANIFEST_BYTES } from "../../sources/manifest-files.ts";
@@ -27,22 +30,30 @@ export async function runInstall(request: CommandRequest, io: CommandIo): Promis
     : planInstall({ ...state, ...(bundle && { manifests: bundle.manifests }) });
   if ("problem" in plan) throw new CommandError(plan.problem);
   if (bundle && !request.isOn("dry-run")) {
-    if (target.destdir === "") await bundle.loadImages(engineEndpoint(request, undefined), io);
+    if (target.destdir === "") await bundle.loadImages(engineEndpoint(request, state.dockerEndpoint), io);
     else io.stdout("The images of the bundle are not loaded: with --destdir only files are written\n");
   }
   await carryOut(plan, target, state.manager, request.isOn("dry-run"), io);
   if (request.isOn("dry-run")) return 0;
+  if (!state.canStart) {
+    io.stdout(`Installed below ${target.destdir}; nothing was started\n`);
+    return 0;
+  }
+  const { watchStart } = await import("./install-start.ts");
+  const { problem, findings, exposure } = await watchStart(state);
   const { manifestDir, config } = state.paths;
-  io.stdout(
-    state.canStart
-      ? `kubelet-ts is installed and runs. Go on with:
+  if (problem !== undefined) {
+    io.stderr(`kubelet-ts is installed and started, but it is not ready: ${problem}
+${findings}See: ${LOG_COMMAND[state.manager]}; kubelet-ts doctor
+`);
+    return 1;
+  }
+  io.stdout(`kubelet-ts is installed and runs. Go on with:
   cp pod.yaml ${manifestDir}/        # runs the pods of a manifest
   kubelet-ts get pods${" ".repeat(Math.max(1, manifestDir.length - 3))}# shows them
   kubelet-ts doctor${" ".repeat(Math.max(1, manifestDir.length - 1))}# checks the machine
 Settings: ${config}
-`
-      : `Installed below ${target.destdir}; nothing was started\n`,
-  );
+${exposure === undefined ? "" : `Exposure of the service: ${exposure} (systemd-analyze security kubelet-ts)\n`}${findings}`);
   return 0;
 }
 
@@ -80,10 +91,11 @@ async function openVerified(file: string, ownHash: string) {
 /** `kubelet-ts uninstall [--pods]`. Returns the exit code. */
 export async function runUninstall(request: CommandRequest, io: CommandIo): Promise<number> {
   const { target, state } = await readTarget(request);
-  if (state.installedHash === undefined && state.unit === undefined) {
-    throw new CommandError(`kubelet-ts is not installed at ${state.paths.binary}`);
+  const withPods = request.isOn("pods");
+  if (isAbsent(state) && !(withPods && state.canStart)) {
+    throw new CommandError(`kubelet-ts is not installed at ${target.destdir}${state.paths.binary}`);
   }
-  await carryOut(planUninstall(state, request.isOn("pods")), target, state.manager, request.isOn("dry-run"), io);
+  await carryOut(planUninstall(state, withPods), target, state.manager, request.isOn("dry-run"), io);
   return 0;
 }
 
@@ -105,14 +117,20 @@ async function readTarget(request: CommandRequest) {
         : `installing for the whole machine (${unit}) needs root: use sudo; a user service needs systemd`,
     );
   }
-  return { target, state: await readInstallState(target, manager, await readRootDir(manager, target.home)) };
+  if (manager === "systemd-user" && !existsSync(join(process.env.XDG_RUNTIME_DIR || "/nonexistent", "bus"))) {
+    throw new CommandError(
+      `the service manager of user ${target.user} cannot be reached: log in as that user (ssh, machinectl shell ${target.user}@), or use sudo to install for the whole machine`,
+    );
+  }
+  return { target, state: await readInstallState(target, manager, await readSettings(manager, target.home)) };
 }
 
-/** The root directory that the configuration of the service names, else the default one. */
-async function readRootDir(manager: ServiceManager, home: string): Promise<string> {
+/** Settings by the configuration of the service, else the defaults. */
+async function readSettings(manager: ServiceManager, home: string) {
   const { config } = installPaths(manager, home);
   const { options } = await resolveOptions(existsSync(config) ? [`--config=${config}`] : [], "/", "show");
-  return options.rootDir;
+  const { DOCKER_HOST } = serviceEnvironment(manager, process.env);
+  return { rootDir: options.rootDir, dockerEndpoint: options.dockerEndpoint || DOCKER_HOST };
 }
 
 const LOG_COMMAND: Readonly<Record<ServiceManager, string>> = {
@@ -137,6 +155,7 @@ async function carryOut(
     try {
       await runStep(step, destdir);
     } catch (error) {
+      removeScratch(plan.scratch ?? [], destdir);
       if (!(error instanceof InstallError)) throw error;
       const hint =
         "argv" in step && step.argv.includes("restart") ? `\nSee: ${LOG_COMMAND[manager]}; kubelet-ts doctor` : "";

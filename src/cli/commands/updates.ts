@@ -134,11 +134,13 @@ function toTable(items: readonly ImageUpdateReport[], isWide: boolean, now: Date
     const short = (ref: string | undefined, tag: string | undefined) =>
       ref === undefined ? "<none>" : isWide ? ref : `${tag ?? ""}@${digestOf(ref)}`;
     const ago = checkedAt === undefined ? "<never>" : formatSince(checkedAt, now);
-    const next = nextCheckAt === undefined ? "<none>" : nextCheckAt.slice(0, 16).replace("T", " ");
+    const next = nextCheckAt === undefined ? "<none>" : untilNext(new Date(nextCheckAt), now);
     const running = short(item.current, item.currentTag);
     return [owner, image, state, running, short(item.candidate, item.candidateTag), ago, next, item.message];
   });
   return new TextTable().render([header, ...rows]);
 }
+
+const untilNext = (next: Date, now: Date) => (next > now ? `in ${formatSince(now.toISOString(), next)}` : "now");
 
 const digestOf = (ref: string) => ref.slice(ref.indexOf("sha256:") + "sha256:".length).slice(0, 12);

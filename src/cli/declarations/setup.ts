@@ -52,11 +52,12 @@ Exit codes: 0 no check failed, 1 one did, 2 bad usage.`,
     name: "install",
     description: "install this binary as a service of the machine",
     section: "Setup",
-    usage: ["install [--rollback] [--dry-run]", "install --bundle FILE"],
+    usage: ["install [--dry-run]", "install --rollback", "install --bundle FILE", "install --destdir DIR"],
     about: `Copies itself to /usr/local/bin, creates /etc/kubernetes/manifests, a commented
 /etc/kubelet-ts/config.yaml and a service (systemd or OpenRC), and starts it. Run again, it upgrades in
 place: pods keep running, edited files stay, the binary before is kept for --rollback. Without root it
-installs a systemd user service for a rootless engine.`,
+installs a systemd user service for a rootless engine.
+Exit codes: 0 installed and ready, 1 not installed or not ready, 2 bad usage.`,
     args: {
       rollback: { type: "boolean", description: "go back to the binary before the last upgrade" },
       "dry-run": { type: "boolean", description: "show the steps and change nothing" },
@@ -92,7 +93,10 @@ without a network is set up with it: tar -xf site.tar kubelet-ts && ./kubelet-ts
     about: `Stops the service and removes it and the binary. Configuration, manifests and the root
 directory stay.`,
     args: {
-      pods: { type: "boolean", description: "stop the pods and remove their containers too" },
+      pods: {
+        type: "boolean",
+        description: "stop the pods and remove their containers too; also those that an earlier uninstall left",
+      },
       "dry-run": { type: "boolean", description: "show the steps and change nothing" },
       destdir: { type: "string", valueHint: "directory", description: "remove below this directory" },
     },
