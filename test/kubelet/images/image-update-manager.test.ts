@@ -139,4 +139,21 @@ describe("updates of images", () => {
     await clock.advance(2 * 3_600_000);
     expect(runningRef()).toBe("web@sha256:b");
   });
+
+  test("the random delay of the next look-up is drawn once, also over a restart", async () => {
+    let draws = 0;
+    const random = () => [0.25, 0.75][draws++]!;
+    const start = () => create({ random, jitterMs: () => 1_800_000 });
+    manager = start();
+    desired = stateOf(pod({ "kubelet-ts.io/image-update": "digest" }));
+    show();
+    await clock.advance(1000);
+    const [first] = manager.report();
+    expect(first?.nextCheckAt).toBeDefined();
+    manager.stop();
+    manager = start();
+    show();
+    await clock.advance(1000);
+    expect({ next: manager.report()[0]?.nextCheckAt, draws }).toEqual({ next: first?.nextCheckAt, draws: 1 });
+  });
 });
