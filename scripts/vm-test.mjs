@@ -62,6 +62,7 @@ const TESTS = [
   "failed-mounts",
   "examples",
   "install",
+  "trials",
 ];
 
 /** How many times longer tests wait there. */

@@ -34,6 +34,7 @@ test("install starts a service that is ready and says how to go on", async () =>
   const output = await outputOf(DOWNLOADED, "install");
   for (const command of ["cp pod.yaml /etc/kubernetes/manifests/", "kubelet-ts get pods", "kubelet-ts doctor"])
     expect(output).toContain(command);
+  expect(output).toMatch(/^Exposure of the service: [\d.]+ [A-Z]+/m);
   expect(await unitProperty("ActiveState")).toBe("active");
   expect((await outputOf("systemctl", "is-enabled", "kubelet-ts")).trim()).toBe("enabled");
   expect(await outputOf("systemd-analyze", "verify", "/etc/systemd/system/kubelet-ts.service")).toBe("");
@@ -59,10 +60,39 @@ test("an upgrade and its rollback leave the pods running", async () => {
   expect(await unitProperty("ActiveState")).toBe("active");
   await outputOf("kubelet-ts", "install", "--rollback");
   expect(readFileSync("/usr/local/bin/kubelet-ts").equals(installed)).toBe(true);
+  await outputOf("kubelet-ts", "install", "--rollback");
+  expect(readFileSync("/usr/local/bin/kubelet-ts").length).toBe(installed.length + 1);
+  await outputOf("kubelet-ts", "install", "--rollback");
   await outputOf("kubelet-ts", "install");
   await waitForPod("web", "condition=Ready");
   expect(await containersOf("web")).toEqual(before);
   expect(readFileSync(`${RECORDS}/once`, "utf8")).toBe("run\n");
+});
+
+test("install names the program that holds a port; the port is opened when it is free", async () => {
+  await outputOf("systemctl", "stop", "kubelet-ts");
+  const holder = Bun.serve({ hostname: "127.0.0.1", port: 10_248, fetch: () => new Response("another program") });
+  const output = await outputOf(DOWNLOADED, "install");
+  expect(output).toContain("kubelet-ts is installed and runs");
+  expect(output).toMatch(/^warn {2}port 10248: in use by \S+ \(pid \d+\)$/m);
+  await holder.stop(true);
+  await until("the port", async () => (await (await fetch("http://127.0.0.1:10248/healthz")).text()) === "ok");
+});
+
+test("without an engine install names what is missing, with the command that fixes it; a reload does not end the service", async () => {
+  const engine = ["docker.socket", "docker.service"];
+  await outputOf("systemctl", "mask", "--runtime", "--now", ...engine);
+  const { exitCode, output } = await run(DOWNLOADED, "install");
+  expect([exitCode, output]).toEqual([1, expect.stringContaining("installed and started, but it is not ready")]);
+  expect(output).toMatch(/^FAIL {2}engine: .*\n {6}→ /m);
+  const pid = await unitProperty("MainPID");
+  await outputOf("systemctl", "reload", "kubelet-ts");
+  await Bun.sleep(3_000);
+  expect([await unitProperty("ActiveState"), await unitProperty("MainPID")]).toEqual(["active", pid]);
+  await outputOf("systemctl", "unmask", "--runtime", ...engine);
+  await outputOf("systemctl", "start", ...engine);
+  await waitForPod("web", "condition=Ready");
+  expect(await unitProperty("MainPID")).toBe(pid);
 });
 
 test("a process that hangs is restarted by the watchdog; pods do not notice", async () => {
@@ -171,7 +201,7 @@ test("uninstall leaves the pods and the manifests; a new installation takes the 
 
 test("doctor finds nothing that fails on the machine", async () => {
   const { exitCode, output } = await run("kubelet-ts", "doctor");
-  expect(output.split("\n").filter((line) => line.startsWith("fail"))).toEqual([]);
+  expect(output.split("\n").filter((line) => line.startsWith("FAIL"))).toEqual([]);
   expect(exitCode).toBe(0);
 });
 
@@ -188,7 +218,7 @@ test("a bundle sets the machine up without a registry; with a slip it changes no
     `${site}/manifests`,
   );
   const bundle = `${site}/site.tar`;
-  expect(await outputOf("kubelet-ts", "bundle", "-f", `${site}/manifests`, "-o", bundle)).toContain("1 images");
+  expect(await outputOf("kubelet-ts", "bundle", "-f", `${site}/manifests`, "-o", bundle)).toContain("1 image,");
 
   mkdirSync(`${site}/small`);
   await outputOf("mount", "-t", "tmpfs", "-o", "size=1m", "none", `${site}/small`);

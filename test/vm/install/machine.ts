@@ -53,10 +53,10 @@ export async function waitForPod(name: string, condition: string): Promise<void>
 }
 
 /** A pod of one container of the same name. */
-export function writePod(name: string, container: object, directory = MANIFESTS): void {
+export function writePod(name: string, container: object, directory = MANIFESTS, annotations: object = {}): void {
   const containers = [{ name, image: "busybox:1.35", ...container }];
   const spec = { terminationGracePeriodSeconds: 1, containers };
-  const manifest = { apiVersion: "v1", kind: "Pod", metadata: { name }, spec };
+  const manifest = { apiVersion: "v1", kind: "Pod", metadata: { name, annotations }, spec };
   writeFileSync(`${directory}/${name}.yaml`, JSON.stringify(manifest));
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { until } from "../../support/until.ts";
 import { DOWNLOADED, outputOf, run } from "../install/machine.ts";
 
@@ -62,6 +62,12 @@ WantedBy=default.target
   await outputAsUser(`DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock docker load -i ${image}`);
 });
 
+test("without a session of the user install is an error that names the way out, and changes nothing", async () => {
+  const { exitCode, output } = await asUser("XDG_RUNTIME_DIR= ./kubelet-ts install");
+  expect([exitCode, output]).toEqual([1, expect.stringContaining("log in as that user")]);
+  expect(existsSync(`${HOME}/.config/kubelet-ts`)).toBe(false);
+});
+
 test("install as that user starts a service of the user, which runs pods on the rootless engine", async () => {
   const output = await outputAsUser("./kubelet-ts install");
   expect(output).toContain(`${HOME}/.config/kubelet-ts/manifests`);
@@ -85,9 +91,9 @@ END`);
 });
 
 test("doctor and uninstall --pods work as that user", async () => {
-  const { output } = await asUser("DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock kubelet-ts doctor");
-  expect(output.split("\n").filter((line) => line.startsWith("fail"))).toEqual([]);
-  await outputAsUser("DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock kubelet-ts uninstall --pods");
+  const { output } = await asUser("kubelet-ts doctor");
+  expect(output.split("\n").filter((line) => line.startsWith("FAIL"))).toEqual([]);
+  await outputAsUser("kubelet-ts uninstall --pods");
   expect(
     await outputAsUser(
       "DOCKER_HOST=unix://$XDG_RUNTIME_DIR/docker.sock docker ps -aq --filter label=io.kubernetes.pod.name",
