@@ -67,6 +67,7 @@ interface Row {
   shortNames?: readonly string[];
   categories?: readonly string[];
   columns: readonly Column[];
+  fields?: Readonly<Record<string, (object: ApiObject) => string>>;
   subresources?: readonly PlainSubresource[];
   namespaced?: false;
   /** Made by controllers only. */
@@ -117,13 +118,13 @@ const REPLICAS = [
   count("Ready", (it) => statusOf(it).readyReplicas),
 ];
 
-/** Source: kubectl's printers. */
 /** `statefulset.apps/db` */
 function controllerOf({ metadata }: ApiObject): string {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller);
   return owner ? `${owner.kind.toLowerCase()}.apps/${owner.name}` : "<none>";
 }
 
+/** Source: kubectl's printers, and the selectable fields of batch/v1 and core/v1. */
 const ROWS: readonly Row[] = [
   {
     group: "apps",
@@ -201,6 +202,7 @@ const ROWS: readonly Row[] = [
       text("Duration", durationOf),
       ...WIDE,
     ],
+    fields: { "status.successful": (it) => String(numberOf(statusOf(it).succeeded)) },
     description: "Job represents the configuration of a single job.",
   },
   {
@@ -230,6 +232,7 @@ const ROWS: readonly Row[] = [
     categories: ["all"],
     subresources: scalable,
     columns: [...REPLICAS, ...CONTAINERS, text("Selector", (it) => formatLabels(specOf(it).selector), 1)],
+    fields: { "status.replicas": (it) => String(numberOf(statusOf(it).replicas)) },
     description: "ReplicationController represents the configuration of a replication controller.",
   },
   {
@@ -246,6 +249,10 @@ const ROWS: readonly Row[] = [
       text("Port(s)", ports),
       text("Selector", (it) => formatLabels(specOf(it).selector), 1),
     ],
+    fields: {
+      "spec.clusterIP": (it) => String(specOf(it).clusterIP ?? ""),
+      "spec.type": (it) => String(specOf(it).type ?? "ClusterIP"),
+    },
     description: "Service is a named abstraction of a set of pods.",
   },
   {
