@@ -213,7 +213,7 @@ export class ObjectWriter {
     const whole = pruned(object);
     if (request.dryRun) return whole;
     const { store, storage, onUnfinalized } = this.#deps;
-    if (definition.storage === "file") keep(() => storage.save(definition, whole));
+    if (definition.storage !== "memory") keep(() => storage.save(definition, whole));
     const kept = store.put(resourceId(definition), whole);
     const { deletionTimestamp, finalizers = [] } = kept.metadata;
     if (deletionTimestamp && finalizers.length === 0) onUnfinalized?.(definition, kept);

@@ -66,9 +66,9 @@ export interface ResourceDefinition {
   subresources?: readonly PlainSubresource[];
   /**
    * `file`: kept in `<root-dir>/manifests` and read back at the next start. `memory`: lost with the process, or mirrored
-   * from the kubelet.
+   * from the kubelet. `node`: mirrored; a write becomes a setting of the node.
    */
-  storage: "file" | "memory";
+  storage: "file" | "memory" | "node";
   /** Must not change its input. Absent: the object is taken as it is. */
   decode?: (object: ApiObject) => Decoded;
   /** Causes for refusing a creation; the object was decoded. */

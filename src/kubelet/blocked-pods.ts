@@ -5,8 +5,11 @@ import { podRefOf } from "../model/pod-ref.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { PodEventRecorder } from "./event-recorder.ts";
 
-/** A desired pod without a worker of its own: refused, or waiting for a terminating pod. */
-export type BlockedPod = { rejection: Rejection; since: Date } | { waitsFor: PodFullName };
+/** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
+export type BlockedPod =
+  | { rejection: Rejection; since: Date }
+  | { waitsFor: PodFullName }
+  | { unschedulable: string; since: Date };
 
 export interface BlockedPodsDeps {
   now: () => Date;
@@ -41,6 +44,17 @@ export class BlockedPods {
 
   wait(uid: PodUID, waitsFor: PodFullName): void {
     this.#current.set(uid, { waitsFor });
+  }
+
+  /** @param why message of the condition PodScheduled */
+  hold({ pod }: DesiredPod, why: string): void {
+    const ref = podRefOf(pod);
+    const before = this.#before.get(ref.uid);
+    const isKnown = before && "unschedulable" in before && before.unschedulable === why;
+    if (!isKnown) {
+      this.#deps.recorder.record(ref, { type: "Warning", reason: "FailedScheduling", message: why });
+    }
+    this.#current.set(ref.uid, { unschedulable: why, since: isKnown ? before.since : this.#deps.now() });
   }
 
   /** An eviction reports itself. */

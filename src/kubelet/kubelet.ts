@@ -30,6 +30,8 @@ export interface KubeletDeps extends SharedWorkerDeps, RevisionSelectorDeps {
   toPodRevision: (desired: DesiredPod, objects: ObjectIndex) => PodRevision;
   /** Which of the desired pods the node refuses. Pure. @param running pods that already have their place */
   admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, Rejection>;
+  /** Why a pod that has no place yet is not assigned to the node; undefined: it is. Absent: every pod is. */
+  holdOf?: (desired: DesiredPod) => string | undefined;
   shutdownTerminated: Persisted<ContainerId[]>;
   evictions: Persisted<StoredEvictions>;
   oomVerdicts: Persisted<readonly ContainerId[]>;
@@ -281,20 +283,38 @@ export class Kubelet {
     for (const uid of this.#cache.uids()) if (desiredUids.has(uid)) running.add(uid);
     const evictions = this.#evictions.all;
     for (const uid of evictions.keys()) running.delete(uid);
-    const admissible = this.#desired.pods.filter(
-      (desired) => !evictions.has(desired.pod.metadata.uid!) && !this.#hasEndedForGood(desired),
-    );
+    const held = this.#findHeld(running);
+    const admissible = this.#desired.pods.filter((desired) => {
+      const uid = desired.pod.metadata.uid!;
+      return !evictions.has(uid) && !held.has(uid) && !this.#hasEndedForGood(desired);
+    });
     const rejections = new Map([...this.#deps.admit(admissible, running), ...evictions]);
     this.#blocked.begin();
     for (const desired of this.#desired.pods) {
-      const rejection = rejections.get(desired.pod.metadata.uid!);
-      if (rejection) this.#reject(desired, rejection);
+      const uid = desired.pod.metadata.uid!;
+      const rejection = rejections.get(uid);
+      const hold = held.get(uid);
+      if (hold !== undefined) this.#blocked.hold(desired, hold);
+      else if (rejection) this.#reject(desired, rejection);
       else this.#syncPod(desired);
     }
     this.#workers.removeDescribed(this.#desired, this.#deps.toPodRevision);
     this.#removeOrphans();
     this.#workers.save();
     this.#statusStore.changed();
+  }
+
+  /** Pods that are not assigned to the node, with the reason. @param placed pods that have their place */
+  #findHeld(placed: ReadonlySet<PodUID>): Map<PodUID, string> {
+    const { holdOf } = this.#deps;
+    if (!holdOf) return new Map();
+    return new Map(
+      this.#desired.pods.flatMap((desired) => {
+        const uid = desired.pod.metadata.uid!;
+        const hold = placed.has(uid) ? undefined : holdOf(desired);
+        return hold === undefined ? [] : [[uid, hold] as const];
+      }),
+    );
   }
 
   /** A pod of an API server that has ended holds nothing any more. Source: the kubelet's filterOutTerminatedPods. */

@@ -151,19 +151,32 @@ export class PodStatusStore {
       this.#pending.delete(uid);
       return workerStatus;
     }
-    const message = blocked ? `waits until pod "${blocked.waitsFor}" is gone` : undefined;
+    const pending = pendingStatus(blocked, this.#clock.now());
     const known = this.#pending.get(uid);
-    if (known && known.message === message) return known;
-    const lastTransitionTime = formatTime(this.#clock.now());
-    const pending: PodStatus = {
-      phase: "Pending",
-      conditions: [{ type: "PodScheduled", status: "True", lastTransitionTime }],
-      ...(message !== undefined && { message }),
-    };
+    if (known && isSamePending(known, pending)) return known;
     this.#pending.set(uid, pending);
     return pending;
   }
 }
+
+/** The status of a pod for which nothing was done yet. */
+function pendingStatus(blocked: Exclude<BlockedPod, { rejection: unknown }> | undefined, now: Date): PodStatus {
+  if (blocked && "unschedulable" in blocked) {
+    const { unschedulable: message, since } = blocked;
+    const lastTransitionTime = formatTime(since);
+    const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message, lastTransitionTime };
+    return { phase: "Pending", conditions: [condition as NonNullable<PodStatus["conditions"]>[number]] };
+  }
+  return {
+    phase: "Pending",
+    conditions: [{ type: "PodScheduled", status: "True", lastTransitionTime: formatTime(now) }],
+    ...(blocked && { message: `waits until pod "${blocked.waitsFor}" is gone` }),
+  };
+}
+
+/** Whether two such statuses differ in nothing but their times. */
+const isSamePending = (a: PodStatus, b: PodStatus): boolean =>
+  a.message === b.message && a.conditions?.[0]?.message === b.conditions?.[0]?.message;
 
 function byNamespaceAndName({ metadata: a }: Pod, { metadata: b }: Pod): number {
   const [left, right] = [podFullName(a), podFullName(b)];

@@ -37,3 +37,6 @@ export interface EngineInfo {
   /** CDI devices of /info DiscoveredDevices, e.g. `nvidia.com/gpu=0`; absent before API 1.50. */
   cdiDevices?: readonly string[];
 }
+
+/** The taint of a cordoned node. Source: core/v1 `TaintNodeUnschedulable`. */
+export const UNSCHEDULABLE_TAINT = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" } as const;

@@ -2,6 +2,7 @@ import { formatQuantity } from "../api/quantity.ts";
 import type { CadvisorFacts } from "../cadvisor/cadvisor-facts.ts";
 import type { Configuration, ConfigurationStatus } from "../model/configuration.ts";
 import type { NodeTaint } from "../model/kubelet-options.ts";
+import { UNSCHEDULABLE_TAINT } from "../model/node.ts";
 import type { PressureState, PressureType } from "../model/node-signals.ts";
 import { toTime } from "../stats/summary.ts";
 
@@ -21,6 +22,8 @@ export interface NodeObjectFacts {
   /** All of them, the usual ones too. */
   labels: Readonly<Record<string, string>>;
   taints: readonly NodeTaint[];
+  /** Since when the node is cordoned; absent: it is not. */
+  cordonedSince?: Date | undefined;
   maxPods: number;
   /** Port of the authenticated server. */
   kubeletPort: number;
@@ -103,7 +106,7 @@ export function toNodeObject(facts: NodeObjectFacts, cadvisor: CadvisorFacts, no
     kind: "Node",
     apiVersion: "v1",
     metadata: { name, creationTimestamp: createdAt ? toTime(createdAt) : null, labels },
-    spec: taints.length > 0 ? { taints: taints.map(toTaint) } : {},
+    spec: toSpec(taints, facts.cordonedSince),
     status: {
       capacity: {
         cpu: String(machine.num_cores),
@@ -164,6 +167,13 @@ function toConfigStatus({ assigned, active, lastKnownGood, error }: Configuratio
     ...(lastKnownGood && { lastKnownGood: source(lastKnownGood) }),
     ...(error !== undefined && { error }),
   };
+}
+
+/** Source: the taint is the node lifecycle controller's. */
+function toSpec(taints: readonly NodeTaint[], cordonedSince: Date | undefined): object {
+  const cordon = cordonedSince && { ...UNSCHEDULABLE_TAINT, timeAdded: toTime(cordonedSince) };
+  const all = [...taints.map(toTaint), ...(cordon ? [cordon] : [])];
+  return { ...(all.length > 0 && { taints: all }), ...(cordon && { unschedulable: true }) };
 }
 
 const toTaint = ({ key, value, effect }: NodeTaint) => ({ key, ...(value !== "" && { value }), effect });

@@ -190,6 +190,25 @@ describe("update and patch", () => {
     expect((await call({ path: `${DEPLOYMENT_PATH}/web` })).json.spec.replicas).toBe(3);
   });
 
+  test("of a node only spec.unschedulable is written", async () => {
+    const { call, store, files } = anApiServer();
+    const taints = [{ key: "disk", effect: "NoSchedule" }];
+    store.put("nodes", { apiVersion: "v1", kind: "Node", metadata: { name: "node1", uid: "n" }, spec: { taints } });
+    const patch = (body: object) => call({ method: "PATCH", path: "/api/v1/nodes/node1", body, headers: merge });
+    const causeOf = async (body: object) => {
+      const { status, json } = await patch(body);
+      return [status, json.reason, json.details?.causes?.[0]?.field];
+    };
+    expect(await causeOf({ metadata: { labels: { a: "b" } } })).toEqual([422, "Invalid", "metadata.labels"]);
+    expect(await causeOf({ spec: { taints: [] } })).toEqual([422, "Invalid", "spec.taints"]);
+    expect(await causeOf({ spec: { podCIDR: "10.0.0.0/24" } })).toEqual([422, "Invalid", "spec"]);
+    expect(files.size).toBe(0);
+    const { status, json } = await patch({ spec: { unschedulable: true } });
+    expect([status, json.spec]).toEqual([200, { taints, unschedulable: true }]);
+    expect(files.get("nodes:/node1")?.spec).toEqual({ taints, unschedulable: true });
+    expect((await call({ method: "DELETE", path: "/api/v1/nodes/node1" })).status).toBe(405);
+  });
+
   test("an object of a file is refused with its place", async () => {
     const { call, foreign } = anApiServer();
     await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap("c") });
@@ -346,6 +365,26 @@ describe("get and list", () => {
     expect(await names("fieldSelector=spec.nodeName!%3Dnode1")).toEqual([]);
     const bad = await call({ path: `${PODS}?fieldSelector=spec.colour%3Dred` });
     expect([bad.status, bad.json.message]).toEqual([400, "field label not supported: spec.colour"]);
+  });
+
+  test("fields of Services, Jobs and ReplicationControllers select", async () => {
+    const { call, store } = anApiServer({ alsoServed: "jobs" });
+    const put = (plural: string, name: string, spec: object, status: object) =>
+      store.put(plural, { apiVersion: "v1", kind: "Any", metadata: { name, namespace: "default" }, spec, status });
+    put("services", "headless", { clusterIP: "None", type: "ClusterIP" }, {});
+    put("services", "open", { type: "NodePort" }, {});
+    put("replicationcontrollers", "two", {}, { replicas: 2 });
+    put("replicationcontrollers", "none", {}, {});
+    put("jobs.batch", "done", {}, { succeeded: 1 });
+    put("jobs.batch", "fresh", {}, {});
+    const names = async (path: string) =>
+      (await call({ path })).json.items.map((it: { metadata: { name: string } }) => it.metadata.name);
+    const core = "/api/v1/namespaces/default";
+    expect(await names(`${core}/services?fieldSelector=spec.clusterIP%3DNone`)).toEqual(["headless"]);
+    expect(await names(`${core}/services?fieldSelector=spec.type%3DNodePort`)).toEqual(["open"]);
+    expect(await names(`${core}/replicationcontrollers?fieldSelector=status.replicas!%3D0`)).toEqual(["two"]);
+    const jobs = "/apis/batch/v1/namespaces/default/jobs";
+    expect(await names(`${jobs}?fieldSelector=status.successful%3D1`)).toEqual(["done"]);
   });
 
   test("pages", async () => {

@@ -1,8 +1,13 @@
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { X509Certificate } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { get } from "node:https";
 import { connect } from "node:net";
 import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
 import { parse } from "yaml";
+import type { KeyPair } from "../../src/apiserver/pki/certificate-request.ts";
+import { makeCertificates } from "../../src/apiserver/pki/make-certificates.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { fillUp } from "../support/fill-up.ts";
 import { mounting } from "../support/temp-dir.ts";
@@ -22,6 +27,29 @@ async function ask(node: TestNode, method: string, path: string, body?: unknown,
 }
 
 const configMap = (name: string, value: string) => ({ metadata: { name }, data: { value } });
+
+/** Names of the serving certificate of a node. */
+const servedNames = ({ name }: TestNode) => [
+  "localhost",
+  "kubernetes",
+  "kubernetes.default",
+  "kubernetes.default.svc",
+  name,
+  "127.0.0.1",
+  "::1",
+];
+
+/** Asks over TLS as a client with this certificate that trusts these authorities alone. */
+function whoAnswers(port: number, ca: string, { cert, key }: KeyPair): Promise<{ status: number; serial: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ status: number; serial: string }>();
+  const asked = get({ host: "127.0.0.1", port, path: CONFIG_MAPS, ca, cert, key, agent: false }, (response) => {
+    const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
+    response.resume();
+    response.on("end", () => resolve({ status: response.statusCode ?? 0, serial: serialNumber }));
+  });
+  asked.on("error", reject);
+  return promise;
+}
 
 /** Changes that watchers get. */
 const ROUNDS = 300;
@@ -136,6 +164,65 @@ describeWithEngine("the local API in difficult hours", () => {
     );
     expect(parse(readFileSync(file, "utf8")).data).toEqual({ value: "new" });
     expect((await node.runningContainer("app")).Id).toBe(Id);
+  });
+
+  test("certificates that are due are renewed without a restart, and copies of the former admin.conf stay valid", async () => {
+    const node = testNode();
+    const dayMs = 24 * 3_600_000;
+    // Later than the start, unless the machine is slow.
+    const dueAtMs = Date.now() + 8_000;
+    const {
+      authority,
+      leaves: [server, admin],
+    } = await makeCertificates({
+      authorityName: "kubelet-ts former",
+      notBefore: dueAtMs - dayMs,
+      authorityNotAfter: dueAtMs + 395 * dayMs,
+      leaves: [
+        { commonName: "node1", usage: "server", names: servedNames(node), notAfter: dueAtMs + 30 * dayMs },
+        {
+          commonName: "kubelet-ts-admin",
+          organization: "system:masters",
+          usage: "client",
+          names: [],
+          notAfter: dueAtMs + 30 * dayMs,
+        },
+      ],
+    });
+    const directory = join(node.rootDir, "apiserver");
+    mkdirSync(directory, { recursive: true });
+    for (const [name, pair] of [
+      ["ca", authority],
+      ["server", server!],
+      ["admin", admin!],
+    ] as const) {
+      writeFileSync(join(directory, `${name}.crt`), pair.cert);
+      writeFileSync(join(directory, `${name}.key`), pair.key, { mode: 0o600 });
+    }
+    const { port } = await startWithApi(node, undefined, ["--node-ip=127.0.0.1"]);
+    const own = () => readFileSync(join(directory, "ca.crt"), "utf8");
+    await until("the authority is another one", () => own() !== authority.cert);
+    const served = (ca: string, client: KeyPair) => whoAnswers(port, ca, client);
+    let certificate = "";
+    await until("the new certificate is served", async () => {
+      const answer = await served(authority.cert, admin!);
+      certificate = answer.serial;
+      return certificate !== new X509Certificate(server!.cert).serialNumber;
+    });
+    const conf = parse(readFileSync(join(node.rootDir, "admin.conf"), "utf8"));
+    const decode = (text: string) => Buffer.from(text, "base64").toString();
+    const bundle = decode(conf.clusters[0].cluster["certificate-authority-data"]);
+    const renewed = {
+      cert: decode(conf.users[0].user["client-certificate-data"]),
+      key: decode(conf.users[0].user["client-key-data"]),
+    };
+    expect(renewed.cert).not.toBe(admin!.cert);
+    // Each authority with each client: a copy made before, the file as it is now, and the new authority alone.
+    for (const ca of [authority.cert, bundle, own()]) {
+      for (const client of [admin!, renewed]) {
+        expect(await served(ca, client)).toEqual({ status: 200, serial: certificate });
+      }
+    }
   });
 
   test("watchers that do not read delay no other client", async () => {

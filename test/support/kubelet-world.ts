@@ -95,6 +95,9 @@ export class KubeletWorld {
   /** Refusals of the node by uid. */
   rejections = new Map<string, { reason: string; message: string }>();
 
+  /** Why pods without a place are not assigned to the node. */
+  hold: string | undefined;
+
   /** Every source has spoken, and this is what they want. */
   want(...pods: Pod[]): void {
     this.desired = pods;
@@ -151,6 +154,7 @@ export class KubeletWorld {
       learnImage: async () => {},
       toPodRevision,
       admit: () => this.rejections,
+      holdOf: () => this.hold,
       conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
       completions: new CompletionStore({
         read: () => Object.fromEntries(completions),

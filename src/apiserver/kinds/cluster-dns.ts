@@ -8,7 +8,7 @@ const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /**
  * Which objects ask for the DNS of a cluster: their author wrote `dnsPolicy: ClusterFirst`, which is also the default, so the
- * kept object does not show it. What `kubectl create` sent is known until the process ends.
+ * kept object does not show it. What `kubectl create` sent is kept in the state file of the object.
  */
 export class ClusterDnsWishes {
   readonly #uids = new Set<string>();
@@ -18,12 +18,17 @@ export class ClusterDnsWishes {
     if (metadata.uid !== undefined && writesClusterDns(sent)) this.#uids.add(metadata.uid);
   }
 
+  /** Whether it was noted that the author of an object wrote it. */
+  isNoted({ metadata }: ApiObject): boolean {
+    return this.#uids.has(metadata.uid ?? "");
+  }
+
   forget({ metadata }: ApiObject): void {
     this.#uids.delete(metadata.uid ?? "");
   }
 
   of(object: ApiObject): { asksForClusterDns?: true } {
-    const asks = this.#uids.has(object.metadata.uid ?? "") || appliesClusterDns(object);
+    const asks = this.isNoted(object) || appliesClusterDns(object);
     return asks && writesClusterDns(object) ? { asksForClusterDns: true } : {};
   }
 }

@@ -4,6 +4,7 @@ import { checkDnsLabel } from "../../manifest/validate/names.ts";
 import { toEventRow } from "../../printers/event-row.ts";
 import { type NodeObject, toNodeRow } from "../../printers/node-row.ts";
 import { formatReadinessGates, formatRestarts, summarizePod } from "../../printers/pod-row.ts";
+import type { StatusCause } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
 import { ALL_VERBS, type Column, type Decoded, READ_VERBS, type ResourceDefinition } from "../resource-definition.ts";
 import { decodeByManifest, type ReadSubmitted, refuseImmutable } from "./decode-manifest.ts";
@@ -163,7 +164,7 @@ const nodes: ResourceDefinition = {
   singular: "node",
   shortNames: ["no"],
   namespaced: false,
-  verbs: READ_VERBS,
+  verbs: [...READ_VERBS, "patch", "update"],
   columns: [
     text("Status", nodeCell(1)),
     text("Roles", nodeCell(2)),
@@ -175,10 +176,39 @@ const nodes: ResourceDefinition = {
     text("Kernel-Version", nodeCell(8), 1),
     text("Container-Runtime", nodeCell(9), 1),
   ],
-  fields: { "spec.unschedulable": (it) => String(asNode(it).spec.unschedulable ?? false) },
-  storage: "memory",
+  fields: { "spec.unschedulable": (it) => String(isUnschedulable(it)) },
+  storage: "node",
+  validateUpdate: refuseOtherThanCordon,
   description: "Node is the machine this API is served from.",
 };
+
+export const isUnschedulable = (node: ApiObject): boolean => asNode(node).spec.unschedulable === true;
+
+/** Only `spec.unschedulable` can be written: flags and the machine decide everything else. */
+function refuseOtherThanCordon(next: ApiObject, previous: ApiObject): StatusCause[] {
+  const forbidden = (field: string, wayOut: string): StatusCause => ({
+    reason: "FieldValueForbidden",
+    field,
+    message: `Forbidden: ${wayOut}`,
+  });
+  const { unschedulable: _next, taints, ...spec } = asNode(next).spec as NodeSpec;
+  const { unschedulable: _previous, taints: taintsBefore, ...specBefore } = asNode(previous).spec as NodeSpec;
+  const same = (a: object | undefined, b: object | undefined) => Bun.deepEquals(a ?? {}, b ?? {});
+  return [
+    ...(same(next.metadata.labels, previous.metadata.labels)
+      ? []
+      : [forbidden("metadata.labels", "the labels of this node come from --node-labels")]),
+    ...(same(next.metadata.annotations, previous.metadata.annotations)
+      ? []
+      : [forbidden("metadata.annotations", "this node keeps no annotations")]),
+    ...(same(taints, taintsBefore)
+      ? []
+      : [forbidden("spec.taints", "the taints of this node come from --register-with-taints")]),
+    ...(same(spec, specBefore) ? [] : [forbidden("spec", "only spec.unschedulable can be changed")]),
+  ];
+}
+
+type NodeSpec = NodeObject["spec"] & Record<string, unknown>;
 
 const eventCell =
   (index: number): Column["value"] =>

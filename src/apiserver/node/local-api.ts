@@ -10,12 +10,15 @@ import type { ApiObject } from "../api-object.ts";
 import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
 import { authenticate, parseTokenFile, SOCKET_USER, type TokenEntry } from "../authentication.ts";
+import { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
+import { isUnschedulable } from "../kinds/core-kinds.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
 import { buildRegistry } from "../kinds/served-kinds.ts";
 import { answerNonResource, type HealthCheck, type VersionInfo } from "../non-resource-paths.ts";
 import { ObjectDeleter } from "../object-deleter.ts";
 import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
+import { CertificateKeeper } from "../pki/certificate-keeper.ts";
 import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-request.ts";
 import { type LocalCertificates, prepareCertificates, toKubeconfig } from "../pki/local-authority.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
@@ -60,7 +63,6 @@ export interface LocalApiNode {
 
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
-const RENEWAL_LOOK_MS = 12 * 3_600_000;
 /** Most clients are of this machine, so all may have one address. Watches and sessions keep their connections. */
 const LIMITS = { connections: 1_000, perAddress: 1_000 };
 
@@ -79,18 +81,26 @@ export class LocalApi {
   #view: NodeView | undefined;
   #tls: Listener | undefined;
   #socket: Listener | undefined;
-  #cancelRenewal: () => void = () => {};
+  readonly #certificates: CertificateKeeper;
   #tokens: { mtimeMs: number; entries: readonly TokenEntry[] } = { mtimeMs: -1, entries: [] };
-  #isStopped = false;
 
   constructor(deps: LocalApiDeps) {
     this.#deps = deps;
     const { clock, logger, read, rootDir } = deps;
+    this.#certificates = new CertificateKeeper({ prepare: () => this.#prepareCertificates(), clock, logger });
     this.registry = buildRegistry(read);
     this.store = new ObjectStore(new RevisionClock(deps.mark));
-    this.#directory = new ManifestDirectory({ rootDir, registry: this.registry, logger, toYaml: () => this.#toYaml });
+    const clusterDns = new ClusterDnsWishes();
+    this.#directory = new ManifestDirectory({
+      rootDir,
+      registry: this.registry,
+      logger,
+      toYaml: () => this.#toYaml,
+      clusterDns,
+    });
     const storage: ObjectStorage = {
       save: (definition, object) => {
+        if (definition.storage === "node") return this.#view?.setUnschedulable(isUnschedulable(object));
         this.#directory.save(definition, object);
         this.submitted.claim(definition, object);
       },
@@ -103,7 +113,7 @@ export class LocalApi {
       newUid: () => randomUUID(),
       random: Math.random,
       refusalOf: (definition, object) => this.#refusalOf(definition, object),
-      onCreate: (object, sent) => this.submitted.clusterDns.note(object, sent),
+      onCreate: (object, sent) => clusterDns.note(object, sent),
       onUnfinalized: (definition, object) => this.#onUnfinalized(definition, object),
     });
     this.deleter = new ObjectDeleter({
@@ -126,6 +136,7 @@ export class LocalApi {
       store: this.store,
       registry: this.registry,
       directory: this.#directory,
+      clusterDns,
       read,
       clock,
       logger,
@@ -176,7 +187,7 @@ export class LocalApi {
 
   /** Opens the socket and the port. Never rejects: without them pods are supervised all the same. */
   async start({ view, healthChecks, extras }: LocalApiNode): Promise<void> {
-    const { clock, logger, address, port, rootDir, nodeName, version } = this.#deps;
+    const { clock, logger, address, port, rootDir, version } = this.#deps;
     this.#view = view;
     this.submitted.load();
     const mirror = new NodeMirror({
@@ -216,9 +227,7 @@ export class LocalApi {
       logger.warn(`The local API has no socket: "${socketPath}" is longer than ${MAX_SOCKET_PATH_BYTES} bytes`);
     } else this.#socket = this.#listen({ socketPath }, { logger, answer, authenticate: () => SOCKET_USER });
     if (port === 0) return;
-    try {
-      let certificates = await this.#certificates();
-      if (this.#isStopped) return;
+    await this.#certificates.start(() => {
       this.#tls = this.#listen(
         { hostname: address, port },
         {
@@ -226,19 +235,13 @@ export class LocalApi {
           answer,
           authenticate: (shown, authorization) => authenticate(shown, authorization, this.#readTokens(), clock.now()),
         },
-        () => certificates,
+        () => this.#certificates.current(),
       );
-      this.#planRenewal((renewed) => {
-        certificates = renewed;
-      });
-    } catch (error) {
-      logger.error(`The local API does not serve TLS on node "${nodeName}": ${(error as Error).message}`);
-    }
+    });
   }
 
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#cancelRenewal();
+    this.#certificates.stop();
     this.#mirror?.stop();
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
   }
@@ -247,7 +250,7 @@ export class LocalApi {
     const { clock, logger, clientCaFile, tlsVersions, portHolder } = this.#deps;
     const readMaterial = (current: LocalCertificates) => ({
       ...current.server,
-      clientCas: [current.authority, ...(clientCaFile === "" ? [] : readAuthorities(clientCaFile))],
+      clientCas: [...current.authorities, ...(clientCaFile === "" ? [] : readAuthorities(clientCaFile))],
     });
     const listener = new Listener(
       {
@@ -273,7 +276,7 @@ export class LocalApi {
     this.#toYaml = (value) => stringify(value, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false });
   }
 
-  async #certificates(): Promise<LocalCertificates> {
+  async #prepareCertificates(): Promise<LocalCertificates> {
     const { rootDir, nodeName, nodeIp, address, otherAddresses, port, makeCertificates, clock } = this.#deps;
     const certificates = await prepareCertificates({
       rootDir,
@@ -294,17 +297,6 @@ export class LocalApi {
     const text = toKubeconfig(`https://${host}:${port}`, nodeName, certificates);
     if (readTextIfReadable(path, SYSTEM_FILE_BYTES) !== text) writeFileAtomically(path, text);
     return certificates;
-  }
-
-  #planRenewal(onRenewed: (certificates: LocalCertificates) => void): void {
-    this.#cancelRenewal = this.#deps.clock.schedule(RENEWAL_LOOK_MS, () => {
-      this.#certificates()
-        .then(onRenewed)
-        .catch((error: Error) => this.#deps.logger.error(`The local API keeps its certificates: ${error.message}`))
-        .finally(() => {
-          if (!this.#isStopped) this.#planRenewal(onRenewed);
-        });
-    });
   }
 
   /** A file that turned bad keeps the tokens it held before. */

@@ -38,6 +38,8 @@ export interface NodeView {
   events(): { revision: number; items: readonly CoreEvent[] };
   /** The node as it is now. */
   node(): Promise<object>;
+  /** Whether further pods stay Pending; see `NodeCordon`. */
+  setUnschedulable(isUnschedulable: boolean): void;
 }
 
 export interface MirrorDeps {
@@ -182,7 +184,10 @@ export class NodeMirror {
   }
 
   #toObject({ metadata, spec, status }: Pod): ApiObject {
-    const seen = metadata.annotations?.["kubernetes.io/config.seen"];
+    const { annotations } = metadata;
+    const seen = annotations?.["kubernetes.io/config.seen"];
+    const hash = annotations?.["kubernetes.io/config.hash"];
+    const isStatic = hash !== undefined && !this.#deps.view.isOfWorkload(metadata.uid ?? "");
     const created = metadata.creationTimestamp ?? status?.startTime ?? seen;
     return {
       apiVersion: "v1",
@@ -192,6 +197,8 @@ export class NodeMirror {
         name: metadata.name ?? "",
         namespace: metadata.namespace ?? "default",
         creationTimestamp: created ? toApiTime(new Date(created)) : null,
+        // kubectl drain leaves mirror pods alone. Source: the kubelet's mirror pods.
+        ...(isStatic && { annotations: { ...annotations, "kubernetes.io/config.mirror": hash } }),
       } as ApiObject["metadata"],
       spec,
       status: status ?? { phase: "Pending" },

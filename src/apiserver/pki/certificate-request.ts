@@ -9,6 +9,8 @@ export interface CertificateOrder {
   authorityName: string;
   notBefore: number;
   authorityNotAfter: number;
+  /** The authority before this one, while it is valid: it certifies this one for clients that only know the former. */
+  formerAuthority?: KeyPair;
   leaves: readonly LeafOrder[];
 }
 
@@ -31,6 +33,8 @@ export interface KeyPair {
 /** Standard output of that process, as JSON. */
 export interface CertificateDelivery {
   authority: KeyPair;
+  /** PEM of a certificate for the key of `authority`, signed by the former authority. Source: RFC 4210, 4.4 (NewWithOld). */
+  link?: string;
   /** In the order of the order. */
   leaves: KeyPair[];
 }

@@ -18,9 +18,13 @@ export interface LocalAuthorityDeps {
 
 /** Everything TLS needs, PEM. */
 export interface LocalCertificates {
-  authority: string;
+  /** Authorities whose clients are accepted, the one that signs first. */
+  authorities: readonly string[];
   server: KeyPair;
   admin: KeyPair;
+  /** The certificates need not be looked at again within this time. Unit: milliseconds since 1970. */
+  goodFrom: number;
+  goodUntil: number;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -28,27 +32,36 @@ const AUTHORITY_VALID_MS = 10 * 365 * DAY_MS;
 const LEAF_VALID_MS = 365 * DAY_MS;
 /** Certificates are replaced this time before they expire. */
 const RENEWAL_MS = 30 * DAY_MS;
+/** The authority is replaced while it still outlives every certificate that it has signed. */
+const AUTHORITY_RENEWAL_MS = LEAF_VALID_MS + RENEWAL_MS;
 /** Clocks of clients may be behind ours. */
 const BACKDATED_MS = DAY_MS;
 
 /**
  * The authority of this node and its certificates in `<root-dir>/apiserver`: made at the first start, renewed before they
- * end. Keys are 0600.
+ * expire. The authority before the current one is kept as `ca-previous`: certificates it signed are accepted until they
+ * expire, and it certifies the new one. It signs again when the clock shows that the current one was made at a wrong time.
+ * Keys are 0600.
  * @throws Error whose message names the file
  */
 export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<LocalCertificates> {
   const directory = join(deps.rootDir, "apiserver");
   const now = deps.now().getTime();
   const names = serverNames(deps);
-  const authority = readPair(directory, "ca");
-  const keptAuthority = authority && isGood(authority, now) ? authority : undefined;
+  const found = readPair(directory, "ca");
+  const foundPrevious = readPair(directory, "ca-previous");
+  const kept = [found, foundPrevious].find((it) => it && isGood(it, now, AUTHORITY_RENEWAL_MS));
+  const isReinstated = kept !== undefined && kept === foundPrevious;
+  const previous = kept && !isReinstated ? foundPrevious : (readable(found) ?? foundPrevious);
+  const trusted = [kept, previous].filter((it) => it !== undefined && isValid(it, now)) as KeyPair[];
   const keep = (name: string, wanted: readonly string[]) => {
-    const pair = keptAuthority && readPair(directory, name);
-    return pair && isGood(pair, now) && isSignedBy(pair, keptAuthority) && hasNames(pair, wanted) ? pair : undefined;
+    const pair = readPair(directory, name);
+    const isKept = pair && isGood(pair, now, RENEWAL_MS) && trusted.some((it) => isSignedBy(pair, it));
+    return isKept && hasNames(pair, wanted) ? pair : undefined;
   };
   const server = keep("server", names);
   const admin = keep("admin", []);
-  if (keptAuthority && server && admin) return { authority: keptAuthority.cert, server, admin };
+  if (found && kept === found && server && admin) return toCertificates(found, previous, server, admin, now);
   const notAfter = now + LEAF_VALID_MS;
   const wanted: { file: string; order: LeafOrder }[] = [];
   if (!server)
@@ -66,20 +79,51 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
     };
     wanted.push({ file: "admin", order });
   }
+  const former = previous && canSign(previous, now) ? previous : undefined;
   const delivery = await deps.make({
-    ...(keptAuthority && { authority: keptAuthority }),
-    authorityName: `kubelet-ts ${deps.nodeName}`.slice(0, 64),
+    ...(kept && { authority: kept }),
+    ...(former && { formerAuthority: former }),
+    // Names that differ help clients that look for an authority by its name.
+    authorityName: `kubelet-ts ${deps.nodeName.slice(0, 40)}@${Math.floor(now / 1000)}`,
     notBefore: now - BACKDATED_MS,
     authorityNotAfter: now + AUTHORITY_VALID_MS,
     leaves: wanted.map(({ order }) => order),
   });
-  if (!keptAuthority) writePair(directory, "ca", delivery.authority);
+  const replacePrevious = () => previous && writePair(directory, "ca-previous", previous);
+  // A process that ends in between must not lose an authority: each is written elsewhere before it is overwritten.
+  if (isReinstated) writePair(directory, "ca", delivery.authority);
+  if (!found || kept !== found) replacePrevious();
+  if (!kept) writePair(directory, "ca", delivery.authority);
   const made = new Map(wanted.map(({ file }, index) => [file, delivery.leaves[index]!]));
+  const madeServer = made.get("server");
+  // Clients that only know the former authority follow the link to it.
+  if (madeServer && delivery.link !== undefined) madeServer.cert += delivery.link;
   for (const [file, pair] of made) writePair(directory, file, pair);
+  return toCertificates(delivery.authority, previous, server ?? madeServer!, admin ?? made.get("admin")!, now);
+}
+
+function toCertificates(
+  authority: KeyPair,
+  previous: KeyPair | undefined,
+  server: KeyPair,
+  admin: KeyPair,
+  now: number,
+): LocalCertificates {
+  const periods = [
+    { ...periodOf(authority), renewalMs: AUTHORITY_RENEWAL_MS },
+    { ...periodOf(server), renewalMs: RENEWAL_MS },
+    { ...periodOf(admin), renewalMs: RENEWAL_MS },
+  ];
+  const isTrusted = previous !== undefined && previous.cert !== authority.cert && isValid(previous, now);
   return {
-    authority: delivery.authority.cert,
-    server: server ?? made.get("server")!,
-    admin: admin ?? made.get("admin")!,
+    authorities: [authority.cert, ...(isTrusted ? [previous.cert] : [])],
+    server,
+    admin,
+    goodFrom: Math.max(...periods.map(({ from }) => from)),
+    goodUntil: Math.min(
+      ...periods.map(({ until, renewalMs }) => until - renewalMs),
+      ...(isTrusted ? [periodOf(previous).until] : []),
+    ),
   };
 }
 
@@ -116,16 +160,38 @@ function writePair(directory: string, name: string, { cert, key }: KeyPair): voi
   chmodSync(join(directory, `${name}.crt`), 0o644);
 }
 
-/** Whether a key pair can be kept: readable, certificate and key match, and it does not expire soon. */
-function isGood({ cert, key }: KeyPair, now: number): boolean {
+/** Unit: milliseconds since 1970. @throws Error when it is no certificate */
+function periodOf({ cert }: KeyPair): { from: number; until: number } {
+  const { validFrom, validTo } = new X509Certificate(cert);
+  return { from: Date.parse(validFrom), until: Date.parse(validTo) };
+}
+
+/** undefined for a text that is no certificate. */
+function readable(pair: KeyPair | undefined): KeyPair | undefined {
   try {
-    const certificate = new X509Certificate(cert);
-    const endsInMs = Date.parse(certificate.validTo) - now;
-    return (
-      endsInMs > RENEWAL_MS &&
-      Date.parse(certificate.validFrom) <= now &&
-      certificate.checkPrivateKey(createPrivateKey(key))
-    );
+    if (pair) periodOf(pair);
+    return pair;
+  } catch {
+    return undefined;
+  }
+}
+
+function isValid(pair: KeyPair, now: number): boolean {
+  const period = readable(pair) && periodOf(pair);
+  return period !== undefined && period.from <= now && now < period.until;
+}
+
+/** Whether certificate and key belong together, and are valid now. */
+function canSign(pair: KeyPair, now: number): boolean {
+  return isGood(pair, now, 0);
+}
+
+/** Whether a key pair can be kept: readable, certificate and key match, and it does not expire within `renewalMs`. */
+function isGood(pair: KeyPair, now: number, renewalMs: number): boolean {
+  try {
+    const { from, until } = periodOf(pair);
+    const certificate = new X509Certificate(pair.cert);
+    return from <= now && until - now > renewalMs && certificate.checkPrivateKey(createPrivateKey(pair.key));
   } catch {
     return false;
   }
@@ -145,7 +211,7 @@ function hasNames({ cert }: KeyPair, names: readonly string[]): boolean {
 }
 
 /** `admin.conf`: a kubeconfig for kubectl. Source: clientcmd/v1 `Config`. */
-export function toKubeconfig(url: string, nodeName: string, { authority, admin }: LocalCertificates): string {
+export function toKubeconfig(url: string, nodeName: string, { authorities, admin }: LocalCertificates): string {
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   const name = `kubelet-ts-${nodeName}`;
   return `apiVersion: v1
@@ -154,7 +220,7 @@ clusters:
 - name: ${name}
   cluster:
     server: ${url}
-    certificate-authority-data: ${base64(authority)}
+    certificate-authority-data: ${base64(authorities.join(""))}
 users:
 - name: ${name}-admin
   user:

@@ -12,14 +12,26 @@ import type {
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const { KeyUsageFlags } = x509;
 
+/** A certificate with its private key, to sign with. */
+interface Issuer {
+  certificate: x509.X509Certificate;
+  signingKey: CryptoKey;
+}
+
 /** Makes an authority unless it is given, and certificates it signs. Loads a large library: for a process of its own. */
 export async function makeCertificates(order: CertificateOrder): Promise<CertificateDelivery> {
+  const { notBefore, formerAuthority } = order;
   const authority = order.authority ?? (await makeAuthority(order));
-  const issuer = new x509.X509Certificate(authority.cert);
-  const signingKey = await importKey(authority.key);
-  const leaves = await Promise.all(order.leaves.map((leaf) => makeLeaf(leaf, order.notBefore, issuer, signingKey)));
-  return { authority, leaves };
+  const issuer = await toIssuer(authority);
+  const leaves = await Promise.all(order.leaves.map((leaf) => makeLeaf(leaf, notBefore, issuer)));
+  const link = formerAuthority && (await makeLink(issuer.certificate, notBefore, await toIssuer(formerAuthority)));
+  return { authority, ...(link !== undefined && { link }), leaves };
 }
+
+const toIssuer = async ({ cert, key }: KeyPair): Promise<Issuer> => ({
+  certificate: new x509.X509Certificate(cert),
+  signingKey: await importKey(key),
+});
 
 async function makeAuthority({ authorityName, notBefore, authorityNotAfter }: CertificateOrder): Promise<KeyPair> {
   const keys = await generateKeys();
@@ -30,30 +42,45 @@ async function makeAuthority({ authorityName, notBefore, authorityNotAfter }: Ce
     notAfter: new Date(authorityNotAfter),
     signingAlgorithm: ALGORITHM,
     keys,
-    extensions: [
-      new x509.BasicConstraintsExtension(true, undefined, true),
-      new x509.KeyUsagesExtension(
-        KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign | KeyUsageFlags.digitalSignature,
-        true,
-      ),
-      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
-    ],
+    extensions: await authorityExtensions(keys.publicKey),
   });
   return { cert: pem(cert), key: await exportKey(keys.privateKey) };
 }
 
-async function makeLeaf(
-  leaf: LeafOrder,
-  notBefore: number,
-  issuer: x509.X509Certificate,
-  signingKey: CryptoKey,
-): Promise<KeyPair> {
+const authorityExtensions = async (publicKey: CryptoKey | x509.PublicKey): Promise<x509.Extension[]> => [
+  new x509.BasicConstraintsExtension(true, undefined, true),
+  new x509.KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign | KeyUsageFlags.digitalSignature, true),
+  await x509.SubjectKeyIdentifierExtension.create(publicKey),
+];
+
+/** Valid until the former authority expires. */
+async function makeLink(authority: x509.X509Certificate, notBefore: number, former: Issuer): Promise<string> {
+  const { certificate, signingKey } = former;
+  const link = await x509.X509CertificateGenerator.create({
+    serialNumber: serialNumber(),
+    subject: authority.subject,
+    issuer: certificate.subject,
+    notBefore: new Date(notBefore),
+    notAfter: certificate.notAfter,
+    signingAlgorithm: ALGORITHM,
+    publicKey: authority.publicKey,
+    signingKey,
+    extensions: [
+      ...(await authorityExtensions(authority.publicKey)),
+      await x509.AuthorityKeyIdentifierExtension.create(certificate),
+    ],
+  });
+  return pem(link);
+}
+
+async function makeLeaf(leaf: LeafOrder, notBefore: number, issuer: Issuer): Promise<KeyPair> {
+  const { certificate, signingKey } = issuer;
   const keys = await generateKeys();
   const isServer = leaf.usage === "server";
   const cert = await x509.X509CertificateGenerator.create({
     serialNumber: serialNumber(),
     subject: nameOf(leaf.commonName, leaf.organization),
-    issuer: issuer.subject,
+    issuer: certificate.subject,
     notBefore: new Date(notBefore),
     notAfter: new Date(leaf.notAfter),
     signingAlgorithm: ALGORITHM,
@@ -65,7 +92,7 @@ async function makeLeaf(
       new x509.ExtendedKeyUsageExtension([
         isServer ? x509.ExtendedKeyUsage.serverAuth : x509.ExtendedKeyUsage.clientAuth,
       ]),
-      await x509.AuthorityKeyIdentifierExtension.create(issuer),
+      await x509.AuthorityKeyIdentifierExtension.create(certificate),
       ...(leaf.names.length > 0 ? [new x509.SubjectAlternativeNameExtension(leaf.names.map(alternativeName))] : []),
     ],
   });

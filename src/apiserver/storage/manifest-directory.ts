@@ -8,6 +8,7 @@ import { parseStream } from "../../yaml/parse-stream.ts";
 import { toPlainValue } from "../../yaml/source-node.ts";
 import { type ApiMetadata, type ApiObject, toApiTime } from "../api-object.ts";
 import { MAX_BODY_BYTES } from "../body.ts";
+import type { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
 import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import type { ObjectStorage } from "../write-request.ts";
@@ -35,6 +36,7 @@ export interface ManifestDirectoryDeps {
   logger: Logger;
   /** Writes a value as YAML; undefined until it is loaded: JSON is written, which is YAML too. */
   toYaml: () => ((value: unknown) => string) | undefined;
+  clusterDns: ClusterDnsWishes;
 }
 
 /** The part of an object that is kept in a file of its own, not in the readable manifest. */
@@ -42,6 +44,8 @@ interface Sidecar {
   generation?: number;
   managedFields?: unknown;
   status?: unknown;
+  /** The author wrote `dnsPolicy: ClusterFirst`. */
+  asksForClusterDns?: boolean;
 }
 
 /** A text is read again only when one of these has changed. */
@@ -177,9 +181,12 @@ export class ManifestDirectory implements ObjectStorage {
     namespace: string | undefined,
   ): KnownText["outcome"] {
     const metadata: ApiMetadata = { ...object.metadata, ...(namespace !== undefined && { namespace }) };
+    const isWrittenByHand = metadata.uid === undefined;
     metadata.uid ??= uidOf(`${path}\n${metadata.name}`);
     metadata.creationTimestamp ??= toApiTime(new Date(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0));
-    const { generation, managedFields, status } = this.#readSidecar(definition, metadata);
+    const { generation, managedFields, status, asksForClusterDns } = this.#readSidecar(definition, metadata);
+    // A file of this API contains the defaults.
+    if (isWrittenByHand || asksForClusterDns) this.#deps.clusterDns.note({ ...object, metadata }, object);
     if (generation !== undefined) metadata.generation = generation;
     if (Array.isArray(managedFields)) metadata.managedFields = managedFields;
     const whole: ApiObject = { ...object, metadata, ...(status !== undefined && { status }) };
@@ -191,6 +198,7 @@ export class ManifestDirectory implements ObjectStorage {
 
   #split(definition: ResourceDefinition, whole: ApiObject): { text: string; sidecar: Sidecar } {
     const { status, ...object } = withoutEphemeralContainers(whole);
+    const asksForClusterDns = this.#deps.clusterDns.isNoted(whole);
     const { managedFields, resourceVersion: _version, generation, ...metadata } = object.metadata;
     const written = { ...object, metadata };
     const text = this.#deps.toYaml()?.(written) ?? `${JSON.stringify(written, null, 2)}\n`;
@@ -199,6 +207,7 @@ export class ManifestDirectory implements ObjectStorage {
       sidecar: {
         ...(generation !== undefined && { generation }),
         ...(managedFields !== undefined && { managedFields }),
+        ...(asksForClusterDns && { asksForClusterDns }),
         // That of a pod is what its containers are.
         ...(status !== undefined && !definition.gracefulDeletion && { status }),
       },

@@ -10,7 +10,7 @@ import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
-import { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
+import type { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
 import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";
@@ -21,6 +21,7 @@ export interface SubmittedObjectsDeps {
   store: ObjectStore;
   registry: ResourceRegistry;
   directory: ManifestDirectory;
+  clusterDns: ClusterDnsWishes;
   read: ReadSubmitted;
   clock: Clock;
   logger: Logger;
@@ -50,7 +51,7 @@ export class SubmittedObjects implements FeedSource {
   readonly name: string;
   readonly id = SOURCE_ID;
   /** To be told of a new object before it is put into the store. */
-  readonly clusterDns = new ClusterDnsWishes();
+  readonly clusterDns: ClusterDnsWishes;
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
@@ -74,6 +75,7 @@ export class SubmittedObjects implements FeedSource {
   constructor(deps: SubmittedObjectsDeps) {
     this.#deps = deps;
     this.name = deps.directory.path;
+    this.clusterDns = deps.clusterDns;
     this.#facts = new ChangeLogger(deps.logger);
   }
 

@@ -14,7 +14,7 @@ import { buildCluster } from "./build-cluster.ts";
 import { buildImageUpdates } from "./build-image-updates.ts";
 import { buildImageCredentials, buildImageGc, buildImageManager, preloadImageArchives } from "./build-images.ts";
 import { buildKubelet } from "./build-kubelet.ts";
-import { buildLocalApi } from "./build-local-api.ts";
+import { buildCordon, buildLocalApi } from "./build-local-api.ts";
 import { buildManifestFeed } from "./build-manifest-feed.ts";
 import { buildNetworks, takeUpNetworks } from "./build-networks.ts";
 import { buildProbes } from "./build-probes.ts";
@@ -68,6 +68,8 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     volumes,
     onChange: () => kubelet.refresh(),
   });
+  const hasLocalApi = !input.options.runOnce && !cluster;
+  const cordon = hasLocalApi ? buildCordon(context) : undefined;
   const kubelet: Kubelet = buildKubelet(context, engine, {
     podManager,
     images,
@@ -77,10 +79,11 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     admission,
     oomEvents,
     imageUpdates,
+    cordon,
   });
   probeChanges.add((uid) => kubelet.worker(uid)?.wake());
   const imageGc = buildImageGc(context, engine, images, kubelet, imageUpdates);
-  const localApi = input.options.runOnce || cluster ? undefined : buildLocalApi(context);
+  const localApi = hasLocalApi ? buildLocalApi(context) : undefined;
   const feed = buildManifestFeed(context, input.manifests, cluster?.source ?? localApi?.submitted);
   const secretValues = new SecretValues({
     logger: context.logger,
@@ -95,6 +98,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
     secretValues,
     cluster,
     localApi,
+    cordon,
     workloads: buildWorkloads(context, kubelet, services, serviceHosts, feed, secretValues),
     feed,
     images,

@@ -5,6 +5,7 @@ import type { DockerClient } from "../../docker/docker-client.ts";
 import type { ImageGcManager } from "../../kubelet/images/image-gc-manager.ts";
 import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
+import type { NodeCordon } from "../../kubelet/node-cordon.ts";
 import type { EngineInfo } from "../../model/node.ts";
 import type { PodNetworks } from "../../model/pod-networks.ts";
 import type { ContainerId } from "../../model/pod-snapshot.ts";
@@ -33,6 +34,8 @@ export interface AssembledKubelet {
   cluster: ClusterNode | undefined;
   /** The Kubernetes API of this node; undefined when pods run once, and for a node of a cluster. */
   localApi: LocalApi | undefined;
+  /** undefined without a local API. */
+  cordon: NodeCordon | undefined;
   images: ImageManager;
   imageUpdates: ImageUpdateManager;
   imageGc: ImageGcManager;

@@ -3,6 +3,7 @@ import { CompletionStore } from "../../kubelet/completion-store.ts";
 import { toPodRevision } from "../../kubelet/edit-rules.ts";
 import type { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import { Kubelet } from "../../kubelet/kubelet.ts";
+import type { NodeCordon } from "../../kubelet/node-cordon.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodRuntimeManager } from "../../kubelet/pod-runtime-manager.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
@@ -35,12 +36,14 @@ export interface KubeletParts {
   /** Told of each container or sandbox that ran out of memory. */
   oomEvents: Listeners<ContainerId>;
   imageUpdates: ImageUpdateManager;
+  /** Absent for a node whose pods something else assigns. */
+  cordon: NodeCordon | undefined;
 }
 
 /** The sync loop. */
 export function buildKubelet(context: NodeContext, engine: EngineConnection, parts: KubeletParts): Kubelet {
   const { options, node, owner, clock, logger, recorder, metrics } = context;
-  const { podManager, images, services, networks, probes, admission, oomEvents, imageUpdates } = parts;
+  const { podManager, images, services, networks, probes, admission, oomEvents, imageUpdates, cordon } = parts;
   const imageNames = new Map<string, ImageNames>();
   const kubelet = new Kubelet({
     clock,
@@ -55,6 +58,7 @@ export function buildKubelet(context: NodeContext, engine: EngineConnection, par
     learnImage: async (imageId) => void imageNames.set(imageId, await readImageNames(images, imageId)),
     toPodRevision: (desired, objects) => toPodRevision(desired, objects as DesiredState, options, node),
     admit: admission.admit,
+    ...(cordon && { holdOf: (desired) => cordon.holdOf(desired) }),
     conflict: conflictOverPorts,
     ...stateFilesOf(context),
     imageUpdates,

@@ -6,10 +6,12 @@ import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
 import { updateRoutes } from "../../apiserver/node/update-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
+import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
 import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
 import { findPortHolder } from "../../host/port-holder.ts";
+import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { objectKey } from "../../model/desired-object.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
@@ -20,7 +22,7 @@ import type { RunnableKey } from "../../sources/kept-source.ts";
 import { buildInfo, KUBERNETES_VERSION } from "../version.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
-import { ResourceVersionSchema } from "./state-schemas.ts";
+import { CordonSchema, ResourceVersionSchema } from "./state-schemas.ts";
 
 /** The store and the writers of the local API; nothing listens yet. */
 export function buildLocalApi(context: NodeContext): LocalApi {
@@ -45,6 +47,16 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     portHolder: findPortHolder,
   });
 }
+
+/** `spec.unschedulable` of the node. */
+export const buildCordon = (context: NodeContext): NodeCordon =>
+  new NodeCordon({
+    clock: context.clock,
+    file: openStateFile(context, "cordon", CordonSchema, { durable: true }),
+    recorder: context.recorder,
+    nodeName: context.node.name,
+    submittedSourceId: SOURCE_ID,
+  });
 
 /** Reads an object that a client sent. */
 const readSubmitted = ({ options, node }: NodeContext, bytes: Uint8Array, allowEphemeralContainers = false) =>
@@ -95,6 +107,10 @@ export async function startLocalApi(
         parts.workloads.statusOf(kind, object as { metadata: ObjectMeta; spec?: unknown }),
       events: () => view.events(),
       node: () => servers.node(),
+      setUnschedulable: (isUnschedulable) => {
+        const assigned = kubelet.pods().map(({ metadata }) => metadata.uid ?? "");
+        if (parts.cordon?.set(isUnschedulable, assigned)) kubelet.refresh();
+      },
     },
     healthChecks: () => view.healthChecks(),
     extras: buildRoutes(api, parts, view, servers),

@@ -18,7 +18,7 @@ const IMAGES_WITHIN_MS = 1000;
 export interface NodeFactsInput {
   parts: Pick<
     AssembledKubelet,
-    "context" | "kubelet" | "networks" | "imageInventory" | "connectError" | "engineIfKnown"
+    "context" | "kubelet" | "cordon" | "networks" | "imageInventory" | "connectError" | "engineIfKnown"
   >;
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
@@ -77,6 +77,7 @@ export function nodeFacts({
     const engine = engineIfKnown();
     return {
       ...fixed,
+      cordonedSince: parts.cordon?.since,
       pressures: eviction.states(),
       ready: { ...ready },
       images: store?.images,

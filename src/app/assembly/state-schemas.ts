@@ -4,6 +4,7 @@ import { EphemeralContainerSchema } from "../../api/container.ts";
 import { PodStatusSchema } from "../../api/pod-status.ts";
 import type { Completion } from "../../kubelet/completion-store.ts";
 import type { StoredEphemeralContainers } from "../../kubelet/ephemeral-container-store.ts";
+import type { StoredCordon } from "../../kubelet/node-cordon.ts";
 import type { StoredRollouts } from "../../kubelet/rollout-manager.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { StoredProbeResults } from "../../model/prober.ts";
@@ -40,6 +41,10 @@ export const PodsToCleanUpSchema = v.array(
 export const EphemeralContainersSchema: v.GenericSchema<unknown, StoredEphemeralContainers> = v.array(
   v.tuple([TextSchema, v.array(EphemeralContainerSchema)]),
 );
+
+export const CordonSchema: v.GenericSchema<unknown, StoredCordon> = v.object({
+  cordon: v.exactOptional(v.object({ since: v.pipe(TextSchema, v.isoTimestamp()), assigned: v.array(TextSchema) })),
+});
 
 export const EvictionsSchema = v.array(
   v.tuple([

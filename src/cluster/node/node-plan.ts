@@ -1,4 +1,5 @@
 import type { NodeTaint } from "../../model/kubelet-options.ts";
+import { UNSCHEDULABLE_TAINT } from "../../model/node.ts";
 import type { ObjectOfApi } from "../client/reflector.ts";
 
 export interface NodeCondition {
@@ -35,7 +36,6 @@ export interface RegistrationSettings {
 }
 
 const CLOUD_TAINT = { key: "node.cloudprovider.kubernetes.io/uninitialized", value: "true", effect: "NoSchedule" };
-const UNSCHEDULABLE_TAINT = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 const ATTACH_DETACH = "volumes.kubernetes.io/controller-managed-attach-detach";
 const PROVIDED_IP = "alpha.kubernetes.io/provided-node-ip";
 

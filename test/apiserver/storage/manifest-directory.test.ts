@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ClusterDnsWishes } from "../../../src/apiserver/kinds/cluster-dns.ts";
 import { buildRegistry } from "../../../src/apiserver/kinds/served-kinds.ts";
 import { ManifestDirectory } from "../../../src/apiserver/storage/manifest-directory.ts";
 import { readManifest } from "../../../src/manifest/read-manifest.ts";
@@ -9,14 +10,14 @@ import { tempDirs } from "../../support/temp-dir.ts";
 
 const tempDir = tempDirs();
 
-function aDirectory() {
-  const rootDir = tempDir();
+function aDirectory(rootDir = tempDir()) {
   const registry = buildRegistry((bytes) =>
     readManifest(bytes, { file: "request", nodeName: "node1", source: "api", strictness: "warn" }),
   );
   const logger = new RecordingLogger();
-  const directory = new ManifestDirectory({ rootDir, registry, logger, toYaml: () => undefined });
-  return { rootDir, directory, definition: registry.get("configmaps")! };
+  const clusterDns = new ClusterDnsWishes();
+  const directory = new ManifestDirectory({ rootDir, registry, logger, toYaml: () => undefined, clusterDns });
+  return { rootDir, directory, clusterDns, definition: registry.get("configmaps")!, pods: registry.get("pods")! };
 }
 
 const aConfigMap = (value: string, generation: number) => ({
@@ -51,4 +52,21 @@ test("an object whose manifest cannot be written keeps its old manifest and stat
   expect(directory.read().files.map(({ object }) => [object.data, object.metadata.generation])).toEqual([
     [{ value: "old" }, 1],
   ]);
+});
+
+test("a pod whose author wrote dnsPolicy ClusterFirst is told from one with the default, also by the next process", () => {
+  const { rootDir, directory, clusterDns, pods } = aDirectory();
+  const aPod = (name: string) => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "default", uid: `uid of ${name}` },
+    spec: { dnsPolicy: "ClusterFirst", containers: [{ name: "app", image: "busybox:1.35" }] },
+  });
+  clusterDns.note(aPod("wrote-it"), { spec: { dnsPolicy: "ClusterFirst" } });
+  for (const name of ["wrote-it", "has-the-default"]) directory.save(pods, aPod(name));
+  const { uid: _uid, ...metadata } = aPod("by-hand").metadata;
+  writeFileSync(join(rootDir, "manifests/default/x.yaml"), JSON.stringify({ ...aPod("by-hand"), metadata }));
+  const next = aDirectory(rootDir);
+  const asking = next.directory.read().files.filter(({ object }) => next.clusterDns.of(object).asksForClusterDns);
+  expect(asking.map(({ object }) => object.metadata.name)).toEqual(["wrote-it", "by-hand"]);
 });

@@ -1,0 +1,30 @@
+import type { Toleration } from "../api/pod.ts";
+import type { DesiredPod } from "../model/desired-pod.ts";
+import type { PodUID } from "../model/identity.ts";
+import { UNSCHEDULABLE_TAINT } from "../model/node.ts";
+
+/** A node that takes no further pods. */
+export interface Cordon {
+  since: Date;
+  /** Pods that were assigned to the node before. */
+  assigned: ReadonlySet<PodUID>;
+}
+
+/**
+ * Whether a pod stays Pending because the node is cordoned: it came later, and a scheduler would have to assign it. Pods of
+ * manifest files and URLs never pass a scheduler, and those of DaemonSets tolerate the cordon.
+ * @param isSubmitted the pod was submitted to the API, rather than found in a manifest of another source
+ */
+export function isHeldByCordon({ pod }: DesiredPod, isSubmitted: boolean, cordon: Cordon): boolean {
+  const controller = pod.metadata.ownerReferences?.find((owner) => owner.controller);
+  if (!isSubmitted && !controller) return false;
+  if (controller?.kind === "DaemonSet" || pod.spec.tolerations?.some(toleratesCordon)) return false;
+  return !cordon.assigned.has(pod.metadata.uid ?? "");
+}
+
+/** Source: core/v1 `Toleration.ToleratesTaint`. The taint has no value. */
+function toleratesCordon({ key = "", effect, operator = "Equal", value = "" }: Toleration): boolean {
+  if (effect && effect !== UNSCHEDULABLE_TAINT.effect) return false;
+  if (key !== "" && key !== UNSCHEDULABLE_TAINT.key) return false;
+  return operator === "Exists" || (key !== "" && value === "");
+}

@@ -1,0 +1,61 @@
+import { expect, test } from "bun:test";
+import { NodeCordon, type StoredCordon } from "../../src/kubelet/node-cordon.ts";
+import { aPod } from "../support/builders.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { KubeletWorld, named } from "../support/kubelet-world.ts";
+import { RecordingRecorder } from "../support/recording-logger.ts";
+
+function aCordon() {
+  let stored: StoredCordon | undefined;
+  const recorder = new RecordingRecorder();
+  const file = {
+    read: () => stored,
+    write: (value: StoredCordon) => {
+      stored = JSON.parse(JSON.stringify(value));
+    },
+  };
+  const begin = () =>
+    new NodeCordon({ clock: new FakeClock(), file, recorder, nodeName: "node1", submittedSourceId: "local-api" });
+  return { recorder, begin };
+}
+
+const submitted = (uid: string) =>
+  ({ pod: aPod({}, { uid }), source: "api", origin: "test", revision: "", sourceId: "local-api" }) as const;
+
+test("a cordon holds what comes later, outlives the process, and ends with uncordon", () => {
+  const { begin, recorder } = aCordon();
+  const first = begin();
+  expect([first.since, first.holdOf(submitted("later"))]).toEqual([undefined, undefined]);
+  expect([first.set(true, ["earlier"]), first.set(true, ["earlier", "later"])]).toEqual([true, false]);
+  const second = begin();
+  expect(second.since).toEqual(first.since!);
+  expect(second.holdOf(submitted("earlier"))).toBeUndefined();
+  expect(second.holdOf(submitted("later"))).toStartWith("0/1 nodes are available: 1 node(s) were unschedulable");
+  second.set(false, []);
+  expect([second.since, begin().since, second.holdOf(submitted("later"))]).toEqual([undefined, undefined, undefined]);
+  expect(recorder.events).toEqual([
+    "node1 NodeNotSchedulable Node node1 status is now: NodeNotSchedulable",
+    "node1 NodeSchedulable Node node1 status is now: NodeSchedulable",
+  ]);
+});
+
+test("a held pod is Pending and unscheduled until it is let in; one that runs goes on", async () => {
+  const world = new KubeletWorld();
+  await world.started(named("old"));
+  world.hold = "node is cordoned";
+  world.want(named("new"), named("old"));
+  await world.clock.advance(60_000);
+  const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "node is cordoned" };
+  expect(world.statusOf("new")).toMatchObject({ phase: "Pending", conditions: [condition] });
+  expect(world.statusOf("old")?.phase).toBe("Running");
+  expect(world.recorder.events.filter((event) => event.includes("FailedScheduling"))).toEqual([
+    "new-node1 FailedScheduling node is cordoned",
+  ]);
+  const before = world.statusOf("new");
+  world.kubelet.refresh();
+  expect(world.statusOf("new")).toBe(before!);
+  world.hold = undefined;
+  world.kubelet.refresh();
+  await world.clock.advance(1_000);
+  expect(world.statusOf("new")?.phase).toBe("Running");
+});
