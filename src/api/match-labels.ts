@@ -11,6 +11,13 @@ export function matchesSelector(selector: LabelSelector, labels: Readonly<Record
   );
 }
 
+/** The selector of a Service or a ReplicationController is the labels alone. */
+export function toLabelSelector(selector: LabelSelector | Readonly<Record<string, string>>): LabelSelector {
+  const { matchLabels, matchExpressions } = selector as LabelSelector;
+  const isSelector = typeof matchLabels === "object" || Array.isArray(matchExpressions);
+  return isSelector ? (selector as LabelSelector) : { matchLabels: selector as Record<string, string> };
+}
+
 /** Operators that label selectors and node affinity share. */
 export type SetOperator = "In" | "NotIn" | "Exists" | "DoesNotExist";
 

@@ -18,6 +18,7 @@ import { instanceInfo } from "./instance-info.ts";
 import { openJournal } from "./journal.ts";
 import { type Environment, EXIT, type KubeletRun } from "./kubelet-run.ts";
 import { type AppLogger, createLogger, wantsColor } from "./logging.ts";
+import { writeRemovalSettings } from "./removal-settings.ts";
 import { runForever } from "./run-forever.ts";
 import { runOnce } from "./run-once.ts";
 import { surviveUnexpectedErrors } from "./unexpected-errors.ts";
@@ -126,6 +127,7 @@ async function runLocked(
       );
     const { publish } = lock;
     publish(instanceInfo(options, environment, undefined));
+    writeRemovalSettings(options);
     const run: KubeletRun = {
       options,
       manifests: positionals,

@@ -96,7 +96,7 @@ export function readArguments(
     if (value === undefined) return { problem: `--${writtenName(flag)} needs a value: ${hintOf(flag.def)}` };
     const problem = valueProblem(flag, value);
     if (problem) return { problem };
-    const meant = isNegative(flag.def) ? String(value === "false") : value;
+    const meant = isNegative(flag.def) ? String(value === "false") : (choiceOf(flag.def, value) ?? value);
     values.set(flag.name, [...(values.get(flag.name) ?? []), meant]);
   }
   if (values.get("help")?.at(-1) === "true") return { help: true };
@@ -117,9 +117,13 @@ export function hintOf(def: ArgDef): string {
   return def.valueHint ?? (choices.length > 0 ? choices.join("|") : "value");
 }
 
+/** The choice that is meant, in whatever case it is written. */
+const choiceOf = (def: ArgDef, value: string): string | undefined =>
+  choicesOf(def).find((choice) => choice.toLowerCase() === value.toLowerCase());
+
 function valueProblem(flag: Flag, value: string): string | undefined {
   const allowed = flag.takesValue ? choicesOf(flag.def) : ["true", "false"];
-  if (allowed.length === 0 || allowed.includes(value)) return undefined;
+  if (allowed.length === 0 || allowed.includes(value) || choiceOf(flag.def, value) !== undefined) return undefined;
   const near = nearestName(value, allowed);
   return `--${writtenName(flag)} must be ${oneOf(allowed)} (found "${value}"${near ? `; did you mean ${near}?` : ""})`;
 }
@@ -127,7 +131,22 @@ function valueProblem(flag: Flag, value: string): string | undefined {
 const oneOf = (words: readonly string[]) =>
   words.length === 1 ? words[0] : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
 
+const KUSTOMIZE = "kustomize is not built in: kubectl kustomize DIR | kubelet-ts apply -f -";
+const ONE_NODE = "choose a kubelet of this machine with --root-dir, or with kubelet-ts use";
+
+/** Flags of kubectl that have no meaning here, and what does the job. */
+const WAYS_OUT: Readonly<Record<string, string>> = {
+  "-k": KUSTOMIZE,
+  "--kustomize": KUSTOMIZE,
+  "--context": ONE_NODE,
+  "--cluster": ONE_NODE,
+  "--kubeconfig": ONE_NODE,
+  "--prune": "kubelet-ts delete -f FILE removes the objects of a manifest",
+};
+
 function unknownFlag(written: string, name: string, flags: readonly Flag[]): string {
+  const wayOut = WAYS_OUT[written];
+  if (wayOut !== undefined) return `${written}: no such flag of ${name}; ${wayOut}`;
   const near = nearestName(written.replace(/^-+/, ""), flags.map(writtenName));
   return `${written}: no such flag of ${name}${near && written.startsWith("--") ? `; did you mean --${near}?` : ""}`;
 }

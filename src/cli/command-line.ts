@@ -21,6 +21,10 @@ export interface CommandLineContext {
   exists: (path: string) => boolean;
 }
 
+/** A verb of kubectl that changes a part of an object. */
+const byKubectl = (verb: string): string =>
+  `edit the manifest and write: kubelet-ts apply -f <manifest>; or use kubectl ${verb} after: kubelet-ts kubeconfig --merge`;
+
 /** Words of kubectl, docker and podman that are no commands here, and what does the job. */
 const WAYS_OUT: Readonly<Record<string, string>> = {
   ps: "write: kubelet-ts get pods",
@@ -40,6 +44,13 @@ const WAYS_OUT: Readonly<Record<string, string>> = {
   stop: "write: kubelet-ts delete pod <name>",
   lint: "write: kubelet-ts validate <manifest>",
   check: "write: kubelet-ts validate <manifest>",
+  replace: "write: kubelet-ts apply -f <manifest>",
+  rollout:
+    "write: kubelet-ts restart <kind>/<name>, kubelet-ts wait <kind>/<name> --for=condition=Available; or use kubectl rollout after: kubelet-ts kubeconfig --merge",
+  debug: "write: kubelet-ts exec -it <pod> -- sh; or use kubectl debug after: kubelet-ts kubeconfig --merge",
+  ...Object.fromEntries(
+    ["scale", "edit", "label", "annotate", "patch", "set", "expose"].map((verb) => [verb, byKubectl(verb)]),
+  ),
 };
 
 const FILENAME_FLAG =

@@ -8,8 +8,11 @@ import type { SubCommand } from "./sub-command.ts";
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];
 
-/** Names only a running kubelet or the engine knows. */
-export type NameKind = "pod" | "container" | "namespace";
+/**
+ * Names only a running kubelet or the engine knows. `name`: of an object of the kind in front of it; `place`: a pod with
+ * the colon that a path follows.
+ */
+export type NameKind = "pod" | "container" | "namespace" | "kind" | "name" | "place" | "kubelet";
 
 export interface Candidate {
   word: string;
@@ -42,10 +45,16 @@ function valuesOf(def: ArgDef, command: SubCommand | undefined): Pick<Completion
   switch (def.valueHint) {
     case "object":
       return plain(Object.keys(command?.objects ?? {}));
+    case "kind":
+      return { ...plain(Object.keys(command?.objects ?? {})), names: def.valueHint };
     case "pod":
     case "container":
     case "namespace":
+    case "name":
+    case "kubelet":
       return { ...plain([]), names: def.valueHint };
+    case "place":
+      return { ...plain([]), names: def.valueHint, paths: "files" };
     case "file":
     case "local-path":
       return { ...plain([]), paths: "files" };
@@ -119,7 +128,11 @@ export function completeWords(
   const declared = Object.values(command.args).filter(({ type }) => type === "positional");
   const def = declared[positionals.length] ?? declared.at(-1);
   // Names of other kinds are not asked for.
-  const isOtherKind = command.objects !== undefined && positionals.length > 0 && !PODS.includes(positionals[0] ?? "");
+  const isOtherKind =
+    def?.valueHint === "pod" &&
+    command.objects !== undefined &&
+    positionals.length > 0 &&
+    !PODS.includes(positionals[0] ?? "");
   if (!def || isOtherKind) return { ...base, candidates: [], paths: "none" };
   return { ...base, ...valuesOf(def, command) };
 }
@@ -173,6 +186,8 @@ _kubelet_ts() {
     :files) COMPREPLY+=($(compgen -f -- "$current")) ;;
     :directories) COMPREPLY+=($(compgen -d -- "$current")) ;;
   esac
+  [[ \${#COMPREPLY[@]} -eq 1 && "\${COMPREPLY[0]}" == *[=:/] ]] && compopt -o nospace 2>/dev/null
+  return 0
 }
 complete -o filenames -F _kubelet_ts kubelet-ts
 `;

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { type ArgsDef, defineCommand, runCommand } from "citty";
+import { parseDuration } from "../api/duration.ts";
 import { type LabelFilter, parseLabelSelector } from "../api/label-selector.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../config/option-table.ts";
 import { DockerClient } from "../docker/docker-client.ts";
@@ -49,6 +50,8 @@ export interface SubCommand extends CommandManual {
   takesKubeletFlags?: true;
   /** The second argument and all after it are another program's. */
   stopsAtCommand?: true;
+  /** Exit code of a failure; default 1. */
+  failureCode?: number;
   /** Returns the exit code. */
   run: (request: CommandRequest, io: CommandIo) => Promise<number>;
 }
@@ -86,7 +89,7 @@ export async function runSubCommand(
     }
     if (isExpectedFailure(error)) {
       io.stderr(`kubelet-ts ${command.name}: ${(error as Error).message}\n`);
-      return 1;
+      return command.failureCode ?? 1;
     }
     throw error;
   }
@@ -124,14 +127,26 @@ function toRequest(
 }
 
 /** Which object a first argument means: `po`, `pods` and `pod` are all `pods`. @throws UsageError */
-export function findObject({ name, objects = {} }: SubCommand, written: string | undefined): string {
+export function findObject({ name, objects = {} }: SubCommand, asWritten: string | undefined): string {
   const known = Object.keys(objects);
+  const written = asWritten?.toLowerCase();
   if (written === undefined) throw new UsageError(`${name} what? Name one of: ${known.join(", ")}`);
   const found = Object.entries(objects).find(([object, aliases]) => object === written || aliases.includes(written));
   if (found) return found[0];
   const near = nearestName(written, Object.entries(objects).flat(2));
   const hint = near ? `; did you mean ${near}?` : "";
   throw new UsageError(`"${written}" is not something ${name} knows: ${known.join(", ")}${hint}`);
+}
+
+/** A kind that only the local API serves, or objects of several kinds. */
+export function needsApi({ command: { objects = {} }, positionals }: CommandRequest): boolean {
+  const [first, ...rest] = positionals;
+  if (first === undefined) return false;
+  const own = Object.entries(objects);
+  const kindOf = (word: string) =>
+    own.find(([kind, aliases]) => [kind, ...aliases].includes(word.split("/", 1)[0]!.toLowerCase()))?.[0];
+  const kind = kindOf(first);
+  return kind === undefined || rest.some((word) => word.includes("/") && kindOf(word) !== kind);
 }
 
 /** `--root-dir` wins over KUBELET_TS_ROOT_DIR in the environment, that over the default of `kubelet-ts use`. */
@@ -215,6 +230,25 @@ export function selectorOf({ value }: CommandRequest, names: readonly string[] =
   const filter = parseLabelSelector(value("selector") ?? "");
   if ("problem" in filter) throw new UsageError(`--selector: ${filter.problem}`);
   return filter;
+}
+
+/**
+ * A flag whose value is a duration, in milliseconds; undefined when it was not given.
+ * @throws UsageError
+ */
+export function durationFlag({ value }: CommandRequest, flag: string): number | undefined {
+  const text = value(flag);
+  if (text === undefined) return undefined;
+  const ms = parseDuration(text);
+  if (ms === undefined) throw new UsageError(`--${flag} must be a duration as in 30s, 5m, 2h (found "${text}")`);
+  return ms;
+}
+
+/** Suffix of messages with `--dry-run`; "" without it. The server checks in both cases. */
+export function dryRunText({ value }: CommandRequest): string {
+  const mode = value("dry-run") ?? "none";
+  if (mode === "none") return "";
+  return mode === "server" ? " (server dry run)" : " (dry run)";
 }
 
 /** A kubelet has one node. @throws CommandError when another one is named */

@@ -4,7 +4,12 @@ import { formatSince } from "./age.ts";
 export interface NodeObject {
   kind: "Node";
   apiVersion: "v1";
-  metadata: { name: string; creationTimestamp?: string | null; labels?: Record<string, string> };
+  metadata: {
+    name: string;
+    creationTimestamp?: string | null;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
   spec: { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[] };
   status: {
     capacity?: Record<string, string>;

@@ -48,12 +48,18 @@ describe("words", () => {
   });
 
   test.each([
-    [["describe", "pod", ""], "pod"],
+    [["describe", "pod", ""], "name"],
     [["logs", ""], "pod"],
     [["logs", "web", ""], "container"],
     [["logs", "web", "-c", ""], "container"],
     [["get", "pods", "-n", ""], "namespace"],
-    [["get", "nodes", ""], undefined],
+    [["top", "nodes", ""], undefined],
+    [["get", "nodes", ""], "name"],
+    [["get", ""], "kind"],
+    [["delete", "deploy", ""], "name"],
+    [["wait", "--for", "delete", ""], "kind"],
+    [["cp", ""], "place"],
+    [["use", ""], "kubelet"],
   ] as const)("%j asks for the names of %s", (words, names) => {
     expect(completeWords(words, CONTEXT).names).toBe(names);
   });

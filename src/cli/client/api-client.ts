@@ -50,6 +50,8 @@ export interface ApiResource {
   kind: string;
   namespaced: boolean;
   shortNames?: string[];
+  /** Groups of kinds: `all`. */
+  categories?: string[];
   verbs: string[];
 }
 
@@ -144,11 +146,26 @@ export class ApiClient {
     if (found) return found;
     const near = nearestName(
       name,
-      all.flatMap((it) => [it.name, it.singularName]),
+      all.flatMap((it) => [it.name, it.singularName, ...(it.shortNames ?? [])]),
     );
     throw new UsageError(
       `the server has no kind "${written}"; ${near ? `did you mean ${near}?` : `it has ${all.map((it) => it.name).join(", ")}`}`,
     );
+  }
+
+  /** Several kinds: `po,svc`, or a category: `all`. @throws UsageError */
+  async findResources(written: string): Promise<ApiResource[]> {
+    const all = await this.resources();
+    const found = await Promise.all(
+      written
+        .split(",")
+        .filter(Boolean)
+        .map(async (word) => {
+          const ofCategory = all.filter(({ categories = [] }) => categories.includes(word.toLowerCase()));
+          return ofCategory.length > 0 ? ofCategory : [await this.findResource(word)];
+        }),
+    );
+    return [...new Set(found.flat())];
   }
 
   /** The kind of an object in a manifest. @throws CommandError */
@@ -189,6 +206,34 @@ export class ApiClient {
       if (found) return { ...found, apiVersion: "v1", kind: "Pod" };
       throw error;
     }
+  }
+
+  /** As {@link findObject}; the error of an absent object says where or under which name there is one. */
+  async requireObject(resource: ApiResource, namespace: string, name: string): Promise<ApiObject> {
+    try {
+      return await this.findObject(resource, namespace, name);
+    } catch (error) {
+      if (!(error instanceof ApiStatusError) || error.code !== 404) throw error;
+      throw new ApiStatusError(
+        404,
+        error.reason,
+        error.message + (await this.#hintOfAbsent(resource, namespace, name)),
+      );
+    }
+  }
+
+  async #hintOfAbsent(resource: ApiResource, namespace: string, name: string): Promise<string> {
+    const { items } = await this.json<ApiList>("GET", this.pathOf(resource, undefined));
+    const isNamed = ({ metadata, spec }: ApiObject) =>
+      metadata.name === name || metadata.name === `${name}-${(spec as { nodeName?: string } | undefined)?.nodeName}`;
+    const elsewhere = (items ?? []).find(isNamed)?.metadata.namespace;
+    if (elsewhere !== undefined) return `; it is in namespace "${elsewhere}": add -n ${elsewhere}`;
+    const here = (items ?? []).filter(({ metadata }) => !resource.namespaced || metadata.namespace === namespace);
+    const near = nearestName(
+      name,
+      here.flatMap(({ metadata }) => metadata.name ?? []),
+    );
+    return near === undefined ? "" : `; did you mean "${near}"?`;
   }
 
   async json<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {

@@ -1,19 +1,21 @@
 import type { Pod } from "../../api/pod.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import type { InstanceInfo } from "../../host/root-lock.ts";
-import { CommandError, type CommandRequest, engineEndpoint, scopeOf } from "../sub-command.ts";
-import { apiSocketOf } from "./api-client.ts";
+import { CommandError, type CommandRequest, engineEndpoint } from "../sub-command.ts";
+import { type ApiObject, apiSocketOf } from "./api-client.ts";
 import { ApiStreams, type ContainerStreams, EngineStreams } from "./container-streams.ts";
 import { localInstances } from "./find-kubelet.ts";
 import { readKnownPods } from "./known-pods.ts";
 import { chooseContainers } from "./log-target.ts";
-import { findPod } from "./pod-lookup.ts";
+import { choosePod } from "./pods-of-object.ts";
 
 /** A running container of the engine. */
 export interface ChosenContainer {
   pod: Pod;
   containerName: string;
   streams: ContainerStreams;
+  /** The workload or Service that the pod was chosen by. */
+  object?: ApiObject;
   /** Which container was chosen where the command line names none. */
   note?: string;
 }
@@ -24,8 +26,7 @@ export interface ChosenContainer {
  */
 export async function chooseRunningContainer(request: CommandRequest, written: string): Promise<ChosenContainer> {
   const { pods, instance } = await readKnownPods(request, false);
-  const pod = findPod(pods, written, scopeOf(request));
-  if ("problem" in pod) throw new CommandError(pod.problem);
+  const { pod, object, note } = await choosePod(request, pods, written);
   const chosen = chooseContainers(pod, request.value("container"), false);
   if ("problem" in chosen) throw new CommandError(chosen.problem);
   const [containerName = ""] = chosen.names;
@@ -38,11 +39,13 @@ export async function chooseRunningContainer(request: CommandRequest, written: s
     const why = waiting?.reason ?? (terminated ? `it exited with code ${terminated.exitCode}` : "it has not started");
     throw new CommandError(`container "${containerName}" of pod "${pod.metadata.name}" does not run: ${why}`);
   }
+  const notes = [note, chosen.note].filter((text) => text !== undefined);
   return {
     pod,
     containerName,
     streams: openStreams(request, { pod, containerName, containerId, instance }),
-    ...(chosen.note !== undefined && { note: chosen.note }),
+    ...(object && { object }),
+    ...(notes.length > 0 && { note: notes.join("\n") }),
   };
 }
 

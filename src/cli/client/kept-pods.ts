@@ -1,10 +1,11 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigMap } from "../../api/config-map.ts";
+import type { ObjectMeta } from "../../api/meta.ts";
 import type { Pod } from "../../api/pod.ts";
 import type { Secret } from "../../api/secret.ts";
 import { readBoundedText } from "../../files/bounded-read.ts";
-import type { DesiredObject } from "../../model/desired-object.ts";
+import { type DesiredObject, objectKey } from "../../model/desired-object.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { ManifestLocation } from "../../model/manifest-origin.ts";
 
@@ -18,6 +19,8 @@ export interface KeptObjects {
   objects: DesiredObject[];
   configMaps: ConfigMap[];
   secrets: Secret[];
+  /** Places of objects that carry none, by {@link objectKey}. */
+  locations: Readonly<Record<string, ManifestLocation>>;
 }
 
 /**
@@ -31,6 +34,7 @@ export function readKeptObjects(rootDir: string): KeptObjects {
     objects: all.flatMap(({ objects = [] }) => objects),
     configMaps: all.flatMap(({ configMaps = [] }) => configMaps),
     secrets: all.flatMap(({ secrets = [] }) => secrets),
+    locations: Object.assign({}, ...all.map(({ locations }) => locations).reverse()) as KeptObjects["locations"],
   };
 }
 
@@ -42,9 +46,31 @@ export const placeOf = ({ origin, location }: { origin: string; location?: Manif
 
 /** Manifest of a pod: its own, or that of the workload it belongs to. */
 export function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): DesiredPod | DesiredObject | undefined {
-  const own = pods.find(({ pod }) => pod.metadata.uid === metadata.uid);
+  return pods.find(({ pod }) => pod.metadata.uid === metadata.uid) ?? manifestOfOwner(metadata, objects);
+}
+
+/** Metadata that tells where an object comes from. */
+type Located = Pick<ObjectMeta, "name" | "namespace" | "labels" | "ownerReferences">;
+
+/** Place of an object of another kind: its own, or that of the workload it belongs to. */
+export function placeOfObject(
+  kind: string,
+  metadata: Located,
+  { objects, locations }: KeptObjects,
+): string | undefined {
+  const isSame = (other: Pick<ObjectMeta, "name" | "namespace">) =>
+    other.name === metadata.name && (other.namespace ?? "default") === (metadata.namespace ?? "default");
+  const own = objects.find((it) => it.kind === kind && isSame(it.object.metadata));
+  if (own?.location) return placeOf(own);
+  const location = locations[objectKey(kind, metadata)];
+  if (location) return location.line === undefined ? location.file : `${location.file}:${location.line}`;
+  const owner = own ?? manifestOfOwner(metadata, objects);
+  return owner && placeOf(owner);
+}
+
+function manifestOfOwner(metadata: Located, objects: readonly DesiredObject[]): DesiredObject | undefined {
   const owner = metadata.ownerReferences?.[0];
-  if (own || !owner) return own;
+  if (!owner) return undefined;
   return objects.find(({ kind, object }) => {
     const { name = "", namespace = "default" } = object.metadata;
     if (namespace !== (metadata.namespace ?? "default")) return false;

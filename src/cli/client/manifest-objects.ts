@@ -1,3 +1,6 @@
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { compareNames, hasManifestExtension, skipReason } from "../../sources/manifest-files.ts";
 import { parseStream } from "../../yaml/parse-stream.ts";
 import { isDeeperThan, toPlainValue } from "../../yaml/source-node.ts";
 import { CommandError, UsageError } from "../sub-command.ts";
@@ -12,20 +15,37 @@ export interface ManifestObject {
   object: ApiObject;
 }
 
+/** Files below a directory that `-R` reads; links to directories are not followed. */
+const MAX_FILES = 10_000;
+
 /**
  * Every object of files, directories, URLs and standard input, in their order; a List counts as its items.
+ * @param isRecursive directories are entered too
  * @throws CommandError with the place of the first mistake, UsageError without any file
  */
-export async function readManifestObjects(files: readonly string[]): Promise<ManifestObject[]> {
+export async function readManifestObjects(files: readonly string[], isRecursive = false): Promise<ManifestObject[]> {
   if (files.length === 0) throw new UsageError("give -f with a file, a directory, a URL or -");
   const objects: ManifestObject[] = [];
-  for (const input of await readInputs(files, () => Bun.stdin.stream())) {
+  const paths = isRecursive ? files.flatMap(manifestsBelow) : files;
+  for (const input of await readInputs(paths, () => Bun.stdin.stream())) {
     if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
     if (!("bytes" in input)) continue;
     objects.push(...objectsOf(input.file, input.bytes));
   }
   if (objects.length === 0) throw new CommandError(`there is no object in ${files.join(", ")}`);
   return objects;
+}
+
+/** The manifest files of a directory and those below it, by name; anything else as it is. @throws CommandError */
+export function manifestsBelow(path: string): string[] {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [path];
+  const files = readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && hasManifestExtension(entry.name) && skipReason(entry.name) === undefined)
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .sort(compareNames);
+  if (files.length === 0) throw new CommandError(`there is no manifest in "${path}" and the directories below it`);
+  if (files.length > MAX_FILES) throw new CommandError(`"${path}" has more than ${MAX_FILES} manifests`);
+  return files;
 }
 
 function objectsOf(file: string, bytes: Uint8Array): ManifestObject[] {

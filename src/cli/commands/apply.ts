@@ -1,9 +1,19 @@
 import { ApiClient, type ApiObject, type ApiResource, ApiStatusError } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
+import { referenceOf } from "../client/object-targets.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, dryRunText, UsageError } from "../sub-command.ts";
 
 const FIELD_MANAGER = "kubelet-ts";
+
+/** Words of `--validate`, as kubectl takes them. Source: meta/v1 `FieldValidation`. */
+const FIELD_VALIDATION: Readonly<Record<string, string>> = {
+  strict: "Strict",
+  warn: "Warn",
+  ignore: "Ignore",
+  true: "Strict",
+  false: "Ignore",
+};
 
 /** `kubelet-ts apply -f`: server-side apply of every object; one that fails does not keep the others back. */
 export const runApply = (request: CommandRequest, io: CommandIo): Promise<number> => submit(request, io, applyOne);
@@ -26,7 +36,7 @@ type Submit = (submission: Submission) => Promise<{ outcome: string; object: Api
 async function submit(request: CommandRequest, io: CommandIo, one: Submit): Promise<number> {
   const { positionals, values, value } = request;
   if (positionals.length > 0) throw new UsageError(`give manifests with -f (found "${positionals[0]}")`);
-  const objects = await readManifestObjects(values("filename"));
+  const objects = await readManifestObjects(values("filename"), request.isOn("recursive"));
   const api = await ApiClient.open(request, "Nothing supervises pods yet, so nothing can be submitted");
   const problems: string[] = [];
   for (const { file, object } of objects) {
@@ -34,18 +44,17 @@ async function submit(request: CommandRequest, io: CommandIo, one: Submit): Prom
     try {
       const resource = await api.resourceOf(object);
       const namespace = object.metadata.namespace ?? value("namespace") ?? "default";
-      const dryRun = value("dry-run") === "server";
+      const dryRun = dryRunText(request);
       const query = new URLSearchParams({
-        fieldValidation: value("validate") ?? "Strict",
-        ...(dryRun && { dryRun: "All" }),
+        fieldValidation: FIELD_VALIDATION[value("validate") ?? ""] ?? "Strict",
+        ...(dryRun !== "" && { dryRun: "All" }),
       });
       const { outcome, object: answer } = await one({ api, resource, object, namespace, query });
-      const suffix = dryRun ? " (server dry run)" : "";
-      const reference = `${resource.singularName || resource.name}${resource.group && `.${resource.group}`}/${answer.metadata.name}`;
+      const reference = referenceOf(resource, answer.metadata.name ?? "");
       if (value("output") === "name") io.stdout(`${reference}\n`);
       else if (value("output") === "json") io.stdout(`${JSON.stringify(answer, null, 4)}\n`);
       else if (value("output") === "yaml") io.stdout(`---\n${await toYaml(answer)}`);
-      else io.stdout(`${reference} ${outcome}${suffix}\n`);
+      else io.stdout(`${reference} ${outcome}${dryRun}\n`);
     } catch (error) {
       if (!(error instanceof CommandError)) throw error;
       problems.push(`${file}: ${name}: ${error.message}`);

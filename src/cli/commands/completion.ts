@@ -1,8 +1,9 @@
+import type { Pod } from "../../api/pod.ts";
 import { nearestName } from "../../text/nearest-name.ts";
-import { chooseRootDir } from "../client/default-context.ts";
-import { findKubelet } from "../client/find-kubelet.ts";
-import { KubeletApi } from "../client/kubelet-api.ts";
-import { findPod, namespaceOf } from "../client/pod-lookup.ts";
+import { ApiClient, type ApiList } from "../client/api-client.ts";
+import { listKubelets } from "../client/find-kubelet.ts";
+import { findPod, inScope, namespaceOf } from "../client/pod-lookup.ts";
+import { loadServedKinds } from "../client/served-kinds.ts";
 import type { TextIo } from "../command-io.ts";
 import {
   type Candidate,
@@ -13,7 +14,7 @@ import {
   SHELLS,
   type Shell,
 } from "../completion.ts";
-import { type CommandRequest, removeProxies, UsageError } from "../sub-command.ts";
+import { type CommandRequest, openReader, removeProxies, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts completion bash|zsh|fish`. Returns the exit code. */
 export function runCompletion({ positionals }: CommandRequest, io: TextIo): number {
@@ -26,6 +27,9 @@ export function runCompletion({ positionals }: CommandRequest, io: TextIo): numb
   return 0;
 }
 
+/** A kubelet or an engine that hangs must not hang the shell. */
+const NAMES_LIMIT_MS = 2500;
+
 /** The hidden command the scripts call with the words typed so far. It never fails: without an answer there are no names. */
 export async function runComplete(
   words: readonly string[],
@@ -33,34 +37,44 @@ export async function runComplete(
   io: Pick<TextIo, "stdout">,
 ): Promise<number> {
   const completion = completeWords(words, context);
-  const names = completion.names === undefined ? [] : await namesOf(completion, words).catch(() => []);
-  io.stdout(renderCandidates({ ...completion, candidates: [...completion.candidates, ...names] }));
+  const names =
+    completion.names === undefined
+      ? []
+      : await Promise.race([namesOf(completion, words).catch(() => []), Bun.sleep(NAMES_LIMIT_MS).then(() => [])]);
+  const known = new Set(completion.candidates.map(({ word }) => word));
+  const candidates = [...completion.candidates, ...names.filter(({ word }) => !known.has(word))];
+  io.stdout(renderCandidates({ ...completion, candidates }));
   return 0;
 }
 
-/** From the kubelet that the flags typed so far name. */
-async function namesOf({ names, positionals, command }: Completion, words: readonly string[]): Promise<Candidate[]> {
+/** From the kubelet that the flags typed so far name; pods also from the engine while none runs. */
+async function namesOf(completion: Completion, words: readonly string[]): Promise<Candidate[]> {
   removeProxies();
-  const typed = (...flags: string[]) => typedValue(words, flags);
-  const kubelet = await findKubelet({
-    rootDir: chooseRootDir(typed("--root-dir"))?.rootDir,
-    server: typed("--server", "-s"),
-  });
-  if ("problem" in kubelet) return [];
-  const pods = (await new KubeletApi(kubelet).pods())?.value ?? [];
-  const namespace = typed("--namespace", "-n");
-  const inNamespace = pods.filter((pod) => namespace === undefined || namespaceOf(pod) === namespace);
+  const { names, positionals, command, typed: word } = completion;
+  const request = { value: (flag: string) => typedValue(words, FLAGS[flag] ?? [`--${flag}`]) } as CommandRequest;
+  if (names === "kubelet") {
+    return listKubelets().map(({ nodeName, rootDir }) => ({ word: nodeName, description: rootDir }));
+  }
+  const namespace = request.value("namespace");
+  const slash = word.indexOf("/");
+  if ((names === "kind" || names === "name" || names === "pod") && slash > 0) {
+    const kind = word.slice(0, slash);
+    return (await objectsOf(request, kind, namespace)).map((it) => ({ ...it, word: `${kind}/${it.word}` }));
+  }
   switch (names) {
-    case "namespace":
-      return [...new Set(pods.map(namespaceOf))].map((word) => ({ word, description: "" }));
+    case "kind":
+      return (await loadServedKinds()).map(({ plural, kind }) => ({ word: plural, description: kind }));
+    case "name":
+      return await objectsOf(request, positionals[0] ?? "pods", namespace);
     case "pod":
-      return inNamespace.map(({ metadata, status }) => ({
-        word: metadata.name ?? "",
-        description: status?.phase ?? "",
-      }));
+      return await objectsOf(request, "pods", namespace);
+    case "place":
+      return (await objectsOf(request, "pods", namespace)).map((it) => ({ ...it, word: `${it.word}:` }));
+    case "namespace":
+      return [...new Set((await podsOf(request)).map(namespaceOf))].map((name) => ({ word: name, description: "" }));
     case "container": {
       const name = positionals[command?.objects === undefined ? 0 : 1];
-      const pod = name === undefined ? undefined : findPod(pods, name, { namespace });
+      const pod = name === undefined ? undefined : findPod(await podsOf(request), name, { namespace });
       if (!pod || "problem" in pod) return [];
       return [
         ...pod.spec.containers.map((container) => ({ word: container.name, description: container.image ?? "" })),
@@ -74,6 +88,35 @@ async function namesOf({ names, positionals, command }: Completion, words: reado
       return [];
   }
 }
+
+/** Short forms of the flags that say which names are meant. */
+const FLAGS: Readonly<Record<string, string[]>> = {
+  server: ["--server", "-s"],
+  namespace: ["--namespace", "-n"],
+};
+
+const PODS = ["pods", "pod", "po"];
+
+/** Names of objects of a kind. */
+async function objectsOf(request: CommandRequest, kind: string, namespace: string | undefined): Promise<Candidate[]> {
+  if (PODS.includes(kind.toLowerCase())) {
+    return inScope(await podsOf(request), { namespace }).map(({ metadata, status }) => ({
+      word: metadata.name ?? "",
+      description: status?.phase ?? "",
+    }));
+  }
+  const api = await ApiClient.open(request);
+  const resources = await api.findResources(kind);
+  const lists = await Promise.all(
+    resources.map((resource) => api.json<ApiList>("GET", api.pathOf(resource, namespace))),
+  );
+  return lists.flatMap(({ items }) =>
+    (items ?? []).map(({ metadata }) => ({ word: metadata.name ?? "", description: "" })),
+  );
+}
+
+const podsOf = async (request: CommandRequest): Promise<readonly Pod[]> =>
+  (await (await openReader(request)).pods())?.value ?? [];
 
 /** The last value of a flag on an unfinished command line; bash makes `--flag=value` three words. */
 function typedValue(words: readonly string[], flags: readonly string[]): string | undefined {

@@ -21,12 +21,19 @@ export async function runCopy(request: CommandRequest, io: CommandIo): Promise<n
   if ((from.pod === undefined) === (to.pod === undefined)) {
     throw new UsageError("one side is POD:PATH, the other one a local path");
   }
-  const chosen = await chooseRunningContainer(request, from.pod ?? to.pod ?? "");
+  const [pod = "", namespace] = (from.pod ?? to.pod ?? "").split("/").toReversed();
+  const chosen = await chooseRunningContainer(namespace === undefined ? request : inNamespace(request, namespace), pod);
   if (chosen.note) io.stderr(`${chosen.note}\n`);
   if (from.pod === undefined) await upload(chosen, from.path, to.path);
   else await download(chosen, from.path, to.path);
   return 0;
 }
+
+/** `prod/web:/path` names the namespace. */
+const inNamespace = (request: CommandRequest, namespace: string): CommandRequest => ({
+  ...request,
+  value: (flag) => (flag === "namespace" ? namespace : request.value(flag)),
+});
 
 /** `web:/path`, `./path`, `/path`. A local path with a colon begins with `./` or `/`. */
 export function parseCopyPlace(text: string): CopyPlace {

@@ -1,18 +1,35 @@
-import { ApiClient, type ApiObject, type ApiResource, ApiStatusError } from "../client/api-client.ts";
-import { readManifestObjects } from "../client/manifest-objects.ts";
+import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
+import { kindOf, type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
-
-/** Something named on the command line or in a manifest. */
-interface Target {
-  resource: ApiResource;
-  namespace: string;
-  name: string;
-}
+import { CommandError, type CommandRequest, dryRunText, durationFlag } from "../sub-command.ts";
 
 /** Between two looks at an object that is being deleted. */
 const POLL_MS = 200;
-const DEFAULT_WAIT_MS = 10 * 60_000;
+/** Pods with long grace periods take their time. */
+const DEFAULT_WAIT_MS = 7 * 24 * 3600_000;
+
+/** Flags of a deletion. */
+interface DeletionOptions {
+  graceSeconds: number | undefined;
+  isForced: boolean;
+  /** Source: meta/v1 `DeletionPropagation`. */
+  propagation: string | undefined;
+  /** As {@link dryRunText}. */
+  dryRun: string;
+  isAwaited: boolean;
+  timeoutMs: number;
+  ignoreAbsent: boolean;
+  output: string | undefined;
+}
+
+const PROPAGATION: Readonly<Record<string, string>> = {
+  background: "Background",
+  foreground: "Foreground",
+  orphan: "Orphan",
+  // As kubectl before 1.20 wrote it.
+  true: "Background",
+  false: "Orphan",
+};
 
 /** `kubelet-ts delete` over the local API of a running kubelet. */
 export async function deleteByApi(
@@ -20,17 +37,29 @@ export async function deleteByApi(
   io: CommandIo,
   graceSeconds: number | undefined,
 ): Promise<number> {
+  const { value, values, isOn } = request;
+  const options: DeletionOptions = {
+    graceSeconds,
+    isForced: graceSeconds === 0,
+    propagation: PROPAGATION[value("cascade") ?? ""],
+    dryRun: dryRunText(request),
+    isAwaited: values("wait").at(-1) !== "false",
+    timeoutMs: durationFlag(request, "timeout") || DEFAULT_WAIT_MS,
+    // Objects that were selected may go while they are deleted.
+    ignoreAbsent: isOn("ignore-not-found") || isOn("all") || value("selector") !== undefined,
+    output: value("output"),
+  };
   const api = await ApiClient.open(request);
-  const targets = await targetsOf(api, request);
+  const targets = await selectObjects(api, request, { takesFiles: true, verb: "delete" });
+  if (targets.length === 0) io.stderr("No resources found\n");
   const problems: string[] = [];
   await Promise.all(
     targets.map(async (target) => {
       try {
-        await deleteOne(api, target, graceSeconds);
-        io.stdout(`${target.resource.singularName || target.resource.name} "${target.name}" deleted\n`);
+        await deleteOne(api, target, options, io);
       } catch (error) {
         if (!(error instanceof CommandError)) throw error;
-        if (error instanceof ApiStatusError && error.code === 404 && request.isOn("ignore-not-found")) return;
+        if (error instanceof ApiStatusError && error.code === 404 && options.ignoreAbsent) return;
         problems.push(error.message);
       }
     }),
@@ -39,21 +68,41 @@ export async function deleteByApi(
   return 0;
 }
 
-async function deleteOne(api: ApiClient, { resource, namespace, name }: Target, graceSeconds: number | undefined) {
-  const { metadata } = await api.findObject(resource, namespace, name);
-  const path = api.pathOf(resource, namespace, metadata.name ?? name);
+/** As kubectl, tells that the deletion has begun, then waits for its end. */
+async function deleteOne(
+  api: ApiClient,
+  { resource, namespace, name }: ObjectTarget,
+  options: DeletionOptions,
+  io: CommandIo,
+): Promise<void> {
+  const { metadata } = await api.requireObject(resource, namespace, name);
+  const found = metadata.name ?? name;
+  const path = api.pathOf(resource, namespace, found);
   await api.json("DELETE", path, {
     apiVersion: "v1",
     kind: "DeleteOptions",
-    ...(graceSeconds !== undefined && { gracePeriodSeconds: graceSeconds }),
+    ...(options.graceSeconds !== undefined && { gracePeriodSeconds: options.graceSeconds }),
+    ...(options.propagation && { propagationPolicy: options.propagation }),
+    ...(options.dryRun !== "" && { dryRun: ["All"] }),
     ...(metadata.uid && { preconditions: { uid: metadata.uid } }),
   });
-  await untilGone(api, path, metadata.uid);
+  if (options.output === "name") io.stdout(`${referenceOf(resource, found)}\n`);
+  else {
+    const done = `${options.isForced ? "force " : ""}deleted${options.dryRun}`;
+    io.stdout(`${kindOf(resource)} "${found}" ${done}\n`);
+  }
+  if (options.isAwaited && options.dryRun === "")
+    await untilGone(api, path, metadata.uid, { what: referenceOf(resource, found), timeoutMs: options.timeoutMs });
 }
 
 /** An object of the same name with another UID is a successor. */
-async function untilGone(api: ApiClient, path: string, uid: string | undefined): Promise<void> {
-  const end = Date.now() + DEFAULT_WAIT_MS;
+async function untilGone(
+  api: ApiClient,
+  path: string,
+  uid: string | undefined,
+  { what, timeoutMs }: { what: string; timeoutMs: number },
+): Promise<void> {
+  const end = Date.now() + timeoutMs;
   for (;;) {
     try {
       const { metadata } = await api.json<ApiObject>("GET", path);
@@ -62,60 +111,7 @@ async function untilGone(api: ApiClient, path: string, uid: string | undefined):
       if (error instanceof ApiStatusError && error.code === 404) return;
       throw error;
     }
-    if (Date.now() > end) throw new CommandError(`"${path}" is still being deleted`);
+    if (Date.now() > end) throw new CommandError(`timed out waiting for the end of ${what}; it is still being deleted`);
     await Bun.sleep(POLL_MS);
   }
-}
-
-async function targetsOf(api: ApiClient, request: CommandRequest): Promise<Target[]> {
-  const { positionals, values, value, isOn } = request;
-  const files = values("filename");
-  const namespace = value("namespace") ?? "default";
-  if (files.length > 0) {
-    if (positionals.length > 0 || isOn("all")) throw new UsageError("give names, -f or --all");
-    const objects = await readManifestObjects(files);
-    return await Promise.all(
-      objects.map(async ({ object }) => ({
-        resource: await api.resourceOf(object),
-        namespace: object.metadata.namespace ?? namespace,
-        name: object.metadata.name ?? "",
-      })),
-    );
-  }
-  const targets = await readTargets(api, positionals, namespace);
-  if (!isOn("all")) {
-    if (targets.names.length === 0) throw new UsageError("name what to delete, or give -f FILE");
-    return targets.names;
-  }
-  if (targets.names.length > 0) throw new UsageError("give names or --all, not both");
-  if (!targets.kind) throw new UsageError("name a kind with --all, as in: delete pods --all");
-  const { items } = await api.json<{ items: ApiObject[] }>("GET", api.pathOf(targets.kind, namespace));
-  return items.map(({ metadata }) => ({ resource: targets.kind!, namespace, name: metadata.name ?? "" }));
-}
-
-/** `pod a b`, `pod/a svc/b`, or names of pods. */
-export async function readTargets(
-  api: ApiClient,
-  positionals: readonly string[],
-  namespace: string,
-): Promise<{ kind: ApiResource | undefined; names: Target[] }> {
-  const [first = "", ...rest] = positionals;
-  if (positionals.some((word) => word.includes("/"))) {
-    const names = await Promise.all(
-      positionals.map(async (word) => {
-        const [kind = "", name = ""] = word.split("/", 2);
-        if (name === "") throw new UsageError(`"${word}" has no kind: write pod/${word}`);
-        return { resource: await api.findResource(kind), namespace, name };
-      }),
-    );
-    return { kind: undefined, names };
-  }
-  if (positionals.length === 0) return { kind: undefined, names: [] };
-  const kind = await api.findResource(first).catch((error: unknown) => {
-    // A first word that is no kind is the name of a pod.
-    if (error instanceof UsageError) return undefined;
-    throw error;
-  });
-  const resource = kind ?? (await api.findResource("pods"));
-  return { kind, names: (kind ? rest : positionals).map((name) => ({ resource, namespace, name })) };
 }

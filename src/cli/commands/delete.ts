@@ -1,5 +1,7 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import type { LabelFilter } from "../../api/label-selector.ts";
+import { readRemovalSettings } from "../../app/removal-settings.ts";
 import { RootDirInUseError, removePods } from "../../app/remove-pods.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
@@ -8,6 +10,7 @@ import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { Logger } from "../../model/logger.ts";
 import type { EnginePod } from "../../runtime/engine-pods.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
+import { nearestName } from "../../text/nearest-name.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { placeOf, readKeptPods } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
@@ -19,6 +22,7 @@ import {
   findingOptions,
   removeProxies,
   scopeOf,
+  selectorOf,
   UsageError,
 } from "../sub-command.ts";
 import { readInputs, type ValidateInput } from "../validate-inputs.ts";
@@ -28,10 +32,15 @@ const KINDS = ["pod", "pods", "po"];
 
 /** Which pods are meant. */
 interface Wanted {
+  /** Every pod that matches. */
   all: boolean;
+  matches: LabelFilter;
   /** As written, without a kind. */
   names: string[];
+  /** The first word may be a misspelt kind. */
+  isKindAssumed: boolean;
   inputs: ValidateInput[];
+  ignoreAbsent: boolean;
   graceSeconds: number | undefined;
   namespace: string | undefined;
 }
@@ -58,7 +67,8 @@ export async function runDelete(request: CommandRequest, io: CommandIo): Promise
 async function readWanted(request: CommandRequest): Promise<Wanted> {
   const { positionals, values, isOn } = request;
   const [first = "", ...rest] = positionals;
-  const written = KINDS.includes(first) ? rest : positionals;
+  const isKindWritten = KINDS.includes(first.toLowerCase());
+  const written = isKindWritten ? rest : positionals;
   const names = written.map((name) => {
     const [kind, of] = name.split("/", 2);
     if (of === undefined) return name;
@@ -68,28 +78,40 @@ async function readWanted(request: CommandRequest): Promise<Wanted> {
   });
   const files = values("filename");
   const all = isOn("all");
-  if ([names.length > 0, files.length > 0, all].filter(Boolean).length !== 1) {
-    throw new UsageError("name pods, or give -f FILE, or --all for every pod of the root directory");
+  const isSelected = all || request.value("selector") !== undefined;
+  if ([names.length > 0, files.length > 0, isSelected].filter(Boolean).length !== 1) {
+    throw new UsageError("name pods, or give -f FILE, --selector, or --all for every pod of the root directory");
   }
   const inputs = await readInputs(files, () => Bun.stdin.stream());
   for (const input of inputs) if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
   return {
-    all,
+    all: isSelected,
+    matches: selectorOf(request, names),
     names,
+    isKindAssumed: !isKindWritten && !positionals.some((word) => word.includes("/")),
     inputs,
+    ignoreAbsent: isOn("ignore-not-found"),
     graceSeconds: graceOf(request),
     namespace: scopeOf(request).namespace,
   };
 }
 
-/** @throws UsageError */
-function graceOf({ value, isOn }: CommandRequest): number | undefined {
-  const grace = isOn("now") ? "1" : isOn("force") ? "0" : value("grace-period");
-  if (grace === undefined) return undefined;
-  if (!/^\d+$/.test(grace)) {
-    throw new UsageError(`--grace-period must be a whole number of seconds (found "${grace}")`);
+/** As kubectl reads these flags: without --force a pod has a second at least. @throws UsageError */
+export function graceOf({ value, isOn }: Pick<CommandRequest, "value" | "isOn">): number | undefined {
+  const text = value("grace-period");
+  if (text !== undefined && !/^(\d+|-1)$/.test(text)) {
+    throw new UsageError(`--grace-period must be a whole number of seconds (found "${text}")`);
   }
-  return Number(grace);
+  const grace = text === undefined || text === "-1" ? undefined : Number(text);
+  if (isOn("now")) {
+    if (grace !== undefined) throw new UsageError("give --now or --grace-period, not both");
+    return 1;
+  }
+  if (isOn("force")) {
+    if (grace) throw new UsageError("--force kills at once: leave out --grace-period, or --force");
+    return 0;
+  }
+  return grace === 0 ? 1 : grace;
 }
 
 /** Says whether a pod that was removed comes back. */
@@ -108,8 +130,9 @@ async function removeFromRoot(
 ): Promise<number> {
   const endpoint = request.value("docker-endpoint");
   const flags = [`--root-dir=${rootDir}`, ...(endpoint === undefined ? [] : [`--docker-endpoint=${endpoint}`])];
-  const { options, errors } = await resolveOptions(flags);
+  const { options: given, errors } = await resolveOptions(flags);
   if (errors.length > 0) throw new UsageError(errors.join("\n"));
+  const options = { ...given, ...readRemovalSettings(rootDir) };
   const isNew = !existsSync(rootDir);
   const problems: string[] = [];
   // Read before the removal, which drops the pods from the checkpoints.
@@ -130,7 +153,7 @@ async function removeFromRoot(
         return chosen;
       },
       ...(wanted.graceSeconds !== undefined && { graceSeconds: wanted.graceSeconds }),
-      removeLeftovers: wanted.all && !isNew,
+      removeLeftovers: request.isOn("all") && request.value("selector") === undefined && !isNew,
       onProgress: ({ snapshot }, step) => {
         if (step !== "removed") return;
         removed.add(snapshot.uid);
@@ -160,28 +183,41 @@ const isNamed = ({ name }: { name?: string | undefined }, written: string, nodeN
 /** @returns pods, and what to say about names that nothing has */
 function choosePods(
   pods: readonly EnginePod[],
-  { all, names, inputs, namespace }: Wanted,
+  { all, matches, names, isKindAssumed, inputs, ignoreAbsent, namespace }: Wanted,
 ): { chosen: EnginePod[]; missing: string[] } {
   const inScope = pods.filter(({ snapshot }) => namespace === undefined || snapshot.namespace === namespace);
-  if (all) return { chosen: inScope, missing: [] };
+  if (all) return { chosen: inScope.filter(({ snapshot }) => matches(labelsOf(snapshot))), missing: [] };
   const missing: string[] = [];
   const chosen = new Set<EnginePod>();
   for (const name of names) {
     const found = inScope.filter(({ snapshot, owner }) => isNamed(snapshot, name, owner.nodeName));
     const namespaces = new Set(found.map(({ snapshot }) => snapshot.namespace));
-    if (found.length === 0) missing.push(`pod "${name}" not found${listOf(inScope)}`);
-    else if (namespaces.size > 1) {
+    if (found.length === 0) {
+      if (!ignoreAbsent) missing.push(`pod "${name}" not found${hintOf(name, inScope)}`);
+    } else if (namespaces.size > 1) {
       missing.push(`there are pods "${name}" in the namespaces ${[...namespaces].join(", ")}: choose one with -n`);
     } else for (const pod of found) chosen.add(pod);
   }
+  // `delete srv web`: a misspelt kind must not remove the pod "web".
+  if (missing.length > 0 && isKindAssumed && names.length > 1)
+    return { chosen: [], missing: [...missing, "nothing was removed"] };
   for (const input of inputs) for (const pod of podsOfManifest(input, pods)) chosen.add(pod);
   if (inputs.length > 0 && chosen.size === 0)
     missing.push(`no pod of ${inputs.map(({ file }) => file).join(", ")} is here`);
   return { chosen: [...chosen], missing };
 }
 
-const listOf = (pods: readonly EnginePod[]): string =>
-  pods.length === 0 ? "; there are no pods" : `; there are ${pods.map(({ snapshot }) => snapshot.name).join(", ")}`;
+/** The labels of a pod are on its sandbox. */
+const labelsOf = ({ sandboxes, containers }: EnginePod["snapshot"]): Readonly<Record<string, string>> =>
+  sandboxes[0]?.labels ?? containers[0]?.labels ?? {};
+
+function hintOf(name: string, pods: readonly EnginePod[]): string {
+  if (pods.length === 0) return "; there are no pods";
+  const full = pods.map(({ snapshot }) => snapshot.name);
+  const short = pods.map(({ snapshot, owner }) => snapshot.name.replace(`-${owner.nodeName}`, ""));
+  const near = nearestName(name, [...full, ...short]);
+  return near === undefined ? `; there are ${full.join(", ")}` : `; did you mean "${near}"?`;
+}
 
 function podsOfManifest(input: ValidateInput, pods: readonly EnginePod[]): EnginePod[] {
   if (!("bytes" in input)) return [];

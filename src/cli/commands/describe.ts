@@ -13,6 +13,7 @@ import {
   type CommandRequest,
   findingOptions,
   findObject,
+  needsApi,
   openReader,
   requireNode,
   scopeOf,
@@ -23,6 +24,10 @@ import {
 export async function runDescribe(request: CommandRequest, io: CommandIo): Promise<number> {
   const [written, ...more] = request.positionals;
   const [kind, first] = written?.split("/", 2) ?? [];
+  if (needsApi(request)) {
+    const { describeObjects } = await import("./describe-objects.ts");
+    return await describeObjects(request, io, (await readKept(request)) ?? NOTHING_KEPT);
+  }
   const object = findObject(request.command, kind);
   const names = first ? [first, ...more] : more;
   const matches = selectorOf(request, names);
@@ -54,6 +59,8 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
   if (texts.length === 0) io.stderr("No resources found\n");
   return 0;
 }
+
+const NOTHING_KEPT: KeptObjects = { pods: [], objects: [], configMaps: [], secrets: [], locations: {} };
 
 const placeOfPod = (pod: Pod, kept: KeptObjects): string | undefined => {
   const manifest = manifestOf(pod, kept);

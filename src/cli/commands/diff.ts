@@ -1,14 +1,17 @@
 import { join, resolve } from "node:path";
+import type { ConfigMap } from "../../api/config-map.ts";
 import type { Pod } from "../../api/pod.ts";
+import type { Secret } from "../../api/secret.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { resolveOptions } from "../../config/resolve-options.ts";
 import { DockerClient } from "../../docker/docker-client.ts";
 import { readTextIfExists } from "../../files/bounded-read.ts";
 import { readNodeInfo } from "../../host/node-info.ts";
 import { type PodRevision, toPodRevision } from "../../kubelet/edit-rules.ts";
+import type { ManifestResult } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
-import { podFullName } from "../../model/identity.ts";
+import { type PodFullName, podFullName } from "../../model/identity.ts";
 import type { SourceKind } from "../../model/manifest-origin.ts";
 import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
@@ -16,8 +19,10 @@ import { computeRootHash } from "../../runtime/labels.ts";
 import { MAX_MANIFEST_BYTES } from "../../sources/manifest-files.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
 import { type KeptObjects, readKeptObjects } from "../client/kept-pods.ts";
+import { manifestsBelow } from "../client/manifest-objects.ts";
 import type { CommandIo } from "../command-io.ts";
 import { diffLines } from "../print/diff-lines.ts";
+import { describeObjectEffects, type PlainObject, plainObjects, shownObjects } from "../print/diff-objects.ts";
 import { CommandError, type CommandRequest, engineEndpoint, findingOptions, UsageError } from "../sub-command.ts";
 import { readInputs, type ValidateInput } from "../validate-inputs.ts";
 
@@ -25,7 +30,8 @@ import { readInputs, type ValidateInput } from "../validate-inputs.ts";
 export async function runDiff(request: CommandRequest, io: CommandIo): Promise<number> {
   const files = request.values("filename");
   if (files.length === 0) throw new UsageError("give -f with a file, a directory, a URL or -");
-  const inputs = await readInputs(files, () => Bun.stdin.stream());
+  const paths = request.isOn("recursive") ? files.flatMap(manifestsBelow) : files;
+  const inputs = await readInputs(paths, () => Bun.stdin.stream());
   const options = findingOptions(request);
   const kubelet = await findKubelet(options);
   if ("problem" in kubelet && !kubelet.isAbsent) throw new CommandError(kubelet.problem);
@@ -40,65 +46,118 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
     ...(nodeName === undefined ? [] : [`--hostname-override=${nodeName}`]),
   ]);
   const { writeYaml } = await import("../write-yaml.ts");
+  const submitted = readSubmitted(rootDir, nodeName ?? "");
+  const wanted = inputs.map((input) => readWanted(input, nodeName ?? "", kept, running));
+  const node = readNodeInfo(nodeName ?? "", "");
+  const effectsOn = (pod: DesiredPod, state: DesiredState, before: Pod | undefined) =>
+    describeEffects(toPodRevision(pod, state, resolved.options, node), findRunning(running, pod.pod), before);
   let isChanged = false;
-  for (const desired of inputs.flatMap((input) => readPods(input, nodeName ?? "", kept, running))) {
-    const before =
-      kept.pods.find(({ pod }) => podFullName(pod.metadata) === podFullName(desired.pod.pod.metadata)) ??
-      readSubmitted(rootDir, nodeName ?? "", desired.pod.pod);
-    const lines = diffLines(before ? writeYaml(shown(before.pod)) : "", writeYaml(shown(desired.pod.pod)));
-    const node = readNodeInfo(nodeName ?? "", "");
-    const revision = toPodRevision(desired.pod, desired.state, resolved.options, node);
-    const effects = describeEffects(revision, findRunning(running, desired.pod.pod), before?.pod);
-    if (lines.length === 0 && effects.length === 0) continue;
+  const report = (what: string, lines: readonly string[], effects: readonly string[]) => {
+    if (lines.length === 0 && effects.length === 0) return;
     isChanged = true;
-    io.stdout(`pod "${podFullName(desired.pod.pod.metadata)}"\n`);
+    io.stdout(`${what}\n`);
     for (const line of lines) io.stdout(`  ${line}\n`);
     for (const effect of effects) io.stdout(`  => ${effect}\n`);
+  };
+  for (const { pods, objects, state } of wanted) {
+    for (const pod of pods) {
+      const fullName = podFullName(pod.pod.metadata);
+      const before =
+        kept.pods.find((it) => podFullName(it.pod.metadata) === fullName) ??
+        submitted("Pod", pod.pod.metadata)?.pods[0];
+      const lines = diffLines(before ? writeYaml(shown(before.pod)) : "", writeYaml(shown(pod.pod)));
+      const effects = effectsOn(pod, state, before?.pod);
+      report(
+        `pod "${fullName}"`,
+        lines,
+        lines.length > 0 && effects.length === 0 ? ["no container restarts"] : effects,
+      );
+    }
+    for (const object of objects) {
+      const before = findBefore(object, kept, submitted);
+      const [was, is] = shownObjects(before, object);
+      const lines = diffLines(was === undefined ? "" : writeYaml(was), writeYaml(is));
+      if (lines.length > 0)
+        report(`${object.kind} "${podFullName(object.metadata)}"`, lines, describeObjectEffects(before, object));
+    }
+    // Pods of other manifests that use an edited ConfigMap or Secret.
+    const own = new Set(pods.map(({ pod }) => podFullName(pod.metadata)));
+    const stateBefore = { ...state, ...indexOf(kept.configMaps, kept.secrets) };
+    for (const pod of kept.pods.filter(({ pod: { metadata } }) => !own.has(podFullName(metadata)))) {
+      const effects = effectsOn(pod, state, pod.pod);
+      if (effects.join() !== effectsOn(pod, stateBefore, pod.pod).join())
+        report(`pod "${podFullName(pod.pod.metadata)}"`, [], effects);
+    }
   }
   return isChanged ? 1 : 0;
 }
 
-/** The pod of that name as it was submitted last; undefined when there is none. */
-function readSubmitted(rootDir: string, nodeName: string, { metadata }: Pod): DesiredPod | undefined {
-  const file = join(rootDir, "manifests", metadata.namespace ?? "default", `pod-${metadata.name}.yaml`);
-  const text = readTextIfExists(file, MAX_MANIFEST_BYTES);
-  if (text === undefined) return undefined;
-  return readManifest(Buffer.from(text), { file, nodeName, source: "api", strictness: "warn" }).pods[0];
+/** Reads an object as it was submitted last. */
+type ReadSubmitted = (
+  kind: string,
+  metadata: { namespace?: string | undefined; name?: string | undefined },
+) => ManifestResult | undefined;
+
+function readSubmitted(rootDir: string, nodeName: string): ReadSubmitted {
+  return (kind, { namespace = "default", name }) => {
+    const file = join(rootDir, "manifests", namespace, `${kind.toLowerCase()}-${name}.yaml`);
+    const text = readTextIfExists(file, MAX_MANIFEST_BYTES);
+    if (text === undefined) return undefined;
+    return readManifest(Buffer.from(text), { file, nodeName, source: "api", strictness: "warn" });
+  };
+}
+
+/** The object of that kind and name that the kubelet knew last. */
+function findBefore(object: PlainObject, kept: KeptObjects, submitted: ReadSubmitted): PlainObject | undefined {
+  const isSame = (it: PlainObject) =>
+    it.kind === object.kind && podFullName(it.metadata) === podFullName(object.metadata);
+  const read = submitted(object.kind, object.metadata);
+  return [...plainObjects(kept), ...(read ? plainObjects(read) : [])].find(isSame);
 }
 
 const findRunning = (running: readonly EnginePod[], { metadata }: Pod): EnginePod | undefined =>
   running.find(({ snapshot }) => podFullName(snapshot) === podFullName(metadata));
 
-/** ConfigMaps and Secrets of other manifests are those the kubelet knew last. */
-function readPods(
+interface WantedObjects {
+  pods: DesiredPod[];
+  /** All but the pods. */
+  objects: PlainObject[];
+  state: DesiredState;
+}
+
+/** ConfigMaps and Secrets of other manifests are those the kubelet knew last. @throws CommandError */
+function readWanted(
   input: ValidateInput,
   nodeName: string,
   kept: KeptObjects,
   running: readonly EnginePod[],
-): { pod: DesiredPod; state: DesiredState }[] {
+): WantedObjects {
   if ("problem" in input) throw new CommandError(`${input.file}: ${input.problem}`);
-  if (!("bytes" in input)) return [];
+  if (!("bytes" in input)) return { pods: [], objects: [], state: { pods: [], ...indexOf([], []) } };
   const { bytes, file } = input;
   const read = (source: SourceKind) => readManifest(bytes, { file, nodeName, source, strictness: "warn" });
-  const { pods: filePods, configMaps, secrets, results } = read("file");
-  const bad = results.find(({ ok }) => !ok)?.findings.find(({ severity }) => severity === "error");
+  const manifest = read("file");
+  const bad = manifest.results.find(({ ok }) => !ok)?.findings.find(({ severity }) => severity === "error");
   if (bad) throw new CommandError(`${bad.file}:${bad.line}:${bad.column}: ${bad.field}: ${bad.message}`);
   // A pod that was submitted has no suffix.
   const apiPods = read("api").pods;
-  const pods = filePods.map((pod, at) => {
+  const pods = manifest.pods.map((pod, at) => {
     const other = apiPods[at];
     return other && findRunning(running, other.pod) ? other : pod;
   });
-  const index = <T extends { metadata: { namespace?: string | undefined; name?: string | undefined } }>(
-    all: readonly T[],
-  ) => new Map(all.map((object) => [podFullName(object.metadata), object]));
-  const state = {
-    pods,
-    configMaps: index([...kept.configMaps, ...configMaps]),
-    secrets: index([...kept.secrets, ...secrets]),
-  };
-  return pods.map((pod) => ({ pod, state }));
+  const { configMaps, secrets } = manifest;
+  const state = { pods, ...indexOf([...kept.configMaps, ...configMaps], [...kept.secrets, ...secrets]) };
+  return { pods, objects: plainObjects(manifest), state };
 }
+
+const byFullName = <T extends { metadata: { namespace?: string | undefined; name?: string | undefined } }>(
+  all: readonly T[],
+): Map<PodFullName, T> => new Map(all.map((object) => [podFullName(object.metadata), object]));
+
+const indexOf = (configMaps: readonly ConfigMap[], secrets: readonly Secret[]) => ({
+  configMaps: byFullName(configMaps),
+  secrets: byFullName(secrets),
+});
 
 /** The part of a pod that people write, without the identity the node adds. */
 function shown({ metadata, spec }: Pod): unknown {
@@ -116,6 +175,8 @@ function shown({ metadata, spec }: Pod): unknown {
     spec: written,
   };
 }
+
+const KEPT = "keeps running";
 
 /**
  * Effects of a revision on the running pod, by the hashes on the labels of its containers.
@@ -141,10 +202,11 @@ export function describeEffects(
   const effects = wanted.flatMap((name) => {
     const current = running.snapshot.containers.find((container) => container.name === name);
     if (!current) return [`container ${name} starts`];
-    return current.hash === hashes.containers.get(name) ? [] : [`container ${name} restarts`];
+    return `container ${name} ${current.hash === hashes.containers.get(name) ? KEPT : "restarts"}`;
   });
   const gone = new Set(
     running.snapshot.containers.map(({ name }) => name).filter((name) => !wanted.includes(name) && !inits.has(name)),
   );
-  return [...effects, ...[...gone].map((name) => `container ${name} stops`)];
+  const all = [...effects, ...[...gone].map((name) => `container ${name} stops`)];
+  return all.every((effect) => effect.endsWith(KEPT)) ? [] : all;
 }

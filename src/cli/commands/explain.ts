@@ -25,6 +25,14 @@ const MAX_LOG_BYTES = 16_384;
 export async function runExplain(request: CommandRequest, io: CommandIo): Promise<number> {
   const [kind = "", ...rest] = request.positionals;
   const names = ["pod", "pods", "po"].includes(kind) ? rest : request.positionals;
+  const [only, ...others] = request.positionals;
+  // `pod` alone means all pods; a pod may be called like a kind.
+  const isField = only !== undefined && others.length === 0 && names.length === 1 && !only.includes("/");
+  if (isField && (request.isOn("recursive") || !(await isPod(request, only)))) {
+    const { explainKind } = await import("./explain-kind.ts");
+    const code = await explainKind(only, request, io);
+    if (code !== undefined) return code;
+  }
   const api = await openReader(request);
   const events = (await (api instanceof KubeletApi ? api.events() : undefined))?.value ?? [];
   const pods = (await api.pods())?.value ?? [];
@@ -50,6 +58,16 @@ export async function runExplain(request: CommandRequest, io: CommandIo): Promis
   if (names.length === 0) for (const { message } of refused) io.stderr(`refused: ${message}\n`);
   const isFine = explanations.every(({ isReady }) => isReady) && (names.length > 0 || refused.length === 0);
   return isFine ? 0 : 1;
+}
+
+/** Whether there is a pod of that name; without a kubelet and an engine there is none. */
+async function isPod(request: CommandRequest, name: string): Promise<boolean> {
+  try {
+    const pods = (await (await openReader(request)).pods())?.value ?? [];
+    return !("problem" in findPod(pods, name, scopeOf(request)));
+  } catch {
+    return false;
+  }
 }
 
 /** @param refused a pod that is not there may be in one of these manifests */

@@ -16,11 +16,18 @@ import {
   toNodeItem,
   toPodItem,
 } from "../print/resource-view.ts";
-import { type ObjectView, parseFieldSelector, parseObjectFormat, parseSortBy } from "../print/selection.ts";
+import {
+  findUnknownField,
+  type ObjectView,
+  parseFieldSelector,
+  parseObjectFormat,
+  parseSortBy,
+} from "../print/selection.ts";
 import {
   CommandError,
   type CommandRequest,
   findObject,
+  needsApi,
   openReader,
   type PodReader,
   scopeOf,
@@ -37,16 +44,19 @@ const LOOKS_TO_BELIEVE_NOTHING = 4;
 export async function runGet(request: CommandRequest, io: CommandIo, signal?: AbortSignal): Promise<number> {
   const [written, ...names] = request.positionals;
   const view = readView(request);
-  if (isOtherKind(request, written)) {
+  if (needsApi(request)) {
     const { getObjects } = await import("./get-objects.ts");
-    if ((await findApiSocket(request).catch(() => undefined)) === undefined) throw unknownKind(request, written);
+    await findApiSocket(request).catch((error: unknown) => {
+      throw withoutApi(request, written ?? "", error as Error);
+    });
     return await getObjects(request, view, await printerOptions(request), io);
   }
   const { resource, named } = parseTarget(request, written, names);
   const look = new Look(resource, named, request, view);
   const printer = new ResourcePrinter({ ...(await printerOptions(request)), resource });
   const api = await openReader(request);
-  const { items, problems } = (await look.at(api))!;
+  const { items, problems, unknownField } = (await look.at(api))!;
+  if (unknownField !== undefined) throw new UsageError(unknownField);
   const isWatch = request.isOn("watch") || request.isOn("watch-only");
   if (isWatch) {
     if (problems.length > 0) throw new CommandError(problems.join("\n"));
@@ -63,11 +73,11 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     );
   else if (items.length > 0 || !isTable(request)) io.stdout(printer.print(items, named.length === 1, io.now()));
   else if (named.length === 0) io.stderr(`${nothingFound(request)}${api.note ? ` (${api.note})` : ""}\n`);
-  for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
+  if (!request.isOn("ignore-not-found")) for (const problem of problems) io.stderr(`kubelet-ts get: ${problem}\n`);
   const isPodTable = resource === "pods" && [undefined, "wide"].includes(request.value("output"));
   if (isPodTable) showUnclaimed(items, io);
   if (isPodTable && named.length === 0) await showRefused(api, io);
-  return problems.length > 0 ? 1 : 0;
+  return problems.length > 0 && !request.isOn("ignore-not-found") ? 1 : 0;
 }
 
 /** The table has no column for it: which pods no configured source describes, and the way out. */
@@ -100,6 +110,8 @@ function readView({ value, isOn }: CommandRequest): ObjectView {
   const output = value("output");
   const format = output === undefined ? undefined : parseObjectFormat(output, isOn("headers"));
   if (format && "problem" in format) throw new UsageError(`--output: ${format.problem}`);
+  if (output?.startsWith("go-template") || output?.startsWith("template"))
+    throw new UsageError("--output: Go templates are not built in: use jsonpath= or custom-columns=");
   if (output !== undefined && !format && !FORMATS.includes(output)) {
     const near = nearestName(output, FORMATS);
     throw new UsageError(
@@ -107,7 +119,11 @@ function readView({ value, isOn }: CommandRequest): ObjectView {
     );
   }
   if (format && (isOn("watch") || isOn("watch-only"))) throw new UsageError(`-o ${output} cannot be watched`);
-  return { matches: filter.matches, compare: order?.compare, format };
+  const fields = [
+    ...filter.fields,
+    ...(order ? [{ written: sortBy!.replace(/^\{?\.?|\}$/g, ""), path: order.path }] : []),
+  ];
+  return { matches: filter.matches, fields, compare: order?.compare, format };
 }
 
 async function printerOptions(request: CommandRequest): Promise<Omit<PrinterOptions, "resource">> {
@@ -121,20 +137,14 @@ async function printerOptions(request: CommandRequest): Promise<Omit<PrinterOpti
   };
 }
 
-/** Without a local API there are no further kinds. */
-function unknownKind({ command }: CommandRequest, written: string | undefined): UsageError {
-  try {
-    findObject(command, written?.split("/", 1)[0]);
-  } catch (error) {
-    return new UsageError(`${(error as Error).message} (other kinds come from the local API of a running kubelet)`);
-  }
-  return new UsageError(`"${written}" is not something get knows`);
-}
-
-/** A kind that only the local API serves. */
-function isOtherKind({ command: { objects = {} } }: CommandRequest, written: string | undefined): boolean {
-  const kind = written?.split("/", 1)[0];
-  return kind !== undefined && !Object.entries(objects).flat(2).includes(kind);
+/** Without a local API there are no further kinds. @param why there is none */
+function withoutApi({ command: { objects = {} } }: CommandRequest, written: string, why: Error): Error {
+  if (why instanceof UsageError) return why;
+  const own = Object.entries(objects).flat(2);
+  const kind = written.split("/", 1)[0]!;
+  const near = own.includes(kind.toLowerCase()) ? undefined : nearestName(kind, own);
+  if (near !== undefined) return new UsageError(`"${kind}" is not something get knows; did you mean ${near}?`);
+  return new CommandError(`"${written}" is asked from the local API of a running kubelet: ${why.message}`);
 }
 
 const isTable = ({ value }: CommandRequest) => ["table", "wide", "name", undefined].includes(value("output"));
@@ -169,6 +179,8 @@ interface Seen {
   items: ResourceItem[];
   /** Messages about names that do not exist. */
   problems: string[];
+  /** A field of the selection or the order that no object has. */
+  unknownField?: string | undefined;
 }
 
 /** The objects of one command, read again for each period of a watch. */
@@ -195,10 +207,11 @@ class Look {
   async at(api: PodReader): Promise<Seen | undefined> {
     const seen = await this.#see(api);
     const columns = labelColumnsOf(this.#request);
-    const { matches, compare } = this.#view;
+    const { matches, compare, fields } = this.#view;
     const items = seen?.items.filter(({ object }) => matches(object)) ?? [];
     if (compare) items.sort((a, b) => compare(a.object, b.object));
-    return seen && { ...seen, items: items.map((item) => withLabelCells(item, columns)) };
+    const unknownField = findUnknownField(fields, seen?.items.map(({ object }) => object) ?? []);
+    return seen && { ...seen, unknownField, items: items.map((item) => withLabelCells(item, columns)) };
   }
 
   async #see(api: PodReader): Promise<Seen | undefined> {

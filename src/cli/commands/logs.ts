@@ -7,24 +7,26 @@ import { ReaderGone } from "../../host/write-all.ts";
 import { readKnownPods } from "../client/known-pods.ts";
 import { LinePrefixer } from "../client/log-lines.ts";
 import { chooseContainers, findLogTarget, type LogTarget } from "../client/log-target.ts";
-import { findPod } from "../client/pod-lookup.ts";
+import { inScope } from "../client/pod-lookup.ts";
+import { choosePod } from "../client/pods-of-object.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, engineEndpoint, scopeOf, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, engineEndpoint, scopeOf, selectorOf, UsageError } from "../sub-command.ts";
 
 /** `kubelet-ts logs`. Returns the exit code. */
 export async function runLogs(request: CommandRequest, io: CommandIo): Promise<number> {
   const wanted = parseWanted(request, io.now());
   const known = await readKnownPods(request, true);
   const client = new DockerClient(engineEndpoint(request, known.instance?.dockerEndpoint));
-  const { targets, problems } = chooseTargets(wanted, known.pods, io);
+  const pods = await choosePods(request, wanted, known.pods, io);
+  const { targets, problems } = chooseTargets(wanted, pods, io);
   for (const problem of problems) io.stderr(`kubelet-ts logs: ${problem}\n`);
   await printLogs(client, targets, wanted, io);
   return problems.length > 0 ? 1 : 0;
 }
 
 interface WantedLogs {
-  pod: string;
-  namespace: string | undefined;
+  /** undefined: the pods that the selector finds. */
+  pod: string | undefined;
   container: string | undefined;
   all: boolean;
   previous: boolean;
@@ -38,23 +40,25 @@ interface WantedLogs {
 function parseWanted(request: CommandRequest, now: Date): WantedLogs {
   const [pod, container, ...others] = request.positionals;
   const { value, isOn } = request;
-  if (pod === undefined) throw new UsageError("name a pod");
+  const isSelected = value("selector") !== undefined;
+  if (pod === undefined && !isSelected) throw new UsageError("name a pod, or give --selector");
+  if (pod !== undefined && isSelected) throw new UsageError("give a pod or --selector, not both");
   if (others.length > 0) throw new UsageError(`logs takes a pod and a container (found also "${others.join('", "')}")`);
   if (container !== undefined && value("container") !== undefined) {
     throw new UsageError("the container is named twice, as an argument and with -c");
   }
   const stream = value("stream") ?? "All";
-  const tail = wholeNumber("tail", value("tail"));
+  // With a selector the end of each log is shown, as kubectl does.
+  const tail = wholeNumber("tail", value("tail") ?? (isSelected && !isOn("follow") ? SELECTED_TAIL : undefined));
   // The engine counts before it parts the streams. Upstream refuses it, too.
-  if (tail !== undefined && stream !== "All")
+  if (value("tail") !== undefined && stream !== "All")
     throw new UsageError("--tail counts lines of both streams: leave out --stream");
   const all = isOn("all-containers");
   if (all && (container ?? value("container")) !== undefined) {
     throw new UsageError("--all-containers and the name of one exclude each other");
   }
   return {
-    pod: pod.replace(/^(pods?|po)\//, ""),
-    namespace: scopeOf(request).namespace,
+    pod,
     container: container ?? value("container"),
     all,
     previous: isOn("previous"),
@@ -71,6 +75,9 @@ function parseWanted(request: CommandRequest, now: Date): WantedLogs {
     },
   };
 }
+
+/** Lines of each pod that a selector finds. */
+const SELECTED_TAIL = "10";
 
 /** -1 is none, as with kubectl. */
 function wholeNumber(flag: string, text: string | undefined): number | undefined {
@@ -96,19 +103,37 @@ function sinceOf(since: string | undefined, sinceTime: string | undefined, now: 
   return (ms / 1000).toFixed(3);
 }
 
+async function choosePods(
+  request: CommandRequest,
+  wanted: WantedLogs,
+  known: readonly Pod[],
+  io: CommandIo,
+): Promise<Pod[]> {
+  if (wanted.pod !== undefined) {
+    const { pod, note } = await choosePod(request, known, wanted.pod);
+    if (note) io.stderr(`${note}\n`);
+    return [pod];
+  }
+  const matches = selectorOf(request);
+  const pods = inScope(known, scopeOf(request)).filter(({ metadata }) => matches(metadata.labels ?? {}));
+  if (pods.length === 0) io.stderr("No resources found\n");
+  return pods;
+}
+
+/** With several containers one without a log is a problem of its own. */
 function chooseTargets(
   wanted: WantedLogs,
   pods: readonly Pod[],
   io: CommandIo,
 ): { targets: LogTarget[]; problems: string[] } {
-  const pod = findPod(pods, wanted.pod, { namespace: wanted.namespace });
-  if ("problem" in pod) throw new CommandError(pod.problem);
-  const chosen = chooseContainers(pod, wanted.container, wanted.all);
-  if ("problem" in chosen) throw new CommandError(chosen.problem);
-  if (chosen.note) io.stderr(`${chosen.note}\n`);
-  const found = chosen.names.map((name) => findLogTarget(pod, name, wanted.previous));
+  const found = pods.flatMap((pod) => {
+    const chosen = chooseContainers(pod, wanted.container, wanted.all);
+    if ("problem" in chosen) return chosen;
+    if (chosen.note) io.stderr(`${chosen.note}\n`);
+    return chosen.names.map((name) => findLogTarget(pod, name, wanted.previous));
+  });
   const problems = found.flatMap((it) => ("problem" in it ? it.problem : []));
-  if (problems.length > 0 && !wanted.all) throw new CommandError(problems.join("\n"));
+  if (problems.length > 0 && problems.length === found.length) throw new CommandError(problems.join("\n"));
   return { targets: found.flatMap((it) => ("problem" in it ? [] : it)), problems };
 }
 

@@ -1,14 +1,18 @@
 import { createServer, type Server, type Socket } from "node:net";
+import type { Pod } from "../../api/pod.ts";
+import { containersOf } from "../../model/pod-containers.ts";
+import type { ApiObject } from "../client/api-client.ts";
 import { chooseRunningContainer } from "../client/choose-container.ts";
 import type { ContainerStreams } from "../client/container-streams.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
 
-/** A local port and the pod's port behind it. */
+/** A local port and the port behind it. */
 export interface PortPair {
   /** 0: any free port. */
   local: number;
-  remote: number;
+  /** A port of the pod or of a Service, by number or by name. */
+  remote: string;
 }
 
 /** `kubelet-ts port-forward`: forwards local ports until it is interrupted. Returns the exit code. */
@@ -16,14 +20,20 @@ export async function runPortForward(request: CommandRequest, io: CommandIo): Pr
   const [pod, ...ports] = request.positionals;
   if (pod === undefined || ports.length === 0) throw new UsageError("name a pod and ports: port-forward POD 8080:80");
   const pairs = ports.map(parsePortPair);
-  const host = request.value("address") ?? "127.0.0.1";
-  const { streams } = await chooseRunningContainer(request, pod);
+  const addresses = (request.value("address") ?? "127.0.0.1").split(",").map((address) => address.trim());
+  const { streams, pod: chosen, object, note } = await chooseRunningContainer(request, pod);
+  if (object && note) io.stderr(`${note.split("\n", 1)[0]}\n`);
+  const targets = pairs.map((pair) => ({ ...pair, port: resolvePort(pair.remote, chosen, object) }));
   const servers: Server[] = [];
   try {
-    for (const pair of pairs) {
-      const { server, port } = await listen(host, pair, streams, io);
-      servers.push(server);
-      io.stdout(`Forwarding from ${host}:${port} -> ${pair.remote}\n`);
+    for (const { local, port } of targets) {
+      let bound = local;
+      for (const address of addresses) {
+        const listening = await listen(address, { local: bound, port }, streams, io);
+        servers.push(listening.server);
+        bound = listening.port;
+        io.stdout(`Forwarding from ${address.includes(":") ? `[${address}]` : address}:${bound} -> ${port}\n`);
+      }
     }
     await interrupted();
     return 0;
@@ -32,20 +42,52 @@ export async function runPortForward(request: CommandRequest, io: CommandIo): Pr
   }
 }
 
-/** `8080:80`, `80` for the same port, `:80` for any local one. @throws UsageError */
+/** `8080:80`, `80` for the same port, `:80` for any local one; the remote port may be a name. @throws UsageError */
 export function parsePortPair(text: string): PortPair {
-  const match = /^(\d*):(\d+)$|^(\d+)$/.exec(text);
-  const remote = Number(match?.[2] ?? match?.[3] ?? 0);
-  const local = match?.[3] !== undefined ? remote : Number(match?.[1] || 0);
-  if (!match || remote < 1 || remote > 65535 || local > 65535) {
+  const match = /^(\d*):(\d+|[a-z0-9-]*[a-z][a-z0-9-]*)$|^(\d+)$/i.exec(text);
+  const remote = match?.[2] ?? match?.[3] ?? "0";
+  const local = Number(match?.[3] ?? (match?.[1] || 0));
+  const number = /^\d+$/.test(remote) ? Number(remote) : 1;
+  if (!match || number < 1 || number > 65535 || local > 65535) {
     throw new UsageError(`ports are written LOCAL:REMOTE, as in 8080:80 (found "${text}")`);
   }
   return { local, remote };
 }
 
+interface ServicePort {
+  name?: string;
+  port: number;
+  targetPort?: number | string;
+}
+
+/**
+ * The port of the pod: through the ports of a Service, and by the names of the pod's.
+ * @throws CommandError
+ */
+export function resolvePort(remote: string, { metadata, spec }: Pod, object: ApiObject | undefined): number {
+  let wanted = remote;
+  if (object?.kind === "Service") {
+    const { ports = [] } = object.spec as { ports?: ServicePort[] };
+    const port = ports.find((it) => String(it.port) === remote || it.name === remote);
+    if (!port) {
+      const known = ports.map(({ name, port: number }) => (name ? `${number} (${name})` : number)).join(", ");
+      throw new CommandError(`service "${object.metadata.name}" has no port ${remote}; it has ${known || "none"}`);
+    }
+    wanted = String(port.targetPort ?? port.port);
+  }
+  if (/^\d+$/.test(wanted)) return Number(wanted);
+  const all = containersOf(spec).flatMap(({ ports = [] }) => ports);
+  const found = all.find(({ name }) => name === wanted);
+  if (found) return found.containerPort;
+  const names = all.flatMap(({ name }) => name ?? []);
+  throw new CommandError(
+    `pod "${metadata.name}" has no port named "${wanted}"${names.length > 0 ? `; it has ${names.join(", ")}` : ""}`,
+  );
+}
+
 function listen(
   host: string,
-  { local, remote }: PortPair,
+  { local, port: remote }: { local: number; port: number },
   streams: ContainerStreams,
   io: CommandIo,
 ): Promise<{ server: Server; port: number }> {

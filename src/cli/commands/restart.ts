@@ -2,9 +2,9 @@ import { DockerClient } from "../../docker/docker-client.ts";
 import { listEnginePods } from "../../runtime/engine-pods.ts";
 import { ApiClient, type ApiObject } from "../client/api-client.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
+import { kindOf, referenceOf, selectObjects } from "../client/object-targets.ts";
 import type { CommandIo } from "../command-io.ts";
-import { CommandError, type CommandRequest, engineEndpoint, findingOptions, UsageError } from "../sub-command.ts";
-import { readTargets } from "./delete-objects.ts";
+import { CommandError, type CommandRequest, engineEndpoint, findingOptions } from "../sub-command.ts";
 
 /** Kinds with a pod template. */
 const WITH_TEMPLATE = new Set(["Deployment", "StatefulSet", "DaemonSet"]);
@@ -15,26 +15,26 @@ const SANDBOX_SECONDS = 10;
 /** `kubelet-ts restart`: the containers of a pod, or, as `kubectl rollout restart`, the pods of a workload. */
 export async function runRestart(request: CommandRequest, io: CommandIo): Promise<number> {
   const api = await ApiClient.open(request);
-  const { names } = await readTargets(api, request.positionals, request.value("namespace") ?? "default");
-  if (names.length === 0) throw new UsageError("name a pod or a workload, as in: restart web, restart deployment/web");
-  for (const { resource, namespace, name } of names) {
+  const targets = await selectObjects(api, request, { takesFiles: false, verb: "restart" });
+  if (targets.length === 0) io.stderr("No resources found\n");
+  for (const { resource, namespace, name } of targets) {
     if (resource.kind === "Pod") {
-      const pod = await api.findObject(resource, namespace, name);
+      const pod = await api.requireObject(resource, namespace, name);
       await restartPod(request, pod);
       io.stdout(`pod/${pod.metadata.name} restarted\n`);
       continue;
     }
     if (!WITH_TEMPLATE.has(resource.kind)) {
-      const what = `${resource.singularName || resource.name} "${name}"`;
       throw new CommandError(
-        `${what} has no pods to restart: restart takes a pod, Deployment, StatefulSet or DaemonSet`,
+        `${kindOf(resource)} "${name}" has no pods to restart: restart takes a pod, Deployment, StatefulSet or DaemonSet`,
       );
     }
     const annotations = { "kubectl.kubernetes.io/restartedAt": io.now().toISOString() };
+    await api.requireObject(resource, namespace, name);
     const path = api.pathOf(resource, namespace, name);
     const patch = { spec: { template: { metadata: { annotations } } } };
     await api.json("PATCH", path, patch, { "Content-Type": "application/merge-patch+json" });
-    io.stdout(`${resource.singularName}.${resource.group}/${name} restarted\n`);
+    io.stdout(`${referenceOf(resource, name)} restarted\n`);
   }
   return 0;
 }

@@ -1,11 +1,10 @@
-import { parseDuration } from "../../api/duration.ts";
 import type { ImageUpdateReport } from "../../kubelet/images/image-update-report.ts";
 import { formatSince } from "../../printers/age.ts";
 import { nearestName } from "../../text/nearest-name.ts";
 import { ApiClient } from "../client/api-client.ts";
 import type { CommandIo } from "../command-io.ts";
 import { TextTable } from "../print/text-table.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
+import { CommandError, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
 const PATH = "/apis/kubelet-ts.io/v1/imageupdates";
 const POLL_MS = 500;
@@ -16,7 +15,7 @@ export async function runUpdates(request: CommandRequest, io: CommandIo): Promis
   const { positionals, isOn, value } = request;
   if (isOn("now") && isOn("undo")) throw new UsageError("give --now or --undo, not both");
   if (isOn("undo") && positionals.length === 0) throw new UsageError("name what to undo, as in: updates --undo web");
-  const timeoutMs = timeoutOf(value("timeout"));
+  const timeoutMs = durationFlag(request, "timeout") ?? DEFAULT_TIMEOUT_MS;
   const api = await ApiClient.open(request);
   const all = await list(api);
   const owners = ownersOf(positionals, all, value("namespace"));
@@ -69,13 +68,6 @@ async function waitForEnd(
     }
     await Bun.sleep(POLL_MS);
   }
-}
-
-function timeoutOf(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_TIMEOUT_MS;
-  const ms = parseDuration(text);
-  if (ms === undefined || ms < 0) throw new UsageError(`--timeout must be a duration as in 5m (found "${text}")`);
-  return ms;
 }
 
 /** Owners by what people write; undefined: all. @throws CommandError for a name without images that are updated */

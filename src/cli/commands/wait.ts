@@ -1,9 +1,9 @@
-import { parseDuration } from "../../api/duration.ts";
+import { nearestName } from "../../text/nearest-name.ts";
 import { ApiClient, type ApiObject, ApiStatusError } from "../client/api-client.ts";
+import { type ObjectTarget, referenceOf, selectObjects } from "../client/object-targets.ts";
 import type { CommandIo } from "../command-io.ts";
 import { readJsonPath } from "../print/json-path.ts";
-import { CommandError, type CommandRequest, UsageError } from "../sub-command.ts";
-import { readTargets } from "./delete-objects.ts";
+import { CommandError, type CommandRequest, durationFlag, UsageError } from "../sub-command.ts";
 
 const POLL_MS = 250;
 const DEFAULT_TIMEOUT_MS = 30_000;
@@ -13,52 +13,67 @@ const EXIT_ROLLED_BACK = 3;
 /** Whether an object is as wanted; `undefined` is an object that does not exist. */
 type Condition = (object: ApiObject | undefined) => boolean;
 
+/** How the wait for one object ended. */
+type Outcome = { met: string } | { rolledBack: string } | { problem: string };
+
 /** `kubelet-ts wait --for=…`. Returns 0 when every object is as wanted in time. */
 export async function runWait(request: CommandRequest, io: CommandIo): Promise<number> {
-  const { positionals, value } = request;
-  const condition = parseFor(value("for"));
-  const timeoutMs = timeoutOf(value("timeout"));
+  const wanted = parseFor(request.value("for"));
+  const timeoutMs = timeoutOf(request);
   const api = await ApiClient.open(request);
-  const { names } = await readTargets(api, positionals, value("namespace") ?? "default");
-  if (names.length === 0) throw new UsageError("name what to wait for, as in: wait pod/web --for=condition=Ready");
+  const targets = await selectObjects(api, request, { takesFiles: true, verb: "wait for" });
+  if (targets.length === 0) throw new CommandError("no object matches");
   const end = Date.now() + timeoutMs;
   const problems: string[] = [];
   const rollbacks: string[] = [];
   await Promise.all(
-    names.map(async ({ resource, namespace, name }) => {
-      for (;;) {
-        const object = await api.findObject(resource, namespace, name).catch((error: unknown) => {
-          if (error instanceof ApiStatusError && error.code === 404) return undefined;
-          throw error;
-        });
-        const rollback = condition.isOfPod ? rollbackOf(object) : undefined;
-        if (rollback !== undefined) {
-          rollbacks.push(
-            `the last edit of ${resource.singularName || resource.name}/${name} was taken back: ${rollback}`,
-          );
-          return;
-        }
-        if (condition.isMet(object)) {
-          io.stdout(`${resource.singularName || resource.name}/${object?.metadata.name ?? name} condition met\n`);
-          return;
-        }
-        if (object === undefined) {
-          problems.push(`${resource.kind} "${name}" not found`);
-          return;
-        }
-        if (Date.now() >= end) {
-          problems.push(
-            `timed out after ${timeoutMs / 1000} s waiting for ${value("for")} of ${resource.name}/${name}`,
-          );
-          return;
-        }
-        await Bun.sleep(Math.min(POLL_MS, Math.max(1, end - Date.now())));
-      }
+    targets.map(async (target) => {
+      const outcome = await waitForOne(api, target, wanted, end);
+      if ("met" in outcome) io.stdout(`${outcome.met} condition met\n`);
+      else if ("rolledBack" in outcome) rollbacks.push(outcome.rolledBack);
+      else problems.push(outcome.problem);
     }),
   );
   if (problems.length > 0) throw new CommandError([...problems, ...rollbacks].join("\n"));
   for (const rollback of rollbacks) io.stderr(`${rollback}\n`);
   return rollbacks.length > 0 ? EXIT_ROLLED_BACK : 0;
+}
+
+/** @param end as `Date.now()`; the object is looked at once at least */
+async function waitForOne(
+  api: ApiClient,
+  { resource, namespace, name }: ObjectTarget,
+  { isMet, isOfPod, toBeCreated, text }: Wanted,
+  end: number,
+): Promise<Outcome> {
+  for (;;) {
+    const object = await api.findObject(resource, namespace, name).catch((error: unknown) => {
+      if (error instanceof ApiStatusError && error.code === 404) return undefined;
+      throw error;
+    });
+    const reference = referenceOf(resource, object?.metadata.name ?? name);
+    const rollback = isOfPod ? rollbackOf(object) : undefined;
+    if (rollback !== undefined) return { rolledBack: `the last edit of ${reference} was taken back: ${rollback}` };
+    if (isMet(object)) return { met: reference };
+    if (object === undefined && !toBeCreated) {
+      // Its message says under which name or where there is one.
+      const absent = await api.requireObject(resource, namespace, name).catch((error: unknown) => error);
+      if (absent instanceof ApiStatusError) return { problem: absent.message };
+      continue;
+    }
+    if (Date.now() >= end) return { problem: `timed out waiting for ${text} of ${reference}${hintOf(text, object)}` };
+    await Bun.sleep(Math.min(POLL_MS, Math.max(1, end - Date.now())));
+  }
+}
+
+/** A misspelt condition never comes. */
+function hintOf(text: string, object: ApiObject | undefined): string {
+  const type = /^condition=([^=]+)/.exec(text)?.[1];
+  const types = conditionsOf(object).map((condition) => condition.type);
+  if (type === undefined || types.some((known) => known.toLowerCase() === type.toLowerCase())) return "";
+  if (types.length === 0) return "; it has no conditions";
+  const near = nearestName(type, types);
+  return `; its conditions are ${types.join(", ")}${near === undefined ? "" : `: did you mean ${near}?`}`;
 }
 
 /** Why an earlier revision of the pod runs: its last edit failed. */
@@ -68,24 +83,36 @@ const rollbackOf = (object: ApiObject | undefined): string | undefined =>
   )?.message;
 
 /** 0 looks once, a negative duration waits a week, as kubectl does. @throws UsageError */
-function timeoutOf(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_TIMEOUT_MS;
-  const ms = parseDuration(text);
-  if (ms === undefined) throw new UsageError(`--timeout must be a duration as in 30s or 5m (found "${text}")`);
+function timeoutOf(request: CommandRequest): number {
+  const ms = durationFlag(request, "timeout") ?? DEFAULT_TIMEOUT_MS;
   return ms < 0 ? 7 * 24 * 3600_000 : ms;
 }
 
+/** The value of `--for`. */
+interface Wanted {
+  isMet: Condition;
+  /** It is a condition, which a pod whose last edit was taken back does not reach. */
+  isOfPod?: true;
+  /** An object that does not exist may still come. */
+  toBeCreated?: true;
+  /** As written. */
+  text: string;
+}
+
 /**
- * `delete`, `condition=Ready`, `condition=Ready=False`, `jsonpath={.status.phase}=Running`.
+ * `create`, `delete`, `condition=Ready`, `condition=Ready=False`, `jsonpath={.status.phase}=Running`.
  * @throws UsageError
  */
-export function parseFor(text: string | undefined): { isMet: Condition; isOfPod?: true } {
+export function parseFor(text: string | undefined): Wanted {
   if (text === undefined) throw new UsageError("give --for=condition=Ready, --for=delete or --for=jsonpath=…");
-  if (text.toLowerCase() === "delete") return { isMet: (object) => object === undefined };
+  if (text.toLowerCase() === "delete") return { text, isMet: (object) => object === undefined };
+  if (text.toLowerCase() === "create")
+    return { text, isMet: (object) => object !== undefined, toBeCreated: true as const };
   const condition = /^condition=([^=]+)(?:=(.+))?$/.exec(text);
   if (condition) {
     const [, type = "", status = "True"] = condition;
     return {
+      text,
       // The condition of an earlier revision says nothing about the edit.
       ...(type.toLowerCase() !== "manifestlive" && { isOfPod: true as const }),
       isMet: (object) =>
@@ -100,13 +127,16 @@ export function parseFor(text: string | undefined): { isMet: Condition; isOfPod?
     const read = readJsonPath(expression);
     if ("problem" in read) throw new UsageError(`--for: ${read.problem}`);
     return {
+      text,
       isMet: (object) => {
         const found = object === undefined ? [] : read.values(object);
         return wanted === undefined ? found.length > 0 : found.some((value) => String(value) === wanted);
       },
     };
   }
-  throw new UsageError(`--for must be delete, condition=TYPE[=STATUS] or jsonpath=PATH[=VALUE] (found "${text}")`);
+  throw new UsageError(
+    `--for must be create, delete, condition=TYPE[=STATUS] or jsonpath=PATH[=VALUE] (found "${text}")`,
+  );
 }
 
 interface ObjectCondition {

@@ -121,7 +121,7 @@ directory stay.`,
     about: `Without an argument lists the kubelets of this machine. The choice is kept in
 ~/.config/kubelet-ts/root-dir; --root-dir and KUBELET_TS_ROOT_DIR win over it.`,
     args: {
-      object: { type: "positional", required: false, valueHint: "node" },
+      object: { type: "positional", required: false, valueHint: "kubelet" },
       none: { type: "boolean", description: "choose none" },
     },
     run: async (request, io) => (await import("../commands/use.ts")).runUse(request, io),

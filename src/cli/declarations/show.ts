@@ -12,6 +12,9 @@ import {
 } from "./shared-args.ts";
 
 const KIND_ARG = { kind: { type: "positional", required: false, valueHint: "object" } } as const;
+/** A kind of the local API too. */
+const ANY_KIND_ARG = { kind: { type: "positional", required: false, valueHint: "kind" } } as const;
+const NAME_ARG = { name: { type: "positional", required: false, valueHint: "name" } } as const;
 
 /** Commands that only look. */
 export const SHOW_COMMANDS: readonly SubCommand[] = [
@@ -19,14 +22,14 @@ export const SHOW_COMMANDS: readonly SubCommand[] = [
     name: "get",
     description: "list pods, the node or events",
     section: "Show",
-    usage: ["get pods|node|events|KIND [name…] [flags]"],
+    usage: ["get pods|node|events|KIND|KIND,KIND|all [NAME…] [flags]", "get KIND/NAME… [flags]"],
     about: `Lists what the running kubelet reports, in the format of kubectl. Without -n or -A, pods of
 all namespaces are listed; a column shows the namespace as soon as one is not "default".
 Pods are listed while no kubelet runs, too; kinds beyond these three come from its local API.`,
     objects: { pods: PODS, nodes: NODES, events: EVENTS },
     args: {
-      ...KIND_ARG,
-      ...POD_ARG,
+      ...ANY_KIND_ARG,
+      ...NAME_ARG,
       output: {
         type: "string",
         alias: "o",
@@ -37,6 +40,7 @@ Pods are listed while no kubelet runs, too; kinds beyond these three come from i
       "sort-by": { type: "string", valueHint: "jsonpath", description: "order by this field" },
       watch: { type: "boolean", alias: "w", description: "continue, and show what changes" },
       "watch-only": { type: "boolean", description: "show changes only" },
+      "ignore-not-found": { type: "boolean", description: "what does not exist is no error" },
       ...HEADERS_ARG,
       ...SELECTOR_ARG,
       "show-labels": { type: "boolean", description: "a last column with all labels" },
@@ -52,22 +56,23 @@ Pods are listed while no kubelet runs, too; kinds beyond these three come from i
   },
   {
     name: "describe",
-    description: "show all about a pod, with its events, or about the node",
+    description: "show all about an object, with its events",
     section: "Show",
-    usage: ["describe pod [name…] [flags]", "describe node [flags]"],
-    about: `Shows pods, or the node with what its pods request, in the format of kubectl describe.
-Values of environment variables are shown only if the kubelet runs with --read-only-full,
-and never those that come from Secrets.`,
+    usage: ["describe pod|KIND|KIND,KIND [NAME…] [flags]", "describe KIND/NAME… [flags]", "describe node [flags]"],
+    about: `Shows objects, or the node with what its pods request, in the format of kubectl describe; Manifest
+is the file and line an object comes from. Values of environment variables are shown only if the
+kubelet runs with --read-only-full, and values of Secrets never. Pods are shown without a kubelet, too.`,
     objects: { pods: PODS, nodes: NODES },
-    args: { ...KIND_ARG, ...POD_ARG, ...SELECTOR_ARG, ...SCOPE_ARGS },
+    args: { ...ANY_KIND_ARG, ...NAME_ARG, ...SELECTOR_ARG, ...SCOPE_ARGS },
     run: async (request, io) => (await import("../commands/describe.ts")).runDescribe(request, io),
   },
   {
     name: "logs",
     description: "print what a container wrote",
     section: "Show",
-    usage: ["logs pod [container] [flags]"],
-    about: `Prints the log of a container, from the Docker engine: also while no kubelet runs.`,
+    usage: ["logs POD|KIND/NAME [CONTAINER] [flags]", "logs -l SELECTOR [flags]"],
+    about: `Prints the log of a container, from the Docker engine: also while no kubelet runs. Of a workload
+or a Service (deployment/web) one pod is chosen; with -l the end of the log of every pod is shown.`,
     args: {
       ...POD_ARG,
       "container-name": { type: "positional", required: false, valueHint: "container" },
@@ -82,6 +87,7 @@ and never those that come from Secrets.`,
       "limit-bytes": { type: "string", valueHint: "bytes", description: "stop after this number of bytes" },
       prefix: { type: "boolean", description: "begin each line with [pod/name/container]" },
       stream: { type: "enum", options: ["All", "Stdout", "Stderr"], description: "one of the two streams only" },
+      ...SELECTOR_ARG,
       ...NAMESPACE_ARG,
     },
     run: async (request, io) => (await import("../commands/logs.ts")).runLogs(request, io),
@@ -111,11 +117,13 @@ memory as the working set: what the kernel cannot easily take back.`,
     name: "explain",
     description: "say why a pod is not ready, and the way out",
     section: "Show",
-    usage: ["explain [pod] [NAME…] [flags]"],
+    usage: ["explain [pod] [NAME…] [flags]", "explain KIND[.FIELD…] [--recursive]"],
     about: `Names the condition that holds a pod back, the last answers of its probes, its last exit, the
-end of its log, what is missing, and what to do. Exit codes: 0 ready, 1 not.`,
+end of its log, what is missing, and what to do. Exit codes: 0 ready, 1 not. With a kind, as in
+pod.spec.containers or deployment, it describes the fields of manifests instead.`,
     args: {
       ...POD_ARG,
+      recursive: { type: "boolean", description: "names and types of all fields of a kind" },
       output: { type: "enum", alias: "o", options: ["text", "json"], description: "what to print (default: text)" },
       ...NAMESPACE_ARG,
     },
@@ -125,14 +133,15 @@ end of its log, what is missing, and what to do. Exit codes: 0 ready, 1 not.`,
     name: "events",
     description: "list what happened, the latest last",
     section: "Show",
-    usage: ["events [--for pod/NAME] [flags]"],
+    usage: ["events [--for KIND/NAME] [flags]"],
     about: "Lists the events of the last hour and of this run of the kubelet.",
     args: {
-      for: { type: "string", valueHint: "pod", description: "of this pod, also after it is gone" },
+      for: { type: "string", valueHint: "name", description: "of this object, also after it is gone" },
       types: { type: "string", valueHint: "Normal|Warning", description: "only these types" },
-      output: { type: "enum", alias: "o", options: ["json"], description: "whole objects" },
+      watch: { type: "boolean", alias: "w", description: "continue, and show what is new" },
+      output: { type: "enum", alias: "o", options: ["json", "yaml", "name"], description: "whole objects, or names" },
       ...HEADERS_ARG,
-      ...NAMESPACE_ARG,
+      ...SCOPE_ARGS,
     },
     run: async (request, io) => (await import("../commands/events.ts")).runEvents(request, io),
   },

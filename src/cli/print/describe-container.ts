@@ -9,17 +9,22 @@ import type {
 } from "../../api/pod.ts";
 import type { Description } from "./description.ts";
 
-/** One container below its heading. @param toTime of a time of the API. Source: kubectl's `describeContainers`. */
+/**
+ * One container below its heading. Source: kubectl's `describeContainers`.
+ * @param toTime of a time of the API
+ * @param ofTemplate kubectl indents the names of a template's containers by one more
+ */
 export function describeContainer(
   out: Description,
   container: Container,
   status: ContainerStatus | undefined,
   toTime: (time: string | null | undefined) => string,
+  ofTemplate = false,
 ): void {
-  out.heading(1, container.name);
-  out.field(2, "Container ID", status?.containerID ?? "");
+  out.heading(1, `${ofTemplate ? " " : ""}${container.name}`);
+  if (!ofTemplate) out.field(2, "Container ID", status?.containerID ?? "");
   out.field(2, "Image", container.image ?? "");
-  out.field(2, "Image ID", status?.imageID ?? "");
+  if (!ofTemplate) out.field(2, "Image ID", status?.imageID ?? "");
   const ports = container.ports ?? [];
   const many = ports.length > 1 ? "s" : "";
   out.field(2, `Port${many}`, ports.map(portText).join(", ") || "<none>");

@@ -5,7 +5,7 @@ import { computePodTotal, cpuMillisOf, memoryBytesOf } from "../../plan/pod-reso
 import { formatLongTime, formatSince } from "../../printers/age.ts";
 import { type NodeInfoField, type NodeObject, nodeRoles } from "../../printers/node-row.ts";
 import { creationTime } from "../../printers/pod-row.ts";
-import { type DescribeTimes, describeEvents, pairs } from "./describe-pod.ts";
+import { type DescribeTimes, describeAnnotations, describeEvents, pairs } from "./describe-pod.ts";
 import { Description } from "./description.ts";
 import { toCell } from "./text-table.ts";
 
@@ -34,6 +34,7 @@ export function describeNode(
   out.field(0, "Name", metadata.name);
   out.field(0, "Roles", nodeRoles(node));
   out.list(0, "Labels", pairs(metadata.labels, "="));
+  describeAnnotations(out, 0, metadata.annotations ?? {});
   out.field(0, "CreationTimestamp", toTime(metadata.creationTimestamp));
   out.list(
     0,

@@ -1,6 +1,6 @@
 import type { CoreEvent } from "../../api/event.ts";
 import type { Pod, PodStatus, Toleration } from "../../api/pod.ts";
-import { formatLongTime } from "../../printers/age.ts";
+import { formatLongTime, formatSince } from "../../printers/age.ts";
 import { eventAge } from "../../printers/event-row.ts";
 import { describeContainer, seccompText } from "./describe-container.ts";
 import { describeVolume } from "./describe-volume.ts";
@@ -34,16 +34,20 @@ export function describePod(pod: Pod, events: readonly CoreEvent[], times: Descr
   out.field(0, "Node", spec.nodeName ? [spec.nodeName, status.hostIP].filter(Boolean).join("/") : "<none>");
   if (status.startTime) out.field(0, "Start Time", formatLongTime(status.startTime, times.offsetMinutes));
   out.list(0, "Labels", pairs(metadata.labels, "="));
-  describeAnnotations(out, metadata.annotations ?? {});
-  out.field(0, "Status", status.phase);
+  describeAnnotations(out, 0, metadata.annotations ?? {});
+  describePhase(out, pod, times.now);
   out.optional(0, "Reason", status.reason);
   out.optional(0, "Message", status.message);
   out.optional(0, "SeccompProfile", seccompText(spec.securityContext?.seccompProfile));
   describeAddresses(out, status);
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+  if (owner) out.field(0, "Controlled By", `${owner.kind}/${owner.name}`);
+  out.optional(0, "NominatedNodeName", status.nominatedNodeName);
   const timesOf = (at: string | null | undefined) => formatLongTime(at, times.offsetMinutes);
   for (const [title, containers, statuses] of [
     ["Init Containers", spec.initContainers ?? [], status.initContainerStatuses ?? []],
     ["Containers", spec.containers, status.containerStatuses ?? []],
+    ["Ephemeral Containers", spec.ephemeralContainers ?? [], status.ephemeralContainerStatuses ?? []],
   ] as const) {
     if (containers.length === 0) continue;
     out.heading(0, title);
@@ -56,6 +60,7 @@ export function describePod(pod: Pod, events: readonly CoreEvent[], times: Descr
       );
     }
   }
+  describeReadinessGates(out, pod);
   describeConditions(out, status);
   const volumes = spec.volumes ?? [];
   if (volumes.length === 0) out.field(0, "Volumes", "<none>");
@@ -74,15 +79,40 @@ export const pairs = (map: Readonly<Record<string, string>> | undefined, between
     .map(([key, value]) => `${key}${between}${value}`)
     .sort();
 
-function describeAnnotations(out: Description, annotations: Readonly<Record<string, string>>): void {
+/** The whole object once more. */
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+
+export function describeAnnotations(
+  out: Description,
+  depth: number,
+  annotations: Readonly<Record<string, string>>,
+): void {
   const shown = Object.entries(annotations)
+    .filter(([key]) => key !== LAST_APPLIED)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([key, value]) => {
       const text = value.trimEnd();
       if (text.length + key.length <= LONG_ANNOTATION && !text.includes("\n")) return `${key}: ${text}`;
       return [`${key}:`, ...text.split("\n").map((line) => `  ${line}`)].join("\n");
     });
-  out.list(0, "Annotations", shown);
+  out.list(depth, "Annotations", shown);
+}
+
+function describePhase(out: Description, { metadata, status }: Pod, now: Date): void {
+  const { deletionTimestamp, deletionGracePeriodSeconds } = metadata;
+  if (!deletionTimestamp) return out.field(0, "Status", status?.phase);
+  out.field(0, "Status", `Terminating (lasts ${formatSince(deletionTimestamp, now)})`);
+  out.field(0, "Termination Grace Period", `${deletionGracePeriodSeconds ?? 0}s`);
+}
+
+function describeReadinessGates(out: Description, { spec, status }: Pod): void {
+  if (!spec.readinessGates?.length) return;
+  out.heading(0, "Readiness Gates");
+  out.cells(1, ["Type", "Status"]);
+  for (const { conditionType } of spec.readinessGates) {
+    const condition = status?.conditions?.find(({ type }) => type === conditionType);
+    out.cells(1, [conditionType, condition?.status ?? "<none>"]);
+  }
 }
 
 function describeAddresses(out: Description, { podIP, podIPs = [] }: PodStatus): void {

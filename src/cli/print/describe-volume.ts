@@ -1,9 +1,9 @@
 import type { DownwardAPIVolumeFile, Volume, VolumeProjection } from "../../api/pod.ts";
 import type { Description } from "./description.ts";
 
-/** One volume below its heading. Source: kubectl's `describeVolumes`. */
-export function describeVolume(out: Description, volume: Volume): void {
-  out.heading(1, volume.name);
+/** One volume below its heading. Source: kubectl's `describeVolumes`. @param ofTemplate as for containers */
+export function describeVolume(out: Description, volume: Volume, ofTemplate = false): void {
+  out.heading(1, `${ofTemplate ? " " : ""}${volume.name}`);
   const { emptyDir, hostPath, secret, configMap, nfs, persistentVolumeClaim, downwardAPI, projected, image } = volume;
   const type = (text: string) => out.field(2, "Type", text);
   if (emptyDir) {

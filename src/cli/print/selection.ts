@@ -1,3 +1,4 @@
+import { nearestName } from "../../text/nearest-name.ts";
 import { type JsonPath, readJsonPath, readJsonPathTemplate, toText } from "./json-path.ts";
 import { TextTable } from "./text-table.ts";
 
@@ -8,27 +9,71 @@ export type ObjectFilter = (object: object) => boolean;
  * `status.phase=Running,metadata.name!=web`. A field that is absent counts as empty.
  * @returns what is wrong with it as `problem`
  */
-export function parseFieldSelector(text: string): { matches: ObjectFilter } | { problem: string } {
+export function parseFieldSelector(
+  text: string,
+): { matches: ObjectFilter; fields: { written: string; path: JsonPath }[] } | { problem: string } {
   const terms: ObjectFilter[] = [];
+  const fields: { written: string; path: JsonPath }[] = [];
   for (const term of text.split(",").filter((part) => part.trim() !== "")) {
     const match = /^\s*([\w.[\]-]+?)\s*(!=|==?)\s*(.*?)\s*$/.exec(term);
     const path = match ? readJsonPath(`.${match[1]}`) : { problem: "it has no operator" };
     if (!match || "problem" in path) return { problem: `"${term}" must be field=value or field!=value` };
-    const [, , operator, wanted] = match;
+    const [, written = "", operator, wanted] = match;
+    fields.push({ written, path });
     terms.push((object) => (toText(path.values(object)[0]) === wanted) === (operator !== "!="));
   }
-  return { matches: (object) => terms.every((term) => term(object)) };
+  return { fields, matches: (object) => terms.every((term) => term(object)) };
+}
+
+/** Fields that objects may lack and selectors name all the same. */
+const FIELDS = [
+  "metadata.name",
+  "metadata.namespace",
+  "spec.nodeName",
+  "spec.restartPolicy",
+  "spec.serviceAccountName",
+  "spec.hostNetwork",
+  "status.phase",
+  "status.podIP",
+  "status.reason",
+  "involvedObject.name",
+  "involvedObject.kind",
+  "involvedObject.namespace",
+  "involvedObject.uid",
+  "type",
+  "reason",
+];
+
+/**
+ * A misspelt field would select nothing and sort nothing.
+ * @param objects all of them, selected or not
+ * @returns what to tell the user
+ */
+export function findUnknownField(
+  fields: readonly { written: string; path: JsonPath }[],
+  objects: readonly object[],
+): string | undefined {
+  if (objects.length === 0) return undefined;
+  const unknown = fields.find(
+    ({ written, path }) => !FIELDS.includes(written) && objects.every((object) => path.values(object).length === 0),
+  );
+  if (!unknown) return undefined;
+  const near = nearestName(unknown.written, FIELDS);
+  return `no object has a field "${unknown.written}"${near === undefined ? "" : `; did you mean ${near}?`}`;
 }
 
 /**
  * Order of `--sort-by`: numbers by value, everything else as text; what has no value comes first.
  * @returns what is wrong with the path as `problem`
  */
-export function parseSortBy(text: string): { compare: (a: object, b: object) => number } | { problem: string } {
+export function parseSortBy(
+  text: string,
+): { compare: (a: object, b: object) => number; path: JsonPath } | { problem: string } {
   const path = readJsonPath(text);
   if ("problem" in path) return path;
   const keyOf = (object: object): unknown => path.values(object)[0];
   return {
+    path,
     compare: (a, b) => {
       const [left, right] = [keyOf(a), keyOf(b)];
       if (typeof left === "number" && typeof right === "number") return left - right;
@@ -72,6 +117,8 @@ export function parseObjectFormat(output: string, hasHeaders: boolean): ObjectFo
 /** Selection, order and format by `--field-selector`, `--sort-by` and `-o`. */
 export interface ObjectView {
   matches: ObjectFilter;
+  /** Fields of the selection and the order, as written. */
+  fields: readonly { written: string; path: JsonPath }[];
   compare: ((a: object, b: object) => number) | undefined;
   /** undefined: a table, JSON, YAML or names. */
   format: ObjectFormat | undefined;

@@ -40,6 +40,7 @@ test("a node in kubectl's layout, with what its pods ask for", () => {
 Roles:              <none>
 Labels:             a=1
                     b=2
+Annotations:        <none>
 CreationTimestamp:  Sat, 21 Nov 2026 07:30:00 +0000
 Taints:             edge:NoSchedule
 Unschedulable:      false

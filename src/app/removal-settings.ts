@@ -1,0 +1,58 @@
+import { join } from "node:path";
+import * as v from "valibot";
+import { readTextIfExists } from "../files/bounded-read.ts";
+import { replaceFile } from "../files/replace-file.ts";
+import type { KubeletOptions } from "../model/kubelet-options.ts";
+
+/** Settings by which a kubelet leaves things of pods outside its root directory; absent ones were never written. */
+const RemovalSettingsSchema = v.partial(
+  v.object({
+    podLogsDir: v.string(),
+    containersLogsDir: v.string(),
+    cgroupRoot: v.string(),
+    cgroupsPerQos: v.boolean(),
+    cgroupDriver: v.picklist(["", "cgroupfs", "systemd"]),
+    networkPlugin: v.string(),
+    cniConfDir: v.string(),
+    cniBinDirs: v.array(v.string()),
+    cniCacheDir: v.string(),
+  }),
+);
+/** Settings of the last run, as options. */
+export type RemovalSettings = Partial<Pick<KubeletOptions, keyof v.InferOutput<typeof RemovalSettingsSchema>>>;
+
+const MAX_BYTES = 64 * 1024;
+
+const pathOf = (rootDir: string): string => join(rootDir, "state", "removal-settings.json");
+
+/** Keeps the settings for `kubelet-ts delete` while no kubelet runs, which is given none of them. */
+export function writeRemovalSettings(options: KubeletOptions): void {
+  const { podLogsDir, containersLogsDir, cgroupRoot, cgroupsPerQos, cgroupDriver } = options;
+  const { networkPlugin, cniConfDir, cniBinDirs, cniCacheDir } = options;
+  const settings: RemovalSettings = {
+    podLogsDir,
+    containersLogsDir,
+    cgroupRoot,
+    cgroupsPerQos,
+    cgroupDriver,
+    networkPlugin,
+    cniConfDir,
+    cniBinDirs: [...cniBinDirs],
+    cniCacheDir,
+  };
+  try {
+    replaceFile(pathOf(options.rootDir), `${JSON.stringify(settings)}\n`, { durable: false });
+  } catch {
+    // A full or read-only disk: what lies elsewhere is removed at the next start.
+  }
+}
+
+/** The settings of the last run on a root directory; none where they cannot be read. */
+export function readRemovalSettings(rootDir: string): RemovalSettings {
+  try {
+    const text = readTextIfExists(pathOf(rootDir), MAX_BYTES);
+    return text === undefined ? {} : (v.parse(RemovalSettingsSchema, JSON.parse(text)) as RemovalSettings);
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,150 @@
+import { type CommandRequest, UsageError } from "../sub-command.ts";
+import { type ApiClient, type ApiList, type ApiResource, ApiStatusError } from "./api-client.ts";
+import { readManifestObjects } from "./manifest-objects.ts";
+
+/** An object that a command is about. */
+export interface ObjectTarget {
+  resource: ApiResource;
+  namespace: string;
+  name: string;
+}
+
+/** Kinds and names of a command line. */
+export interface WrittenObjects {
+  /** Kinds without names: `pods`, `po,svc`. Empty when objects are named. */
+  kinds: ApiResource[];
+  named: Pick<ObjectTarget, "resource" | "name">[];
+  /** No kind was written, so the names are those of pods; the message refuses the first word as a kind. */
+  assumed?: string;
+}
+
+/** `pod a b`, `pod/a svc/b`, `po,svc`, `po,svc a`, or names of pods. @throws UsageError */
+export async function readWrittenObjects(
+  api: Pick<ApiClient, "findResource" | "findResources">,
+  words: readonly string[],
+): Promise<WrittenObjects> {
+  const [first, ...rest] = words;
+  if (first === undefined) return { kinds: [], named: [] };
+  if (first.includes("/")) {
+    const named = await Promise.all(
+      words.map(async (word) => {
+        const [kind = "", name = "", ...more] = word.split("/");
+        if (name === "" || kind === "" || more.length > 0)
+          throw new UsageError(`"${word}" must be KIND/NAME, as in pod/web`);
+        return { resource: await api.findResource(kind), name };
+      }),
+    );
+    return { kinds: [], named };
+  }
+  let kinds: ApiResource[];
+  try {
+    kinds = await api.findResources(first);
+  } catch (error) {
+    // A first word that is no kind is the name of a pod.
+    if (!(error instanceof UsageError) || first.includes(",")) throw error;
+    const resource = await api.findResource("pods");
+    const named = words.map((name) => ({ resource, name }));
+    return { kinds: [], named, assumed: error.message };
+  }
+  if (rest.length === 0) return { kinds, named: [] };
+  const named = await Promise.all(
+    rest.flatMap((word) =>
+      kinds.map(async (resource) => {
+        const at = word.indexOf("/");
+        if (at >= 0 && (await api.findResource(word.slice(0, at))) !== resource)
+          throw new UsageError(`"${word}" is none of the ${resource.name}`);
+        return { resource, name: word.slice(at + 1) };
+      }),
+    ),
+  );
+  return { kinds: [], named };
+}
+
+/** How objects are chosen by the words and flags of a command. */
+export interface SelectionRules {
+  /** Whether `-f` names objects too. */
+  takesFiles: boolean;
+  /** For messages: `delete`. */
+  verb: string;
+}
+
+/**
+ * Objects by `-f`, by names, or all of kinds by `--all` and `--selector`.
+ * @throws UsageError, CommandError
+ */
+export async function selectObjects(
+  api: ApiClient,
+  request: CommandRequest,
+  { takesFiles, verb }: SelectionRules,
+): Promise<ObjectTarget[]> {
+  const { positionals, values, value, isOn } = request;
+  const files = takesFiles ? values("filename") : [];
+  const selector = value("selector");
+  const fieldSelector = value("field-selector");
+  const isSelected = isOn("all") || selector !== undefined || fieldSelector !== undefined;
+  const namespace = value("namespace") || "default";
+  if (files.length > 0) {
+    if (positionals.length > 0 || isSelected) throw new UsageError("give names, -f, --all or --selector");
+    return await Promise.all(
+      (await readManifestObjects(files, isOn("recursive"))).map(async ({ object }) => ({
+        resource: await api.resourceOf(object),
+        namespace: object.metadata.namespace ?? namespace,
+        name: object.metadata.name ?? "",
+      })),
+    );
+  }
+  const { kinds, named, assumed } = await readWrittenObjects(api, positionals);
+  if (named.length > 0) {
+    if (isSelected) throw new UsageError("give names, --all or --selector, not both");
+    if (isOn("all-namespaces")) throw new UsageError("an object is named in one namespace: give -n, not -A");
+    const targets = named.map((target) => ({ ...target, namespace }));
+    // `delete srv web`: a misspelt kind must not leave a pod "web" to be deleted.
+    if (assumed !== undefined && targets.length > 1 && !(await exists(api, targets[0]!)))
+      throw new UsageError(`${assumed}; nothing was changed`);
+    return targets;
+  }
+  if (kinds.length === 0)
+    throw new UsageError(`name what to ${verb}, as in: ${verb} pod/web${takesFiles ? ", or give -f FILE" : ""}`);
+  if (!isSelected) {
+    const [kind] = kinds;
+    throw new UsageError(
+      `name what to ${verb}, as in: ${verb} ${kind!.singularName || kind!.name} NAME; or give --all or --selector`,
+    );
+  }
+  const scope = isOn("all-namespaces") ? undefined : namespace;
+  const query = new URLSearchParams({
+    ...(selector && { labelSelector: selector }),
+    ...(fieldSelector && { fieldSelector }),
+  });
+  const lists = await Promise.all(
+    kinds.map(async (resource) => {
+      const { items } = await api.json<ApiList>(
+        "GET",
+        `${api.pathOf(resource, scope)}${query.size > 0 ? `?${query}` : ""}`,
+      );
+      return (items ?? []).map(({ metadata }) => ({
+        resource,
+        namespace: metadata.namespace ?? namespace,
+        name: metadata.name ?? "",
+      }));
+    }),
+  );
+  return lists.flat();
+}
+
+async function exists(api: ApiClient, { resource, namespace, name }: ObjectTarget): Promise<boolean> {
+  try {
+    await api.findObject(resource, namespace, name);
+    return true;
+  } catch (error) {
+    if (error instanceof ApiStatusError && error.code === 404) return false;
+    throw error;
+  }
+}
+
+/** `pod/web`, `deployment.apps/web`, as kubectl prints it. */
+export const referenceOf = (resource: ApiResource, name: string): string => `${kindOf(resource)}/${name}`;
+
+/** `pod`, `deployment.apps`. */
+export const kindOf = ({ singularName, name, group }: ApiResource): string =>
+  `${singularName || name}${group && `.${group}`}`;

@@ -1,0 +1,279 @@
+import type { CronJob, Job } from "../../api/job.ts";
+import { toLabelSelector } from "../../api/match-labels.ts";
+import type { LabelSelector } from "../../api/meta.ts";
+import type { Pod } from "../../api/pod.ts";
+import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../api/workload.ts";
+import { formatAge, formatLongTime } from "../../printers/age.ts";
+import { describeContainer } from "./describe-container.ts";
+import { describeAnnotations, pairs } from "./describe-pod.ts";
+import { describeVolume } from "./describe-volume.ts";
+import type { DescribedObject, ObjectSurroundings } from "./described-object.ts";
+import type { Description } from "./description.ts";
+
+const KINDS = [
+  "Deployment",
+  "ReplicaSet",
+  "ReplicationController",
+  "StatefulSet",
+  "DaemonSet",
+  "Job",
+  "CronJob",
+] as const;
+type Kind = (typeof KINDS)[number];
+
+export const isWorkloadKind = (kind: string): kind is Kind => (KINDS as readonly string[]).includes(kind);
+
+/** Counters and times of a workload's status; absent ones count as 0. */
+interface WorkloadStatus {
+  conditions?: { type: string; status: string; reason?: string }[];
+  startTime?: string;
+  completionTime?: string;
+  lastScheduleTime?: string;
+  active?: number | { name?: string }[];
+  [counter: string]: unknown;
+}
+
+/** All after the name, up to the events. Source: kubectl's `describeDeployment`, `describeJob` and their neighbours. */
+export function describeWorkload(out: Description, object: DescribedObject, around: ObjectSurroundings): void {
+  const status = (object.status ?? {}) as WorkloadStatus;
+  const kind = object.kind as Kind;
+  switch (kind) {
+    case "Deployment":
+      return describeDeployment(out, object, status, around);
+    case "ReplicaSet":
+    case "ReplicationController":
+      return describeReplicaSet(out, object, status, around);
+    case "StatefulSet":
+      return describeStatefulSet(out, object, status, around);
+    case "DaemonSet":
+      return describeDaemonSet(out, object, status, around);
+    case "Job":
+      return describeJob(out, object, status, around);
+    case "CronJob":
+      return describeCronJob(out, object, status, around);
+    default:
+      kind satisfies never;
+  }
+}
+
+const count = (status: WorkloadStatus, name: string): number => Number(status[name] ?? 0);
+
+function describeDeployment(
+  out: Description,
+  object: DescribedObject,
+  status: WorkloadStatus,
+  { times, replicaSets = [] }: ObjectSurroundings,
+): void {
+  const { spec } = object as unknown as Deployment;
+  out.field(0, "CreationTimestamp", formatLongTime(object.metadata.creationTimestamp, times.offsetMinutes));
+  describeLabels(out, object);
+  out.field(0, "Selector", selectorText(spec.selector));
+  const parts = [
+    `${spec.replicas ?? 1} desired`,
+    `${count(status, "updatedReplicas")} updated`,
+    `${count(status, "replicas")} total`,
+    `${count(status, "availableReplicas")} available`,
+    `${count(status, "unavailableReplicas")} unavailable`,
+  ];
+  out.field(0, "Replicas", parts.join(" | "));
+  out.field(0, "StrategyType", spec.strategy?.type);
+  out.field(0, "MinReadySeconds", spec.minReadySeconds ?? 0);
+  const rolling = spec.strategy?.rollingUpdate;
+  if (rolling) {
+    const text = `${rolling.maxUnavailable ?? "25%"} max unavailable, ${rolling.maxSurge ?? "25%"} max surge`;
+    out.field(0, "RollingUpdateStrategy", text);
+  }
+  describeTemplate(out, spec.template);
+  describeConditions(out, status);
+  const revision = object.metadata.annotations?.[REVISION];
+  const isNew = (set: DescribedObject) => set.metadata.annotations?.[REVISION] === revision;
+  const old = replicaSets.filter((set) => !isNew(set) && replicasOf(set) > 0);
+  out.field(0, "OldReplicaSets", old.map(replicaSetText).join(", ") || "<none>");
+  out.field(0, "NewReplicaSet", replicaSets.filter(isNew).map(replicaSetText).join(", ") || "<none>");
+}
+
+const REVISION = "deployment.kubernetes.io/revision";
+
+const replicasOf = (set: DescribedObject): number => (set.spec as { replicas?: number } | undefined)?.replicas ?? 0;
+
+const replicaSetText = (set: DescribedObject): string =>
+  `${set.metadata.name} (${count((set.status ?? {}) as WorkloadStatus, "replicas")}/${replicasOf(set)} replicas created)`;
+
+function describeReplicaSet(
+  out: Description,
+  object: DescribedObject,
+  status: WorkloadStatus,
+  { pods }: ObjectSurroundings,
+): void {
+  const { spec } = object as unknown as ReplicaSet;
+  out.field(0, "Selector", selectorText(spec.selector));
+  describeLabels(out, object);
+  describeOwner(out, object);
+  out.field(0, "Replicas", `${count(status, "replicas")} current / ${spec.replicas ?? 1} desired`);
+  out.field(0, "Pods Status", podsText(pods));
+  describeTemplate(out, spec.template);
+  describeConditions(out, status);
+}
+
+function describeStatefulSet(
+  out: Description,
+  object: DescribedObject,
+  status: WorkloadStatus,
+  { times, pods }: ObjectSurroundings,
+): void {
+  const { spec } = object as unknown as StatefulSet;
+  out.field(0, "CreationTimestamp", formatLongTime(object.metadata.creationTimestamp, times.offsetMinutes));
+  out.field(0, "Selector", selectorText(spec.selector));
+  describeLabels(out, object);
+  out.field(0, "Replicas", `${spec.replicas ?? 1} desired | ${count(status, "replicas")} total`);
+  out.field(0, "Update Strategy", spec.updateStrategy?.type);
+  const partition = spec.updateStrategy?.rollingUpdate?.partition;
+  if (partition !== undefined && partition !== null) out.field(1, "Partition", partition);
+  out.field(0, "Pods Status", podsText(pods));
+  describeTemplate(out, spec.template);
+  const claims = spec.volumeClaimTemplates ?? [];
+  if (claims.length === 0) return out.field(0, "Volume Claims", "<none>");
+  out.heading(0, "Volume Claims");
+  for (const { metadata, spec: claim } of claims) {
+    out.field(1, "Name", metadata.name);
+    out.field(1, "StorageClass", claim.storageClassName ?? "");
+    out.list(1, "Labels", pairs(metadata.labels, "="));
+    out.list(1, "Annotations", pairs(metadata.annotations, "="));
+    out.field(1, "Capacity", claim.resources?.requests?.storage ?? "<default>");
+    out.field(1, "Access Modes", `[${(claim.accessModes ?? []).join(" ")}]`);
+  }
+}
+
+function describeDaemonSet(
+  out: Description,
+  object: DescribedObject,
+  status: WorkloadStatus,
+  { pods }: ObjectSurroundings,
+): void {
+  const { spec } = object as unknown as DaemonSet;
+  out.field(0, "Selector", selectorText(spec.selector));
+  out.field(0, "Node-Selector", pairs(spec.template.spec.nodeSelector, "=").join(",") || "<none>");
+  describeLabels(out, object);
+  for (const [title, counter] of [
+    ["Desired Number of Nodes Scheduled", "desiredNumberScheduled"],
+    ["Current Number of Nodes Scheduled", "currentNumberScheduled"],
+    ["Number of Nodes Scheduled with Up-to-date Pods", "updatedNumberScheduled"],
+    ["Number of Nodes Scheduled with Available Pods", "numberAvailable"],
+    ["Number of Nodes Misscheduled", "numberMisscheduled"],
+  ] as const) {
+    out.line(0, `${title}: ${count(status, counter)}`);
+  }
+  out.field(0, "Pods Status", podsText(pods));
+  describeTemplate(out, spec.template);
+}
+
+function describeJob(
+  out: Description,
+  object: DescribedObject,
+  status: WorkloadStatus,
+  { times }: ObjectSurroundings,
+): void {
+  const { spec } = object as unknown as Job;
+  out.field(0, "Selector", selectorText(spec.selector));
+  describeLabels(out, object);
+  describeOwner(out, object);
+  describeJobNumbers(out, spec);
+  const { startTime, completionTime } = status;
+  if (startTime) out.field(0, "Start Time", formatLongTime(startTime, times.offsetMinutes));
+  if (completionTime) out.field(0, "Completed At", formatLongTime(completionTime, times.offsetMinutes));
+  if (startTime && completionTime)
+    out.field(0, "Duration", formatAge(Date.parse(completionTime) - Date.parse(startTime)));
+  if (spec.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${spec.activeDeadlineSeconds}s`);
+  const ended = `${count(status, "succeeded")} Succeeded / ${count(status, "failed")} Failed`;
+  out.field(0, "Pods Statuses", `${count(status, "active")} Running / ${ended}`);
+  describeTemplate(out, spec.template);
+}
+
+function describeCronJob(
+  out: Description,
+  object: DescribedObject,
+  { lastScheduleTime, active }: WorkloadStatus,
+  { times }: ObjectSurroundings,
+): void {
+  const { spec } = object as unknown as CronJob;
+  describeLabels(out, object);
+  out.field(0, "Schedule", spec.schedule);
+  out.optional(0, "Time Zone", spec.timeZone ?? undefined);
+  out.field(0, "Concurrency Policy", spec.concurrencyPolicy);
+  out.field(0, "Suspend", spec.suspend ?? false);
+  out.field(0, "Successful Job History Limit", spec.successfulJobsHistoryLimit ?? "<unset>");
+  out.field(0, "Failed Job History Limit", spec.failedJobsHistoryLimit ?? "<unset>");
+  const { startingDeadlineSeconds, jobTemplate } = spec;
+  out.field(0, "Starting Deadline Seconds", startingDeadlineSeconds ? `${startingDeadlineSeconds}s` : "<unset>");
+  const job = jobTemplate.spec;
+  out.field(0, "Selector", job.selector ? selectorText(job.selector) : "<unset>");
+  describeJobNumbers(out, job);
+  if (job.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${job.activeDeadlineSeconds}s`);
+  describeTemplate(out, job.template);
+  const last = lastScheduleTime ? formatLongTime(lastScheduleTime, times.offsetMinutes) : "<unset>";
+  out.field(0, "Last Schedule Time", last);
+  const jobs = Array.isArray(active) ? active.map(({ name }) => name ?? "") : [];
+  out.field(0, "Active Jobs", jobs.join(", ") || "<none>");
+}
+
+function describeJobNumbers(out: Description, { parallelism, completions }: Job["spec"]): void {
+  out.field(0, "Parallelism", parallelism ?? "<unset>");
+  out.field(0, "Completions", completions ?? "<unset>");
+}
+
+function describeLabels(out: Description, { metadata }: DescribedObject): void {
+  out.list(0, "Labels", pairs(metadata.labels, "="));
+  describeAnnotations(out, 0, metadata.annotations ?? {});
+}
+
+function describeOwner(out: Description, { metadata }: DescribedObject): void {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+  if (owner) out.field(0, "Controlled By", `${owner.kind}/${owner.name}`);
+}
+
+/** `app=web,tier in (a,b)`. */
+function selectorText(selector: LabelSelector | Readonly<Record<string, string>> | undefined): string {
+  if (selector === undefined) return "<none>";
+  const { matchLabels, matchExpressions = [] } = toLabelSelector(selector);
+  const expressions = matchExpressions.map(({ key, operator, values }) => {
+    if (operator === "Exists") return key;
+    if (operator === "DoesNotExist") return `!${key}`;
+    return `${key} ${operator.toLowerCase()} (${(values ?? []).join(",")})`;
+  });
+  return [...pairs(matchLabels, "="), ...expressions].join(",") || "<none>";
+}
+
+/** Source: kubectl's `getPodStatusForController`. */
+function podsText(pods: readonly Pod[]): string {
+  const of = (phase: string) => pods.filter(({ status }) => (status?.phase ?? "Pending") === phase).length;
+  return `${of("Running")} Running / ${of("Pending")} Waiting / ${of("Succeeded")} Succeeded / ${of("Failed")} Failed`;
+}
+
+/** Source: kubectl's `DescribePodTemplate`. */
+function describeTemplate(out: Description, { metadata, spec }: PodTemplateSpec): void {
+  out.heading(0, "Pod Template");
+  out.list(1, "Labels", pairs(metadata?.labels, "="));
+  if (Object.keys(metadata?.annotations ?? {}).length > 0) describeAnnotations(out, 1, metadata?.annotations ?? {});
+  out.optional(1, "Service Account", spec.serviceAccountName);
+  for (const [title, containers] of [
+    ["Init Containers", spec.initContainers ?? []],
+    ["Containers", spec.containers],
+  ] as const) {
+    if (containers.length === 0) continue;
+    out.heading(1, title);
+    for (const container of containers) describeContainer(out, container, undefined, String, true);
+  }
+  const volumes = spec.volumes ?? [];
+  if (volumes.length === 0) out.field(1, "Volumes", "<none>");
+  else out.heading(1, "Volumes");
+  for (const volume of volumes) describeVolume(out, volume, true);
+  out.optional(1, "Priority Class Name", spec.priorityClassName);
+}
+
+function describeConditions(out: Description, { conditions = [] }: WorkloadStatus): void {
+  if (conditions.length === 0) return;
+  out.heading(0, "Conditions");
+  out.cells(1, ["Type", "Status", "Reason"]);
+  out.cells(1, ["----", "------", "------"]);
+  for (const { type, status, reason = "" } of conditions) out.cells(1, [type, status, reason]);
+}

@@ -1,0 +1,91 @@
+import type { ConfigMap } from "../../api/config-map.ts";
+import type { Secret } from "../../api/secret.ts";
+import type { DesiredObject } from "../../model/desired-object.ts";
+
+/** An object of any kind but Pod, as it is compared. */
+export interface PlainObject {
+  kind: string;
+  metadata: {
+    name?: string | undefined;
+    namespace?: string | undefined;
+    labels?: Readonly<Record<string, string>> | undefined;
+    annotations?: Readonly<Record<string, string>> | undefined;
+  };
+  [field: string]: unknown;
+}
+
+/** Objects other than pods, each with its kind. */
+export function plainObjects({
+  configMaps,
+  secrets,
+  objects,
+}: {
+  configMaps: readonly ConfigMap[];
+  secrets: readonly Secret[];
+  objects: readonly DesiredObject[];
+}): PlainObject[] {
+  return [
+    ...configMaps.map((object) => ({ ...object, kind: "ConfigMap" })),
+    ...secrets.map((object) => ({ ...object, kind: "Secret" })),
+    ...objects.map(({ kind, object }) => ({ ...object, kind })),
+  ] as PlainObject[];
+}
+
+/** The fields of both that people write; values of Secrets are hidden, and those that differ are told apart. */
+export function shownObjects(before: PlainObject | undefined, after: PlainObject): [object | undefined, object] {
+  return [
+    before && shown(before, before.kind === "Secret" ? maskedData(before, after, "*** (before)") : {}),
+    shown(after, after.kind === "Secret" ? maskedData(after, before, "*** (after)") : {}),
+  ];
+}
+
+function shown({ metadata, status: _status, ...rest }: PlainObject, masked: object): object {
+  const { name, namespace, labels, annotations } = metadata;
+  return {
+    metadata: {
+      name,
+      namespace: namespace ?? "default",
+      ...(labels && { labels }),
+      ...(annotations && { annotations }),
+    },
+    ...rest,
+    ...masked,
+  };
+}
+
+type Data = Readonly<Record<string, unknown>> | undefined;
+
+/** @param changed replaces a value that the other object has not, or has otherwise */
+function maskedData(object: PlainObject, other: PlainObject | undefined, changed: string): object {
+  const mask = (field: string) => {
+    const [own, others] = [object[field] as Data, other?.[field] as Data];
+    if (own === undefined) return {};
+    const values = Object.entries(own).map(([key, value]) => [
+      key,
+      JSON.stringify(value) === JSON.stringify(others?.[key]) ? "***" : changed,
+    ]);
+    return { [field]: Object.fromEntries(values) as Record<string, string> };
+  };
+  return { ...mask("data"), ...mask("stringData") };
+}
+
+/** Effects of an edit of a workload on its pods. */
+export function describeObjectEffects(before: PlainObject | undefined, after: PlainObject): string[] {
+  const [was, is] = [before?.spec, after.spec] as ({ template?: unknown; replicas?: number } | undefined)[];
+  if (is?.template === undefined) return [];
+  const count = is.replicas;
+  if (was === undefined) return [count === undefined ? "starts its pods" : `starts ${pods(count)}`];
+  const effects: string[] = [];
+  if (JSON.stringify(was.template) !== JSON.stringify(is.template)) {
+    effects.push(
+      after.kind === "Job"
+        ? "the pods of a Job are not replaced: delete it and apply it again"
+        : "replaces its pods by new ones",
+    );
+  }
+  const more = (count ?? 1) - (was.replicas ?? 1);
+  if (more !== 0) effects.push(`${more > 0 ? "starts" : "stops"} ${pods(Math.abs(more))}`);
+  return effects;
+}
+
+const pods = (count: number): string => `${count} ${count === 1 ? "pod" : "pods"}`;

@@ -1,0 +1,121 @@
+/** A JSON schema of OpenAPI, with `$ref` to other types by name. */
+export interface DocumentedType {
+  type?: string;
+  format?: string;
+  description?: string;
+  properties?: Readonly<Record<string, DocumentedType>>;
+  required?: readonly string[];
+  items?: DocumentedType;
+  additionalProperties?: DocumentedType | boolean;
+  enum?: readonly unknown[];
+  $ref?: string;
+}
+
+type Definitions = Readonly<Record<string, DocumentedType>>;
+
+/** A kind, or a field of one. */
+export interface FoundField {
+  /** Names of the fields on the way; "" for the kind. */
+  name: string;
+  /** As written below its parent: it may carry a description of its own. */
+  field: DocumentedType;
+  /** The type whose fields are listed. */
+  type: DocumentedType;
+}
+
+/** The path ends early. */
+export interface MissingField {
+  /** The part of the path that exists. */
+  path: string;
+  missing: string;
+  known: string[];
+}
+
+/** Follows names of fields from a type; lists and maps are entered. */
+export function findField(
+  definitions: Definitions,
+  typeName: string,
+  fields: readonly string[],
+): FoundField | MissingField {
+  let field: DocumentedType = { $ref: typeName };
+  let type = typeOf(definitions, field);
+  for (const [index, name] of fields.entries()) {
+    const next = type.properties?.[name];
+    if (!next) {
+      return { path: fields.slice(0, index).join("."), missing: name, known: Object.keys(type.properties ?? {}) };
+    }
+    field = next;
+    type = typeOf(definitions, field);
+  }
+  return { name: fields.at(-1) ?? "", field, type };
+}
+
+/** The type behind references, lists and maps. */
+function typeOf(definitions: Definitions, field: DocumentedType): DocumentedType {
+  if (field.$ref !== undefined) return typeOf(definitions, definitions[nameOf(field.$ref)] ?? {});
+  if (field.items) return typeOf(definitions, field.items);
+  const { additionalProperties } = field;
+  return typeof additionalProperties === "object" ? typeOf(definitions, additionalProperties) : field;
+}
+
+const nameOf = (reference: string): string => reference.slice(reference.lastIndexOf("/") + 1);
+
+/** `string`, `[]Container`, `map[string]string`. */
+export function typeText({ $ref, type, format, items, additionalProperties }: DocumentedType): string {
+  if ($ref !== undefined) return nameOf($ref).split(".").at(-1) ?? "Object";
+  if (items) return `[]${typeText(items)}`;
+  if (typeof additionalProperties === "object") return `map[string]${typeText(additionalProperties)}`;
+  if (format === "int-or-string") return "IntOrString";
+  return type === undefined || type === "object" ? "Object" : type;
+}
+
+const WIDTH = 80;
+
+/** Description and fields, in kubectl's layout. */
+export function renderFields(definitions: Definitions, { name, field, type }: FoundField): string {
+  const own = field.description ?? type.description ?? "<empty>";
+  const fields = Object.entries(type.properties ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return [
+    ...(name === "" ? [] : [`FIELD: ${name} <${typeText(field)}>`, ""]),
+    ...(field.enum ? [`ENUM: ${field.enum.join(", ")}`, ""] : []),
+    "DESCRIPTION:",
+    ...wrapped(own, 4),
+    ...(fields.length === 0 ? [] : ["", "FIELDS:"]),
+    ...fields.flatMap(([key, member]) => [
+      `  ${key}\t<${typeText(member)}>${type.required?.includes(key) ? " -required-" : ""}`,
+      ...wrapped(member.description ?? typeOf(definitions, member).description ?? "<no description>", 4),
+      "",
+    ]),
+  ]
+    .join("\n")
+    .concat("\n");
+}
+
+/** Names and types of all fields below; a type within itself is not entered again. */
+export function renderTree(definitions: Definitions, { name, field, type }: FoundField): string {
+  const lines: string[] = name === "" ? ["FIELDS:"] : [`FIELD: ${name} <${typeText(field)}>`, "", "FIELDS:"];
+  const walk = (current: DocumentedType, depth: number, above: readonly DocumentedType[]) => {
+    for (const [key, member] of Object.entries(current.properties ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      const isRequired = current.required?.includes(key) ?? false;
+      lines.push(`${"  ".repeat(depth)}${key}\t<${typeText(member)}>${isRequired ? " -required-" : ""}`);
+      const next = typeOf(definitions, member);
+      if (!above.includes(next)) walk(next, depth + 1, [...above, next]);
+    }
+  };
+  walk(type, 1, [type]);
+  return `${lines.join("\n")}\n`;
+}
+
+function wrapped(text: string, indent: number): string[] {
+  const margin = " ".repeat(indent);
+  const lines: string[] = [];
+  let line = margin;
+  for (const word of text.split(/\s+/)) {
+    if (line !== margin && line.length + 1 + word.length > WIDTH) {
+      lines.push(line);
+      line = margin;
+    }
+    line += line === margin ? word : ` ${word}`;
+  }
+  return [...lines, line];
+}
