@@ -158,18 +158,21 @@ function reportRefusals(
   const candidates = results.flatMap((result, index) => {
     if (!result.ok || duplicates.has(result)) return [];
     const candidate = candidateOf(result, `template-${index}`);
-    return candidate ? [{ result, ...candidate }] : [];
+    const isFetched = isManifestUrl(result.file) && { isFetched: true as const };
+    return candidate ? [{ result, ...candidate, ...isFetched }] : [];
   });
   for (const [index, refusal] of findNodeRefusals(candidates, rules).entries()) {
     if (!refusal) continue;
-    add(candidates[index]!.result, refusal.isPartial ? "ignored" : "unsupported", refusal.path, refusal.message);
+    add(candidates[index]!.result, refusal.isWarning ? "ignored" : "unsupported", refusal.path, refusal.message);
   }
 }
 
 /** The pod of an object, or the pods of its template. @param uid of a template */
 function candidateOf({ pod, desired, places }: ObjectResult, uid = ""): NodeCandidate | undefined {
   const path = places?.path ?? FieldPath.root;
-  return pod ? { pod, path } : desired && toCandidate(desired, path, uid);
+  if (pod) return { pod, path };
+  const candidate = desired && toCandidate(desired, path, uid);
+  return candidate && { ...candidate, isFromTemplate: true };
 }
 
 /** @returns the objects that do not count because an earlier one has the same name */

@@ -3,12 +3,12 @@ import type { FieldPath } from "../manifest/field-path.ts";
 import type { PodUID } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { admitPods } from "../plan/admission.ts";
-import { computeNodeLabels, matchesNode } from "../plan/node-affinity.ts";
+import { computeNodeLabels, describeIgnoredLabels, matchesNode, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { findNetworkMistake } from "../plan/pod-network.ts";
 import { computeSysctlNamespace, findForbiddenSysctl, toDottedSysctl } from "../runtime/sysctls.ts";
 
 /** The options of a node that decide which pods it runs, without its capacity and its engine. */
-export type NodeRules = { nodeName: string } & Pick<
+export type NodeRules = { nodeName: string; comparesAllLabels: boolean } & Pick<
   KubeletOptions,
   "allowPrivileged" | "allowedUnsafeSysctls" | "maxPods" | "nodeLabels"
 >;
@@ -23,14 +23,18 @@ export interface NodeCandidate {
   replicas?: { count: number; path: FieldPath };
   /** No pod is made where the node does not match. */
   isDaemon?: true;
+  /** It is made from the template of a workload. */
+  isFromTemplate?: true;
+  /** It comes from a URL. */
+  isFetched?: true;
 }
 
 /** A pod that the node refuses; `path` is the field that causes it. */
 export interface NodeRefusal {
   path: FieldPath;
   message: string;
-  /** Some pods of the workload run. */
-  isPartial?: true;
+  /** The pods of the workload run, or some of them. */
+  isWarning?: true;
 }
 
 /**
@@ -45,11 +49,17 @@ export function findNodeRefusals(candidates: readonly NodeCandidate[], rules: No
   const rejections = admitPods({
     pods: pods
       .filter((one) => own.get(one) === undefined)
-      .flatMap((one) => [one.pod, ...toReplicas(one, rules.maxPods)])
-      .map((pod) => ({ pod, source: "file" as const, origin: "", revision: "" })),
+      .flatMap((one) => [one, ...toReplicas(one, rules.maxPods).map((pod) => ({ ...one, pod }))])
+      .map(({ pod, isFetched, isFromTemplate }) => ({
+        pod,
+        source: isFetched ? ("http" as const) : ("file" as const),
+        origin: "",
+        revision: "",
+        ...(isFromTemplate && { isFromTemplate }),
+      })),
     running: new Set<PodUID>(),
     held: new Map(),
-    node: { name: rules.nodeName, labels, maxPods: rules.maxPods },
+    node: { name: rules.nodeName, labels, maxPods: rules.maxPods, comparesAllLabels: rules.comparesAllLabels },
   });
   return candidates.map((one) => {
     const refusal = own.get(one);
@@ -57,11 +67,16 @@ export function findNodeRefusals(candidates: readonly NodeCandidate[], rules: No
     const { pod, path, replicas } = one;
     const rejection = rejections.get(pod.metadata.uid!);
     if (!rejection) {
+      const ignored = one.isFromTemplate && !one.isDaemon ? matchesOnlyNode(pod, rules.nodeName, labels).ignored : [];
+      if (ignored.length > 0) {
+        const message = describeIgnoredLabels(ignored);
+        return { path: fieldOfRejection("NodeAffinity", pod, path), message, isWarning: true };
+      }
       const refused = toReplicas(one, rules.maxPods).filter(({ metadata }) => rejections.has(metadata.uid!)).length;
       if (!replicas || refused === 0) return undefined;
       const beyond = Math.max(0, replicas.count - 1 - rules.maxPods);
       const message = `${refused + beyond} of ${replicas.count} pods are refused: the node takes ${rules.maxPods} in all (--max-pods)`;
-      return { path: replicas.path, message, isPartial: true };
+      return { path: replicas.path, message, isWarning: true };
     }
     const message = rejection.message.replace(/^Pod (?:Predicate \S+ failed: )?/, "");
     return { path: fieldOfRejection(rejection.reason, pod, path), message };

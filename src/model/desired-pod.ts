@@ -21,6 +21,8 @@ export interface DesiredPod {
   asksForClusterDns?: true;
   /** The pod of a Job: once it has ended it never runs again, whatever changes in what it refers to. */
   runsOnce?: true;
+  /** Made from the template of a workload, which no scheduler has placed. */
+  isFromTemplate?: true;
   /**
    * A cluster assigned it to this node: name and UID are its own, it never runs again once it has ended, and a changed
    * ConfigMap or Secret does not restart its containers.

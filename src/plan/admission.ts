@@ -4,7 +4,7 @@ import type { DesiredPod } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { computeHostPorts, type HostPort, isSameClaim } from "./host-ports.ts";
-import { matchesNode } from "./node-affinity.ts";
+import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { isCriticalPod } from "./qos-class.ts";
 
@@ -12,6 +12,8 @@ import { isCriticalPod } from "./qos-class.ts";
 export interface AdmissionNode {
   name: string;
   labels: Readonly<Record<string, string>>;
+  /** Labels that templates ask for count as in a cluster; see {@link matchesOnlyNode}. */
+  comparesAllLabels?: boolean;
   maxPods: number;
   /** Allocatable: capacity without what is reserved. A member that is absent is not limited. */
   cpuMillis?: number;
@@ -93,8 +95,8 @@ export function admitPods({ pods, running, held, node }: AdmissionInput): Map<Po
     const rejection =
       rejectForResources(desired.pod, taken, node, isPreempted && running.has(uid)) ??
       rejectForPorts(uid, desired.pod, taken) ??
-      // Labels of a Node of the API change while its pods run, and none is stopped by that.
-      (desired.isBound && running.has(uid) ? undefined : rejectForNode(desired.pod, node));
+      // Labels count when a pod is scheduled: a pod that runs is not stopped when they change.
+      ((desired.isBound || desired.isFromTemplate) && running.has(uid) ? undefined : rejectForNode(desired, node));
     if (rejection) {
       rejections.set(uid, rejection);
       continue;
@@ -185,8 +187,16 @@ function describeMissingLabels({ spec }: Pod, labels: Readonly<Record<string, st
   return `; ${flag} gives the node what the nodeSelector asks for`;
 }
 
-function rejectForNode(pod: Pod, node: AdmissionNode): Rejection | undefined {
-  if (!matchesNode(pod, node.name, node.labels)) {
+/** The text of a URL is often meant for many machines, among which labels choose. */
+const isOfThisNodeAlone = ({ isFromTemplate, source }: DesiredPod) => isFromTemplate === true && source !== "http";
+
+function rejectForNode(desired: DesiredPod, node: AdmissionNode): Rejection | undefined {
+  const { pod } = desired;
+  const isMatch =
+    isOfThisNodeAlone(desired) && !node.comparesAllLabels
+      ? matchesOnlyNode(pod, node.name, node.labels).matches
+      : matchesNode(pod, node.name, node.labels);
+  if (!isMatch) {
     return {
       reason: "NodeAffinity",
       message: `Pod Predicate NodeAffinity failed: the labels of this node (see --node-labels) do not match its nodeSelector or node affinity${describeMissingLabels(pod, node.labels)}`,

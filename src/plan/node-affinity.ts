@@ -3,6 +3,15 @@ import type { NodeSelectorTerm, Pod } from "../api/pod.ts";
 
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 
+/** Labels of every node: they say what the machine is. All others are given to it and say what it is for. */
+const MACHINE_LABELS: ReadonlySet<string> = new Set([
+  "beta.kubernetes.io/arch",
+  "beta.kubernetes.io/os",
+  "kubernetes.io/arch",
+  "kubernetes.io/hostname",
+  "kubernetes.io/os",
+]);
+
 /** Labels every node has, and those it was given. Source: the kubelet's initial node labels. */
 export function computeNodeLabels(
   nodeName: string,
@@ -29,6 +38,47 @@ export function matchesNode(pod: Pod, nodeName: string, labels: Readonly<Record<
   // Terms are alternatives; none at all matches nothing.
   return !required || required.nodeSelectorTerms.some((term) => matchesTerm(term, nodeName, labels));
 }
+
+/**
+ * Whether the node runs the pods of a template that no scheduler places. In a cluster they wait for a node with the labels
+ * they ask for; here there is one node, so these labels only count once the node was given some. Labels of the machine
+ * always count.
+ * @returns also the labels that are not compared, e.g. `disk=ssd`
+ */
+export function matchesOnlyNode(
+  pod: Pod,
+  nodeName: string,
+  labels: Readonly<Record<string, string>>,
+): { matches: boolean; ignored: string[] } {
+  if (matchesNode(pod, nodeName, labels)) return { matches: true, ignored: [] };
+  if (Object.keys(labels).some((key) => !MACHINE_LABELS.has(key))) return { matches: false, ignored: [] };
+  const isGiven = (key: string) => !MACHINE_LABELS.has(key);
+  const { nodeSelector = {}, affinity } = pod.spec;
+  const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  const selected = Object.entries(nodeSelector);
+  const terms = required?.nodeSelectorTerms ?? [];
+  const machineTerms = terms.map((term) => ({
+    ...term,
+    matchExpressions: (term.matchExpressions ?? []).filter(({ key }) => !isGiven(key)),
+  }));
+  // A term that asks for nothing else matches.
+  const isOpen = ({ matchExpressions, matchFields = [] }: NodeSelectorTerm, index: number) =>
+    matchExpressions!.length + matchFields.length === 0 && (terms[index]!.matchExpressions?.length ?? 0) > 0;
+  const matches =
+    selected.every(([key, value]) => isGiven(key) || labels[key] === value) &&
+    (!required || machineTerms.some((term, index) => isOpen(term, index) || matchesTerm(term, nodeName, labels)));
+  if (!matches) return { matches, ignored: [] };
+  const keys = terms.flatMap(({ matchExpressions = [] }) => matchExpressions.map(({ key }) => key));
+  const ignored = [
+    ...selected.filter(([key]) => isGiven(key)).map(([key, value]) => `${key}=${value}`),
+    ...keys.filter(isGiven),
+  ];
+  return { matches, ignored: [...new Set(ignored)] };
+}
+
+/** @param ignored labels of {@link matchesOnlyNode} */
+export const describeIgnoredLabels = (ignored: readonly string[]): string =>
+  `${ignored.join(", ")} ${ignored.length === 1 ? "is" : "are"} not asked for here: this is the only node, and it was given no labels; with --node-labels they count`;
 
 function matchesTerm(term: NodeSelectorTerm, nodeName: string, labels: Readonly<Record<string, string>>): boolean {
   const { matchExpressions = [], matchFields = [] } = term;

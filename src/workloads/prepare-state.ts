@@ -1,9 +1,11 @@
 import type { PersistentVolume } from "../api/persistent-volume.ts";
+import type { Pod } from "../api/pod.ts";
 import type { Service } from "../api/service.ts";
 import type { PersistentVolumeClaim } from "../api/workload.ts";
 import { type DesiredObject, type DesiredWorkload, isWorkload } from "../model/desired-object.ts";
 import type { DesiredPod, DesiredState } from "../model/desired-pod.ts";
 import { podFullName } from "../model/identity.ts";
+import { describeIgnoredLabels, matchesOnlyNode } from "../plan/node-affinity.ts";
 import { canonicalJson, hex32 } from "../text/canonical-json.ts";
 import { publishersOf, publishPorts } from "./service-ports.ts";
 
@@ -19,12 +21,21 @@ export interface PreparedState {
   warnings: readonly string[];
 }
 
-/** Sorts the objects, and publishes the ports of Services of type NodePort and LoadBalancer on the pods they select. Pure. */
-export function prepareState({ pods, objects = [] }: DesiredState): PreparedState {
+/** The node whose labels templates ask for. */
+export interface OnlyNode {
+  name: string;
+  labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * Sorts the objects, and publishes the ports of Services of type NodePort and LoadBalancer on the pods they select. Pure.
+ * @param node absent: nothing is said about labels
+ */
+export function prepareState({ pods, objects = [] }: DesiredState, node?: OnlyNode): PreparedState {
   const services = objects.flatMap((desired) => (desired.kind === "Service" ? [desired.object] : []));
   const claims = objects.flatMap((desired) => (desired.kind === "PersistentVolumeClaim" ? [desired.object] : []));
   const volumes = objects.flatMap((desired) => (desired.kind === "PersistentVolume" ? [desired.object] : []));
-  const warnings: string[] = [];
+  const warnings = node ? objects.filter(isWorkload).flatMap((workload) => describeUnusedLabels(workload, node)) : [];
   return {
     workloads: objects.filter(isWorkload).map((workload) => publishWorkload(workload, services, warnings)),
     pods: pods.map((desired) => publishPod(desired, services)),
@@ -33,6 +44,14 @@ export function prepareState({ pods, objects = [] }: DesiredState): PreparedStat
     volumes: new Map(volumes.map((volume) => [volume.metadata.name ?? "", volume])),
     warnings,
   };
+}
+
+/** Labels that the pods of a workload ask for and that are not compared. */
+function describeUnusedLabels({ kind, object, source }: DesiredWorkload, { name, labels }: OnlyNode): string[] {
+  if (kind === "DaemonSet" || source === "http") return [];
+  const { template } = kind === "CronJob" ? object.spec.jobTemplate.spec : object.spec;
+  const { ignored } = matchesOnlyNode(template as Pod, name, labels);
+  return ignored.length === 0 ? [] : [`${kind} "${podFullName(object.metadata)}": ${describeIgnoredLabels(ignored)}`];
 }
 
 function publishPod(desired: DesiredPod, services: readonly Service[]): DesiredPod {

@@ -41,6 +41,7 @@ export function toDesiredPod(
     ...(location && { location }),
     ...(sourceId !== undefined && { sourceId }),
     ...(asksForClusterDns && { asksForClusterDns }),
+    isFromTemplate: true as const,
   };
   const runsOnce = desired.kind === "Job" && { runsOnce: true as const };
   return { pod: made, source, origin, ...known, revision: hex32(`${pod.revision}\n${pod.uid}`), ...runsOnce };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
 import { type AdmissionNode, admitPods, NodeAdmission } from "../../src/plan/admission.ts";
-import { computeNodeLabels, matchesNode } from "../../src/plan/node-affinity.ts";
+import { computeNodeLabels, matchesNode, matchesOnlyNode } from "../../src/plan/node-affinity.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 
 /** The machine of oracle case 28. */
@@ -278,4 +278,48 @@ test("labels of the API's Node count for new pods of the API; a pod that runs st
   expect(admission.admit([ofApi], new Set()).size).toBe(0);
   admission.setLabels(NODE.labels);
   expect(admission.admit([ofApi], new Set(["api"])).size).toBe(0);
+});
+
+describe("labels that the template of a workload asks for", () => {
+  const expression = (key: string, operator: string, ...values: string[]) => ({
+    matchExpressions: [{ key, operator, ...(values.length > 0 && { values }) }],
+  });
+  const required = (...nodeSelectorTerms: object[]) =>
+    ({
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+    }) as Partial<Pod["spec"]>;
+  const ofTemplate = (spec: Partial<Pod["spec"]>): DesiredPod => ({ ...desired("a", { spec }), isFromTemplate: true });
+
+  test.each([
+    [{ nodeSelector: { name: "pi" } }, true],
+    [{ nodeSelector: { "node-role.kubernetes.io/master": "" } }, true],
+    [{ nodeSelector: { name: "pi", "kubernetes.io/arch": "amd64" } }, true],
+    [{ nodeSelector: { name: "pi", "kubernetes.io/arch": "arm64" } }, false],
+    [{ nodeSelector: { "kubernetes.io/os": "windows" } }, false],
+    [{ nodeSelector: { "kubernetes.io/hostname": "node2" } }, false],
+    [required(expression("node-role.kubernetes.io/edge", "Exists")), true],
+    [required(expression("kubernetes.io/arch", "In", "arm64")), false],
+    [required(expression("kubernetes.io/arch", "In", "arm64"), expression("disk", "In", "ssd")), true],
+    [required({}), false],
+    [required({ matchFields: [{ key: "metadata.name", operator: "In", values: ["node2"] }] }), false],
+  ])("%j: %p where the node was given none", (spec, runs) => {
+    expect(admit([ofTemplate(spec)])).toEqual(runs ? {} : { a: expect.objectContaining({ reason: "NodeAffinity" }) });
+  });
+
+  test("count when the node was given some, for what comes from a URL, with --validate=strict, and for plain pods", () => {
+    const spec = { nodeSelector: { disk: "ssd" } };
+    const labels = computeNodeLabels("node1", "amd64", { zone: "a" });
+    const refused = { a: expect.objectContaining({ reason: "NodeAffinity" }) };
+    expect(admit([ofTemplate(spec)], { node: { labels } })).toEqual(refused);
+    expect(admit([{ ...ofTemplate(spec), source: "http" }])).toEqual(refused);
+    expect(admit([ofTemplate(spec)], { node: { comparesAllLabels: true } })).toEqual(refused);
+    expect(admit([desired("a", { spec })])).toEqual(refused);
+    expect(matchesOnlyNode(desired("a", { spec }).pod, "node1", NODE.labels).ignored).toEqual(["disk=ssd"]);
+  });
+
+  test("cost no running pod when the node is given labels", () => {
+    const labels = computeNodeLabels("node1", "amd64", { zone: "a" });
+    const running = { running: ["a"], node: { labels } };
+    expect(admit([ofTemplate({ nodeSelector: { disk: "ssd" } })], running)).toEqual({});
+  });
 });

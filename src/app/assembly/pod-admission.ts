@@ -27,6 +27,7 @@ export class PodAdmission {
     this.#node = new NodeAdmission({
       name: node.name,
       labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
+      comparesAllLabels: options.validate === "strict",
       maxPods: computeMaxPods(options, node.cpuCount),
       ...others,
       // 0: the size of the disk is not known.

@@ -87,7 +87,7 @@ async function parse(argv: readonly string[]): Promise<Parsed> {
     nodeName,
     allowPrivileged: node.allowPrivileged || resolved.origins.allowPrivileged === "default",
   };
-  const rules = { ...node, nodeName };
+  const rules = { ...node, nodeName, comparesAllLabels: options.strictness === "strict" };
   return { batch, output: value("output") ?? "text", files, options, rules, warnings: resolved.warnings };
 }
 

@@ -274,7 +274,11 @@ describe("the rules of the node", () => {
 
     test.each([
       [container({ securityContext: { privileged: true } }), "securityContext.privileged", "--allow-privileged"],
-      [{ nodeSelector: { disk: "ssd" } }, "spec.template.spec.nodeSelector", "--node-labels=disk=ssd"],
+      [
+        { nodeSelector: { "kubernetes.io/hostname": "other" } },
+        "spec.template.spec.nodeSelector",
+        "--node-labels=kubernetes.io/hostname=other",
+      ],
     ])("%j", async (template, field, flag) => {
       const object = deployment({}, template);
       expect(await check(object)).toMatchObject({ code: 2, stdout: expect.stringContaining(field) });
@@ -289,6 +293,18 @@ describe("the rules of the node", () => {
       );
       expect((await check(deployment({ replicas: 4 }), "--max-pods=3")).stdout).toContain("1 of 4 pods");
       expect((await check(deployment({ replicas: 3 }), "--max-pods=3")).stdout).not.toContain("refused");
+    });
+
+    test("labels that are given to nodes count when this one was given some", async () => {
+      const object = deployment({}, { nodeSelector: { disk: "ssd" } });
+      const { code, stdout } = await check(object);
+      expect(code).toBe(0);
+      expect(stdout).toContain(
+        "warning: spec.template.spec.nodeSelector: disk=ssd is not asked for here: this is the only node, and it was given no labels; with --node-labels they count",
+      );
+      expect((await check(object, "--node-labels=disk=ssd")).stdout).not.toContain("warning");
+      expect(await check(object, "--node-labels=zone=a")).toMatchObject({ code: 2 });
+      expect(await check(object, "--validate=strict")).toMatchObject({ code: 2 });
     });
 
     test("a DaemonSet makes no pod where the node does not match", async () => {
