@@ -79,18 +79,23 @@ export function convertContainerDeclaration(root: MapNode): ConvertedPod | undef
     target.set(key, { keyOffset: offset, value });
   set(entries, "apiVersion", { kind: "string", value: "v1", offset });
   set(entries, "kind", { kind: "string", value: "Pod", offset });
+  const pod: MapNode = { ...spec, entries: new Map(spec.entries) };
+  set(entries, "spec", pod);
+  const [first, ...others] = containers.items;
   if (!entries.has("metadata")) {
-    const first = containers.items[0];
     const name = (first?.kind === "map" ? textAt(first, "name") : undefined) ?? "container";
     const metadata: MapNode = { kind: "map", offset, entries: new Map() };
     set(metadata.entries, "name", { kind: "string", value: toLabel(name), offset });
     set(entries, "metadata", metadata);
     notes.push(`the pod is named ${JSON.stringify(toLabel(name))} after its first container`);
   }
+  if (first?.kind === "map" && others.length === 0 && !first.entries.has("name")) {
+    const named: MapNode = { ...first, entries: new Map(first.entries) };
+    set(named.entries, "name", { kind: "string", value: "container", offset });
+    set(pod.entries, "containers", { ...containers, items: [named] });
+  }
   if (!spec.entries.has("hostNetwork")) {
-    const withHostNetwork: MapNode = { ...spec, entries: new Map(spec.entries) };
-    set(withHostNetwork.entries, "hostNetwork", { kind: "bool", value: true, source: "true", offset });
-    set(entries, "spec", withHostNetwork);
+    set(pod.entries, "hostNetwork", { kind: "bool", value: true, source: "true", offset });
     notes.push("the containers use the network of the host, as on Compute Engine: set hostNetwork: false to change it");
   }
   return { node: { ...root, entries }, notes };

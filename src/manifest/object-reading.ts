@@ -4,7 +4,7 @@ import type { Finding } from "../model/finding.ts";
 import type { ManifestLocation } from "../model/manifest-origin.ts";
 import type { SourceNode } from "../yaml/source-node.ts";
 import type { LineTable } from "../yaml/source-text.ts";
-import type { DecodeIssue } from "./decode/decode.ts";
+import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
 import type { FieldError } from "./validate/field-errors.ts";
@@ -82,17 +82,18 @@ export class ObjectReading {
   addDecodeIssues(issues: DecodeIssue[], isSecret: (field: string) => boolean = () => false): boolean {
     const { strictness = "strict", source } = this.context.options;
     // Clients of the API get its answer.
-    const isMismatch = ({ kind }: DecodeIssue) =>
-      kind === "type" || (kind === "unquoted" && (strictness !== "standard" || source === "api"));
+    const isForgiving = strictness === "standard" && source !== "api";
+    const isMismatch = (issue: DecodeIssue) => isTypeIssue(issue) && !(isForgiving && issue.kind !== "type");
     for (const issue of issues) {
       const message = isSecret(issue.path.toString()) ? issue.discreet : issue.message;
       if (isMismatch(issue)) this.addAt("invalid", "error", issue.offset, issue.path, message, "DecodeError");
-      else if (issue.kind === "unquoted") {
-        this.addAt("ignored", "warning", issue.offset, issue.path, `${message}; it is read as that text here`);
+      else if (isTypeIssue(issue)) {
+        const how = issue.kind === "quoted" ? "without them" : "as that text";
+        this.addAt("ignored", "warning", issue.offset, issue.path, `${message}; it is read ${how} here`);
         this.valid = false;
       } else if (issue.kind === "duplicate") this.addAt("ignored", "warning", issue.offset, issue.path, message);
       else if (strictness !== "ignore") {
-        const severity = strictness === "warn" ? "warning" : "error";
+        const severity = strictness === "warn" || (issue.isNeedless && isForgiving) ? "warning" : "error";
         this.addAt("unknown", severity, issue.offset, issue.path, message);
       }
     }

@@ -4,7 +4,7 @@ import type { Pod } from "../api/pod.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
-import { checkDnsLabel, checkDnsSubdomain } from "./validate/names.ts";
+import { checkDnsLabel, checkDnsSubdomain, checkPortName } from "./validate/names.ts";
 
 /** Names of containers, pods and volumes of an engine. */
 const ENGINE_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]*$/;
@@ -68,6 +68,34 @@ function renameContainers({ spec }: Pod, path: FieldPath): SupportNote[] {
     if (reference && name !== undefined) reference.containerName = renamed.get(name) ?? name;
   }
   return lists.flatMap(({ notes }) => notes);
+}
+
+/** Names of ports with capitals, as podman accepts them, in lower case. What refers to them in the pod follows. */
+export function renamePorts({ spec }: Pod, path: FieldPath): SupportNote[] {
+  const notes: SupportNote[] = [];
+  for (const [index, container] of spec.containers.entries()) {
+    const renamed = new Map<string, string>();
+    for (const [position, port] of (container.ports ?? []).entries()) {
+      const name = port.name?.toLowerCase();
+      if (name === undefined || name === port.name || checkPortName(name).length > 0) continue;
+      renamed.set(port.name!, name);
+      port.name = name;
+      const at = path.child("spec").child("containers").index(index).child("ports").index(position).child("name");
+      notes.push({
+        code: "ignored",
+        path: at,
+        message: `is read as ${name}: Kubernetes has lower case names of ports`,
+      });
+    }
+    if (renamed.size === 0) continue;
+    const { livenessProbe, readinessProbe, startupProbe, lifecycle } = container;
+    for (const handler of [livenessProbe, readinessProbe, startupProbe, lifecycle?.postStart, lifecycle?.preStop]) {
+      for (const target of [handler?.httpGet, handler?.tcpSocket]) {
+        if (target) target.port = renamed.get(String(target.port)) ?? target.port;
+      }
+    }
+  }
+  return notes;
 }
 
 /** Gives items of a list DNS labels as names. Changes the items in place. */

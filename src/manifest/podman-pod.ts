@@ -1,9 +1,9 @@
 import type { Pod } from "../api/pod.ts";
 import type { FieldPath } from "./field-path.ts";
-import { renameParts } from "./podman-names.ts";
+import { renameParts, renamePorts } from "./podman-names.ts";
 import type { SupportNote } from "./support/find-unsupported.ts";
 import { FOREIGN_ANNOTATION } from "./support/pod-annotations.ts";
-import { checkQualifiedName } from "./validate/names.ts";
+import { checkLabelValue, checkQualifiedName } from "./validate/names.ts";
 
 /**
  * Accepts what only Kubernetes refuses of the pods that `podman kube generate` writes and `podman kube play` reads.
@@ -12,8 +12,11 @@ import { checkQualifiedName } from "./validate/names.ts";
  */
 export const adaptPodmanPod = (pod: Pod, path: FieldPath): SupportNote[] => [
   ...removeAnnotations(pod, path),
+  ...removeLabels(pod, path),
   ...renameParts(pod, path),
+  ...renamePorts(pod, path),
   ...correctCase(pod, path.child("spec")),
+  ...publishOnce(pod, path.child("spec")),
 ];
 
 /** Podman 3.4 to 4.3 puts paths into keys: `bind-mount-options:/home/x/data`. */
@@ -27,6 +30,46 @@ function removeAnnotations({ metadata }: Pod, path: FieldPath): SupportNote[] {
     const message = "has no effect here and is left out: Kubernetes has no such names of annotations; podman reads it";
     return { code: "ignored", path: path.child("metadata").child("annotations").key(name), message };
   });
+}
+
+/** No selector can ask for a label that Kubernetes has no such name or value for. */
+function removeLabels({ metadata }: Pod, path: FieldPath): SupportNote[] {
+  const { labels } = metadata;
+  if (!labels) return [];
+  const isMalformed = ([key, value]: [string, string]) =>
+    checkQualifiedName(key).length > 0 || checkLabelValue(value).length > 0;
+  return Object.entries(labels)
+    .filter(isMalformed)
+    .map(([name]) => {
+      delete labels[name];
+      const message =
+        "is left out: a label of Kubernetes has letters, digits, '-', '_' and '.'; an annotation has any text";
+      return { code: "ignored", path: path.child("metadata").child("labels").key(name), message };
+    });
+}
+
+/** Containers of a pod share its ports: the same port, published twice, is one. */
+function publishOnce({ spec }: Pod, path: FieldPath): SupportNote[] {
+  const notes: SupportNote[] = [];
+  if (spec.hostNetwork) return notes;
+  const published = new Map<string, number>();
+  for (const [index, { ports = [] }] of spec.containers.entries()) {
+    for (const [position, port] of ports.entries()) {
+      if (port.hostPort === undefined) continue;
+      const key = `${port.protocol}/${port.hostIP ?? ""}/${port.hostPort}`;
+      const known = published.get(key);
+      published.set(key, known ?? port.containerPort);
+      if (known !== port.containerPort) continue;
+      const at = path.child("containers").index(index).child("ports").index(position).child("hostPort");
+      notes.push({
+        code: "ignored",
+        path: at,
+        message: `port ${port.hostPort} of the pod is published already: once is enough`,
+      });
+      delete port.hostPort;
+    }
+  }
+  return notes;
 }
 
 /** `protocol: tcp`, `restartPolicy: always`, `imagePullPolicy: ifnotpresent`. */

@@ -1,6 +1,6 @@
 import { type Pod, PodSchema } from "../api/pod.ts";
 import { parseJson } from "../yaml/json-parser.ts";
-import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
 import { FieldPath } from "./field-path.ts";
@@ -15,7 +15,7 @@ const podShape = objectShapeOf(PodSchema);
 export function readApiPod(object: object): Pod {
   const issues: DecodeIssue[] = [];
   const pod = decodeObject(parseJson(JSON.stringify(object)), podShape, FieldPath.root, issues) as Pod;
-  const wrong = issues.find(({ kind }) => kind === "type" || kind === "unquoted");
+  const wrong = issues.find(isTypeIssue);
   if (wrong) throw new Error(`${wrong.path.toString()}: ${wrong.discreet}`);
   applyPodDefaults(pod);
   return pod;

@@ -7,7 +7,8 @@ import { type Secret, SecretSchema } from "../api/secret.ts";
 import { type DesiredObject, type ObjectKind, objectKey } from "../model/desired-object.ts";
 import { nearestName } from "../text/nearest-name.ts";
 import type { MapNode, SourceNode } from "../yaml/source-node.ts";
-import { type DecodeIssue, decodeObject } from "./decode/decode.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
+import { decodeAnyCase, decodeExactly, type MiscasedField } from "./decode/field-case.ts";
 import { addFieldHomes } from "./decode/field-home.ts";
 import { objectShapeOf } from "./decode/shape.ts";
 import { applyPodDefaults } from "./defaults.ts";
@@ -237,9 +238,7 @@ const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key])
  * `containers`, `volumes` etc., and those that report something missing.
  */
 function withoutConsequences(errors: readonly FieldError[], issues: readonly DecodeIssue[]): FieldError[] {
-  const damaged = new Set(
-    issues.filter(({ kind }) => kind === "type" || kind === "unquoted").map((issue) => sectionOf(issue.path)),
-  );
+  const damaged = new Set(issues.filter(isTypeIssue).map((issue) => sectionOf(issue.path)));
   if (damaged.has("")) return [];
   const absences = ["FieldValueRequired", "FieldValueNotFound", "FieldValueDuplicate"];
   return errors.filter(({ path, type }) => !absences.includes(type) && !damaged.has(sectionOf(path)));
@@ -256,13 +255,19 @@ function sectionOf(path: FieldPath): string {
 /** Values of environment variables may be passwords. */
 const isEnvValue = (field: string) => /\.env\[\d+\]\.value$/.test(field);
 
+function addMiscased(miscased: readonly MiscasedField[], reading: ObjectReading): void {
+  for (const { path, name } of miscased) reading.addDeviation(path, `is read as ${name}, as Kubernetes writes it`);
+}
+
 function readPod(node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const { source, nodeName } = options;
   const issues: DecodeIssue[] = [];
-  const decoded = decodeObject(node, podShape, reading.path, issues) as Pod & { apiVersion?: string; kind?: string };
-  const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded;
-  addFieldHomes(issues, podShape);
+  const decode = isForgiving(reading) ? decodeAnyCase : decodeExactly;
+  const { decoded, miscased } = decode(node, podShape, reading.path, issues);
+  const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded as Pod & { apiVersion?: string; kind?: string };
+  addFieldHomes(issues, podShape, pod);
+  addMiscased(miscased, reading);
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
   if (isForgiving(reading)) {
@@ -304,13 +309,14 @@ function readPod(node: MapNode, reading: ObjectReading): void {
 function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const allowPrivileged = options.allowPrivileged ?? true;
-  const { desired, issues, errors, notes } = readWorkload(kind, apiVersion, node, reading.path, {
+  const { desired, issues, errors, notes, miscased } = readWorkload(kind, apiVersion, node, reading.path, {
     allowPrivileged,
     isLenient: isLenient(reading),
     isForgiving: isForgiving(reading),
     directory: isForgiving(reading) ? directoryOf(options) : undefined,
   });
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
+  addMiscased(miscased, reading);
   reading.desired = desired;
   reading.namespace = desired.object.metadata.namespace ?? "default";
   const own = decodes ? errors : withoutConsequences(errors, issues);

@@ -179,3 +179,9 @@ spec:
     ]);
   });
 });
+
+test("the container of a GCE container declaration needs no name", () => {
+  const { pods } = read("spec:\n  containers:\n  - image: b:1\n");
+  expect(pods[0]!.pod.metadata.name).toBe("container-n");
+  expect(pods[0]!.pod.spec.containers).toMatchObject([{ name: "container" }]);
+});

@@ -95,3 +95,81 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n`;
     expect(errorsOf(read(text, "strict"))[0]?.field).toBe("apiVersion");
   });
 });
+
+describe("what has one meaning only", () => {
+  const read1 = (spec: string, strictness: Strictness = "standard", source: "file" | "api" = "file") =>
+    read(`apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n${spec}`, strictness, source);
+  const CONTAINER = (more: string) => `  containers:\n  - name: a\n    image: b\n${more}`;
+
+  test.each([
+    [
+      "a field with other capitals",
+      "    volumemounts: [{name: d, mountPath: /d, readonly: true}]\n  volumes: [{name: d, emptyDir: {}}]\n",
+    ],
+    [
+      "a boolean in quotes",
+      '    volumeMounts: [{name: d, mountPath: /d, readOnly: "true"}]\n  volumes: [{name: d, emptyDir: {}}]\n',
+    ],
+  ])("%s is what it says", (_, text) => {
+    const result = read1(CONTAINER(text));
+    expect(errorsOf(result)).toEqual([]);
+    expect(result.results[0]!.valid).toBe(false);
+    expect(result.pods[0]!.pod.spec.containers[0]!.volumeMounts).toMatchObject([{ name: "d", readOnly: true }]);
+    for (const strictness of ["strict", "warn", "ignore"] as const) {
+      const [pod] = read1(CONTAINER(text), strictness).pods;
+      expect(JSON.stringify(pod?.pod ?? {})).not.toContain('"readOnly":true');
+    }
+    expect(read1(CONTAINER(text), "standard", "api").pods).toEqual([]);
+  });
+
+  test("a field that is written twice, once with other capitals, is reported", () => {
+    const result = read1(CONTAINER("    Image: c\n"));
+    expect(errorsOf(result).map(({ message }) => message)).toEqual([
+      'there is no field "Image" here; did you mean "image"?',
+    ]);
+  });
+
+  test("numbers in quotes", () => {
+    const result = read1(CONTAINER('    ports: [{containerPort: "80"}]\n'));
+    expect(result.pods[0]!.pod.spec.containers[0]!.ports![0]!.containerPort).toBe(80);
+    expect(result.findings[0]).toMatchObject({ severity: "warning", line: 8 });
+    expect(read1(CONTAINER('    ports: [{containerPort: "$PORT"}]\n')).pods).toEqual([]);
+  });
+
+  test("a misplaced false is a warning where it is so anyway, and an error where it is not", () => {
+    const text = "  securityContext: {privileged: false}\n";
+    const result = read1(text + CONTAINER(""));
+    expect(errorsOf(result)).toEqual([]);
+    expect(result.findings[0]!.message).toContain("it belongs to spec.containers[].securityContext, where it is false");
+    expect(errorsOf(read1(text + CONTAINER("    securityContext: {privileged: true}\n")))).toHaveLength(1);
+    expect(errorsOf(read1(text.replace("false", "true") + CONTAINER("")))).toHaveLength(1);
+    expect(errorsOf(read1(text + CONTAINER(""), "strict"))).toHaveLength(1);
+  });
+
+  test("names of ports with capitals are in lower case, and probes follow", () => {
+    const result = read1(
+      CONTAINER("    ports: [{containerPort: 80, name: webPort}]\n    livenessProbe: {httpGet: {port: webPort}}\n"),
+    );
+    expect(errorsOf(result)).toEqual([]);
+    const [container] = result.pods[0]!.pod.spec.containers;
+    expect([container!.ports![0]!.name, container!.livenessProbe!.httpGet!.port]).toEqual(["webport", "webport"]);
+  });
+
+  test("a port that two containers publish alike is published once; otherwise it is an error", () => {
+    const ports = (first: number, second: number) =>
+      `  containers:\n  - {name: a, image: b, ports: [{containerPort: ${first}, hostPort: 90}]}\n  - {name: c, image: b, ports: [{containerPort: ${second}, hostPort: 90}]}\n`;
+    const result = read1(ports(80, 80));
+    expect(errorsOf(result)).toEqual([]);
+    expect(result.pods[0]!.pod.spec.containers.map((it) => it.ports?.[0]?.hostPort)).toEqual([90, undefined]);
+    expect(errorsOf(read1(ports(80, 81)))).toHaveLength(1);
+    expect(errorsOf(read1(ports(80, 80), "strict"))).toHaveLength(1);
+  });
+
+  test("labels that no selector can ask for are left out", () => {
+    const result = read(
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {app: My App, tier: web}}\nspec: {containers: [{name: a, image: b}]}\n",
+    );
+    expect(errorsOf(result)).toEqual([]);
+    expect({ ...result.pods[0]!.pod.metadata.labels }).toEqual({ tier: "web" });
+  });
+});

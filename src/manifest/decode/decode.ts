@@ -2,27 +2,37 @@ import { nearestName } from "../../text/nearest-name.ts";
 import type { MapEntry, MapNode, SourceNode } from "../../yaml/source-node.ts";
 import type { FieldPath } from "../field-path.ts";
 import { decodeScalar, zeroScalar } from "./decode-scalar.ts";
-import type { Field, ObjectShape, Shape } from "./shape.ts";
+import type { Field, ObjectShape, ScalarShape, Shape } from "./shape.ts";
 
 /**
- * A value of a wrong type, a number or boolean in place of a string whose text is beyond doubt, an unknown field, or a
- * duplicate key.
+ * A value of a wrong type, a number or boolean in place of a string whose text is beyond doubt or the other way round, an
+ * unknown field, or a duplicate key.
  */
 export interface DecodeIssue {
-  kind: "type" | "unquoted" | "unknown" | "duplicate";
+  kind: "type" | "unquoted" | "quoted" | "unknown" | "duplicate";
   path: FieldPath;
   /** Offset into the text; for an unknown field that of the key. */
   offset: number;
   message: string;
   /** The message without the value, for fields that may be secret. */
   discreet: string;
+  /** The field with the nearest name, of an unknown field. */
+  nearest?: string;
+  /** The unknown field is `false`. */
+  isFalse?: true;
+  /** The unknown field asks for something that is so without it. */
+  isNeedless?: true;
 }
+
+/** Whether Kubernetes refuses the value because of its type. */
+export const isTypeIssue = ({ kind }: DecodeIssue): boolean =>
+  kind === "type" || kind === "unquoted" || kind === "quoted";
 
 /**
  * Decodes an object as Go's JSON decoder does: null is the same as absent; empty lists and maps, and zero values of plain
  * fields, are left out. Fills in static defaults. Maps with user-defined keys have no prototype, so that a key such as
- * `constructor` finds nothing. Numbers and booleans are not strings, but `unquoted` issues leave the decision to the
- * caller: the value is their text.
+ * `constructor` finds nothing. Numbers and booleans are not strings, but `unquoted` and `quoted` issues leave the decision
+ * to the caller: the value is the one that is meant.
  */
 export function decodeObject(node: SourceNode, shape: ObjectShape, path: FieldPath, issues: DecodeIssue[]): object {
   if (node.kind === "map") return decodeFields(node, shape, path, issues);
@@ -77,9 +87,11 @@ function decodeValue(node: SourceNode, shape: Shape, path: FieldPath, issues: De
     case "scalar": {
       const result = decodeScalar(node, shape);
       if (!("expected" in result)) return result.value;
+      const issue = mismatch(result.expected, node, path);
       const text = shape.scalar === "string" ? plainText(node) : undefined;
-      issues.push({ ...mismatch(result.expected, node, path), ...(text !== undefined && { kind: "unquoted" }) });
-      return text;
+      const bare = text === undefined ? withoutQuotes(node, shape) : undefined;
+      issues.push({ ...issue, ...(text !== undefined ? { kind: "unquoted" } : bare && { kind: "quoted" }) });
+      return bare ? decodeValue(bare, shape, path, issues) : text;
     }
   }
 }
@@ -148,6 +160,17 @@ function plainText(node: SourceNode): string | undefined {
   return node.kind === "bool" && node.source === String(node.value) ? node.source : undefined;
 }
 
+/** The boolean or whole number that a text in quotes is, for a field that is one. */
+function withoutQuotes(node: SourceNode, shape: ScalarShape): SourceNode | undefined {
+  if (node.kind !== "string") return undefined;
+  const { value: source, offset } = node;
+  if (shape.scalar === "bool" && /^(?:true|false)$/.test(source)) {
+    return { kind: "bool", value: source === "true", source, offset };
+  }
+  const isNumber = (shape.scalar === "int32" || shape.scalar === "int64") && /^(?:0|[1-9]\d{0,8})$/.test(source);
+  return isNumber ? { kind: "number", json: source, source, offset } : undefined;
+}
+
 function found(node: SourceNode): string {
   if (node.kind === "string") return `the string ${JSON.stringify(shorten(node.value))}`;
   if (node.kind === "number") return `the number ${node.json}`;
@@ -184,6 +207,15 @@ function reportUnknown(node: MapNode, shape: ObjectShape, path: FieldPath, issue
     const nearest = issues.length < MAX_HINTS ? nearestName(key, shape.names.keys()) : undefined;
     const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
     const message = `there is no field "${shorten(key)}" here${hint}`;
-    issues.push({ kind: "unknown", path: path.child(key), offset: entry.keyOffset, message, discreet: message });
+    const isFalse = entry.value.kind === "bool" && !entry.value.value;
+    issues.push({
+      kind: "unknown",
+      path: path.child(key),
+      offset: entry.keyOffset,
+      message,
+      discreet: message,
+      ...(nearest !== undefined && { nearest }),
+      ...(isFalse && { isFalse }),
+    });
   }
 }

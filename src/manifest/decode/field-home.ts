@@ -4,27 +4,53 @@ import type { ObjectShape, Shape } from "./shape.ts";
 /** Unknown fields of an object whose place is searched: the search looks at thousands of fields. */
 const MAX_HOMES = 20;
 
-/** Says of unknown fields where in the object there is a field of that name. Changes the issues in place. */
-export function addFieldHomes(issues: readonly DecodeIssue[], root: ObjectShape): void {
+/** Fields that are false, or act as if they were, unless they are set. */
+const FALSE_BY_DEFAULT: ReadonlySet<string> = new Set([
+  // Tokens are never mounted.
+  "automountServiceAccountToken",
+  "hostIPC",
+  "hostNetwork",
+  "hostPID",
+  "privileged",
+  "readOnly",
+  "readOnlyRootFilesystem",
+  "runAsNonRoot",
+  "shareProcessNamespace",
+  "stdin",
+  "tty",
+]);
+
+/**
+ * Says of unknown fields where in the object there is a field of that name, and whether they ask for what is so anyway.
+ * Changes the issues in place.
+ * @param decoded the object without the unknown fields
+ */
+export function addFieldHomes(issues: readonly DecodeIssue[], root: ObjectShape, decoded: object): void {
   for (const issue of issues.slice(0, MAX_HOMES)) {
-    if (issue.kind !== "unknown" || issue.message.includes("did you mean")) continue;
-    const home = findFieldHome(String(issue.path.steps().at(-1)), root);
+    if (issue.kind !== "unknown" || issue.nearest !== undefined) continue;
+    const name = String(issue.path.steps().at(-1));
+    const home = findFieldHome(name, root);
     if (home === undefined) continue;
     issue.message += `; it belongs to ${home}`;
+    if (issue.isFalse && FALSE_BY_DEFAULT.has(name) && !JSON.stringify(decoded).includes(`"${name}":true`)) {
+      issue.isNeedless = true;
+      issue.message += ", where it is false without being written";
+    }
     issue.discreet = issue.message;
   }
 }
 
 /**
  * Path of the object with a field of this name, the nearest to the root, e.g. `spec.containers[].securityContext`;
- * undefined when there is none, or when several are equally near.
+ * undefined when there is none, or when several are equally near and not one of them is a part of containers.
  */
 export function findFieldHome(name: string, root: ObjectShape): string | undefined {
   const seen = new Set<ObjectShape>([root]);
   let level: { shape: ObjectShape; path: string }[] = [{ shape: root, path: "" }];
   while (level.length > 0) {
     const homes = level.filter(({ shape }) => shape.names.has(name));
-    if (homes.length > 0) return homes.length === 1 ? homes[0]!.path || "the top level" : undefined;
+    const [home, ...others] = homes.length > 1 ? homes.filter(({ path }) => path.includes("containers[]")) : homes;
+    if (homes.length > 0) return home && others.length === 0 ? home.path || "the top level" : undefined;
     const next: typeof level = [];
     for (const { shape, path } of level) {
       // Init containers and containers have the same shape; people mean the latter.

@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { type Pod, type Toleration, TolerationSchema } from "../../api/pod.ts";
 import { parseJson } from "../../yaml/json-parser.ts";
 import { type SourceNode, TextError } from "../../yaml/source-node.ts";
-import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
+import { type DecodeIssue, decodeObject, isTypeIssue } from "../decode/decode.ts";
 import { objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
 import type { FieldErrors } from "./field-errors.ts";
@@ -96,7 +96,7 @@ function validateTolerationsText(value: string, path: FieldPath, errors: FieldEr
     const issues: DecodeIssue[] = [];
     const wrapper: SourceNode = { kind: "map", entries: new Map([["items", items]]), offset: 0 };
     const decoded = decodeObject(wrapper, tolerationsShape, path, issues) as { items?: Toleration[] };
-    const wrong = issues.find(({ kind }) => kind === "type" || kind === "unquoted");
+    const wrong = issues.find(isTypeIssue);
     if (wrong) errors.invalid(path, value, "must be a JSON list of tolerations", { at });
     else validateTolerations(decoded.items ?? [], path.child(TOLERATIONS), errors, at);
   } catch (error) {

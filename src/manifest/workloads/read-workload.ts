@@ -15,7 +15,8 @@ import {
 } from "../../api/workload.ts";
 import type { ObjectKind, ObjectOfKind, TypedObject } from "../../model/desired-object.ts";
 import type { SourceNode } from "../../yaml/source-node.ts";
-import { type DecodeIssue, decodeObject } from "../decode/decode.ts";
+import type { DecodeIssue } from "../decode/decode.ts";
+import { decodeAnyCase, decodeExactly, type MiscasedField } from "../decode/field-case.ts";
 import { addFieldHomes } from "../decode/field-home.ts";
 import { type ObjectShape, objectShapeOf } from "../decode/shape.ts";
 import type { FieldPath } from "../field-path.ts";
@@ -135,6 +136,7 @@ export interface WorkloadReading {
   issues: DecodeIssue[];
   errors: readonly FieldError[];
   notes: SupportNote[];
+  miscased: readonly MiscasedField[];
 }
 
 export interface ReadWorkloadOptions extends ValidateOptions {
@@ -177,10 +179,11 @@ export function readWorkload(
   const { isLenient = false, isForgiving = false, directory } = options;
   const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
   const issues: DecodeIssue[] = [];
-  const decoded = decodeObject(node, rules.shape, path, issues) as ObjectOfKind[ObjectKind] & Record<string, unknown>;
-  addFieldHomes(issues, rules.shape);
-  const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded;
-  const object = rest as ObjectOfKind[ObjectKind];
+  const decode = isForgiving ? decodeAnyCase : decodeExactly;
+  const { decoded, miscased } = decode(node, rules.shape, path, issues);
+  addFieldHomes(issues, rules.shape, decoded);
+  const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded as Record<string, unknown>;
+  const object = rest as unknown as ObjectOfKind[ObjectKind];
   rules.applyDefaults(object, apiVersion);
   if (kind !== "PersistentVolume") (object.metadata as ObjectMeta).namespace ??= "default";
   // Before validation, which refuses the names.
@@ -194,5 +197,5 @@ export function readWorkload(
     const message = `${apiVersion} is no longer served by Kubernetes: write ${current}`;
     notes.push({ code: "ignored", path: path.child("apiVersion"), message });
   }
-  return { desired, issues, errors: rules.validate(object, path, options).list, notes };
+  return { desired, issues, errors: rules.validate(object, path, options).list, notes, miscased };
 }

@@ -152,7 +152,9 @@ export function findServiceNotes({ metadata, spec }: Service, path: FieldPath): 
   const notes: SupportNote[] = [];
   const note = (at: FieldPath, message: string) => notes.push({ code: "ignored", path: at, message });
   if (spec.type === "ExternalName") {
-    note(specPath.child("externalName"), `no name is served for it: let the pods use ${spec.externalName} itself`);
+    if (checkIp(spec.externalName ?? "").length === 0) {
+      note(specPath.child("externalName"), "is an address: in a cluster the name would lead nowhere");
+    }
     return notes;
   }
   if (!spec.selector) note(specPath, "has no selector, and so no pods: Endpoints objects are not read");
