@@ -214,7 +214,10 @@ const WORKLOAD_NOTES: Readonly<Record<string, { level: string; note: string }>> 
   "Job spec.podReplacementPolicy": { level: "ignored", note: "a pod is replaced when it has ended" },
   "Job spec.managedBy": { level: "ignored", note: "Jobs are run by kubelet-ts" },
   "Service spec.ports[].targetPort": { level: "partly", note: "programs use it instead of port" },
-  "Service spec.type": { level: "partly", note: "no name is served for ExternalName" },
+  "Service spec.externalName": {
+    level: "partly",
+    note: "its addresses, looked up every minute, in place of a CNAME record",
+  },
   ...Object.fromEntries(
     [
       "clusterIP",
@@ -234,7 +237,6 @@ const WORKLOAD_NOTES: Readonly<Record<string, { level: string; note: string }>> 
       "allocateLoadBalancerNodePorts",
       "trafficDistribution",
       "topologyKeys",
-      "externalName",
     ].map((name) => [`Service spec.${name}`, noProxy]),
   ),
   ...Object.fromEntries(CLUSTER_SOURCES.map((name) => [`PersistentVolume spec.${name}`, noCluster])),

@@ -12,6 +12,9 @@ import {
   type WorkloadRecord,
 } from "./workload-record.ts";
 
+/** Before this the clock was never set: boards without a battery boot in 1970. Unit: milliseconds since 1970. */
+export const CLOCK_IS_SET_MS = Date.UTC(2020, 0, 1);
+
 /** A controller's view of one of its pods. */
 export interface PodFacts {
   phase: "Pending" | "Running" | "Succeeded" | "Failed";

@@ -1,13 +1,11 @@
 import type { CronJob, Job } from "../api/job.ts";
 import { type CronSchedule, parseCronSchedule } from "../text/cron-schedule.ts";
-import { type ControllerWorld, Draft } from "./controller.ts";
+import { CLOCK_IS_SET_MS, type ControllerWorld, Draft } from "./controller.ts";
 import type { ChildJobRecord, CronRecord, JobRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** The state of one of its Jobs; undefined before it was looked at. */
 export type JobLookup = (name: string) => JobRecord | undefined;
 
-/** Before this the clock was never set: boards without a battery boot in 1970. */
-const CLOCK_IS_SET = Date.UTC(2020, 0, 1);
 /** A last run so far ahead was written down by a clock that was wrong; a smaller step back is waited out. */
 const WRONG_CLOCK_MS = 24 * 3_600_000;
 /** Longest sleep: nothing tells that the wall clock was set. */
@@ -75,8 +73,8 @@ class CronRun {
   #earliestMs(nowMs: number): number | undefined {
     const times = [this.#cron.notBefore, this.#cron.lastScheduleTime].map((text) => Date.parse(text ?? ""));
     const lastMs = Math.max(...times.filter((ms) => !Number.isNaN(ms)));
-    if (nowMs < CLOCK_IS_SET && lastMs >= CLOCK_IS_SET) return undefined;
-    if (nowMs >= CLOCK_IS_SET && lastMs < CLOCK_IS_SET) {
+    if (nowMs < CLOCK_IS_SET_MS && lastMs >= CLOCK_IS_SET_MS) return undefined;
+    if (nowMs >= CLOCK_IS_SET_MS && lastMs < CLOCK_IS_SET_MS) {
       // From 1970 to the true time: nothing was missed.
       this.#cron.notBefore = this.#draft.nowText;
       return nowMs;

@@ -3,7 +3,7 @@ import type { DaemonSet } from "../api/workload.ts";
 import { matchesNode } from "../plan/node-affinity.ts";
 import { type ControllerWorld, Draft } from "./controller.ts";
 import { scaledValue } from "./deployment.ts";
-import type { WorkloadRecord } from "./workload-record.ts";
+import type { PodRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** The next state of a DaemonSet: one pod, if it may run on this node. Pure. Source: `pkg/controller/daemon` of 1.20. */
 export function reconcileDaemonSet(
@@ -21,8 +21,12 @@ export function reconcileDaemonSet(
     const { name } = draft.makePod(update);
     draft.tell("SuccessfulCreate", `Created pod: ${name}`);
   };
+  const remove = (pod: PodRecord) => {
+    draft.remove(pod);
+    draft.tell("SuccessfulDelete", `Deleted pod: ${pod.name}`);
+  };
   if (!matchesNode(spec.template as Pod, world.nodeName, world.nodeLabels)) {
-    for (const pod of live) draft.remove(pod);
+    for (const pod of live) remove(pod);
   } else if (live.length === 0) {
     // The pod before it must be gone: there is one daemon on a node.
     if (draft.record.pods.length === 0) create();
@@ -33,10 +37,7 @@ export function reconcileDaemonSet(
     const isOldUp = others.some((pod) => draft.isAvailable(pod, spec.minReadySeconds));
     if (others.length > 0 && mayOverlap && !newest && isOldUp) create();
     if (isNewestUp || !mayOverlap || !isOldUp) {
-      for (const pod of others) {
-        draft.remove(pod);
-        draft.tell("SuccessfulDelete", `Deleted pod: ${pod.name}`);
-      }
+      for (const pod of others) remove(pod);
     }
   }
   draft.limitHistory(spec.revisionHistoryLimit, [update.hash]);

@@ -1,6 +1,6 @@
 import type { Job, JobSpec, PodFailurePolicyRule } from "../api/job.ts";
 import type { PodStatus } from "../api/pod-status.ts";
-import { type ControllerWorld, Draft } from "./controller.ts";
+import { CLOCK_IS_SET_MS, type ControllerWorld, Draft } from "./controller.ts";
 import type { JobRecord, PodRecord, RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
 /** First pause after a failure, and the longest one. Source: 1.20, `DefaultJobBackOff`, `MaxJobBackOff`. */
@@ -132,9 +132,11 @@ class JobRun {
     this.memory.startedMs ??= this.#draft.world.nowMs - this.#elapsedMs(this.#job.startTime);
   }
 
-  /** Elapsed time by the wall clock, for events before this process started. */
+  /** Elapsed time by the wall clock, for events before this process started; 0 when the clock was set since then. */
   #elapsedMs(since: string): number {
-    return Math.max(0, this.#draft.world.now.getTime() - Date.parse(since));
+    const sinceMs = Date.parse(since);
+    const nowMs = this.#draft.world.now.getTime();
+    return sinceMs < CLOCK_IS_SET_MS && nowMs >= CLOCK_IS_SET_MS ? 0 : Math.max(0, nowMs - sinceMs);
   }
 
   #judge(): { type: "Complete" | "Failed"; reason?: string; message?: string } | undefined {

@@ -1,7 +1,8 @@
 import type { HostAlias, Pod } from "../api/pod.ts";
 import type { Service } from "../api/service.ts";
 import type { PodUID } from "../model/identity.ts";
-import { computeEndpoints, computeServiceNames, seesServices } from "./service-names.ts";
+import type { ExternalNames } from "./external-names.ts";
+import { computeEndpoints, computeServiceNames, findExternalNames, seesServices } from "./service-names.ts";
 
 /** Writes the hosts file of a running pod again, with the lines of {@link ServiceHosts.aliasesFor}. */
 export type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
@@ -12,12 +13,23 @@ export type RewriteHosts = (pod: Pod, podIps: readonly string[]) => void;
  */
 export class ServiceHosts {
   readonly #clusterDomain: string;
+  readonly #externalNames: ExternalNames;
   #namesIn: (namespace: string) => readonly HostAlias[] = () => [];
   readonly #written = new Map<PodUID, string>();
 
   /** @param clusterDomain `--cluster-domain`; "" means cluster.local */
-  constructor(clusterDomain: string) {
+  constructor(clusterDomain: string, externalNames: ExternalNames) {
     this.#clusterDomain = clusterDomain;
+    this.#externalNames = externalNames;
+  }
+
+  /** Calls back when {@link update} would find other addresses. */
+  onChange(listener: () => void): void {
+    this.#externalNames.onChange(listener);
+  }
+
+  stop(): void {
+    this.#externalNames.stop();
   }
 
   /** The lines a pod's hosts file has now. Called when it is written. */
@@ -32,8 +44,13 @@ export class ServiceHosts {
    * @param pods all pods with their statuses, as the engine was seen
    */
   update(services: readonly Service[], pods: readonly Pod[], rewrite: RewriteHosts): void {
+    const external = this.#externalNames;
+    external.setNames(findExternalNames(services, this.#clusterDomain));
     if (services.length === 0 && this.#written.size === 0) return;
-    const endpoints = computeEndpoints(services, pods);
+    // Pods that have the names already keep them.
+    if (external.isPending) return;
+    const addressesOf = (name: string) => external.addressesOf(name);
+    const endpoints = computeEndpoints(services, pods, { clusterDomain: this.#clusterDomain, addressesOf });
     const byNamespace = new Map<string, readonly HostAlias[]>();
     this.#namesIn = (namespace) => {
       const known = byNamespace.get(namespace) ?? computeServiceNames(endpoints, namespace, this.#clusterDomain);

@@ -35,6 +35,8 @@ export interface WorkloadManagerDeps {
   recorder: EventRecorder & { objectGone(uid: string): void };
   nodeName: string;
   nodeLabels: Readonly<Record<string, string>>;
+  /** Labels that templates ask for count as in a cluster. */
+  comparesAllLabels?: boolean;
   file: Persisted<WorkloadState>;
   kubelet: ObservedPods;
   services: ServiceHosts;
@@ -85,6 +87,7 @@ export class WorkloadManager {
     const { claims = {}, records = {} } = deps.file.read() ?? {};
     this.#restored = new Map(Object.entries(records));
     this.#bindings = claims;
+    deps.services.onChange(() => this.#requestSync());
   }
 
   /**
@@ -96,7 +99,8 @@ export class WorkloadManager {
     this.#state = state;
     this.#isComplete = isComplete;
     this.#observer.hasAnswered = hasAnswered;
-    this.#prepared = prepareState(state);
+    const { nodeName, nodeLabels, comparesAllLabels = false } = this.#deps;
+    this.#prepared = prepareState(state, comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels });
     this.#warn(this.#prepared.warnings);
     if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
     this.#sync(true);
@@ -169,6 +173,7 @@ export class WorkloadManager {
   stop(): void {
     this.#isStopped = true;
     this.#unsubscribe?.();
+    this.#deps.services.stop();
     this.#cancelDebounce?.();
     this.#cancelTimer?.();
   }

@@ -88,6 +88,7 @@ export function computeWorkloadStatus(input: StatusInput): object {
         numberMisscheduled: 0,
         numberReady: ready,
         numberAvailable: available,
+        ...(available < pods.length && { numberUnavailable: pods.length - available }),
         updatedNumberScheduled: updated,
       };
     case "Job":

@@ -216,7 +216,13 @@ describeWithEngine("Services and claims", () => {
     };
     await readyPods(node, 2);
     expect(await fetched()).toBeUndefined();
-    node.writeManifest("service.yaml", service);
+    const outside = {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "outside" },
+      spec: { type: "ExternalName", externalName: "localhost" },
+    };
+    node.writeManifest("service.yaml", { apiVersion: "v1", kind: "List", items: [service, outside] });
     const first = await node.until("an answer by name", fetched);
     node.writeManifest("db.yaml", server("2"));
     await node.until("an answer of the next pod", async () => {
@@ -224,6 +230,8 @@ describeWithEngine("Services and claims", () => {
       return name && name !== first;
     });
     expect(existsSync(`${path}/index.html`)).toBe(true);
+    const { output: hosts } = await node.docker.exec(client.Id, ["cat", "/etc/hosts"]);
+    expect(hosts).toMatch(/^127\.0\.0\.1\s+outside outside\.default outside\.default\.svc /m);
     await kubelet.stop();
     expect(await fetched()).toMatch(/^db-/);
     expect((await node.runningContainer("app")).Id).toBe(client.Id);

@@ -10,7 +10,7 @@ import { WorkloadWorld } from "./workload-world.ts";
 type Json = Record<string, unknown>;
 
 interface Step {
-  /** `ready`, `wait`, `end`, `undo`; anything else is an edit of the spec. */
+  /** `ready`, `wait`, `end`, `undo`, `delete` (of a pod); anything else is an edit of the spec. */
   do: string;
   spec?: unknown;
 }
@@ -49,7 +49,8 @@ const isMap = (value: unknown): value is Json => typeof value === "object" && va
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isMap(patch) || !isMap(target)) return patch;
   const changes = Object.entries(patch).map(([key, value]) => [key, mergePatch(target[key], value)]);
-  return { ...target, ...Object.fromEntries(changes) };
+  const merged = { ...target, ...Object.fromEntries(changes) };
+  return Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== null));
 }
 
 const imageOf = (revision: RevisionRecord) => revision.template.spec.containers[0]!.image!;
@@ -103,6 +104,9 @@ class Replay extends WorkloadWorld {
     const { do: what, spec } = steps.shift()!;
     if (what === "wait") {
       await this.clock.advance(spec as number);
+      this.look();
+    } else if (what === "delete") {
+      this.record = { ...this.record!, pods: this.record!.pods.map((pod) => ({ ...pod, leaving: true })) };
       this.look();
     } else if (what === "end") this.end(...(spec as [PodFacts["phase"], number]));
     else if (what === "undo") {
@@ -164,6 +168,11 @@ describe("a workload taken through the steps of a real controller manager is in 
         // The reason NewReplicaSetCreated lasts until the next reconciliation, which the recording did not wait for.
         const isBetween = wanted.conditions.some((it) => it.includes("NewReplicaSetCreated"));
         expect({ did, ...found }).toEqual({ did, ...wanted, ...(isBetween && { conditions: found.conditions }) });
+      }
+      if (kind === "DaemonSet") {
+        const told = replay.events.map((event) => `${event.reason}: ${event.message.replace(/web-\w+$/, "pod")}`);
+        const recorded = states.flatMap(({ events }) => events);
+        expect([...new Set(told)].sort()).toEqual([...new Set(recorded)].sort());
       }
       if (kind !== "Deployment") return;
       const told = replay.events.filter(({ reason }) => reason === "ScalingReplicaSet").map(({ message }) => message);

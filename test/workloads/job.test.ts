@@ -102,6 +102,19 @@ test("activeDeadlineSeconds ends it, by the time that passes and not by the wall
   expect(active(world)).toEqual([]);
 });
 
+test("a deadline counts from our start when the clock was set since the Job began", async () => {
+  const world = new WorkloadWorld(job({ activeDeadlineSeconds: 60 }));
+  world.clock.jump("1970-01-01T00:01:00Z");
+  world.look();
+  world.clock.jump("2026-01-01T00:00:00Z");
+  world.memory = undefined;
+  world.look();
+  expect(outcome(world)).toBeUndefined();
+  await world.clock.advance(60_000);
+  world.look();
+  expect(outcome(world)).toMatchObject({ reason: "DeadlineExceeded" });
+});
+
 test("suspend takes the pods away and stops the clock", async () => {
   const world = begun({ activeDeadlineSeconds: 60 });
   world.apply(job({ activeDeadlineSeconds: 60, suspend: true }));

@@ -1,9 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { Service } from "../../src/api/service.ts";
+import { ExternalNames } from "../../src/workloads/external-names.ts";
 import { prepareState } from "../../src/workloads/prepare-state.ts";
 import { ServiceHosts } from "../../src/workloads/service-hosts.ts";
 import { aPod } from "../support/builders.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { RecordingLogger } from "../support/recording-logger.ts";
 import { podTemplate, readObjects } from "./workload-world.ts";
 
 const service = (spec: object = {}, metadata: object = {}) =>
@@ -32,9 +35,22 @@ const pod = (
   } as Pod["status"] & object,
 });
 
+/** A name server with these addresses; without an entry it answers with an error. */
+function nameServer(addresses: Record<string, string[]> = {}) {
+  const clock = new FakeClock();
+  const logger = new RecordingLogger();
+  const asked: string[] = [];
+  const lookUp = (name: string) => {
+    asked.push(name);
+    return addresses[name] ? Promise.resolve(addresses[name]) : Promise.reject(new Error("ENOTFOUND"));
+  };
+  const names = new ExternalNames({ clock, logger, lookUp });
+  return { clock, logger, asked, addresses, names, hosts: new ServiceHosts("", names) };
+}
+
 /** Lines that the hosts file of a client gets. */
 function linesFor(client: Pod, services: Service[], pods: Pod[]): string[] {
-  const hosts = new ServiceHosts("");
+  const { hosts } = nameServer();
   hosts.update(services, pods, () => {});
   return hosts.aliasesFor(client).map(({ ip, hostnames }) => `${ip} ${hostnames!.join(" ")}`);
 }
@@ -72,8 +88,86 @@ describe("names", () => {
   });
 });
 
+describe("of type ExternalName", () => {
+  const external = (externalName: string, name = "db") =>
+    service({ type: "ExternalName", externalName, selector: undefined, ports: undefined }, { name });
+  const lines = (hosts: ServiceHosts) =>
+    hosts.aliasesFor(client).map(({ ip, hostnames }) => `${ip} ${hostnames!.join(" ")}`);
+
+  test("has the addresses of its name, looked up again every minute", async () => {
+    const { hosts, clock, addresses, asked } = nameServer({ "db.example.com": ["192.0.2.2", "192.0.2.1"] });
+    const look = () => hosts.update([external("db.example.com.")], [client], () => {});
+    let changes = 0;
+    hosts.onChange(() => {
+      changes++;
+      look();
+    });
+    look();
+    expect(lines(hosts)).toEqual([]);
+    await clock.advance(0);
+    expect(lines(hosts)).toEqual([`192.0.2.1 ${NAMES}`, `192.0.2.2 ${NAMES}`]);
+    addresses["db.example.com"] = ["192.0.2.7"];
+    await clock.advance(59_000);
+    expect(asked).toHaveLength(1);
+    await clock.advance(1000);
+    expect(lines(hosts)).toEqual([`192.0.2.7 ${NAMES}`]);
+    expect({ changes, asked: asked.length }).toEqual({ changes: 2, asked: 2 });
+    hosts.update([], [client], () => {});
+    await clock.advance(600_000);
+    expect(asked).toHaveLength(2);
+  });
+
+  test("keeps its last addresses while no name server answers, and is asked for sooner", async () => {
+    const { hosts, clock, addresses, asked, logger } = nameServer({ "db.example.com": ["192.0.2.1"] });
+    const look = () => hosts.update([external("db.example.com")], [client], () => {});
+    hosts.onChange(look);
+    look();
+    await clock.advance(0);
+    delete addresses["db.example.com"];
+    await clock.advance(60_000);
+    await clock.advance(20_000);
+    expect(lines(hosts)).toEqual([`192.0.2.1 ${NAMES}`]);
+    expect(asked).toHaveLength(4);
+    expect(logger.lines).toEqual([
+      'warn Cannot look up "db.example.com", which a Service of type ExternalName leads to, its last addresses stay: ENOTFOUND',
+    ]);
+  });
+
+  test("holds up the other names until its first answer, at most five seconds", async () => {
+    const clock = new FakeClock();
+    const asked: string[] = [];
+    const lookUp = (name: string) => {
+      asked.push(name);
+      return new Promise<string[]>(() => {});
+    };
+    const hosts = new ServiceHosts("", new ExternalNames({ clock, logger: new RecordingLogger(), lookUp }));
+    const look = () =>
+      hosts.update([service(), external("slow.example.com", "slow")], [pod("a", "10.0.0.1"), client], () => {});
+    hosts.onChange(look);
+    look();
+    await clock.advance(4000);
+    expect(lines(hosts)).toEqual([]);
+    await clock.advance(1000);
+    expect(lines(hosts)).toEqual([`10.0.0.1 ${NAMES}`]);
+    // One question is enough.
+    await clock.advance(600_000);
+    expect(asked).toHaveLength(1);
+  });
+
+  test.each([
+    ["another Service", "db.shop.svc.cluster.local"],
+    ["itself", "alias.default.svc.cluster.local"],
+  ])("that leads to %s", (_, name) => {
+    const { hosts, asked } = nameServer();
+    const shop = service({}, { namespace: "shop" });
+    hosts.update([shop, external(name, "alias")], [pod("a", "10.0.0.1", { namespace: "shop" }), client], () => {});
+    const found = lines(hosts).join().includes("alias.default.svc");
+    expect({ found, asked }).toEqual({ found: name.startsWith("db"), asked: [] });
+  });
+});
+
 test("only the files that change are written again", () => {
-  const hosts = new ServiceHosts("");
+  const { hosts } = nameServer();
   const written: string[] = [];
   const rewrite = (to: Pod) => {
     hosts.aliasesFor(to);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { DesiredState } from "../../src/model/desired-pod.ts";
 import type { EventTarget, PodEvent } from "../../src/model/pod-event.ts";
+import { ExternalNames } from "../../src/workloads/external-names.ts";
 import { ServiceHosts } from "../../src/workloads/service-hosts.ts";
 import { WorkloadManager, type WorkloadState } from "../../src/workloads/workload-manager.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -71,7 +72,7 @@ function aManager(kept: { state: WorkloadState | undefined } = { state: undefine
         return () => listeners.delete(listener);
       },
     },
-    services: new ServiceHosts(""),
+    services: new ServiceHosts("", new ExternalNames({ clock, logger: new RecordingLogger(), lookUp: async () => [] })),
     rewriteHosts: ({ metadata }) => void world.rewritten.push(metadata.name ?? ""),
     publish: (state) => void world.published.push(state),
   });

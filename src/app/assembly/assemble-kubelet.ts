@@ -1,4 +1,5 @@
 import { Listeners } from "../../concurrency/listeners.ts";
+import { lookUpName } from "../../host/look-up-name.ts";
 import type { Kubelet } from "../../kubelet/kubelet.ts";
 import { PodManager } from "../../kubelet/pod-manager.ts";
 import type { PodUID } from "../../model/identity.ts";
@@ -6,6 +7,7 @@ import type { ContainerId } from "../../model/pod-snapshot.ts";
 import { ProbeLog } from "../../pageserver/probe-log.ts";
 import { ImageInventory } from "../../runtime/image-inventory.ts";
 import type { ImageProgress } from "../../runtime/pull-progress.ts";
+import { ExternalNames } from "../../workloads/external-names.ts";
 import { ServiceHosts } from "../../workloads/service-hosts.ts";
 import { SecretValues } from "../secret-values.ts";
 import type { AssembledKubelet } from "./assembled-kubelet.ts";
@@ -44,7 +46,9 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const cgroups = buildCgroups(context, engine, podManager);
   const logLinks = buildLogLinks(context, engine);
   const networks = buildNetworks(context);
-  const serviceHosts = new ServiceHosts(context.options.clusterDomain);
+  const { clock, logger } = context;
+  const externalNames = new ExternalNames({ clock, logger, lookUp: lookUpName });
+  const serviceHosts = new ServiceHosts(context.options.clusterDomain, externalNames);
   const services = buildRuntimeManager(context, engine, {
     images,
     volumes,

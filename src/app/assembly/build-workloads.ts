@@ -28,6 +28,7 @@ export function buildWorkloads(
     recorder,
     nodeName: node.name,
     nodeLabels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
+    comparesAllLabels: options.validate === "strict",
     file: openStateFile(context, "workloads", WorkloadsSchema, { durable: true }),
     kubelet,
     services,
