@@ -18,6 +18,7 @@ export type NodeSelectorTerm = v.InferOutput<typeof NodeSelectorTermSchema>;
 
 /** Source: core/v1 `NodeSelector`. */
 export const NodeSelectorSchema = v.object({ nodeSelectorTerms: v.array(NodeSelectorTermSchema) });
+export type NodeSelector = v.InferOutput<typeof NodeSelectorSchema>;
 
 /** Source: core/v1 `PreferredSchedulingTerm`. */
 export const PreferredSchedulingTermSchema = v.object({ weight: int32, preference: NodeSelectorTermSchema });

@@ -51,7 +51,17 @@ export const HostPathVolumeSourceSchema = v.object({
     "",
   ),
 });
-export type HostPathVolumeSource = v.InferOutput<typeof HostPathVolumeSourceSchema>;
+export type HostPathVolumeSource = v.InferOutput<typeof HostPathVolumeSourceSchema> & {
+  /** Present where the volume takes the place of a claim of a PersistentVolume of the kind `local`. */
+  local?: LocalVolumeUse;
+};
+
+/** How a pod uses a PersistentVolume of the kind `local`. */
+export interface LocalVolumeUse {
+  /** The claim or the volume is for reading only: ownership is left alone. */
+  readOnly: boolean;
+  mountOptions?: readonly string[];
+}
 
 /** Source: core/v1 `EmptyDirVolumeSource`. */
 export const EmptyDirVolumeSourceSchema = v.object({
@@ -156,7 +166,10 @@ export type ProjectedVolumeSource = v.InferOutput<typeof ProjectedVolumeSourceSc
 
 /** Source: core/v1 `NFSVolumeSource`. */
 export const NFSVolumeSourceSchema = v.object({ server: text, path: text, readOnly: v.optional(flag) });
-export type NFSVolumeSource = v.InferOutput<typeof NFSVolumeSourceSchema>;
+export type NFSVolumeSource = v.InferOutput<typeof NFSVolumeSourceSchema> & {
+  /** Those of the PersistentVolume, where the volume takes the place of a claim. */
+  mountOptions?: readonly string[];
+};
 
 /** Source: core/v1 `PersistentVolumeClaimVolumeSource`. */
 export const PersistentVolumeClaimVolumeSourceSchema = v.object({ claimName: text, readOnly: v.optional(flag) });
@@ -224,7 +237,10 @@ export const VolumeSchema = v.object({
   ephemeral: v.optional(EphemeralVolumeSourceSchema),
   image: v.optional(ImageVolumeSourceSchema),
 });
-export type Volume = v.InferOutput<typeof VolumeSchema>;
+export type Volume = v.InferOutput<typeof VolumeSchema> & {
+  hostPath?: HostPathVolumeSource | undefined;
+  nfs?: NFSVolumeSource | undefined;
+};
 
 /** Name of the field that says what a volume is. */
 export type VolumeSourceName = Exclude<keyof Volume, "name">;

@@ -104,7 +104,13 @@ export class ClusterNode {
     });
     this.accessReviewer = new ClusterAccessReviewer(this.client, deps.nodeName);
     this.#objects = new ObjectCache({ client: this.client, clock, onChange: () => this.#source.changed() });
-    this.#claims = new ClaimResolver({ client: this.client, clock, onChange: () => this.#source.changed() });
+    this.#claims = new ClaimResolver({
+      client: this.client,
+      clock,
+      nodeName: deps.nodeName,
+      nodeLabels: () => this.#agent?.node?.metadata.labels,
+      onChange: () => this.#source.changed(),
+    });
     this.#tokens = new TokenManager({ client: this.client, clock, onDue: () => this.#source.changed() });
     this.#services = new ClusterServices(this.client, clock, deps.storedServices);
     this.#runtimeClasses = new RuntimeClasses({ client: this.client, clock, stored: deps.storedRuntimeClasses });

@@ -213,7 +213,7 @@ export class PodActionRunner {
         if (!step.reason.includes("Image")) {
           // Events name containers, not ids. Source: the kubelet's recordContainerEvent.
           const message = createdId === undefined ? step.message : step.message.replaceAll(createdId, name);
-          this.#work.record("Warning", "Failed", `Error: ${message}`, name);
+          this.#work.record("Warning", step.eventReason ?? "Failed", `Error: ${message}`, name);
         }
         state.failures.set(name, (state.failures.get(name) ?? 0) + 1);
       },

@@ -39,11 +39,18 @@ export class PodStepError extends Error {
   readonly reason: string;
   /** When another try makes sense; absent = the caller's own back-off. Unit: milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** Reason of the event; absent = `Failed`. */
+  readonly eventReason: string | undefined;
 
-  constructor(reason: string, message: string, options?: { retryAfterMs?: number | undefined; cause?: unknown }) {
+  constructor(
+    reason: string,
+    message: string,
+    options?: { retryAfterMs?: number | undefined; eventReason?: string | undefined; cause?: unknown },
+  ) {
     super(message, options?.cause === undefined ? undefined : { cause: options.cause });
     this.reason = reason;
     this.retryAfterMs = options?.retryAfterMs;
+    this.eventReason = options?.eventReason;
   }
 }
 

@@ -1,5 +1,5 @@
 import { meetsRequirement } from "../api/match-labels.ts";
-import type { NodeSelectorTerm, Pod } from "../api/pod.ts";
+import type { NodeSelector, NodeSelectorTerm, Pod } from "../api/pod.ts";
 
 type Requirement = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 
@@ -35,8 +35,7 @@ export function computeNodeLabels(
 export function matchesNode(pod: Pod, nodeName: string, labels: Readonly<Record<string, string>>): boolean {
   for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  // Terms are alternatives; none at all matches nothing.
-  return !required || required.nodeSelectorTerms.some((term) => matchesTerm(term, nodeName, labels));
+  return !required || matchesNodeSelector(required, nodeName, labels);
 }
 
 /**
@@ -79,6 +78,13 @@ export function matchesOnlyNode(
 /** @param ignored labels of {@link matchesOnlyNode} */
 export const describeIgnoredLabels = (ignored: readonly string[]): string =>
   `${ignored.join(", ")} ${ignored.length === 1 ? "is" : "are"} not asked for here: this is the only node, and it was given no labels; with --node-labels they count`;
+
+/** Whether a node is one that a selector means: its terms are alternatives, and none at all matches nothing. */
+export const matchesNodeSelector = (
+  { nodeSelectorTerms }: NodeSelector,
+  nodeName: string,
+  labels: Readonly<Record<string, string>>,
+): boolean => nodeSelectorTerms.some((term) => matchesTerm(term, nodeName, labels));
 
 function matchesTerm(term: NodeSelectorTerm, nodeName: string, labels: Readonly<Record<string, string>>): boolean {
   const { matchExpressions = [], matchFields = [] } = term;

@@ -100,7 +100,9 @@ export class DockerPods {
       signal.throwIfAborted();
       if (!(error instanceof DockerError)) throw error;
       const why = `failed to start container "${id}": ${textOf(error)}`;
-      throw new PodStepError("RunContainerError", why, { cause: error });
+      // The engine mounts the volumes of its drivers, such as NFS, when a container starts.
+      const eventReason = why.includes("error while mounting volume") ? "FailedMount" : undefined;
+      throw new PodStepError("RunContainerError", why, { cause: error, eventReason });
     }
     await this.#onStarted(id, signal);
   }

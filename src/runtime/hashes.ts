@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { IP_ANNOTATION, NETWORK_ANNOTATION } from "../api/annotations.ts";
-import type { Container, ContainerResizePolicy, Pod } from "../api/pod.ts";
+import type { Container, ContainerResizePolicy, Pod, Volume } from "../api/pod.ts";
 import { computeHostPorts } from "../plan/host-ports.ts";
 import { memoryBytesOf } from "../plan/pod-resources.ts";
 import { computeQosClass, isCriticalPod } from "../plan/qos-class.ts";
@@ -85,6 +85,13 @@ function toFixedResources({ resources, resizePolicy }: Container) {
   };
 }
 
+/** A mount that is there keeps its options. Source: the kubelet never mounts a volume of a running pod again. */
+function withoutMountOptions(volume: Volume): Volume {
+  const { local: _, ...hostPath } = volume.hostPath ?? {};
+  const { mountOptions: __, ...nfs } = volume.nfs ?? {};
+  return { ...volume, ...(volume.hostPath && { hostPath }), ...(volume.nfs && { nfs }) } as Volume;
+}
+
 /**
  * Revision of what went into one container: an edit restarts it and no other. Left out is what takes effect without a
  * restart: cpu and memory (see {@link computeLimitsUpdate}), the resize policy itself, when its image is pulled.
@@ -100,7 +107,7 @@ export function computeContainerHash(pod: Pod, container: Container, sourcesRevi
   }
   return toHash({
     container: { ...fixed, resources: toFixedResources(container) },
-    volumes: (pod.spec.volumes ?? []).filter(({ name }) => mounted.has(name)),
+    volumes: (pod.spec.volumes ?? []).filter(({ name }) => mounted.has(name)).map(withoutMountOptions),
     hostAliases: pod.spec.hostAliases,
     // The deprecated annotations count only through what they mean for this container.
     seccomp: computeSeccompProfile(pod, container),

@@ -26,11 +26,13 @@ export function nfsVolumeName(podUid: string, { name, nfs }: NfsVolume): string 
 
 export type NfsVolume = { name: string; nfs: NFSVolumeSource };
 
-const nfsOptions = ({ server, path, readOnly }: NFSVolumeSource) => ({
-  type: "nfs",
-  device: `:${path}`,
-  o: `addr=${server},nfsvers=4.1,${readOnly ? "ro" : "rw"}`,
-});
+const nfsOptions = ({ server, path, readOnly, mountOptions = [] }: NFSVolumeSource) => {
+  const version = mountOptions.some((option) => NFS_VERSION.test(option)) ? [] : ["nfsvers=4.1"];
+  const options = [`addr=${server}`, ...version, readOnly ? "ro" : "rw", ...mountOptions];
+  return { type: "nfs", device: `:${path}`, o: options.join(",") };
+};
+
+const NFS_VERSION = /^(?:nfsvers=|vers=|v[234])/;
 
 /**
  * Ensures that the Docker volume of a claim exists and belongs to the pod's fsGroup. It outlives the pod.
@@ -85,7 +87,8 @@ export const isPlainDirectory = ({ driver, options, mountpoint }: EngineVolume) 
 
 /**
  * Makes the Docker volume of an nfs volume. The engine mounts it when a container starts, so a server that does not
- * answer shows only then. NFS 4.1, since only mount.nfs negotiates versions, and current servers no longer have 4.0.
+ * answer shows only then. NFS 4.1 unless the mount options say otherwise, since only mount.nfs negotiates versions, and
+ * current servers no longer have 4.0.
  */
 export async function setUpNfs(
   volume: NfsVolume,

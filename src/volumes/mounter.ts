@@ -49,6 +49,21 @@ export class Mounter {
     await run(["mount", "--bind", source, target]);
   }
 
+  /**
+   * Shows a directory at another place. The kernel takes options of a bind only when it is mounted again.
+   * @param options e.g. `["noexec", "ro"]`
+   * @throws MountFailedError; then nothing is mounted
+   */
+  async bind(source: string, target: string, options: readonly string[]): Promise<void> {
+    await run(["mount", "--bind", source, target]);
+    try {
+      await run(["mount", "-o", ["remount", "bind", ...options].join(","), target]);
+    } catch (error) {
+      await this.unmount(target);
+      throw error;
+    }
+  }
+
   /** Unmounts `target`. A target that is not mounted is no error. */
   async unmount(target: string): Promise<void> {
     let exit = await spawn(["umount", target]);

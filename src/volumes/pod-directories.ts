@@ -3,7 +3,15 @@ import { join } from "node:path";
 import type { PodUID } from "../model/identity.ts";
 
 /** Directory name of a volume plugin, as the kubelet has it: `kubernetes.io~<plugin>`. */
-export type PluginName = "empty-dir" | "configmap" | "secret" | "downward-api" | "projected" | "image" | "nfs";
+export type PluginName =
+  | "empty-dir"
+  | "configmap"
+  | "secret"
+  | "downward-api"
+  | "projected"
+  | "image"
+  | "nfs"
+  | "local-volume";
 
 /** Paths of one pod under `<root-dir>/pods/<uid>`, laid out as the kubelet does it. */
 export class PodDirectories {

@@ -14,12 +14,14 @@ export const PLUGINS: readonly PluginName[] = [
   "projected",
   "image",
   "nfs",
+  "local-volume",
 ];
 
 /** The plugin in whose directory under the pod's a volume is, if any. */
 export function pluginOf(volume: Volume): PluginName | undefined {
   if (volume.emptyDir) return "empty-dir";
   if (volume.image) return "image";
+  if (volume.hostPath?.local) return "local-volume";
   return volume.nfs ? "nfs" : fileVolumePlugin(volume);
 }
 
@@ -41,10 +43,12 @@ export const sourceName = (volume: Volume) => Object.keys(volume).find((key) => 
 
 /** Where the files of a volume mount are; undefined for a volume that the pod does not have. */
 export function mountSourceOf(pod: Pod, mount: VolumeMount, directories: PodDirectories): MountSource | undefined {
-  const volume = pod.spec.volumes?.find(({ name }) => name === mount.name);
+  const volume: Volume | undefined = pod.spec.volumes?.find(({ name }) => name === mount.name);
   if (!volume) return undefined;
   if (volume.hostPath) {
-    return { kind: "path", path: volume.hostPath.path, readOnly: false, isOurs: false, isManaged: false };
+    const { path: hostPath, local } = volume.hostPath;
+    const path = local?.mountOptions ? directories.volume("local-volume", volume.name) : hostPath;
+    return { kind: "path", path, readOnly: false, isOurs: false, isManaged: false };
   }
   if (volume.emptyDir) {
     const path = directories.volume("empty-dir", volume.name);

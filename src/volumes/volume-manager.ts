@@ -1,6 +1,6 @@
 import { mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { Container, EmptyDirVolumeSource, Pod, Volume } from "../api/pod.ts";
+import type { Container, EmptyDirVolumeSource, LocalVolumeUse, Pod, Volume } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ObjectIndex } from "../model/desired-pod.ts";
 import type { PodUID } from "../model/identity.ts";
@@ -254,6 +254,7 @@ export class VolumeManager {
     if (volume.hostPath) {
       const problem = await this.#hostFiles.prepareHostPath(volume.hostPath);
       if (problem) throw new Error(problem);
+      if (volume.hostPath.local) await this.#setUpLocal(volume.name, volume.hostPath.path, volume.hostPath.local, pod);
     } else if (volume.emptyDir) {
       await this.#setUpEmptyDir(volume.emptyDir, pod, this.#directoriesOf(pod).place("empty-dir", volume.name));
     } else if (fileVolumePlugin(volume)) {
@@ -278,6 +279,25 @@ export class VolumeManager {
     } else {
       throw new Error(`volumes of type ${sourceName(volume)} are not supported without a cluster`);
     }
+  }
+
+  /**
+   * A PersistentVolume of the kind `local`: once in the life of the pod it gets the pod's fsGroup, and is mounted where it
+   * has mount options. Source: the kubelet's local volume plugin.
+   */
+  async #setUpLocal(name: string, path: string, { readOnly, mountOptions }: LocalVolumeUse, pod: Pod): Promise<void> {
+    const { mounter } = this.#options;
+    const { directory, stateDirectory } = this.#directoriesOf(pod).place("local-volume", name);
+    if (mountOptions && !this.#isMountPoint(directory)) {
+      if (!mounter) throw new Error("mount options of local volumes need a kubelet that runs as root and can mount");
+      await this.#hostFiles.makeDirectory(directory);
+      await mounter.bind(path, directory, mountOptions);
+    }
+    const { fsGroup, fsGroupChangePolicy: policy } = pod.spec.securityContext;
+    if (fsGroup === undefined || readOnly || !this.#isRoot) return;
+    if (await this.#isSetUp(pod, "local-volume", name)) return;
+    await this.#hostFiles.applyFsGroup(path, { fsGroup, readOnly: false, ...(policy && { policy }) });
+    await this.#hostFiles.writeVolumeState(stateDirectory, `${fsGroup}`);
   }
 
   async #setUpEmptyDir(source: EmptyDirVolumeSource, pod: Pod, place: EmptyDirPlace): Promise<void> {

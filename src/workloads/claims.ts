@@ -99,9 +99,10 @@ export function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): Pod
 
 /** The volume of a pod that mounts a PersistentVolume; undefined for kinds that kubelet-ts does not mount. */
 export function toVolumeSource({ spec }: PersistentVolume, readOnly: boolean): Omit<Volume, "name"> | undefined {
+  const options = spec.mountOptions?.length ? { mountOptions: spec.mountOptions } : {};
   if (spec.hostPath) return { hostPath: { ...spec.hostPath, type: spec.hostPath.type || "DirectoryOrCreate" } };
-  if (spec.local) return { hostPath: { path: spec.local.path, type: "Directory" } };
-  if (spec.nfs) return { nfs: { ...spec.nfs, ...(readOnly && { readOnly }) } };
+  if (spec.local) return { hostPath: { path: spec.local.path, type: "Directory", local: { readOnly, ...options } } };
+  if (spec.nfs) return { nfs: { ...spec.nfs, ...(readOnly && { readOnly }), ...options } };
   return undefined;
 }
 

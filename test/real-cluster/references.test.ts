@@ -1,6 +1,4 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
@@ -89,49 +87,6 @@ describeCluster("what pods of a real cluster refer to", () => {
       await kubectl.run(["delete", "pod", "no-password", "of-pod", "of-account", "--wait=false"]);
       await registry.cleanUp();
     }
-  });
-
-  test("claims: hostPath, one that is bound later, and a kind that cannot be mounted", async () => {
-    const directory = join(node.directory, "volume");
-    mkdirSync(directory);
-    writeFileSync(join(directory, "file"), "contents\n");
-    const aVolume = (name: string, source: object) => ({
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name },
-      spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: name, ...source },
-    });
-    const aClaim = (name: string) => ({
-      apiVersion: "v1",
-      kind: "PersistentVolumeClaim",
-      metadata: { name },
-      spec: {
-        accessModes: ["ReadWriteOnce"],
-        storageClassName: name,
-        resources: { requests: { storage: "1Gi" } },
-      },
-    });
-    // Bound to the node by name: the scheduler would hold them back until their claims are bound.
-    const aPodOf = (name: string, claim: object = {}) =>
-      aClusterPod(
-        name,
-        { volumeMounts: [{ name: "v", mountPath: "/v" }] },
-        { nodeName: node.name, volumes: [{ name: "v", persistentVolumeClaim: { claimName: name, ...claim } }] },
-      );
-    await kubectl.apply(
-      aVolume("driver", { csi: { driver: "example.com", volumeHandle: "1" } }),
-      ...["driver", "late"].map(aClaim),
-      aPodOf("driver"),
-      aPodOf("late", { readOnly: true }),
-    );
-    await eventOf("driver", "FailedMount", "of the kind csi");
-    await eventOf("late", "FailedMount", 'persistentvolumeclaim "late" is not bound');
-    expect((await pod("late")).status.phase).toBe("Pending");
-    await kubectl.apply(aVolume("late", { hostPath: { path: directory } }));
-    await readyPod("late");
-    expect(await run("late", "cat", "/v/file")).toBe("contents");
-    expect((await kubectl.run(["exec", "late", "--", "touch", "/v/new"])).stderr).toContain("Read-only file system");
-    await kubectl.output(["delete", "pod", "driver", "late"]);
   });
 
   test("a RuntimeClass selects a runtime by its handler, and the node lists those it has", async () => {

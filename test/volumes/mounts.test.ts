@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Container, Volume } from "../../src/api/pod.ts";
 import { nfsVolumeName } from "../../src/volumes/docker-volume.ts";
@@ -131,6 +131,59 @@ describe("Docker volumes", () => {
     ]);
     await manager.tearDown("uid1", SIGNAL);
     expect(engine.volumes.size).toBe(0);
+  });
+
+  test("options of a PersistentVolume of nfs are passed on, and may choose the version", async () => {
+    const { manager, engine } = aManager(tempDir());
+    const nfs = { server: "192.0.2.7", path: "/export", mountOptions: ["nfsvers=4.2", "soft"] };
+    await manager.setUp(podWith([{ name: "n", nfs }]), { objects: NO_OBJECTS }, SIGNAL);
+    const [volume] = engine.volumes.values();
+    expect(volume?.options).toEqual({ type: "nfs", device: ":/export", o: "addr=192.0.2.7,rw,nfsvers=4.2,soft" });
+  });
+
+  describe("a PersistentVolume of the kind local", () => {
+    const localWith = (path: string, mountOptions?: string[]) => ({
+      name: "l",
+      hostPath: { path, type: "Directory" as const, local: { readOnly: false, ...(mountOptions && { mountOptions }) } },
+    });
+
+    test.skipIf(process.getuid?.() !== 0)("gets the group of the pod once", async () => {
+      const { manager } = aManager(tempDir());
+      const directory = tempDir();
+      const pod = podWith([localWith(directory)], { securityContext: { fsGroup: 2345 } });
+      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+      expect(statSync(directory)).toMatchObject({ gid: 2345 });
+      writeFileSync(join(directory, "of-root"), "");
+      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+      expect(await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL)).toMatchObject([{ source: directory }]);
+      // Directories hand their group on; the mode is what a second change would show.
+      expect(statSync(join(directory, "of-root")).mode & 0o020).toBe(0);
+    });
+
+    withMounts("is mounted with its options, and only unmounted when the pod is gone", async () => {
+      const { manager } = aManager(tempDir());
+      const directory = tempDir();
+      writeFileSync(join(directory, "file"), "kept");
+      const pod = podWith([localWith(directory, ["noexec", "ro"])]);
+      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+      await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL);
+      const [mount] = await manager.mountsFor(pod, firstContainer(pod), [], SIGNAL);
+      const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+      const shown = lines.filter((line) => line.includes(` ${mount!.source} `));
+      expect(shown).toHaveLength(1);
+      expect(shown[0]).toMatch(/ ro,.*noexec/);
+      await manager.tearDown("uid1", SIGNAL);
+      expect(existsSync(mount!.source)).toBe(false);
+      expect(readFileSync(join(directory, "file"), "utf8")).toBe("kept");
+    });
+
+    test("is refused with options where nothing can be mounted", async () => {
+      const { manager } = aManager(tempDir(), { mounts: false });
+      const pod = podWith([localWith(tempDir(), ["noexec"])]);
+      await expect(manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL)).rejects.toThrow(
+        "mount options of local volumes",
+      );
+    });
   });
 
   test("a subPath of one that is no plain directory needs API 1.45", async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { PersistentVolume } from "../../src/api/persistent-volume.ts";
-import type { Pod } from "../../src/api/pod.ts";
+import type { Pod, Volume } from "../../src/api/pod.ts";
 import type { PersistentVolumeClaim } from "../../src/api/workload.ts";
 import { bindClaims, computeClaimBytes, resolveClaims } from "../../src/workloads/claims.ts";
 import { aPod } from "../support/builders.ts";
@@ -67,8 +67,9 @@ test("a pod gets what its claim is bound to", () => {
   const matchExpressions = [{ key: "kubernetes.io/hostname", operator: "Exists" }];
   const nodeAffinity = { required: { nodeSelectorTerms: [{ matchExpressions }] } };
   const local = { hostPath: undefined, local: { path: "/mnt/d" }, nodeAffinity };
-  expect(resolve(volume("v", "1Gi", local))).toEqual([
-    { name: "data", hostPath: { path: "/mnt/d", type: "Directory" } },
+  const resolved: Volume[] | undefined = resolve(volume("v", "1Gi", local));
+  expect(resolved).toEqual([
+    { name: "data", hostPath: { path: "/mnt/d", type: "Directory", local: { readOnly: false } } },
   ]);
   const nfs = { server: "nas", path: "/x" };
   expect(resolve(volume("v", "1Gi", { hostPath: undefined, nfs }))).toEqual([{ name: "data", nfs }]);

@@ -2,6 +2,7 @@ import type { PersistentVolume } from "../../api/persistent-volume.ts";
 import type { Volume } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
+import { matchesNodeSelector } from "../../plan/node-affinity.ts";
 import { canonicalJson, hex32 } from "../../text/canonical-json.ts";
 import { toVolumeSource, withClaimVolumes } from "../../workloads/claims.ts";
 import { isNotFound } from "../client/api-error.ts";
@@ -11,6 +12,9 @@ import type { ClusterClient } from "../client/cluster-client.ts";
 export interface ClaimResolverDeps {
   client: Pick<ClusterClient, "request" | "reachability">;
   clock: Clock;
+  nodeName: string;
+  /** Labels of the Node; undefined before they are known. */
+  nodeLabels: () => Readonly<Record<string, string>> | undefined;
   /** A claim was resolved, or another problem keeps it from that. */
   onChange: () => void;
 }
@@ -28,6 +32,12 @@ interface Entry {
   backOff: BackOff;
   cancel: (() => void) | undefined;
 }
+
+const CHECK_FAILED = {
+  options: "MountVolume.MountOptionSupport check failed for volume",
+  affinity: "MountVolume.NodeAffinity check failed for volume",
+};
+const NO_MOUNT_OPTIONS = "mount options are not supported for this volume type";
 
 const RETRY = { first: 1_000, longest: 30_000 };
 
@@ -96,6 +106,17 @@ export class ClaimResolver {
     return { ...desired, pod, revision: hex32(`${desired.revision}\n${canonicalJson(volumes)}`) };
   }
 
+  /** Why a bound volume cannot be mounted here. Source of the words: the kubelet's operation_generator. */
+  #problemOf(name: string, volume: PersistentVolume): string | undefined {
+    const { hostPath, mountOptions = [], nodeAffinity } = volume.spec;
+    if (!toVolumeSource(volume, false)) return describeUnsupported(name, volume);
+    if (hostPath && mountOptions.length > 0) return `${CHECK_FAILED.options} "${name}" : ${NO_MOUNT_OPTIONS}`;
+    const labels = this.#deps.nodeLabels();
+    if (labels && nodeAffinity?.required && !matchesNodeSelector(nodeAffinity.required, this.#deps.nodeName, labels))
+      return `${CHECK_FAILED.affinity} "${name}" : no matching NodeSelectorTerms`;
+    return undefined;
+  }
+
   async #look(key: string, entry: Entry): Promise<void> {
     const { client, onChange } = this.#deps;
     const before = JSON.stringify(entry.state);
@@ -123,9 +144,8 @@ export class ClaimResolver {
         const problem = `persistentvolume "${volumeName}" is not bound to persistentvolumeclaim "${name}"`;
         return { problem, isFinal: true };
       }
-      return toVolumeSource(volume, false)
-        ? { source: volume }
-        : { problem: describeUnsupported(volumeName, volume), isFinal: true };
+      const problem = this.#problemOf(volumeName, volume);
+      return problem === undefined ? { source: volume } : { problem, isFinal: true };
     } catch (error) {
       if (isNotFound(error)) return { problem: `persistentvolumeclaim "${name}" not found`, isFinal: true };
       return { problem: `persistentvolumeclaim "${name}": ${(error as Error).message}`, isFinal: false };

@@ -31,13 +31,24 @@ function aWorld(volume?: object) {
     api.set(VOLUME, { metadata: { name: "pv" }, spec: { claimRef: { uid: "claim-uid" }, ...source } });
   };
   if (volume) bind(volume);
-  const claims = new ClaimResolver({ client: api, clock, onChange: () => changes++ });
-  return { clock, api, claims, bind, changes: () => changes };
+  const node: { labels: Record<string, string> | undefined } = { labels: { "kubernetes.io/hostname": "here" } };
+  const claims = new ClaimResolver({
+    client: api,
+    clock,
+    nodeName: "here",
+    nodeLabels: () => node.labels,
+    onChange: () => changes++,
+  });
+  return { clock, api, claims, bind, node, changes: () => changes };
 }
 
 test.each([
   { kind: "hostPath", source: { hostPath: { path: "/srv/a" } }, want: { path: "/srv/a", type: "DirectoryOrCreate" } },
-  { kind: "local", source: { local: { path: "/srv/b" } }, want: { path: "/srv/b", type: "Directory" } },
+  {
+    kind: "local",
+    source: { local: { path: "/srv/b" } },
+    want: { path: "/srv/b", type: "Directory", local: { readOnly: false } },
+  },
 ])("a claim that is bound to a volume of $kind becomes a path of the host", async ({ source, want }) => {
   const { clock, claims } = aWorld(source);
   const desired = aDesiredPod();
@@ -57,6 +68,49 @@ test("a volume of nfs keeps server and path", async () => {
   await clock.advance(0);
   const [volume] = claims.resolve(desired).pod.spec.volumes ?? [];
   expect(volume).toEqual({ name: "v", nfs: { server: "10.0.0.1", path: "/export", readOnly: true } });
+});
+
+test("mount options of the volume are those of its mount", async () => {
+  for (const source of [{ nfs: { server: "10.0.0.1", path: "/export" } }, { local: { path: "/srv/b" } }]) {
+    const { clock, claims } = aWorld({ ...source, mountOptions: ["noatime"] });
+    const desired = aDesiredPod();
+    claims.setPods([desired]);
+    await clock.advance(0);
+    const [volume] = claims.resolve(desired).pod.spec.volumes ?? [];
+    expect(volume).toMatchObject({ ["nfs" in source ? "nfs" : "hostPath"]: {} });
+    expect(JSON.stringify(volume)).toContain('"mountOptions":["noatime"]');
+  }
+});
+
+const affinityTo = (hostname: string) => ({
+  required: {
+    nodeSelectorTerms: [{ matchExpressions: [{ key: "kubernetes.io/hostname", operator: "In", values: [hostname] }] }],
+  },
+});
+
+test.each([
+  {
+    what: "a hostPath with mount options",
+    source: { hostPath: { path: "/srv/a" }, mountOptions: ["ro"] },
+    want: 'MountVolume.MountOptionSupport check failed for volume "pv" : mount options are not supported for this volume type',
+  },
+  {
+    what: "a volume of another node",
+    source: { local: { path: "/srv/a" }, nodeAffinity: affinityTo("there") },
+    want: 'MountVolume.NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms',
+  },
+  {
+    what: "a volume of this node",
+    source: { local: { path: "/srv/a" }, nodeAffinity: affinityTo("here") },
+    want: undefined,
+  },
+])("$what: $want", async ({ source, want }) => {
+  const { clock, claims } = aWorld(source);
+  const desired = aDesiredPod();
+  claims.setPods([desired]);
+  await clock.advance(0);
+  if (want === undefined) expect(claims.resolve(desired).pod.spec.volumes?.[0]?.hostPath).toBeDefined();
+  else expect(claims.problemOf("default", "data")).toBe(want);
 });
 
 test("a claim for reading only is mounted so, whatever the kind of its volume", async () => {

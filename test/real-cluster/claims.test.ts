@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
+import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import { ControlPlane } from "../support/cluster/control-plane.ts";
+
+const aVolume = (name: string, source: object) => ({
+  apiVersion: "v1",
+  kind: "PersistentVolume",
+  metadata: { name },
+  spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], storageClassName: name, ...source },
+});
+
+const aClaim = (name: string) => ({
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name },
+  spec: { accessModes: ["ReadWriteOnce"], storageClassName: name, resources: { requests: { storage: "1Gi" } } },
+});
+
+const affinityTo = (nodeName: string) => ({
+  required: {
+    nodeSelectorTerms: [{ matchExpressions: [{ key: "kubernetes.io/hostname", operator: "In", values: [nodeName] }] }],
+  },
+});
+
+describeCluster("claims of pods of a real cluster", () => {
+  let plane: ControlPlane;
+  let kubectl: ClusterKubectl;
+  let node: ClusterTestNode;
+
+  beforeAll(async () => {
+    plane = new ControlPlane();
+    kubectl = new ClusterKubectl(plane);
+    await plane.start();
+    node = new ClusterTestNode(plane);
+    await node.join();
+  });
+
+  afterAll(async () => {
+    await node?.cleanUp();
+    await plane?.stop();
+  });
+
+  const pod = (name: string) => kubectl.json(["get", "pod", name]);
+  const readyPod = (name: string) =>
+    kubectl.until(`pod "${name}" to be Ready`, async () => {
+      const found = await pod(name);
+      return isReady(found) && found;
+    });
+  const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
+  const eventOf = (name: string, reason: string, text: string) =>
+    kubectl.until(`the event ${reason} of "${name}"`, async () => {
+      const events = await kubectl.list("events", `--field-selector=involvedObject.name=${name},reason=${reason}`);
+      return events.some(({ message }: AnyObject) => message.includes(text));
+    });
+  /** Bound to the node by name: the scheduler would hold it back until its claim is bound. */
+  const aPodOf = (name: string, { claim = {}, mount = {}, spec = {}, container = {} }: Record<string, object> = {}) =>
+    aClusterPod(
+      name,
+      { volumeMounts: [{ name: "v", mountPath: "/v", ...mount }], ...container },
+      {
+        nodeName: node.name,
+        volumes: [{ name: "v", persistentVolumeClaim: { claimName: name, ...claim } }],
+        ...spec,
+      },
+    );
+  const aDirectory = (name: string) => {
+    const directory = join(node.directory, name);
+    mkdirSync(directory);
+    writeFileSync(join(directory, "file"), "contents\n");
+    return directory;
+  };
+
+  test("hostPath, one that is bound later, and a kind that cannot be mounted", async () => {
+    const directory = aDirectory("volume");
+    await kubectl.apply(
+      aVolume("driver", { csi: { driver: "example.com", volumeHandle: "1" } }),
+      ...["driver", "late"].map(aClaim),
+      aPodOf("driver"),
+      aPodOf("late", { claim: { readOnly: true } }),
+    );
+    await eventOf("driver", "FailedMount", "of the kind csi");
+    await eventOf("late", "FailedMount", 'persistentvolumeclaim "late" is not bound');
+    expect((await pod("late")).status.phase).toBe("Pending");
+    await kubectl.apply(aVolume("late", { hostPath: { path: directory } }));
+    await readyPod("late");
+    expect(await run("late", "cat", "/v/file")).toBe("contents");
+    expect((await kubectl.run(["exec", "late", "--", "touch", "/v/new"])).stderr).toContain("Read-only file system");
+    await kubectl.output(["delete", "pod", "driver", "late"]);
+  });
+
+  test("local volumes: the group of the pod, mount options, and a sub path", async () => {
+    const [shared, bound] = [aDirectory("shared"), aDirectory("bound")];
+    const onThisNode = { nodeAffinity: affinityTo(node.name) };
+    await kubectl.apply(
+      aVolume("grouped", { local: { path: shared }, ...onThisNode }),
+      aVolume("options", { local: { path: bound }, mountOptions: ["noexec"], ...onThisNode }),
+      ...["grouped", "options"].map(aClaim),
+    );
+    const securityContext = { runAsUser: 1000, fsGroup: 2345 };
+    await kubectl.apply(
+      aPodOf("grouped", { mount: { subPath: "inner" }, spec: { securityContext } }),
+      aPodOf("options"),
+    );
+    await readyPod("grouped");
+    await run("grouped", "sh", "-c", "echo written > /v/new");
+    expect(readFileSync(join(shared, "inner", "new"), "utf8")).toBe("written\n");
+    expect(statSync(join(shared, "file"))).toMatchObject({ gid: 2345 });
+    expect(statSync(shared).mode & 0o7777).toBe(0o2775);
+    await readyPod("options");
+    expect(await run("options", "grep", " /v ", "/proc/mounts")).toContain("noexec");
+    await run("options", "sh", "-c", "cp /bin/true /v/program");
+    expect((await kubectl.run(["exec", "options", "--", "/v/program"])).code).toBe(126);
+    await kubectl.output(["delete", "pod", "grouped", "options"]);
+    expect(readFileSync(join(bound, "file"), "utf8")).toBe("contents\n");
+    expect(readFileSync("/proc/self/mountinfo", "utf8")).not.toContain(bound);
+  });
+
+  test("what cannot be mounted here says why: options of hostPath, a volume of another node, an NFS server", async () => {
+    const directory = aDirectory("refused");
+    const server = { server: "127.0.0.1", path: "/nothing" };
+    await kubectl.apply(
+      aVolume("path", { hostPath: { path: directory }, mountOptions: ["noexec"] }),
+      aVolume("elsewhere", { local: { path: directory }, nodeAffinity: affinityTo("another") }),
+      aVolume("export", { nfs: server, mountOptions: ["nfsvers=4.2", "soft"] }),
+      ...["path", "elsewhere", "export"].map(aClaim),
+      ...["path", "elsewhere", "export"].map((name) => aPodOf(name)),
+    );
+    await eventOf("path", "FailedMount", "mount options are not supported for this volume type");
+    await eventOf("elsewhere", "FailedMount", "no matching NodeSelectorTerms");
+    await eventOf("export", "FailedMount", "nfsvers=4.2");
+    for (const name of ["path", "elsewhere"]) expect((await pod(name)).status.phase).toBe("Pending");
+    const [{ ready, state }] = (await pod("export")).status.containerStatuses;
+    expect(ready || state.running).toBeFalsy();
+    await kubectl.output(["delete", "pod", "path", "elsewhere", "export"]);
+  });
+});
