@@ -14,6 +14,7 @@ import {
   computeQosCgroups,
   toCgroupPlan,
   toPodCgroupName,
+  toQosCgroupName,
 } from "../plan/pod-cgroup.ts";
 import { hugePageNamesOf } from "../plan/pod-resources.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
@@ -47,6 +48,8 @@ export interface PodCgroupManagerDeps {
     | "memorySwap"
   >;
   logger: Logger;
+  /** Called once, when the cgroup of all pods has the bounds that the resources reserved for the system leave. */
+  onNodeBounded?: () => void;
 }
 
 /** The engine empties the cgroup of a removed container shortly after the removal returned. */
@@ -64,6 +67,7 @@ export class PodCgroupManager {
   /** Paths that something was still inside when they were to go. */
   readonly #leftovers = new Set<string>();
   #warned = false;
+  #isNodeBounded = false;
   #isSweepDue = false;
 
   constructor(deps: PodCgroupManagerDeps) {
@@ -152,6 +156,9 @@ export class PodCgroupManager {
       this.#qosLimits.set(plan.path, wanted);
       try {
         await cgroups.ensure(plan);
+        if (this.#isNodeBounded || plan.path !== this.#planOf(toQosCgroupName("Guaranteed"), {}).path) continue;
+        this.#isNodeBounded = true;
+        this.#deps.onNodeBounded?.();
       } catch (error) {
         refusals.push(`Cgroup "${plan.path}" has not all bounds: ${(error as Error).message}`);
       }

@@ -190,6 +190,8 @@ export interface KubeletOptions {
 
   // Servers
   enableServer: boolean;
+  /** Names of metrics that /metrics/resource leaves out. */
+  disabledMetrics: readonly string[];
   /** Address of the authenticated server. */
   address: string;
   port: number;

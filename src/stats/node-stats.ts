@@ -44,6 +44,8 @@ export interface NodeStatsOptions {
   volumeStatsAggPeriodMs: number;
   /** Bytes of all images. Called at most once a minute, on demand. */
   readImageBytes?: () => Promise<number | undefined>;
+  /** Names of metrics that {@link NodeStats.resourceMetrics} leaves out. */
+  disabledMetrics?: readonly string[];
   slot: FileSlot;
   /** For tests. */
   roots?: MachineRoots;
@@ -112,7 +114,7 @@ export class NodeStats {
   }
 
   resourceMetrics(format: TextFormat): string {
-    return resourceText(this.#sampler.sample("basics"), format);
+    return resourceText(this.#sampler.sample("basics"), format, this.options.disabledMetrics ?? []);
   }
 
   /** Brings the capacities of the root directory and of the engine's up to date. Resolves within a second. */

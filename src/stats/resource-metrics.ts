@@ -2,8 +2,11 @@ import { endOfText, familyHeader, labelText, type TextFormat, timestampText } fr
 import { type MeasuredCgroup, measuredCgroups } from "./measured-cgroup.ts";
 import type { NodeSample } from "./node-sample.ts";
 
-/** `/metrics/resource`: CPU and memory of node, pods and containers. Source: kubelet 1.20; start times and swap of newer ones. */
-export function resourceText(sample: NodeSample, format: TextFormat): string {
+/**
+ * `/metrics/resource`: CPU and memory of node, pods and containers. Source: kubelet 1.20; start times and swap of newer ones.
+ * @param disabled names of metrics that are left out
+ */
+export function resourceText(sample: NodeSample, format: TextFormat, disabled: readonly string[] = []): string {
   const timestamp = timestampText(sample.at, format);
   const all = measuredCgroups(sample);
   const node = all.filter(({ isRoot }) => isRoot);
@@ -17,6 +20,7 @@ export function resourceText(sample: NodeSample, format: TextFormat): string {
     rows: readonly MeasuredCgroup[],
     value: (row: MeasuredCgroup) => number | undefined,
   ) => {
+    if (disabled.includes(name)) return "";
     let samples = "";
     for (const row of rows) {
       const number = value(row);

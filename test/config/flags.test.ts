@@ -178,7 +178,9 @@ describe("what is taken with a warning, once", () => {
   test.each([
     {
       argv: ["--network-plugin-mtu=1400"],
-      want: ["--network-plugin-mtu has no effect: the network of pods is Docker's"],
+      want: [
+        "--network-plugin-mtu has no effect: the network of pods is Docker's, or that of CNI plugins with their own configuration",
+      ],
     },
     {
       argv: ["--require-kubeconfig"],

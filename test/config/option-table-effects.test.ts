@@ -50,6 +50,10 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   help: ["config/option-table.test.ts", "no line of the help is longer than 80 columns"],
   version: ["integration/binary.test.ts", "tells its version and the commit it was built from"],
 
+  "disabled-metrics": [
+    "stats/node-stats.test.ts",
+    "of resources can be left out, so that a client of 1.20 finds its own",
+  ],
   "hostname-override": [CONTAINERS, "--hostname-override and --node-ip reach the pod"],
   "network-plugin": [CNI, CNI_NETWORK],
   "cni-conf-dir": [CNI, CNI_NETWORK],

@@ -24,7 +24,7 @@ class FakeCgroups implements CgroupWriter {
   }
 }
 
-function setUp(options: Partial<KubeletOptions> = {}) {
+function setUp(options: Partial<KubeletOptions> = {}, onNodeBounded?: () => void) {
   const cgroups = new FakeCgroups();
   const log = new RecordingLogger();
   const pods: Pod[] = [];
@@ -39,6 +39,7 @@ function setUp(options: Partial<KubeletOptions> = {}) {
     ownsQosCgroups: async () => owner.isUs,
     options: { ...DEFAULT_KUBELET_OPTIONS, ...options },
     logger: log,
+    ...(onNodeBounded && { onNodeBounded }),
   });
   return { owner, cgroups, clock, log, pods, manager, signal: new AbortController().signal };
 }
@@ -142,4 +143,19 @@ test("--cgroups-per-qos=false has no cgroups of kubelet-ts", async () => {
   await manager.ensure(podWith("a"));
   await manager.remove("a", signal);
   expect(cgroups.calls).toEqual([]);
+});
+
+test("it is told once that the cgroup of all pods is bounded, and not by a kubelet that does not set it", async () => {
+  let told = 0;
+  const { owner, pods, manager } = setUp({}, () => told++);
+  owner.isUs = false;
+  const pod = podWith("a", { requests: { cpu: "500m" } });
+  pods.push(pod);
+  await manager.ensure(pod);
+  expect(told).toBe(0);
+  owner.isUs = true;
+  await manager.ensure(pod);
+  pods.push(podWith("b", { requests: { cpu: "1" } }));
+  await manager.ensure(pods[1]!);
+  expect(told).toBe(1);
 });

@@ -47,12 +47,20 @@ interface Case {
   disk?: Record<string, [bytes: number, inodes: number]>;
   imageBytes?: number;
   systemCgroups?: NonNullable<NodeStatsOptions["systemCgroups"]>;
+  disabledMetrics?: readonly string[];
   tree?: LaidTree;
 }
 
 function setUp(
   name: TreeName,
-  { pods = [podOf(name)], disk = {}, imageBytes, systemCgroups = new Map(), tree = trees[name] }: Case = {},
+  {
+    pods = [podOf(name)],
+    disk = {},
+    imageBytes,
+    systemCgroups = new Map(),
+    disabledMetrics = [],
+    tree = trees[name],
+  }: Case = {},
 ) {
   const { roots, cgroup } = tree;
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
@@ -66,6 +74,7 @@ function setUp(
     imagesDir: () => "/",
     engineVersion: () => "20.10.24",
     systemCgroups,
+    disabledMetrics,
     volumeStatsAggPeriodMs: 60_000,
     slot: DIRECT_SLOT,
     measureDirectories: async (directories, what) => {
@@ -460,6 +469,25 @@ describe("the metrics", () => {
     expect(metricsText(api)).toContain(" 40.9811 1795243260500\n");
     await clock.advance(200_000);
     expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("of resources can be left out, so that a client of 1.20 finds its own", () => {
+    const newer = [
+      "container_start_time_seconds",
+      "container_swap_usage_bytes",
+      "node_swap_usage_bytes",
+      "pod_swap_usage_bytes",
+    ];
+    const { stats } = setUp("cgroup-v2", { disabledMetrics: newer });
+    expect([...readFamilies(stats.resourceMetrics("prometheus")).keys()].sort()).toEqual([
+      "container_cpu_usage_seconds_total",
+      "container_memory_working_set_bytes",
+      "node_cpu_usage_seconds_total",
+      "node_memory_working_set_bytes",
+      "pod_cpu_usage_seconds_total",
+      "pod_memory_working_set_bytes",
+      "scrape_error",
+    ]);
   });
 
   test("in OpenMetrics, times are seconds and the text has an end", async () => {

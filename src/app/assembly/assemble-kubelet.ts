@@ -43,7 +43,7 @@ export async function assembleKubelet(input: AssembleInput): Promise<AssembledKu
   const images = buildImageManager(context, engine, credentials, input.onPullProgress);
   const volumeEngine = buildVolumeEngine(context, engine, images, podManager);
   const volumes = await buildVolumes(context, volumeEngine, podManager, cluster);
-  const cgroups = buildCgroups(context, engine, podManager);
+  const cgroups = buildCgroups(context, engine, podManager, cluster);
   const logLinks = buildLogLinks(context, engine);
   const networks = buildNetworks(context);
   const { clock, logger } = context;

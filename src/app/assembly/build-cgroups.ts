@@ -1,12 +1,21 @@
 import { parseCgroupMounts } from "../../cgroups/cgroup-layout.ts";
+import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import { MachineLock } from "../../host/machine-lock.ts";
 import { OomGroup } from "../../host/oom-group.ts";
 import { PodCgroups, runSystemctl } from "../../host/pod-cgroups.ts";
 import { PodCgroupManager } from "../../kubelet/pod-cgroup-manager.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
+import type { PodEvent } from "../../model/pod-event.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
 import type { NodeContext } from "./node-context.ts";
+
+/** Source: the kubelet's container manager. */
+const NODE_BOUNDED: PodEvent = {
+  type: "Normal",
+  reason: "NodeAllocatableEnforced",
+  message: "Updated Node Allocatable limit across pods",
+};
 
 export interface CgroupParts {
   podCgroups: PodCgroupManager;
@@ -14,7 +23,12 @@ export interface CgroupParts {
 }
 
 /** Cgroups above the containers, and what the kernel kills when one of them is out of memory. */
-export function buildCgroups(context: NodeContext, engine: EngineConnection, podManager: PodManager): CgroupParts {
+export function buildCgroups(
+  context: NodeContext,
+  engine: EngineConnection,
+  podManager: PodManager,
+  cluster?: ClusterNode,
+): CgroupParts {
   const { options, node, clock, logger, metrics } = context;
   const hierarchies = parseCgroupMounts(readBoundedText("/proc/self/mountinfo", SYSTEM_FILE_BYTES));
   const cgroupVersion = () => engine.info().cgroupVersion;
@@ -30,6 +44,7 @@ export function buildCgroups(context: NodeContext, engine: EngineConnection, pod
       ownsQosCgroups: () => qosLock.hold(),
       options,
       logger,
+      ...(cluster && { onNodeBounded: () => cluster.recordNode(NODE_BOUNDED) }),
     }),
     oomGroup: new OomGroup({
       hierarchies,

@@ -67,6 +67,11 @@ export function buildEvictionManager({
       },
     },
     maxPodGraceSeconds: options.evictionMaxPodGracePeriodSeconds,
+    onThresholdMet: (resource) =>
+      recorder.record(
+        { kind: "Node", uid: context.node.name, name: context.node.name, namespace: "default" },
+        { type: "Warning", reason: "EvictionThresholdMet", message: `Attempting to reclaim ${resource}` },
+      ),
     onEvict: (signal) => context.metrics.kubelet.evictions.inc([signal]),
   });
 }

@@ -53,6 +53,7 @@ export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStat
     engineVersion: () => parts.engineIfKnown()?.serverVersion ?? "",
     volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
     slot: background.slot,
+    disabledMetrics: options.disabledMetrics,
     readImageBytes: async () => (await parts.imageInventory.look()).bytes,
   });
   warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);

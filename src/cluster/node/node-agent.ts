@@ -48,6 +48,7 @@ export class NodeAgent {
   #uid: string | undefined;
   /** Status with which the node registered. */
   #registeredStatus: ApiNode["status"];
+  #isCreated = false;
   #isUnschedulable = false;
   #wake = Promise.withResolvers<void>();
   #isFailing = false;
@@ -106,7 +107,9 @@ export class NodeAgent {
     await this.#register(signal);
     if (signal.aborted) return;
     record("Normal", "Starting", "Starting kubelet.");
-    this.#recordConditions(undefined, this.#registeredStatus);
+    // A Node that was Ready when it was created has no transition that would say so.
+    const created = this.#isCreated ? { conditions: [{ type: "Ready", status: "False" }] } : undefined;
+    this.#recordConditions(created, this.#registeredStatus);
     logger.info(`Node "${nodeName}" is registered at the API server`);
     this.#reflector.start();
     this.#registered.resolve();
@@ -155,6 +158,7 @@ export class NodeAgent {
         const created = await client.request<ApiNode>({ method: "POST", path: "/api/v1/nodes", body, signal });
         this.#uid = created.metadata.uid;
         this.#registeredStatus = node.status;
+        this.#isCreated = true;
         return;
       } catch (error) {
         // A quota or an authorizer may forbid to create what exists. Source: the kubelet's tryRegisterWithAPIServer.

@@ -60,6 +60,10 @@ export const urlList: ValueKind<readonly string[]> = {
   toText: (value) => value.map(maskUrl).join(","),
 };
 
+export const metricNames: ValueKind<readonly string[]> = listOf("name,…", (item) =>
+  /^[a-z_][a-z0-9_]*$/i.test(item) ? undefined : `must be names of metrics, got ${quote(item)}`,
+);
+
 export const ipList: ValueKind<readonly string[]> = listOf("IP", (item) =>
   isIP(item) ? undefined : `must be IP addresses, got ${quote(item)}`,
 );

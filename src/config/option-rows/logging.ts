@@ -10,7 +10,8 @@ export const LOGGING_ROWS = [
     kind: integer(0, MAX_INT32, "0 = no limit"),
     default: 0,
     subject: "Logging",
-    description: "Events of pods recorded per second, those beyond it are dropped; 0 sets no limit.",
+    description:
+      "Events of pods recorded per second, those beyond it are dropped; 0 sets no limit, except that an API server gets 50 a second.",
   }),
   option({
     flag: "event-burst",

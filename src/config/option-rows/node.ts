@@ -12,7 +12,7 @@ export const NODE_ROWS = [
     kind: text,
     default: "",
     subject: "Node",
-    description: "Name of the node, the suffix of every pod name.",
+    description: "Name of the node, and the suffix of the names of static pods.",
     defaultText: "the host name",
   }),
   option({
@@ -22,7 +22,7 @@ export const NODE_ROWS = [
     kind: ipAddress,
     default: "",
     subject: "Node",
-    description: "Address that pods learn as status.hostIP.",
+    description: "Address of the node, which pods learn as status.hostIP.",
     defaultText: "that of the default route",
   }),
   option({
@@ -32,7 +32,7 @@ export const NODE_ROWS = [
     kind: labels,
     default: {},
     subject: "Node",
-    description: "Labels of the node, for nodeSelector and /node.",
+    description: "Labels of the node, for nodeSelector and /node, and of the Node object that is created in a cluster.",
   }),
   option({
     flag: "register-with-taints",
@@ -42,7 +42,7 @@ export const NODE_ROWS = [
     default: [],
     subject: "Node",
     description:
-      "Taints of the node, shown by /node. NoExecute taints apply to no pod from a file: static pods tolerate them.",
+      "Taints of the node, shown by /node, and of the Node object that is created in a cluster. NoExecute taints apply to no pod from a file: static pods tolerate them.",
   }),
   option({
     flag: "root-dir",

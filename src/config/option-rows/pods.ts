@@ -14,7 +14,7 @@ import {
 import { byteSize } from "../kinds/size-kinds.ts";
 import { alias, type FlagRow, inapplicable, option } from "../option-row.ts";
 
-const DOCKER_NETWORK = "the network of pods is Docker's";
+const DOCKER_NETWORK = "the network of pods is Docker's, or that of CNI plugins with their own configuration";
 
 export const POD_ROWS = [
   option({

@@ -1,6 +1,6 @@
 import { nearestName } from "../../text/nearest-name.ts";
 import { CIPHER_SUITE_NAMES } from "../cipher-suites.ts";
-import { listOf } from "../kinds/list-kinds.ts";
+import { listOf, metricNames } from "../kinds/list-kinds.ts";
 import { boolean, cgroupPath, directory, duration, file, ipAddress, oneOf, port } from "../kinds/scalar-kinds.ts";
 import { type FlagRow, inapplicable, option } from "../option-row.ts";
 
@@ -42,6 +42,16 @@ export const SERVER_ROWS = [
     description: "Serve the HTTP ports at all; /healthz is served in any case.",
   }),
   option({
+    flag: "disabled-metrics",
+    field: "kubeletTs.disabledMetrics",
+    option: "disabledMetrics",
+    kind: metricNames,
+    default: [],
+    subject: "Servers",
+    description:
+      "Metrics that /metrics/resource leaves out, e.g. container_start_time_seconds for a client that knows only those of 1.20.",
+  }),
+  option({
     flag: "read-only-port",
     field: "readOnlyPort",
     zeroCounts: true,
@@ -79,7 +89,7 @@ export const SERVER_ROWS = [
     default: 6443,
     subject: "Servers",
     description:
-      "Port of the local Kubernetes API for kubectl (TLS, <root-dir>/admin.conf); 0 is off. <root-dir>/api.sock answers in any case.",
+      "Port of the local Kubernetes API for kubectl (TLS, <root-dir>/admin.conf); 0 is off. <root-dir>/api.sock answers in any case. Off in a cluster, with the socket.",
   }),
   option({
     flag: "local-api-address",

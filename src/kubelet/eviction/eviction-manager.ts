@@ -60,6 +60,8 @@ export interface EvictionDeps {
   maxPodGraceSeconds: number;
   /** A pod is evicted; of what there was too little, or which limit it passed. */
   onEvict?: (signal: string) => void;
+  /** A threshold is met: a resource, e.g. `memory`, is going to be reclaimed. */
+  onThresholdMet?: (resource: string) => void;
 }
 
 /** Source: upstream's evictionMonitoringPeriod. */
@@ -189,7 +191,8 @@ export class EvictionManager {
   }
 
   async #relieve(due: DueThreshold, signal: AbortSignal): Promise<void> {
-    const { kubelet, logger, reclaimImages } = this.#deps;
+    const { kubelet, logger, reclaimImages, onThresholdMet } = this.#deps;
+    onThresholdMet?.(resourceOf(due.signal));
     if (isDiskSignal(due.signal)) {
       const removed = kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 }) + (await reclaimImages(signal));
       // The space freed may be enough; the next observation tells, when the engine is done.
