@@ -1,3 +1,5 @@
+import { messageOf } from "../../text/error-message.ts";
+
 /** An answer of the API server that is not a success: its Status object. */
 export class ApiStatusError extends Error {
   override readonly name = "ApiStatusError";
@@ -64,4 +66,28 @@ function readStatus(body: string): { message?: string; reason?: string; seconds?
   } catch {
     return {};
   }
+}
+
+const FOREIGN_CERTIFICATE: ReadonlySet<string> = new Set([
+  "CERT_SIGNATURE_FAILURE",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+]);
+
+/** Why a request got no answer, with the way out where the cause is known. @param now the clock of this machine */
+export function describeFailure(error: unknown, server: string, now: Date): string {
+  const { code, name } = error as { code?: unknown; name?: string };
+  if (name === "TimeoutError") return `${server} did not answer in time`;
+  if (typeof code !== "string") return `cannot reach ${server}: ${messageOf(error)}`;
+  const text = `cannot reach ${server}: ${code}`;
+  if (FOREIGN_CERTIFICATE.has(code))
+    return `${text}: its certificate is not signed by the certificate authority of the kubeconfig (certificate-authority)`;
+  if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID")
+    return `${text}: its certificate is not valid at ${now.toISOString()}, the time of this machine`;
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return `${text}: its certificate is for another name; the kubeconfig can give it as tls-server-name`;
+  return text;
 }

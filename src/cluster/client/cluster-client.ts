@@ -1,7 +1,7 @@
 import { type Rate, TokenBucket } from "../../concurrency/token-bucket.ts";
 import type { Clock } from "../../model/clock.ts";
 import { messageOf } from "../../text/error-message.ts";
-import { ApiStatusError, ApiUnreachableError, isAway, toApiError } from "./api-error.ts";
+import { ApiStatusError, ApiUnreachableError, describeFailure, isAway, toApiError } from "./api-error.ts";
 import { computeBackOff } from "./back-off.ts";
 import type { ConnectionSettings, Credentials } from "./credentials.ts";
 import { Reachability } from "./reachability.ts";
@@ -176,7 +176,9 @@ export class ClusterClient {
       this.#mayReuse = false;
       this.reachability.noteFailure();
       onAnswer?.(method, 0, clock.monotonicMs() - startedAtMs);
-      throw new ApiUnreachableError(`${what}: ${describeFailure(error, settings)}`, { cause: error });
+      throw new ApiUnreachableError(`${what}: ${describeFailure(error, settings.server, clock.now())}`, {
+        cause: error,
+      });
     }
   }
 
@@ -218,10 +220,4 @@ async function readText(response: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
-}
-
-function describeFailure(error: unknown, { server }: ConnectionSettings): string {
-  const { code, name } = error as { code?: unknown; name?: string };
-  if (name === "TimeoutError") return `${server} did not answer in time`;
-  return typeof code === "string" ? `cannot reach ${server}: ${code}` : `cannot reach ${server}: ${messageOf(error)}`;
 }

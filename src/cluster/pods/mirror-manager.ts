@@ -1,4 +1,5 @@
 import type { Pod } from "../../api/pod.ts";
+import { TokenBucket } from "../../concurrency/token-bucket.ts";
 import { ChangeLogger } from "../../logging/change-logger.ts";
 import type { Clock } from "../../model/clock.ts";
 import { podFullName } from "../../model/identity.ts";
@@ -31,6 +32,8 @@ export interface MirrorManagerDeps {
 /** Changes within this time are looked at together. */
 const GATHER_MS = 200;
 const RETRY = { first: 1_000, longest: 60_000 };
+/** Removals of one mirror pod: another kubelet with the name of this node may make its own again and again. */
+const REMOVALS = { perSecond: 0.1, burst: 3 };
 
 /** Shows static pods at the API server as mirror pods. */
 export class MirrorManager {
@@ -38,7 +41,9 @@ export class MirrorManager {
   readonly #facts: ChangeLogger;
   /** Mirror pods whose last attempt failed; one that waits delays no other. */
   readonly #failed = new Map<string, { backOff: BackOff; cancel: (() => void) | undefined }>();
+  readonly #removals = new Map<string, TokenBucket>();
   readonly #stop = new AbortController();
+  #cancelNext: (() => void) | undefined;
   #apiPods: readonly ApiPod[] | undefined;
   #cancel: (() => void) | undefined;
   #isBusy = false;
@@ -62,6 +67,7 @@ export class MirrorManager {
   stop(): void {
     this.#stop.abort(new Error("stopped"));
     this.#cancel?.();
+    this.#cancelNext?.();
     for (const { cancel } of this.#failed.values()) cancel?.();
   }
 
@@ -96,10 +102,25 @@ export class MirrorManager {
     this.#forgetOthers(new Set([...(create as ApiPod[]), ...remove].map(nameOf)));
     await Promise.all([
       ...(create as ApiPod[]).filter(isNotWaiting).map((pod) => this.#create(pod)),
-      ...remove.filter(isNotWaiting).map((pod) => this.#remove(pod)),
+      ...remove.filter((pod) => isNotWaiting(pod) && this.#mayRemove(pod)).map((pod) => this.#remove(pod)),
     ]);
     this.#isBusy = false;
     if (this.#isDue) this.#plan();
+  }
+
+  /** Whether the mirror pod may be removed now; if not, it is looked at again later. */
+  #mayRemove(pod: ApiPod): boolean {
+    const { clock, kubelet } = this.#deps;
+    const names = new Set([...kubelet.staticPods().map(({ metadata }) => podFullName(metadata)), nameOf(pod)]);
+    for (const name of this.#removals.keys()) if (!names.has(name)) this.#removals.delete(name);
+    const bucket = this.#removals.get(nameOf(pod)) ?? new TokenBucket(REMOVALS, clock);
+    this.#removals.set(nameOf(pod), bucket);
+    if (bucket.tryTake()) return true;
+    this.#cancelNext ??= clock.schedule(1000 / REMOVALS.perSecond, () => {
+      this.#cancelNext = undefined;
+      this.#plan();
+    });
+    return false;
   }
 
   /** Forgets failures of pods that need nothing any more. */

@@ -42,11 +42,19 @@ interface Report {
   /** Deleted for good; it may stay for the sake of finalizers. */
   isDeleted: boolean;
   cancelRetry: (() => void) | undefined;
+  /** When the status was last told again because another client had changed it. Unit: milliseconds, monotonic. */
+  correctedAtMs: number;
+  cancelCorrection: (() => void) | undefined;
 }
 
 /** Reports that are under way at the same time. */
 const MAX_CONCURRENT = 8;
 const RETRY = { first: 500, longest: 15_000 };
+/**
+ * A status that another client changes again and again, e.g. a second kubelet with the name of this node, is corrected at
+ * most this often. Source: the kubelet tells statuses again with this period.
+ */
+const CORRECTION_PERIOD_MS = 10_000;
 
 /**
  * Tells the API server the status of each pod, and removes a terminating pod there when nothing is left of it here. Only
@@ -68,16 +76,16 @@ export class StatusReporter {
 
   stop(): void {
     this.#stop.abort(new Error("stopped"));
-    for (const { cancelRetry } of this.#reports.values()) cancelRetry?.();
+    for (const report of this.#reports.values()) cancelTimers(report);
   }
 
   /** The API server has these pods now. */
   setPods(pods: readonly ApiPod[]): void {
     this.#apiPods = pods;
     const uids = new Set(pods.map(uidOf));
-    for (const [uid, { cancelRetry }] of this.#reports) {
+    for (const [uid, report] of this.#reports) {
       if (uids.has(uid)) continue;
-      cancelRetry?.();
+      cancelTimers(report);
       this.#reports.delete(uid);
     }
     for (const api of pods) {
@@ -171,7 +179,7 @@ export class StatusReporter {
     const observed = withObservedGeneration(pod.status, isMirrorPod(api) ? undefined : pod.metadata.generation);
     const wanted = mergePodStatus(observed, newestStatus(report), api.spec.readinessGates ?? [], this.#now());
     const isTold = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);
-    if (isTold && !this.#wasChanged(report)) return;
+    if (isTold && !(this.#wasChanged(report) && this.#mayCorrect(report))) return;
     const stepBack = findStepBack(newestStatus(report), wanted, api.spec.restartPolicy);
     if (stepBack !== undefined) {
       logger.debug(`Pod "${nameOf(api)}": its status is not reported: ${stepBack}`);
@@ -201,6 +209,22 @@ export class StatusReporter {
     return !Bun.deepEquals(ownPart(api.status), ownPart(accepted.status));
   }
 
+  /** Whether a changed status may be told again now; if not, it is looked at again in time. */
+  #mayCorrect(report: Report): boolean {
+    const { clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const waitMs = report.correctedAtMs + CORRECTION_PERIOD_MS - nowMs;
+    if (waitMs > 0) {
+      report.cancelCorrection ??= clock.schedule(waitMs, () => {
+        report.cancelCorrection = undefined;
+        this.#plan(uidOf(report.api));
+      });
+      return false;
+    }
+    report.correctedAtMs = nowMs;
+    return true;
+  }
+
   async #delete(report: Report): Promise<void> {
     const { client, kubelet, logger } = this.#deps;
     const { api } = report;
@@ -226,7 +250,14 @@ const newReport = (api: ApiPod): Report => ({
   isDue: false,
   isDeleted: false,
   cancelRetry: undefined,
+  correctedAtMs: Number.NEGATIVE_INFINITY,
+  cancelCorrection: undefined,
 });
+
+function cancelTimers({ cancelRetry, cancelCorrection }: Report): void {
+  cancelRetry?.();
+  cancelCorrection?.();
+}
 
 /** The watch may be behind the answer to the last report. */
 const newestStatus = ({ accepted, api }: Report) =>

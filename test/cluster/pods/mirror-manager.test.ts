@@ -59,3 +59,17 @@ test("nothing is tried for a static pod that is gone", async () => {
   expect(api.requests).toHaveLength(before);
   expect(clock.pendingTimers).toBe(0);
 });
+
+test("a second kubelet with the name of this node leads to no storm of mirror pods", async () => {
+  const { clock, api, mirrors } = aWorld();
+  const metadata = { name: "lost", namespace: "gone", annotations: { "kubernetes.io/config.mirror": "of-another" } };
+  api.set("/api/v1/namespaces/gone/pods/lost", {});
+  api.set("/api/v1/namespaces/gone/pods", {});
+  for (let passed = 0; passed < 60; passed++) {
+    mirrors.setPods([{ metadata: { ...metadata, uid: `${passed}` }, spec: {} }]);
+    await clock.advance(1_000);
+  }
+  expect(api.requests.filter(({ method }) => method === "DELETE").length).toBeWithin(7, 11);
+  mirrors.stop();
+  expect(clock.pendingTimers).toBe(0);
+});
