@@ -3,6 +3,7 @@ import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { MetricsApi } from "../support/cluster/metrics-api.ts";
 import { TestNode } from "../support/test-node.ts";
 
 describeCluster("the authenticated port in a cluster", () => {
@@ -68,8 +69,12 @@ describeCluster("the authenticated port in a cluster", () => {
     expect(await ask("/pods", token)).toMatchObject({ status: 403 });
   });
 
-  test("what metrics-server asks for is there: all versions since 0.4, with a token and its roles", async () => {
-    await kubectl.apply(aClusterPod("measured", {}, { nodeName: node.name }));
+  test("what metrics-server asks for is there, with a token and its roles, and kubectl top shows it", async () => {
+    const loop = { command: ["sh", "-c", "while :; do :; done"], resources: { limits: { cpu: "100m" } } };
+    await kubectl.apply(
+      aClusterPod("measured", {}, { nodeName: node.name }),
+      aClusterPod("busy", loop, { nodeName: node.name }),
+    );
     await kubectl.until("a Ready pod", async () => isReady(await kubectl.json(["get", "pod", "measured"])));
     await kubectl.output(["create", "serviceaccount", "metrics-server"]);
     // 0.4 and 0.5 read the summary, later ones the metrics of resources.
@@ -88,6 +93,8 @@ describeCluster("the authenticated port in a cluster", () => {
       const pod = parsed.pods.find(({ podRef }: { podRef: { name: string } }) => podRef.name === "measured");
       return pod?.containers?.[0]?.cpu?.usageNanoCores !== undefined && { ...parsed, pod };
     });
+    // Before it is compared: toMatchObject writes its matchers into what it compares.
+    const { workingSetBytes } = summary.node.memory;
     const usage = {
       cpu: { time: expect.any(String), usageNanoCores: expect.any(Number) },
       memory: { time: expect.any(String), workingSetBytes: expect.any(Number) },
@@ -109,7 +116,32 @@ describeCluster("the authenticated port in a cluster", () => {
     ])
       expect(text).toContain(`\n${series}`);
     expect(await ask("/pods", token)).toMatchObject({ status: 403 });
-    await kubectl.output(["delete", "pod", "measured"]);
+
+    const metrics = new MetricsApi({
+      certificate: plane.administrator,
+      nodes: { [node.name]: node.kubeletPort },
+      token,
+    });
+    try {
+      await kubectl.apply(...metrics.objects());
+      const lines = async (...args: string[]) =>
+        (await kubectl.output(["top", ...args, "--no-headers"])).split("\n").map((line) => line.split(/\s+/));
+      const [top] = await kubectl.until("kubectl top node", () => lines("node", node.name));
+      expect(top).toEqual([node.name, ...[/^\d+m$/, /^\d+%$/, /^\d+Mi$/, /^\d+%$/].map(expect.stringMatching)]);
+      const shown = Number.parseInt(top![3]!, 10) * 2 ** 20;
+      expect(shown / workingSetBytes).toBeWithin(0.5, 2);
+      const pods = await lines("pod", "--containers");
+      expect(pods).toContainEqual(["measured", "app", ...[/^\d+m$/, /^\d+Mi$/].map(expect.stringMatching)]);
+      // Containers that work show it.
+      await kubectl.until(
+        "the processor time of the busy container",
+        async () => Number.parseInt((await lines("pod", "busy"))[0]![1]!, 10) >= 5,
+      );
+    } finally {
+      metrics.close();
+      await kubectl.run(["delete", "apiservice", "v1beta1.metrics.k8s.io"]);
+    }
+    await kubectl.output(["delete", "pod", "measured", "busy"]);
   });
 
   test("the API server gets through with its certificate, and its configz has the true values", async () => {

@@ -89,7 +89,7 @@ describeCluster("kubectl through a real API server", () => {
     forwarding.kill();
   });
 
-  test("debug adds an ephemeral container", async () => {
+  test("debug adds ephemeral containers, which have logs, exec and attach", async () => {
     await kubectl.output([
       "debug",
       "server",
@@ -98,8 +98,9 @@ describeCluster("kubectl through a real API server", () => {
       "-c",
       "dbg",
       "--",
-      "sleep",
-      "1000",
+      "sh",
+      "-c",
+      "echo from the debugger; sleep 1000",
     ]);
     await kubectl.until("the ephemeral container", async () => {
       const { status } = await kubectl.json(["get", "pod", "server"]);
@@ -108,6 +109,19 @@ describeCluster("kubectl through a real API server", () => {
       );
     });
     expect(await kubectl.output(["exec", "server", "-c", "dbg", "--", "wget", "-qO-", "127.0.0.1:8080"])).toBe("hello");
+    expect(await kubectl.output(["logs", "server", "-c", "dbg"])).toBe("from the debugger");
+    const image = ["--image=busybox:1.35", "--image-pull-policy=Never"];
+    const attached = kubectl.spawnWithInput(["debug", "server", "-i", ...image, "-c", "cat", "--", "cat"]);
+    attached.stdin.write("echoed\n");
+    attached.stdin.flush();
+    let text = "";
+    for await (const chunk of attached.stdout) {
+      text += new TextDecoder().decode(chunk);
+      if (text.includes("echoed\n")) break;
+    }
+    attached.kill();
+    expect(text).toContain("echoed\n");
+    await readyPod("server");
   });
 
   test("the proxied paths of the node answer", async () => {

@@ -1,5 +1,5 @@
 import type { KubeletProcess } from "../kubelet-process.ts";
-import { TestNode } from "../test-node.ts";
+import { TestNode, type TestNodeOptions } from "../test-node.ts";
 import type { ControlPlane } from "./control-plane.ts";
 
 export interface JoinOptions {
@@ -12,8 +12,8 @@ export interface JoinOptions {
 export class ClusterTestNode extends TestNode {
   readonly #plane: ControlPlane;
 
-  constructor(plane: ControlPlane) {
-    super();
+  constructor(plane: ControlPlane, options: TestNodeOptions = {}) {
+    super(options);
     this.#plane = plane;
   }
 
