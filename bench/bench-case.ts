@@ -2,7 +2,7 @@
 export interface Measurement {
   /** e.g. `50 pods from nothing to running`. */
   what: string;
-  unit: "ms" | "MB" | "µs" | "%" | "per s";
+  unit: "ms" | "MB" | "µs" | "%" | "per s" | "number";
   /** The median where there were several runs. */
   value: number;
   /** Every run, in order; absent where there was one. */

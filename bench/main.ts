@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { BINARY } from "../test/support/kubelet-process.ts";
 import { liveNodes } from "../test/support/test-node.ts";
 import { type BenchCase, type Measurement, meetsGoal, ratioOf } from "./bench-case.ts";
+import { clusterCases } from "./cases/cluster.ts";
 import { deploymentsCases } from "./cases/deployments.ts";
 import { lifecycleCases } from "./cases/lifecycle.ts";
 import { localApiCases } from "./cases/local-api.ts";
@@ -33,6 +34,7 @@ const CASES: readonly BenchCase[] = [
   ...serverCases,
   ...localApiCases,
   ...pageCases,
+  ...clusterCases,
 ];
 
 const RESULTS = join(import.meta.dir, "results");

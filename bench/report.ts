@@ -34,5 +34,6 @@ export function toTable(measurements: readonly Measurement[]): string {
 
 function sayValue(value: number, unit: Measurement["unit"]): string {
   const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  if (unit === "number") return value.toFixed(digits);
   return unit === "%" ? `${value.toFixed(digits)} %` : `${value.toFixed(digits)} ${unit}`;
 }
