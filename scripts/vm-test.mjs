@@ -213,24 +213,28 @@ echo "kernel $(uname -r), $(docker info --format '{{.ServerVersion}}, cgroup v{{
 [ "$boot" = 1 ] && node scripts/images.mjs --test
 case $boot in
 ${bootsOf(tests)
-  .map(
-    (files, index) =>
-      `${index + 1}) bun test --timeout=600000 --reporter=junit --reporter-outfile=/var/tmp/report.xml ${files.join(" ")};;`,
-  )
+  .map((runs, index) => `${index + 1}) ${runs.map((files, run) => testCommand(files, run)).join("; ")};;`)
   .join("\n")}
 esac
-cp /var/tmp/report.xml /report/report.xml
-rm /var/tmp/report.xml
 `;
 
-/** Files to run at each boot: integration tests at the first; of a folder of test/vm, one file per boot in their order. */
+/** Its report is a file of the machine first: hostfs has no way to replace one. */
+const testCommand = (files, run) =>
+  `bun test --timeout=600000 --reporter=junit --reporter-outfile=/var/tmp/report.xml ${files.join(" ")}; ` +
+  `cp /var/tmp/report.xml /report/report-${run}.xml; rm -f /var/tmp/report.xml`;
+
+/**
+ * Files to run at each boot, in order: the integration tests at once, and of each folder of test/vm one file per boot. A
+ * file of a folder has a run of its own, because one run does not keep the order of its files.
+ */
 function bootsOf(names) {
   const boots = [[]];
+  const together = names.filter((name) => !(name in vmTests())).map((name) => `test/integration/${name}.test.ts`);
+  if (together.length > 0) boots[0].push(together);
   for (const name of names) {
-    const files = vmTests()[name] ?? [`test/integration/${name}.test.ts`];
-    for (const [index, file] of files.entries()) {
+    for (const [index, file] of (vmTests()[name] ?? []).entries()) {
       boots[index] ??= [];
-      boots[index].push(file);
+      boots[index].push([file]);
     }
   }
   return boots;
@@ -256,10 +260,11 @@ async function makeProjectDisk(folder, job) {
   const files = await runCommand("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { cwd: ROOT });
   const list = join(folder, "files");
   const wanted = files.stdout.split("\n").filter((path) => path !== "" && existsSync(join(ROOT, path)));
-  writeFileSync(list, [...wanted, "node_modules", "dist/kubelet-ts", ""].join("\n"));
+  // With the dot it may be a link to another folder.
+  writeFileSync(list, [...wanted, "node_modules/.", "dist/kubelet-ts", ""].join("\n"));
   await must("Copying the project", "sh", [
     "-c",
-    `tar -C "$1" --exclude=node_modules/.cache -cf - -T "$2" | tar -C "$3" -xf -`,
+    `tar -C "$1" --exclude=.cache -cf - -T "$2" | tar -C "$3" -xf -`,
     "sh",
     ROOT,
     list,
@@ -326,12 +331,19 @@ for path in /proc /dev "$2" "$3"; do mkdir -p "$kernel$path" && mount --rbind "$
 shift 3
 exec chroot "$kernel" /usr/bin/linux.uml "$@"`;
 
-function count(report) {
-  const file = join(report, "report.xml");
-  const [head] = (existsSync(file) && /<testsuites\b[^>]*>/.exec(readFileSync(file, "utf8"))) || [""];
-  const read = (name) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(head)?.[1] ?? 0);
-  const passed = read("tests") - read("skipped") - read("failures");
-  return { passed, failed: Math.max(read("failures"), passed > 0 ? 0 : 1), skipped: read("skipped") };
+/** Sums of the runs of one boot; a run without a report has failed. */
+function count(report, runs) {
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  for (let run = 0; run < runs; run++) {
+    const file = join(report, `report-${run}.xml`);
+    const [head] = (existsSync(file) && /<testsuites\b[^>]*>/.exec(readFileSync(file, "utf8"))) || [""];
+    const read = (name) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(head)?.[1] ?? 0);
+    const passed = read("tests") - read("skipped") - read("failures");
+    total.passed += passed;
+    total.skipped += read("skipped");
+    total.failed += Math.max(read("failures"), passed > 0 ? 0 : 1);
+  }
+  return total;
 }
 
 async function main() {
@@ -362,10 +374,10 @@ async function main() {
     const project = await makeProjectDisk(folder, { tests, containerdImageStore });
     const total = { passed: 0, failed: 0, skipped: 0 };
     let machine = "did not come up";
-    for (const [index, files] of bootsOf(tests).entries()) {
-      heading(`Debian ${suite}, boot ${index + 1}: ${files.join(" ")}`);
+    for (const [index, runs] of bootsOf(tests).entries()) {
+      heading(`Debian ${suite}, boot ${index + 1}: ${runs.flat().join(" ")}`);
       const report = await runMachine(folder, { kernel, disk, project, boot: index + 1 });
-      const { passed, failed, skipped } = count(report);
+      const { passed, failed, skipped } = count(report, runs.length);
       total.passed += passed;
       total.failed += failed;
       total.skipped += skipped;

@@ -127,6 +127,13 @@ respawn_max=0
 output_log=/var/log/kubelet-ts.log
 error_log=/var/log/kubelet-ts.log
 rc_ulimit="-n 1048576"
+extra_started_commands="reload"
+
+reload() {
+	ebegin "Reading the configuration again"
+	supervise-daemon "$RC_SVCNAME" --signal HUP
+	eend $?
+}
 
 depend() {
 	use net

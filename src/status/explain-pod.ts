@@ -28,6 +28,8 @@ export interface PodExplanation {
   causes: Cause[];
   /** Why containers of a pod that is ready were restarted a short time ago. */
   recent: Cause[];
+  /** Why the newest manifest is not the one that runs; undefined when it is. */
+  notInForce: string | undefined;
 }
 
 /** A restart that long ago is worth a word. */
@@ -66,6 +68,7 @@ export function explainPod(input: ExplainInput): PodExplanation {
     condition: isReady ? undefined : heldBackBy(pod),
     causes: isReady ? [] : mostUseful(causes),
     recent,
+    notInForce: status.conditions?.find(({ type, status: is }) => type === "ManifestLive" && is === "False")?.message,
   };
 }
 
@@ -98,7 +101,7 @@ function isFine({ spec, status: { initContainerStatuses = [] } = {} }: Pod, stat
 /** The first condition in the order in which a pod becomes ready. */
 function heldBackBy({ status }: Pod): string | undefined {
   const conditions = status?.conditions ?? [];
-  const order = ["PodScheduled", "Initialized", "ContainersReady", "Ready"];
+  const order = ["PodScheduled", "DependenciesMet", "Initialized", "ContainersReady", "Ready"];
   const found = order.flatMap((type) => conditions.find((it) => it.type === type && it.status !== "True") ?? [])[0];
   if (!found) return status?.reason ? `${status.reason}: ${status.message ?? ""}` : undefined;
   return `${found.type} is ${found.status}${found.message ? `: ${found.message}` : ""}`;
@@ -208,7 +211,7 @@ const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastT
 
 /** For people, without a line break at the end. */
 export function renderExplanation(explanation: PodExplanation): string {
-  const { namespace, name, phase, isReady, condition, causes, recent } = explanation;
+  const { namespace, name, phase, isReady, condition, causes, recent, notInForce } = explanation;
   const pod = `pod "${namespace}/${name}"`;
   const head = isReady
     ? `${pod} is ${phase === "Succeeded" ? "Succeeded" : "Ready"}${recent.length > 0 ? "; it was restarted a short time ago:" : ""}`
@@ -218,5 +221,6 @@ export function renderExplanation(explanation: PodExplanation): string {
       "\n",
     ),
   );
+  if (notInForce !== undefined) blocks.push(`manifest: its newest revision does not run\n  ${notInForce}`);
   return [head, ...blocks].join("\n\n");
 }

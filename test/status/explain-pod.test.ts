@@ -247,3 +247,28 @@ test("requests beyond the node are told from requests beyond what is left", () =
   expect(refused(64_000)).toContain("more than the whole node has");
   expect(refused(1_000)).toContain("remove another pod");
 });
+
+test("a pod that waits for another one names it; a manifest that is not in force says why", () => {
+  const pod = shown({ mains: [waitingFor("WaitingForDependency", "waits")] });
+  const conditions = (type: string, message: string, ready: "True" | "False") => [
+    { type, status: "False", message },
+    { type: "ContainersReady", status: ready, message: "not ready: [app]" },
+    { type: "Ready", status: ready },
+  ];
+  const render = (found: object[]) =>
+    renderExplanation(
+      explainPod({
+        pod: { ...pod, status: { ...pod.status, conditions: found } } as Pod,
+        events: [],
+        logs: new Map(),
+        pods: [],
+        now: NOW,
+      }),
+    );
+  expect(render(conditions("DependenciesMet", 'waits for pod "default/db"', "False"))).toContain(
+    'not Ready: DependenciesMet is False: waits for pod "default/db"',
+  );
+  expect(render(conditions("ManifestLive", "waits for its turn", "True"))).toEndWith(
+    "is Ready\n\nmanifest: its newest revision does not run\n  waits for its turn",
+  );
+});

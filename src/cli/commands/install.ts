@@ -48,10 +48,14 @@ ${findings}See: ${LOG_COMMAND[state.manager]}; kubelet-ts doctor
 `);
     return 1;
   }
+  const commands = [
+    [`cp pod.yaml ${manifestDir}/`, "runs the pods of a manifest"],
+    ["kubelet-ts get pods", "shows them"],
+    ["kubelet-ts doctor", "checks the machine"],
+  ] as const;
+  const width = Math.max(...commands.map(([command]) => command.length));
   io.stdout(`kubelet-ts is installed and runs. Go on with:
-  cp pod.yaml ${manifestDir}/        # runs the pods of a manifest
-  kubelet-ts get pods${" ".repeat(Math.max(1, manifestDir.length - 3))}# shows them
-  kubelet-ts doctor${" ".repeat(Math.max(1, manifestDir.length - 1))}# checks the machine
+${commands.map(([command, effect]) => `  ${command.padEnd(width)}  # ${effect}`).join("\n")}
 Settings: ${config}
 ${exposure === undefined ? "" : `Exposure of the service: ${exposure} (systemd-analyze security kubelet-ts)\n`}${findings}`);
   return 0;
