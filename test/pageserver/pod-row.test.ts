@@ -3,7 +3,16 @@ import type { Pod } from "../../src/api/pod.ts";
 import { toPodRow } from "../../src/pageserver/pod-row.ts";
 
 const COLUMNS = { status: "Running", ready: 1, total: 1, restarts: 0, lastRestart: undefined, createdAt: undefined };
-const READY = { namespace: "", name: "", phase: "", isReady: true, condition: undefined, causes: [], recent: [] };
+const READY = {
+  namespace: "",
+  name: "",
+  phase: "",
+  isReady: true,
+  condition: undefined,
+  causes: [],
+  recent: [],
+  notInForce: undefined,
+};
 const rowOf = (metadata: object, conditions: object[] = []) =>
   toPodRow({ metadata, spec: { containers: [] }, status: { conditions } } as unknown as Pod, COLUMNS, "", READY);
 
