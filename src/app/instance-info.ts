@@ -43,6 +43,7 @@ export function instanceInfo(
     nodeName: readNodeName(options.hostnameOverride),
     rootDir: options.rootDir,
     mode: options.runOnce ? "run-once" : "supervise",
+    ...(servers === undefined && { isStarting: true }),
     readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),
     readOnlyPort: options.readOnlyPort,
     pageUrl: pagePort === undefined ? undefined : toPageUrl(options.cadvisorBindAddress, options.nodeIp, pagePort),

@@ -20,6 +20,8 @@ export interface InstanceInfo {
   socketPath: string | undefined;
   /** e.g. `unix:///var/run/docker.sock`. */
   dockerEndpoint: string;
+  /** Its addresses are not open yet. */
+  isStarting?: true;
   /** Where the page answers; absent while it does not. */
   pageUrl?: string | undefined;
 }

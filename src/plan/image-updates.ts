@@ -205,10 +205,11 @@ export function noteTakenBack(record: ImageUpdateRecord, why: string, now: Date)
  * @returns undefined when there is nothing to go back to
  */
 export function undoUpdate(record: ImageUpdateRecord, now: Date): ImageUpdateRecord | undefined {
-  if (record.trial) return noteTakenBack(record, "it was undone", now);
+  const updatedAt = now.toISOString();
+  if (record.trial) return { ...noteTakenBack(record, "it was undone", now), updatedAt };
   const { current, former, candidate: _, ...rest } = record;
   if (!current || !former) return undefined;
-  return { ...rest, current: former, rejected: reject(record, current.ref, "it was undone", now) };
+  return { ...rest, current: former, rejected: reject(record, current.ref, "it was undone", now), updatedAt };
 }
 
 /** The program starts again: a trial goes on, a limited number of times. */

@@ -146,6 +146,9 @@ describe("records", () => {
     const undone = undoUpdate(kept, NOW)!;
     expect(undone).toMatchObject({ current, rejected: [{ ref: candidate.ref, why: "it was undone" }] });
     expect(undoUpdate(undone, NOW)).toBeUndefined();
+    expect(updateStateOf(undone, undefined)).toBe("pinned");
+    const duringTrial = undoUpdate(noteSwapped(record({ candidate: pulled }), "a"), NOW)!;
+    expect([updateStateOf(duringTrial, undefined), duringTrial.rejected.length]).toEqual(["pinned", 1]);
   });
 
   test("of a trial only the pods that had their turn run the new image", () => {

@@ -76,7 +76,7 @@ export async function findKubelet(
     return url ? { url } : { problem: `--server must be a URL, host:port or a port (found "${server}")` };
   }
   const wanted = resolve(rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
-  const found = finder.read(wanted);
+  const found = await readStarted(wanted, finder);
   if (found !== undefined) return toKubelet(found, wanted, finder);
   const others = readAll(finder);
   const [only] = others;
@@ -85,6 +85,19 @@ export async function findKubelet(
   const problem = `no kubelet runs on the root directory "${wanted}"${hintOf(rootDir, others)}`;
   // With another kubelet and no --root-dir, the engine's answer would be a guess.
   return rootDir !== undefined || others.length === 0 ? { problem, isAbsent: true } : { problem };
+}
+
+const STARTING_POLL_MS = 100;
+const STARTING_POLLS = 50;
+
+/** A kubelet that was started a moment ago is waited for until it has its address. */
+async function readStarted(rootDir: string, finder: InstanceFinder): Promise<ReturnType<InstanceFinder["read"]>> {
+  for (let polls = 0; ; polls++) {
+    const found = finder.read(rootDir);
+    const isStarting = typeof found === "object" && found.isStarting === true && found.mode === "supervise";
+    if (!isStarting || polls >= STARTING_POLLS) return found;
+    await Bun.sleep(STARTING_POLL_MS);
+  }
 }
 
 /** Every kubelet on this machine that this user may know, by root directory. */

@@ -100,3 +100,12 @@ test.each([
 ])("--server %s", (text, want) => {
   expect(toServerUrl(text)).toBe(want as string);
 });
+
+test("a kubelet that starts just now is waited for until it has its address", async () => {
+  let reads = 0;
+  const finder = running(DEFAULT);
+  const read = (): InstanceInfo =>
+    reads++ === 0 ? { ...anInstance({ readOnlyUrl: undefined, readOnlyPort: 0 }), isStarting: true } : DEFAULT;
+  expect(await findKubelet(NOTHING, { ...finder, read })).toMatchObject({ url: DEFAULT.readOnlyUrl as string });
+  expect(reads).toBe(2);
+});
