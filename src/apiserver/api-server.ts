@@ -15,7 +15,14 @@ import {
 import { type ApiObject, jsonOf } from "./api-object.ts";
 import { type ApiAnswer, type ApiRequest, json, jsonText, type PlainAnswer } from "./api-request.ts";
 import { type Access, mayDo } from "./authorization.ts";
-import { PATCH_TYPES, type PatchBody, readObjectBody, readOptionalBody, readPatchBody } from "./body.ts";
+import {
+  type OnRepeatedField,
+  PATCH_TYPES,
+  type PatchBody,
+  readObjectBody,
+  readOptionalBody,
+  readPatchBody,
+} from "./body.ts";
 import type { ExtraResource, ServedResources } from "./discovery.ts";
 import { listAnswer, parseIncludeObject, type ShowObject } from "./list-answer.ts";
 import { ListCache } from "./list-cache.ts";
@@ -38,7 +45,7 @@ import { parseSelection, type Selection } from "./selection.ts";
 import { showFor } from "./shown-object.ts";
 import { metadataText, tableText } from "./table.ts";
 import { watchAnswer } from "./watch-answer.ts";
-import { parseWriteRequest, type WriteRequest } from "./write-request.ts";
+import { parseWriteRequest, reportBadFields, type WriteRequest } from "./write-request.ts";
 
 /** A path below a resource that is answered by code of its own: `pods/log`, or a review. */
 export interface ExtraRoute extends ExtraResource {
@@ -120,6 +127,9 @@ export class ApiServer {
     const verb = verbOf(request, info);
     authorize(request, info, verb);
     if (subresource !== "") {
+      if (subresource === "status" && definition.observedStatus && verb !== "get") {
+        throw methodNotSupported(definition, verb);
+      }
       const isFinalize = definition.plural === "namespaces" && subresource === "finalize";
       if (!isFinalize && !definition.subresources?.some((it) => it === subresource)) throw unknownPath();
     } else if (!definition.verbs.includes(verb)) throw methodNotSupported(definition, verb);
@@ -131,7 +141,9 @@ export class ApiServer {
     const asked = { ...definition, version: info.version };
     const show = showFor(request, definition, asked);
     const warn = (message: string) => void warnings.push(message);
-    return this.#serve({ request, info, definition, asked, verb, form, show, warn });
+    const repeated: string[] = [];
+    const onRepeated = (path: string) => void repeated.push(`duplicate field "${path}"`);
+    return this.#serve({ request, info, definition, asked, verb, form, show, warn, repeated, onRepeated });
   }
 
   async #serve(call: Call): Promise<ApiAnswer> {
@@ -148,13 +160,13 @@ export class ApiServer {
       case "get":
         return this.#object(call, 200, this.#find(definition, info));
       case "create": {
-        const body = inOwnVersion(await readObjectBody(request), call);
+        const body = inOwnVersion(await readObjectBody(request, call.onRepeated), call);
         return this.#object(call, 201, this.#deps.writer.create(definition, info.namespace, body, this.#write(call)));
       }
       case "update":
-        return this.#update(call, inOwnVersion(await readObjectBody(request), call));
+        return this.#update(call, inOwnVersion(await readObjectBody(request, call.onRepeated), call));
       case "patch":
-        return this.#patch(call, await readPatchBody(request));
+        return this.#patch(call, await readPatchBody(request, call.onRepeated));
       case "delete":
         return this.#delete(call, await readOptionalBody(request));
       case "deletecollection":
@@ -176,8 +188,11 @@ export class ApiServer {
     return found;
   }
 
-  #write({ request, warn }: Call): WriteRequest {
-    return parseWriteRequest(request.query, request.header("User-Agent"), warn);
+  /** Call it when the body was read. @throws ApiError 400 */
+  #write({ request, warn, repeated, asked }: Call): WriteRequest {
+    const write = parseWriteRequest(request.query, request.header("User-Agent"), warn);
+    if (repeated.length > 0) reportBadFields(asked, repeated, write);
+    return write;
   }
 
   #update(call: Call, body: unknown): PlainAnswer {
@@ -275,6 +290,9 @@ interface Call {
   form: WantedForm;
   show: ShowObject;
   warn: (message: string) => void;
+  /** Findings in the body. */
+  repeated: readonly string[];
+  onRepeated: OnRepeatedField;
 }
 
 /** Python's client sends `True`. Source: apimachinery's conversion of queries: all but `false` and `0` is true. */

@@ -1,4 +1,7 @@
+import { isRecord } from "../text/json.ts";
+import { parseStream } from "../yaml/parse-stream.ts";
 import { readDocument } from "../yaml/read-document.ts";
+import type { SourceNode } from "../yaml/source-node.ts";
 import { badRequest, unsupportedMediaType } from "./api-error.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { parseMediaTypes } from "./media-type.ts";
@@ -15,20 +18,23 @@ export const PATCH_TYPES = {
 
 const typeOf = (request: ApiRequest) => parseMediaTypes(request.header("Content-Type") ?? "")[0]?.type ?? "";
 
+/** Gets the path of each field that occurs twice in its object, e.g. `data.a`. The last one counts. */
+export type OnRepeatedField = (path: string) => void;
+
 /**
  * The object in the body, JSON or YAML.
  * @throws ApiError 400, 413, 415
  */
-export async function readObjectBody(request: ApiRequest): Promise<unknown> {
+export async function readObjectBody(request: ApiRequest, onRepeated: OnRepeatedField = () => {}): Promise<unknown> {
   const type = typeOf(request);
   const bytes = await request.body();
-  if (type === "application/yaml") return readYaml(bytes);
+  if (type === "application/yaml") return readYaml(bytes, onRepeated);
   if (type === PROTOBUF) return readProtobuf(bytes);
   // Clients that send no type mean JSON.
   if (type !== "" && type !== "application/json" && type !== "*/*") {
     throw unsupportedMediaType(["application/json", "application/yaml"]);
   }
-  return readJson(bytes);
+  return readJson(bytes, onRepeated);
 }
 
 /** As {@link readObjectBody}; undefined when there is no body, as a DELETE may have none. */
@@ -55,26 +61,71 @@ async function readProtobuf(bytes: Uint8Array): Promise<unknown> {
 export type PatchBody = { type: (typeof PATCH_TYPES)[keyof typeof PATCH_TYPES]; patch: unknown };
 
 /** @throws ApiError 400, 413, 415 */
-export async function readPatchBody(request: ApiRequest): Promise<PatchBody> {
+export async function readPatchBody(request: ApiRequest, onRepeated: OnRepeatedField = () => {}): Promise<PatchBody> {
   const found = typeOf(request);
   const type = Object.values(PATCH_TYPES).find((it) => it === found);
   if (type === undefined) throw unsupportedMediaType(Object.values(PATCH_TYPES));
   const bytes = await request.body();
-  return { type, patch: type === PATCH_TYPES.applyYaml ? readYaml(bytes) : readJson(bytes) };
+  return { type, patch: type === PATCH_TYPES.applyYaml ? readYaml(bytes, onRepeated) : readJson(bytes, onRepeated) };
 }
 
-function readJson(bytes: Uint8Array): unknown {
+function readJson(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
+  let value: unknown;
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
   try {
-    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8"));
+    value = JSON.parse(text);
   } catch (error) {
     throw badRequest(`the object provided is unrecognized: ${(error as Error).message}`);
   }
+  // A full parse only where there is something to report.
+  if (onRepeated && countWrittenKeys(text) > countKeys(value)) reportRepeated(bytes, onRepeated);
+  return value;
 }
 
-function readYaml(bytes: Uint8Array): unknown {
+/** Strings before a colon are keys. */
+function countWrittenKeys(json: string): number {
+  let count = 0;
+  for (const [string] of json.matchAll(/"(?:[^"\\]|\\.)*"(?:\s*:)?/g)) if (string.endsWith(":")) count++;
+  return count;
+}
+
+function countKeys(value: unknown): number {
+  let count = 0;
+  const open = [value];
+  while (open.length > 0) {
+    const one = open.pop();
+    if (Array.isArray(one)) for (const item of one) open.push(item);
+    else if (isRecord(one)) {
+      for (const item of Object.values(one)) {
+        count++;
+        if (typeof item === "object") open.push(item);
+      }
+    }
+  }
+  return count;
+}
+
+function readYaml(bytes: Uint8Array, onRepeated?: OnRepeatedField): unknown {
+  let value: unknown;
   try {
-    return readDocument(bytes, "body") ?? null;
+    value = readDocument(bytes, "body") ?? null;
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }
+  if (onRepeated) reportRepeated(bytes, onRepeated);
+  return value;
+}
+
+function reportRepeated(bytes: Uint8Array, onRepeated: OnRepeatedField): void {
+  const visit = (node: SourceNode, path: string) => {
+    if (node.kind === "list") node.items.forEach((item, index) => void visit(item, `${path}[${index}]`));
+    if (node.kind !== "map") return;
+    for (const [key, { value, isRepeated }] of node.entries) {
+      const own = path === "" ? key : `${path}.${key}`;
+      if (isRepeated) onRepeated(own);
+      visit(value, own);
+    }
+  };
+  const document = parseStream(bytes).documents.find(({ kind }) => kind === "value");
+  if (document?.kind === "value") visit(document.root, "");
 }

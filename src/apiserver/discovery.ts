@@ -89,6 +89,7 @@ export function apiResourceList(group: string, version: string, served: ServedRe
 
 function toApiResources(definition: ResourceDefinition): ApiResource[] {
   const { plural, singular, namespaced, kind, verbs, shortNames, categories, subresources = [] } = definition;
+  const { observedStatus } = definition;
   return [
     {
       name: plural,
@@ -104,7 +105,7 @@ function toApiResources(definition: ResourceDefinition): ApiResource[] {
       singularName: "",
       namespaced,
       ...(name === "scale" ? { group: "autoscaling", version: "v1", kind: "Scale" } : { kind }),
-      verbs: ["get", "patch", "update"],
+      verbs: name === "status" && observedStatus ? ["get"] : ["get", "patch", "update"],
     })),
   ];
 }

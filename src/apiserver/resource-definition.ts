@@ -64,6 +64,8 @@ export interface ResourceDefinition {
   /** Selectable fields in addition to `metadata.name` and `metadata.namespace`. */
   fields?: Readonly<Record<string, (object: ApiObject) => string>>;
   subresources?: readonly PlainSubresource[];
+  /** The status is what the kubelet observes: the subresource is read, and never written. */
+  observedStatus?: true;
   /**
    * `file`: kept in `<root-dir>/manifests` and read back at the next start. `memory`: lost with the process, or mirrored
    * from the kubelet. `node`: mirrored; a write becomes a setting of the node.

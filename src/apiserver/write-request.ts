@@ -92,16 +92,28 @@ export function decodeObject(
     return object;
   }
   const { object: decoded, causes, unknown, warnings } = definition.decode(object);
-  if (unknown.length > 0 && request.fieldValidation === "Strict") {
-    throw badRequest(
-      `${definition.kind} in version "${definition.version}" cannot be handled as a ${definition.kind}: strict decoding error: ${unknown.join(", ")}`,
-    );
-  }
-  if (request.fieldValidation === "Warn") for (const message of unknown) request.warn(message);
+  reportBadFields(definition, unknown, request);
   for (const message of warnings) request.warn(message);
   const more = causes.filter(({ field }) => !known.some((cause) => cause.field === field));
   refuseInvalid(definition, name, [...known, ...more]);
   return decoded;
+}
+
+/**
+ * Handles fields that the schema does not know or that occur twice as the request wants it.
+ * @throws ApiError 400 under `Strict`
+ */
+export function reportBadFields(
+  { kind, version }: Pick<ResourceDefinition, "kind" | "version">,
+  findings: readonly string[],
+  { fieldValidation, warn }: Pick<WriteRequest, "fieldValidation" | "warn">,
+): void {
+  if (findings.length > 0 && fieldValidation === "Strict") {
+    throw badRequest(
+      `${kind} in version "${version}" cannot be handled as a ${kind}: strict decoding error: ${findings.join(", ")}`,
+    );
+  }
+  if (fieldValidation === "Warn") for (const finding of findings) warn(finding);
 }
 
 /** @throws ApiError 422 when there is any cause */

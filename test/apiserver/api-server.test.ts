@@ -367,6 +367,46 @@ describe("get and list", () => {
     expect([bad.status, bad.json.message]).toEqual([400, "field label not supported: spec.colour"]);
   });
 
+  test("a field that occurs twice is refused, warned of or ignored", async () => {
+    const { call } = anApiServer();
+    const body = (text: string) => `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":${text}}`;
+    const twice = body('{"a":"1","b":"\\":\\"","a":"2"}');
+    const create = (validation: string, text: string, type = "application/json") =>
+      call({
+        method: "POST",
+        path: `${CONFIG_MAPS}?dryRun=All&fieldValidation=${validation}`,
+        body: text,
+        headers: { "Content-Type": type },
+      });
+    const strict = await create("Strict", twice);
+    expect([strict.status, strict.json.message]).toEqual([
+      400,
+      'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "data.a"',
+    ]);
+    const warned = await create("Warn", twice);
+    expect([warned.status, warned.headers.Warning, warned.json.data.a]).toEqual([
+      201,
+      '299 - "duplicate field \\"data.a\\""',
+      "2",
+    ]);
+    expect((await create("Ignore", twice)).headers.Warning).toBeUndefined();
+    const yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: x, a: z}\n";
+    expect((await create("Strict", yaml, "application/yaml")).status).toBe(400);
+    expect((await create("Strict", body('{"a":"1","b":"\\":,\\""}'))).status).toBe(201);
+  });
+
+  test("the status of a pod is read and not written", async () => {
+    const { call } = anApiServer();
+    await call({ method: "POST", path: PODS, body: aPod("a") });
+    const { status, json } = await call({ path: `${PODS}/a/status` });
+    expect([status, json.kind, json.metadata.name]).toEqual([200, "Pod", "a"]);
+    const body = { status: { phase: "Failed" } };
+    const refused = await call({ method: "PATCH", path: `${PODS}/a/status`, body, headers: merge });
+    expect([refused.status, refused.json.reason]).toEqual([405, "MethodNotAllowed"]);
+    const { resources } = (await call({ path: "/api/v1" })).json;
+    expect(resources.find((it: { name: string }) => it.name === "pods/status").verbs).toEqual(["get"]);
+  });
+
   test("fields of Services, Jobs and ReplicationControllers select", async () => {
     const { call, store } = anApiServer({ alsoServed: "jobs" });
     const put = (plural: string, name: string, spec: object, status: object) =>
