@@ -37,10 +37,13 @@ const groupVersionOf = ({ group, version }: { group: string; version: string }) 
 /** Groups in the order in which kubectl looks for a short name. */
 export function servedGroups({ definitions, extras }: ServedResources): { group: string; versions: string[] }[] {
   const groups = new Map<string, Set<string>>([["", new Set(["v1"])]]);
-  for (const { group, version } of [...definitions, ...extras]) {
+  const add = (group: string, version: string) => {
     if (!groups.has(group)) groups.set(group, new Set());
     groups.get(group)!.add(version);
-  }
+  };
+  for (const { group, version } of [...definitions, ...extras]) add(group, version);
+  // kubectl before 1.22 evicts only where the group of evictions is served.
+  for (const { kindGroup, kindVersion } of extras) if (kindGroup !== undefined) add(kindGroup, kindVersion ?? "v1");
   return [...groups].map(([group, versions]) => ({ group, versions: [...versions] }));
 }
 
@@ -78,7 +81,8 @@ export function apiResourceList(group: string, version: string, served: ServedRe
     ...served.definitions.filter(isOfGroup).flatMap(toApiResources),
     ...served.extras.filter(isOfGroup).map(extraToApiResource),
   ];
-  if (resources.length === 0) return undefined;
+  const isServed = servedGroups(served).some((it) => it.group === group && it.versions.includes(version));
+  if (!isServed) return undefined;
   return {
     kind: "APIResourceList",
     ...(group !== "" && { apiVersion: "v1" }),

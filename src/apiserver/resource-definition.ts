@@ -73,6 +73,8 @@ export interface ResourceDefinition {
   storage: "file" | "memory" | "node";
   /** Must not change its input. Absent: the object is taken as it is. */
   decode?: (object: ApiObject) => Decoded;
+  /** Adds what follows from the object and is not kept in it. Equal for the same object. */
+  complete?: (object: ApiObject) => ApiObject;
   /** Causes for refusing a creation; the object was decoded. */
   validateCreate?: (object: ApiObject) => readonly StatusCause[];
   /** Restores fields that a write to the object does not change, apart from the status. */

@@ -13,8 +13,9 @@ export function showFor(
   asked: ResourceDefinition,
 ): ShowObject {
   if (definition.isSecret && user.role !== "admin") return hideSecrets;
-  if (asked.version === definition.version) return (object) => object;
-  return (object) => ({ ...object, apiVersion: apiVersionOf(asked) });
+  const complete = definition.complete ?? ((object: ApiObject) => object);
+  if (asked.version === definition.version) return complete;
+  return (object) => ({ ...complete(object), apiVersion: apiVersionOf(asked) });
 }
 
 const shown = new WeakMap<ApiObject, ApiObject>();

@@ -137,7 +137,10 @@ export class PodStatusStore {
         deletionGracePeriodSeconds: deletion.gracePeriodSeconds,
       }),
     };
-    const full: Pod = { ...pod, metadata, status };
+    // Not assigned to a node: kubectl drain lists the pods of the node by this field.
+    const { nodeName: _nodeName, ...unassigned } = pod.spec;
+    const isUnassigned = sources.blocked !== undefined && "unschedulable" in sources.blocked;
+    const full: Pod = { ...pod, metadata, status, ...(isUnassigned && { spec: unassigned }) };
     this.#published.set(uid, { ...sources, pod, status, full });
     return full;
   }

@@ -41,13 +41,16 @@ test("a cordon holds what comes later, outlives the process, and ends with uncor
 
 test("a held pod is Pending and unscheduled until it is let in; one that runs goes on", async () => {
   const world = new KubeletWorld();
-  await world.started(named("old"));
+  await world.started(named("old", { nodeName: "node1" }));
   world.hold = "node is cordoned";
-  world.want(named("new"), named("old"));
+  world.want(named("new", { nodeName: "node1" }), named("old", { nodeName: "node1" }));
   await world.clock.advance(60_000);
   const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "node is cordoned" };
   expect(world.statusOf("new")).toMatchObject({ phase: "Pending", conditions: [condition] });
   expect(world.statusOf("old")?.phase).toBe("Running");
+  const nodeOf = (name: string) =>
+    world.kubelet.pods().find(({ metadata }) => metadata.name === `${name}-node1`)?.spec.nodeName;
+  expect([nodeOf("old"), nodeOf("new")]).toEqual(["node1", undefined]);
   expect(world.recorder.events.filter((event) => event.includes("FailedScheduling"))).toEqual([
     "new-node1 FailedScheduling node is cordoned",
   ]);
@@ -58,4 +61,5 @@ test("a held pod is Pending and unscheduled until it is let in; one that runs go
   world.kubelet.refresh();
   await world.clock.advance(1_000);
   expect(world.statusOf("new")?.phase).toBe("Running");
+  expect(nodeOf("new")).toBe("node1");
 });

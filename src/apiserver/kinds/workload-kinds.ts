@@ -10,6 +10,7 @@ import {
 } from "../resource-definition.ts";
 import { formatAccessModes, formatLabelSelector, formatLabels } from "./cells.ts";
 import { decodeByManifest, type ReadSubmitted } from "./decode-manifest.ts";
+import { showJobSelector, withoutJobSelector } from "./job-selector.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -303,11 +304,37 @@ export const workloadKinds = (read: ReadSubmitted): ResourceDefinition[] =>
     namespaced,
     verbs: isReadOnly ? READ_VERBS : ALL_VERBS,
     storage: "file",
+    ...(row.kind === "Job" && { complete: showJobSelector }),
+    ...(row.kind === "Service" && { complete: showServiceDefaults }),
     ...(!isReadOnly && { decode: (object: ApiObject) => decodeWorkload(read, object, namespaced) }),
   }));
 
+const completeServices = new WeakMap<ApiObject, ApiObject>();
+
+/** A Service with the defaults that mean nothing here, but that kubectl describe prints. Source: core/v1 defaults. */
+function showServiceDefaults(service: ApiObject): ApiObject {
+  let complete = completeServices.get(service);
+  if (!complete) {
+    const { clusterIP, ports, ...spec } = specOf(service) as Fields & {
+      ports?: { port: number; targetPort?: unknown }[];
+    };
+    const shownPorts = ports?.map((port) => ({ ...port, targetPort: port.targetPort ?? port.port }));
+    complete = {
+      ...service,
+      spec: {
+        ...(clusterIP !== undefined && { clusterIP, clusterIPs: [clusterIP] }),
+        ...(shownPorts && { ports: shownPorts }),
+        sessionAffinity: "None",
+        ...spec,
+      },
+    };
+    completeServices.set(service, complete);
+  }
+  return complete;
+}
+
 function decodeWorkload(read: ReadSubmitted, object: ApiObject, namespaced: boolean): Decoded {
-  const decoded = decodeByManifest(read, object);
+  const decoded = decodeByManifest(read, object.kind === "Job" ? withoutJobSelector(object) : object);
   if (namespaced) return decoded;
   const { namespace: _namespace, ...metadata } = decoded.object.metadata;
   return { ...decoded, object: { ...decoded.object, metadata } };

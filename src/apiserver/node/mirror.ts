@@ -170,16 +170,21 @@ export class NodeMirror {
     }
   }
 
-  /** Status and ephemeral containers of a pod of this API. */
+  /** Status, node and ephemeral containers of a pod of this API. */
   #putObserved(live: ApiObject, { spec, status = live.status as PodStatus }: Pod): void {
     const { store } = this.#deps;
     const current = store.get("pods", live.metadata.namespace, live.metadata.name) ?? live;
-    const ephemeral = spec.ephemeralContainers ?? [];
-    const isSame = Bun.deepEquals(ephemeralContainersOf(current), ephemeral);
+    const ephemeralContainers = spec.ephemeralContainers ?? [];
+    const { nodeName: before, ...written } = current.spec as Pod["spec"];
+    const isSame = Bun.deepEquals(ephemeralContainersOf(current), ephemeralContainers) && before === spec.nodeName;
     if (isSame && Bun.deepEquals(current.status, status)) return;
+    const nodeName = spec.nodeName !== undefined && { nodeName: spec.nodeName };
     const next = isSame
       ? current
-      : { ...current, spec: { ...(current.spec as object), ephemeralContainers: ephemeral } };
+      : {
+          ...current,
+          spec: { ...written, ...nodeName, ...(ephemeralContainers.length > 0 && { ephemeralContainers }) },
+        };
     store.put("pods", { ...next, status });
   }
 

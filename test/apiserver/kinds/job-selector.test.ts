@@ -1,0 +1,58 @@
+import { expect, test } from "bun:test";
+import { anApiServer } from "../support.ts";
+
+const JOBS = "/apis/batch/v1/namespaces/default/jobs";
+
+const aJob = (labels: object = {}) => ({
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: { name: "once" },
+  spec: {
+    template: {
+      metadata: { labels },
+      spec: { restartPolicy: "Never", containers: [{ name: "app", image: "busybox:1.35" }] },
+    },
+  },
+});
+
+test("a Job is shown with its selector, which the kept object does not have", async () => {
+  const { call, files } = anApiServer({ alsoServed: "jobs" });
+  const { status, json } = await call({ method: "POST", path: JOBS, body: aJob({ app: "x" }) });
+  const { uid } = json.metadata;
+  expect(status).toBe(201);
+  for (const shown of [json, (await call({ path: `${JOBS}/once` })).json, (await call({ path: JOBS })).json.items[0]]) {
+    expect(shown.spec.selector).toEqual({ matchLabels: { "batch.kubernetes.io/controller-uid": uid } });
+    expect(shown.spec.template.metadata.labels).toEqual({
+      app: "x",
+      "controller-uid": uid,
+      "job-name": "once",
+      "batch.kubernetes.io/controller-uid": uid,
+      "batch.kubernetes.io/job-name": "once",
+    });
+  }
+  const kept = files.get("jobs:default/once")?.spec as ReturnType<typeof aJob>["spec"] & { selector?: object };
+  expect([kept.selector, kept.template.metadata.labels]).toEqual([undefined, { app: "x" }]);
+});
+
+test("a Job that a client reads and writes back is as it was", async () => {
+  const { call, files } = anApiServer({ alsoServed: "jobs" });
+  const { json } = await call({ method: "POST", path: JOBS, body: aJob() });
+  const kept = files.get("jobs:default/once");
+  const same = await call({ method: "PUT", path: `${JOBS}/once`, body: json });
+  expect([same.status, same.json.metadata.resourceVersion]).toEqual([200, json.metadata.resourceVersion]);
+  expect(files.get("jobs:default/once")).toBe(kept!);
+  const body = { ...json, spec: { ...json.spec, suspend: true } };
+  expect((await call({ method: "PUT", path: `${JOBS}/once`, body })).json.spec.suspend).toBe(true);
+});
+
+test("the selector of another Job is refused", async () => {
+  const { call } = anApiServer({ alsoServed: "jobs" });
+  const job = aJob();
+  const selector = { matchLabels: { "batch.kubernetes.io/controller-uid": "other" } };
+  const { status, json } = await call({
+    method: "POST",
+    path: JOBS,
+    body: { ...job, spec: { ...job.spec, selector } },
+  });
+  expect([status, json.details.causes[0].field]).toEqual([422, "spec.selector"]);
+});
