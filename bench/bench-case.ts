@@ -32,7 +32,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : (upper + (sorted[middle - 1] ?? upper)) / 2;
 }
 
-/** The smallest value that is no less than `share` of all: with 100 of them and 0.99, the second largest. */
+/** The smallest value that is not less than `share` of all: with 100 of them and 0.99, the second largest. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   const value = sorted[Math.min(sorted.length, Math.max(1, Math.ceil(share * sorted.length))) - 1];

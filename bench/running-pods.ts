@@ -1,6 +1,6 @@
 import type { TestNode } from "../test/support/test-node.ts";
 
-/** On a slow machine a hundred pods take their time; what never comes is told by the kubelet's log. */
+/** On a slow machine a hundred pods take their time; the kubelet's log explains a pod that does not start. */
 const PATIENCE_MS = 1_200_000;
 
 /** Memory that only the start needed is returned within this time. */

@@ -106,7 +106,7 @@ async function runAttack(attack: Attack): Promise<boolean> {
         what: `lag above ${MAX_LAG_SECONDS * 1_000} ms`,
         unit: `of ${lag.all - before.lag.all} readings`,
         value: late,
-        // A machine that other programs use delays timers: then nothing can be told.
+        // On a machine that other programs use timers are late: the result is not valid.
         atMost: isBusy ? Number.POSITIVE_INFINITY : Math.max(2, Math.ceil((lag.all - before.lag.all) / 50)),
       },
       {

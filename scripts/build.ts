@@ -14,7 +14,7 @@ import { SIGNING_KEY_VARIABLE, signText } from "./release/signature.ts";
 interface Target {
   /** Behind `kubelet-ts-`, and behind `bun-` for the compiler. */
   name: TargetName;
-  /** A release without it is no release. */
+  /** A release without it is not a release. */
   required: boolean;
 }
 

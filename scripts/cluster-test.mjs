@@ -20,7 +20,7 @@ const PLUGIN_PACKAGE = "containernetworking-plugins";
 
 const run = new TestRun();
 
-/** @returns {Promise<Record<string, string>>} the environment that tells the tests where the programs are */
+/** @returns {Promise<Record<string, string>>} the environment with the paths of the programs */
 async function setUpCluster() {
   if (!isAptMachine() || process.getuid?.() !== 0)
     throw new CannotGoOn("The tests of a real cluster need root on Debian or Ubuntu.");

@@ -110,7 +110,7 @@ const NGINX_PAGE = `<!DOCTYPE html>
 </html>
 `;
 
-/** The libraries a program loads, as entries under the paths at which its loader will look. @returns {Promise<TarEntry[]>} */
+/** The libraries a program loads, as entries under the paths that its loader searches. @returns {Promise<TarEntry[]>} */
 async function librariesOf(program, root) {
   const folders = ["lib", "usr/lib"].flatMap((lib) => [
     join(root, lib),

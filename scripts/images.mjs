@@ -77,7 +77,7 @@ async function ensureImage(endpoint, recipe) {
   }
   const content = await recipe.make();
   const image = toImage(recipe.name, content);
-  // The containerd image store counts ids otherwise: there the layer tells whether it is the same.
+  // The containerd image store counts ids otherwise: there the layer shows whether it is the same.
   if (found && (found.Id === image.id || isSame(found, image, content.config))) return "present";
   await load(endpoint, recipe.name, image.archive);
   return "built";

@@ -21,7 +21,7 @@ const SOURCE_LIST =
 
 const BUILD_PACKAGES = ["golang-1.19-go", "golang-github-modern-go-reflect2-dev", "dpkg-dev", "rsync", "make"];
 
-/** The archive is no git checkout: the build is told the version that it would ask git for. */
+/** The archive is not a git checkout: the version that the build would ask git for is set. */
 const VERSION_FILE = `KUBE_GIT_COMMIT='faecb196815e248d3ecfb03c680a4507229c2a56'
 KUBE_GIT_TREE_STATE='archive'
 KUBE_GIT_VERSION='v1.20.2'
@@ -103,7 +103,7 @@ async function make(/** @type {string} */ build) {
 }
 
 /**
- * Builds them when they are not in the cache. An interrupted build goes on where it was; the result appears under its name
+ * Builds them when they are not in the cache. An interrupted build continues where it was; the result appears under its name
  * only when it is complete.
  * @returns {Promise<string>} the folder with the programs
  */

@@ -141,10 +141,10 @@ const round = (value: number) => value.toFixed(1);
 /** Milliseconds since the navigation: the first paint of anything, and the frame with all pods. */
 async function paint(page: Page): Promise<{ first: number; pods: number }> {
   await page.addInitScript(`window.podsAt = new Promise((resolve) => {
-    const look = () => document.querySelectorAll("table.pods tbody tr").length >= ${PODS}
+    const check = () => document.querySelectorAll("table.pods tbody tr").length >= ${PODS}
       ? requestAnimationFrame(() => setTimeout(() => resolve(performance.now())))
-      : requestAnimationFrame(look);
-    requestAnimationFrame(look);
+      : requestAnimationFrame(check);
+    requestAnimationFrame(check);
   })`);
   await page.goto(address);
   const podsAt = await page.evaluate<number>("window.podsAt");

@@ -90,7 +90,7 @@ export class TestRun {
     this.#conclude(name, failed === 0, `${passed} passed, ${failed} failed${why}${skipped}${retried} in ${time}`);
   }
 
-  /** One run of `bun test`, shown while it goes on. */
+  /** One run of `bun test`, shown while it continues. */
   async #bunTestOnce(args, { limitMs, env }) {
     this.#reports += 1;
     const file = join(this.#scratch, `${this.#reports}.xml`);

@@ -39,7 +39,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   model: ["api"],
   yaml: [],
   manifest: ["api", "model", "text", "yaml", "valibot"],
-  // Which sysctls need a flag is told by the list of runtime/.
+  // Which sysctls need a flag is reported by the list of runtime/.
   import: ["api", "text", "valibot", "runtime/sysctls.ts"],
   plan: ["api", "model", "text"],
   // A status reports restarts and back-off, which plan/ decides.

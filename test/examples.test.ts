@@ -13,7 +13,7 @@ test("there are examples", () => {
   expect(files).toContain("nginx-log.yaml");
 });
 
-test.each(files)("examples/%s holds a pod or a workload, and nothing to complain about", (file) => {
+test.each(files)("examples/%s holds a pod or a workload, and no findings", (file) => {
   const { pods, objects, findings, results } = readManifest(readFileSync(join(EXAMPLES, file)), {
     file,
     nodeName: "node1",

@@ -48,39 +48,35 @@ async function measureRest(node: TestNode, toManifest: ToManifest): Promise<numb
 }
 
 async function measure(): Promise<Measurement[]> {
-  const node = new TestNode();
-  try {
-    // The first start loads the pause image.
-    await startByRunOnce(node, idlePod);
-    const runs: number[] = [];
-    const plain: number[] = [];
-    for (let round = 0; round < ROUNDS; round++) {
-      plain.push(await startByRunOnce(node, idlePod));
-      runs.push(await startByRunOnce(node, idleDeployment));
-    }
-    const rest = await measureRest(node, idleDeployment);
-    const restOfPods = await measureRest(node, idlePod);
-    return [
-      {
-        what: `${COUNT} Deployments of one pod from nothing to running`,
-        unit: "ms",
-        value: median(runs),
-        runs,
-        floor: median(plain),
-        floorText: "the same pods without Deployments",
-        goal: { ratioAtMost: 1.1 },
-      },
-      {
-        what: `CPU of the kubelet with ${COUNT} Deployments at rest, over ${REST_MS / 1000} s`,
-        unit: "%",
-        value: rest,
-        floor: restOfPods,
-        floorText: "the same pods without Deployments",
-      },
-    ];
-  } finally {
-    await node.cleanUp();
+  await using node = new TestNode();
+  // The first start loads the pause image.
+  await startByRunOnce(node, idlePod);
+  const runs: number[] = [];
+  const plain: number[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    plain.push(await startByRunOnce(node, idlePod));
+    runs.push(await startByRunOnce(node, idleDeployment));
   }
+  const rest = await measureRest(node, idleDeployment);
+  const restOfPods = await measureRest(node, idlePod);
+  return [
+    {
+      what: `${COUNT} Deployments of one pod from nothing to running`,
+      unit: "ms",
+      value: median(runs),
+      runs,
+      floor: median(plain),
+      floorText: "the same pods without Deployments",
+      goal: { ratioAtMost: 1.1 },
+    },
+    {
+      what: `CPU of the kubelet with ${COUNT} Deployments at rest, over ${REST_MS / 1000} s`,
+      unit: "%",
+      value: rest,
+      floor: restOfPods,
+      floorText: "the same pods without Deployments",
+    },
+  ];
 }
 
 export const deploymentsCases: readonly BenchCase[] = [

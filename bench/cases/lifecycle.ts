@@ -17,7 +17,7 @@ const manifest = (name: string, word = "x") => ({
   },
 });
 
-/** How long after `act` began the engine told of the next start of a container, and how long after an end it told of. */
+/** How long after `act` began the engine reported the next start of a container, and how long after an end it did. */
 interface Reaction {
   sinceActMs: number;
   /** Since the engine's `die` event: the earliest sign of it. */
@@ -79,61 +79,57 @@ async function bareTimes(node: TestNode, bodies: PodBodies[], floorNode: string,
 }
 
 async function measureReaction(): Promise<Measurement[]> {
-  const node = new TestNode();
+  await using node = new TestNode();
   const floorNode = node.bareName;
-  try {
-    node.writeManifest("web.json", manifest("web"));
-    // A crash loop would wait longer and longer: here it shall not.
-    await node.start(["--v=2"]);
-    await node.runningContainer("app");
-    const bodies = await readPodBodies(node.docker, await node.listAll(), floorNode);
-    const { podMs, containerMs } = await bareTimes(node, bodies, floorNode, 15);
+  node.writeManifest("web.json", manifest("web"));
+  // A crash loop would wait longer and longer: here it shall not.
+  await node.start(["--v=2"]);
+  await node.runningContainer("app");
+  const bodies = await readPodBodies(node.docker, await node.listAll(), floorNode);
+  const { podMs, containerMs } = await bareTimes(node, bodies, floorNode, 15);
 
-    const kills: Reaction[] = [];
-    for (let round = 0; round < KILLS; round++) {
-      // Each in a pod of its own, so that no back-off gets in between.
-      node.writeManifest("victim.json", manifest(`victim-${round}`));
-      const victim = await node.until("the victim to run", async () =>
-        (await node.containers("app")).find(
-          ({ State, Names }) => State === "running" && Names[0]?.includes(`victim-${round}-`),
-        ),
-      );
-      kills.push(await nextStart(node, () => node.docker.killContainer(victim.Id, "SIGKILL")));
-    }
-    node.removeManifest("victim.json");
-
-    const starts: number[] = [];
-    for (let round = 0; round < EDITS; round++) {
-      const write = () => node.writeManifest(`new-${round}.json`, manifest(`new-${round}`));
-      starts.push((await nextStart(node, write)).sinceActMs);
-    }
-    const sinceDie = kills.map(({ sinceDieMs }) => sinceDieMs);
-    const sinceKill = kills.map(({ sinceActMs }) => sinceActMs);
-    return [
-      {
-        what: "container ended to its replacement running, p50",
-        unit: "ms",
-        value: median(sinceDie),
-        floor: containerMs,
-        floorText: "bare create and start of one container",
-        goal: { ratioAtMost: 1.3 },
-      },
-      { what: "  p99", unit: "ms", value: percentile(sinceDie, 0.99) },
-      { what: "  from `docker kill` on, with the engine's own clean-up, p50", unit: "ms", value: median(sinceKill) },
-      { what: "  p99", unit: "ms", value: percentile(sinceKill, 0.99) },
-      {
-        what: "manifest written to container running",
-        unit: "ms",
-        value: median(starts),
-        runs: starts,
-        floor: podMs,
-        floorText: "bare create and start of sandbox and container",
-        goal: { ratioAtMost: 1.3 },
-      },
-    ];
-  } finally {
-    await node.cleanUp();
+  const kills: Reaction[] = [];
+  for (let round = 0; round < KILLS; round++) {
+    // Each in a pod of its own, so that no back-off gets in between.
+    node.writeManifest("victim.json", manifest(`victim-${round}`));
+    const victim = await node.until("the victim to run", async () =>
+      (await node.containers("app")).find(
+        ({ State, Names }) => State === "running" && Names[0]?.includes(`victim-${round}-`),
+      ),
+    );
+    kills.push(await nextStart(node, () => node.docker.killContainer(victim.Id, "SIGKILL")));
   }
+  node.removeManifest("victim.json");
+
+  const starts: number[] = [];
+  for (let round = 0; round < EDITS; round++) {
+    const write = () => node.writeManifest(`new-${round}.json`, manifest(`new-${round}`));
+    starts.push((await nextStart(node, write)).sinceActMs);
+  }
+  const sinceDie = kills.map(({ sinceDieMs }) => sinceDieMs);
+  const sinceKill = kills.map(({ sinceActMs }) => sinceActMs);
+  return [
+    {
+      what: "container ended to its replacement running, p50",
+      unit: "ms",
+      value: median(sinceDie),
+      floor: containerMs,
+      floorText: "bare create and start of one container",
+      goal: { ratioAtMost: 1.3 },
+    },
+    { what: "  p99", unit: "ms", value: percentile(sinceDie, 0.99) },
+    { what: "  from `docker kill` on, with the engine's own clean-up, p50", unit: "ms", value: median(sinceKill) },
+    { what: "  p99", unit: "ms", value: percentile(sinceKill, 0.99) },
+    {
+      what: "manifest written to container running",
+      unit: "ms",
+      value: median(starts),
+      runs: starts,
+      floor: podMs,
+      floorText: "bare create and start of sandbox and container",
+      goal: { ratioAtMost: 1.3 },
+    },
+  ];
 }
 
 export const lifecycleCases: readonly BenchCase[] = [

@@ -138,98 +138,86 @@ async function startNode(node: TestNode, pods: number) {
 
 /** Answers with 110 pods, and the memory they cost. */
 async function measureAnswers(): Promise<Measurement[]> {
-  const node = new TestNode();
-  try {
-    const { pid, api } = await startNode(node, PODS);
-    await Bun.sleep(SETTLE_MS);
-    const beforeMb = readMegabytes(pid, "VmRSS");
-    const beforeAnonMb = readMegabytes(pid, "RssAnon");
-    // A list that is asked for again within a second is not made again: each of these is another one.
-    const list = await repeat(REQUESTS, (index) =>
-      api.ask("GET", `${PODS_PATH}?limit=${1_000 + index}`, { headers: AS_TABLE }),
-    );
-    const whole = await repeat(REQUESTS, (index) => api.ask("GET", `${PODS_PATH}?limit=${1_000 + index}`));
-    const get = await repeat(REQUESTS, (index) => api.ask("GET", `${PODS_PATH}/p${index % PODS}-${node.name}`));
-    for (let i = 0; i < LISTS; i++) await api.ask("GET", PODS_PATH, { headers: AS_TABLE });
-    await Bun.sleep(SETTLE_MS);
-    return [
-      ...rows(`list of ${PODS} pods as Table`, list, 5),
-      ...rows(`list of ${PODS} pods`, whole),
-      ...rows("get of a pod", get, 1),
-      {
-        what: `RSS growth after ${LISTS + 3 * (REQUESTS + WARM_UP)} requests`,
-        unit: "MB",
-        value: readMegabytes(pid, "VmRSS") - beforeMb,
-        goal: { atMost: 10 },
-      },
-      { what: "  of which anonymous", unit: "MB", value: readMegabytes(pid, "RssAnon") - beforeAnonMb },
-      ...rows("event of a watch after the answer to the write", await measureWatch(api), 5),
-    ];
-  } finally {
-    await node.cleanUp();
-  }
+  await using node = new TestNode();
+  const { pid, api } = await startNode(node, PODS);
+  await Bun.sleep(SETTLE_MS);
+  const beforeMb = readMegabytes(pid, "VmRSS");
+  const beforeAnonMb = readMegabytes(pid, "RssAnon");
+  // A list that is asked for again within a second is not made again: each of these is another one.
+  const list = await repeat(REQUESTS, (index) =>
+    api.ask("GET", `${PODS_PATH}?limit=${1_000 + index}`, { headers: AS_TABLE }),
+  );
+  const whole = await repeat(REQUESTS, (index) => api.ask("GET", `${PODS_PATH}?limit=${1_000 + index}`));
+  const get = await repeat(REQUESTS, (index) => api.ask("GET", `${PODS_PATH}/p${index % PODS}-${node.name}`));
+  for (let i = 0; i < LISTS; i++) await api.ask("GET", PODS_PATH, { headers: AS_TABLE });
+  await Bun.sleep(SETTLE_MS);
+  return [
+    ...rows(`list of ${PODS} pods as Table`, list, 5),
+    ...rows(`list of ${PODS} pods`, whole),
+    ...rows("get of a pod", get, 1),
+    {
+      what: `RSS growth after ${LISTS + 3 * (REQUESTS + WARM_UP)} requests`,
+      unit: "MB",
+      value: readMegabytes(pid, "VmRSS") - beforeMb,
+      goal: { atMost: 10 },
+    },
+    { what: "  of which anonymous", unit: "MB", value: readMegabytes(pid, "RssAnon") - beforeAnonMb },
+    ...rows("event of a watch after the answer to the write", await measureWatch(api), 5),
+  ];
 }
 
 async function measureStarts(): Promise<Measurement[]> {
-  const node = new TestNode();
-  try {
-    const { api } = await startNode(node, 1);
-    const { runs, floor } = await measureCreate(node, api);
-    return [
-      {
-        what: "create to container running",
-        unit: "ms",
-        value: median(runs),
-        runs,
-        floor: median(floor),
-        floorText: "same calls",
-        goal: { ratioAtMost: 1.3 },
-      },
-    ];
-  } finally {
-    await node.cleanUp();
-  }
+  await using node = new TestNode();
+  const { api } = await startNode(node, 1);
+  const { runs, floor } = await measureCreate(node, api);
+  return [
+    {
+      what: "create to container running",
+      unit: "ms",
+      value: median(runs),
+      runs,
+      floor: median(floor),
+      floorText: "same calls",
+      goal: { ratioAtMost: 1.3 },
+    },
+  ];
 }
 
 async function measureObjects(): Promise<Measurement[]> {
-  const node = new TestNode();
-  try {
-    const { pid, api } = await startNode(node, 0);
-    const creations: number[] = [];
-    let next = 0;
-    const startMs = performance.now();
-    await Promise.all(
-      Array.from({ length: WRITERS }, async () => {
-        for (let index = next++; index < OBJECTS; index = next++) {
-          const body = { metadata: { name: `c${index}` }, data: { index: String(index) } };
-          creations.push(await api.write("POST", CONFIG_MAPS, body));
-        }
-      }),
-    );
-    const createdMs = performance.now() - startMs;
-    const list = await repeat(20, () => api.ask("GET", CONFIG_MAPS, { headers: AS_TABLE }));
-    const page = await repeat(20, () => api.ask("GET", `${CONFIG_MAPS}?limit=500`, { headers: AS_TABLE }));
-    const get = await repeat(REQUESTS, (index) => api.ask("GET", `${CONFIG_MAPS}/c${index * 7}`));
-    const create = await repeat(20, (index) =>
-      api.write("POST", CONFIG_MAPS, { metadata: { name: `more-${index}-${Math.random().toString(36).slice(2)}` } }),
-    );
-    return [
-      {
-        what: `creating ${OBJECTS} ConfigMaps, ${WRITERS} at a time`,
-        unit: "per s",
-        value: (1000 * OBJECTS) / createdMs,
-      },
-      ...rows(`  one of them`, creations),
-      ...rows(`list of ${OBJECTS} ConfigMaps as Table`, list),
-      ...rows("  one page of 500", page),
-      ...rows("get of one of them", get, 1),
-      ...rows("one more", create),
-      ...rows("event of a watch after the answer to the write", await measureWatch(api), 5),
-      { what: "RSS with them", unit: "MB", value: readMegabytes(pid, "VmRSS") },
-    ];
-  } finally {
-    await node.cleanUp();
-  }
+  await using node = new TestNode();
+  const { pid, api } = await startNode(node, 0);
+  const creations: number[] = [];
+  let next = 0;
+  const startMs = performance.now();
+  await Promise.all(
+    Array.from({ length: WRITERS }, async () => {
+      for (let index = next++; index < OBJECTS; index = next++) {
+        const body = { metadata: { name: `c${index}` }, data: { index: String(index) } };
+        creations.push(await api.write("POST", CONFIG_MAPS, body));
+      }
+    }),
+  );
+  const createdMs = performance.now() - startMs;
+  const list = await repeat(20, () => api.ask("GET", CONFIG_MAPS, { headers: AS_TABLE }));
+  const page = await repeat(20, () => api.ask("GET", `${CONFIG_MAPS}?limit=500`, { headers: AS_TABLE }));
+  const get = await repeat(REQUESTS, (index) => api.ask("GET", `${CONFIG_MAPS}/c${index * 7}`));
+  const create = await repeat(20, (index) =>
+    api.write("POST", CONFIG_MAPS, { metadata: { name: `more-${index}-${Math.random().toString(36).slice(2)}` } }),
+  );
+  return [
+    {
+      what: `creating ${OBJECTS} ConfigMaps, ${WRITERS} at a time`,
+      unit: "per s",
+      value: (1000 * OBJECTS) / createdMs,
+    },
+    ...rows(`  one of them`, creations),
+    ...rows(`list of ${OBJECTS} ConfigMaps as Table`, list),
+    ...rows("  one page of 500", page),
+    ...rows("get of one of them", get, 1),
+    ...rows("one more", create),
+    ...rows("event of a watch after the answer to the write", await measureWatch(api), 5),
+    { what: "RSS with them", unit: "MB", value: readMegabytes(pid, "VmRSS") },
+  ];
 }
 
 export const localApiCases: readonly BenchCase[] = [

@@ -4,21 +4,17 @@ import { readMegabytes } from "../process-usage.ts";
 import { idlePod, SETTLE_MS, untilRunning } from "../running-pods.ts";
 
 async function measure(count: number): Promise<Measurement[]> {
-  const node = new TestNode();
-  try {
-    for (let i = 0; i < count; i++) node.writeManifest(`p${i}.json`, idlePod(`p${i}`));
-    const kubelet = await node.start();
-    await untilRunning(node, count);
-    await Bun.sleep(SETTLE_MS);
-    const pods = `${count} ${count === 1 ? "pod" : "pods"}`;
-    return [
-      { what: `RSS with ${pods}`, unit: "MB", value: readMegabytes(kubelet.pid, "VmRSS"), goal: { atMost: 70 } },
-      { what: `  of which anonymous`, unit: "MB", value: readMegabytes(kubelet.pid, "RssAnon") },
-      { what: `  peak since start`, unit: "MB", value: readMegabytes(kubelet.pid, "VmHWM") },
-    ];
-  } finally {
-    await node.cleanUp();
-  }
+  await using node = new TestNode();
+  for (let i = 0; i < count; i++) node.writeManifest(`p${i}.json`, idlePod(`p${i}`));
+  const kubelet = await node.start();
+  await untilRunning(node, count);
+  await Bun.sleep(SETTLE_MS);
+  const pods = `${count} ${count === 1 ? "pod" : "pods"}`;
+  return [
+    { what: `RSS with ${pods}`, unit: "MB", value: readMegabytes(kubelet.pid, "VmRSS"), goal: { atMost: 70 } },
+    { what: `  of which anonymous`, unit: "MB", value: readMegabytes(kubelet.pid, "RssAnon") },
+    { what: `  peak since start`, unit: "MB", value: readMegabytes(kubelet.pid, "VmHWM") },
+  ];
 }
 
 const memory = (count: number): BenchCase => ({

@@ -97,15 +97,11 @@ async function measureEndpoint(node: TestNode, pid: number, endpoint: Endpoint):
 
 /** Runs `measure` with 110 pods whose containers wake up each second. */
 async function withPods(measure: (node: TestNode, pid: number) => Promise<Measurement[]>): Promise<Measurement[]> {
-  const node = new TestNode();
-  try {
-    for (let i = 0; i < PODS; i++) node.writeManifest(`p${i}.json`, wakingPod(`p${i}`));
-    const kubelet = await node.start();
-    await untilRunning(node, PODS);
-    return await measure(node, kubelet.pid);
-  } finally {
-    await node.cleanUp();
-  }
+  await using node = new TestNode();
+  for (let i = 0; i < PODS; i++) node.writeManifest(`p${i}.json`, wakingPod(`p${i}`));
+  const kubelet = await node.start();
+  await untilRunning(node, PODS);
+  return await measure(node, kubelet.pid);
 }
 
 async function measureEndpoints(node: TestNode, pid: number): Promise<Measurement[]> {

@@ -22,43 +22,39 @@ async function startByRunOnce(node: TestNode, manifests: string): Promise<number
 }
 
 async function measure(count: number): Promise<Measurement[]> {
-  const node = new TestNode();
+  await using node = new TestNode();
   const floorNode = node.bareName;
-  try {
-    const manifests = join(node.directory, "pods");
-    mkdirSync(manifests);
-    for (let i = 0; i < count; i++) {
-      writeFileSync(join(manifests, `p${i}.json`), JSON.stringify(idlePod(`p${i}`)));
-    }
-
-    // The first start loads the pause image; what follows measures pods.
-    await startByRunOnce(node, manifests);
-    const bodies = await readPodBodies(node.docker, await node.listAll(), floorNode);
-    if (bodies.length !== count) throw new Error(`expected ${count} sandboxes, found ${bodies.length}`);
-    await removeContainersOf(node.docker, node.name);
-
-    const { concurrency, runs: floorRuns } = await findFloor(node, bodies, floorNode);
-    const rounds = count > LONG.above ? LONG.rounds : ROUNDS;
-    const runs: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      runs.push(await startByRunOnce(node, manifests));
-      await removeContainersOf(node.docker, node.name);
-      floorRuns.push(await floorRun(node, bodies, floorNode, concurrency));
-    }
-    return [
-      {
-        what: `${count} ${count === 1 ? "pod" : "pods"} from nothing to running`,
-        unit: "ms",
-        value: median(runs),
-        runs,
-        floor: median(floorRuns),
-        floorText: `same calls, ${concurrency} at a time`,
-        goal: { ratioAtMost: count > 50 ? 1.1 : 1.3 },
-      },
-    ];
-  } finally {
-    await node.cleanUp();
+  const manifests = join(node.directory, "pods");
+  mkdirSync(manifests);
+  for (let i = 0; i < count; i++) {
+    writeFileSync(join(manifests, `p${i}.json`), JSON.stringify(idlePod(`p${i}`)));
   }
+
+  // The first start loads the pause image; what follows measures pods.
+  await startByRunOnce(node, manifests);
+  const bodies = await readPodBodies(node.docker, await node.listAll(), floorNode);
+  if (bodies.length !== count) throw new Error(`expected ${count} sandboxes, found ${bodies.length}`);
+  await removeContainersOf(node.docker, node.name);
+
+  const { concurrency, runs: floorRuns } = await findFloor(node, bodies, floorNode);
+  const rounds = count > LONG.above ? LONG.rounds : ROUNDS;
+  const runs: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    runs.push(await startByRunOnce(node, manifests));
+    await removeContainersOf(node.docker, node.name);
+    floorRuns.push(await floorRun(node, bodies, floorNode, concurrency));
+  }
+  return [
+    {
+      what: `${count} ${count === 1 ? "pod" : "pods"} from nothing to running`,
+      unit: "ms",
+      value: median(runs),
+      runs,
+      floor: median(floorRuns),
+      floorText: `same calls, ${concurrency} at a time`,
+      goal: { ratioAtMost: count > 50 ? 1.1 : 1.3 },
+    },
+  ];
 }
 
 async function floorRun(node: TestNode, bodies: PodBodies[], floorNode: string, concurrency: number): Promise<number> {

@@ -50,7 +50,7 @@ function toComponent(type: "library" | "platform", name: string, version: string
   const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;
   const [algorithm = "", digest = ""] = integrity.split("-", 2);
   const hash = { alg: `SHA-${algorithm.slice(3)}`, content: Buffer.from(digest, "base64").toString("hex") };
-  // An expression such as "(MIT OR Apache-2.0)" is no license id.
+  // An expression such as "(MIT OR Apache-2.0)" is not a license id.
   const licenses =
     license === undefined ? [] : [/[ (]/.test(license) ? { expression: license } : { license: { id: license } }];
   return { type, "bom-ref": purl, name, version, purl, hashes: [hash], ...(licenses.length > 0 && { licenses }) };

@@ -17,7 +17,7 @@ export const MAX_RESTART_PERIOD_ANNOTATION = "kubelet-ts.io/max-container-restar
 export const DEPENDS_ON_ANNOTATION = "kubelet-ts.io/depends-on";
 /** After this time the wait for a dependency is reported as a warning, a Go duration. */
 export const DEPENDS_ON_TIMEOUT_ANNOTATION = "kubelet-ts.io/depends-on-timeout";
-/** `on-failure`: an edit whose pod does not become Ready is taken back. */
+/** `on-failure`: an edit whose pod does not become Ready is rolled back. */
 export const ROLLBACK_ANNOTATION = "kubelet-ts.io/rollback";
 /** Time an edited pod has to become Ready, a Go duration. */
 export const ROLLBACK_DEADLINE_ANNOTATION = "kubelet-ts.io/rollback-deadline";
@@ -102,7 +102,7 @@ export const POD_ANNOTATIONS: readonly PodAnnotation[] = [
   },
   {
     name: ROLLBACK_ANNOTATION,
-    description: "`on-failure` takes back an edit whose pod does not become Ready; see [rollout](rollout.md#rollback)",
+    description: "`on-failure` rolls an edit back whose pod does not become Ready; see [rollout](rollout.md#rollback)",
     check: (value) => (value === "on-failure" || value === "never" ? undefined : "on-failure or never"),
   },
   {

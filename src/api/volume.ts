@@ -203,7 +203,7 @@ export const EphemeralVolumeSourceSchema = v.object({
   readOnly: v.optional(flag),
 });
 
-/** One volume: a name and exactly one source; none at all means `emptyDir`. Source: core/v1 `Volume`. */
+/** One volume: a name and exactly one source; none means `emptyDir`. Source: core/v1 `Volume`. */
 export const VolumeSchema = v.object({
   name: text,
   hostPath: v.optional(HostPathVolumeSourceSchema),

@@ -17,7 +17,7 @@ export interface ApiRouteDeps {
   authenticate: (shown: ShownCertificate | undefined, authorization: string | null) => ApiUser | undefined;
 }
 
-/** The route of a listener of the API: who asks, the answer, and errors as Kubernetes writes them. */
+/** The route of a listener of the API: authentication, the answer, and errors in Kubernetes' form. */
 export function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Promise<ListenerAnswer> {
   return async (request) => {
     const answer = await answerOrError(request, deps);

@@ -12,7 +12,7 @@ export interface TokenEntry {
 
 const ADMIN_GROUPS = new Set(["system:masters", "admin"]);
 
-/** Members of `system:masters` and `admin` may do everything; everyone else who is known may look. */
+/** Members of `system:masters` and `admin` may do everything; every other authenticated user may read. */
 const roleOf = (groups: readonly string[]): Role =>
   groups.some((group) => ADMIN_GROUPS.has(group)) ? "admin" : "view";
 
@@ -45,7 +45,7 @@ export function authenticate(
     return entry && toUser(entry.user, entry.groups);
   }
   if (!shown?.isVerified || shown.commonName === "") return undefined;
-  // Looked at for each request: a connection may live longer than its certificate.
+  // Checked for each request: a connection may live longer than its certificate.
   return shown.notAfter.getTime() < now.getTime() ? undefined : toUser(shown.commonName, shown.organizations);
 }
 

@@ -10,17 +10,17 @@ export interface Access {
 }
 
 /** Subresources that lead into containers or to the node. */
-const INSIDE = new Set(["exec", "attach", "portforward", "proxy", "ephemeralcontainers", "eviction"]);
+const INTO_CONTAINERS = new Set(["exec", "attach", "portforward", "proxy", "ephemeralcontainers", "eviction"]);
 const READING = new Set(["get", "list", "watch"]);
-/** Everyone may ask about themselves. */
-const ABOUT_ONESELF = new Set(["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"]);
+/** Reviews of the client's own permissions, allowed for everyone. */
+const SELF_REVIEWS = new Set(["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"]);
 
 /**
- * `admin` may do everything; `view` may look at everything but into containers, and sees Secrets without their data.
+ * `admin` may do everything; `view` may read everything except the inside of containers, and sees Secrets without their data.
  */
 export function mayDo({ role }: ApiUser, { verb, resource, subresource }: Access): boolean {
   if (role === "admin") return true;
   if (role !== "view") return false;
-  if (ABOUT_ONESELF.has(resource)) return true;
-  return READING.has(verb) && !INSIDE.has(subresource);
+  if (SELF_REVIEWS.has(resource)) return true;
+  return READING.has(verb) && !INTO_CONTAINERS.has(subresource);
 }

@@ -1,6 +1,6 @@
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
-/** An entry of discovery that is no kind of the registry: a review, or a subresource with a handler of its own. */
+/** An entry of discovery that is not a kind of the registry: a review, or a subresource with a handler of its own. */
 export interface ExtraResource {
   group: string;
   version: string;

@@ -11,7 +11,7 @@ import { type IncludeObject, metadataText, tableText } from "./table.ts";
 /** How objects are shown to this user: Secrets without their data, for instance. */
 export type ShowObject = (object: ApiObject) => ApiObject;
 
-/** Where a list goes on. Opaque to clients. */
+/** Where a list continues. Opaque to clients. */
 interface ContinueToken {
   /** Revision of the first page. */
   rv: number;

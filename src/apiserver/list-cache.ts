@@ -35,7 +35,7 @@ export class ListCache {
     const known = this.#known.get(key);
     if (known?.revision === revision && known.second === second) return known.answer;
     const made = make(now);
-    // Encoded once for all who ask.
+    // Encoded once for all clients.
     const answer = typeof made.body === "string" ? { ...made, body: Buffer.from(made.body) } : made;
     this.#known.delete(key);
     if (answer.body.length <= MAX_BYTES) {

@@ -47,7 +47,7 @@ export class ObjectDeleter {
 
   constructor(deps: ObjectDeleterDeps) {
     this.#deps = deps;
-    // The last object of a namespace may be one that a controller takes back, such as a ReplicaSet.
+    // The last object of a namespace may be one that its controller deletes, such as a ReplicaSet.
     deps.store.subscribe(({ type, object }) => {
       if (type === "DELETED") this.#settleNamespace(object.metadata.namespace);
     });
@@ -97,7 +97,7 @@ export class ObjectDeleter {
     return { ...live, metadata: { ...live.metadata, deletionTimestamp, deletionGracePeriodSeconds } };
   }
 
-  /** Removes an object for good, and in the background what only it owned. */
+  /** Removes an object, and in the background what only it owned. */
   finish(definition: ResourceDefinition, object: ApiObject): void {
     const { store, storage } = this.#deps;
     if (definition.storage === "file") keep(() => storage.remove(definition, object));

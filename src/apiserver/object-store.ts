@@ -9,7 +9,7 @@ export interface StoreEvent {
   resource: ResourceId;
   /** After the change; of a deletion: the last state, with the revision of the deletion. */
   object: ApiObject;
-  /** The state before, so that selectors can tell what left or entered a selection; undefined when added. */
+  /** The state before, so that selectors can find what left or entered a selection; undefined when added. */
   previous: ApiObject | undefined;
   revision: number;
 }

@@ -24,16 +24,16 @@ export interface ObjectWriterDeps {
   random: () => number;
   /** Why an object of the store must not be written, e.g. because it comes from a file; undefined: it may be. */
   refusalOf?: (definition: ResourceDefinition, object: ApiObject) => string | undefined;
-  /** A new object is about to be kept; `sent` is what the client sent, without defaults. */
+  /** Called before a new object is stored; `sent` is what the client sent, without defaults. */
   onCreate?: (object: ApiObject, sent: unknown) => void;
-  /** An object whose last finalizer went after its deletion. */
+  /** Called when the last finalizer of a deleted object is removed. */
   onUnfinalized?: (definition: ResourceDefinition, object: ApiObject) => void;
 }
 
 /** Tries to find a free name for `generateName`. */
 const NAME_TRIES = 8;
 
-/** Creates and changes objects: what a client sent becomes what is kept. Every method runs to its end or throws ApiError. */
+/** Creates and changes objects: converts what a client sent to the stored form. Every method is synchronous and throws ApiError. */
 export class ObjectWriter {
   readonly #deps: ObjectWriterDeps;
 
@@ -152,7 +152,7 @@ export class ObjectWriter {
     return { object: this.#replace(definition, live, result.object, request, undefined), created: false };
   }
 
-  /** Keeps an object as it is: for deletions that begin, and for what the process writes itself. */
+  /** Stores an object unchanged: for started deletions, and for writes of the process itself. */
   put(definition: ResourceDefinition, object: ApiObject, request: WriteRequest): ApiObject {
     return this.#keep(definition, object, request);
   }
@@ -226,13 +226,13 @@ export class ObjectWriter {
     namespace: string | undefined,
     name: string | undefined,
   ): ApiObject {
-    if (!isRecord(body)) throw badRequest("the body of the request is no object");
+    if (!isRecord(body)) throw badRequest("the body of the request is not an object");
     const metadata = isRecord(body.metadata) ? body.metadata : {};
     const apiVersion = body.apiVersion ?? apiVersionOf(definition);
     const kind = body.kind ?? definition.kind;
     if (apiVersion !== apiVersionOf(definition) || kind !== definition.kind) {
       throw badRequest(
-        `${String(kind)} of ${String(apiVersion)} was sent to where ${definition.kind} of ${apiVersionOf(definition)} is kept`,
+        `${String(kind)} of ${String(apiVersion)} was sent to the path of ${definition.kind} of ${apiVersionOf(definition)}`,
       );
     }
     if (
@@ -317,13 +317,13 @@ function withoutStatus(definition: ResourceDefinition, live: ApiObject, input: A
   return ("status" in live ? { ...rest, status: live.status } : rest) as ApiObject;
 }
 
-/** Kinds whose `spec` is carried out by something that tells how far it is. */
+/** Kinds with a `metadata.generation`. */
 const hasGeneration = ({ kind }: ResourceDefinition, object: ApiObject) =>
   "spec" in object && !["Namespace", "Service", "Node"].includes(kind);
 
 const isOtherSpec = (a: ApiObject, b: ApiObject) => !Bun.deepEquals(a.spec, b.spec);
 
-/** For comparison: without what every write changes. */
+/** For comparison: without the fields that every write changes. */
 function clean({ metadata, ...rest }: ApiObject): object {
   const { resourceVersion: _version, managedFields, ...others } = metadata;
   const owned = (managedFields ?? []).map(({ time: _time, ...entry }) => entry);

@@ -209,7 +209,7 @@ export class ProtobufError extends Error {
  */
 export function decodeProtobufObject(bytes: Uint8Array): Record<string, unknown> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (!buffer.subarray(0, 4).equals(MAGIC)) throw new ProtobufError("the body is no protobuf of Kubernetes");
+  if (!buffer.subarray(0, 4).equals(MAGIC)) throw new ProtobufError("the body is not a protobuf of Kubernetes");
   const { typeMeta, raw } = decode(buffer.subarray(4), ENVELOPE, "", true) as {
     typeMeta?: { apiVersion?: string; kind?: string };
     raw?: string;
@@ -257,7 +257,7 @@ function put(result: Record<string, unknown>, [name, type, shape]: Field, value:
 
 function toJson(value: bigint | Buffer, type: FieldType, path: string): unknown {
   if (typeof type === "object") {
-    if (typeof value === "bigint") throw new ProtobufError(`${path} is no message`);
+    if (typeof value === "bigint") throw new ProtobufError(`${path} is not a message`);
     return decode(value, type, path, false);
   }
   if (type === "int") return Number(BigInt.asIntN(64, value as bigint));

@@ -83,7 +83,7 @@ export interface ResourceDefinition {
   validateUpdate?: (next: ApiObject, previous: ApiObject) => readonly StatusCause[];
   /** true: deletion waits until something else removes the object, as pods wait for their containers. */
   gracefulDeletion?: boolean;
-  /** Whether values must be hidden from users who only view (Secrets). */
+  /** Whether values must be hidden from users with read access only (Secrets). */
   isSecret?: boolean;
   /** For discovery and documentation. */
   description?: string;

@@ -4,7 +4,7 @@ import type { ShowObject } from "./list-answer.ts";
 import { apiVersionOf, type ResourceDefinition } from "./resource-definition.ts";
 
 /**
- * How objects are shown to a user: Secrets without values to those who only view.
+ * How objects are shown to a user: Secrets without values for users with read access only.
  * @param asked the definition in the version of the request
  */
 export function showFor(
@@ -22,7 +22,7 @@ const shown = new WeakMap<ApiObject, ApiObject>();
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** A Secret for users who only view: the names of its keys, and nothing of their values. */
+/** A Secret for users with read access only: its keys without values. */
 function hideSecrets(secret: ApiObject): ApiObject {
   let hidden = shown.get(secret);
   if (hidden === undefined) {

@@ -27,7 +27,7 @@ const AGE: Column = {
 };
 
 const columnsOf = ({ columns }: Pick<ResourceDefinition, "columns">): Column[] => {
-  // Columns that have an age of their own stand as they are declared.
+  // Columns that have an age of their own stay as declared.
   if (columns.some(({ name }) => name === "Last Seen")) return [...columns];
   const wide = columns.filter(({ priority = 0 }) => priority > 0);
   const narrow = columns.filter(({ priority = 0 }) => priority === 0);

@@ -38,7 +38,7 @@ export function store(change: () => void): void {
     if (error instanceof ApiError) throw error;
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOSPC" || code === "EDQUOT") {
-      throw insufficientStorage("the disk of the root directory is full: nothing was changed, and pods go on running");
+      throw insufficientStorage("the disk of the root directory is full: nothing was changed, and pods keep running");
     }
     throw internalError(`cannot keep the object: ${message}`);
   }

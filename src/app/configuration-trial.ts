@@ -18,7 +18,7 @@ export interface ConfigurationTrialDeps {
   goBack: (configuration: Configuration) => Promise<void>;
 }
 
-/** Health is looked at this often, only during a trial. */
+/** Health is checked this often, only during a trial. */
 const TICK_MS = 10_000;
 
 /**
@@ -101,7 +101,7 @@ export class ConfigurationTrial {
     else this.#beginTrial(configuration, { ...options }, needsRestart);
   }
 
-  /** The process ends in order, which says nothing against the configuration. */
+  /** The process ends normally, which does not count against the configuration. */
   stopped(): void {
     this.#isStopped = true;
     const trial = this.#trial;
@@ -115,7 +115,7 @@ export class ConfigurationTrial {
   }
 
   /** The process ends by an error, which counts against the configuration. */
-  abandon(): void {
+  failed(): void {
     this.#isStopped = true;
     this.#endTrial();
   }

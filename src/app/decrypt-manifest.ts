@@ -9,7 +9,7 @@ const MAX_IDENTITY_BYTES = 64 * 1024;
 class DecryptionError extends Error {}
 
 /**
- * Decrypts a manifest with the identities of a file and reads it. Findings tell the place of a mistake; those that would
+ * Decrypts a manifest with the identities of a file and reads it. Findings name the place of a mistake; those that would
  * quote the text are shortened, as it may be secret.
  * @param read reads the decrypted text
  */

@@ -62,7 +62,7 @@ export async function runKubelet(argv: readonly string[], commands: readonly Com
   return exitCode === "restart" ? restart(argv, variables, logger) : exitCode;
 }
 
-/** The process goes on as a new one, whose start reads the configuration again. */
+/** Replaces the process with a new one, which reads the configuration again. */
 async function restart(argv: readonly string[], variables: Environment, logger: Logger): Promise<number> {
   try {
     return await reExecute(argv, variables);

@@ -38,7 +38,7 @@ export interface AppLogger extends Logger {
 const levelOf = (verbosity: number) =>
   verbosity >= 4 ? LEVELS.trace.consola : verbosity >= 2 ? LEVELS.debug.consola : LEVELS.info.consola;
 
-/** One line per fact on stderr and, with `logDir`, in `<logDir>/kubelet-ts.log`. Never throws: a full disk is not our end. */
+/** One line per fact on stderr and, with `logDir`, in `<logDir>/kubelet-ts.log`. Never throws, also when the disk is full. */
 export function createLogger(options: LoggerOptions): AppLogger {
   const render = options.format === "json" ? renderJson : renderText;
   const reportError = (message: string) =>
@@ -47,7 +47,7 @@ export function createLogger(options: LoggerOptions): AppLogger {
   const toStderr = options.logToStderr !== false || file === undefined;
   const terminal: ConsolaInstance = createConsola({
     level: levelOf(options.verbosity),
-    // Consola holds equal lines back by default; a line that is worth writing is worth being seen at its time.
+    // Consola throttles equal lines by default; here every line is written with its time.
     throttle: 0,
     throttleMin: Number.POSITIVE_INFINITY,
     reporters: [
@@ -91,7 +91,7 @@ function writeToJournal(
   writeStderr(`<${JOURNAL_PRIORITIES[level]}>${escapeControl(message)}${renderFields(fields)}\n`);
 }
 
-/** Colours are for people: only on a terminal, and not where NO_COLOR or TERM=dumb say otherwise. */
+/** Colours are for users: only on a terminal, and not where NO_COLOR or TERM=dumb say otherwise. */
 export function wantsColor(env: Readonly<Record<string, string | undefined>>, isTerminal: boolean): boolean {
   return isTerminal && !env.NO_COLOR && env.TERM !== "dumb";
 }

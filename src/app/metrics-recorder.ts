@@ -111,7 +111,7 @@ export class MetricsRecorder {
   };
 
   /** @param owner `default/web`, `default/Deployment/web` */
-  countImageUpdate(owner: string, result: "kept" | "taken-back" | "error"): void {
+  countImageUpdate(owner: string, result: "kept" | "rolled-back" | "error"): void {
     const slash = owner.indexOf("/");
     this.kubelet.imageUpdates.inc([owner.slice(0, slash), owner.slice(slash + 1), result]);
   }

@@ -4,7 +4,7 @@ import { type MetricFamily, MetricsRegistry } from "../metrics/metrics-registry.
 
 const LABELS = ["namespace", "pod"];
 
-/** The families of `/metrics` that tell how each pod is doing. */
+/** The families of `/metrics` about the state of each pod. */
 export function podFamilies(pods: readonly Pod[]): MetricFamily[] {
   const registry = new MetricsRegistry();
   const ready = registry.gauge(
@@ -24,7 +24,7 @@ export function podFamilies(pods: readonly Pod[]): MetricFamily[] {
   );
   const rolledBack = registry.gauge(
     "kubelet_ts_pod_rolled_back",
-    "The last edit of the pod was taken back, and an earlier revision runs.",
+    "The last edit of the pod was rolled back, and an earlier revision runs.",
     LABELS,
   );
   for (const { metadata, status } of pods) {

@@ -156,7 +156,7 @@ async function servicesOf({ options, environment, logger, signal }: RemovePodsIn
   };
 }
 
-/** All containers stop together; without a manifest sidecars cannot be told apart, as for an orphan of the kubelet. */
+/** All containers stop together; without a manifest sidecars cannot be recognized, as for an orphan of the kubelet. */
 async function removePod(pod: EnginePod, services: PodServices, input: RemovePodsInput): Promise<void> {
   const { signal, onProgress } = input;
   const { containers, sandboxes, uid, name, namespace } = pod.snapshot;

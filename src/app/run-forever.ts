@@ -68,7 +68,7 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
   const shutdown = buildShutdownManager(parts);
   let configurationStatus = (): ConfigurationStatus | undefined => undefined;
   const { servers, eviction } = startServing(parts, view, stats, {
-    isLeaving: () => shutdown?.refusal() !== undefined,
+    isShuttingDown: () => shutdown?.refusal() !== undefined,
     configuration: () => configurationStatus(),
     onServers,
   });
@@ -102,8 +102,8 @@ export async function runForever(run: KubeletRun): Promise<"stopped" | "restart"
     await startLocalApi(parts.localApi, parts, view, servers);
   }
   if (parts.cluster) startCluster(parts.cluster, parts, servers);
-  await connectPatiently(parts, clock, logger, stop).catch((error) => {
-    trial?.abandon();
+  await connectWithRetries(parts, clock, logger, stop).catch((error) => {
+    trial?.failed();
     throw error;
   });
   if (!stop.aborted) {
@@ -223,15 +223,15 @@ function startServing(
   view: KubeletView,
   stats: NodeStats,
   {
-    isLeaving,
+    isShuttingDown,
     configuration,
     onServers,
-  }: Pick<NodeFactsInput, "isLeaving" | "configuration"> & Pick<KubeletRun, "onServers">,
+  }: Pick<NodeFactsInput, "isShuttingDown" | "configuration"> & Pick<KubeletRun, "onServers">,
 ) {
   const { options, clock, logger, recorder } = parts.context;
   const podFacts = () => view.podFacts();
   const eviction = buildEvictionManager({ parts, options, stats, podFacts, clock, logger, recorder });
-  const facts = nodeFacts({ parts, options, eviction, isLeaving, configuration, clock });
+  const facts = nodeFacts({ parts, options, eviction, isShuttingDown, configuration, clock });
   return { eviction, servers: startNodeServers(parts, view, stats, facts, { configuration, onServers }) };
 }
 
@@ -263,7 +263,7 @@ function startOomWatch(
 }
 
 /** The engine may start later than the kubelet: each new error is logged once, attempts are made every second. */
-async function connectPatiently(
+async function connectWithRetries(
   parts: AssembledKubelet,
   clock: Clock,
   logger: Logger,

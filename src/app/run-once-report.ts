@@ -36,12 +36,12 @@ export async function serializeResults(results: readonly RunOnceResult[], output
 }
 
 /**
- * Shows how far a run-once has come. On a terminal one line is rewritten; elsewhere each pod gets a line when its fate is
+ * Shows how far a run-once has come. On a terminal one line is rewritten; elsewhere each pod gets a line when its result is
  * known, and nothing moves.
  */
 export class RunOnceReport {
   readonly #out: ReportOutput;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #pulls = new Map<string, ImageProgress>();
   #results: readonly RunOnceResult[] = [];
   #hasLine = false;
@@ -65,8 +65,8 @@ export class RunOnceReport {
   finish(results: readonly RunOnceResult[]): void {
     this.#clear();
     for (const result of results) {
-      if (this.#told.has(result.name)) continue;
-      this.#told.add(result.name);
+      if (this.#reported.has(result.name)) continue;
+      this.#reported.add(result.name);
       this.#out.write(`${formatResult(result, this.#out.color)}\n`);
     }
   }

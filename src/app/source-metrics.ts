@@ -4,7 +4,7 @@ import type { SourceStatus } from "../sources/source-set.ts";
 
 const LABELS = ["kind", "source"];
 
-/** The families of `/metrics` that tell how each manifest source is doing. URLs are masked. */
+/** The families of `/metrics` about the state of each manifest source. URLs are masked. */
 export function sourceFamilies(
   sources: readonly SourceStatus[],
   rejections: readonly ManifestRejection[] = [],
@@ -12,19 +12,19 @@ export function sourceFamilies(
   const registry = new MetricsRegistry();
   const up = registry.gauge(
     "kubelet_ts_source_up",
-    "Whether the last look at the manifest source succeeded (1) or not (0).",
+    "Whether the last read of the manifest source succeeded (1) or not (0).",
     LABELS,
   );
   const pods = registry.gauge("kubelet_ts_source_pods", "Pods the manifest source wants, as far as is known.", LABELS);
   const lastSuccess = registry.gauge(
     "kubelet_ts_source_last_success_timestamp_seconds",
-    "When the manifest source was last looked at with success, in seconds since the epoch.",
+    "Time of the last successful read of the manifest source, in seconds since the epoch.",
     LABELS,
   );
-  const looks = registry.counter("kubelet_ts_source_looks_total", "Looks at the manifest source.", LABELS);
+  const reads = registry.counter("kubelet_ts_source_reads_total", "Reads of the manifest source.", LABELS);
   const failures = registry.counter(
     "kubelet_ts_source_failures_total",
-    "Looks at the manifest source that failed.",
+    "Reads of the manifest source that failed.",
     LABELS,
   );
   for (const source of sources) {
@@ -32,7 +32,7 @@ export function sourceFamilies(
     up.set(source.state === "ok" ? 1 : 0, labels);
     pods.set(source.pods, labels);
     if (source.lastSuccess) lastSuccess.set(source.lastSuccess.getTime() / 1000, labels);
-    looks.inc(labels, source.looks);
+    reads.inc(labels, source.reads);
     failures.inc(labels, source.failures);
   }
   const rejected = registry.gauge(

@@ -14,7 +14,7 @@ export function watchUnexpectedErrors(): void {
   }
 }
 
-/** From now on supervision goes on: the error is a line of the log, and the next pass tries again. */
+/** From now on supervision continues after an error: the error is logged, and the next pass tries again. */
 export function surviveUnexpectedErrors(logger: Logger): void {
   survive = (message) => logger.error(message);
 }

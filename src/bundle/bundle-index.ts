@@ -26,7 +26,7 @@ export const BINARY = "kubelet-ts";
 export const IMAGES = "images.tar";
 export const MANIFESTS = "manifests/";
 
-/** A file as it lies in a bundle. */
+/** A file of a bundle. */
 export interface FoundFile extends BundleFile {
   /** Position of its first byte in the bundle. */
   offset: number;
@@ -47,7 +47,7 @@ export function checkBundle(index: BundleIndex, found: readonly FoundFile[], arc
       return `"${file.path}" is damaged: its checksum is not that of the index`;
     }
     if (file.path.startsWith(MANIFESTS) && !/^[^/]+$/.test(file.path.slice(MANIFESTS.length))) {
-      return `"${file.path}" is no name of a manifest`;
+      return `"${file.path}" is not a name of a manifest`;
     }
   }
   const known = new Set(index.files.map(({ path }) => path));

@@ -52,7 +52,7 @@ async function readHeader(bundle: Blob, at: number, file: string) {
   try {
     return parseTarHeader(new Uint8Array(await bundle.slice(at, at + BLOCK_BYTES).arrayBuffer()));
   } catch (error) {
-    throw new BundleError(`"${file}" is no bundle, or is damaged at byte ${at}: ${(error as Error).message}`);
+    throw new BundleError(`"${file}" is not a bundle, or is damaged at byte ${at}: ${(error as Error).message}`);
   }
 }
 

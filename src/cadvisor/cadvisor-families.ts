@@ -260,7 +260,7 @@ const memoryFailures: Write = ({ cgroup, labels }, addSample) => {
 
 const state = (name: string): OwnLabels => ({ tail: `,state="${name}"` });
 const STATES: readonly (readonly [OwnLabels, (processes: ProcessCounts) => number])[] = [
-  [state("iowaiting"), () => 0], // The kernel tells of no such state; upstream has the label.
+  [state("iowaiting"), () => 0], // The kernel has no such state; upstream has the label.
   [state("running"), (processes) => processes.running],
   [state("sleeping"), (processes) => processes.sleeping],
   [state("stopped"), (processes) => processes.stopped],

@@ -15,7 +15,7 @@ import { MACHINE_ROOTS, type MachineRoots } from "../stats/node-stats.ts";
 import { unescapeMountPath } from "../text/mount-path.ts";
 
 /**
- * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not tell is 0 or "", as there. Source: the
+ * The machine as cAdvisor describes it, for `/spec/`. What the kernel does not report is 0 or "", as there. Source: the
  * answer recorded from kubelet 1.20 and the meaning of the kernel's files.
  */
 export function readMachineInfo(
@@ -136,7 +136,7 @@ function readCaches(directory: string): CpuThread["caches"] {
   });
 }
 
-/** Threads to cores: caches of one core stand on it, those that several cores share on the node. */
+/** Threads to cores: caches of one core are listed with it, those that several cores share on the node. */
 function toNode(threads: readonly CpuThread[]): Pick<NumaNodeInfo, "cores" | "caches"> {
   const cores = new Map<string, CoreInfo>();
   const shared = new Map<string, CacheInfo>();
@@ -213,7 +213,7 @@ function readNetworkDevices(directory: string): NetworkDeviceInfo[] {
     }));
 }
 
-/** One mounted file system that has a size worth telling. */
+/** One mounted file system with a size worth reporting. */
 export interface MountedFilesystem {
   /** Block device, the mount point of a tmpfs, or `overlay_0-28` with the numbers of an overlay. */
   device: string;
@@ -271,7 +271,7 @@ function readCloud(sys: string): Pick<MachineInfo, "cloud_provider" | "instance_
   const unknown = { instance_type: "Unknown", instance_id: "None" };
   if (productName.includes("Google")) return { cloud_provider: "GCE", ...unknown };
   if (`${biosVendor} ${vendor} ${productVersion}`.toLowerCase().includes("amazon")) {
-    // On Nitro machines the type and the id stand in DMI.
+    // On Nitro machines the type and the id are in DMI.
     const instanceId = dmi("board_asset_tag");
     return {
       cloud_provider: "AWS",

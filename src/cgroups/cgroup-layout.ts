@@ -17,7 +17,7 @@ export const CGROUP_CONTROLLERS: readonly CgroupController[] = [
 export interface CgroupMount {
   version: 1 | 2;
   mountPoint: string;
-  /** Cgroup that stands at the mount point: `/`, or another one inside a container. */
+  /** Cgroup at the mount point: `/`, or another one inside a container. */
   root: string;
   /** v1: controllers (and `name=…`) of this hierarchy. v2: none here, see `cgroup.controllers`. */
   controllers: readonly string[];

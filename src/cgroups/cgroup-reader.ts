@@ -124,7 +124,7 @@ export class CgroupReader {
 
   /**
    * Descriptors, sockets and states of these processes; those that end meanwhile count as nothing.
-   * @param mostDescriptors with more of them sockets are not told apart
+   * @param mostDescriptors with more of them sockets are not counted apart
    */
   processCounts(processIds: readonly string[], mostDescriptors: number): ProcessCounts {
     const counts: ProcessCounts = { fds: 0, sockets: 0, sleeping: 0, running: 0, stopped: 0, uninterruptible: 0 };

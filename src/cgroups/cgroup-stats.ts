@@ -26,7 +26,7 @@ export interface CpuStats {
 /** Bytes and counts. Kernels may be started without a memory controller, as on small boards: then nothing is known. */
 export interface MemoryStats {
   usageBytes: number | undefined;
-  /** Highest usage so far; kernels before 5.19 (cgroup v2) do not tell. */
+  /** Highest usage so far; kernels before 5.19 (cgroup v2) do not report it. */
   maxUsageBytes: number | undefined;
   workingSetBytes: number | undefined;
   /** Anonymous memory. */
@@ -116,7 +116,7 @@ export interface CgroupSpec {
 }
 
 /**
- * Memory the kernel cannot easily take back. Never below 0. Source: cAdvisor's working set, shown by the kubelet.
+ * Memory the kernel cannot easily reclaim. Never below 0. Source: cAdvisor's working set, shown by the kubelet.
  * @param usageBytes `memory.current`; on cgroup v1 `memory.usage_in_bytes`.
  * @param inactiveFileBytes `inactive_file` of `memory.stat`; on v1 `total_inactive_file`.
  */
@@ -152,7 +152,7 @@ export function singleValue(text: string | undefined): number | undefined {
   return word === "" || Number.isNaN(value) ? undefined : value;
 }
 
-/** A number that may be missing, in another unit. */
+/** Multiplies a number that may be missing. */
 export const times = (value: number | undefined, factor: number) => (value === undefined ? undefined : value * factor);
 
 /** A `*.pressure` file; undefined when it is empty or not readable (PSI is off). */

@@ -52,7 +52,7 @@ export interface ReadOptions {
   kind: CgroupKind;
   /**
    * A cgroup that used no CPU and whose memory is what it was has done nothing, so nothing else of it need be read. The
-   * kernel may still have changed a little behind its back (memory taken back, a late write to the disk): so not always.
+   * kernel may still have changed a little (reclaimed memory, a late write to the disk), so this is not always used.
    * Default: false.
    */
   mayRest?: boolean;

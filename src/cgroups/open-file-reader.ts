@@ -36,7 +36,7 @@ export class OpenFileReader {
   read(): string | undefined {
     if (this.#descriptor === CLOSED) return this.#open() ? this.#readOpen() : this.#readOnce();
     const text = this.#readOpen();
-    // ENODEV: the cgroup was removed; another one may stand at the same path by now.
+    // ENODEV: the cgroup was removed; another one may have the same path now.
     return text === undefined && this.#open() ? this.#readOpen() : text;
   }
 

@@ -14,7 +14,7 @@ export interface InterfaceCounters {
 /** Descriptors and states of the processes of one cgroup. */
 export interface ProcessCounts {
   fds: number;
-  /** undefined: too many descriptors to look at each. */
+  /** undefined: too many descriptors to read each. */
   sockets: number | undefined;
   sleeping: number;
   running: number;

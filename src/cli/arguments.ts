@@ -24,7 +24,7 @@ export type ReadArguments =
       positionals: string[];
     };
 
-/** Flags every command takes. They may stand in front of the command, so a shell alias can hold them. */
+/** Flags every command takes. They may be in front of the command, so a shell alias can hold them. */
 export const GLOBAL_ARGS = {
   "root-dir": {
     type: "string",
@@ -47,7 +47,7 @@ function shortOf(def: ArgDef): string | undefined {
   return [alias ?? []].flat().find((name) => name.length === 1);
 }
 
-/** The name people write: a switch that is on by default is declared without its `no-`. */
+/** The name users write: a switch that is on by default is declared without its `no-`. */
 export const writtenName = ({ name, def }: Flag): string => (isNegative(def) ? `no-${name}` : name);
 
 const isNegative = (def: ArgDef): boolean => def.type === "boolean" && def.default === true;

@@ -1,6 +1,9 @@
 import { writeAll } from "../host/write-all.ts";
 
-/** Streams and clock of a command. */
+/**
+ * Streams and clock of a command. Commands do not use consola: their output is kubectl's, byte for byte, and scripts parse
+ * it. consola formats the log (app/logging.ts).
+ */
 export interface CommandIo {
   /** Writes everything before it returns. @throws ReaderGone when the reader has closed the pipe */
   stdout: (data: string | Uint8Array) => void;

@@ -25,7 +25,7 @@ export interface CommandLineContext {
 const byKubectl = (verb: string): string =>
   `edit the manifest and write: kubelet-ts apply -f <manifest>; or use kubectl ${verb} after: kubelet-ts kubeconfig --merge`;
 
-/** Words of kubectl, docker and podman that are no commands here, and what does the job. */
+/** Words of kubectl, docker and podman that are not commands here, and what does the job. */
 const WAYS_OUT: Readonly<Record<string, string>> = {
   ps: "write: kubelet-ts get pods",
   status: "write: kubelet-ts get pods",
@@ -57,8 +57,8 @@ const FILENAME_FLAG =
   "a manifest is given without -f: kubelet-ts <manifest> supervises its pods, kubelet-ts --runonce <manifest> starts them and exits; kubelet-ts apply -f <manifest> submits it to the kubelet that runs";
 
 /**
- * Finds the sub-command of a command line, which may stand behind flags. Without one, every bare word must be a manifest
- * that exists: a misspelt command must never start a kubelet, which removes the pods it is not told to run.
+ * Finds the sub-command of a command line, which may be behind flags. Without one, every bare word must be a manifest
+ * that exists: a misspelt command must never start a kubelet, which removes the pods it was not given.
  */
 export function readCommandLine(argv: readonly string[], context: CommandLineContext): Invocation {
   const bare = bareWords(argv, context.takesValue);
@@ -90,7 +90,7 @@ export function readCommandLine(argv: readonly string[], context: CommandLineCon
   return { kind: "refused", message: [...flagErrors, problem].join("\nkubelet-ts: ") };
 }
 
-/** Where the words stand that are neither flags nor values of flags. */
+/** Positions of the words that are neither flags nor values of flags. */
 export function bareWords(
   argv: readonly string[],
   takesValue: (flag: string) => boolean,

@@ -148,7 +148,7 @@ function joinEquals(words: readonly string[]): string[] {
   return joined;
 }
 
-/** Input of the scripts: a word, a tab and its description per line; the last line tells which paths to add. */
+/** Input of the scripts: a word, a tab and its description per line; the last line says which paths to add. */
 export function renderCandidates({ candidates, paths, prefix, typed }: Completion): string {
   const lines = candidates
     .filter(({ word }) => word.startsWith(typed))

@@ -113,7 +113,7 @@ function flagNames({ flag, short }: OptionRow | CommandRow): string {
   return [short === undefined ? "" : `-${short}`, long].filter(Boolean).join(", ");
 }
 
-/** The default for people; "" where there is nothing to say. */
+/** The default for users; "" where there is nothing to say. */
 export function defaultText(row: OptionRow | CommandRow): string {
   if (row.is === "command") return "";
   if (row.defaultText !== undefined) return row.defaultText;

@@ -25,7 +25,7 @@ import { ClaimResolver } from "./objects/claim-resolver.ts";
 import { ObjectCache } from "./objects/object-cache.ts";
 import { type RuntimeClassEntry, RuntimeClasses } from "./objects/runtime-classes.ts";
 import { ClusterServices } from "./objects/service-environment.ts";
-import { TokenManager, type TokenWish } from "./objects/token-manager.ts";
+import { TokenManager, type TokenSpec } from "./objects/token-manager.ts";
 import { type ApiPod, CLUSTER_SOURCE_ID, isMirrorPod } from "./pods/api-pod.ts";
 import { ApiPodSource } from "./pods/api-pod-source.ts";
 import { MirrorManager, type StaticPods } from "./pods/mirror-manager.ts";
@@ -51,7 +51,7 @@ export interface ClusterNodeDeps {
 /** Events per second to an API server where --event-qps sets no limit. Source: newer kubelets. */
 const DEFAULT_EVENT_QPS = 50;
 
-/** Only the watch of pods looks this often for an API server that is away: its return ends the waits of the others. */
+/** Only the watch of pods retries an unreachable API server this often; once it connects, the others stop waiting. */
 const LONGEST_UNREACHABLE_MS = 5_000;
 
 /** The running kubelet, as the cluster sees it. */
@@ -271,8 +271,8 @@ export class ClusterNode {
   }
 
   /** A token of the pod's service account. @throws ApiStatusError, ApiUnreachableError */
-  tokenFor(pod: Pod, wish: TokenWish): Promise<string> {
-    return this.#tokens.tokenFor(pod, wish);
+  tokenFor(pod: Pod, spec: TokenSpec): Promise<string> {
+    return this.#tokens.tokenFor(pod, spec);
   }
 
   async stop(): Promise<void> {

@@ -24,12 +24,12 @@ export interface AttachmentRecord {
   sandboxId: string;
   pod: { uid: string; name: string; namespace: string };
   runtimeConfig: Readonly<Record<string, unknown>>;
-  /** The configuration of that time. */
+  /** The configuration that ADD used. */
   config: v.InferOutput<typeof NetworkConfigSchema>;
   result?: CniResult | undefined;
 }
 
-/** A file for each sandbox that plugins were called for; it exists from before ADD until DEL has succeeded. */
+/** A file for each sandbox that plugins were called for; written before ADD, removed after DEL has succeeded. */
 export class AttachmentStore {
   readonly #directory: string;
   readonly #logger: Logger;

@@ -103,7 +103,7 @@ export class CniNetworks implements PodNetworks {
         runtimeConfig: toRuntimeConfig(pod),
         config,
       };
-      // Kept before the first plugin runs: a crash from here on leaves something to take back.
+      // Kept before the first plugin runs: after a crash, what it did can be undone.
       this.#store.save(record);
       let result: CniResult | undefined;
       for (const plugin of config.plugins) {

@@ -21,7 +21,7 @@ const ErrorSchema = v.object({
   details: v.optional(v.string(), ""),
 });
 
-/** @throws Error when the text is no result */
+/** @throws Error when the text is not a result */
 export function parseCniResult(text: string): CniResult {
   let data: unknown;
   try {
@@ -32,7 +32,7 @@ export function parseCniResult(text: string): CniResult {
   const parsed = v.safeParse(ResultSchema, data);
   if (parsed.success) return parsed.output;
   const [issue] = parsed.issues;
-  throw new Error(`its answer is no result: ${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
+  throw new Error(`its answer is not a result: ${v.getDotPath(issue) ?? "the whole"}: ${issue.message}`);
 }
 
 /** Addresses of the pod, IPv4 first; those of interfaces on the host are left out. */

@@ -51,7 +51,7 @@ export interface ChosenConfig {
   problems: string[];
 }
 
-/** Whether a file of the configuration directory is looked at. Source: libcni's `ConfFiles`. */
+/** Whether a file of the configuration directory is read. Source: libcni's `ConfFiles`. */
 export const isConfigFileName = (name: string) => /\.(conf|conflist|json)$/.test(name);
 
 /** The first file, by name, that can be used. Source: dockershim's `getDefaultCNINetwork`. */

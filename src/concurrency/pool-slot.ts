@@ -1,4 +1,5 @@
 import type { Clock } from "../model/clock.ts";
+import type { FileSlot } from "../model/file-slot.ts";
 import { TaskTimeoutError } from "./worker-pool.ts";
 
 /** Work that is quick takes less; longer work is waited for in another thread. */
@@ -8,7 +9,7 @@ const WAIT_MS = 100;
  * The one place for asynchronous file access. The runtime has as few as two threads for the calls of node:fs/promises, and
  * a call to a file system that does not answer keeps its thread: with one place, one thread at most is lost.
  */
-export class PoolSlot {
+export class PoolSlot implements FileSlot {
   readonly #clock: Pick<Clock, "schedule">;
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;

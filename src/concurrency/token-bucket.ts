@@ -8,7 +8,7 @@ export interface Rate {
   burst: number;
 }
 
-/** Tokens come at a steady rate, up to `burst` of them are saved; whatever happens takes one. */
+/** A token bucket: tokens arrive at a steady rate, at most `burst` are saved, each operation takes one. */
 export class TokenBucket {
   readonly #rate: Rate;
   readonly #clock: Clock;
@@ -32,7 +32,7 @@ export class TokenBucket {
   }
 
   /**
-   * Takes a token, one of the future if there is none: that keeps the order of those who wait.
+   * Takes a token, or reserves a future one: waiters keep their order.
    * @returns milliseconds until it is there
    */
   reserve(): number {

@@ -36,7 +36,7 @@ export interface WorkerPoolDeps {
 
 /** Tasks that run at a time. */
 const MAX_ACTIVE = 4;
-/** A task that runs longer no longer counts as active: it waits for something, and must not hold up others. */
+/** A task that runs longer no longer counts as active: it waits for something, and must not delay others. */
 const SLOW_MS = 500;
 /** Threads that wait for something or do not come back; each costs some megabytes. */
 const MAX_SLOW = 32;
@@ -50,14 +50,14 @@ interface Task {
   reject: (error: Error) => void;
 }
 
-/** The task did not end in time. Its thread may hang for good, in a file system that does not answer. */
+/** The task did not end in time. Its thread may hang forever, in a file system that does not answer. */
 export class TaskTimeoutError extends Error {
   override readonly name = "TaskTimeoutError";
 }
 
 /**
  * Runs tasks that may wait for a file system, or take long, in other threads, each with a deadline. A thread that hangs
- * is left alone, since a system call cannot be taken back, and another one takes its place.
+ * is left alone, since a system call cannot be interrupted, and another one takes its place.
  */
 export class WorkerPool {
   readonly #deps: WorkerPoolDeps;

@@ -27,5 +27,5 @@ export function defaultDirectories(
   return { rootDir, podLogsDir: join(rootDir, "log/pods"), containersLogsDir: join(rootDir, "log/containers") };
 }
 
-/** Those of the user who runs this process. */
+/** Directories of the user that runs this process. */
 export const DEFAULT_DIRECTORIES = defaultDirectories(process.getuid?.(), process.env, homedir());

@@ -5,7 +5,7 @@ import { endpointText } from "./endpoint.ts";
 import { VersionSchema } from "./system-schema.ts";
 import type { DockerTransport } from "./transport.ts";
 
-/** The newest API whose shapes are known here (Docker 29.0). Newer engines speak it too. */
+/** The newest API whose shapes are known here (Docker 29.0). Newer engines support it too. */
 export const MAX_API_VERSION = "1.52";
 
 /** Docker 17.09: sandboxes need `IpcMode: shareable`, which came with it. */
@@ -32,8 +32,8 @@ export function compareApiVersions(a: string, b: string): number {
 }
 
 /**
- * Asks the engine what it speaks and agrees on the best version.
- * @throws DockerUnreachableError `not-docker`, `too-old`, `too-new`, and whatever a call can throw
+ * Asks the engine for its versions and selects the newest common one.
+ * @throws DockerUnreachableError `not-docker`, `too-old`, `too-new`, and the errors of a call
  */
 export async function negotiate(transport: DockerTransport, options: CallOptions): Promise<Negotiation> {
   const where = endpointText(transport.endpoint);
@@ -65,14 +65,14 @@ export async function negotiate(transport: DockerTransport, options: CallOptions
   if (compareApiVersions(engineApiVersion, MIN_API_VERSION) < 0) {
     throw fail(
       "too-old",
-      `${engine} is too old: it speaks API ${engineApiVersion}, at least ${MIN_API_VERSION} (Docker 17.09) is needed. Upgrade Docker`,
+      `${engine} is too old: it supports API ${engineApiVersion}, at least ${MIN_API_VERSION} (Docker 17.09) is needed. Upgrade Docker`,
     );
   }
   const lowest = version.output.MinAPIVersion;
   if (lowest !== "" && compareApiVersions(lowest, MAX_API_VERSION) > 0) {
     throw fail(
       "too-new",
-      `${engine} is too new: it speaks no API below ${lowest}, this kubelet-ts none above ${MAX_API_VERSION}. Upgrade kubelet-ts`,
+      `${engine} is too new: it supports no API below ${lowest}, this kubelet-ts none above ${MAX_API_VERSION}. Upgrade kubelet-ts`,
     );
   }
   return {

@@ -279,7 +279,7 @@ export class ContainerCalls extends DockerConnection {
   }
 
   /**
-   * Runs a command to its end. When the time is over or the signal aborts, its processes are killed, not only left.
+   * Runs a command to its end. When the time has elapsed or the signal aborts, its processes are killed, not only left.
    * @throws DockerError 404 no such container, 409 not running or paused
    */
   exec(id: string, argv: readonly string[], options: ExecOptions = {}): Promise<ExecOutcome> {

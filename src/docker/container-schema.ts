@@ -44,7 +44,7 @@ export const ContainerSummarySchema = v.object({
   Created: whole,
   /** created, running, paused, restarting, removing, exited, dead. */
   State: text,
-  /** For people: `Exited (0) 3 minutes ago`. */
+  /** For users: `Exited (0) 3 minutes ago`. */
   Status: text,
   Labels: textMap,
   Mounts: listOf(MountPointSchema),
@@ -140,7 +140,7 @@ export const ContainerInspectSchema = v.object({
   SizeRw: v.nullish(v.number()),
   SizeRootFs: v.nullish(v.number()),
   GraphDriver: v.nullish(v.object({ Name: text, Data: v.nullish(textMap, {}) }), { Name: "", Data: {} }),
-  /** Addresses stand per network only: API 1.52 has no others, and older ones repeat them there. */
+  /** Addresses are listed per network only: API 1.52 has no others, and older ones repeat them there. */
   NetworkSettings: v.nullish(
     v.object({ SandboxKey: text, Ports: PortMapSchema, Networks: mapOf(v.nullable(EndpointSettingsSchema)) }),
     { SandboxKey: "", Ports: {}, Networks: {} },
@@ -148,7 +148,7 @@ export const ContainerInspectSchema = v.object({
 });
 export type ContainerInspect = v.InferOutput<typeof ContainerInspectSchema>;
 
-/** `Warnings` are for people, e.g. `Your kernel does not support swap limit capabilities`. */
+/** `Warnings` are for users, e.g. `Your kernel does not support swap limit capabilities`. */
 export const ContainerCreatedSchema = v.object({ Id: v.string(), Warnings: listOf(v.string()) });
 export type ContainerCreated = v.InferOutput<typeof ContainerCreatedSchema>;
 

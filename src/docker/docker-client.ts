@@ -52,7 +52,7 @@ const PULL_IDLE_MS = 60_000;
  *
  * Every call throws DockerError (the engine said no), DockerUnreachableError (no engine answered) or DockerProtocolError
  * (the answer makes no sense). Bun repeats a GET or DELETE whose pooled connection died; a POST is not repeated, it fails
- * as `connection-lost` with `mayHaveBeenDone`: look first, then repeat.
+ * as `connection-lost` with `mayHaveBeenDone`: check first, then repeat.
  */
 export class DockerClient extends ContainerCalls {
   /** The flag's endpoint, else DOCKER_HOST's, else the default socket. @throws DockerUnreachableError `bad-endpoint` */

@@ -25,16 +25,16 @@ export interface RegistryCredential {
   auth: RegistryAuth;
 }
 
-/** A docker config: credentials, and programs that know some. */
+/** A Docker configuration: credentials and credential helpers. */
 export interface DockerConfig {
   entries: RegistryCredential[];
-  /** Suffix of `docker-credential-<suffix>` that knows all registries; "" = none. */
+  /** Suffix of the `docker-credential-<suffix>` for all registries; "" = none. */
   credsStore: string;
-  /** Registry to the helper that knows it. */
+  /** Suffix of the helper by registry. */
   credHelpers: Readonly<Record<string, string>>;
 }
 
-/** The text is no docker config. `message` never holds any of it. */
+/** The text is not a Docker configuration. `message` contains no part of it. */
 export class DockerConfigError extends Error {
   override readonly name = "DockerConfigError";
 }
@@ -63,7 +63,7 @@ function toEntries(auths: v.InferOutput<typeof AuthMapSchema>): RegistryCredenti
   });
 }
 
-/** undefined for an entry that says nothing (its secrets are in a helper). */
+/** undefined for an empty entry, whose secrets are in a helper. */
 function toAuth(registry: string, entry: v.InferOutput<typeof AuthEntrySchema>): RegistryAuth | undefined {
   let { username, password } = entry;
   if (entry.auth !== "") {

@@ -1,5 +1,5 @@
 /**
- * The engine answered, and the answer was no. Branch on `status`, never on the text.
+ * The engine refused a request. Branch on `status`, never on the text.
  * `message` reads `Docker POST /containers/create answered 404: No such image: x:1`.
  */
 export class DockerError extends Error {
@@ -48,7 +48,7 @@ export type UnreachableKind =
   | "timeout"
   | "connection-lost";
 
-/** No answer from the engine at all. `message` says what was tried and what to do about it. */
+/** The engine did not answer. `message` says what was tried and what to do about it. */
 export class DockerUnreachableError extends Error {
   override readonly name = "DockerUnreachableError";
   readonly kind: UnreachableKind;

@@ -20,7 +20,7 @@ export const MAX_SOCKET_PATH_BYTES = 107;
 
 /**
  * The endpoint to use: the flag, else DOCKER_HOST, else the default socket. Accepts `unix:///path`, a bare absolute path,
- * `tcp://host:port` and `http://host:port`; with DOCKER_TLS_VERIFY or DOCKER_TLS the latter two speak TLS with the files
+ * `tcp://host:port` and `http://host:port`; with DOCKER_TLS_VERIFY or DOCKER_TLS the latter two use TLS with the files
  * of DOCKER_CERT_PATH, as the docker command does.
  * @throws DockerUnreachableError `bad-endpoint`
  */
@@ -52,7 +52,7 @@ export function parseEndpoint(
   }
 }
 
-/** As people write it: `unix:///var/run/docker.sock`, `tcp://10.0.0.2:2375`. */
+/** As users write it: `unix:///var/run/docker.sock`, `tcp://10.0.0.2:2375`. */
 export function endpointText(endpoint: DockerEndpoint): string {
   if (endpoint.kind === "unix") return `unix://${endpoint.path}`;
   return `tcp://${endpoint.host.includes(":") ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`;
@@ -79,7 +79,7 @@ function tcpEndpoint(
     throw bad("give tcp://host:port");
   }
   if (url.hostname === "" || url.username !== "" || (url.pathname !== "/" && url.pathname !== "")) {
-    throw bad("give tcp://host:port and nothing more");
+    throw bad("give only tcp://host:port");
   }
   const verify = Boolean(env.DOCKER_TLS_VERIFY);
   const tls = verify || Boolean(env.DOCKER_TLS) || scheme === "https";

@@ -54,7 +54,7 @@ interface ProcessStat {
 function readStat(pid: number): ProcessStat | undefined {
   try {
     const stat = readBoundedText(`/proc/${pid}/stat`, SYSTEM_FILE_BYTES);
-    // The name in parentheses may hold anything, parentheses and blanks too: what counts stands after the last one.
+    // The name in parentheses may hold anything, parentheses and blanks too: the fields follow the last one.
     const [, parent, , session] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return { pid, parent: Number(parent), session: Number(session) };
   } catch {

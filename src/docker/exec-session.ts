@@ -41,7 +41,7 @@ export async function openExecSession(
 type ContainerHolder = Pick<ContainerCalls, "attachContainer" | "resizeContainer">;
 
 /**
- * Holds the streams of a container's own process, which goes on when they are let go.
+ * Holds the streams of a container's own process, which continues when they are released.
  * @param streams.tty whether the container has a terminal
  */
 export async function openAttachSession(

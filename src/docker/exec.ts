@@ -49,12 +49,12 @@ const SETTLE_ATTEMPTS = 400;
  * How long a caller waits until a timed-out exec is killed; the kill then continues in the background. Engines since 28
  * report the end of an exec that left processes behind only 2 s later.
  */
-const KILL_PATIENCE_MS = 3000;
+const KILL_TIMEOUT_MS = 3000;
 
 /**
  * Runs a command in a running container to its end.
  * @throws DockerError 404 no such container, 409 not running or paused; DockerUnreachableError; the signal's reason;
- * a TimeoutError when the time is over and the engine never showed the command running.
+ * a TimeoutError when the time has elapsed and the engine never showed the command running.
  */
 export async function runExec(
   calls: ExecCalls,
@@ -71,7 +71,7 @@ export async function runExec(
   const startTimer = (timeoutMs: number) => {
     cancelTimer = schedule(timeoutMs, () => {
       timedOut = true;
-      stop.abort(new DOMException("the exec's time is over", "TimeoutError"));
+      stop.abort(new DOMException("the exec's time has elapsed", "TimeoutError"));
     });
   };
   const forward = () => stop.abort(signal?.reason);
@@ -95,7 +95,7 @@ export async function runExec(
     // Creating is quick and must not be cut off half way: an exec whose id is unknown could not be killed.
     execId = await calls.execCreate(id, argv, { ...options, signal: undefined });
     stop.signal.throwIfAborted();
-    // The command's time begins here: that the engine was slow to create it is no fault of the command.
+    // The command's time begins here: that the engine was slow to create it is not a fault of the command.
     if (options.timeoutMs && options.timeoutMs > 0) startTimer(options.timeoutMs);
     for await (const { stream, data } of await calls.execStart(execId, { signal: stop.signal })) {
       const room = maxOutputBytes - keptBytes;
@@ -115,7 +115,7 @@ export async function runExec(
       const killing = killExec(calls, execId, schedule, (seen) => {
         found ??= seen;
       });
-      await Promise.race([killing, pause(schedule, KILL_PATIENCE_MS)]);
+      await Promise.race([killing, pause(schedule, KILL_TIMEOUT_MS)]);
     }
     // An engine that does not say the command ever ran (frozen, very busy) is late itself: no verdict on the command.
     if (!timedOut || !found || signal?.aborted) throw error;
@@ -144,7 +144,7 @@ export async function exitCodeOf(
 
 /**
  * Kills it once it is there: a busy engine may start it only after we gave up. Never rejects.
- * @param onSeen told what the engine says of it, each time before it is killed
+ * @param onSeen called with each inspection of the exec, before it is killed
  */
 export async function killExec(
   calls: Pick<ExecCalls, "execInspect">,
@@ -155,7 +155,7 @@ export async function killExec(
   try {
     for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt++) {
       const seen = await calls.execInspect(execId);
-      // A pid of 0: the engine is still starting it. Looked at again, or it would slip through.
+      // A pid of 0: the engine is still starting it. It is inspected again, or it would be missed.
       if (seen.Pid > 0) {
         onSeen(seen);
         killExecProcesses(seen.Pid, seen.ContainerID);
@@ -164,7 +164,7 @@ export async function killExec(
       await pause(schedule, SETTLE_PAUSE_MS);
     }
   } catch {
-    // No such exec any more, or no engine: its container is gone, or the next exec will tell.
+    // No such exec any more, or no engine: its container is gone, or the next exec will fail the same way.
   }
 }
 

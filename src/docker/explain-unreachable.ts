@@ -62,7 +62,7 @@ export function explainUnreachable(
         );
       }
       const why = messageOf(error);
-      return unreachable("not-docker", `What listens at ${where} does not speak HTTP as Docker does: ${why}`);
+      return unreachable("not-docker", `The server at ${where} is not a Docker engine: ${why}`);
     }
   }
 }

@@ -51,7 +51,7 @@ const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /**
  * Lines of JSON out of chunks that are split anywhere, without the line end; empty lines are skipped. A last line without
  * line end counts.
- * @throws Error when a line grows over 16 MiB: whatever speaks there, it is not Docker.
+ * @throws Error when a line grows over 16 MiB: the server is not Docker.
  */
 export async function* jsonLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder();

@@ -5,7 +5,7 @@ import { flag, listOf, mapOf, text, textMap, whole } from "./shapes.ts";
 export const VersionSchema = v.object({
   /** The engine's, e.g. `20.10.24+dfsg1`. */
   Version: text,
-  /** Highest API version it speaks, e.g. `1.41`. */
+  /** Highest API version it supports, e.g. `1.41`. */
   ApiVersion: text,
   /** Lowest one; "" on engines older than 1.24. */
   MinAPIVersion: text,

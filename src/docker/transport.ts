@@ -27,7 +27,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 const DEFAULT_TIMEOUT_MS = 120_000;
 
 /**
- * HTTP to one engine. Short calls go by `fetch` (pooled, cheap); whatever may stay open goes by `node:http` on its own
+ * HTTP to one engine. Short calls use `fetch` (pooled, cheap); a stream uses `node:http` on its own
  * connection, because Bun counts every open fetch of the process against one cap of 256 and lets the next one wait.
  */
 export class DockerTransport {

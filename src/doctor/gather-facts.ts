@@ -216,7 +216,7 @@ async function readClockSynchronized(): Promise<boolean | undefined> {
 function readTimeZone(given: string | undefined): MachineFacts["timeZone"] {
   const name = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   if (given !== undefined && given !== "" && !isTimeZone(given.replace(/^:/, ""))) {
-    return { name, problem: `TZ is "${given}", which is no known time zone` };
+    return { name, problem: `TZ is "${given}", which is not a known time zone` };
   }
   try {
     const target = readlinkSync("/etc/localtime");

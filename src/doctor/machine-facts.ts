@@ -95,7 +95,7 @@ export interface MachineFacts {
   nowMs: number;
   /** When this binary was built. */
   buildMs: number;
-  /** undefined where the kernel does not tell. */
+  /** undefined where the kernel does not report it. */
   clockSynchronized: boolean | undefined;
   /** Addresses of /etc/resolv.conf. */
   nameservers: readonly string[];
@@ -119,7 +119,7 @@ export interface MachineFacts {
 export type RemoteImage =
   /** Why it cannot be pulled. */
   | { problem: string }
-  /** As Docker names them: amd64, arm64; empty where the registry does not tell. */
+  /** As Docker names them: amd64, arm64; empty where the registry does not report it. */
   | { architectures: readonly string[] };
 
 export interface ImageFacts {

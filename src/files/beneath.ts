@@ -69,7 +69,7 @@ function walk(held: number[], relative: string, create: { mode: number } | undef
     }
     closeSync(descriptor);
     if (++links > LINK_LIMIT) throw new EscapeError(`"${relative}" has too many levels of symbolic links`);
-    // May be another link by now: its target is walked with the same care, so that does not matter.
+    // The link may have been replaced: the target is walked with the same checks, so that does not matter.
     const target = readlinkSync(path);
     if (target.startsWith("/")) {
       const inside = stripRoot(target, realRoot);

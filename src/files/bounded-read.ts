@@ -8,7 +8,7 @@ export class UnreadableFileError extends Error {
 /** Limit for files of the kernel and of the administrator: far above what they hold, far below what hurts. */
 export const SYSTEM_FILE_BYTES = 16 * 1024 * 1024;
 
-/** O_NONBLOCK: a FIFO without a writer, or a device, must not hold up the open. */
+/** O_NONBLOCK: a FIFO without a writer, or a device, must not block the open. */
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /**

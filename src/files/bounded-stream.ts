@@ -24,7 +24,7 @@ export async function readBoundedStream(
 /** Bytes kept of the output of a program. */
 const MAX_OUTPUT_BYTES = 64 * 1024;
 
-/** The beginning of what a program writes. The rest is read and dropped, so that the program is not held up. */
+/** The beginning of what a program writes. The rest is read and dropped, so that the program is not delayed. */
 export async function readOutput(stream: AsyncIterable<Uint8Array> | null | undefined): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -53,7 +53,7 @@ export class HeldDirectory {
       if (!isErrno(error, "EEXIST")) throw error;
     }
     const child = this.child(name);
-    if (!child) throw new Error(`"${name}" is in the way: it is not a directory`);
+    if (!child) throw new Error(`"${name}" is not a directory`);
     return child;
   }
 
@@ -106,13 +106,13 @@ export class HeldDirectory {
     renameSync(this.#path(name), directory.#path(to));
   }
 
-  /** Identifies the mount the directory lies on. Bind mounts of one file system differ in it, unlike in `st_dev`. */
+  /** Identifies the mount that the directory is on. Bind mounts of one file system differ in it, unlike in `st_dev`. */
   mountId(): string {
     const info = readFileSync(`/proc/self/fdinfo/${this.#descriptor}`, "utf8");
     return /^mnt_id:\s*(\d+)/m.exec(info)?.[1] ?? "";
   }
 
-  /** Where it lies now; for messages. */
+  /** Its present path, for messages. */
   realPath(): string {
     return readlinkSync(this.path);
   }

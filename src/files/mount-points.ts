@@ -17,7 +17,7 @@ export function parseMountPoints(mountInfo: string): string[] {
 export const listMountPoints = (): string[] =>
   parseMountPoints(readBoundedText("/proc/self/mountinfo", MAX_MOUNTINFO_BYTES));
 
-/** Which file system a path lies on. */
+/** The file system of a path. */
 export interface FileSystemPlace {
   /** Where that file system is mounted. */
   mountPoint: string;
@@ -33,7 +33,7 @@ export function findFileSystem(path: string): FileSystemPlace {
 }
 
 /**
- * As {@link findFileSystem}, without a look at the path.
+ * As {@link findFileSystem}, without access to the path.
  * @param real without symbolic links
  * @param device `st_dev` of it
  */

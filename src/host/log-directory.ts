@@ -9,8 +9,8 @@ const CHUNK_BYTES = 64 * 1024;
 const readAt = promisify(read);
 
 /**
- * A log directory on disk. Who may write there (a container with a hostPath of it) must not be able to show files from
- * elsewhere by links, so every path is walked beneath the root.
+ * A log directory on disk. A container that may write there (by a hostPath) must not be able to show files from
+ * elsewhere through links, so every path is walked beneath the root.
  */
 export class HostLogDirectory implements LogDirectory {
   readonly #root: string;
@@ -21,7 +21,7 @@ export class HostLogDirectory implements LogDirectory {
     this.#openBeneath = openBeneath;
   }
 
-  look(relative: string): LogEntry | undefined {
+  open(relative: string): LogEntry | undefined {
     let held: ReturnType<OpenBeneath>;
     try {
       held = this.#openBeneath(this.#root, relative);

@@ -9,7 +9,7 @@ type Child = Bun.Subprocess<"pipe", "pipe", "pipe">;
 export interface LogindOptions {
   clock: Clock;
   logger: Logger;
-  /** Where programs are looked for, and which bus they speak to. */
+  /** PATH of the programs, and the bus they use. */
   environment: Readonly<Record<string, string | undefined>>;
   /** Written when logind would not wait long enough; default: {@link DROP_IN}. */
   dropIn?: string;
@@ -21,12 +21,12 @@ export const DROP_IN = "/etc/systemd/logind.conf.d/99-kubelet-ts.conf";
 const MANAGER = ["org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager"] as const;
 const SIGNAL = `type='signal',path='${MANAGER[1]}',interface='${MANAGER[2]}',member='PrepareForShutdown'`;
 const HELD = "held";
-const RELOAD_PATIENCE_MS = 5_000;
-const RELOAD_LOOK_MS = 100;
+const RELOAD_TIMEOUT_MS = 5_000;
+const RELOAD_POLL_MS = 100;
 
 /**
- * systemd-logind, which decides when the machine goes down. Spoken to through systemd's own programs: an inhibitor lock
- * is a file descriptor that only they can take for us.
+ * systemd-logind, which decides when the machine goes down. Used through systemd's own programs: an inhibitor lock
+ * is a file descriptor, which only they can obtain.
  */
 export class Logind {
   readonly #options: LogindOptions;
@@ -42,7 +42,7 @@ export class Logind {
    */
   async hold(maxSeconds: number, signal: AbortSignal): Promise<{ release(): void; readonly lost: Promise<never> }> {
     await this.#ensureDelay(maxSeconds, signal);
-    // The lock is held for as long as `cat` runs, and that ends with its standard input: with us, however we end.
+    // `cat` holds the lock until its standard input is closed, which also happens when this process is killed.
     const child = this.#spawn([
       "systemd-inhibit",
       "--what=shutdown",
@@ -101,19 +101,19 @@ export class Logind {
       mkdirSync(dirname(dropIn), { recursive: true });
       writeFileSync(dropIn, `# Written by kubelet-ts for its --shutdown-grace-period.\n[Login]\n${setting}\n`);
       await this.#run(["systemctl", "kill", "--signal=HUP", "systemd-logind.service"]);
-      for (let waitedMs = 0; waitedMs < RELOAD_PATIENCE_MS; waitedMs += RELOAD_LOOK_MS) {
+      for (let waitedMs = 0; waitedMs < RELOAD_TIMEOUT_MS; waitedMs += RELOAD_POLL_MS) {
         if ((await this.#readDelaySeconds()) >= maxSeconds) {
           return logger.info(
-            `Shutdowns of the machine may now be held up for ${maxSeconds} s: ${setting} in ${dropIn}`,
+            `Shutdowns of the machine may now be delayed for ${maxSeconds} s: ${setting} in ${dropIn}`,
           );
         }
-        await clock.sleep(RELOAD_LOOK_MS, signal);
+        await clock.sleep(RELOAD_POLL_MS, signal);
       }
       throw new Error("it still has the old value");
     } catch (error) {
       signal.throwIfAborted();
       logger.warn(
-        `Shutdowns of the machine are held up for ${before} s only, not ${maxSeconds} s: cannot set ${setting} of logind.conf: ${(error as Error).message}`,
+        `Shutdowns of the machine are delayed for ${before} s only, not ${maxSeconds} s: cannot set ${setting} of logind.conf: ${(error as Error).message}`,
       );
     }
   }
@@ -151,7 +151,7 @@ export class Logind {
   }
 }
 
-/** Rejects when the program has ended, whatever the reason. */
+/** Rejects when the program has ended, for any reason. */
 async function endOf(child: Child, name: string): Promise<never> {
   const [exitCode, stderr] = await Promise.all([child.exited, readOutput(child.stderr)]);
   throw new Error(`${name} ended with ${exitCode}${stderr.trim() ? `: ${stderr.trim()}` : ""}`);

@@ -2,7 +2,7 @@ import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 
 /** The facts at one check of memory use. Bytes are the process' anonymous ones: the kernel reclaims the others. */
-export interface MemoryLook {
+export interface MemoryUse {
   /** Since the process began. */
   minute: number;
   anonymousBytes: number;
@@ -12,7 +12,7 @@ export interface MemoryLook {
   elapsedMs: number;
 }
 
-const LOOK_MS = 60_000;
+const CHECK_PERIOD_MS = 60_000;
 /** Start-up is over by then: normally, and with a hundred pods on a slow machine. */
 const STARTED_MINUTES = [1, 5];
 /** Shortest time between two reclaims: functions must be compiled again after each. */
@@ -21,7 +21,7 @@ const REST_MS = 600_000;
 const GROWTH_BYTES = 8 * 2 ** 20;
 
 /** Whether memory should be given back now: after the start, later when there is enough of it. */
-export function shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs }: MemoryLook): boolean {
+export function shouldGiveBack({ minute, anonymousBytes, floorBytes, elapsedMs }: MemoryUse): boolean {
   if (STARTED_MINUTES.includes(minute)) return true;
   return floorBytes !== undefined && elapsedMs >= REST_MS && anonymousBytes - floorBytes >= GROWTH_BYTES;
 }
@@ -48,14 +48,14 @@ export class MemoryReclaimer {
     this.#shrink = shrink;
   }
 
-  /** Looks once a minute until `signal` aborts. */
+  /** Checks once a minute until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     let floorBytes: number | undefined;
     let isSettling = false;
     let givenBackMs = this.#clock.monotonicMs();
     for (let minute = 1; !signal.aborted; minute++) {
       try {
-        await this.#clock.sleep(LOOK_MS, signal);
+        await this.#clock.sleep(CHECK_PERIOD_MS, signal);
       } catch {
         return;
       }

@@ -9,7 +9,7 @@ import { runProgram } from "./run-program.ts";
 export interface CgroupHierarchy {
   version: 1 | 2;
   mountPoint: string;
-  /** Cgroup that stands at the mount point: `/`, or another one inside a container. */
+  /** Cgroup at the mount point: `/`, or another one inside a container. */
   root: string;
   /** v1: controllers of this hierarchy, e.g. `cpu`, `cpuacct`, `name=systemd`. */
   controllers: readonly string[];
@@ -40,7 +40,7 @@ const codeOf = (error: unknown) => (error as { code?: string } | undefined)?.cod
  */
 export class PodCgroups {
   readonly #options: PodCgroupsOptions;
-  /** Files the kernel does not have, each told once. */
+  /** Files the kernel does not have, each logged once. */
   readonly #missing = new Set<string>();
   /** Slices that systemd is forgetting at this moment, by name. */
   readonly #forgetting = new Map<string, Promise<void>>();
@@ -57,7 +57,7 @@ export class PodCgroups {
   async ensure(plan: CgroupPlan): Promise<void> {
     if (!plan.slice) return this.#writeFiles(plan, () => true);
     const { name, properties } = plan.slice;
-    // Else the stop of the slice would end what is started in it now. It has told its own failure.
+    // Else the stop of the slice would end what is started in it now. Its own failure is logged already.
     await this.#forgetting.get(name)?.catch(() => {});
     try {
       await this.#options.systemctl(["set-property", "--runtime", name, ...properties]);

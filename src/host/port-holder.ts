@@ -15,7 +15,7 @@ export function parseListeners(table: string, port: number): string[] {
 /**
  * The process that listens on a TCP port, e.g. `nginx (pid 812)`.
  * @param proc for tests
- * @returns undefined when it cannot be told: other users' processes show their files only to root
+ * @returns undefined when it is not visible: files of other users' processes are shown to root only
  */
 export function findPortHolder(port: number, proc = "/proc"): string | undefined {
   const sockets = new Set(listenersOf(port, proc).map((inode) => `socket:[${inode}]`));
@@ -36,7 +36,7 @@ const listenersOf = (port: number, proc: string): string[] =>
     parseListeners(readTextIfExists(`${proc}/net/${name}`, SYSTEM_FILE_BYTES) ?? "", port),
   );
 
-/** The processes that listen on TCP ports, as far as it can be told. */
+/** The processes that listen on TCP ports, as far as they are visible. */
 export function findPortHolders(ports: readonly number[]): Map<number, string> {
   const found = ports.map((port) => [port, findPortHolder(port)] as const);
   return new Map(found.flatMap(([port, holder]) => (holder === undefined ? [] : [[port, holder] as const])));

@@ -4,7 +4,7 @@ import type { ProcessSample } from "../model/process-sample.ts";
 
 /** The name runc gives its own process inside a container until that becomes the program. */
 const RUNTIME_NAME = "runc:[";
-/** Linux tells times to programs in hundredths of a second, whatever it counts in itself. */
+/** USER_HZ: Linux reports times to programs in hundredths of a second. */
 const MS_PER_TICK = 10;
 
 interface Process {
@@ -14,7 +14,7 @@ interface Process {
   children: number[];
 }
 
-/** Looks at each main process with everything it has started. @param proc for tests */
+/** Samples each main process with its descendants. @param proc for tests */
 export function sampleProcesses(mainPids: readonly number[], proc = "/proc"): ProcessSample[] {
   const table = readTable(proc);
   return mainPids.map((pid) => sampleOne(pid, table, proc));
@@ -55,7 +55,7 @@ function readTable(proc: string): Map<number, Process> {
     if (!/^\d+$/.test(entry)) continue;
     const stat = readTextIfReadable(`${proc}/${entry}/stat`, SYSTEM_FILE_BYTES);
     if (stat === undefined) continue; // It ended meanwhile.
-    // The name in parentheses may hold anything, parentheses and blanks too: what counts stands after the last one.
+    // The name in parentheses may hold anything, parentheses and blanks too: the fields follow the last one.
     const nameEnd = stat.lastIndexOf(")");
     const fields = stat.slice(nameEnd + 2).split(" ");
     table.set(Number(entry), {

@@ -20,7 +20,7 @@ export interface RunProgramOptions {
 
 /**
  * Runs a short-lived program and collects its output. It is killed at the time limit, at the limit of output, and when the
- * signal aborts. An exit code other than 0 is no error here.
+ * signal aborts. An exit code other than 0 is not an error here.
  *
  * Programs that are not run by this: those whose input or output is a stream (`cp`, image volumes), those that stay (pod
  * dialer, logind), those that run synchronously or inherit a descriptor (flock, systemd-notify), and those whose partial

@@ -15,7 +15,7 @@ export interface ServiceNotifierDeps {
 }
 
 /**
- * Tells systemd how the service is doing: READY, STATUS, WATCHDOG, STOPPING (Type=notify). Does nothing where no service
+ * Notifies systemd of the state of the service: READY, STATUS, WATCHDOG, STOPPING (Type=notify). Does nothing where no service
  * manager asked for it. The watchdog is fed from the event loop, so a process whose loop hangs is restarted; pods keep
  * running meanwhile.
  */
@@ -31,7 +31,7 @@ export class ServiceNotifier {
     this.#send = NOTIFY_SOCKET ? (deps.send ?? ((message) => sendDatagram(NOTIFY_SOCKET, message))) : undefined;
   }
 
-  /** Whether a service manager wants to be told. */
+  /** Whether a service manager expects notifications. */
   get isWanted(): boolean {
     return this.#send !== undefined;
   }

@@ -1,13 +1,13 @@
 import { writeSync } from "node:fs";
 
-/** The pipe was closed at its other end (`| head -1`): there is nothing more to do, and nothing wrong. */
+/** The pipe was closed at its other end (`| head -1`): this is not an error. */
 export class ReaderGone extends Error {}
 
 /** How a process ends that the shell says was ended by SIGPIPE. */
 export const READER_GONE_EXIT = 141;
 
 /**
- * Writes before it returns, however much it is: a pipe takes only part of a big piece at once. Waiting also holds back who
+ * Writes everything before it returns: a pipe accepts only part of a large buffer at once. Waiting also slows down the caller that
  * would write faster than is read.
  * @throws ReaderGone
  */

@@ -81,7 +81,7 @@ export function noteSettings(
   }
   noteLog(HostConfig.LogConfig, path, notes);
   const { Memory, MemorySwap } = HostConfig;
-  // Docker sets the swap to the memory limit once more unless told otherwise.
+  // Docker sets the swap to the memory limit once more unless it is set.
   if (typeof MemorySwap === "number" && MemorySwap !== 0 && MemorySwap !== 2 * Memory) {
     notes.add(`${path}: --memory-swap`, `${NOT_CARRIED}: pods with a memory limit have no swap`);
   }

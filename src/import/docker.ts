@@ -195,7 +195,7 @@ function variablesOf(
     const name = at < 0 ? entry : entry.slice(0, at);
     if (at < 0) notes.add(`${path}: -e ${name}`, "has no value and is not carried over");
     else if (/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)) variables.set(name, entry.slice(at + 1));
-    else notes.add(`${path}: -e ${name}`, "is no name of a variable for Kubernetes and is not carried over");
+    else notes.add(`${path}: -e ${name}`, "is not a name of a variable for Kubernetes and is not carried over");
   }
   return variables;
 }
@@ -286,7 +286,8 @@ function splitLabels(members: readonly DockerContainer[], notes: ImportNotes) {
     for (const [key, value] of Object.entries(container.Config.Labels)) {
       if (image?.Config.Labels[key] === value || key.startsWith("com.docker.compose.")) continue;
       count++;
-      if (!QUALIFIED_NAME.test(key)) notes.add(`${podNameOf(container)}: --label ${key}`, "is no label for Kubernetes");
+      if (!QUALIFIED_NAME.test(key))
+        notes.add(`${podNameOf(container)}: --label ${key}`, "is not a label for Kubernetes");
       else if (/^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/.test(value)) labels[key] = value;
       else annotations[key] = value;
     }

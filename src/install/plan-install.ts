@@ -47,7 +47,7 @@ export type InstallStep =
 
 export interface InstallPlan {
   steps: InstallStep[];
-  /** For people, in order. */
+  /** For users, in order. */
   notes: string[];
   /** Removed when a step fails: a disk that is full stays as full as it was. */
   scratch?: readonly string[];

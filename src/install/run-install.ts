@@ -42,7 +42,7 @@ export function detectManager({ destdir, isRoot }: InstallTarget): ServiceManage
 }
 
 /**
- * Looks at the machine; changes nothing.
+ * Reads the state of the machine; changes nothing.
  * @param settings of the service
  */
 export async function readInstallState(
@@ -75,7 +75,7 @@ export class InstallError extends Error {}
 
 /**
  * Carries out one step. Each may run twice.
- * @param show told of a program's output when it fails
+ * @param show called with a program's output when it fails
  * @throws InstallError
  */
 export async function runStep(step: InstallStep, destdir: string): Promise<void> {
@@ -126,7 +126,7 @@ function explain(error: NodeJS.ErrnoException & { dest?: string }): string {
 
 const SCRATCH = /\.tmp-\d+$/;
 
-/** The file is whole or absent at every moment, also after a power cut; a program that runs from it goes on. */
+/** The file is whole or absent at every moment, also after a power cut; a program that runs from it keeps running. */
 function replaceFile(path: string, write: (scratch: string) => void, mode: number): void {
   const scratch = `${path}.tmp-${process.pid}`;
   try {

@@ -4,6 +4,7 @@ import type { Logger } from "../model/logger.ts";
 import { podRefOf } from "../model/pod-ref.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { PodEventRecorder } from "./event-recorder.ts";
+import type { PodWorker } from "./pod-worker.ts";
 
 /** A desired pod without a worker of its own: refused, waiting for a terminating pod, or not assigned to the node. */
 export type BlockedPod =
@@ -75,4 +76,48 @@ export class BlockedPods {
     }
     this.#current.set(ref.uid, { rejection: why, since: isKnown ? before.since : (evictedAt ?? now()) });
   }
+}
+
+export interface AdmissionInput {
+  desired: readonly DesiredPod[];
+  workers: ReadonlyMap<PodUID, PodWorker>;
+  /** Pods of which the engine has containers. */
+  observed: Iterable<PodUID>;
+  evictions: ReadonlyMap<PodUID, Rejection>;
+  /** Which of these pods the node refuses. Pure. @param running pods that already have their place */
+  admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, Rejection>;
+  /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
+  holdOf: ((desired: DesiredPod) => string | undefined) | undefined;
+}
+
+/**
+ * The desired pods that are not assigned to the node, with the reason, and those that it refuses or has evicted. A pod that
+ * runs already is admitted first.
+ */
+export function decideAdmission(input: AdmissionInput): {
+  held: ReadonlyMap<PodUID, string>;
+  rejections: ReadonlyMap<PodUID, Rejection>;
+} {
+  const { desired, workers, evictions } = input;
+  const desiredUids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
+  const running = new Set([...workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
+  for (const uid of input.observed) if (desiredUids.has(uid)) running.add(uid);
+  for (const uid of evictions.keys()) running.delete(uid);
+  const held = new Map<PodUID, string>();
+  for (const one of desired) {
+    const uid = one.pod.metadata.uid!;
+    const hold = running.has(uid) ? undefined : input.holdOf?.(one);
+    if (hold !== undefined) held.set(uid, hold);
+  }
+  const candidates = desired.filter((one) => {
+    const uid = one.pod.metadata.uid!;
+    return !evictions.has(uid) && !held.has(uid) && !hasEnded(one, workers);
+  });
+  return { held, rejections: new Map([...input.admit(candidates, running), ...evictions]) };
+}
+
+/** An ended pod of an API server uses no resources. Source: the kubelet's filterOutTerminatedPods. */
+function hasEnded({ isBound, pod }: DesiredPod, workers: ReadonlyMap<PodUID, PodWorker>): boolean {
+  const phase = isBound && workers.get(pod.metadata.uid!)?.status?.phase;
+  return phase === "Succeeded" || phase === "Failed";
 }

@@ -20,14 +20,14 @@ export class DependencyHold {
     return hold;
   }
 
-  /** When the reason of the hold changes because its time is over; undefined: it does not. */
+  /** When the reason of the hold changes because its time has elapsed; undefined: it does not. */
   timeoutAtMs(pod: Pod, nowMs: number): number | undefined {
     if (this.#sinceMs === undefined) return undefined;
     const atMs = this.#sinceMs + dependencyTimeoutMs(pod);
     return atMs > nowMs ? atMs : undefined;
   }
 
-  /** Records an event for each dependency that is waited for, once, and one more when its time is over. */
+  /** Records an event for each dependency that is waited for, once, and one more when its time has elapsed. */
   report(hold: WaitingReason | undefined, work: Pick<PodBackgroundWork, "record">): void {
     const isNew = hold !== undefined && hold.message !== this.#reported;
     this.#reported = hold?.message;

@@ -9,7 +9,7 @@ import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import { hasAllReferences } from "../plan/object-references.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
-import { BlockedPods } from "./blocked-pods.ts";
+import { type AdmissionInput, BlockedPods, decideAdmission } from "./blocked-pods.ts";
 import { DependencyOrder } from "./dependency-order.ts";
 import { type PodRevision, toTentativeRevision } from "./edit-rules.ts";
 import { EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
@@ -28,10 +28,9 @@ export interface KubeletDeps extends SharedWorkerDeps, RevisionSelectorDeps {
   podManager: PodManager;
   /** Revision hashes, QoS class and the like of one pod. @throws Error when the pod cannot run on this engine */
   toPodRevision: (desired: DesiredPod, objects: ObjectIndex) => PodRevision;
-  /** Which of the desired pods the node refuses. Pure. @param running pods that already have their place */
-  admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, Rejection>;
+  admit: AdmissionInput["admit"];
   /** Why a pod that has no place yet is not assigned to the node; undefined: it is. Absent: every pod is. */
-  holdOf?: (desired: DesiredPod) => string | undefined;
+  holdOf?: AdmissionInput["holdOf"];
   shutdownTerminated: Persisted<ContainerId[]>;
   evictions: Persisted<StoredEvictions>;
   oomVerdicts: Persisted<readonly ContainerId[]>;
@@ -213,7 +212,6 @@ export class Kubelet {
     for (const worker of this.#workers.values()) worker.detach();
   }
 
-  /** Desired pods as the sources have them. */
   get desiredPods(): readonly DesiredPod[] {
     return this.#desired.pods;
   }
@@ -279,16 +277,15 @@ export class Kubelet {
     const desiredUids = new Set(this.#desired.pods.map(({ pod }) => pod.metadata.uid!));
     const undesired = [...this.#workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
     for (const worker of this.#dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
-    const running = new Set([...this.#workers.byUid].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
-    for (const uid of this.#cache.uids()) if (desiredUids.has(uid)) running.add(uid);
-    const evictions = this.#evictions.all;
-    for (const uid of evictions.keys()) running.delete(uid);
-    const held = this.#findHeld(running);
-    const admissible = this.#desired.pods.filter((desired) => {
-      const uid = desired.pod.metadata.uid!;
-      return !evictions.has(uid) && !held.has(uid) && !this.#hasEndedForGood(desired);
+    const { admit, holdOf } = this.#deps;
+    const { held, rejections } = decideAdmission({
+      desired: this.#desired.pods,
+      workers: this.#workers.byUid,
+      observed: this.#cache.uids(),
+      evictions: this.#evictions.all,
+      admit,
+      holdOf,
     });
-    const rejections = new Map([...this.#deps.admit(admissible, running), ...evictions]);
     this.#blocked.begin();
     for (const desired of this.#desired.pods) {
       const uid = desired.pod.metadata.uid!;
@@ -302,25 +299,6 @@ export class Kubelet {
     this.#removeOrphans();
     this.#workers.save();
     this.#statusStore.changed();
-  }
-
-  /** Pods that are not assigned to the node, with the reason. @param placed pods that have their place */
-  #findHeld(placed: ReadonlySet<PodUID>): Map<PodUID, string> {
-    const { holdOf } = this.#deps;
-    if (!holdOf) return new Map();
-    return new Map(
-      this.#desired.pods.flatMap((desired) => {
-        const uid = desired.pod.metadata.uid!;
-        const hold = placed.has(uid) ? undefined : holdOf(desired);
-        return hold === undefined ? [] : [[uid, hold] as const];
-      }),
-    );
-  }
-
-  /** A pod of an API server that has ended holds nothing any more. Source: the kubelet's filterOutTerminatedPods. */
-  #hasEndedForGood({ isBound, pod }: DesiredPod): boolean {
-    const phase = isBound && this.#workers.get(pod.metadata.uid!)?.status?.phase;
-    return phase === "Succeeded" || phase === "Failed";
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
@@ -343,7 +321,7 @@ export class Kubelet {
 
   /**
    * A pod of an earlier process whose ConfigMaps or Secrets may be in a source that was not read yet, or that does not
-   * answer: by what is known now its containers would look edited and be restarted, and its files be removed.
+   * answer: a revision computed now would restart its containers and remove its files.
    */
   #mayLackObjects({ pod }: DesiredPod): boolean {
     const isRunning = this.#cache.refOf(pod.metadata.uid!) !== undefined;

@@ -18,7 +18,7 @@ export interface OrphanInput {
 
 export interface Orphans {
   remove: { ref: PodRef; why: string }[];
-  /** Their manifest and their source are not known: nothing tells that they were deleted. */
+  /** Their manifest and their source are not known: nothing shows that they were deleted. */
   unclaimed: PodRef[];
 }
 

@@ -242,9 +242,9 @@ export class PodActionRunner {
     if (!container) return;
     const { resizing, resizedBy } = this.#state;
     // An engine that accepts a limit but reports another (no swap accounting) is not updated again and again.
-    const told = JSON.stringify(update);
-    if (resizedBy.get(id) === told) return;
-    resizedBy.set(id, told);
+    const requested = JSON.stringify(update);
+    if (resizedBy.get(id) === requested) return;
+    resizedBy.set(id, requested);
     resizing.add(id);
     this.#work.start(
       async (signal) => {

@@ -7,7 +7,7 @@ import type { ContainerId, ContainerSnapshot, PodSnapshot } from "../model/pod-s
 import { byNewest, isTerminated } from "../plan/container-history.ts";
 
 /** Events after which inspect has a new result. The others (exec_*, attach, top, kill, …) do not change the state. */
-const TELLING_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pause", "unpause", "update", "restart"]);
+const OBSERVED_ACTIONS = new Set(["start", "die", "destroy", "oom", "rename", "pause", "unpause", "update", "restart"]);
 
 /**
  * The engine's own verdict misses an OOM kill whose notice reached it after the end of the container, or was given to
@@ -120,14 +120,14 @@ export class PodCache {
       clock.schedule(RESTART_BY_HAND_MS, () => void this.observe(event.id).catch(() => {}));
       return;
     }
-    if (!TELLING_ACTIONS.has(event.action)) return;
+    if (!OBSERVED_ACTIONS.has(event.action)) return;
     // Our own start was already inspected; its event adds nothing. A `die` in between has its own event.
     if (event.action === "start" && this.#entries.get(event.id)?.running && !this.#inspecting.has(event.id)) return;
     if (event.action === "oom") return this.#noteOom(event.id);
     await this.observe(event.id);
   }
 
-  /** Inspects one container now, or once more when an inspection is under way. */
+  /** Inspects one container now, or again after an inspection that is under way. */
   async observe(id: ContainerId, signal?: AbortSignal): Promise<void> {
     const current = this.#inspecting.get(id);
     if (current) {
@@ -248,7 +248,7 @@ export class PodCache {
   }
 }
 
-/** Two starts tell it, not whether the end in between was seen. */
+/** Two start times show it, whether or not the end in between was seen. */
 function withRestart(observed: Observed, before: Observed | undefined): Observed {
   if (observed.kind !== "sandbox" || before?.kind !== "sandbox") return observed;
   const [startedAtMs, beforeMs] = [observed.sandbox.startedAt?.getTime(), before.sandbox.startedAt?.getTime()];

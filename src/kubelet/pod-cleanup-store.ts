@@ -4,13 +4,13 @@ import type { PodRef } from "../model/pod-ref.ts";
 
 /** A pod with something to clean up. */
 export interface PodToCleanUp extends PodRef {
-  /** `DesiredPod.sourceId`: the source whose sets tell whether the pod is still described. Absent: not known. */
+  /** `DesiredPod.sourceId`: the source whose sets show whether the pod is still described. Absent: not known. */
   sourceId?: string;
 }
 
 /**
  * Pods with something to clean up: directory, volumes, cgroup, log links. If the process ends after the last container
- * of a pod was removed, no container tells the next process about the rest; this file does.
+ * of a pod was removed, no container shows the rest to the next process; this file does.
  */
 export class PodCleanupStore {
   readonly #file: Persisted<readonly PodToCleanUp[]>;

@@ -28,7 +28,7 @@ export interface PodVolumes {
   ): Promise<Mount[]>;
   /** Never throws for a volume: `failures` lists volumes that keep their former contents. */
   refresh(pod: Pod, objects: ObjectIndex): Promise<{ changed: string[]; failures: { message: string }[] }>;
-  /** undefined when there is no such file. @throws Error with a message for people */
+  /** undefined when there is no such file. @throws Error with a message for users */
   readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined>;
   /** Volumes an edit took out of the pod. @throws when one is still in use */
   removeUnused(pod: Pod, signal: AbortSignal): Promise<void>;

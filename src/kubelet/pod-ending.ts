@@ -16,7 +16,7 @@ export interface PodEndingDeps {
   probes: { remove(uid: string): void };
 }
 
-/** How one pod has ended: for good, or for as long as it is halted. */
+/** How one pod has ended: permanently, or while it is halted. */
 export class PodEnding {
   readonly #ref: PodRef;
   readonly #state: PodSyncState;
@@ -32,7 +32,7 @@ export class PodEnding {
     this.#deps = deps;
   }
 
-  /** How it ended for good. */
+  /** How it terminated. */
   get final(): PodEnd | undefined {
     return this.#final;
   }
@@ -51,7 +51,7 @@ export class PodEnding {
     this.#final = end;
   }
 
-  /** The pod ends for good. */
+  /** The pod terminates. */
   end(end: PodEnd): void {
     this.#final = end;
     this.#stopFromNow();

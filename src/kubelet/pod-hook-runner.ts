@@ -48,7 +48,7 @@ export class PodHookRunner {
 
   /**
    * Runs the preStop hook, if there is one, for as long as the grace period at most, then `stop`. A hook that failed is
-   * recorded, and the container is stopped all the same.
+   * recorded, and the container is stopped nevertheless.
    * @param spec absent for a container without a manifest: its label has the hook it was created with
    * @param stop is handed how much of the time was spent. Unit: milliseconds.
    */
@@ -75,7 +75,7 @@ export class PodHookRunner {
     const giveUp = new AbortController();
     if (handler && graceSeconds > 0) {
       const hook = this.#runPreStop(handler, container, spec, pod, podIps, AbortSignal.any([signal, giveUp.signal]));
-      // A hook that uses up its time goes on while the container is stopped; it ends with the container and reports that.
+      // A hook that exceeds its time continues while the container is stopped; it ends with the container and reports that.
       await this.#firstOf(hook, graceSeconds * 1000, signal);
     }
     await stop(clock.monotonicMs() - startedAtMs);

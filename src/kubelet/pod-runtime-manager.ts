@@ -3,7 +3,6 @@ import type { Pod } from "../api/pod.ts";
 import type { ConcurrencyLimit } from "../concurrency/concurrency-limit.ts";
 import type { Clock } from "../model/clock.ts";
 import type { ContainerLimits } from "../model/container-limits.ts";
-import { type PodUID, podFullName } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { EngineInfo, NodeInfo } from "../model/node.ts";
@@ -18,7 +17,7 @@ import { expandCommand, resolveEnvironment } from "../plan/environment.ts";
 import type { HostsFileNames } from "../plan/hosts-file.ts";
 import { pinImage } from "../plan/image-updates.ts";
 import { resolvePullSecrets } from "../plan/object-references.ts";
-import { asksForEngineNetwork, computeUserNetwork } from "../plan/pod-network.ts";
+import { computeUserNetwork } from "../plan/pod-network.ts";
 import { remainingGraceSeconds } from "../plan/stop-pod.ts";
 import type { ContainerRequest } from "../runtime/container-create-body.ts";
 import type { DockerPods } from "../runtime/docker-pods.ts";
@@ -30,11 +29,7 @@ import type { ContainerLogLinks, PodCgroups, PodFileSystem, PodHooks, PodImages,
 import { PodFiles } from "./pod-files.ts";
 import { PodHookRunner } from "./pod-hook-runner.ts";
 import { PodVolumeQueue } from "./pod-volume-queue.ts";
-
-/** How often a configuration of the network is looked for while there is none. Source: dockershim. */
-const NETWORK_RETRY_MS = 5_000;
-
-const netnsOf = (pid: number) => `/proc/${pid}/ns/net`;
+import { SandboxNetworks } from "./sandbox-networks.ts";
 
 export interface PodRuntimeManagerDeps {
   clock: Clock;
@@ -84,6 +79,7 @@ export class PodRuntimeManager implements PodServices {
   readonly #volumes: PodVolumeQueue;
   readonly #files: PodFiles;
   readonly #hooks: PodHookRunner;
+  readonly #networks: SandboxNetworks;
   /** Between pullImage and startContainer of the same request. */
   readonly #pulled = new WeakMap<StartContainerRequest, ImageInfo>();
 
@@ -92,18 +88,14 @@ export class PodRuntimeManager implements PodServices {
     this.#volumes = new PodVolumeQueue(deps);
     this.#files = new PodFiles(deps);
     this.#hooks = new PodHookRunner(deps);
+    this.#networks = new SandboxNetworks(deps);
   }
 
   async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
-    const { pods, cgroups, gate, engine, owner, options, recorder, networks } = this.#deps;
+    const { pods, cgroups, gate, engine, owner, options, recorder } = this.#deps;
     const { pod, objects, sandboxHash, initHash } = request;
-    const usesNetworkPlugin = networks.isEnabled && !asksForEngineNetwork(pod);
-    const problem = usesNetworkPlugin ? networks.problem() : undefined;
-    if (problem !== undefined) {
-      const message = `network is not ready: ${problem}`;
-      throw new PodStepError("NetworkNotReady", message, { retryAfterMs: NETWORK_RETRY_MS });
-    }
-    await this.#detachRemoved(pod.metadata.uid ?? "", signal);
+    const usesNetworkPlugin = this.#networks.usesPlugin(pod);
+    await this.#networks.detachRemoved(pod.metadata.uid ?? "", signal);
     await this.#volumes.setUp(pod, objects, signal);
     await cgroups.ensure(pod);
     const runtimeHandler = await this.#findRuntimeHandler(pod, "FailedCreatePodSandBox");
@@ -126,7 +118,7 @@ export class PodRuntimeManager implements PodServices {
       ...(hasEngineDns && { dns }),
     };
     const sandbox = await gate.run(signal, () => pods.startSandbox(sandboxRequest, signal));
-    if (usesNetworkPlugin) await this.#attach(sandbox, pod, signal);
+    if (usesNetworkPlugin) await this.#networks.attach(sandbox, pod, signal);
     if (!hasEngineDns) await this.#files.writeResolvConf(pod, sandbox.resolvConfPath, dns);
     return sandbox.id;
   }
@@ -150,40 +142,8 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async stopSandbox(id: ContainerId, graceSeconds: number, signal: AbortSignal): Promise<void> {
-    await this.#detach(id, signal);
+    await this.#networks.detach(id, signal);
     await this.#deps.pods.stop(id, graceSeconds, undefined, signal);
-  }
-
-  /** @throws PodStepError FailedCreatePodSandBox after the sandbox was removed */
-  async #attach({ id, pid }: { id: ContainerId; pid: number }, pod: Pod, signal: AbortSignal): Promise<void> {
-    const { networks, logger } = this.#deps;
-    try {
-      await networks.attach({ id, netns: netnsOf(pid) }, pod, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      const name = podFullName(pod.metadata);
-      await this.removeSandbox(id, signal).catch((cause: unknown) => {
-        signal.throwIfAborted();
-        logger.warn(`Cannot remove the sandbox of pod "${name}", whose network failed: ${messageOf(cause)}`);
-      });
-      const message = `failed to set up sandbox container "${id}" network for pod "${pod.metadata.name}": ${messageOf(error)}`;
-      throw new PodStepError("FailedCreatePodSandBox", message, { cause: error });
-    }
-  }
-
-  async #detach(id: ContainerId, signal: AbortSignal): Promise<void> {
-    const { networks, pods } = this.#deps;
-    if (!networks.holds(id)) return;
-    const pid = await pods.pidOf(id, signal);
-    await networks.detach(id, pid ? netnsOf(pid) : "", signal);
-  }
-
-  /** A sandbox that was removed by hand still has its address and host ports: they must go before those of the next. */
-  async #detachRemoved(uid: PodUID, signal: AbortSignal): Promise<void> {
-    const { networks, pods } = this.#deps;
-    for (const id of networks.heldBy(uid)) {
-      if ((await pods.pidOf(id, signal)) === undefined) await networks.detach(id, "", signal);
-    }
   }
 
   async pullImage(request: StartContainerRequest, signal: AbortSignal): Promise<void> {
@@ -263,7 +223,7 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
-    await this.#detach(id, signal);
+    await this.#networks.detach(id, signal);
     await this.#deps.pods.remove(id, signal);
   }
 
@@ -301,7 +261,7 @@ export class PodRuntimeManager implements PodServices {
   }
 
   async tearDown(uid: string, ref: { name: string; namespace: string }, signal: AbortSignal): Promise<void> {
-    await this.#detachRemoved(uid, signal);
+    await this.#networks.detachRemoved(uid, signal);
     await this.#volumes.tearDown(uid, signal);
     await this.#deps.cgroups.remove(uid, signal);
     this.#deps.logLinks.removePod({ uid, ...ref });

@@ -26,7 +26,7 @@ export interface StatusUpdate {
   plan: Pick<PodPlan, "waiting">;
   probes: ReadonlyMap<string, ContainerProbeState>;
   state: PodSyncState;
-  /** How the pod ended for good. */
+  /** How the pod terminated. */
   end: PodEnd | undefined;
   /** How it ends for as long as it is halted. */
   halt: PodEnd | undefined;
@@ -88,7 +88,7 @@ export class PodStatusTracker {
     this.#planned = revision;
   }
 
-  /** How far the pod has come with its newest revision. @param hasEnded it has ended for good */
+  /** How far the pod has come with its newest revision. @param hasEnded it has terminated */
   progressOf(revision: PodRevision | undefined, snapshot: PodSnapshot, hasEnded: boolean): RolloutProgress {
     if (!revision || this.#planned !== revision) return "pending";
     return hasEnded || isRevisionLive({ ...revision, snapshot }) ? "live" : "progressing";

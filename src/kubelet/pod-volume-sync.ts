@@ -15,7 +15,7 @@ export class PodVolumeSync {
   #isRefreshing = false;
   #isSweeping = false;
   #volumesRevision: string | undefined;
-  /** Counts changes of the revision: each may have made volumes of its own, also one that is taken back. */
+  /** Counts changes of the revision: each may have made volumes of its own, also one that is rolled back. */
   #generation = 0;
   /** The generation whose unused volumes were removed. */
   #sweptGeneration = 0;

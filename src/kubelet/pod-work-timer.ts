@@ -44,7 +44,7 @@ export class PodWorkTimer {
     this.#open = { kind: "update", sinceMs: this.#clock.monotonicMs() };
   }
 
-  /** A pass is over. @param isIdle nothing is under way */
+  /** A pass has ended. @param isIdle nothing is under way */
   passed(isIdle: boolean): void {
     const nowMs = this.#clock.monotonicMs();
     if (!isIdle) {

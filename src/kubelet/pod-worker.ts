@@ -192,7 +192,7 @@ export class PodWorker {
 
   /**
    * Stops the pod and shows it as ended, but removes nothing, until {@link resume} or the next start of the kubelet. A
-   * pod whose containers are never started twice has ended for good by this.
+   * pod whose containers are never started twice has terminated by this.
    * @returns a promise that resolves when nothing of it runs any more
    */
   halt(end: PodEnd, maxGraceSeconds: number): Promise<void> {
@@ -232,7 +232,7 @@ export class PodWorker {
     this.wake();
   }
 
-  /** Starts nothing more and leaves what runs alone. */
+  /** Starts nothing more; running actions and containers continue. */
   detach(): void {
     this.#stop.abort(new Error("kubelet-ts is stopping"));
     this.#passes.stop();

@@ -21,7 +21,7 @@ export interface RevisionSelectorDeps {
   imageUpdates?: Pick<ImageUpdateManager, "apply" | "observe">;
   /** Edited pods are changed one at a time. */
   isSerialRollout?: boolean;
-  /** A failed edit was taken back. */
+  /** A failed edit was rolled back. */
   onRolledBack?: (pod: PodRef) => void;
 }
 

@@ -31,7 +31,7 @@ export interface RolloutManagerDeps {
   file: Persisted<StoredRollouts>;
   /** `--rollout=serial`: of several edited pods one is changed at a time; a failure stops the others. */
   isSerial: boolean;
-  /** An edit was taken back. */
+  /** An edit was rolled back. */
   onRolledBack?: (pod: PodRef) => void;
   /** {@link RolloutManager.apply} would return another state now. */
   onChange: () => void;
@@ -47,7 +47,7 @@ export interface RolloutObservation {
 interface Trial {
   sinceMs: number;
   restarts?: ReadonlyMap<string, number>;
-  /** Set when it failed and was not taken back. */
+  /** Set when it failed and was not rolled back. */
   failure?: string;
   cancelDeadline: () => void;
 }
@@ -78,7 +78,7 @@ export class RolloutManager {
   }
 
   /**
-   * Replaces revisions that were taken back, or whose turn has not come.
+   * Replaces revisions that were rolled back, or whose turn has not come.
    * @param isComplete every source has answered: pods that are missing are gone
    */
   apply(state: DesiredState, isComplete: boolean): DesiredState {
@@ -218,7 +218,7 @@ export class RolloutManager {
       if (this.#deps.isSerial) onChange();
       return;
     }
-    const message = `revision ${short(applied)} was taken back to ${short(ready)}: ${why}`;
+    const message = `revision ${short(applied)} was rolled back to ${short(ready)}: ${why}`;
     logger.warn(`Pod "${podFullName(ref)}": ${message}`);
     recorder.record(ref, { type: "Warning", reason: "RolledBack", message });
     this.#deps.onRolledBack?.(ref);

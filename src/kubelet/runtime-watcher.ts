@@ -77,7 +77,7 @@ export class RuntimeWatcher {
     return `containers were last listed ${Math.round(silentMs / 1000)} s ago`;
   }
 
-  /** After each (re)connection: inspect everything, then go on. */
+  /** After each (re)connection: inspect everything, then continue. */
   #resync(): void {
     const attempt = async () => {
       await this.#relist(true);

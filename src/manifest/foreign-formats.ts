@@ -1,4 +1,4 @@
-import type { MapNode, SourceNode } from "../yaml/source-node.ts";
+import { type MapNode, type SourceNode, stringAt } from "../yaml/source-node.ts";
 
 /** Expressions of Go templates: `{{ .Values.image }}`, `{{- if …`, `{{ include "x" . }}`. */
 const TEMPLATE = /\{\{-?\s*(?:[.$"(]|if\b|else\b|end\b|range\b|with\b|include\b|template\b|define\b|toYaml\b|\/\*)/;
@@ -15,8 +15,8 @@ const COMPOSE_KEYS = new Set(["services", "version", "name", "networks", "volume
 /** Recognizes files of other programs and names the next step; undefined for everything else. */
 export function describeForeignFormat(root: MapNode): string | undefined {
   const { entries } = root;
-  const kind = textAt(root, "kind");
-  const apiVersion = textAt(root, "apiVersion") ?? "";
+  const kind = stringAt(root, "kind");
+  const apiVersion = stringAt(root, "apiVersion") ?? "";
   if (kind === "Kustomization" || kind === "Component") return KUSTOMIZE;
   if (kind !== undefined) return undefined;
   const isCompose = [...entries.keys()].every((key) => COMPOSE_KEYS.has(key) || key.startsWith("x-"));
@@ -37,7 +37,7 @@ function describeAnkaios(node: SourceNode | undefined): string | undefined {
   if (node?.kind !== "map") return undefined;
   const inner = node.entries.get("workloads")?.value;
   if (inner) return describeAnkaios(inner);
-  const runtimes = [...node.entries.values()].map(({ value }) => value.kind === "map" && textAt(value, "runtime"));
+  const runtimes = [...node.entries.values()].map(({ value }) => value.kind === "map" && stringAt(value, "runtime"));
   if (runtimes.length === 0 || !runtimes.every((runtime) => typeof runtime === "string")) return undefined;
   return runtimes.includes("podman-kube")
     ? "this is a state of Ankaios, not a manifest: write the `manifest` of its runtimeConfig into a file of its own"
@@ -46,11 +46,6 @@ function describeAnkaios(node: SourceNode | undefined): string | undefined {
 
 const KUSTOMIZE =
   "this is a Kustomization, not a manifest: run `kustomize build DIR` (or `kubectl kustomize DIR`), and give the output to kubelet-ts";
-
-function textAt(node: MapNode, name: string): string | undefined {
-  const value = node.entries.get(name)?.value;
-  return value?.kind === "string" ? value.value : undefined;
-}
 
 /** Keys that a GCE container declaration has on its top level. */
 const DECLARATION_KEYS = new Set(["spec", "metadata"]);
@@ -83,7 +78,7 @@ export function convertContainerDeclaration(root: MapNode): ConvertedPod | undef
   set(entries, "spec", pod);
   const [first, ...others] = containers.items;
   if (!entries.has("metadata")) {
-    const name = (first?.kind === "map" ? textAt(first, "name") : undefined) ?? "container";
+    const name = (first?.kind === "map" ? stringAt(first, "name") : undefined) ?? "container";
     const metadata: MapNode = { kind: "map", offset, entries: new Map() };
     set(metadata.entries, "name", { kind: "string", value: toLabel(name), offset });
     set(entries, "metadata", metadata);

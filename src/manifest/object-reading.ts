@@ -1,5 +1,6 @@
+import type { ObjectMeta } from "../api/meta.ts";
 import type { Pod } from "../api/pod.ts";
-import type { TypedObject } from "../model/desired-object.ts";
+import { objectKey, type TypedObject } from "../model/desired-object.ts";
 import type { Finding } from "../model/finding.ts";
 import type { ManifestLocation } from "../model/manifest-origin.ts";
 import type { SourceNode } from "../yaml/source-node.ts";
@@ -7,6 +8,7 @@ import type { LineTable } from "../yaml/source-text.ts";
 import { type DecodeIssue, isTypeIssue } from "./decode/decode.ts";
 import type { FieldPath } from "./field-path.ts";
 import type { ManifestResult, ObjectPlaces, ObjectResult, ReadManifestOptions } from "./manifest-result.ts";
+import type { SupportNote } from "./support/find-unsupported.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 
 /** Inputs of reading one document, other than its nodes. */
@@ -100,6 +102,20 @@ export class ObjectReading {
     return !issues.some(isMismatch);
   }
 
+  /** Whether objects without effect and deviations from Kubernetes' rules are accepted with a warning. */
+  get isLenient(): boolean {
+    return (this.context.options.strictness ?? "strict") !== "strict";
+  }
+
+  /**
+   * Whether what podman accepts is accepted too. Clients of the API get its answer; with `warn` and `ignore`, which are
+   * about unknown fields, the verdict is the kubelet's.
+   */
+  get acceptsPodman(): boolean {
+    const { strictness, source } = this.context.options;
+    return strictness === "standard" && source !== "api";
+  }
+
   /** Warns of something that Kubernetes refuses and that is accepted here. */
   addDeviation(path: FieldPath, message: string): void {
     this.add("ignored", "warning", path, message);
@@ -112,11 +128,22 @@ export class ObjectReading {
     }
   }
 
-  /** Where an object of this text begins; undefined for what a client sent. */
+  addNotes(notes: readonly SupportNote[]): void {
+    for (const { code, path, message } of notes)
+      this.add(code, code === "ignored" ? "warning" : "error", path, message);
+  }
+
+  /** Where an object of this text begins; undefined for an object of an API client. */
   locationOf(node: SourceNode): ManifestLocation | undefined {
     const { options, document, lines } = this.context;
     if (options.source === "api") return undefined;
     return { file: options.file, document, line: lines.locate(node.offset).line };
+  }
+
+  /** Adds the location of an accepted object to the result. */
+  noteLocation(kind: string, metadata: ObjectMeta, node: SourceNode): void {
+    const location = this.locationOf(node);
+    if (location) this.context.result.locations[objectKey(kind, metadata)] ??= location;
   }
 
   #places(): ObjectPlaces {

@@ -1,12 +1,8 @@
 import * as v from "valibot";
-import { type ConfigMap, ConfigMapSchema } from "../api/config-map.ts";
-import type { ObjectMeta } from "../api/meta.ts";
 import { type Pod, PodSchema } from "../api/pod.ts";
 import { raw, text } from "../api/scalar.ts";
-import { type Secret, SecretSchema } from "../api/secret.ts";
-import { type DesiredObject, type ObjectKind, objectKey } from "../model/desired-object.ts";
-import { nearestName } from "../text/nearest-name.ts";
-import type { MapNode, SourceNode } from "../yaml/source-node.ts";
+import type { DesiredObject, ObjectKind } from "../model/desired-object.ts";
+import { type MapNode, type SourceNode, stringAt } from "../yaml/source-node.ts";
 import { type DecodeIssue, decodeObject, isTypeIssue } from "./decode/decode.ts";
 import { decodeAnyCase, decodeExactly, type MiscasedField } from "./decode/field-case.ts";
 import { addFieldHomes } from "./decode/field-home.ts";
@@ -16,37 +12,19 @@ import type { FieldPath } from "./field-path.ts";
 import { convertContainerDeclaration, describeForeignFormat } from "./foreign-formats.ts";
 import { directoryOf, resolveHostPaths } from "./host-paths.ts";
 import { applyIdentity, CONFIG_SOURCE_ANNOTATION, computeRevision } from "./identity.ts";
-import { describeIgnoredKind } from "./ignored-kinds.ts";
 import { MAX_OBJECTS, ObjectReading, type ReadContext } from "./object-reading.ts";
-import { isEngineName, renameObject } from "./podman-names.ts";
+import { renameObject } from "./podman-names.ts";
 import { adaptPodmanPod } from "./podman-pod.ts";
+import { addObjectErrors, readConfigMap, readSecret } from "./read-config-object.ts";
 import { findPodNotes } from "./support/pod-notes.ts";
-import { validateConfigMap, validateSecret } from "./validate/config-objects.ts";
+import { CORE_KINDS, listedKind, refuseType } from "./supported-types.ts";
 import type { FieldError } from "./validate/field-errors.ts";
 import { validatePod } from "./validate/pod.ts";
-import { isObjectKind, OBJECT_KINDS, readWorkload, versionsOf } from "./workloads/read-workload.ts";
+import { isObjectKind, readWorkload, versionsOf } from "./workloads/read-workload.ts";
 
 const typeFields = { apiVersion: v.optional(text), kind: v.optional(text) };
 const podShape = objectShapeOf(v.object({ ...typeFields, ...PodSchema.entries }));
-const configMapShape = objectShapeOf(v.object({ ...typeFields, ...ConfigMapSchema.entries }));
-const secretShape = objectShapeOf(v.object({ ...typeFields, ...SecretSchema.entries }));
-
 const listShape = objectShapeOf(v.object({ ...typeFields, metadata: v.optional(raw) }));
-
-const LIST_KINDS: Readonly<Record<string, string>> = {
-  List: "",
-  PodList: "Pod",
-  ConfigMapList: "ConfigMap",
-  SecretList: "Secret",
-};
-/** Kind of the items of a typed list such as DeploymentList; undefined when it is no such list. */
-function listedKind(kind: string): string | undefined {
-  if (Object.hasOwn(LIST_KINDS, kind)) return LIST_KINDS[kind]!;
-  const item = kind.endsWith("List") ? kind.slice(0, -4) : "";
-  return isObjectKind(item) ? item : undefined;
-}
-
-const KINDS = ["Pod", "ConfigMap", "Secret", ...Object.keys(LIST_KINDS)];
 
 /**
  * Reads one object, or the items of a list.
@@ -68,7 +46,7 @@ export function readObject(
     reading.finish();
     return;
   }
-  const declaration = isLenient(reading) && path.steps().length === 0 ? convertContainerDeclaration(node) : undefined;
+  const declaration = reading.isLenient && path.steps().length === 0 ? convertContainerDeclaration(node) : undefined;
   if (declaration) {
     for (const note of declaration.notes) reading.addDeviation(path, note);
     node = declaration.node;
@@ -86,10 +64,14 @@ export function readObject(
   reading.finish();
 }
 
-/** Versions that are mixed up: podman does not read apiVersion. */
+/** Versions that users mix up; podman does not read apiVersion. */
 const SERVED_VERSIONS = new Set(["v1", "apps/v1", "batch/v1"]);
 
-/** Matches the names of the type fields without regard to case, as Go does before it knows the type. */
+/**
+ * The kind and the API version of an object; undefined, with a finding, when it is of no kind that is read. The names of
+ * both fields match without regard to case, as in Go before the type is known.
+ * @param defaultKind kind of an item that names none, in a typed list
+ */
 function readType(
   node: MapNode,
   reading: ObjectReading,
@@ -118,10 +100,10 @@ function readType(
   if (kind === "" || apiVersion === "") return undefined;
   const version = apiVersion.replace(/^\//, "");
   const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
-  const isCoreKind = version === "v1" && KINDS.includes(kind);
+  const isCoreKind = version === "v1" && CORE_KINDS.includes(kind);
   const isHandled = isObjectKind(objectKind) && versionsOf(objectKind).includes(version);
   if (isCoreKind || isHandled) return { kind, apiVersion: version };
-  if (isForgiving(reading) && isObjectKind(objectKind) && SERVED_VERSIONS.has(version)) {
+  if (reading.acceptsPodman && isObjectKind(objectKind) && SERVED_VERSIONS.has(version)) {
     const [current] = versionsOf(objectKind);
     reading.addDeviation(
       path.child("apiVersion"),
@@ -131,47 +113,6 @@ function readType(
   }
   refuseType(kind, version, reading);
   return undefined;
-}
-
-/** Whether objects without effect and deviations from Kubernetes' rules are accepted with a warning. */
-const isLenient = ({ context }: ObjectReading): boolean => (context.options.strictness ?? "strict") !== "strict";
-
-/**
- * Whether what podman accepts is accepted too. Clients of the API get its answer; with `warn` and `ignore`, which are about
- * unknown fields, the verdict is the kubelet's.
- */
-const isForgiving = ({ context: { options } }: ObjectReading): boolean =>
-  options.strictness === "standard" && options.source !== "api";
-
-/** Objects that are only referred to by name keep names that Kubernetes refuses and podman accepts. */
-function addObjectErrors(errors: readonly FieldError[], metadata: ObjectMeta, reading: ObjectReading): void {
-  const namePath = reading.path.child("metadata").child("name");
-  const isAccepted = isForgiving(reading) && isEngineName(metadata.name ?? "");
-  const isOfName = ({ path }: FieldError) => isAccepted && path.toString() === namePath.toString();
-  reading.addFieldErrors(errors.filter((error) => !isOfName(error)));
-  if (errors.some(isOfName)) reading.addDeviation(namePath, "is not a DNS subdomain, which Kubernetes requires");
-}
-
-function refuseType(kind: string, version: string, reading: ObjectReading): void {
-  const ignored = describeIgnoredKind(kind, version);
-  if (ignored !== undefined) {
-    const at = reading.path.child("kind");
-    if (isLenient(reading)) reading.addDeviation(at, ignored);
-    else reading.add("unsupported", "error", at, ignored);
-    reading.valid = false;
-    return;
-  }
-  const objectKind = kind.endsWith("List") ? kind.slice(0, -4) : kind;
-  const supported = `Pod, ConfigMap, Secret and List (of v1), ${OBJECT_KINDS.join(", ")} can be used here`;
-  const say = (at: string, found: string, hint = "") =>
-    reading.add("unsupported", "error", reading.path.child(at), `${found} is not supported: ${supported}${hint}`);
-  const nearest = nearestName(kind, [...KINDS, ...OBJECT_KINDS]);
-  if (isObjectKind(objectKind)) say("apiVersion", `${kind} of ${version}`, `; write ${versionsOf(objectKind)[0]}`);
-  else if (KINDS.includes(kind)) say("apiVersion", `${kind} of ${version}`);
-  else if (version !== "v1") say("kind", `${kind} of ${version}`);
-  else say("kind", `"${kind}"`, nearest === undefined ? "" : `; did you mean "${nearest}"?`);
-  // The kubelet accepts Pods only.
-  reading.valid = false;
 }
 
 /** @returns "" when absent, undefined when it is not a string. */
@@ -184,12 +125,6 @@ function typeField(node: MapNode, name: string, reading: ObjectReading): string 
   if (value.kind === "string") return value.value;
   reading.addAt("invalid", "error", value.offset, reading.path.child(name), "must be a string", "DecodeError");
   return undefined;
-}
-
-function stringAt(node: MapNode, ...steps: string[]): string | undefined {
-  let current: SourceNode | undefined = node;
-  for (const step of steps) current = current?.kind === "map" ? current.entries.get(step)?.value : undefined;
-  return current?.kind === "string" ? current.value : undefined;
 }
 
 /** @returns whether the items represent the list, which then has no result of its own. */
@@ -233,25 +168,6 @@ function readItems(
 
 const withoutItems = (node: MapNode) => new Map([...node.entries].filter(([key]) => key !== "items"));
 
-/**
- * Drops errors that follow from values of a wrong type, which were left out while decoding: those in the same item of
- * `containers`, `volumes` etc., and those that report something missing.
- */
-function withoutConsequences(errors: readonly FieldError[], issues: readonly DecodeIssue[]): FieldError[] {
-  const damaged = new Set(issues.filter(isTypeIssue).map((issue) => sectionOf(issue.path)));
-  if (damaged.has("")) return [];
-  const absences = ["FieldValueRequired", "FieldValueNotFound", "FieldValueDuplicate"];
-  return errors.filter(({ path, type }) => !absences.includes(type) && !damaged.has(sectionOf(path)));
-}
-
-/** e.g. `spec.containers[0]`; "" for fields of the pod as a whole. */
-function sectionOf(path: FieldPath): string {
-  const match = /^(?:items\[\d+\]\.)?(?:spec\.(?:jobTemplate\.spec\.)?template\.)?spec\.\w+\[\d+\]/.exec(
-    path.toString(),
-  );
-  return match?.[0] ?? "";
-}
-
 /** Values of environment variables may be passwords. */
 const isEnvValue = (field: string) => /\.env\[\d+\]\.value$/.test(field);
 
@@ -259,27 +175,28 @@ function addMiscased(miscased: readonly MiscasedField[], reading: ObjectReading)
   for (const { path, name } of miscased) reading.addDeviation(path, `is read as ${name}, as Kubernetes writes it`);
 }
 
+/** Adds a pod to the result when it has no errors. */
 function readPod(node: MapNode, reading: ObjectReading): void {
   const { options, origin, result } = reading.context;
   const { source, nodeName } = options;
   const issues: DecodeIssue[] = [];
-  const decode = isForgiving(reading) ? decodeAnyCase : decodeExactly;
+  const decode = reading.acceptsPodman ? decodeAnyCase : decodeExactly;
   const { decoded, miscased } = decode(node, podShape, reading.path, issues);
   const { apiVersion: _apiVersion, kind: _kind, ...pod } = decoded as Pod & { apiVersion?: string; kind?: string };
   addFieldHomes(issues, podShape, pod);
   addMiscased(miscased, reading);
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   applyPodDefaults(pod);
-  if (isForgiving(reading)) {
+  if (reading.acceptsPodman) {
     // When podman wrote the text; the age of the pod counts from its start.
     delete pod.metadata.creationTimestamp;
     const renamed = renameObject(pod.metadata, reading.path.child("metadata"));
     for (const { path, message } of [...renamed, ...adaptPodmanPod(pod, reading.path)])
       reading.addDeviation(path, message);
   }
-  const directory = isForgiving(reading) ? directoryOf(options) : undefined;
+  const directory = reading.acceptsPodman ? directoryOf(options) : undefined;
   const hostPathNotes = resolveHostPaths(pod, reading.path, directory);
-  const notes = [...hostPathNotes, ...findPodNotes(pod, reading.path, isLenient(reading))];
+  const notes = [...hostPathNotes, ...findPodNotes(pod, reading.path, reading.isLenient)];
   const revision = computeRevision(pod);
   applyIdentity(pod, { nodeName, source, revision });
   reading.namespace = pod.metadata.namespace ?? "";
@@ -287,10 +204,8 @@ function readPod(node: MapNode, reading: ObjectReading): void {
     allowPrivileged: options.allowPrivileged ?? true,
     allowEphemeralContainers: options.allowEphemeralContainers ?? false,
   }).list;
-  reading.addFieldErrors(decodes ? errors : withoutConsequences(errors, issues));
-  for (const note of notes) {
-    reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);
-  }
+  reading.addFieldErrors(decodes ? errors : withoutDependentErrors(errors, issues));
+  reading.addNotes(notes);
   reading.pod = pod;
   if (!reading.ok) return;
   const annotations = { ...pod.metadata.annotations, [CONFIG_SOURCE_ANNOTATION]: source };
@@ -311,22 +226,20 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
   const allowPrivileged = options.allowPrivileged ?? true;
   const { desired, issues, errors, notes, miscased } = readWorkload(kind, apiVersion, node, reading.path, {
     allowPrivileged,
-    isLenient: isLenient(reading),
-    isForgiving: isForgiving(reading),
-    directory: isForgiving(reading) ? directoryOf(options) : undefined,
+    isLenient: reading.isLenient,
+    acceptsPodman: reading.acceptsPodman,
+    directory: reading.acceptsPodman ? directoryOf(options) : undefined,
   });
   const decodes = reading.addDecodeIssues(issues, isEnvValue);
   addMiscased(miscased, reading);
   reading.desired = desired;
   reading.namespace = desired.object.metadata.namespace ?? "default";
-  const own = decodes ? errors : withoutConsequences(errors, issues);
+  const own = decodes ? errors : withoutDependentErrors(errors, issues);
   if (kind === "PersistentVolumeClaim") addObjectErrors(own, desired.object.metadata, reading);
   else reading.addFieldErrors(own);
-  for (const note of notes) {
-    reading.add(note.code, note.code === "ignored" ? "warning" : "error", note.path, note.message);
-  }
+  reading.addNotes(notes);
   if (!reading.ok) return;
-  noteLocation(kind, desired.object.metadata, node, reading);
+  reading.noteLocation(kind, desired.object.metadata, node);
   const revision = computeRevision(desired.object);
   const location = reading.locationOf(node);
   const known = { ...(location && { location }), ...clusterDnsOf(node, reading) };
@@ -335,57 +248,28 @@ function readDesiredObject(kind: ObjectKind, apiVersion: string, node: MapNode, 
 
 const POD_SPECS = [["spec"], ["spec", "template", "spec"], ["spec", "jobTemplate", "spec", "template", "spec"]];
 
-/** Objects of an API carry every default, so nothing shows what their author wrote. */
+/** Whether the author wrote `dnsPolicy: ClusterFirst`. Unknown for objects of an API, which have every default. */
 function clusterDnsOf(node: MapNode, { context }: ObjectReading): { asksForClusterDns?: true } {
   if (context.options.source === "api") return {};
   const isWritten = POD_SPECS.some((path) => stringAt(node, ...path, "dnsPolicy") === "ClusterFirst");
   return isWritten ? { asksForClusterDns: true } : {};
 }
 
-function readConfigMap(node: MapNode, reading: ObjectReading): void {
-  const issues: DecodeIssue[] = [];
-  const decoded = decodeObject(node, configMapShape, reading.path, issues);
-  const {
-    apiVersion: _apiVersion,
-    kind: _kind,
-    ...configMap
-  } = decoded as ConfigMap & { apiVersion?: string; kind?: string };
-  if (!reading.addDecodeIssues(issues)) return;
-  configMap.metadata.namespace ??= "default";
-  addObjectErrors(validateConfigMap(configMap, reading.path).list, configMap.metadata, reading);
-  if (!reading.ok) return;
-  noteLocation("ConfigMap", configMap.metadata, node, reading);
-  reading.context.result.configMaps.push(configMap);
+/**
+ * Drops errors that follow from values of a wrong type, which were left out while decoding: those in the same item of
+ * `containers`, `volumes` etc., and those that report something missing.
+ */
+function withoutDependentErrors(errors: readonly FieldError[], issues: readonly DecodeIssue[]): FieldError[] {
+  const damaged = new Set(issues.filter(isTypeIssue).map((issue) => sectionOf(issue.path)));
+  if (damaged.has("")) return [];
+  const absences = ["FieldValueRequired", "FieldValueNotFound", "FieldValueDuplicate"];
+  return errors.filter(({ path, type }) => !absences.includes(type) && !damaged.has(sectionOf(path)));
 }
 
-function noteLocation(kind: string, metadata: ObjectMeta, node: MapNode, reading: ObjectReading): void {
-  const location = reading.locationOf(node);
-  if (location) reading.context.result.locations[objectKey(kind, metadata)] ??= location;
-}
-
-function readSecret(node: MapNode, reading: ObjectReading): void {
-  const issues: DecodeIssue[] = [];
-  const decoded = decodeObject(node, secretShape, reading.path, issues);
-  const {
-    apiVersion: _apiVersion,
-    kind: _kind,
-    ...secret
-  } = decoded as Secret & { apiVersion?: string; kind?: string };
-  if (!reading.addDecodeIssues(issues, () => true)) return;
-  secret.metadata.namespace ??= "default";
-  mergeStringData(secret);
-  addObjectErrors(validateSecret(secret, reading.path).list, secret.metadata, reading);
-  if (!reading.ok) return;
-  noteLocation("Secret", secret.metadata, node, reading);
-  reading.context.result.secrets.push(secret);
-}
-
-/** Moves `stringData` into `data`, where it takes precedence, as the API server does. Changes the secret in place. */
-function mergeStringData(secret: Secret): void {
-  if (!secret.stringData) return;
-  const data: Record<string, string> = Object.assign(Object.create(null), secret.data);
-  for (const [key, value] of Object.entries(secret.stringData))
-    data[key] = Buffer.from(value, "utf8").toString("base64");
-  secret.data = data;
-  delete secret.stringData;
+/** e.g. `spec.containers[0]`; "" for fields of the pod as a whole. */
+function sectionOf(path: FieldPath): string {
+  const match = /^(?:items\[\d+\]\.)?(?:spec\.(?:jobTemplate\.spec\.)?template\.)?spec\.\w+\[\d+\]/.exec(
+    path.toString(),
+  );
+  return match?.[0] ?? "";
 }

@@ -59,10 +59,10 @@ export function registerKubeletMetrics(registry: MetricsRegistry, node: { name: 
     ),
     imageUpdates: registry.counter(
       "kubelet_ts_image_updates_total",
-      "Updates of images by result: kept, taken-back, or error of a look-up or a pull.",
+      "Updates of images by result: kept, rolled-back, or error of a look-up or a pull.",
       ["namespace", "owner", "result"],
     ),
-    rollbacks: registry.counter("kubelet_ts_rollbacks_total", "Edits of pods that were taken back.", [
+    rollbacks: registry.counter("kubelet_ts_rollbacks_total", "Edits of pods that were rolled back.", [
       "namespace",
       "pod",
     ]),

@@ -23,7 +23,7 @@ export interface HistogramSample {
   count: number;
 }
 
-/** A family of metrics as data; how it looks as text is another file's business. */
+/** A family of metrics as data; prometheus-text.ts renders it. */
 export type MetricFamily =
   | (FamilyBase & { type: "counter" | "gauge"; samples: Iterable<ScalarSample> })
   | (FamilyBase & { type: "histogram"; buckets: readonly number[]; samples: Iterable<HistogramSample> });

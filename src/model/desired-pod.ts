@@ -9,7 +9,7 @@ import type { ManifestLocation, SourceKind } from "./manifest-origin.ts";
 export interface DesiredPod {
   pod: Pod;
   source: SourceKind;
-  /** For people: the file path or URL (masked), with document number where it helps. */
+  /** For users: the file path or URL (masked), with document number where it helps. */
   origin: string;
   /** Absent for sources that have no text, e.g. an API. */
   location?: ManifestLocation;
@@ -19,7 +19,7 @@ export interface DesiredPod {
   revision: string;
   /** The manifest itself says `dnsPolicy: ClusterFirst`, which is also the default. */
   asksForClusterDns?: true;
-  /** The pod of a Job: once it has ended it never runs again, whatever changes in what it refers to. */
+  /** The pod of a Job: once it has ended it never runs again, even if an object it refers to changes. */
   runsOnce?: true;
   /** Made from the template of a workload, which no scheduler has placed. */
   isFromTemplate?: true;

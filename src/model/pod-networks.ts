@@ -15,22 +15,22 @@ export interface PodNetworks {
   readonly isEnabled: boolean;
   /** Why no sandbox can be attached now; undefined when it can. */
   problem(): string | undefined;
-  /** Something was done for a sandbox that `detach` has to take back. */
+  /** Something was done for a sandbox that `detach` must undo. */
   holds(id: ContainerId): boolean;
   /** Sandboxes of a pod that {@link holds} is true of. */
   heldBy(uid: PodUID): ContainerId[];
   /** Addresses of a sandbox, IPv4 first; undefined for one that is not attached. */
   ipsOf(id: ContainerId): string[] | undefined;
-  /** @throws Error when it fails; what was done is then taken back by `detach` */
+  /** @throws Error when it fails; `detach` then undoes what was done */
   attach(sandbox: SandboxNetwork, pod: Pod, signal: AbortSignal): Promise<void>;
   /**
-   * Takes back what `attach` did, in this or an earlier process. A failure is logged and tried again later: it holds up no
+   * Undoes what `attach` did, in this or an earlier process. A failure is logged and tried again later: it delays no
    * pod. Rejects only when the signal aborts.
    * @param netns "" when the namespace is gone
    */
   detach(id: ContainerId, netns: string, signal: AbortSignal): Promise<void>;
   /** Why the network of a sandbox is not as it was made; undefined when it is, or cannot be checked. */
   check(sandbox: SandboxNetwork, signal: AbortSignal): Promise<string | undefined>;
-  /** Takes back what was done for sandboxes that the engine no longer has. */
+  /** Undoes what was done for sandboxes that the engine no longer has. */
   detachMissing(existing: ReadonlySet<ContainerId>, signal: AbortSignal): Promise<void>;
 }

@@ -30,7 +30,7 @@ const RECENT = 12;
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent);
 const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** A time chart with its axis from zero; `limit` is drawn as a dashed line. The caption tells the values at the pointer, else the last. */
+/** A time chart with its axis from zero; `limit` is drawn as a dashed line. The caption has the values at the pointer, else the last. */
 export function Chart(props: ChartProps) {
   const { title, times, spanMs, lines, limit = 0, format } = props;
   const place = useRef<HTMLDivElement>(null);
@@ -86,7 +86,7 @@ function toData({ times, lines, limit = 0 }: ChartProps): uPlot.AlignedData {
   return [times.map((time) => time / 1000), ...all] as uPlot.AlignedData;
 }
 
-/** @param onPoint told the index of the values at the pointer; undefined: it has left */
+/** @param onPoint called with the index of the values at the pointer; undefined: the pointer has left */
 function toOptions(
   width: number,
   { spanMs, isBinary = false, lines, limit = 0, least, format }: ChartProps,

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
-/** A value with readers of its own: a new one renders those who show it, and nothing around them. */
+/** A value with subscribers: a change renders the components that show it, not their parents. */
 export class Live<T> {
   #value: T;
   readonly #readers = new Set<(value: T) => void>();

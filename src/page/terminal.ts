@@ -17,7 +17,7 @@ function loadStyle(): void {
 
 /**
  * Opens a shell of the container in `place`.
- * @param onEnd told why it ended
+ * @param onEnd called with the reason of the end
  * @returns a function that ends it
  */
 export function openTerminal(

@@ -118,7 +118,7 @@ export interface NodeUsage {
   imageUsedBytes: number;
   imageDiskBytes: number;
   load: [number, number, number];
-  /** Share of time, in per cent of the last ten seconds, in which some task waited; absent where the kernel does not tell. */
+  /** Share of time, in per cent of the last ten seconds, in which some task waited; absent where the kernel does not report it. */
   pressure?: { cpu: number; memory: number; io: number };
 }
 
@@ -166,7 +166,7 @@ export interface PodDetail {
   manifest: ManifestView;
 }
 
-/** An image as `kubelet-ts updates` tells it. */
+/** An image as `kubelet-ts updates` shows it. */
 export interface ImageUpdateRow {
   /** As the manifest names it. */
   image: string;
@@ -261,7 +261,7 @@ export interface NodeDetail {
   images: ImageRow[];
   /** A tree in depth-first order. */
   cgroups: CgroupRow[];
-  /** Kernel, operating system and processor, as cAdvisor tells them. */
+  /** Kernel, operating system and processor, as cAdvisor reports them. */
   machine: Record<string, string>;
   events: EventRow[];
 }

@@ -53,7 +53,7 @@ export class Assets {
   }
 }
 
-/** A data block is no script: the policy that forbids inline scripts does not concern it. */
+/** A data block is not a script: the policy that forbids inline scripts does not concern it. */
 const toStateBlock = (state: Snapshot): string =>
   `<script type="application/json" id="state">${JSON.stringify(state).replaceAll("<", "\\u003c")}</script>`;
 

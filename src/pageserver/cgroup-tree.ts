@@ -31,7 +31,7 @@ const SYSTEM_NAMES = { kubelet: "kubelet", runtime: "engine", misc: "system" } a
 function addPod({ facts, cgroup, sandbox, containers }: PodSample, add: (c: CgroupSample, name: string) => void): void {
   const pod = `${facts.namespace}/${facts.name}`;
   if (cgroup) add(cgroup, pod);
-  // A pod without a cgroup of its own is told by each of its containers.
+  // A pod without a cgroup of its own is recognized by each of its containers.
   const prefix = cgroup ? "" : `${pod}/`;
   const addContainer = ({ facts: { name }, cgroup: own }: ContainerSample, title = name) => add(own, prefix + title);
   if (sandbox) addContainer(sandbox, "sandbox");

@@ -1,5 +1,5 @@
 /** A longer line is sent in pieces. Unit: UTF-16 code units. */
-const MAX_LINE = 256 * 1024;
+const MAX_LINE_CHARS = 256 * 1024;
 
 /**
  * Lines of several logs as one stream, each as `name<TAB>line`, in the order in which they come: browsers open only six
@@ -32,7 +32,7 @@ async function* toLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<strin
   for await (const chunk of chunks) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
     rest = lines.pop() ?? "";
-    if (rest.length > MAX_LINE) {
+    if (rest.length > MAX_LINE_CHARS) {
       lines.push(rest);
       rest = "";
     }

@@ -35,7 +35,7 @@ export interface PageActions {
   restart(uid: string): Promise<ActionResult>;
   remove(uid: string): Promise<ActionResult>;
   apply(manifest: string, dryRun: boolean): Promise<ActionResult>;
-  /** Tells the changes and restarts that this manifest would cause; changes nothing. */
+  /** Lists the changes and restarts that this manifest would cause; changes nothing. */
   compare(manifest: string): Promise<ActionResult>;
 }
 

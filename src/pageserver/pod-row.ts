@@ -41,7 +41,7 @@ export function toPodRow(pod: Pod, columns: PodColumns, source: string, explanat
   };
 }
 
-/** `Deployment web`, `Job backup-29384`; "" for a pod that no object made. A ReplicaSet is told as its Deployment. */
+/** `Deployment web`, `Job backup-29384`; "" for a pod that no object made. A ReplicaSet is shown as its Deployment. */
 function describeOwner({ metadata }: Pod): string {
   const owner = metadata.ownerReferences?.find(({ controller }) => controller) ?? metadata.ownerReferences?.[0];
   if (!owner || owner.kind === "Node") return "";

@@ -7,7 +7,7 @@ export interface WorkloadFacts {
   name: string;
   source: string;
   spec: object;
-  /** As the local API shows it; undefined while the workload was not looked at. */
+  /** As the local API shows it; undefined until the workload is reconciled. */
   status: object | undefined;
   /** Next time of a CronJob; undefined where there is none. */
   nextRun: Date | undefined;

@@ -10,7 +10,7 @@ import { computeStopActions, SANDBOX_GRACE_SECONDS } from "./stop-pod.ts";
 
 /**
  * The next actions that bring a pod to the state of its manifest. Pure; the only place that knows the order of sandbox, init
- * containers, sidecars and containers, the restart rules, and when a pod is over. Returns only what may begin now: call
+ * containers, sidecars and containers, the restart rules, and when a pod has ended. Returns only what may begin now: call
  * it again whenever something changed or `recheckAtMs` has come.
  * Source: the kubelet's computePodActions (1.20), KEP-753 for sidecars, KEP-5307 and KEP-5532 for restart rules.
  */
@@ -50,7 +50,7 @@ export const DEADLINE_EXCEEDED: PodEnd = {
 export const sidecarNames = (initContainers: readonly Container[] | undefined) =>
   (initContainers ?? []).filter(isSidecar).map(({ name }) => name);
 
-/** The pod is over: stop what still runs, keep the dead for their logs. */
+/** The pod has ended: stop what still runs, keep the dead for their logs. */
 function planPodTermination(draft: PlanDraft, end: PodEnd): PodPlan {
   const { snapshot, state, nowMs, pod } = draft.input;
   draft.actions.length = 0;
@@ -70,7 +70,7 @@ function planPodTermination(draft: PlanDraft, end: PodEnd): PodPlan {
   return draft.finish(end);
 }
 
-/** Nothing of the pod runs, and nothing may start yet. A pod that has ended is over all the same. */
+/** Nothing of the pod runs, and nothing may start yet. A pod that has ended stays ended. */
 function planHold(draft: PlanDraft, hold: WaitingReason): PodPlan {
   const end = isDesiredSandbox(draft) ? endOf(draft) : undefined;
   if (end) return planPodTermination(draft, end);
@@ -173,7 +173,7 @@ function planEphemeralContainers(draft: PlanDraft): void {
 /** Init containers in order, including sidecars. `done` = the main containers may be planned. */
 function planInitContainers(draft: PlanDraft): "done" | "waiting" | "failed" {
   const { spec } = draft.input.pod;
-  // Once a main container exists in this sandbox, initialization is over for good; only sidecars are still kept alive.
+  // Once a main container exists in this sandbox, initialization is over; only sidecars are still kept alive.
   const initialized = spec.containers.some(
     ({ name }) => draft.current(name) !== undefined || draft.input.state.starting.has(name),
   );

@@ -31,7 +31,7 @@ export interface ImageUpdateSettings {
   window: TimeWindow;
   deadlineMs: number;
   isHeld: boolean;
-  /** `VOLUME/PATH` of a file that holds updates off while it exists. */
+  /** `VOLUME/PATH` of a file that blocks updates while it exists. */
   lock: string | undefined;
 }
 

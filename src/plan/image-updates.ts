@@ -26,7 +26,7 @@ export interface ImageCandidate {
 export interface ImageTrial {
   /** UIDs in the order in which they got the new image; the last one is judged. */
   pods: string[];
-  /** Starts of this program during the trial: an image that takes the machine down is given up. */
+  /** Starts of this program during the trial: an image that crashes the machine is rolled back. */
   starts: number;
 }
 
@@ -77,7 +77,7 @@ export type UpdateStep =
   | { do: "pull"; candidate: ImageCandidate }
   | { do: "swap"; candidate: ImageCandidate; uid: string }
   | { do: "keep"; candidate: ImageCandidate }
-  | { do: "take-back"; candidate: ImageCandidate; why: string };
+  | { do: "roll-back"; candidate: ImageCandidate; why: string };
 
 /** Digests that are remembered as bad. */
 const MAX_REJECTED = 20;
@@ -100,11 +100,11 @@ export function decideUpdateStep(record: ImageUpdateRecord, facts: UpdateFacts):
 
 function judgeTrialOf(candidate: ImageCandidate, trial: ImageTrial, { pods }: UpdateFacts): UpdateStep {
   if (trial.starts >= MAX_TRIAL_STARTS) {
-    return { do: "take-back", candidate, why: `kubelet-ts was started ${trial.starts} times before it was Ready` };
+    return { do: "roll-back", candidate, why: `kubelet-ts was started ${trial.starts} times before it was Ready` };
   }
   const tried = pods.filter(({ uid }) => trial.pods.includes(uid));
   for (const { verdict } of tried) {
-    if (verdict.state === "failed") return { do: "take-back", candidate, why: verdict.message };
+    if (verdict.state === "failed") return { do: "roll-back", candidate, why: verdict.message };
   }
   if (tried.some(({ verdict }) => verdict.state === "pending")) return { do: "nothing" };
   // All pods of the trial were removed meanwhile: their successors are tried.
@@ -195,7 +195,7 @@ export function noteKept(record: ImageUpdateRecord, now: Date): ImageUpdateRecor
   };
 }
 
-export function noteTakenBack(record: ImageUpdateRecord, why: string, now: Date): ImageUpdateRecord {
+export function noteRolledBack(record: ImageUpdateRecord, why: string, now: Date): ImageUpdateRecord {
   const { candidate, trial: _, ...rest } = record;
   return candidate ? { ...rest, rejected: reject(record, candidate.ref, why, now) } : rest;
 }
@@ -206,20 +206,20 @@ export function noteTakenBack(record: ImageUpdateRecord, why: string, now: Date)
  */
 export function undoUpdate(record: ImageUpdateRecord, now: Date): ImageUpdateRecord | undefined {
   const updatedAt = now.toISOString();
-  if (record.trial) return { ...noteTakenBack(record, "it was undone", now), updatedAt };
+  if (record.trial) return { ...noteRolledBack(record, "it was undone", now), updatedAt };
   const { current, former, candidate: _, ...rest } = record;
   if (!current || !former) return undefined;
   return { ...rest, current: former, rejected: reject(record, current.ref, "it was undone", now), updatedAt };
 }
 
-/** The program starts again: a trial goes on, a limited number of times. */
+/** The program starts again: a trial continues, a limited number of times. */
 export const noteStarted = (record: ImageUpdateRecord): ImageUpdateRecord =>
   record.trial ? { ...record, trial: { ...record.trial, starts: record.trial.starts + 1 } } : record;
 
 const reject = ({ rejected }: ImageUpdateRecord, ref: string, why: string, now: Date) =>
   [...rejected.filter((one) => one.ref !== ref), { ref, why, at: now.toISOString() }].slice(-MAX_REJECTED);
 
-/** For people. */
+/** For users. */
 export type UpdateState = "waiting" | "pinned" | "new" | "held" | "trial" | "failed";
 
 export function updateStateOf(

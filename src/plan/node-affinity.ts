@@ -95,7 +95,7 @@ function matchesTerm(term: NodeSelectorTerm, nodeName: string, labels: Readonly<
   );
 }
 
-/** Own properties only: inherited ones are no labels. */
+/** Own properties only: inherited ones are not labels. */
 const labelOf = (labels: Readonly<Record<string, string>>, key: string) =>
   Object.hasOwn(labels, key) ? labels[key] : undefined;
 

@@ -15,7 +15,7 @@ export type CgroupName = readonly string[];
 
 const KUBEPODS = "kubepods";
 
-/** Cgroup of a QoS class; Guaranteed pods stand directly under `kubepods`. Source: kubelet's qosContainerManager. */
+/** Cgroup of a QoS class; Guaranteed pods are directly under `kubepods`. Source: kubelet's qosContainerManager. */
 export const toQosCgroupName = (qosClass: QOSClass): CgroupName =>
   qosClass === "Guaranteed" ? [KUBEPODS] : [KUBEPODS, qosClass.toLowerCase()];
 

@@ -15,7 +15,7 @@ export function dependenciesOf({ metadata }: Pod): PodDependency[] {
   return (text !== undefined && parseDependsOn(text)) || [];
 }
 
-/** How long a pod waits before its wait is reported as a warning. It goes on waiting. */
+/** How long a pod waits before its wait is reported as a warning. It keeps waiting. */
 export function dependencyTimeoutMs({ metadata }: Pod): number {
   const text = metadata.annotations?.[DEPENDS_ON_TIMEOUT_ANNOTATION];
   const ms = text === undefined ? undefined : parseDuration(text);

@@ -61,7 +61,7 @@ export interface PodPlan {
   recheckAtMs?: number;
   /** Reasons why containers wait, by container name. */
   waiting: Map<string, WaitingReason>;
-  /** Set when the pod is over; the actions then only stop it. */
+  /** Set when the pod has ended; the actions then only stop it. */
   end?: PodEnd;
 }
 

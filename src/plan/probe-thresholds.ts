@@ -34,7 +34,7 @@ export function initialProbeState(kind: ProbeKind, stored?: ProbeResult): ProbeS
 
 /**
  * Counts one attempt: the result changes when its threshold of equal attempts in a row is met. Source: `doProbe`.
- * Attempts that could not be made at all are not counted; keep the state as it was.
+ * Attempts that could not be made are not counted and keep the state.
  */
 export function countAttempt(
   kind: ProbeKind,
@@ -49,7 +49,7 @@ export function countAttempt(
   return { result: attempt, lastAttempt: attempt, run: isOnHold ? 0 : run, isOnHold };
 }
 
-/** Whether a probe is not due at all now. Source: `doProbe`: startup gates the others, and is over once it succeeded. */
+/** Whether a probe is suspended now. Source: `doProbe`: startup gates the others, and is over once it succeeded. */
 export function isProbeHeldBack(
   kind: ProbeKind,
   state: ProbeState,

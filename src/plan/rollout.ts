@@ -18,7 +18,7 @@ const DEFAULT_LIMITS: RolloutLimits = { deadlineMs: 300_000, maxRestarts: 3 };
 /** A revision counts as Ready after it was Ready for this long: a program without a probe is Ready until it crashes. */
 export const MIN_READY_MS = 10_000;
 
-/** Whether a failed edit of this pod is taken back. */
+/** Whether a failed edit of this pod is rolled back. */
 export const wantsRollback = ({ metadata }: Pod) => metadata.annotations?.[ROLLBACK_ANNOTATION] === "on-failure";
 
 export function rolloutLimitsOf({ metadata }: Pod): RolloutLimits {

@@ -3,7 +3,7 @@ import { isRunning } from "./container-history.ts";
 import type { KillReason, PodAction } from "./pod-plan.ts";
 import type { SyncState } from "./sync-state.ts";
 
-/** Shortest time between SIGTERM and SIGKILL, whatever the manifest says. Source: the kubelet's minimumGracePeriod. */
+/** Shortest time between SIGTERM and SIGKILL, for any manifest. Source: the kubelet's minimumGracePeriod. */
 export const MINIMUM_GRACE_SECONDS = 2;
 
 /** Grace period of the pause container, which ends at once: time for a signal sent before pause handles signals. */

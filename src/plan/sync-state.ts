@@ -13,7 +13,7 @@ export interface SyncState {
   readonly killing: ReadonlySet<ContainerId>;
   /** Containers and sandboxes with a removal under way. */
   readonly removing: ReadonlySet<ContainerId>;
-  /** Containers whose limits are being changed, or could not be a moment ago. */
+  /** Containers whose limits are being changed, or failed to change recently. */
   readonly resizing: ReadonlySet<ContainerId>;
   /** A sandbox is being created or stopped. */
   readonly sandboxBusy: boolean;
@@ -38,7 +38,7 @@ export interface SyncState {
   readonly stoppingSinceMs?: number;
 }
 
-/** Back-off belongs to a name and a revision of the container: an edited container starts afresh. */
+/** Back-off belongs to a name and a revision of the container: an edited container starts without one. */
 export const backOffKey = (name: string, hash: string) => `${name}@${hash}`;
 
 export interface RecoverBackOffInput {

@@ -38,7 +38,7 @@ export function formatSince(time: string | null | undefined, now: Date): string 
   return date ? formatAge(now.getTime() - date.getTime()) : "<unknown>";
 }
 
-/** A time of the API; undefined for none, for Go's zero time and for what is no time. */
+/** A time of the API; undefined for none, for Go's zero time and for what is not a time. */
 export function parseTime(time: string | null | undefined): Date | undefined {
   const ms = Date.parse(time ?? "");
   return Number.isNaN(ms) || ms <= 0 ? undefined : new Date(ms);

@@ -71,7 +71,7 @@ export function summarizePod({ spec, metadata, status = {} }: Pod): PodSummaryLi
 
 const isSidecar = ({ restartPolicy }: Container) => restartPolicy === "Always";
 
-/** The first init container that holds up the rest gives the reason; undefined: none does. */
+/** The first init container that blocks the rest gives the reason; undefined: none does. */
 function summarizeInit(
   statuses: readonly ContainerStatus[],
   sidecars: ReadonlySet<string>,

@@ -30,7 +30,7 @@ const ANSWER_LIMIT_BYTES = 4096;
 
 /**
  * One attempt: grpc.health.v1.Health/Check over HTTP/2 without TLS. Success only when the service answers SERVING.
- * Throws PortError, or rejects with the reason of an abort that is no deadline. Source: upstream's `grpcProber`.
+ * Throws PortError, or rejects with the reason of an abort that is not a deadline. Source: upstream's `grpcProber`.
  */
 export async function probeGrpc(
   action: GRPCAction,

@@ -1,4 +1,4 @@
-/** The peer does not speak HTTP/1.x, or sends too much before the body. */
+/** The answer is not HTTP/1.x, or sends too much before the body. */
 export class MalformedResponseError extends Error {
   override name = "MalformedResponseError";
 }
@@ -173,7 +173,7 @@ export class HttpResponseReader {
   }
 }
 
-/** Finds the empty line after the headers. Costs no more than the head itself, however much follows it. */
+/** Finds the empty line after the headers. Costs no more than the head itself, regardless of the body's length. */
 function findHeadEnd(bytes: Buffer): { start: number; end: number } | undefined {
   const limit = Math.min(bytes.length, HEAD_LIMIT_BYTES + 4);
   for (let at = bytes.indexOf(10); at >= 0 && at < limit; at = bytes.indexOf(10, at + 1)) {

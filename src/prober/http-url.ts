@@ -6,12 +6,12 @@ export interface HttpLocation {
   /** Without brackets. */
   host: string;
   port: number;
-  /** Path and query as they stand in the request line; begins with `/`. */
+  /** Path and query as they are in the request line; begins with `/`. */
   target: string;
 }
 
 /**
- * The `path` of an httpGet handler as a request target: the query is kept, a fragment dropped, what may not stand in a
+ * The `path` of an httpGet handler as a request target: the query is kept, a fragment dropped, what may not be in a
  * request line is percent-encoded; a path with a broken escape (`/100%`) is taken literally. An authority in the path
  * (`http://elsewhere/x`, `//elsewhere/x`) is ignored. Source: upstream's `formatURL` on Go's `url.Parse`.
  */

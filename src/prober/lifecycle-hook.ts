@@ -94,7 +94,7 @@ async function runHttpGet(
     try {
       await httpGet(location, options);
     } catch (error) {
-      // Kubelets up to 1.24 ignored the scheme, so HTTPS before a plain server worked and must go on working.
+      // Kubelets up to 1.24 ignored the scheme, so HTTPS before a plain server worked and must keep working.
       if (!(error instanceof HttpGetError && error.kind === "plain-http")) throw error;
       await httpGet({ ...location, scheme: "http" }, options);
     }

@@ -247,7 +247,7 @@ export class ProbeManager {
       probed.workers.set(kind, new ProbeWorker(kind, probe, command, this.#workerDeps, listener));
     }
     if (known?.running) {
-      // Results of the old probes stand until the new ones have results.
+      // Results of the old probes remain until the new ones have results.
       const stored: StoredProbeResults = { startedAtMs: known.running.startedAtMs };
       for (const [kind, { result }] of known.workers) if (result !== undefined) stored[kind] = result;
       this.#stored.set(known.running.id, stored);
@@ -294,9 +294,9 @@ export class ProbeManager {
       container.workers.get("liveness")?.release();
       container.workers.get("readiness")?.release();
     }
-    const tell = () => this.#deps.onChange(pod.ref.uid, container.name, kind, result);
-    if (this.#saver) void this.#saver.changed().then(tell);
-    else tell();
+    const notify = () => this.#deps.onChange(pod.ref.uid, container.name, kind, result);
+    if (this.#saver) void this.#saver.changed().then(notify);
+    else notify();
   }
 }
 

@@ -1,6 +1,6 @@
 import type { ContainerPort } from "../api/container.ts";
 
-/** A port that is no number 1-65535, or a name that no port of the container has. */
+/** A port that is not a number 1-65535, or a name that no port of the container has. */
 export class PortError extends Error {
   override name = "PortError";
 }

@@ -43,7 +43,7 @@ export interface ContainerRequest {
   /** Kept as a label: crash-loop back-off after its next end. */
   backOffMs?: number | undefined;
   image: {
-    /** `sha256:…`: the very image that was pulled or found, whatever its tag means by now. */
+    /** `sha256:…`: the image that was pulled or found; its tag may have moved since. */
     id: string;
     /** `Config.User` of the image, "" for none. */
     user: string;

@@ -55,7 +55,7 @@ function toMountPoint(mount: Mount, engine: EngineInfo): MountPoint {
 }
 
 /**
- * Whether the engine must be told that what is mounted below stays writable, as `recursiveReadOnly: Disabled` has it:
+ * Whether the request must say that what is mounted below stays writable, as `recursiveReadOnly: Disabled` has it:
  * since API 1.44 it makes whole trees read-only by default. Nothing is mounted below the pod's own files.
  */
 const isTopReadOnly = ({ type, readOnly, recursiveReadOnly, relabel }: Mount, engine: EngineInfo) =>

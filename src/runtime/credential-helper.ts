@@ -16,7 +16,7 @@ export async function askCredentialHelper(
   registry: string,
   signal: AbortSignal | undefined,
 ): Promise<RegistryAuth | undefined> {
-  if (!/^[A-Za-z0-9._-]+$/.test(helper)) throw new Error(`"${helper}" is no name of a credential helper`);
+  if (!/^[A-Za-z0-9._-]+$/.test(helper)) throw new Error(`"${helper}" is not a name of a credential helper`);
   const program = `docker-credential-${helper}`;
   const outcome = await runProgram([program, "get"], {
     input: registry,

@@ -138,7 +138,7 @@ export class DockerPods {
     await this.#timed("update_container", () => this.#client.updateContainer(id, { ...update }, { signal }));
   }
 
-  /** Removes a container. One that is gone, or is being removed already, is no error. */
+  /** Removes a container. One that is gone, or is being removed already, is not an error. */
   async remove(id: ContainerId, signal: AbortSignal): Promise<void> {
     try {
       const how = { volumes: true, force: true };

@@ -12,7 +12,7 @@ import { isOwned, LABEL, type Owner, toOwnershipFilter } from "./labels.ts";
 /** Pauses between two tries to get the event stream back. */
 const RECONNECT_MS = [50, 100, 250, 500, 1000, 2000];
 
-/** The part of one Docker engine that carries our ownership labels. */
+/** The containers of one Docker engine that carry our ownership labels. */
 export class DockerRuntime implements ObservedRuntime {
   readonly #client: DockerClient;
   readonly #owner: Owner;
@@ -21,7 +21,7 @@ export class DockerRuntime implements ObservedRuntime {
   readonly #networks: Pick<PodNetworks, "ipsOf">;
 
   /**
-   * @param onReconnect called when an engine that went away answers again, before anything else is asked
+   * @param onReconnect called when an engine that was unreachable answers again, before anything else is asked
    * @param networks addresses of the sandboxes that plugins attached
    */
   constructor(
@@ -63,7 +63,7 @@ export class DockerRuntime implements ObservedRuntime {
     const filters = { type: ["container"], label: toOwnershipFilter(this.#owner) };
     while (!signal.aborted) {
       try {
-        // A new connection to an engine that may be another version by now.
+        // The engine may have been upgraded in between.
         if (failures > 0) {
           await this.#client.connect({ signal });
           await this.#onReconnect(signal);
@@ -90,8 +90,8 @@ export class DockerRuntime implements ObservedRuntime {
 }
 
 /**
- * Where the kernel keeps what a container writes, for an engine that does not say so itself: with images in containerd
- * (the way of new engines) its inspect names no directory. "" when it is no overlay, or not this machine's.
+ * The directory of a container's writable layer, where inspect does not name it: with images in containerd, as in new
+ * engines. "" when it is not an overlay, or not this machine's.
  * @param pid of the container's main process on the host
  * @param containerId all 64 digits: a process that is not in a cgroup of that name is another one
  */
@@ -101,7 +101,7 @@ export function readWritableLayerPath(pid: number, containerId: string): string 
     const isOurs = readBoundedText(`/proc/${pid}/cgroup`, SYSTEM_FILE_BYTES).includes(containerId);
     return isOurs ? parseUpperDir(readBoundedText(`/proc/${pid}/mountinfo`, SYSTEM_FILE_BYTES)) : "";
   } catch {
-    // It has ended, or may not be looked at.
+    // It has ended, or may not be read.
     return "";
   }
 }

@@ -80,7 +80,7 @@ export class DockerVolumeEngine {
     image: { reference: string; pullPolicy: "Always" | "IfNotPresent" | "Never" },
     signal: AbortSignal,
   ): Promise<string> {
-    // Events and back-off are those of the pod; the volume has no container of its own to speak for.
+    // Events and back-off are those of the pod; the volume has no container of its own.
     const container = {
       ...pod.spec.containers[0]!,
       image: image.reference,

@@ -21,7 +21,7 @@ export interface EngineImage {
 }
 
 /**
- * An image name in the one form in which two can be compared: `docker.io/library/busybox:latest`. What is no name (an
+ * An image name in the one form in which two can be compared: `docker.io/library/busybox:latest`. What is not a name (an
  * id) stays as it is.
  */
 export function toImageKey(name: string): string {

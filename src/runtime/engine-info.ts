@@ -2,7 +2,7 @@ import type { DockerClient } from "../docker/docker-client.ts";
 import type { EngineInfoAnswer } from "../docker/system-schema.ts";
 import type { EngineInfo } from "../model/node.ts";
 
-/** The machine's own containerd, where it is, and where it keeps what it holds unless told otherwise. */
+/** The machine's own containerd, where it is, and its default state directory. */
 const CONTAINERD_ADDRESS = "/run/containerd/containerd.sock";
 const CONTAINERD_ROOT = "/var/lib/containerd";
 
@@ -37,7 +37,7 @@ export async function readEngineInfo(
     cgroupVersion: info.CgroupVersion === "2" ? 2 : 1,
     dockerRootDir: info.DockerRootDir,
     imagesDir: toImagesDir(info),
-    // In its user namespace a rootless engine may not, whatever it may do inside.
+    // In its user namespace a rootless engine may not, although it may inside.
     negativeOomScores: negativeOomScores && !info.SecurityOptions.includes("name=rootless"),
     securityOptions: info.SecurityOptions,
     architecture: info.Architecture,

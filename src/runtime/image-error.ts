@@ -2,7 +2,7 @@ import { DockerError, DockerUnreachableError } from "../docker/docker-error.ts";
 import { PodStepError } from "../model/pod-services.ts";
 import { messageOf } from "../text/error-message.ts";
 
-/** Upstream's words, as they stand in a waiting container's state. */
+/** Upstream's words, as they are in a waiting container's state. */
 export type ImageErrorReason =
   | "ErrImagePull"
   | "ImagePullBackOff"
@@ -37,8 +37,8 @@ export class ImageError extends PodStepError {
 }
 
 /**
- * Which of its problems a registry had. The engine tells it only in words, and mostly with status 500: so this is the one
- * place where text is looked at. It serves hints; what happens next never depends on it.
+ * Which of its problems a registry had. The engine reports it as text only, mostly with status 500: this is the one
+ * place where text is matched. It serves hints; no decision depends on it.
  * @param daemonMessage as the engine answered
  */
 export function registryProblem(daemonMessage: string): Exclude<RegistryProblem, "stalled"> {

@@ -26,7 +26,7 @@ export class ImageInventory {
   readonly #client: DockerClient;
   readonly #clock: Clock;
   #last: { store: ImageStore; atMs: number } | undefined;
-  #looking: Promise<ImageStore> | undefined;
+  #listing: Promise<ImageStore> | undefined;
 
   constructor(client: DockerClient, clock: Clock) {
     this.#client = client;
@@ -34,13 +34,13 @@ export class ImageInventory {
   }
 
   /** @throws what the client throws */
-  look(): Promise<ImageStore> {
+  list(): Promise<ImageStore> {
     const nowMs = this.#clock.monotonicMs();
     if (this.#last && nowMs - this.#last.atMs < AGE_MS) return Promise.resolve(this.#last.store);
-    this.#looking ??= this.#read(nowMs).finally(() => {
-      this.#looking = undefined;
+    this.#listing ??= this.#read(nowMs).finally(() => {
+      this.#listing = undefined;
     });
-    return this.#looking;
+    return this.#listing;
   }
 
   async #read(atMs: number): Promise<ImageStore> {

@@ -37,7 +37,7 @@ export interface ImageManagerOptions {
 }
 
 /**
- * How long a container shows `ErrImagePull` with the engine's words before another look turns that into
+ * How long a container shows `ErrImagePull` with the engine's words before another pass turns that into
  * `ImagePullBackOff`. Upstream shows it until the next sync, measured at 2 to 14 s.
  */
 const SHOW_FAILURE_MS = 2000;
@@ -89,7 +89,7 @@ export class ImageManager {
     const image = container.image ?? "";
     const record = this.#recorderFor(pod, container);
     const ref = this.#toReference(image, record);
-    const present = await this.#look(image, ref, record, signal);
+    const present = await this.#inspect(image, ref, record, signal);
     const policy = container.imagePullPolicy ?? "IfNotPresent";
     if (policy === "Never" || (policy === "IfNotPresent" && present)) {
       if (present) {
@@ -113,7 +113,7 @@ export class ImageManager {
     return this.#cache.get(applyDefaultTag(image), signal);
   }
 
-  /** An image that was here is gone (a create answered 404): look again next time. */
+  /** An image that was here is gone (a create answered 404): the next caller inspects it again. */
   forget(image: string): void {
     this.#cache.forget(image);
   }
@@ -144,7 +144,7 @@ export class ImageManager {
     return this.#failed(record, new ImageError("InvalidImageName", image, message, { cause }));
   }
 
-  async #look(image: string, ref: string, record: RecordEvent, signal: AbortSignal): Promise<ImageInfo | undefined> {
+  async #inspect(image: string, ref: string, record: RecordEvent, signal: AbortSignal): Promise<ImageInfo | undefined> {
     try {
       return await this.#cache.get(ref, signal);
     } catch (cause) {
@@ -272,7 +272,7 @@ export class ImageManager {
     };
   }
 
-  /** Upstream's starter of containers says the reason once more in an event of its own. */
+  /** Upstream's container start repeats the reason in an event of its own. */
   #failed(record: RecordEvent, error: ImageError): ImageError {
     record("Warning", "Failed", `Error: ${error.reason}`);
     return error;

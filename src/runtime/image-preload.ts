@@ -71,7 +71,7 @@ export async function preloadImages(
 
 function statArchive(path: string): { size: number; mtimeMs: number } {
   const stats = statSync(path);
-  if (!stats.isFile()) throw new Error("it is no file");
+  if (!stats.isFile()) throw new Error("it is not a file");
   return stats;
 }
 
@@ -90,7 +90,7 @@ async function loadArchive(client: DockerClient, path: string, signal: AbortSign
   try {
     return await client.loadImage(new Response(unpack()).body as ReadableStream<Uint8Array>, { signal });
   } catch (error) {
-    // The engine, or who talks to it, only sees that no more came.
+    // The engine only sees the end of the stream.
     throw broken ?? error;
   }
 }

@@ -48,7 +48,7 @@ export class ImageStatusCache {
     this.#known.delete(ref);
   }
 
-  /** Listens, and connects again when the engine went away, until the signal aborts. */
+  /** Listens, and connects again when the engine was unreachable, until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     let pauseMs = FIRST_PAUSE_MS;
     while (!signal.aborted) {

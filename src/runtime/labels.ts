@@ -24,7 +24,7 @@ export const LABEL = {
   terminationGracePeriod: `${ANNOTATION_PREFIX}io.kubernetes.pod.terminationGracePeriod`,
   /** The image as the manifest names it: Docker is given an id. */
   image: `${ANNOTATION_PREFIX}kubelet-ts.io/image`,
-  /** Milliseconds. The restart count does not tell: a container also starts again for edits and new sandboxes. */
+  /** Milliseconds. The restart count is not enough: a container also starts again for edits and new sandboxes. */
   backOff: `${ANNOTATION_PREFIX}kubelet-ts.io/back-off-ms`,
   sandboxHash: `${ANNOTATION_PREFIX}kubelet-ts.io/sandbox.hash`,
   initHash: `${ANNOTATION_PREFIX}kubelet-ts.io/init.hash`,
@@ -48,7 +48,7 @@ export const computeRootHash = (rootDir: string) => createHash("sha256").update(
 
 const ownershipLabels = (owner: Owner) => ({ [LABEL.node]: owner.nodeName, [LABEL.root]: owner.rootHash });
 
-/** Values for the `label` filter of `GET /containers/json` and `/events` that leave only what is ours. */
+/** Values of the `label` filter of `GET /containers/json` and `/events` that match only our containers. */
 export const toOwnershipFilter = (owner: Owner) =>
   Object.entries(ownershipLabels(owner)).map(([key, value]) => `${key}=${value}`);
 
@@ -158,7 +158,7 @@ export type ParsedContainerLabels =
 const parseWhole = (text: string | undefined) =>
   text !== undefined && /^-?\d+$/.test(text) ? Number(text) : undefined;
 
-/** Which container of which pod it is, and of which revision; undefined when it is none of a pod. */
+/** The pod, the container and the revision that labels name; undefined for a container without a pod. */
 export function parseContainerLabels(labels: Readonly<Record<string, string>>): ParsedContainerLabels | undefined {
   const podName = labels[LABEL.podName];
   const podNamespace = labels[LABEL.podNamespace];

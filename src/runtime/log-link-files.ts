@@ -141,7 +141,7 @@ function replaceSymlink(directory: HeldDirectory, name: string, target: string):
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     if (directory.readlink(name) === undefined) {
-      throw new Error(`"${name}" in "${directory.realPath()}" is in the way of a log link and is no symlink`);
+      throw new Error(`"${name}" in "${directory.realPath()}" is not a symbolic link, so the log link cannot be made`);
     }
     const temporary = `.${name.slice(0, 200)}.${process.pid}.tmp`;
     removeSymlink(directory, temporary);

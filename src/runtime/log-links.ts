@@ -12,7 +12,7 @@ export interface LogLinksOptions extends LogPlaces {
   perform?: (places: LogPlaces, task: LogLinkTask) => Promise<void> | undefined;
 }
 
-/** Where an engine with json-file logs keeps them; looking would cost an inspect per container. */
+/** Where an engine with json-file logs keeps them; reading it would cost an inspect per container. */
 export const toEngineLogPath = (dockerRootDir: string, containerId: string) =>
   join(dockerRootDir, "containers", containerId, `${containerId}-json.log`);
 
@@ -65,7 +65,7 @@ export class LogLinks {
 
   #add(task: LogLinkTask): void {
     if (this.#options.podLogsDir === "") return;
-    if (this.#waiting.length >= MAX_WAITING) return this.#tell(new Error(`${MAX_WAITING} changes wait for the disk`));
+    if (this.#waiting.length >= MAX_WAITING) return this.#report(new Error(`${MAX_WAITING} changes wait for the disk`));
     this.#waiting.push(task);
     if (!this.#isBusy) this.#next();
   }
@@ -78,19 +78,19 @@ export class LogLinks {
         if (!done) continue;
         this.#isBusy = true;
         done
-          .catch((error: unknown) => this.#tell(error))
+          .catch((error: unknown) => this.#report(error))
           .finally(() => {
             this.#isBusy = false;
             this.#next();
           });
         return;
       } catch (error) {
-        this.#tell(error);
+        this.#report(error);
       }
     }
   }
 
-  #tell(error: unknown): void {
+  #report(error: unknown): void {
     const kind = (error as { code?: string }).code ?? messageOf(error);
     if (this.#loggedErrors.has(kind)) return;
     this.#loggedErrors.add(kind);

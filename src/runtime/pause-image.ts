@@ -4,10 +4,10 @@ import type { ImageInspect } from "../docker/image-schema.ts";
 import { tarArchive } from "../docker/tar.ts";
 import { type PauseArchitecture, pauseExecutable } from "./pause-program.ts";
 
-/** How people and the image clean-up recognise the image of the sandboxes. It is never collected. */
+/** Tag of the sandboxes' image; the image garbage collection recognizes it. It is never collected. */
 export const PAUSE_IMAGE = "kubelet-ts/pause:1";
 
-/** On the image and so on each sandbox made from it, whatever name the image has by then. */
+/** Label of the image, and so of each sandbox made from it, even if the image is renamed. */
 export const PAUSE_IMAGE_LABEL = "kubelet-ts.io/pause";
 
 export interface PauseImageOptions {

@@ -6,7 +6,7 @@ export type PauseArchitecture = "amd64" | "arm64";
  *
  * 1. block INT, TERM and CHLD, so that they wait for us although process 1 has no handlers;
  * 2. sleep in rt_sigtimedwait without a time;
- * 3. CHLD: reap whatever has died (orphans of a shared pid namespace), and sleep again;
+ * 3. CHLD: reap dead children (orphans of a shared pid namespace), and sleep again;
  *    INT or TERM: exit with 0 at once; anything else (an interrupted wait): sleep again.
  */
 const MACHINE_CODE: Record<PauseArchitecture, string> = {

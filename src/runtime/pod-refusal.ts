@@ -7,7 +7,7 @@ import { describeMissingRuntime } from "./sandbox-create-body.ts";
 import { computeAppArmorProfile, hasSecurityOption, isApiAtLeast } from "./security.ts";
 import { findForbiddenSysctl } from "./sysctls.ts";
 
-/** Why a pod is not run on this node at all: its phase is Failed with this reason and message. */
+/** Why a pod is not run on this node: its phase is Failed with this reason and message. */
 export interface PodRefusal {
   /** Upstream's where it has one: `SysctlForbidden`, `AppArmor`, else `Unsupported` or `PrivilegedNotAllowed`. */
   reason: string;
@@ -26,7 +26,7 @@ const unsupported = (field: string, why: string): PodRefusal => ({
 });
 
 /**
- * Looks for what this node may not or cannot do, before anything of the pod is created (X5): what Docker has no means
+ * Finds what this node may not or cannot do, before anything of the pod is created (X5): what Docker has no means
  * for is refused with the field and the way out, never done by half. Undefined: the pod may run.
  */
 export function findPodRefusal({ pod, engine, settings }: RefusalInput): PodRefusal | undefined {

@@ -45,7 +45,7 @@ interface Endpoint {
 
 /**
  * Asks registries for digests and tags. Source: the OCI distribution specification, and Docker's token authentication.
- * Nothing is kept between calls but which of http and https an untrusted registry speaks.
+ * Between calls it keeps only whether an untrusted registry uses http or https.
  */
 export class RegistryClient {
   readonly #options: RegistryClientOptions;

@@ -59,7 +59,7 @@ function computeMemory({
     request !== limit;
   const swap = maySwap ? Math.floor((request / node.memoryBytes) * (node.swapBytes ?? 0)) : 0;
   if (limit > 0) return { Memory: limit, MemorySwap: limit + swap };
-  // The engine takes a bound on swap only together with one on memory: all of the node's memory is as good as none.
+  // The engine takes a bound on swap only together with one on memory: all of the node's memory is equal to no bound.
   if (settings.memorySwap === "LimitedSwap") return { Memory: node.memoryBytes, MemorySwap: node.memoryBytes + swap };
   return { Memory: 0, MemorySwap: 0 };
 }

@@ -47,7 +47,7 @@ export interface AuthenticatedServerParts {
   reviewer?: AccessReviewer | undefined;
 }
 
-/** Starts 10250. Returns at once and never throws. */
+/** Starts the authenticated port. Returns at once and never throws. */
 export function startAuthenticatedServer(
   { options, containers, dialPod, names, logDirectory, reviewer }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,

@@ -4,7 +4,7 @@ export interface ChannelProtocol {
   name: string | undefined;
   /** Messages are text: the channel as a digit, the rest in base64. */
   isBase64: boolean;
-  /** How a command ended is told as a Status; before version 4 only what failed, as plain text. */
+  /** The end of a command is sent as a Status; before version 4 only a failure is sent, as plain text. */
   endsWithStatus: boolean;
   /** `255, channel` closes one channel. */
   closesChannels: boolean;
@@ -62,7 +62,7 @@ export function decodeChannel(
   return { channel, data: Buffer.from(Buffer.from(message.subarray(1)).toString("latin1"), "base64") };
 }
 
-/** How a command ended, as version 4 tells it. Source: `metav1.Status` as kubelet's `ServeExec` fills it. */
+/** The end of a command, as version 4 sends it. Source: `metav1.Status` as kubelet's `ServeExec` fills it. */
 export function exitStatus(exitCode: number | undefined): string {
   if (!exitCode) return JSON.stringify({ metadata: {}, status: "Success" });
   return JSON.stringify({

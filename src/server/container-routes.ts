@@ -81,7 +81,8 @@ export function routeContainers(
   }
 }
 
-interface Found {
+/** The container that a path names. */
+interface PodTarget {
   /** undefined: there is none of that name. */
   pod: Pod | undefined;
   container: string;
@@ -100,7 +101,7 @@ function findPod(pods: readonly Pod[], namespace: string, name: string, uid: str
 
 async function containerLogs(
   request: ServerRequest,
-  { pod, container }: Found,
+  { pod, container }: PodTarget,
   name: string,
   { containers, clock }: ContainerRoutesContext,
 ): Promise<ServerAnswer> {
@@ -124,7 +125,7 @@ async function containerLogs(
 
 async function run(
   request: ServerRequest,
-  found: Found,
+  found: PodTarget,
   user: User,
   { containers, logger }: ContainerRoutesContext,
 ): Promise<ServerAnswer> {
@@ -133,7 +134,7 @@ async function run(
   const target = findRunningContainer(pod, container);
   if (!target) return textAnswer(500, `container not found (${JSON.stringify(container)})`);
   const command = request.query.get("cmd") ?? "";
-  note("run", found, user, logger);
+  logAccess("run", found, user, logger);
   try {
     const outcome = await containers.run(target.id, command.split(" "), request.signal);
     // Not JSON, but this is what upstream says it is.
@@ -149,7 +150,7 @@ async function run(
 function remoteCommand(
   root: "exec" | "attach",
   request: ServerRequest,
-  found: Found,
+  found: PodTarget,
   user: User,
   { containers, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
 ): ListenerAnswer {
@@ -164,20 +165,20 @@ function remoteCommand(
   let open: () => Promise<ProcessSession>;
   if (root === "exec") open = () => containers.exec(target.id, argv, streams);
   else {
-    // The container has a terminal or has none; the client's wish changes nothing about it.
+    // The container determines whether there is a terminal; the client cannot.
     const tty = pod.spec.containers.find(({ name }) => name === container)?.tty ?? false;
     streams = { ...streams, tty, stdout: streams.stdout || (tty && streams.stderr), stderr: streams.stderr && !tty };
     open = () => containers.attach(target.id, streams);
   }
   const answer = answerCommand(request, { streams, open, clock, idleTimeoutMs: streamingIdleTimeoutMs });
   if ("problem" in answer) return refuse(answer);
-  note(root, found, user, logger);
+  logAccess(root, found, user, logger);
   return answer;
 }
 
 function portForward(
   request: ServerRequest,
-  found: Found,
+  found: PodTarget,
   user: User,
   { view, dialPod, clock, logger, streamingIdleTimeoutMs }: ContainerRoutesContext,
 ): ListenerAnswer {
@@ -193,7 +194,7 @@ function portForward(
   });
   if ("problem" in answer) return refuse(answer);
   if (!address) return textAnswer(500, `${problem}\n`);
-  note("portForward", found, user, logger);
+  logAccess("portForward", found, user, logger);
   return answer;
 }
 
@@ -207,7 +208,7 @@ function addressOf({ metadata, status }: Pod, view: ContainerRoutesContext["view
 }
 
 /** Logs the user and the container; never the command, which may contain a secret. */
-function note(what: string, { podName, container }: Found, user: User, logger: Logger): void {
+function logAccess(what: string, { podName, container }: PodTarget, user: User, logger: Logger): void {
   logger.info("A client reaches into a pod", {
     request: what,
     user: user.name,

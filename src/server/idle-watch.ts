@@ -7,12 +7,12 @@ import type { Clock } from "../model/clock.ts";
 export function watchIdle(clock: Clock, idleMs: number, onIdle: () => void): { touch: () => void; end: () => void } {
   if (idleMs === 0) return { touch: () => {}, end: () => {} };
   let touchedAtMs = clock.monotonicMs();
-  const look = () => {
+  const check = () => {
     const leftMs = touchedAtMs + idleMs - clock.monotonicMs();
     if (leftMs <= 0) onIdle();
-    else cancel = clock.schedule(leftMs, look);
+    else cancel = clock.schedule(leftMs, check);
   };
-  let cancel = clock.schedule(idleMs, look);
+  let cancel = clock.schedule(idleMs, check);
   return {
     touch: () => {
       touchedAtMs = clock.monotonicMs();

@@ -114,9 +114,9 @@ export class Listener {
     this.#isListening = false;
     this.#server?.close();
     this.#table.destroyAll();
-    const patience = Promise.withResolvers<void>();
-    const cancel = this.#clock.schedule(STOP_MS, patience.resolve);
-    await Promise.race([this.#http.settled(), patience.promise]);
+    const deadline = Promise.withResolvers<void>();
+    const cancel = this.#clock.schedule(STOP_MS, deadline.resolve);
+    await Promise.race([this.#http.settled(), deadline.promise]);
     cancel();
   }
 

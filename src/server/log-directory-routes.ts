@@ -11,7 +11,7 @@ const PREFIX = "/logs/";
 export function routeLogDirectory(request: ServerRequest, directory: LogDirectory): ServerAnswer {
   if (!isReading(request)) return methodNotAllowed();
   const relative = request.path.slice(PREFIX.length);
-  const entry = directory.look(relative.replace(/\/$/, ""));
+  const entry = directory.open(relative.replace(/\/$/, ""));
   if (!entry) return notFound();
   const modified = { "Last-Modified": entry.modifiedAt.toUTCString() };
   if (entry.kind === "directory") {

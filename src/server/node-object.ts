@@ -16,10 +16,10 @@ export interface NodeImage {
 /** Facts of the node that are not measured. */
 export interface NodeObjectFacts {
   name: string;
-  /** When this node came to be; undefined where that cannot be told. */
+  /** Creation time; undefined where that is not known. */
   createdAt: Date | undefined;
   ip: string;
-  /** All of them, the usual ones too. */
+  /** All labels, default ones included. */
   labels: Readonly<Record<string, string>>;
   taints: readonly NodeTaint[];
   /** Since when the node is cordoned; absent: it is not. */
@@ -34,13 +34,13 @@ export interface NodeObjectFacts {
   pressures: ReadonlyMap<PressureType, PressureState>;
   /** `runtimeError` undefined: the kubelet does its work; else why not. */
   ready: { runtimeError: string | undefined; since: Date };
-  /** undefined while the engine has not told. */
+  /** undefined until the engine has answered. */
   images: readonly NodeImage[] | undefined;
   /** Absent without configuration files. */
   configuration?: ConfigurationStatus | undefined;
   /** `--node-status-max-images`; -1 = all. */
   maxImages?: number;
-  /** Runtimes of the engine; undefined while it has not told. */
+  /** Runtimes of the engine; undefined until it has answered. */
   runtimes?: NodeRuntimes | undefined;
 }
 

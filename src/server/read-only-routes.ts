@@ -28,7 +28,7 @@ import type { SharedAnswers } from "./shared-answers.ts";
 import { isStatsResource, parseQuery, questionOf, statsAnswer } from "./stats-routes.ts";
 import type { KubeletView } from "./view.ts";
 
-/** How long answers that are measured are given to everyone who asks. */
+/** How long measured answers are shared by all clients. */
 export const SHARED_MS = 1_000;
 
 /** Everything that the routes of the read-only port use. */
@@ -36,7 +36,7 @@ export interface ReadOnlyContext {
   view: KubeletView;
   podList: PodListRenderer;
   stats: NodeStats;
-  /** Makes each answer once for all who ask for it at the same time. */
+  /** Makes each answer once for concurrent requests. */
   shared: SharedAnswers;
   /** Port of the read-only server, for links to it; 0 = off. */
   readOnlyPort: number;

@@ -29,7 +29,7 @@ export async function serveRemoteCommand(socket: WebSocketConnection, options: R
   const send = (channel: number, data: Uint8Array) =>
     socket.send(encodeChannel(protocol, channel, data), protocol.isBase64 ? "text" : "binary");
   const sendError = (text: string) => send(CHANNEL.error, Buffer.from(text));
-  // An empty message on the lowest channel that is written tells the client that it is connected.
+  // An empty message on the lowest channel that is written shows the client that it is connected.
   await send(streams.stdout ? CHANNEL.stdout : streams.stderr ? CHANNEL.stderr : CHANNEL.error, NOTHING);
   let held: ProcessSession;
   try {

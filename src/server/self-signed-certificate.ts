@@ -15,7 +15,7 @@ import {
 
 export interface CertificateRequest {
   commonName: string;
-  /** DNS names and IP addresses it is good for, told apart by how they look. */
+  /** DNS names and IP addresses it is good for, distinguished by their form. */
   names: readonly string[];
   notBefore: Date;
   notAfter: Date;

@@ -77,7 +77,7 @@ export interface RunningServers {
   socketPath(): string | undefined;
   /** The node as the API shows it; measured now. */
   node(): Promise<object>;
-  /** Answers for users who may see everything; the local API passes requests on to them. */
+  /** Answers for users with all permissions; the local API passes requests on to them. */
   answer(request: RouteRequest): Answer | Promise<Answer>;
   /** Closes all; open connections are cut. */
   stop(): Promise<void>;

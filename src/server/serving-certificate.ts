@@ -15,7 +15,7 @@ export interface TlsMaterial {
   /** The server's certificate and those above it. */
   cert: string;
   key: string;
-  /** One each; empty when clients are not told apart by certificates. */
+  /** One each; empty when clients are not authenticated by certificates. */
   clientCas: readonly string[];
 }
 
@@ -99,7 +99,7 @@ function make(certFile: string, keyFile: string, names: ServedNames, now: Date):
   const key = privateKey.export({ type: "pkcs8", format: "pem" }) as string;
   try {
     mkdirSync(join(certFile, ".."), { recursive: true, mode: 0o755 });
-    // The certificate first: it tells a later run that a key which does not fit is no one else's.
+    // The certificate first: with it a later start knows that a key which does not fit is ours.
     replace(certFile, cert, 0o644);
     replace(keyFile, key, 0o600);
   } catch (cause) {

@@ -94,7 +94,7 @@ export class DesiredStateFeed {
   status(): SourceStatus[] {
     return this.#sources
       .map((source) => source.status())
-      .filter(({ state, looks, pods }) => state !== "ok" || looks + pods > 0);
+      .filter(({ state, reads, pods }) => state !== "ok" || reads + pods > 0);
   }
 
   /** Manifests that are refused at present, in the order of the sources. */

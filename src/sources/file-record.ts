@@ -3,7 +3,7 @@ import { type PodFullName, podFullName } from "../model/identity.ts";
 import type { FileIdentity } from "./manifest-files.ts";
 import { describeFinding, joinLocations, type Objects, type SourceSet } from "./source-set.ts";
 
-/** File systems count time in ticks, and two writes in one tick look like one: younger files are read at every look. */
+/** File systems count time in ticks, and two writes in one tick look like one: younger files are read again every time. */
 const RACY_MS = 2_000;
 
 /** State of one manifest file. */
@@ -20,7 +20,7 @@ export interface FileRecord {
   /** A newer text that is not settled, and its start time (monotonic). */
   pending?: { hash: string; sinceMs: number };
   missingSinceMs?: number;
-  /** It had errors from the first look on, and what it said before that is not known. */
+  /** It had errors when it was first read; its earlier content is unknown. */
   isUnknown?: boolean;
 }
 

@@ -28,7 +28,7 @@ export interface FileRecordsDeps {
   clock: Clock;
   logger: Logger;
   facts: ChangeLogger;
-  /** A text that is parsed in the background is ready: the source has to look again. */
+  /** A text that is parsed in the background is ready: the source must be read again. */
   onParsed: () => void;
   /** The checkpoint: what each file wanted when this source was last read; undefined when that is not known. */
   lastKnownGood: () => ReadonlyMap<string, Objects> | undefined;
@@ -89,8 +89,8 @@ export class FileRecords {
   }
 
   /**
-   * Takes the files that a look at the source found.
-   * @returns after how many milliseconds something unsettled is to be looked at again
+   * Takes the files that a read of the source found.
+   * @returns after how many milliseconds something unsettled must be read again
    */
   examine({ listing, contents }: ManifestSnapshot): number | undefined {
     const isGiven = listing.kind === "file";
@@ -162,7 +162,7 @@ export class FileRecords {
     return assembleFiles(this.#records, outOfReach);
   }
 
-  /** Takes a new text, or says after how long it is to be looked at again. */
+  /** Takes a new text, or returns after how many milliseconds it must be read again. */
   #accept(file: ChangedFile): number | undefined {
     const now = this.#deps.clock.monotonicMs();
     const known = this.#records.get(file.path);

@@ -9,9 +9,9 @@ import { type FileIdentity, type ManifestSnapshot, readManifests } from "./manif
 import { PathWatch } from "./path-watch.ts";
 import { isEmptyObjects, type ReadText, type Source, type SourceSet, type SourceStatus } from "./source-set.ts";
 
-/** How long a directory must be quiet after an event: a copy of 500 files is one look. */
+/** How long a directory must be quiet after an event: a copy of 500 files is one read. */
 const DEBOUNCE_MS = 10;
-/** A directory that is never quiet is looked at after this time. */
+/** A directory that is never quiet is read after this time. */
 const LONGEST_UNQUIET_MS = 500;
 
 export interface FileSourceDeps {
@@ -49,11 +49,11 @@ export class FileSource implements Source {
   #unquietSinceMs: number | undefined;
   #isReading = false;
   #stopped = false;
-  /** Why the path cannot be read; undefined when the last look read it. */
+  /** Why the path cannot be read; undefined when the last read succeeded. */
   #failure: string | undefined;
   /** File system of the directory when it was last read. */
   #place: FileSystemPlace | undefined;
-  #looks = 0;
+  #reads = 0;
   #failures = 0;
   #lastAttempt: Date | undefined;
   #lastSuccess: Date | undefined;
@@ -76,10 +76,10 @@ export class FileSource implements Source {
 
   start(emit: (set: SourceSet) => void): void {
     this.#emit = emit;
-    this.#look();
+    this.#startRead();
   }
 
-  /** Looks until every file has settled. @throws Error for a path that cannot be read */
+  /** Reads until every file has settled. @throws Error for a path that cannot be read */
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     for (;;) {
       const retryMs = this.#take(await this.#read(), "once");
@@ -111,7 +111,7 @@ export class FileSource implements Source {
       pods: set.pods.length,
       ...(this.#lastSuccess ? { lastSuccess: this.#lastSuccess } : {}),
       ...(this.#lastAttempt ? { lastAttempt: this.#lastAttempt } : {}),
-      looks: this.#looks,
+      reads: this.#reads,
       failures: this.#failures,
     };
   }
@@ -127,35 +127,35 @@ export class FileSource implements Source {
     this.#schedule(Math.min(DEBOUNCE_MS, patienceMs), true);
   }
 
-  /** @param postpone moves an earlier look instead of keeping it: the directory is not quiet yet */
+  /** @param postpone moves an earlier read instead of keeping it: the directory is not quiet yet */
   #schedule(delayMs: number, postpone = false): void {
     if (this.#stopped) return;
     const atMs = this.#deps.clock.monotonicMs() + delayMs;
     if (!postpone && atMs >= this.#timerAtMs) return;
     this.#cancelTimer?.();
     this.#timerAtMs = atMs;
-    this.#cancelTimer = this.#deps.clock.schedule(delayMs, () => this.#look());
+    this.#cancelTimer = this.#deps.clock.schedule(delayMs, () => this.#startRead());
   }
 
-  #look(): void {
+  #startRead(): void {
     this.#cancelTimer?.();
     this.#timerAtMs = Number.POSITIVE_INFINITY;
     this.#unquietSinceMs = undefined;
     if (this.#stopped) return;
-    // The look that is under way may have missed what this one is for.
+    // A read that is under way may have missed what this one is for.
     if (this.#isReading) return this.#schedule(DEBOUNCE_MS);
     const read = this.#read();
-    if (!(read instanceof Promise)) return this.#finishLook(read);
+    if (!(read instanceof Promise)) return this.#finishRead(read);
     this.#isReading = true;
     void read.then((snapshot) => {
       this.#isReading = false;
-      this.#finishLook(snapshot);
+      this.#finishRead(snapshot);
     });
   }
 
   #read(): ManifestSnapshot | Promise<ManifestSnapshot> {
     const { path, clock, readManifests: readPath = readManifests } = this.#deps;
-    this.#looks++;
+    this.#reads++;
     this.#lastAttempt = clock.now();
     const read = readPath(path, this.#records.identities());
     if (!(read instanceof Promise)) return read;
@@ -166,12 +166,12 @@ export class FileSource implements Source {
     });
   }
 
-  #finishLook(snapshot: ManifestSnapshot): void {
+  #finishRead(snapshot: ManifestSnapshot): void {
     if (this.#stopped) return;
     const retryMs = this.#take(snapshot, "supervise") ?? Number.POSITIVE_INFINITY;
     this.#schedule(Math.min(retryMs, this.#deps.checkFrequencyMs));
     // Not for a file system that does not answer: this thread would wait for it, too. What happened before the watch
-    // was set up is found by a second look.
+    // was set up is found by a second read.
     if (snapshot.listing.kind !== "unreadable" && this.#watch.arm()) this.#schedule(0);
     this.#emitIfNew();
   }
@@ -186,7 +186,7 @@ export class FileSource implements Source {
     this.#emit?.(this.#records.assemble(this.#failure));
   }
 
-  /** Brings the records up to date. @returns after how many milliseconds something unsettled is to be looked at again */
+  /** Brings the records up to date. @returns after how many milliseconds something unsettled must be read again */
   #take(snapshot: ManifestSnapshot, purpose: "supervise" | "once"): number | undefined {
     const { logger } = this.#deps;
     const failure = this.#whyNotRead(snapshot);

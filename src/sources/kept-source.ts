@@ -66,7 +66,7 @@ export class KeptSource implements FeedSource {
     const pods = this.set().pods.length;
     const state = this.#deps.origin === "unclaimed" && pods > 0 ? "unclaimed" : "ok";
     const message = state === "unclaimed" ? { message: "not configured any more; its pods keep running" } : {};
-    return { kind: "file", name: this.name, state, ...message, pods, looks: 0, failures: 0 };
+    return { kind: "file", name: this.name, state, ...message, pods, reads: 0, failures: 0 };
   }
 
   /** The source itself stores what changes. */

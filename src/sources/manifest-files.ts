@@ -102,7 +102,7 @@ export type FileContent =
   | { kind: "not-a-file"; what: string }
   | { kind: "unreadable"; message: string };
 
-/** O_NONBLOCK: a FIFO or a device that takes the place of the file must not hold up the open. */
+/** O_NONBLOCK: a FIFO or a device that takes the place of the file must not block the open. */
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /** Reads one manifest file (through symbolic links) unless it is still the one that `known` describes. */

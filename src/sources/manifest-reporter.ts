@@ -11,7 +11,7 @@ const SKIPPED_SHOWN = 20;
 export class ManifestReporter {
   readonly #logger: Logger;
   readonly #facts: ChangeLogger;
-  /** Skipped at the last look, by path. */
+  /** Skipped at the last read, by path. */
   #skipped: ReadonlyMap<string, string> = new Map();
 
   constructor(logger: Logger, facts: ChangeLogger) {

@@ -3,7 +3,7 @@ import { basename, dirname } from "node:path";
 
 /**
  * Reports that something happened to a path or in it: watches the directory itself, and its name in the parent directory
- * (where a file, and a directory or link that is replaced, is seen). What happened is not reported: the listener looks
+ * (where a file, and a directory or link that is replaced, is seen). What happened is not reported: the listener reads
  * again. Network file systems may send no events, so a timer is needed as well.
  */
 export class PathWatch {

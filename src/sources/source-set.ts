@@ -43,17 +43,17 @@ export interface SourceStatus {
   /** Path or masked URL. */
   name: string;
   /**
-   * `waiting`: not read yet. `failing`: the last look failed. `restored`: failing since the start, the checkpoint is used.
+   * `waiting`: not read yet. `failing`: the last read failed. `restored`: failing since the start, the checkpoint is used.
    * `unclaimed`: not configured any more, its pods run on.
    */
   state: "waiting" | "ok" | "failing" | "restored" | "unclaimed";
   /** Why, unless ok. */
   message?: string;
   pods: number;
-  /** Last look that succeeded. */
+  /** Last read that succeeded. */
   lastSuccess?: Date;
   lastAttempt?: Date;
-  looks: number;
+  reads: number;
   failures: number;
 }
 
@@ -62,7 +62,7 @@ export interface Source {
   readonly name: string;
   readonly kind: "file" | "http" | "api";
   start(emit: (set: SourceSet) => void): void;
-  /** One look now, also before `start`; rejects when the source cannot be read. */
+  /** One read now, also before `start`; rejects when the source cannot be read. */
   readOnce(signal: AbortSignal): Promise<SourceSet>;
   /** Ends timers, watches and requests; nothing is emitted any more. */
   stop(): Promise<void>;
@@ -92,7 +92,7 @@ const objectName = (object: ConfigMap | Secret): PodFullName => podFullName(obje
 
 /**
  * The good part of a new text, and from the text before it what the new one no longer says while it holds errors: a
- * mistake in one document must neither stop its pod nor hold up the others.
+ * mistake in one document must neither stop its pod nor delay the others.
  */
 export function keepLastGood(before: Objects, now: ManifestResult): Objects {
   if (!hasErrors(now.findings)) {

@@ -10,7 +10,7 @@ export class StdinSource implements FeedSource {
   readonly #read: ReadText;
   readonly #input: () => AsyncIterable<Uint8Array>;
   #pods = 0;
-  #looks = 0;
+  #reads = 0;
 
   constructor(read: ReadText, input: () => AsyncIterable<Uint8Array> = () => Bun.stdin.stream()) {
     this.#read = read;
@@ -25,7 +25,7 @@ export class StdinSource implements FeedSource {
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
     const chunks: Uint8Array[] = [];
     let length = 0;
-    this.#looks++;
+    this.#reads++;
     for await (const chunk of this.#input()) {
       signal.throwIfAborted();
       length += chunk.length;
@@ -45,9 +45,9 @@ export class StdinSource implements FeedSource {
     return {
       kind: "file",
       name: "-",
-      state: this.#looks === 0 ? "waiting" : "ok",
+      state: this.#reads === 0 ? "waiting" : "ok",
       pods: this.#pods,
-      looks: this.#looks,
+      reads: this.#reads,
       failures: 0,
     };
   }

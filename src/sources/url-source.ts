@@ -63,7 +63,7 @@ export class UrlSource implements Source {
   #failure: string | undefined;
   #emittedFailure: string | undefined;
   #failuresInARow = 0;
-  #looks = 0;
+  #reads = 0;
   #failures = 0;
   #lastAttempt: Date | undefined;
   #lastSuccess: Date | undefined;
@@ -82,7 +82,7 @@ export class UrlSource implements Source {
   }
 
   async readOnce(signal: AbortSignal): Promise<SourceSet> {
-    const failure = await this.#look(AbortSignal.any([signal, this.#stop.signal]));
+    const failure = await this.#fetch(AbortSignal.any([signal, this.#stop.signal]));
     if (failure !== undefined) throw new Error(`Manifests: ${this.name} ${failure}`);
     return this.#assemble();
   }
@@ -107,7 +107,7 @@ export class UrlSource implements Source {
       pods: this.#live?.pods.length ?? 0,
       ...(this.#lastSuccess ? { lastSuccess: this.#lastSuccess } : {}),
       ...(this.#lastAttempt ? { lastAttempt: this.#lastAttempt } : {}),
-      looks: this.#looks,
+      reads: this.#reads,
       failures: this.#failures,
     };
   }
@@ -120,16 +120,16 @@ export class UrlSource implements Source {
   async #poll(): Promise<void> {
     const before = this.#live;
     const findings = this.#findings;
-    const failure = await this.#look(this.#stop.signal).catch((error: Error) => error.message);
+    const failure = await this.#fetch(this.#stop.signal).catch((error: Error) => error.message);
     if (this.#stop.signal.aborted) return;
     this.#failuresInARow = failure === undefined ? 0 : this.#failuresInARow + 1;
     this.#cancelTimer = this.#deps.clock.schedule(this.#delayMs(), () => void this.#poll());
     if (failure !== undefined && this.#live === undefined) this.#restore(failure);
     const isNews = this.#live !== before || this.#findings !== findings || this.#failure !== this.#emittedFailure;
-    if (this.#live && isNews) this.#speak();
+    if (this.#live && isNews) this.#publish();
   }
 
-  #speak(): void {
+  #publish(): void {
     this.#cancelRestore?.();
     this.#emittedFailure = this.#failure;
     this.#emit?.(this.#assemble());
@@ -145,9 +145,9 @@ export class UrlSource implements Source {
   }
 
   /** One request. @returns why it failed; undefined on success */
-  async #look(signal: AbortSignal): Promise<string | undefined> {
+  async #fetch(signal: AbortSignal): Promise<string | undefined> {
     const { clock, read, url } = this.#deps;
-    this.#looks++;
+    this.#reads++;
     this.#lastAttempt = clock.now();
     let failure: string | undefined;
     try {
@@ -211,7 +211,7 @@ export class UrlSource implements Source {
     this.#isRestored = true;
     this.#failure ??= why;
     this.#deps.logger.warn(`Manifests: ${this.name} ${why}: its last good answer, from before this start, is used`);
-    this.#speak();
+    this.#publish();
   }
 
   #assemble(): SourceSet {

@@ -36,7 +36,7 @@ export class Capacities {
     return nowMs - known.atMs <= MAX_AGE_MS || !this.#running.has(path) ? known.capacity : undefined;
   }
 
-  /** Brings these up to date. Resolves within a second, whatever hangs. */
+  /** Brings these up to date. Resolves within a second, even if a file system hangs. */
   async refresh(paths: readonly string[]): Promise<void> {
     const late = Promise.withResolvers<void>();
     const cancel = this.#clock.schedule(ANSWER_MS, late.resolve);

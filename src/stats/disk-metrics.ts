@@ -4,7 +4,7 @@ import type { PodFacts } from "./pod-facts.ts";
 import { logDirectory } from "./summary.ts";
 
 /**
- * The families of `/metrics` that tell of disk usage: container logs, and volumes behind a claim. Directories that were not scanned yet are
+ * The families of `/metrics` about disk usage: container logs, and volumes behind a claim. Directories that were not scanned yet are
  * missing. Source: kubelet's log and volume stats collectors.
  */
 export function diskFamilies(pods: readonly PodFacts[], disk: ReadonlyMap<string, DirectoryUsage>): MetricFamily[] {

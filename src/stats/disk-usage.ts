@@ -1,6 +1,7 @@
 import { statfsSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import type { Clock } from "../model/clock.ts";
+import type { FileSlot } from "../model/file-slot.ts";
 import { type MeasureDirectories, measureByDu } from "./measure-by-du.ts";
 
 /** Size of a file system. Bytes and counts. */
@@ -30,7 +31,7 @@ const REST_FACTOR = 20;
 
 /**
  * Disk usage of directories, measured in the background and on demand. A request never waits: it gets
- * with what the last scan found. Bounded by `periodMs` between scans, a low-priority `du` at a time, and a rest after
+ * what the last scan found. Bounded by `periodMs` between scans, a low-priority `du` at a time, and a rest after
  * each as long as twenty scans.
  */
 export class DiskUsage {
@@ -95,12 +96,6 @@ export class DiskUsage {
 
 /** A local file system answers at once. */
 const STATFS_TIMEOUT_MS = 10_000;
-
-/** Lends a thread for asynchronous file access; undefined when there is none in time. */
-export interface FileSlot {
-  /** @throws what `work` throws, and an error when it takes longer than `timeoutMs` */
-  attempt<T>(work: () => Promise<T>, timeoutMs: number): Promise<{ value: T } | undefined>;
-}
 
 /** Capacity of the file system a path is on; undefined when it cannot be asked, or does not answer. */
 export async function readCapacity(path: string, slot: FileSlot): Promise<FsCapacity | undefined> {

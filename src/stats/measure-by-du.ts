@@ -1,6 +1,7 @@
 import { realpath, statfs } from "node:fs/promises";
 import { readText } from "../cgroups/read-text.ts";
 import { readBoundedStream } from "../files/bounded-stream.ts";
+import type { FileSlot } from "../model/file-slot.ts";
 import { unescapeMountPath } from "../text/mount-path.ts";
 
 /** Measures the disk usage of many directories: bytes by directory, and inodes where possible. */
@@ -16,7 +17,7 @@ const DU_BATCH = 200;
 const MAX_DU_BYTES = DU_BATCH * 8192;
 
 /** A local file system answers at once. */
-const LOOK_TIMEOUT_MS = 5_000;
+const STATFS_TIMEOUT_MS = 5_000;
 
 /** `f_type` of an overlay. Source: linux/magic.h. */
 const OVERLAY_MAGIC = 0x794c7630;
@@ -28,7 +29,7 @@ const OVERLAY_MAGIC = 0x794c7630;
 export async function measureByDu(
   directories: readonly string[],
   what: "bytes" | "inodes",
-  slot: LookSlot,
+  slot: FileSlot,
 ): Promise<Map<string, number>> {
   const { plain, overlaid } = await sortByFileSystem(directories, slot);
   const found = await measureAll(plain, ["-x"], what);
@@ -44,11 +45,6 @@ export async function measureByDu(
   return found;
 }
 
-/** As `FileSlot` of disk-usage.ts. */
-interface LookSlot {
-  attempt<T>(work: () => Promise<T>, timeoutMs: number): Promise<{ value: T } | undefined>;
-}
-
 interface OverlaidDirectory {
   /** As it was asked for. */
   path: string;
@@ -60,10 +56,10 @@ interface OverlaidDirectory {
  * An overlay whose layers lie on different disks reports a file's own disk as its device, and only for directories the
  * overlay's: to `du -x` every file there is on another file system. Source: the kernel's overlayfs.rst.
  */
-async function sortByFileSystem(directories: readonly string[], slot: LookSlot) {
+async function sortByFileSystem(directories: readonly string[], slot: FileSlot) {
   const plain: string[] = [];
   const overlaid: OverlaidDirectory[] = [];
-  const look = async (path: string) => {
+  const classify = async (path: string) => {
     try {
       if ((await statfs(path)).type === OVERLAY_MAGIC) overlaid.push({ path, real: await realpath(path) });
       else plain.push(path);
@@ -72,7 +68,7 @@ async function sortByFileSystem(directories: readonly string[], slot: LookSlot) 
     }
   };
   try {
-    for (const path of directories) await slot.attempt(() => look(path), LOOK_TIMEOUT_MS);
+    for (const path of directories) await slot.attempt(() => classify(path), STATFS_TIMEOUT_MS);
   } catch {
     // A disk does not answer: the rest is missing from the answer, too.
   }

@@ -6,10 +6,11 @@ import { readText } from "../cgroups/read-text.ts";
 import type { MetricFamily } from "../metrics/metrics-registry.ts";
 import type { TextFormat } from "../metrics/prometheus-text.ts";
 import type { Clock } from "../model/clock.ts";
+import type { FileSlot } from "../model/file-slot.ts";
 import type { NodeSignals } from "../model/node-signals.ts";
 import { Capacities } from "./capacities.ts";
 import { diskFamilies } from "./disk-metrics.ts";
-import { type DirectoryUsage, DiskUsage, type FileSlot, type FsCapacity, readCapacity } from "./disk-usage.ts";
+import { type DirectoryUsage, DiskUsage, type FsCapacity, readCapacity } from "./disk-usage.ts";
 import type { MeasureDirectories } from "./measure-by-du.ts";
 import type { CgroupSample, NodeSample, SystemContainerName } from "./node-sample.ts";
 import type { PodFacts } from "./pod-facts.ts";
@@ -17,7 +18,7 @@ import { resourceText } from "./resource-metrics.ts";
 import { Sampler } from "./sampler.ts";
 import { type SummaryFacts, summaryDirectories, toSummary } from "./summary.ts";
 
-/** Where the machine is described; other directories in tests. */
+/** Directories that describe the machine; others in tests. */
 export interface MachineRoots {
   proc: string;
   sys: string;
@@ -34,13 +35,13 @@ export interface NodeStatsOptions {
   podFacts: () => readonly PodFacts[];
   /** The kubelet's root directory: its file system is the node's. */
   rootDir: string;
-  /** Where images and what containers write lie; "" while the engine has not answered yet. */
+  /** Directory of images and writable layers; "" until the engine has answered. */
   imagesDir: () => string;
   /** Cgroups of the system that the summary shows. */
   systemCgroups?: ReadonlyMap<SystemContainerName, string>;
   /** e.g. `20.10.24`; "" while not known. */
   engineVersion: () => string;
-  /** Shortest time between two looks at disk usage (`--volume-stats-agg-period`). */
+  /** Shortest time between two scans of disk usage (`--volume-stats-agg-period`). */
   volumeStatsAggPeriodMs: number;
   /** Bytes of all images. Called at most once a minute, on demand. */
   readImageBytes?: () => Promise<number | undefined>;
@@ -82,7 +83,7 @@ export class NodeStats {
     this.#disk = new DiskUsage(clock, volumeStatsAggPeriodMs, slot, measureDirectories);
   }
 
-  /** Everything measured now, with CPU rates: the first asker after a pause waits 300 ms for them, the others do not. */
+  /** Everything measured now, with CPU rates: the first caller after a pause waits 300 ms for them, others do not. */
   async sampleWithRates(detail: "basics" | "all" = "basics"): Promise<NodeSample> {
     if (this.#sampler.isCold && !this.#warmUp) {
       this.#warmUp = this.#warm(detail).finally(() => {
@@ -156,7 +157,7 @@ export class NodeStats {
     return stats?.memory.workingSetBytes;
   }
 
-  /** Families of `/metrics` about disk usage, of the last look; starts one when it is due. */
+  /** Families of `/metrics` about disk usage, of the last scan; starts one when it is due. */
   diskFamilies(): MetricFamily[] {
     return diskFamilies(this.options.podFacts(), this.diskUsage());
   }
@@ -216,7 +217,7 @@ export class NodeStats {
         (bytes) => {
           this.#imageBytes = { bytes, readMs: nowMs };
         },
-        // The engine is away, which is reported elsewhere: the figure stays as it was.
+        // The engine is unreachable, which is reported elsewhere: the figure stays as it was.
         () => {},
       );
     }

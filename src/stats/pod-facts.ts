@@ -21,7 +21,7 @@ export interface ContainerFacts {
   writableLayerPath: string;
 }
 
-/** One volume of a pod, as it lies on the host. */
+/** One volume of a pod on the host. */
 export interface VolumeFacts {
   /** `spec.volumes[].name`. */
   name: string;

@@ -8,7 +8,7 @@ import type { CgroupSample, ContainerSample, NodeSample, PodSample, SystemContai
 import type { ContainerFacts, PodFacts } from "./pod-facts.ts";
 import { DESCRIPTORS_PER_SAMPLE, TrackedCgroups } from "./tracked-cgroups.ts";
 
-/** Two askers within this see the same numbers. */
+/** Callers within this time receive the same numbers. */
 const CACHE_MS = 1_000;
 /** Key of the network of process 1, next to the ids of sandboxes. */
 const NODE_NETWORK = "/";
@@ -163,7 +163,7 @@ export class Sampler {
   }
 
   /**
-   * The pod's cgroup is where its sandbox stands, one level up: right for both cgroup drivers, and inside a container.
+   * The pod's cgroup is the parent of the cgroup of its sandbox: right for both cgroup drivers, and inside a container.
    * Without a process its name is all there is. Pods without a cgroup of their own (`--cgroups-per-qos=false`) have none.
    */
   #podDirectories({ sandbox, containers, cgroupParent }: PodFacts): CgroupDirectories | undefined {
@@ -208,7 +208,7 @@ export class Sampler {
   }
 }
 
-/** The value, made at the first call: with basics most askers never look at it. */
+/** The value, made at the first call: with basics most callers never use it. */
 function once<T>(make: () => T): () => T {
   let made: { value: T } | undefined;
   return () => {

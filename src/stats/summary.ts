@@ -27,7 +27,7 @@ export interface SummaryFacts {
   /** Capacity of the machine. */
   memoryCapacityBytes: number;
   swapCapacityBytes: number;
-  /** Name of the interface whose counters stand for the whole network. */
+  /** Name of the interface whose counters are used for the whole network. */
   defaultInterface: string;
   /** File system of the kubelet's root directory. */
   nodeFs: FsCapacity | undefined;
@@ -219,7 +219,7 @@ function sumOfContainers(containers: readonly ContainerSample[], time: string) {
   return { cpu, memory };
 }
 
-/** The counters of the default interface stand for the whole network, as upstream; all interfaces follow. */
+/** The counters of the default interface are used for the whole network, as upstream; all interfaces follow. */
 function networkSummary(
   interfaces: readonly InterfaceCounters[],
   defaultInterface: string,

@@ -7,8 +7,8 @@ import { appendReading, type CpuReading, computeUsageNanoCores, decayLoad } from
 import type { CgroupSample } from "./node-sample.ts";
 
 /**
- * Descriptors looked at in one sample. A container with more than is left keeps its earlier counts: one with ten thousand
- * sockets must not hold up the supervision of pods.
+ * Descriptors counted in one sample. A container with more than is left keeps its earlier counts: one with ten thousand
+ * sockets must not delay the supervision of pods.
  */
 export const DESCRIPTORS_PER_SAMPLE = 4_000;
 
@@ -53,7 +53,7 @@ interface Tracked {
   /** The cgroup's readings when they were counted. */
   processesOf: CgroupStats | undefined;
   processesReadMs: number;
-  /** Tells apart whose processes are counted in which sample. */
+  /** Selects the sample in which the processes of this cgroup are counted. */
   turn: number;
   load: number | undefined;
   loadReadMs: number;
@@ -130,14 +130,14 @@ export class TrackedCgroups {
     };
   }
 
-  /** Looking through /proc costs more than all files of the cgroup: who has been counted waits for its turn. */
+  /** Counts processes and descriptors. This costs more than all files of the cgroup: cgroups counted before take turns. */
   #countProcesses(tracked: Tracked, stats: CgroupStats, key: string, kind: CgroupKind): ProcessCounts {
     const { nowMs, budget } = this.#round;
     const isDue =
       kind === "sandbox"
         ? nowMs - tracked.processesReadMs > SANDBOX_COUNTS_AGE_MS
         : (this.#rounds + tracked.turn) % budget.rounds === 0;
-    // At rest since they were counted: they opened nothing.
+    // No CPU used since the last count: nothing was opened.
     const isKnown = tracked.processesOf === stats;
     if (!tracked.processes || (isDue && !isKnown && budget.descriptors > 0)) {
       // Not of the root: that would be every process of the machine.

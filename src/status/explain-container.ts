@@ -28,7 +28,7 @@ export interface ExplainContainerInput {
   now: Date;
 }
 
-/** Problem and way out of one of the mistakes people make most. */
+/** Problem and way out of one of the mistakes users make most. */
 interface Finding {
   problem: string;
   facts?: string[];
@@ -87,7 +87,7 @@ function explainImage({ spec, status, events, images }: ExplainContainerInput): 
         wayOut: "load it with docker load or --images-dir, or set imagePullPolicy: IfNotPresent",
       };
     case "InvalidImageName":
-      return { problem: `"${image}" is no image name`, facts, wayOut: "correct spec.containers[].image" };
+      return { problem: `"${image}" is not an image name`, facts, wayOut: "correct spec.containers[].image" };
     default:
       return undefined;
   }
@@ -192,12 +192,12 @@ function wayOutOfExit(code: number, { log, pod, spec }: ExplainContainerInput): 
   }
   switch (code) {
     case 126:
-      return "its command is no executable file: check its mode and the #! line";
+      return "its command is not an executable file: check its mode and the #! line";
     case 127:
       return "its command is not in the image: check command, args and PATH";
     case 137:
       return spec.livenessProbe
-        ? "it was killed (SIGKILL): by its liveness probe (kubelet-ts events tells), docker kill or the kernel"
+        ? "it was killed (SIGKILL): by its liveness probe (see kubelet-ts events), docker kill or the kernel"
         : "it was killed (SIGKILL): by docker kill, the kernel, or because it ignored SIGTERM";
     case 139:
       return "it crashed (SIGSEGV): is the image made for this processor?";

@@ -209,7 +209,7 @@ const kindOf = (word = ""): string => KINDS[word.toLowerCase()] ?? word;
 
 const seen = ({ lastTimestamp, count }: CoreEvent): string => `last seen ${lastTimestamp}, ${count} times`;
 
-/** For people, without a line break at the end. */
+/** For users, without a line break at the end. */
 export function renderExplanation(explanation: PodExplanation): string {
   const { namespace, name, phase, isReady, condition, causes, recent, notInForce } = explanation;
   const pod = `pod "${namespace}/${name}"`;

@@ -63,7 +63,7 @@ function tallyStates(spec: PodSpec, statuses: readonly ContainerStatus[]): Tally
       tally.stopped++;
       if (status.state.terminated?.exitCode === 0) tally.succeeded++;
       const decision = decideRestart(spec, container, end.exitCode, { isInit: false });
-      // A waiting container is about to run again, whatever its exit code.
+      // A waiting container is about to run again, for any exit code.
       if (status.state.waiting || decision !== "leave") tally.restarting++;
     } else tally.waiting++;
   }

@@ -12,7 +12,7 @@ const RESTLESS_MS = 250;
 /** And has done so much by then: on a busy machine it may not have had its turn yet. CPU time. */
 const HAS_WORKED_MS = 100;
 /** The engine has the last word in the end. */
-const PATIENCE_MS = 10_000;
+const SETTLE_LIMIT_MS = 10_000;
 
 /**
  * Whether a container that the engine reports as running has come up, or may still fail at once. A program that fails at
@@ -26,7 +26,7 @@ export function hasComeUp(samples: readonly TimedSample[]): boolean {
   const [first, before, now] = [samples[0], samples.at(-2), samples.at(-1)];
   if (!first || !before || !now) return false;
   const seenForMs = now.atMs - first.atMs;
-  if (seenForMs >= PATIENCE_MS) return true;
+  if (seenForMs >= SETTLE_LIMIT_MS) return true;
   if (now.state === "gone" || now.state === "starting") return false;
   const isAsleep = now.state === "asleep";
   if (isAsleep && before.state === "asleep" && now.switches === before.switches) return true;

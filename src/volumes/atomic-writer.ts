@@ -28,7 +28,7 @@ const DATA_LINK = "..data";
 export interface AtomicWriteOptions {
   /** Called with the new directory before it becomes visible (ownership for fsGroup). */
   own?: ((directory: string) => void) | undefined;
-  /** Names in `target` that are left alone, as long as they are no links: containers have something mounted there. */
+  /** Names in `target` that are left alone, as long as they are not links: containers have something mounted there. */
   mountPoints?: ReadonlySet<string>;
 }
 

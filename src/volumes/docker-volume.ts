@@ -4,8 +4,8 @@ import type { FsGroupOptions } from "./ownership.ts";
 import type { EngineVolume, VolumeEngine } from "./volume-engine.ts";
 
 /**
- * Name of the Docker volume of a claim: the claim's own name in namespace `default`, so that a volume created by hand
- * beforehand is used; `<namespace>_<claim>` elsewhere (`_` is in no Kubernetes name, so names do not clash).
+ * Name of the Docker volume of a claim: the claim's own name in namespace `default`, so that an existing volume
+ * is used; `<namespace>_<claim>` elsewhere (`_` is in no Kubernetes name, so names do not clash).
  */
 export function claimVolumeName(pod: Pod, claimName: string): string {
   const namespace = pod.metadata.namespace ?? "default";
@@ -14,7 +14,7 @@ export function claimVolumeName(pod: Pod, claimName: string): string {
 
 /**
  * Name of the Docker volume through which one nfs volume of one pod is mounted. It changes with what is mounted, because
- * the engine hands out an existing volume whatever options are asked for.
+ * the engine returns an existing volume without comparing options.
  */
 export function nfsVolumeName(podUid: string, { name, nfs }: NfsVolume): string {
   const source = createHash("sha256")
@@ -38,7 +38,7 @@ const NFS_VERSION = /^(?:nfsvers=|vers=|v[234])/;
  * Ensures that the Docker volume of a claim exists and belongs to the pod's fsGroup. It outlives the pod.
  * @param applyFsGroup undefined where ownership cannot be changed
  * @param sizeBytes storage that the claim requests: a limit where the engine can set one
- * @throws Error with a message for people.
+ * @throws Error with a message for users.
  */
 export async function setUpClaim(
   claimName: string,

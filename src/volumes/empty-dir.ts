@@ -21,7 +21,7 @@ export interface EmptyDirPlace {
  * pod may change limit, medium and group: a new limit keeps the contents, a new medium begins empty.
  * @param mounter undefined where mounts are impossible.
  * @returns whether it is ready; if not, the fsGroup is to be applied, and {@link writeState} called with it or ""
- * @throws Error with a message for people.
+ * @throws Error with a message for users.
  */
 export async function prepareEmptyDir(
   { medium = "", sizeLimit }: EmptyDirVolumeSource,

@@ -5,7 +5,7 @@ import { isMounted, readState, writeState } from "./empty-dir.ts";
 import type { Mounter } from "./mounter.ts";
 import { computeMountPointNames } from "./nested-mounts.ts";
 import { applyFsGroup, READ_ONLY } from "./ownership.ts";
-import { computePayload, type PayloadFacts, type TokenWish, tokenKey, toTokenWish } from "./payload.ts";
+import { computePayload, type PayloadFacts, type TokenSpec, tokenKey, toTokenSpec } from "./payload.ts";
 import { makeDirectory, type PluginName } from "./pod-directories.ts";
 
 /** Volumes whose files we write; containers see them read-only. */
@@ -39,7 +39,7 @@ export interface FileVolumeContent {
   now: Date;
 }
 
-/** Computes the files of a configMap, secret, downwardAPI or projected volume. @throws Error with a message for people */
+/** Computes the files of a configMap, secret, downwardAPI or projected volume. @throws Error with a message for users */
 export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts & { now: Date }): FileVolumeContent {
   const computed = computePayload(volume, pod, facts);
   if ("problem" in computed) throw new Error(computed.problem);
@@ -57,7 +57,7 @@ export function computeFileVolume(volume: Volume, pod: Pod, facts: PayloadFacts 
  * Secrets lie on a tmpfs where mounts are possible, else in a directory only root (or we) may enter.
  * @param mounter undefined where mounts are impossible.
  * @returns whether anything was different.
- * @throws Error with a message for people; what was there stays.
+ * @throws Error with a message for users; what was there stays.
  */
 export async function writeFileVolume(
   { plugin, directory, stateDirectory }: FileVolumePlace,
@@ -90,13 +90,13 @@ export async function writeFileVolume(
 export async function fetchTokens(
   volume: Volume,
   pod: Pod,
-  { tokenFor }: { tokenFor(pod: Pod, wish: TokenWish): Promise<string> },
+  { tokenFor }: { tokenFor(pod: Pod, spec: TokenSpec): Promise<string> },
 ): Promise<ReadonlyMap<string, string>> {
-  const wishes = (volume.projected?.sources ?? []).flatMap(({ serviceAccountToken }) =>
-    serviceAccountToken ? [toTokenWish(serviceAccountToken)] : [],
+  const specs = (volume.projected?.sources ?? []).flatMap(({ serviceAccountToken }) =>
+    serviceAccountToken ? [toTokenSpec(serviceAccountToken)] : [],
   );
   const tokens = new Map<string, string>();
-  for (const wish of wishes) tokens.set(tokenKey(wish), await tokenFor(pod, wish));
+  for (const spec of specs) tokens.set(tokenKey(spec), await tokenFor(pod, spec));
   return tokens;
 }
 

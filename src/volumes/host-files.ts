@@ -60,7 +60,7 @@ export interface HostFiles {
   prepareUnpacking(directory: string): Promise<string>;
   /** As {@link keepUnpacked}. */
   keepUnpacked(fresh: string, directory: string): Promise<void>;
-  /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for people */
+  /** Text of a file in a volume, without leaving the volume; undefined when there is none. @throws Error for users */
   readEnvFile(directory: string, path: string): Promise<string | undefined>;
 }
 

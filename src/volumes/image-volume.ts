@@ -17,8 +17,8 @@ export const mountsImages = (engine: VolumeEngine) => apiAtLeast(engine.apiVersi
 
 /**
  * Makes the contents of an image available to the pod: pulled by its policy, then mounted by the engine or unpacked into
- * the volume's directory, once per life of the pod and reference (a newer image behind the same tag is not looked for again).
- * @throws Error with a message for people.
+ * the volume's directory, once per life of the pod and reference (a newer image behind the same tag is not checked for).
+ * @throws Error with a message for users.
  */
 export async function setUpImageVolume(
   { reference, pullPolicy = "IfNotPresent" }: ImageVolumeSource,

@@ -39,7 +39,7 @@ export class Mounter {
 
   /**
    * Binds what an open descriptor of this process refers to; the name it was opened by no longer matters. The caller checks
-   * afterwards that `target` is the same inode, which holds whatever mount(8) makes of the path.
+   * afterwards that `target` is the same inode, which holds for any resolution of the path by mount(8).
    */
   async bindDescriptor(descriptor: number, target: string): Promise<void> {
     const source = `/proc/${process.pid}/fd/${descriptor}`;
@@ -64,7 +64,7 @@ export class Mounter {
     }
   }
 
-  /** Unmounts `target`. A target that is not mounted is no error. */
+  /** Unmounts `target`. A target that is not mounted is not an error. */
   async unmount(target: string): Promise<void> {
     let exit = await spawn(["umount", target]);
     // A file system that does not answer is detached; the kernel unmounts it when nothing uses it any more.

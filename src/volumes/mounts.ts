@@ -151,7 +151,7 @@ async function bind(
     await hostFiles.bindSubPath(volumePath, subPath, target);
     return target;
   } catch (error) {
-    // Upstream too keeps the details from the pod's owner: they tell about the host.
+    // Upstream too keeps the details from the pod's owner: they describe the host.
     const detail = error instanceof Error ? error.message : String(error);
     onDetail(`${failure}: ${detail}`);
     throw new MountError(failure, detail);

@@ -3,9 +3,9 @@ import { dirname, join, normalize } from "node:path";
 import type { Container, Pod } from "../api/pod.ts";
 import { makeDirectory } from "./pod-directories.ts";
 
-/** A mount that lies below another one of the same container. */
+/** A mount below another one of the same container. */
 export interface NestedMount {
-  /** Index among the targets of the mount it lies in: the nearest above. */
+  /** Index of its parent among the targets: the nearest mount above. */
   outer: number;
   inner: number;
   /** Path from the outer mount to the inner one, e.g. `conf.d/extra`. */
@@ -41,7 +41,7 @@ export function computeMountPointNames(pod: Pod, volumeName: string): Set<string
 
 /**
  * Makes what something can be mounted on, in a volume of files that containers see read-only, where the engine could not
- * make it. Where a name of the volume's own files is in the way nothing is made: the engine follows it. Source:
+ * make it. Where a file of the volume has the name nothing is made: the engine follows it. Source:
  * upstream's `MakeNestedMountpoints`, which makes directories only.
  */
 export function makeMountPoint(directory: string, relative: string, isDirectory: boolean): void {

@@ -12,18 +12,18 @@ export interface PayloadFacts {
 }
 
 /** A token as a projected volume asks for it. */
-export interface TokenWish {
+export interface TokenSpec {
   /** "" = the API server's own. */
   audience: string;
   expirationSeconds: number;
 }
 
-export const toTokenWish = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenWish => ({
+export const toTokenSpec = (source: NonNullable<VolumeProjection["serviceAccountToken"]>): TokenSpec => ({
   audience: source.audience ?? "",
   expirationSeconds: source.expirationSeconds ?? 3600,
 });
 
-export const tokenKey = ({ audience, expirationSeconds }: TokenWish): string => `${expirationSeconds} ${audience}`;
+export const tokenKey = ({ audience, expirationSeconds }: TokenSpec): string => `${expirationSeconds} ${audience}`;
 
 /** Mode of a file where the manifest gives none. */
 const DEFAULT_MODE = 0o644;
@@ -107,7 +107,7 @@ class PayloadCollector {
 
   /** Source: the kubelet's projected volume: with an fsGroup only owner and group may read a token. */
   #addToken(source: NonNullable<VolumeProjection["serviceAccountToken"]>, mode = DEFAULT_MODE): void {
-    const token = this.#facts.tokens?.get(tokenKey(toTokenWish(source))) ?? "";
+    const token = this.#facts.tokens?.get(tokenKey(toTokenSpec(source))) ?? "";
     const isShared = this.#pod.spec.securityContext.fsGroup !== undefined;
     this.#files.set(source.path, { data: Buffer.from(token), mode: isShared ? 0o600 : mode });
   }

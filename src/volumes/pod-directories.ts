@@ -17,7 +17,7 @@ export type PluginName =
 export class PodDirectories {
   readonly pod: string;
 
-  /** @throws Error when the uid (a manifest may choose it) is no plain directory name. */
+  /** @throws Error when the uid (a manifest may choose it) is not a plain directory name. */
   constructor(rootDir: string, uid: PodUID) {
     if (!isDirectoryName(uid)) throw new Error(`pod uid ${JSON.stringify(uid)} cannot be a directory name`);
     this.pod = join(rootDir, "pods", uid);
@@ -76,7 +76,7 @@ export class PodDirectories {
 export const isDirectoryName = (name: string) =>
   name !== "" && name !== "." && name !== ".." && !name.includes("/") && !name.includes("\0");
 
-/** Makes a directory (and parents of mode 0755) with exactly this mode, whatever the umask. */
+/** Makes a directory (and parents of mode 0755) with exactly this mode, regardless of the umask. */
 export function makeDirectory(path: string, mode: number): void {
   mkdirSync(join(path, ".."), { recursive: true, mode: 0o755 });
   mkdirSync(path, { recursive: true, mode });

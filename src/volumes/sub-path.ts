@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { descriptorPath, type Held, openBeneath } from "../files/beneath.ts";
 import type { Mounter } from "./mounter.ts";
 
-/** Tries before an entry that keeps changing under our hands makes us give up until the next sync. */
+/** Tries before an entry that keeps changing during the walk ends the attempt until the next sync. */
 const ATTEMPTS = 5;
 
 /**

@@ -52,7 +52,7 @@ export interface ClusterVolumes {
   /** Why a claim cannot be mounted; undefined for a pod that the API server does not know. */
   claimProblemOf(pod: Pod, claimName: string): string | undefined;
   /** A token of the pod's service account. @throws Error with a message for events */
-  tokenFor(pod: Pod, wish: { audience: string; expirationSeconds: number }): Promise<string>;
+  tokenFor(pod: Pod, spec: { audience: string; expirationSeconds: number }): Promise<string>;
 }
 
 /** Result of {@link VolumeManager.refresh}. */
@@ -97,7 +97,7 @@ export class VolumeManager {
     this.#isRoot = options.isRoot ?? process.getuid?.() === 0;
   }
 
-  /** Paths of one pod. @throws Error when the uid is no plain directory name. */
+  /** Paths of one pod. @throws Error when the uid is not a plain directory name. */
   directories(uid: PodUID): PodDirectories {
     return new PodDirectories(this.#rootDir, uid);
   }
@@ -173,7 +173,7 @@ export class VolumeManager {
   /**
    * Text of a file in an emptyDir of the pod, for `fileKeyRef`; undefined when there is none. Links that lead out of the
    * volume are not followed.
-   * @throws Error with a message for people.
+   * @throws Error with a message for users.
    */
   async readEnvFile(pod: Pod, volumeName: string, path: string): Promise<string | undefined> {
     return await this.#hostFiles.readEnvFile(this.#directoriesOf(pod).volume("empty-dir", volumeName), path);
@@ -229,8 +229,8 @@ export class VolumeManager {
   }
 
   /**
-   * Where to look for what the pod's volumes use, without a look at the disk: one of them may not be set up yet. Volumes
-   * that are not ours to measure are left out.
+   * Directories that the pod's volumes use, without access to the disk: one of them may not be set up yet. Volumes
+   * that do not count as the pod's usage are left out.
    */
   usagePaths(pod: Pod): VolumeUsagePath[] {
     const directories = this.#directoriesOf(pod);
@@ -316,7 +316,7 @@ export class VolumeManager {
     try {
       tokens = cluster && (await fetchTokens(volume, pod, cluster));
     } catch (error) {
-      // Tokens that are there serve while the API server is away.
+      // Tokens that are there serve while the API server is unreachable.
       if (!(await this.#isSetUp(pod, plugin, volume.name)) || !this.#isMountPoint(place.directory)) throw error;
       return false;
     }

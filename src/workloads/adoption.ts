@@ -6,7 +6,7 @@ import type { DesiredPod } from "../model/desired-pod.ts";
 import { type ControllerWorld, Draft, podUid } from "./controller.ts";
 import { computeTemplateHash, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
 
-/** Incarnations of one pod of a StatefulSet that are told apart; a pod has few. */
+/** Incarnations of one pod of a StatefulSet that are distinguished; a pod has few. */
 const MAX_INCARNATIONS = 1000;
 
 /**
@@ -84,7 +84,7 @@ function ordinalOf({ object }: DesiredWorkload, name: string): number | undefine
 }
 
 /**
- * The template of the workload where the pod has its revision: it goes on as it is. Otherwise what the pod was made of,
+ * The template of the workload where the pod has its revision: it keeps running unchanged. Otherwise what the pod was made of,
  * which the controller replaces by its rules.
  */
 function templateOf(desired: DesiredWorkload, pod: DesiredPod["pod"], template: PodTemplateSpec): PodTemplateSpec {

@@ -13,9 +13,9 @@ const nameOf = ({ metadata }: PersistentVolumeClaim) => `${metadata.namespace ??
 const storageOf = (text: string | undefined) => (text && parseQuantity(text)) || ZERO_QUANTITY;
 
 /**
- * Binds claims to PersistentVolumes, at once and for good; a claim that none fits gets a Docker volume. Pure.
+ * Binds claims to PersistentVolumes, at once and permanently; a claim that none fits gets a Docker volume. Pure.
  * Source: `pkg/controller/volume/persistentvolume` (findBestMatchForClaim): the smallest volume that fits.
- * @param known bindings of the last look; one holds as long as its claim exists
+ * @param known bindings of the last pass; one holds as long as its claim exists
  */
 export function bindClaims(
   claims: readonly PersistentVolumeClaim[],

@@ -48,7 +48,7 @@ export interface ControllerWorld {
   pod: (uid: string) => PodFacts;
 }
 
-/** Working copy of a record, with what is to be told and when to look again. */
+/** Working copy of a record, with the events to record and the time of the next pass. */
 export class Draft {
   readonly record: WorkloadRecord;
   readonly events: WorkloadEvent[] = [];
@@ -102,12 +102,12 @@ export class Draft {
     return this.#wakeInMs;
   }
 
-  /** Asks for another look after this time at the latest. */
+  /** Asks for another pass after this time at the latest. */
   wakeIn(ms: number): void {
     this.#wakeInMs = Math.min(this.#wakeInMs ?? Number.POSITIVE_INFINITY, Math.max(0, ms));
   }
 
-  tell(reason: string, message: string, type: WorkloadEvent["type"] = "Normal"): void {
+  recordEvent(reason: string, message: string, type: WorkloadEvent["type"] = "Normal"): void {
     this.events.push({ type, reason, message });
   }
 
@@ -186,7 +186,7 @@ export class Draft {
     }
   }
 
-  /** @param incarnation tells pods of the same name apart */
+  /** @param incarnation distinguishes pods of the same name */
   addPod(name: string, revision: RevisionRecord, incarnation = ""): PodRecord {
     const pod: PodRecord = {
       name,
@@ -202,7 +202,7 @@ export class Draft {
     pod.leaving = true;
   }
 
-  /** Whether a pod has been Ready for `minReadySeconds`; asks for another look when that is yet to come. */
+  /** Whether a pod has been Ready for `minReadySeconds`; asks for another pass when that is yet to come. */
   isAvailable({ uid }: PodRecord, minReadySeconds = 0): boolean {
     const { isReady, readyForMs } = this.world.pod(uid);
     if (!isReady) return false;
@@ -248,7 +248,7 @@ export class Draft {
   }
 }
 
-/** Uid of a pod of a workload. @param incarnation tells pods of the same name apart */
+/** Uid of a pod of a workload. @param incarnation distinguishes pods of the same name */
 export const podUid = (nodeName: string, namespace: string, name: string, incarnation: string): string =>
   hex32(`${nodeName}\n${namespace}\n${name}\n${incarnation}`);
 

@@ -3,12 +3,12 @@ import { type CronSchedule, parseCronSchedule } from "../text/cron-schedule.ts";
 import { CLOCK_IS_SET_MS, type ControllerWorld, Draft } from "./controller.ts";
 import type { ChildJobRecord, CronRecord, JobRecord, WorkloadRecord } from "./workload-record.ts";
 
-/** The state of one of its Jobs; undefined before it was looked at. */
+/** The state of one of its Jobs; undefined before it is reconciled. */
 export type JobLookup = (name: string) => JobRecord | undefined;
 
 /** A last run so far ahead was written down by a clock that was wrong; a smaller step back is waited out. */
 const WRONG_CLOCK_MS = 24 * 3_600_000;
-/** Longest sleep: nothing tells that the wall clock was set. */
+/** Longest sleep: nothing reports that the wall clock was set. */
 const LONGEST_SLEEP_MS = 60_000;
 
 /** The next state of a CronJob: the Jobs it has. Pure. Source: `pkg/controller/cronjob/cronjob_controllerv2.go`. */
@@ -80,7 +80,7 @@ class CronRun {
       return nowMs;
     }
     if (lastMs - nowMs > WRONG_CLOCK_MS) {
-      this.#draft.tell("UnexpectedJob", "the last run lies in the future: the clock was wrong", "Warning");
+      this.#draft.recordEvent("UnexpectedJob", "the last run is in the future: the clock was wrong", "Warning");
       this.#cron.notBefore = this.#draft.nowText;
       delete this.#cron.lastScheduleTime;
       return nowMs;
@@ -93,14 +93,14 @@ class CronRun {
     const dueText = due.toISOString().replace(/\.\d+Z$/, "Z");
     if (startingDeadlineSeconds !== undefined && due.getTime() + startingDeadlineSeconds * 1000 < nowMs) {
       if (this.#cron.missed !== dueText)
-        this.#draft.tell("MissSchedule", `Missed scheduled time to start a job: ${dueText}`, "Warning");
+        this.#draft.recordEvent("MissSchedule", `Missed scheduled time to start a job: ${dueText}`, "Warning");
       this.#cron.missed = dueText;
       return;
     }
     const active = this.#cron.jobs.filter((job) => !this.#isFinished(job));
     if (concurrencyPolicy === "Forbid" && active.length > 0) {
       if (this.#cron.missed !== dueText) {
-        this.#draft.tell(
+        this.#draft.recordEvent(
           "JobAlreadyActive",
           "Not starting job because prior execution is running and concurrency policy is Forbid",
         );
@@ -115,12 +115,12 @@ class CronRun {
     if (this.#cron.jobs.some((job) => job.name === name)) return;
     const { metadata, spec } = this.#spec.jobTemplate;
     this.#cron.jobs.push({ name, scheduledAt: dueText, template: { metadata, spec } });
-    this.#draft.tell("SuccessfulCreate", `Created job ${name}`);
+    this.#draft.recordEvent("SuccessfulCreate", `Created job ${name}`);
   }
 
   #delete(job: ChildJobRecord): void {
     this.#cron.jobs = this.#cron.jobs.filter((other) => other !== job);
-    this.#draft.tell("SuccessfulDelete", `Deleted job ${job.name}`);
+    this.#draft.recordEvent("SuccessfulDelete", `Deleted job ${job.name}`);
   }
 
   #noteEnds(): void {
@@ -128,7 +128,7 @@ class CronRun {
       const finished = this.#jobOf(job.name)?.finished;
       if (!finished || job.isSeen) return job;
       if (finished.type === "Complete") this.#cron.lastSuccessfulTime = finished.at;
-      this.#draft.tell("SawCompletedJob", `Saw completed job: ${job.name}, status: ${finished.type}`);
+      this.#draft.recordEvent("SawCompletedJob", `Saw completed job: ${job.name}, status: ${finished.type}`);
       return { ...job, isSeen: true };
     });
   }

@@ -19,11 +19,11 @@ export function reconcileDaemonSet(
   const others = live.filter((pod) => pod !== newest);
   const create = () => {
     const { name } = draft.makePod(update);
-    draft.tell("SuccessfulCreate", `Created pod: ${name}`);
+    draft.recordEvent("SuccessfulCreate", `Created pod: ${name}`);
   };
   const remove = (pod: PodRecord) => {
     draft.remove(pod);
-    draft.tell("SuccessfulDelete", `Deleted pod: ${pod.name}`);
+    draft.recordEvent("SuccessfulDelete", `Deleted pod: ${pod.name}`);
   };
   if (!matchesNode(spec.template as Pod, world.nodeName, world.nodeLabels)) {
     for (const pod of live) remove(pod);

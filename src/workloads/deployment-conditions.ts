@@ -52,7 +52,7 @@ function computeProgress(input: ConditionInput, before: ConditionRecord | undefi
     return { status: "Unknown", reason: PAUSED, message: "Deployment is paused" };
   }
   const complete: Finding = { status: "True", reason: COMPLETE, message: `${subject} has successfully progressed.` };
-  // A change of replicas is no rollout.
+  // A change of replicas is not a rollout.
   const wasComplete = before?.reason === COMPLETE && before.message === complete.message;
   if (isRolloutComplete(spec, counts) || (wasComplete && counts.replicas === counts.updatedReplicas)) return complete;
   if (verdict.isExceeded) {

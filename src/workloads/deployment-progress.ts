@@ -16,7 +16,7 @@ export interface ProgressMemory {
 export interface ProgressVerdict {
   memory: ProgressMemory;
   isExceeded: boolean;
-  /** It got further since the last look, or was edited. */
+  /** It progressed since the last pass, or was edited. */
   hasMoved: boolean;
   /** The deadline, when it is yet to come. */
   wakeInMs?: number;
@@ -40,7 +40,7 @@ export function judgeProgress(
   if (isRolloutComplete(spec, counts) || paused || progressDeadlineSeconds === NO_DEADLINE) {
     return { memory, hasMoved, isExceeded: false };
   }
-  // A restart of kubelet-ts is no progress.
+  // A restart of kubelet-ts is not progress.
   if (wasExceeded && (!before || !hasMoved)) return { memory, hasMoved, isExceeded: true };
   const leftMs = memory.sinceMs + progressDeadlineSeconds * 1000 - nowMs;
   if (leftMs > 0) return { memory, hasMoved, isExceeded: false, wakeInMs: leftMs };

@@ -105,7 +105,7 @@ class Rollout {
     revision.replicas = replicas;
     this.#draft.fitPods(revision);
     const direction = before < replicas ? "up" : "down";
-    this.#draft.tell("ScalingReplicaSet", `Scaled ${direction} replica set ${revision.name} to ${replicas}`);
+    this.#draft.recordEvent("ScalingReplicaSet", `Scaled ${direction} replica set ${revision.name} to ${replicas}`);
     return true;
   }
 
@@ -193,7 +193,7 @@ class Rollout {
     const currentUnavailable = current.replicas - this.#available(current);
     const mayGo = sumReplicas(this.#draft.revisions()) - minAvailable - currentUnavailable;
     if (old.length === 0 || mayGo <= 0) return false;
-    // Pods that are not available are no loss.
+    // Pods that are not available are not a loss.
     const unavailable = (revision: RevisionRecord) => revision.replicas - this.#available(revision);
     const isCleaned = this.#shrink(old, mayGo, unavailable);
     const available = this.#draft.revisions().reduce((sum, revision) => sum + this.#available(revision), 0);

@@ -58,7 +58,7 @@ class JobRun {
     delete this.memory.startedMs;
     delete this.memory.lastFailureMs;
     delete this.memory.finishedMs;
-    this.#draft.tell("Replaced", "the template was edited: the Job runs again from the start");
+    this.#draft.recordEvent("Replaced", "the template was edited: the Job runs again from the start");
   }
 
   get #isIndexed(): boolean {
@@ -121,12 +121,12 @@ class JobRun {
     delete this.#job.startTime;
     delete this.memory.startedMs;
     for (const pod of this.#active()) this.#draft.remove(pod);
-    if (!this.#job.isSuspended) this.#draft.tell("Suspended", "Job suspended");
+    if (!this.#job.isSuspended) this.#draft.recordEvent("Suspended", "Job suspended");
     this.#job.isSuspended = true;
   }
 
   #startClock(): void {
-    if (this.#job.isSuspended) this.#draft.tell("Resumed", "Job resumed");
+    if (this.#job.isSuspended) this.#draft.recordEvent("Resumed", "Job resumed");
     delete this.#job.isSuspended;
     this.#job.startTime ??= this.#draft.nowText;
     this.memory.startedMs ??= this.#draft.world.nowMs - this.#elapsedMs(this.#job.startTime);
@@ -214,8 +214,8 @@ class JobRun {
     const stopped = type === "Failed" && active.length > 0 && { stopped: active.length };
     this.#job.finished = { type, at: nowText, ...why, ...stopped };
     this.memory.finishedMs = world.nowMs;
-    if (type === "Complete") this.#draft.tell("Completed", "Job completed");
-    else this.#draft.tell(reason ?? "Failed", message ?? "Job failed", "Warning");
+    if (type === "Complete") this.#draft.recordEvent("Completed", "Job completed");
+    else this.#draft.recordEvent(reason ?? "Failed", message ?? "Job failed", "Warning");
     this.#expire();
   }
 
@@ -240,7 +240,7 @@ class JobRun {
     if (isDraining) wanted = Math.min(wanted, active.length);
     for (const pod of this.#draft.leastMissed(active).slice(0, Math.max(0, active.length - wanted))) {
       this.#draft.remove(pod);
-      this.#draft.tell("SuccessfulDelete", `Deleted pod: ${pod.name}`);
+      this.#draft.recordEvent("SuccessfulDelete", `Deleted pod: ${pod.name}`);
     }
     if (active.length >= wanted) return;
     if (this.#isIndexed) this.#makeIndexed(active, wanted);
@@ -250,7 +250,7 @@ class JobRun {
   }
 
   #make(pod: PodRecord): void {
-    this.#draft.tell("SuccessfulCreate", `Created pod: ${pod.name}`);
+    this.#draft.recordEvent("SuccessfulCreate", `Created pod: ${pod.name}`);
   }
 
   #makeIndexed(active: readonly PodRecord[], wanted: number): void {

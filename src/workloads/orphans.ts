@@ -11,7 +11,7 @@ export interface SortedReplicaSets {
 }
 
 /**
- * Tells ReplicaSets that a Deployment has, or takes back by its name and template, from those it left behind. Pure.
+ * Separates the ReplicaSets that a Deployment owns or adopts (by name and template) from those it orphaned. Pure.
  * @param records of all workloads, by key
  */
 export function sortReplicaSets(

@@ -34,7 +34,7 @@ export class PodObserver {
     this.#clock = clock;
   }
 
-  /** Notes which pods are Ready. A pod that was Ready before this process keeps that time, as far as the wall clock tells. */
+  /** Notes which pods are Ready. A pod that was Ready before this process keeps that time, by the wall clock. */
   update(pods: readonly Pod[]): Statuses {
     const statuses = statusesOf(pods);
     for (const uid of this.#readySinceMs.keys()) if (!statuses.has(uid)) this.#readySinceMs.delete(uid);

@@ -17,7 +17,7 @@ export interface Outcome {
   record: WorkloadRecord;
   events: readonly WorkloadEvent[];
   memory?: Memory;
-  /** Look again after this time at the latest. */
+  /** Time until the next pass, at the latest. */
   wakeInMs?: number;
 }
 
@@ -43,7 +43,7 @@ export function reconcileWorkload(
       if (verdict.isExceeded) record.progressDeadlineExceeded = true;
       if (verdict.isExceeded && !wasExceeded && current) {
         const message = `ReplicaSet "${current.name}" has timed out progressing`;
-        draft.tell("ProgressDeadlineExceeded", message, "Warning");
+        draft.recordEvent("ProgressDeadlineExceeded", message, "Warning");
       }
       delete record.updateRevision;
       if (current) record.updateRevision = current.hash;

@@ -18,11 +18,11 @@ export function reconcileReplicaSet(
   const live = draft.livePods();
   for (let count = live.length; count < spec.replicas; count++) {
     const { name } = draft.makePod(current);
-    draft.tell("SuccessfulCreate", `Created pod: ${name}`);
+    draft.recordEvent("SuccessfulCreate", `Created pod: ${name}`);
   }
   for (const pod of draft.leastMissed(live).slice(0, Math.max(0, live.length - spec.replicas))) {
     draft.remove(pod);
-    draft.tell("SuccessfulDelete", `Deleted pod: ${pod.name}`);
+    draft.recordEvent("SuccessfulDelete", `Deleted pod: ${pod.name}`);
   }
   draft.dropUnusedRevisions(current);
   return draft;

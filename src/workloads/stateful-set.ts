@@ -72,7 +72,7 @@ class StatefulRollout {
       const pod = this.#podAt(ordinal);
       if (!pod) {
         const { name } = this.#create(ordinal);
-        this.#draft.tell("SuccessfulCreate", `create Pod ${name} in StatefulSet ${this.#draft.name} successful`);
+        this.#draft.recordEvent("SuccessfulCreate", `create Pod ${name} in StatefulSet ${this.#draft.name} successful`);
         if (this.#isOrdered) return false;
         continue;
       }
@@ -102,7 +102,7 @@ class StatefulRollout {
   #remove(pod: PodRecord): void {
     this.#draft.remove(pod);
     const message = `delete Pod ${pod.name} in StatefulSet ${this.#draft.name} successful`;
-    this.#draft.tell("SuccessfulDelete", message);
+    this.#draft.recordEvent("SuccessfulDelete", message);
   }
 
   /** From the highest ordinal down. @returns whether nothing is left to do */

@@ -47,7 +47,7 @@ export function toDesiredPod(
   return { pod: made, source, origin, ...known, revision: hex32(`${pod.revision}\n${pod.uid}`), ...runsOnce };
 }
 
-/** How images are updated may be written at the workload; it is no part of the template, so changing it replaces no pod. */
+/** How images are updated may be written at the workload; it is not part of the template, so changing it replaces no pod. */
 const inheritedAnnotations = ({ object }: DesiredWorkload): Labels =>
   Object.fromEntries(
     Object.entries(object.metadata.annotations ?? {}).filter(([name]) => IMAGE_UPDATE_ANNOTATIONS.includes(name)),

@@ -55,7 +55,7 @@ export interface JobRecord {
 export interface ChildJobRecord {
   name: string;
   scheduledAt: string;
-  /** Its end was told of. */
+  /** Its end was recorded as an event. */
   isSeen?: true;
   /** As it was when the Job was created. */
   template: CronJob["spec"]["jobTemplate"];
@@ -68,7 +68,7 @@ export interface CronRecord {
   lastScheduleTime?: string;
   /** End of the newest Job that completed. */
   lastSuccessfulTime?: string;
-  /** Time of a run that was missed or held back, and told of. */
+  /** Time of a run that was missed or held back, for which an event was recorded. */
   missed?: string;
   /** Time zone and schedule. */
   schedule: string;
@@ -114,7 +114,7 @@ export interface WorkloadRecord {
   createdAt: string;
   /** Counts the edits. */
   generation: number;
-  /** `DesiredObject.revision` of the last look. */
+  /** `DesiredObject.revision` at the last pass. */
   objectRevision: string;
   revisions: Record<string, RevisionRecord>;
   pods: PodRecord[];

@@ -64,6 +64,13 @@ export class TextError extends Error {
   }
 }
 
+/** The string at a path of map keys; undefined when there is none. */
+export function stringAt(node: SourceNode, ...steps: readonly string[]): string | undefined {
+  let current: SourceNode | undefined = node;
+  for (const step of steps) current = current?.kind === "map" ? current.entries.get(step)?.value : undefined;
+  return current?.kind === "string" ? current.value : undefined;
+}
+
 /** The value as `JSON.parse` returns it, except that maps have no prototype. Recursive: limit the depth before. */
 export function toPlainValue(node: SourceNode): unknown {
   switch (node.kind) {

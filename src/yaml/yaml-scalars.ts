@@ -113,7 +113,7 @@ export function scanQuotedScalar(reader: YamlReader, single: boolean): ScannedSc
   const fold = new Fold();
   let value = "";
   for (;;) {
-    if (reader.atDocumentIndicator()) reader.fail("a document marker stands inside a quoted value");
+    if (reader.atDocumentIndicator()) reader.fail("a document marker is inside a quoted value");
     if (Number.isNaN(reader.code()))
       reader.fail(`the quoted value never ends: its closing ${single ? "'" : '"'} is missing`, start);
     let from = reader.position;
@@ -156,7 +156,7 @@ function scanEscape(reader: YamlReader): string {
   }
   const length = Object.hasOwn(HEX_LENGTH, letter) ? HEX_LENGTH[letter]! : 0;
   const digits = reader.text.slice(reader.position + 2, reader.position + 2 + length);
-  if (length === 0) reader.fail(`"\\${letter}" is no escape of a double-quoted value: use "\\\\" or single quotes`);
+  if (length === 0) reader.fail(`"\\${letter}" is not an escape of a double-quoted value: use "\\\\" or single quotes`);
   if (digits.length < length || !/^[0-9A-Fa-f]+$/.test(digits)) {
     reader.fail(`"\\${letter}" needs ${length} hexadecimal digits`);
   }

@@ -86,7 +86,7 @@ test.each([
   expect(quantityToWhole(text)).toBe(whole);
 });
 
-test("a text that is no quantity is a fault of the caller", () => {
+test("a text that is not a quantity is a fault of the caller", () => {
   expect(() => quantityToMilli("abc")).toThrow('"abc" is not a quantity');
 });
 

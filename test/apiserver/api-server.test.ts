@@ -44,7 +44,7 @@ describe("create", () => {
       when: "another kind",
       path: PODS,
       body: aConfigMap("x"),
-      want: [400, "BadRequest", "ConfigMap of v1 was sent to where Pod of v1 is kept"],
+      want: [400, "BadRequest", "ConfigMap of v1 was sent to the path of Pod of v1"],
     },
     {
       when: "a bad name",
@@ -560,7 +560,7 @@ describe("discovery", () => {
   });
 });
 
-test("a namespace goes with its last object, also one that a controller takes back", async () => {
+test("a namespace goes with its last object, also one that its controller deletes", async () => {
   const { call, store, foreign } = anApiServer();
   await call({ method: "POST", path: "/api/v1/namespaces", body: { metadata: { name: "lab" } } });
   foreign.set("lab/dep-1", "a controller made it");

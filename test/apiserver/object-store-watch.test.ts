@@ -7,7 +7,7 @@ import { aConfigMap, anApiServer, CONFIG_MAPS, linesOf, memoryMark, PODS } from 
 const merge = { "Content-Type": "application/merge-patch+json" };
 
 describe("a watch", () => {
-  test("tells what changes after a revision, and goes on", async () => {
+  test("tells what changes after a revision, and continues", async () => {
     const { call, send } = anApiServer();
     const { json: list } = await call({ path: CONFIG_MAPS });
     await call({ method: "POST", path: CONFIG_MAPS, body: aConfigMap("a") });

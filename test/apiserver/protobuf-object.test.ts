@@ -31,7 +31,7 @@ test("maps of text and of bytes", () => {
 });
 
 test.each([
-  { when: "no envelope", bytes: Buffer.from("{}"), message: "no protobuf of Kubernetes" },
+  { when: "no envelope", bytes: Buffer.from("{}"), message: "not a protobuf of Kubernetes" },
   {
     when: "a kind that is not known",
     bytes: envelope("Widget", Buffer.alloc(0)),

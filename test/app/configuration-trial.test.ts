@@ -77,7 +77,7 @@ test("an end in order does not count against it", () => {
 
 test("an end by an error counts, and the configuration does not become good while the process ends", async () => {
   const { clock, kept, trial } = world("new", { lastKnownGood: configuration("good") });
-  trial.abandon();
+  trial.failed();
   await clock.advance(TRIAL_MS);
   expect([kept.current?.failedRuns, kept.lastKnownGood?.id]).toEqual([1, "good"]);
 });

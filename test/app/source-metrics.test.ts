@@ -3,8 +3,8 @@ import { sourceFamilies } from "../../src/app/source-metrics.ts";
 
 test("each source has its state, its pods and its counts", () => {
   const families = sourceFamilies([
-    { kind: "file", name: "/m", state: "ok", pods: 3, looks: 7, failures: 1, lastSuccess: new Date(5_000) },
-    { kind: "http", name: "http://***@h/", state: "restored", message: "no", pods: 2, looks: 4, failures: 4 },
+    { kind: "file", name: "/m", state: "ok", pods: 3, reads: 7, failures: 1, lastSuccess: new Date(5_000) },
+    { kind: "http", name: "http://***@h/", state: "restored", message: "no", pods: 2, reads: 4, failures: 4 },
   ]);
   const shown = Object.fromEntries(families.map(({ name, samples }) => [name, [...samples]]));
   expect(shown).toEqual({
@@ -17,7 +17,7 @@ test("each source has its state, its pods and its counts", () => {
       { labelValues: ["http", "http://***@h/"], value: 2 },
     ],
     kubelet_ts_source_last_success_timestamp_seconds: [{ labelValues: ["file", "/m"], value: 5 }],
-    kubelet_ts_source_looks_total: [
+    kubelet_ts_source_reads_total: [
       { labelValues: ["file", "/m"], value: 7 },
       { labelValues: ["http", "http://***@h/"], value: 4 },
     ],

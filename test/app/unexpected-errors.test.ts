@@ -22,13 +22,13 @@ test("a command ends with an unexpected error", async () => {
   expect(code).toBe(1);
 });
 
-test("supervision goes on, and the error is a line of the log", async () => {
+test("supervision continues, and the error is a line of the log", async () => {
   const { out, code } = await run(`
     surviveUnexpectedErrors({ error: (message) => console.log(JSON.stringify({ message })) });
-    setTimeout(() => console.log("goes on"), 20);
+    setTimeout(() => console.log("continues"), 20);
     setTimeout(() => { throw "thrown"; }, 1);`);
   expect(code).toBe(0);
-  expect(out).toBe('{"message":"unexpected uncaughtException: thrown"}\ngoes on\n');
+  expect(out).toBe('{"message":"unexpected uncaughtException: thrown"}\ncontinues\n');
 });
 
 test("a full disk behind standard error neither stops nor occupies us", async () => {
@@ -37,14 +37,14 @@ test("a full disk behind standard error neither stops nor occupies us", async ()
     surviveUnexpectedErrors({ error: writeStderr });
     writeStderr("one\\n");
     setTimeout(() => { throw new Error("thrown"); }, 1);
-    setTimeout(() => console.log("goes on"), 20);`,
+    setTimeout(() => console.log("continues"), 20);`,
     "2>/dev/full",
   );
-  expect({ out, code }).toEqual({ out: "goes on\n", code: 0 });
+  expect({ out, code }).toEqual({ out: "continues\n", code: 0 });
 });
 
 test.each(["version", "--version", "help", "config", "completion bash", "validate /dev/null"])(
-  "%s: what cannot be written is no success",
+  "%s: what cannot be written is not a success",
   async (words) => {
     const line = `exec "$0" "$1" ${words} >/dev/full`;
     const { err, code } = await sh(line, process.execPath, join(SRC, "main.ts"));

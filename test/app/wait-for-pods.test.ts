@@ -71,7 +71,7 @@ test("one that works for a while before it fails has failed", async () => {
   expect(verdicts()).toEqual(["failed: container app exited with code 3"]);
 });
 
-test("one that fails whenever it is started is no pod that runs", async () => {
+test("one that fails whenever it is started is not a pod that runs", async () => {
   sample.state = "busy";
   await runFor(20, "Always");
   end(1);

@@ -58,7 +58,7 @@ test("in a container the mounted part represents its path", () => {
   expect(toCgroupDirectories(layout, "/docker/abcd").memory?.path).toBe("/sys/fs/cgroup/memory/docker/abcd");
 });
 
-test("a process may stand in another cgroup in each hierarchy", () => {
+test("a process may be in another cgroup in each hierarchy", () => {
   const paths = parseProcCgroup("5:memory:/kubepods/a:b\n3:cpu,cpuacct:/other\n1:name=systemd:/x\n0::/unified\n");
   const layout = toCgroupLayout(parseCgroupMounts(V1 + UNIFIED), "");
   const found = toProcessDirectories(layout, paths);

@@ -21,7 +21,7 @@ test.each([
   expect(keyedValue("cache 1\nrss 2\ntotal_cache 3\nlast 4", name)).toBe(want as number);
 });
 
-test("a value that is no number, and a file that is not there, are not known", () => {
+test("a value that is not a number, and a file that is not there, are not known", () => {
   expect(keyedValue("usage lots\n", "usage")).toBeUndefined();
   expect(keyedValue(undefined, "usage")).toBeUndefined();
 });
@@ -62,7 +62,7 @@ test("pressure is read with and without its second line", () => {
   expect(parsePressure(some)?.full).toBeUndefined();
 });
 
-test.each(["", undefined, "nonsense\n", "some\n"])("%p is no pressure", (text) => {
+test.each(["", undefined, "nonsense\n", "some\n"])("%p is not pressure", (text) => {
   expect(parsePressure(text)).toBeUndefined();
 });
 

@@ -217,7 +217,7 @@ describe("exit codes", () => {
     expect(err).toContain("absent");
   });
 
-  test("nothing found is no failure", async () => {
+  test("nothing found is not a failure", async () => {
     expect(await run("get pods -n empty")).toEqual({
       code: 0,
       out: "",
@@ -237,7 +237,7 @@ describe("exit codes", () => {
     });
   });
 
-  test("what answers is no kubelet", async () => {
+  test("what answers is not a kubelet", async () => {
     const other = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response("<html>") });
     expect(await run("get pods", other.port)).toMatchObject({ code: 1, err: expect.stringContaining("JSON") });
     await other.stop(true);

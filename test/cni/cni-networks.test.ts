@@ -93,7 +93,7 @@ describe("the networks of CNI", () => {
     expect(make().holds(SANDBOX.id)).toBe(true);
   });
 
-  test("a release that fails holds up nothing and is tried again", async () => {
+  test("a release that fails delays nothing and is tried again", async () => {
     const { make, fail, root, clock, logger } = aNetwork();
     const networks = make();
     await networks.attach(SANDBOX, pod, signal);

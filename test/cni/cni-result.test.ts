@@ -29,7 +29,7 @@ describe("results of plugins", () => {
 
   test.each([
     { when: "no JSON", text: "oops", want: /not JSON/ },
-    { when: "ips that are no list", text: '{"ips":5}', want: /no result: ips/ },
+    { when: "ips that are not a list", text: '{"ips":5}', want: /not a result: ips/ },
   ])("refused: $when", ({ text, want }) => {
     expect(() => parseCniResult(text)).toThrow(want);
   });

@@ -49,7 +49,7 @@ describe("the configuration of the network", () => {
     expect(problems[0]).toStartWith("05-broken.conflist: ");
   });
 
-  test("no file is no configuration", () => {
+  test("a missing file is not a configuration", () => {
     expect(chooseNetworkConfig([])).toEqual({ config: undefined, problems: [] });
   });
 });

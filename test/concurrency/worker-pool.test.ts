@@ -69,7 +69,7 @@ test("what a task throws arrives with its code", async () => {
   expect(failed).rejects.toMatchObject({ message: "no room", code: "ENOSPC" });
 });
 
-test("four tasks at a time; those that wait long hold up no others", async () => {
+test("four tasks at a time; those that wait long delay no others", async () => {
   const { clock, threads, run } = aPool();
   for (const key of ["a", "b", "c", "d", "e"]) void run(key).catch(() => {});
   expect(threads).toHaveLength(4);

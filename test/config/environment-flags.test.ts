@@ -42,7 +42,7 @@ test("files of settings are named by variables, too; a flag replaces its variabl
   expect(findConfigPaths(["--config=/other"], variables)).toEqual({ configPaths: ["/other"], configDir: "/drop-ins" });
 });
 
-test("a bad value and a misspelt name are told by the variable's name", () => {
+test("a bad value and a misspelt name are reported by the variable's name", () => {
   const { errors, warnings } = environmentSettings({
     KUBELET_TS_MAX_PODS: "many",
     KUBELET_TS_MAX_POD: "3",

@@ -184,7 +184,7 @@ describe("what is taken with a warning, once", () => {
     },
     {
       argv: ["--require-kubeconfig"],
-      want: ["--require-kubeconfig has no effect: its time is over: Kubernetes has no use for it any more"],
+      want: ["--require-kubeconfig has no effect: it is obsolete: Kubernetes does not use it any more"],
     },
     { argv: ["--cpu-manager-policy=none"], want: [] },
     { argv: ["--api-servers=", "--container-runtime=docker", "--network-plugin=bridge", "--kubeconfig="], want: [] },

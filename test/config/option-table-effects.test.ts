@@ -111,7 +111,7 @@ const EFFECTS: Readonly<Record<string, Place>> = {
   "seccomp-default": [CONTAINERS, "--seccomp-default=false gives upstream's way"],
   "pod-max-pids": [CONTAINERS, "--pod-max-pids"],
   "memory-swap-behavior": ["runtime/resources.test.ts", "LimitedSwap: an eighth of the memory, an eighth of the swap"],
-  singleProcessOOMKill: ["host/oom-group.test.ts", "the container's cgroup is told"],
+  singleProcessOOMKill: ["host/oom-group.test.ts", "the container's cgroup is reported"],
   "crash-loop-back-off-max": [AT_WORK, BACK_OFF],
   "keep-terminated-pod-volumes": [AT_WORK, "--keep-terminated-pod-volumes"],
   "cgroup-root": [CONTAINERS, "--cgroup-root and --cgroups-per-qos"],

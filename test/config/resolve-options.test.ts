@@ -131,7 +131,7 @@ test("lists of a later file replace, maps add up; flags replace both but feature
   expect(options.featureGates).toEqual({ SidecarContainers: true, NodeSwap: false });
 });
 
-describe("--config is told apart by what it points at", () => {
+describe("--config is reported apart by what it points at", () => {
   test("a directory and a manifest are manifests, as in old kubelets", async () => {
     const dir = directoryWith({ "m/a.yaml": POD, "pod.yaml": POD });
     for (const path of ["m", "pod.yaml"]) {

@@ -113,7 +113,7 @@ describe("no engine", () => {
     });
   });
 
-  test("something that does not speak HTTP", async () => {
+  test("something that does not use HTTP", async () => {
     using daemon = await RawDaemon.listen((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n"));
     const error = await failure(clientAt(daemon.socketPath).ping());
     expect(["not-docker", "connection-lost"]).toContain(error.kind);
@@ -213,7 +213,7 @@ describe("answers", () => {
     expect(stop?.query.get("signal")).toBeNull();
   });
 
-  test("API 1.42 is told the stop signal", async () => {
+  test("API 1.42 is reported the stop signal", async () => {
     using daemon = new FakeDaemon({
       apiVersion: "1.42",
       routes: { "POST /containers/x/stop": () => new Response(null, { status: 204 }) },
@@ -251,7 +251,7 @@ describe("a create whose connection died", () => {
 
   test.each([
     { when: "it was done: the container is found by its name", labels: { a: "b", c: "d" } },
-    { when: "more labels than asked for are no obstacle", labels: { a: "b", other: "x" } },
+    { when: "more labels than asked for are not an obstacle", labels: { a: "b", other: "x" } },
   ])("$when", async ({ labels }) => {
     using upstream = new FakeDaemon({
       routes: {
@@ -459,24 +459,24 @@ describe("exec", () => {
   });
 
   test("an exit code that is noted only after the stream's end is waited for", async () => {
-    let looks = 0;
+    let inspections = 0;
     using daemon = exec({
       "GET /exec/e1/json": () =>
-        Response.json({ ID: "e1", Running: ++looks < 3, ExitCode: looks < 3 ? null : 0, Pid: 0 }),
+        Response.json({ ID: "e1", Running: ++inspections < 3, ExitCode: inspections < 3 ? null : 0, Pid: 0 }),
     });
     expect(await clientAt(daemon.socketPath).exec("x", ["true"])).toMatchObject({ exitCode: 0 });
   });
 
-  test("a pid that is no process of that container is left alone", async () => {
+  test("a pid that is not a process of that container is left alone", async () => {
     const bystander = Bun.spawn(["sleep", "60"]);
-    let looks = 0;
+    let inspections = 0;
     using daemon = exec({
       "POST /exec/e1/start": () => new Response(new ReadableStream({ start() {} })),
       "GET /exec/e1/json": () =>
         Response.json({
           ID: "e1",
-          Running: ++looks < 3,
-          ExitCode: looks < 3 ? null : 137,
+          Running: ++inspections < 3,
+          ExitCode: inspections < 3 ? null : 137,
           Pid: bystander.pid,
           ContainerID: "c".repeat(64),
         }),

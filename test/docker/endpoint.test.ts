@@ -35,8 +35,8 @@ test.each([
   { flag: "docker.sock", says: "give unix:///path" },
   { flag: "unix://relative.sock", says: "starts with /" },
   { flag: `unix:///${"x".repeat(120)}`, says: "at most 107 bytes" },
-  { flag: "tcp://user@host:1", says: "nothing more" },
-  { flag: "tcp://host:1/path", says: "nothing more" },
+  { flag: "tcp://user@host:1", says: "give only tcp://host:port" },
+  { flag: "tcp://host:1/path", says: "give only tcp://host:port" },
   { flag: "unix://", says: "starts with /" },
 ])("$flag is refused: $says", ({ flag, says }) => {
   const attempt = () => parseEndpoint(flag, {});

@@ -34,7 +34,7 @@ test.each([
   });
 });
 
-test("what is no event is a protocol error", () => {
+test("what is not an event is a protocol error", () => {
   expect(() => parseEvent("<html>")).toThrow(DockerProtocolError);
   expect(() => parseEvent('{"Type":5}')).toThrow(DockerProtocolError);
 });

@@ -30,7 +30,7 @@ test.each([1, 2, 3, 7, 8, 9, 1000])("frames are found however they are cut (%d b
   expect(await collect(demultiplex(pieces(LOG, size)))).toEqual({ stdout: "one\ntwo", stderr: "bad\nengine\n" });
 });
 
-test("what is no frame is an error, not output", async () => {
+test("what is not a frame is an error, not output", async () => {
   await expect(collect(demultiplex(pieces(bytes("plain terminal text"), 100)))).rejects.toThrow(
     "not a multiplexed stream",
   );

@@ -21,13 +21,16 @@ test("a record and what comes with it", () => {
   expect(parseKernelRecord("no record")).toBeUndefined();
 });
 
-test.each(["/nonexistent/kmsg", "/dev/null"])("%s cannot be followed, which is told once and is no failure", (path) => {
-  const logger = new RecordingLogger();
-  expect(followKernelLog(() => {}, logger, path)).toBeUndefined();
-  expect(logger.lines).toEqual([
-    "warn The kernel's log cannot be read: OOM kills are known from the engine and the counters of cgroups",
-  ]);
-});
+test.each(["/nonexistent/kmsg", "/dev/null"])(
+  "%s cannot be followed, which is reported once and is not a failure",
+  (path) => {
+    const logger = new RecordingLogger();
+    expect(followKernelLog(() => {}, logger, path)).toBeUndefined();
+    expect(logger.lines).toEqual([
+      "warn The kernel's log cannot be read: OOM kills are known from the engine and the counters of cgroups",
+    ]);
+  },
+);
 
 test("records overwritten before they were read do not end it, and none is handed over twice", async () => {
   // A pipe with an open writer answers as an empty kernel log does: there is nothing yet.

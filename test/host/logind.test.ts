@@ -63,7 +63,7 @@ test("a logind that would not wait that long is configured to", async () => {
   const hold = await logind().hold(30, stop.signal);
   expect(readFileSync(dropIn(), "utf8")).toContain("[Login]\nInhibitDelayMaxSec=30\n");
   expect(logger.lines).toEqual([
-    `info Shutdowns of the machine may now be held up for 30 s: InhibitDelayMaxSec=30 in ${dropIn()}`,
+    `info Shutdowns of the machine may now be delayed for 30 s: InhibitDelayMaxSec=30 in ${dropIn()}`,
   ]);
   hold.release();
 });

@@ -41,7 +41,7 @@ test.each([
   expect(oomGroup(row.version, row.singleProcess).isWanted).toBe(row.wanted);
 });
 
-test("the container's cgroup is told", () => {
+test("the container's cgroup is reported", () => {
   oomGroup(2, undefined).apply(42);
   expect(readFileSync(join(directory, "cgroup", CGROUP, "memory.oom.group"), "utf8").trim()).toBe("1");
   expect(log.lines).toEqual([]);
@@ -56,7 +56,7 @@ test("false on cgroup v1 is said to have no effect, once", () => {
   ]);
 });
 
-test("a kernel without the file is told of once, and no file is made", () => {
+test("a kernel without the file is reported once, and no file is made", () => {
   rmSync(join(directory, "cgroup", CGROUP, "memory.oom.group"));
   const group = oomGroup(2, false);
   group.apply(42);
@@ -66,7 +66,7 @@ test("a kernel without the file is told of once, and no file is made", () => {
   expect(readdirSync(join(directory, "cgroup", CGROUP))).toEqual([]);
 });
 
-test("a container that has ended meanwhile is no news", () => {
+test("a container that has ended meanwhile is not reported", () => {
   oomGroup(2, undefined).apply(4711);
   expect(log.lines).toEqual([]);
 });

@@ -110,7 +110,7 @@ describe("cgroup v2", () => {
 });
 
 describe("systemd", () => {
-  test("systemd is told the bounds of its slice", async () => {
+  test("systemd is reported the bounds of its slice", async () => {
     const { podCgroups, commands } = cgroups([], { cgroupVersion: () => 2 });
     await podCgroups.ensure(planOf(LIMITS, "systemd", 2));
     expect(commands).toEqual([

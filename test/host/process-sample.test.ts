@@ -69,7 +69,7 @@ describe("looking at processes", () => {
     ],
     ["waiting for a disk is work", { parent: 1, threads: [["D", 1, 1]] }, "busy"],
     ["a zombie has ended", { parent: 1, state: "Z", threads: [["Z", 1, 1]] }, "gone"],
-    ["the runtime's own process is no program yet", { parent: 1, name: "runc:[2:INIT]" }, "starting"],
+    ["the runtime's own process is not a program yet", { parent: 1, name: "runc:[2:INIT]" }, "starting"],
   ])("%s", (_, main, want) => {
     expect(sampleProcesses([10], fakeProc({ 10: main }))[0]?.state).toBe(want as never);
   });

@@ -4,7 +4,7 @@ import { runProgram } from "../../src/host/run-program.ts";
 const LIMITS = { timeoutMs: 60_000, maxBytes: 65_536 };
 const sh = (script: string) => ["/bin/sh", "-c", script];
 
-test("exit code, stdout and stderr are returned; a failure is no error", async () => {
+test("exit code, stdout and stderr are returned; a failure is not an error", async () => {
   expect(await runProgram(sh("echo out; echo err >&2; exit 3"), LIMITS)).toEqual({
     exitCode: 3,
     stdout: "out\n",

@@ -16,67 +16,67 @@ const parse = (data: unknown) => {
 function aFile(version = 1) {
   const directory = tempDir();
   const path = join(directory, "state", "things.json");
-  const complaints: string[] = [];
+  const warnings: string[] = [];
   const clock = new FakeClock();
   const open = (of = version) =>
     new StateFile<{ a: number }>(path, { version: of, durable: true, parse }, clock, (message) =>
-      complaints.push(message),
+      warnings.push(message),
     );
-  return { directory, path, clock, complaints, open };
+  return { directory, path, clock, warnings, open };
 }
 
 test("what was written is read, and no other file is left", () => {
-  const { path, complaints, open } = aFile();
+  const { path, warnings, open } = aFile();
   open().write({ a: 1 });
   open().write({ a: 2 });
   expect(open().read()).toEqual({ a: 2 });
   expect(readdirSync(join(path, ".."))).toEqual(["things.json"]);
-  expect(complaints).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
-test("no file is no complaint", () => {
-  const { complaints, open } = aFile();
+test("a missing file is not reported", () => {
+  const { warnings, open } = aFile();
   expect(open().read()).toBeUndefined();
-  expect(complaints).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
-test.each(["", "{", '{"version":1'])("a damaged file (%p) is as good as none, and told", (text) => {
-  const { path, complaints, open } = aFile();
+test.each(["", "{", '{"version":1'])("a damaged file (%p) counts as none, and is reported", (text) => {
+  const { path, warnings, open } = aFile();
   open().write({ a: 1 });
   writeFileSync(path, text);
   expect(open().read()).toBeUndefined();
-  expect(complaints[0]).toContain("is damaged");
+  expect(warnings[0]).toContain("is damaged");
 });
 
 test.each(["null", "[]", '{"a":"1"}', "3"])("a file of this version with other content (%p) is set aside", (data) => {
-  const { path, complaints, open } = aFile();
+  const { path, warnings, open } = aFile();
   open().write({ a: 1 });
   writeFileSync(path, `{"version":1,"data":${data}}`);
   expect(open().read()).toBeUndefined();
-  expect(complaints).toEqual([
+  expect(warnings).toEqual([
     `"${path}" is damaged: a must be a number; continuing without it (set aside as "${path}.invalid")`,
   ]);
   expect(open().read()).toBeUndefined();
-  expect(complaints).toHaveLength(1);
+  expect(warnings).toHaveLength(1);
 });
 
 test("a file of another version is not believed", () => {
-  const { complaints, open } = aFile();
+  const { warnings, open } = aFile();
   open(1).write({ a: 1 });
   expect(open(2).read()).toBeUndefined();
-  expect(complaints[0]).toContain("is of version 1, not 2");
+  expect(warnings[0]).toContain("is of version 1, not 2");
 });
 
-test("a disk that cannot be written is told, not thrown", () => {
-  const complaints: string[] = [];
+test("a disk that cannot be written is reported, not thrown", () => {
+  const warnings: string[] = [];
   const format = { version: 1, durable: false, parse: Number };
   const file = new StateFile<number>("/proc/no/such/file.json", format, new FakeClock(), (message) => {
-    complaints.push(message);
+    warnings.push(message);
   });
   file.write(1);
   file.write(2);
-  expect(complaints).toHaveLength(1);
-  expect(complaints[0]).toStartWith('Cannot write "/proc/no/such/file.json", will retry: ');
+  expect(warnings).toHaveLength(1);
+  expect(warnings[0]).toStartWith('Cannot write "/proc/no/such/file.json", will retry: ');
 });
 
 test.skipIf(!mounting.ok)("a disk with room for half of it keeps the old one, and gets the new one later", async () => {
@@ -84,10 +84,10 @@ test.skipIf(!mounting.ok)("a disk with room for half of it keeps the old one, an
   await new Mounter().mountFileSystem("tmpfs", directory, ["size=1m"]);
   const path = join(directory, "things.json");
   const clock = new FakeClock();
-  const complaints: string[] = [];
+  const warnings: string[] = [];
   const open = () =>
     new StateFile<string>(path, { version: 1, durable: false, parse: String }, clock, (message) =>
-      complaints.push(message),
+      warnings.push(message),
     );
   open().write("old");
   fillUp(join(directory, "filler"), 8192);
@@ -96,7 +96,7 @@ test.skipIf(!mounting.ok)("a disk with room for half of it keeps the old one, an
   file.write("other");
   file.write(big);
   file.write(big);
-  expect(complaints).toHaveLength(1);
+  expect(warnings).toHaveLength(1);
   expect(open().read()).toBe("other");
   expect(readdirSync(directory).sort()).toEqual(["filler", "things.json"]);
   rmSync(join(directory, "filler"));

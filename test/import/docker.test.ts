@@ -288,7 +288,7 @@ describe("a container of docker run", () => {
     expect(notes).toHaveLength(1);
   });
 
-  test("an image without a name, or whose name means another one by now, is told", () => {
+  test("an image without a name, or whose name means another one by now, is reported", () => {
     const unnamed = { container: container({ config: { Image: IMAGE_ID } }), image: { ...image(), RepoTags: [] } };
     expect(convert(unnamed).notes).toEqual([
       "web: image: has no name: docker tag bbbbbbbbbbbb NAME, and write the name here",

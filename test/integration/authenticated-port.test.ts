@@ -109,7 +109,7 @@ describeWithClients("the authenticated port: flags", () => {
     const node = testNode();
     node.writeManifest("p.json", sleeper("p"));
     const kubelet = await node.start([TRUSTING, `--tls-cert-file=${certFile}`, `--tls-private-key-file=${keyFile}`]);
-    await node.until("the complaint", () =>
+    await node.until("the warning", () =>
       /Cannot serve the authenticated port.*the key does not belong to the certificate/.test(kubelet.log),
     );
     await node.runningContainer("app");
@@ -236,7 +236,7 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       expect((await curl(port, path("containerLogs", "app"), unknown)).status).toBe(401);
     });
 
-    test("/containerLogs?follow goes on until the client leaves", async () => {
+    test("/containerLogs?follow continues until the client leaves", async () => {
       const cmd = [
         "curl",
         "-sN",
@@ -305,7 +305,7 @@ describeWithClients("the authenticated port: what reaches into containers", () =
       expect(JSON.parse(of(3))).toMatchObject({ status: "Success" });
     });
 
-    test("attach: the container's own process, which goes on", async () => {
+    test("attach: the container's own process, which continues", async () => {
       const { socket, of, closed } = session(
         path("attach", "shell", "input=1&output=1&tty=1"),
         "v4.channel.k8s.io",

@@ -4,8 +4,7 @@ import { sleeper } from "../support/manifests.ts";
 import { engineSocketPath, type TestNode } from "../support/test-node.ts";
 
 /** Runs a command that looks at the node's kubelet, found by its root directory, to its end. */
-const look = (node: TestNode, line: string) =>
-  node.spawn([...line.split(" "), `--root-dir=${node.rootDir}`]).finished();
+const run = (node: TestNode, line: string) => node.spawn([...line.split(" "), `--root-dir=${node.rootDir}`]).finished();
 
 const shell = (script: string) => ({ command: ["sh", "-c", script] });
 
@@ -16,36 +15,36 @@ describeWithEngine("commands that look at a running kubelet", () => {
     node.writeManifest("crash.json", sleeper("crash", shell("echo run; echo why >&2; exit 3")));
     await node.start();
     const crashed = await node.until("the second start to crash", async () => {
-      const { stdout } = await look(node, "get pods crash --no-headers");
+      const { stdout } = await run(node, "get pods crash --no-headers");
       return /CrashLoopBackOff +[1-9]\d* \(\d+s ago\)/.test(stdout) ? stdout : undefined;
     });
     expect(crashed).toStartWith(`crash-${node.name} `);
 
-    const pods = await look(node, "get pods web -o wide");
+    const pods = await run(node, "get pods web -o wide");
     expect(pods.exitCode).toBe(0);
     expect(pods.stdout).toMatch(/^NAME +READY +STATUS +RESTARTS +AGE +IP +NODE/);
     expect(pods.stdout).toMatch(new RegExp(`\\nweb-${node.name} +1/1 +Running +0 +\\d+s +[\\d.]+ +${node.name} `));
 
-    const described = await look(node, "describe pod crash");
+    const described = await run(node, "describe pod crash");
     expect(described.stdout).toMatch(/State: +Waiting\n +Reason: +CrashLoopBackOff\n/);
     expect(described.stdout).toMatch(/Last State: +Terminated\n +Reason: +Error\n +Exit Code: +3\n/);
     expect(described.stdout).toMatch(/\n {2}Warning +BackOff +.* kubelet +Back-off restarting failed container\n/);
 
-    const events = await look(node, "get events");
+    const events = await run(node, "get events");
     expect(events.stdout).toMatch(new RegExp(`Normal +Started +pod/web-${node.name} +Started container app\\n`));
 
-    const logs = await look(node, "logs crash --previous --tail=1 --prefix --timestamps");
+    const logs = await run(node, "logs crash --previous --tail=1 --prefix --timestamps");
     expect(logs.stdout).toMatch(new RegExp(`^\\[pod/crash-${node.name}/app\\] \\d{4}-[^ ]+Z (run|why)\\n$`));
-    expect((await look(node, "logs crash --stream=Stderr")).stdout).toBe("why\n");
+    expect((await run(node, "logs crash --stream=Stderr")).stdout).toBe("why\n");
 
-    const usage = await look(node, "top pods --containers");
+    const usage = await run(node, "top pods --containers");
     expect(usage.stdout).toMatch(
       new RegExp(`^POD +NAME +CPU\\(cores\\) +MEMORY\\(bytes\\)\\nweb-${node.name} +app +\\d+m +\\d+Mi\\n$`),
     );
-    expect((await look(node, "top node")).stdout).toMatch(
+    expect((await run(node, "top node")).stdout).toMatch(
       new RegExp(`\\n${node.name} +\\d+m +\\d+% +\\d+Mi +\\d+%\\n$`),
     );
-    expect((await look(node, "get node --no-headers")).stdout).toMatch(new RegExp(`^${node.name} +Ready`));
+    expect((await run(node, "get node --no-headers")).stdout).toMatch(new RegExp(`^${node.name} +Ready`));
 
     const watcher = node.spawn(["get", "pods", "-w", `--root-dir=${node.rootDir}`]);
     await node.until("the watcher to list", () => watcher.stdout.includes("web-"));
@@ -74,14 +73,14 @@ describeWithEngine("commands that look at a running kubelet", () => {
 
   test("no kubelet: said so, and logs are read all the same", async () => {
     const node = testNode();
-    const none = await look(node, "get pods");
+    const none = await run(node, "get pods");
     expect({ exitCode: none.exitCode, stdout: none.stdout }).toEqual({ exitCode: 0, stdout: "" });
     expect(none.stderr).toContain(`no kubelet runs on the root directory "${node.rootDir}"`);
 
     await node.runOnce([node.writeManifest("web.json", sleeper("web", shell("echo hello; exec sleep 3600")))]);
     const line = `logs web --docker-endpoint=unix://${engineSocketPath()}`;
-    expect(await look(node, line)).toMatchObject({ exitCode: 0, stdout: "hello\n", stderr: "" });
-    expect(await look(node, line.replace("web", "wbe"))).toMatchObject({ exitCode: 1 });
+    expect(await run(node, line)).toMatchObject({ exitCode: 0, stdout: "hello\n", stderr: "" });
+    expect(await run(node, line.replace("web", "wbe"))).toMatchObject({ exitCode: 1 });
   });
 
   test("a command behind flags and a misspelt command start no kubelet", async () => {
@@ -99,10 +98,10 @@ describeWithEngine("commands that look at a running kubelet", () => {
     const node = testNode();
     const kubelet = await node.start(["--read-only-port=0"]);
     node.writeManifest("web.json", sleeper("web"));
-    await node.until("the pod to run", async () => / Running /.test((await look(node, "get pods")).stdout));
+    await node.until("the pod to run", async () => / Running /.test((await run(node, "get pods")).stdout));
     await kubelet.stop();
     await node.start(["--enable-server=false"]);
-    const { exitCode, stderr } = await look(node, "get pods");
+    const { exitCode, stderr } = await run(node, "get pods");
     expect(exitCode).toBe(1);
     expect(stderr).toContain("has its read-only port off");
   });

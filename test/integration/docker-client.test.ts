@@ -150,7 +150,7 @@ describeWithEngine("the Docker client on a real engine", () => {
     });
   });
 
-  test("events arrive in order, and a cursor goes on where the last connection ended", async () => {
+  test("events arrive in order, and a cursor continues where the last connection ended", async () => {
     const filters = { type: ["container"], label: [label] };
     const stop = new AbortController();
     const first: DockerEvent[] = [];
@@ -202,7 +202,7 @@ describeWithEngine("the Docker client on a real engine", () => {
       expect(outcome.output).toHaveLength(10_240);
     });
 
-    test("when the time is over nothing of it is left, not even its children", async () => {
+    test("when the time has elapsed nothing of it is left, not even its children", async () => {
       const id = await run(["sleep", "1000"]);
       const before = processesOf(id);
       expect(before).toEqual(["sleep 1000"]);
@@ -215,7 +215,7 @@ describeWithEngine("the Docker client on a real engine", () => {
       expect(processesOf(id)).toEqual(before);
     });
 
-    test("what an ended command left behind, holding its output open, is no exception", async () => {
+    test("what an ended command left behind, holding its output open, is not an exception", async () => {
       const id = await run(["sleep", "1000"]);
       const outcome = await client.exec(id, ["sh", "-c", "sleep 2005 & exit 0"], { timeoutMs: 1000 * SLOWNESS });
       // Engines differ in whether the output then ends with the command or with what it left behind.
@@ -309,14 +309,14 @@ describeWithEngine("the Docker client on a real engine", () => {
 
   test("connections that end leave no file descriptor behind", async () => {
     const openFiles = () => readdirSync("/proc/self/fd").length;
-    const look = async () => {
+    const useConnections = async () => {
       const stop = new AbortController();
       for await (const _ of client.events({ signal: stop.signal, onOpen: () => stop.abort() }));
       await client.inspectContainer("kts-no-such-container").catch(() => {});
     };
-    for (let round = 0; round < 10; round++) await look();
+    for (let round = 0; round < 10; round++) await useConnections();
     const before = openFiles();
-    for (let round = 0; round < 200; round++) await look();
+    for (let round = 0; round < 200; round++) await useConnections();
     await until("the sockets to be closed", () => openFiles() <= before + 5);
   });
 

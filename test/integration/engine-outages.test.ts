@@ -78,7 +78,7 @@ describeWithEngine("an engine that is slow, full or away", () => {
     await kubelet.stop();
   });
 
-  test("out of disk: who runs goes on, the others say why, and come when there is room", async () => {
+  test("out of disk: who runs continues, the others say why, and come when there is room", async () => {
     const engine = await privateEngine({ dataMiB: 48 });
     await engine.provideImages("busybox:test");
     const node = testNode({ socketPath: engine.socketPath });

@@ -93,7 +93,7 @@ describeWithEngine("what flags do to the talk with the engine", () => {
     const node = testNode();
     const endpoint = `--docker-endpoint=unix://${daemon.socketPath}`;
     const kubelet = node.spawn([...node.flags(), endpoint, "--runtime-request-timeout=1s"]);
-    await node.until("the complaint", () => /ERROR .*GET \/info/.test(kubelet.log));
+    await node.until("the warning", () => /ERROR .*GET \/info/.test(kubelet.log));
     await kubelet.kill();
   });
 

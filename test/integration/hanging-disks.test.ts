@@ -41,7 +41,7 @@ describeWithEngine("disks that do not answer", () => {
           return !(await node.docker.inspectContainer(Id)).State.Running;
         });
         isHealthy = true;
-        // The start that waits for the disk holds up no answer.
+        // The start that waits for the disk delays no answer.
         for (let time = 0; time < 20; time++) expect((await node.pods()).length).toBe(1);
       } finally {
         for (const end of ends) end();

@@ -97,7 +97,7 @@ describeWithEngine("updates of images", () => {
     await registry.cleanUp();
   });
 
-  test("a newer digest is kept, a bad one is taken back and not tried again, and the digest outlives restarts", async () => {
+  test("a newer digest is kept, a bad one is rolled back and not tried again, and the digest outlives restarts", async () => {
     const node = testNode();
     const first = await push("digest/app:1");
     const annotations = { "kubelet-ts.io/image-update": "digest", "kubelet-ts.io/update-deadline": "8s" };
@@ -138,7 +138,7 @@ describeWithEngine("updates of images", () => {
     expect(container).toMatchObject({ ImageID: first.id });
   });
 
-  test("pinning restarts nothing; a pod holds updates off by a file and by an annotation", async () => {
+  test("pinning restarts nothing; a pod blocks updates by a file and by an annotation", async () => {
     const node = testNode();
     const first = await push("lock/app:1");
     const volumes = [{ name: "data", hostPath: { path: node.directory } }];

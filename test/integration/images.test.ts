@@ -427,7 +427,7 @@ describeWithEngine("images from a registry", () => {
       expect(JSON.parse(readFileSync(state, "utf8"))).toMatchObject({ version: 1 });
     });
 
-    test("zstd is unpacked on the way; a file that is no archive is reported", async () => {
+    test("zstd is unpacked on the way; a file that is not an archive is reported", async () => {
       const directory = join(scratch, "zstd");
       mkdirSync(join(directory, "a-directory.tar"), { recursive: true });
       const name = `kts-zst-${Math.random().toString(36).slice(2, 8)}:1`;
@@ -441,7 +441,7 @@ describeWithEngine("images from a registry", () => {
         { file: "good.tar.zst", images: [name] },
         { file: "torn.tar.zst", images: [] },
       ]);
-      expect(loaded[0]?.error).toBe("it is no file");
+      expect(loaded[0]?.error).toBe("it is not a file");
       expect(loaded[2]?.error).toContain("not zstd, or cut off");
     });
 

@@ -81,7 +81,7 @@ describeWithEngine("a thousand calls of each route leave nothing behind", () => 
         fetch(`https://127.0.0.1:${node.kubeletPort}${path}`, { tls: { rejectUnauthorized: false } }),
       Kubernetes: (path: string) => fetch(`http://localhost${path}`, { unix: join(node.rootDir, "api.sock") }),
     }[port];
-    // Modules and caches that are filled on first use are no leak.
+    // Modules and caches that are filled on first use are not a leak.
     await callOften(paths, fetchPath, 50);
     const before = await useOf(pid, node);
     await callOften(paths, fetchPath, port === "Kubernetes" ? CALLS / 2 : CALLS);

@@ -116,11 +116,11 @@ describeWithEngine("examples/monitoring", () => {
       ...withRollback,
       spec: { ...guarded.spec, containers: [{ ...container, command: ["/absent"] }] },
     });
-    await node.until("the edit to be taken back", async () =>
+    await node.until("the edit to be rolled back", async () =>
       (await scrape(node)).includes('kubelet_ts_pod_rolled_back{namespace="default"'),
     );
     const waited = await run(node, "wait", "pod/guarded", "--for=condition=Ready");
-    expect(waited).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("was taken back") });
+    expect(waited).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("was rolled back") });
     expect(await scrape(node)).toContain(
       `kubelet_ts_rollbacks_total{namespace="default",pod="guarded-${node.name}"} 1`,
     );

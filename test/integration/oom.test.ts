@@ -23,7 +23,7 @@ const HUNGRY = {
 const WITHOUT_KERNEL_LOG = ["unshare", "-m", "sh", "-c", 'mount --bind /dev/null /dev/kmsg && exec "$0" "$@"'];
 
 describeWithEngine("OOM kills", () => {
-  test.skipIf(!isRoot)("are told without the kernel's log too, of children and of whole containers", async () => {
+  test.skipIf(!isRoot)("are reported without the kernel's log too, of children and of whole containers", async () => {
     const node = testNode();
     node.writeManifest("hungry.json", HUNGRY);
     const kubelet = await node.start([], { prefix: WITHOUT_KERNEL_LOG });

@@ -147,7 +147,7 @@ describeWithEngine("deleted manifests end their pods as recorded (oracle 63, 64,
       expect(since("kill 9 a#0")).toBeGreaterThanOrEqual(killAfter * 1000 - TICK_MS);
     });
 
-    test("one that fails is told, and the container gets its signal", async () => {
+    test("one that fails is reported, and the container gets its signal", async () => {
       await untilDestroyed("pfail");
       await untilDestroyed("phttp");
       const who = (pod: string) =>

@@ -196,7 +196,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     expect(timeline.of("pau", ["start", "die"])).toEqual(["start POD#0", "start a#0"]);
   });
 
-  test.concurrent("74-truncated-then-fixed: the pod stays as it was, the finding is told (docs/differences.md)", async () => {
+  test.concurrent("74-truncated-then-fixed: the pod stays as it was, the finding is reported (docs/differences.md)", async () => {
     write("74-truncated-then-fixed", "tru");
     const file = join(node.manifestDir, "tru.yaml");
     const good = recordedManifest("74-truncated-then-fixed/manifest-tru-1.yaml");
@@ -281,7 +281,7 @@ describeWithEngine("edits, kills and deadlines as recorded (oracle 60 to 83)", (
     }
     expect(kubelet.log).toContain("DeadlineExceeded: Pod was active on the node longer than the specified deadline");
 
-    // The recorded edit has a label `y`, which is no string: it is told. A label starts nothing either.
+    // The recorded edit has a label `y`, which is not a string: it is reported. A label starts nothing either.
     write("78-active-deadline", "adlback", 2);
     await node.until("a word about the label", () => /adlback\.yaml.*labels/.test(kubelet.log));
     const edited = recordedManifest("78-active-deadline/manifest-adlback-2.yaml").replace("{x: y}", '{x: "y"}');

@@ -87,7 +87,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     await timeline.stop();
   });
 
-  test.concurrent("73-invalid-manifests: each is told, none disturbs the others", async () => {
+  test.concurrent("73-invalid-manifests: each is reported, none disturbs the others", async () => {
     const node = testNode();
     write(node, "73-invalid-manifests", "good");
     // Unknown fields are errors here unless one says otherwise: docs/differences.md.
@@ -120,7 +120,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
     expect(now?.State).toBe("running");
   });
 
-  // Unlike the recorded kubelet: a path that does not exist is no answer, so it removes no pod.
+  // Unlike the recorded kubelet: a path that does not exist is not an answer, so it removes no pod.
   test.concurrent("88-manifest-path-missing-or-file: a directory that comes, goes and comes again", async () => {
     const node = testNode();
     rmSync(node.manifestDir, { recursive: true });
@@ -179,7 +179,7 @@ describeWithEngine("our own restarts, --runonce and manifest paths as recorded (
 
   /**
    * The recorded kubelet crashes with its default flags; of its third set, where pods run, the outcomes are the same but
-   * for exit code 1 instead of 255, a crash that is told at once, and a pod that failed for good not being waited for.
+   * for exit code 1 instead of 255, a crash that is reported at once, and a pod that failed for good not being waited for.
    */
   test.each([
     { tag: "good", files: ["good-g"], exitCode: 0, left: { ronce: "running" } },

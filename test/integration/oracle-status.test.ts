@@ -34,7 +34,7 @@ const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {
     metadata.annotations!["kubernetes.io/config.hash"] = "hash";
     metadata.uid = "uid";
   },
-  "after DeadlineExceeded the true states are told": ({ status }, isOurs) => {
+  "after DeadlineExceeded the true states are reported": ({ status }, isOurs) => {
     if (status.reason !== "DeadlineExceeded") return;
     if (isOurs) {
       expect(status.conditions?.length).toBeGreaterThan(0);
@@ -43,7 +43,7 @@ const INTENDED: Record<string, (pod: PodItem, isOurs: boolean) => void> = {
     status.conditions = [];
     status.containerStatuses = [];
   },
-  "OOMKilled is told also when the recorded kubelet looked too early": ({ metadata, status }) => {
+  "OOMKilled is reported also when the recorded kubelet looked too early": ({ metadata, status }) => {
     if (metadata.name !== "oom-node1") return;
     for (const { state } of status.containerStatuses!) if (state.terminated) state.terminated.reason = "OOMKilled";
   },
@@ -65,7 +65,7 @@ function normalise(pod: PodItem, places: Places, isOurs: boolean): PodItem {
 const isCompared = (podName: string) => (event: string) =>
   !(MAY_BE_PRESENT.has(podName) && /^Normal Pull/.test(event)) && !OWN_EVENTS.test(event);
 
-/** One is about the machine of the recording, the other is told by a kubelet of the node, not of the pod, there. */
+/** One is about the machine of the recording, the other is reported by a kubelet of the node, not of the pod, there. */
 const OWN_EVENTS = /^Warning (MissingClusterDNS|OOMKilling) /;
 
 /** IfNotPresent, and others pull the same image at the same time: whether it is there yet is chance. */

@@ -140,7 +140,7 @@ describeWithEngine("reading the page", () => {
     await page.close();
   });
 
-  test("a wrong line of a manifest is marked, and an edit is told what it restarts", async () => {
+  test("a wrong line of a manifest is marked, and an edit is reported what it restarts", async () => {
     const page = await logIn(browser, node);
     await page.getByRole("link", { name: /^long-/ }).click();
     await page.getByRole("link", { name: "Manifest" }).click();

@@ -172,7 +172,7 @@ describeWithEngine("the page", () => {
     await context.close();
   });
 
-  test("a manifest is checked, applied and deleted; a pod of a file is told where it comes from", async () => {
+  test("a manifest is checked, applied and deleted; a pod of a file is reported where it comes from", async () => {
     const context = await browser.newContext();
     const page = await open(context, await link(node));
     await page.getByRole("link", { name: "Apply" }).click();

@@ -158,7 +158,7 @@ describeWithEngine("probes of real containers", () => {
       signal,
     );
 
-  test("an exec hook that fails is told in the words of the recorded kubelet", async () => {
+  test("an exec hook that fails is reported in the words of the recorded kubelet", async () => {
     await hook({ exec: { command: ["true"] } });
     const error = await hook({ exec: { command: ["sh", "-c", "exit 4"] } }).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(HookError);

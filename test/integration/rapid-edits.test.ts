@@ -113,7 +113,7 @@ class Operator {
     return `${kind} ${file}`;
   }
 
-  /** At the end each pod has one text, so that it is no question which of them counts. */
+  /** At the end each pod has one text, so that it is clear which of them counts. */
   settle(): Map<string, Wish> {
     const pods = new Map<string, Wish>();
     for (const [file, wish] of [...this.files].sort(([a], [b]) => (a < b ? -1 : 1))) {

@@ -24,7 +24,7 @@ const running = async (node: ReturnType<typeof testNode>) =>
 describeWithEngine("a shutdown of the machine", () => {
   test("waits for pods, critical ones last; afterwards they run again", async () => {
     const { node, logind, kubelet, start } = await started();
-    await node.until("the shutdown to be held up", () => logind.isHeld);
+    await node.until("the shutdown to be delayed", () => logind.isHeld);
     logind.announce(true);
     await node.until("the machine to be let go", () => !logind.isHeld);
     expect(await running(node)).toEqual([]);
@@ -49,12 +49,12 @@ describeWithEngine("a shutdown of the machine", () => {
 
   test("called off, the pods run again at once", async () => {
     const { node, logind } = await started();
-    await node.until("the shutdown to be held up", () => logind.isHeld);
+    await node.until("the shutdown to be delayed", () => logind.isHeld);
     logind.announce(true);
     await node.until("the machine to be let go", () => !logind.isHeld);
     logind.announce(false);
     await node.until("both pods", async () => (await running(node)).length === 2);
-    await node.until("the next one to be held up", () => logind.isHeld);
+    await node.until("the next one to be delayed", () => logind.isHeld);
   });
 
   test("without logind they end when systemd stops us and everything else; else they stay", async () => {

@@ -25,7 +25,7 @@ function manifestServer(): { url: string; pods: object[]; stop: () => Promise<vo
 }
 
 describeWithEngine("sources on a real engine", () => {
-  // Oracle 62, 74, 81; where upstream restarts the pod, ours goes on.
+  // Oracle 62, 74, 81; where upstream restarts the pod, ours continues.
   test("a moved, re-indented, truncated, emptied and broken file leaves its container alone", async () => {
     const node = testNode();
     const path = node.writeManifest("web.json", sleeper("web"));

@@ -73,7 +73,7 @@ test("an event of the whole pod names no field", () => {
   expect(events.list()[0]!.involvedObject).not.toHaveProperty("fieldPath");
 });
 
-test("a new event is one line of the log; one that goes on is told once a minute", async () => {
+test("a new event is one line of the log; one that continues is reported once a minute", async () => {
   const { clock, logger, events } = recorder();
   events.record(WEB, STARTED);
   for (let second = 0; second < 130; second++) {
@@ -89,7 +89,7 @@ test("a new event is one line of the log; one that goes on is told once a minute
   expect(events.list("u1").at(-1)?.count).toBe(130);
 });
 
-test("what follows the end of a container or of a pod is told again, however soon", async () => {
+test("what follows the end of a container or of a pod is reported again, however soon", async () => {
   const { clock, logger, events } = recorder();
   const killing: PodEvent = { ...STARTED, reason: "Killing", message: "Container app definition changed" };
   for (let round = 0; round < 2; round++) {

@@ -33,7 +33,7 @@ beforeEach(() => {
 const EVENT =
   "web-node1 FailedMount Unable to attach or mount volumes: unmounted volumes=[b], unattached volumes=[a b]: timed out waiting for the condition";
 
-test("2 min 3 s after the first failure it is told, and again as long as it goes on", async () => {
+test("2 min 3 s after the first failure it is reported, and again as long as it continues", async () => {
   mounts.failed(pod, ["a", "b"]);
   await clock.advance(MOUNT_TIMEOUT_MS - 1);
   mounts.failed(pod, ["b"]);

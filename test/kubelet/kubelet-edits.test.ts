@@ -31,7 +31,7 @@ describe("an edit", () => {
     });
   });
 
-  test("a resize that the engine refuses is told and tried again later", async () => {
+  test("a resize that the engine refuses is reported and tried again later", async () => {
     await world.started(named("web"));
     world.engine.failures.set("resize", { error: new Error("too small"), times: 1 });
     world.want(named("web", { containers: [aContainer({ resources: { limits: { memory: "4096" } } })] }));
@@ -85,7 +85,7 @@ describe("an edit", () => {
     expect(world.engine.sweeps).toHaveLength(2);
   });
 
-  test("volumes of an edit that was taken back before it took effect go too", async () => {
+  test("volumes of an edit that was rolled back before it took effect go too", async () => {
     const web = named("web");
     const wantRevision = (objectsRevision: string) =>
       world.kubelet.worker("uid-web")!.setRevision({ ...toPodRevision({ pod: web }), objectsRevision });

@@ -49,7 +49,7 @@ test("a pod starts when its dependency is Ready, and shows what it waits for", a
   expect(world.recorder.events).toContain('app-node1 WaitingForDependency waits for pod "default/db" to be Ready');
 });
 
-test("a wait beyond its timeout is a warning, once, and goes on", async () => {
+test("a wait beyond its timeout is a warning, once, and continues", async () => {
   await world.started(app(), db());
   await world.clock.advance(1_200_000);
   const events = world.recorder.events.filter((event) => event.includes("DependencyTimeout"));

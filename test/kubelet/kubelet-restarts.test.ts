@@ -81,7 +81,7 @@ describe("a container", () => {
     },
   );
 
-  test.each(["Always", "Never"])("docker rm -f is no crash, policy %s: attempt 0 again", async (policy) => {
+  test.each(["Always", "Never"])("docker rm -f is not a crash, policy %s: attempt 0 again", async (policy) => {
     await world.started(named("web", { restartPolicy: policy }));
     const first = world.engine.idOf("web-node1", "app");
     world.engine.beginRemoval(first);
@@ -210,7 +210,7 @@ describe("our own restart", () => {
     expect(world.podCleanup.map(({ name }) => name)).toEqual(["db-node1"]);
   });
 
-  test("a crash loop goes on where it was", async () => {
+  test("a crash loop continues where it was", async () => {
     await world.started(named("web"));
     world.engine.exit(world.engine.idOf("web-node1", "app"), 1);
     await world.clock.advance(1);
@@ -220,7 +220,7 @@ describe("our own restart", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]?.state.waiting?.reason).toBe("CrashLoopBackOff");
   });
 
-  test("restarts for edits are no crashes: what crashes for the first time after that starts again at once", async () => {
+  test("restarts for edits are not crashes: what crashes for the first time after that starts again at once", async () => {
     for (const tag of [1, 2, 3, 4]) {
       await world.started(named("web", { containers: [aContainer({ image: `busybox:${tag}` })] }));
       await world.clock.advance(100);

@@ -24,7 +24,7 @@ describe("errors of the runtime", () => {
     expect(world.engine.calls).toEqual([]);
   });
 
-  test("an engine that has become slow is told once, and when it is no longer", async () => {
+  test("an engine that has become slow is reported once, and when it is no longer", async () => {
     await world.started(named("web"));
     const { engine, clock } = world;
     let takesMs = 8_000;
@@ -68,7 +68,7 @@ describe("errors of the runtime", () => {
     expect(world.statusOf("web")?.phase).toBe("Running");
   });
 
-  test("one container that cannot be pulled does not hold up the others", async () => {
+  test("one container that cannot be pulled does not delay the others", async () => {
     const error = new PodStepError("ErrImagePull", "no such image", { retryAfterMs: 20_000 });
     world.engine.failures.set("pull a", { error, times: 99 });
     await world.started(named("web", { containers: [aContainer({ name: "a" }), aContainer({ name: "b" })] }));
@@ -76,7 +76,7 @@ describe("errors of the runtime", () => {
     expect(world.statusOf("web")?.phase).toBe("Pending");
   });
 
-  test("what the node refuses is told once, until it is refused for something else", async () => {
+  test("what the node refuses is reported once, until it is refused for something else", async () => {
     const web = named("web");
     const refuse = (reason: string, message: string) => world.rejections.set(web.metadata.uid!, { reason, message });
     const told = () => world.recorder.events.filter((event) => event.startsWith("web-node1 "));
@@ -189,7 +189,7 @@ describe("errors of the runtime", () => {
     ]);
   });
 
-  test("a postStart hook holds up its own container only", async () => {
+  test("a postStart hook delays its own container only", async () => {
     const lifecycle = { postStart: { exec: { command: ["sleep", "12"] } } };
     const hook = Promise.withResolvers<void>();
     world.engine.runPostStart = () => hook.promise;
@@ -208,7 +208,7 @@ describe("errors of the runtime", () => {
     expect(world.statusOf("web")?.containerStatuses?.[0]).toMatchObject({ ready: true, started: true });
   });
 
-  test("who waits for a sandbox or a volume is told for what", async () => {
+  test("who waits for a sandbox or a volume is reported for what", async () => {
     const message = 'MountVolume.SetUp failed for volume "v" : hostPath type check failed: /x is not a directory';
     world.engine.failures.set("sandbox", { error: new PodStepError("FailedMount", message), times: 1 });
     await world.started(named("web"));

@@ -49,7 +49,7 @@ describe("an edit with rollback: on-failure", () => {
     expect(world.recorder.events.filter((event) => event.includes("RolledBack"))).toEqual([]);
   });
 
-  test("is taken back when the image cannot be pulled within the deadline; condition and event say so", async () => {
+  test("is rolled back when the image cannot be pulled within the deadline; condition and event say so", async () => {
     await start(guarded("web:1"));
     world.engine.failures.set("pull app", { error: new PodStepError("ErrImagePull", "no such image"), times: 1000 });
     world.submit(guarded("web:2", { "kubelet-ts.io/rollback-deadline": "60s" }));
@@ -60,12 +60,12 @@ describe("an edit with rollback: on-failure", () => {
     world.engine.failures.clear();
     await world.clock.advance(30_000);
     expect(imageOf("web")).toBe("web:1");
-    const message = "revision web:2 was taken back to web:1: the pod was not Ready within 1m0s";
+    const message = "revision web:2 was rolled back to web:1: the pod was not Ready within 1m0s";
     expect(world.recorder.events).toContain(`web-node1 RolledBack ${message}`);
     expect(conditionOf("web", "ManifestLive")).toMatchObject({ status: "False", reason: "RolledBack", message });
   });
 
-  test("is taken back when its container crash-loops, although it is Ready in between", async () => {
+  test("is rolled back when its container crash-loops, although it is Ready in between", async () => {
     await start(guarded("web:1"));
     world.submit(guarded("web:2"));
     await world.clock.advance(1_000);
@@ -73,11 +73,11 @@ describe("an edit with rollback: on-failure", () => {
     await crash("web", 3);
     expect(imageOf("web")).toBe("web:1");
     expect(world.recorder.events).toContain(
-      "web-node1 RolledBack revision web:2 was taken back to web:1: container app restarted 3 times",
+      "web-node1 RolledBack revision web:2 was rolled back to web:1: container app restarted 3 times",
     );
   });
 
-  test("stays taken back, also after a restart of the kubelet; the next edit is tried", async () => {
+  test("stays rolled back, also after a restart of the kubelet; the next edit is tried", async () => {
     await start(guarded("web:1"));
     world.submit(guarded("web:2"));
     await world.clock.advance(1_000);
@@ -94,7 +94,7 @@ describe("an edit with rollback: on-failure", () => {
     expect(conditionOf("web", "ManifestLive")).toBeUndefined();
   });
 
-  test("without an earlier revision that was Ready there is nothing to take back", async () => {
+  test("without an earlier revision that was Ready there is nothing to roll back", async () => {
     world.kubelet.start();
     world.submit(guarded("web:1"));
     await world.clock.advance(1_000);

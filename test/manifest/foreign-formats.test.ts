@@ -57,7 +57,7 @@ describe("formats of other programs are recognized and answered with the next st
     expect(findings).toMatchObject([{ severity: "error", message: expect.stringContaining(next) }]);
   });
 
-  test("braces in a string are no template", () => {
+  test("braces in a string are not a template", () => {
     expect(read(POD.replace("{name: p}", '{name: p, annotations: {a: "{{ .X }}"}}')).findings).toEqual([]);
   });
 });

@@ -51,7 +51,7 @@ const MISTAKES: { mistake: string; text: string; field: string; says: string }[]
     says: "remove the quotes",
   },
   {
-    mistake: "a command that is no list",
+    mistake: "a command that is not a list",
     text: container("    command: ⟦sleep 10\n"),
     field: "spec.containers[0].command",
     says: "must be a list",

@@ -41,7 +41,7 @@ test("lines are complete however their text arrives", () => {
   expect(splitter.push("y".repeat((1 << 20) + 1)).map((line) => line.length)).toEqual([16_384]);
 });
 
-test("merged lines are told apart by container, in their order", () => {
+test("merged lines are reported apart by container, in their order", () => {
   expect(byContainer(["a\t1", "a\t2\tx", "b\t3", "a\t4"])).toEqual([
     ["a", ["1", "2\tx"]],
     ["b", ["3"]],

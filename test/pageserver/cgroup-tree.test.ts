@@ -8,7 +8,7 @@ const cgroup = (path: string, memory: number) => ({
   stats: { memory: { workingSetBytes: memory }, pids: { current: 2 } },
 });
 
-test("cgroups are a tree, siblings by memory; a pod without a cgroup is told by its containers", () => {
+test("cgroups are a tree, siblings by memory; a pod without a cgroup is reported by its containers", () => {
   const sample = {
     root: cgroup("/", 100),
     kubepods: cgroup("/kubepods", 50),

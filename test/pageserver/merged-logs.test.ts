@@ -22,7 +22,7 @@ test("lines keep their log's name and order, wherever the chunks end", async () 
   expect(lines.length).toBe(5);
 });
 
-test("a log that is silent does not hold up the others", async () => {
+test("a log that is silent does not delay the others", async () => {
   const silent = { [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => {}) }) };
   const merged = mergeLogs([
     { name: "silent", chunks: silent },

@@ -143,7 +143,7 @@ test("a pod that changed in nothing that a row shows is not sent again", async (
   expect(events.length).toBe(count);
 });
 
-test("the first state is told without a sample and leaves no page open", async () => {
+test("the first state is reported without a sample and leaves no page open", async () => {
   const { feed, state } = world();
   const { pods, usage } = await feed.firstState({ privileged: false, canAct: false });
   expect([pods.map(({ uid }) => uid), usage.times, state.measured, feed.isOpen]).toEqual([["a"], [], 0, false]);

@@ -188,7 +188,7 @@ test("a node that takes no submissions has no actions", async () => {
   }
 });
 
-test("secrets of a pod are for sessions: podDetail is told", async () => {
+test("secrets of a pod are for sessions: podDetail is reported", async () => {
   const { ask, cookie } = world();
   const bodyOf = async (headers: Record<string, string>) =>
     ((await ask("GET /page/api/pods/u1", { headers })) as { body: string }).body;

@@ -27,7 +27,7 @@ test("a login token is good once, and only for its time and its secret", () => {
 });
 
 test.each(["", "x", "1.2.3", "9999999999999..", "9999999999999", "a.b.c.d", "x".repeat(100_000)])(
-  "%s is no token and no session",
+  "%s is neither a token nor a session",
   (text) => {
     const sessions = new PageSessions(secret, () => 1000);
     expect(sessions.logIn(text)).toBeUndefined();
@@ -36,7 +36,7 @@ test.each(["", "x", "1.2.3", "9999999999999..", "9999999999999", "a.b.c.d", "x".
   },
 );
 
-test("a login token is no session", () => {
+test("a login token is not a session", () => {
   const sessions = new PageSessions(secret, () => 1000);
   expect(sessions.isValid(`${sessions.cookieName}=${createLoginToken(secret, 1000)}`)).toBe(false);
 });

@@ -88,7 +88,7 @@ test.each([
   expect(usage.history("a", "1h", 1000).cpuCores).toEqual([0.25]);
 });
 
-test("after the clock was set back the charts show the new time only, and the day goes on", () => {
+test("after the clock was set back the charts show the new time only, and the day continues", () => {
   const usage = new UsageRecorder();
   const day = 86_400_000;
   for (let ms = day; ms < day + 600_000; ms += 60_000) usage.add(summary(1, 0, ["a"]), ms);

@@ -446,7 +446,7 @@ describe("RestartAllContainers", () => {
     },
   ]);
 
-  test("it is no time for preStop hooks and grace periods", () => {
+  test("no time is left for preStop hooks and grace periods", () => {
     const containers = [anExited("init"), anExited("app", 88), aRunning("b")];
     expect(planOf({ pod, containers }).actions).toMatchObject([{ kind: "kill-container", graceSeconds: 0 }]);
   });
@@ -685,7 +685,7 @@ describe("a pod that waits for another pod", () => {
     expect(planOf({ hold, containers: [aRunning()] })).toMatchObject({ actions: [], waiting: new Map() });
   });
 
-  test("that partly runs goes on starting", () => {
+  test("that partly runs is started completely", () => {
     const pod = aPod({ containers: [aContainer(), aContainer({ name: "b" })] });
     expect(planOf({ hold, pod, containers: [aRunning()] }).actions.map(({ kind }) => kind)).toEqual([
       "start-container",

@@ -49,7 +49,7 @@ describe("configuration of a start", () => {
       [],
       ["assigned", false, 0],
     ],
-    ["without a last known good one it goes on", { current: tried("new", 9) }, "new", [], ["assigned", true, 10]],
+    ["without a last known good one it continues", { current: tried("new", 9) }, "new", [], ["assigned", true, 10]],
     [
       "an invalid one is not used",
       { lastKnownGood: good },

@@ -223,7 +223,7 @@ describe("whole objects", () => {
     ]);
   });
 
-  test("keys that are no variable names are skipped with one event per source", () => {
+  test("keys that are not variable names are skipped with one event per source", () => {
     const resolved = resolve([], [{ configMapRef: { name: "cfg" } }, { prefix: "P=", configMapRef: { name: "cfg" } }]);
     expect(resolved.missing).toBeUndefined();
     if (resolved.missing) return;

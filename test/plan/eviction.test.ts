@@ -28,11 +28,11 @@ const signals = (memoryMi: number, diskPercent = 50) => ({
   "nodefs.available": { capacity: 1000, available: diskPercent * 10 },
 });
 
-/** Looks ten seconds apart: free memory in Mi, or `[memory, free disk per cent]`. @returns the last, in words */
-function after(...looks: (number | [number, number])[]) {
+/** Samples ten seconds apart: free memory in Mi, or `[memory, free disk per cent]`. @returns the last, in words */
+function after(...samples: (number | [number, number])[]) {
   let seen = computeNodePressure(NO_HISTORY, signals(1000), settings, 0);
-  for (const [index, look] of looks.entries()) {
-    const [memory, disk] = typeof look === "number" ? [look, 50] : look;
+  for (const [index, sample] of samples.entries()) {
+    const [memory, disk] = typeof sample === "number" ? [sample, 50] : sample;
     seen = computeNodePressure(seen.history, signals(memory, disk), settings, (index + 1) * 10_000);
   }
   return [...seen.due.map(({ kind, signal }) => `${kind} ${signal}`), ...[...seen.pressures].sort()];
@@ -40,22 +40,22 @@ function after(...looks: (number | [number, number])[]) {
 
 describe("thresholds", () => {
   test.each([
-    { when: "enough of all", looks: [500], want: [] },
-    { when: "exactly the threshold is enough", looks: [200], want: [] },
-    { when: "below the hard one", looks: [99], want: ["hard memory.available", "MemoryPressure"] },
-    { when: "below the soft one, not yet", looks: [199], want: ["MemoryPressure"] },
-    { when: "below the soft one for 30 s", looks: [199, 199, 199, 199], want: ["soft memory.available", "MemoryPressure"] },
-    { when: "a break starts the grace again", looks: [199, 199, 300, 199, 199], want: ["MemoryPressure"] },
-    { when: "met until the minimum reclaim is free too", looks: [99, 149], want: ["hard memory.available", "MemoryPressure"] },
-    { when: "free with the minimum reclaim; pressure is shown on", looks: [99, 251], want: ["MemoryPressure"] },
-    { when: "memory is more urgent than disk", looks: [[99, 9]], want: ["hard memory.available", "hard nodefs.available", "DiskPressure", "MemoryPressure"] },
-    { when: "pressure passes after the transition period", looks: [99, ...Array(29).fill(500)], want: ["MemoryPressure"] },
-    { when: "and is over then", looks: [99, ...Array(30).fill(500)], want: [] },
-  ] as { when: string; looks: (number | [number, number])[]; want: string[] }[])("$when", ({ looks, want }) => {
-    expect(after(...looks)).toEqual(want);
+    { when: "enough of all", samples: [500], want: [] },
+    { when: "exactly the threshold is enough", samples: [200], want: [] },
+    { when: "below the hard one", samples: [99], want: ["hard memory.available", "MemoryPressure"] },
+    { when: "below the soft one, not yet", samples: [199], want: ["MemoryPressure"] },
+    { when: "below the soft one for 30 s", samples: [199, 199, 199, 199], want: ["soft memory.available", "MemoryPressure"] },
+    { when: "a break starts the grace again", samples: [199, 199, 300, 199, 199], want: ["MemoryPressure"] },
+    { when: "met until the minimum reclaim is free too", samples: [99, 149], want: ["hard memory.available", "MemoryPressure"] },
+    { when: "free with the minimum reclaim; pressure is shown on", samples: [99, 251], want: ["MemoryPressure"] },
+    { when: "memory is more urgent than disk", samples: [[99, 9]], want: ["hard memory.available", "hard nodefs.available", "DiskPressure", "MemoryPressure"] },
+    { when: "pressure passes after the transition period", samples: [99, ...Array(29).fill(500)], want: ["MemoryPressure"] },
+    { when: "and is over then", samples: [99, ...Array(30).fill(500)], want: [] },
+  ] as { when: string; samples: (number | [number, number])[]; want: string[] }[])("$when", ({ samples, want }) => {
+    expect(after(...samples)).toEqual(want);
   });
 
-  test("a signal that cannot be read is no pressure", () => {
+  test("a signal that cannot be read is not pressure", () => {
     expect(computeNodePressure(NO_HISTORY, {}, settings, 0)).toMatchObject({ due: [], pressures: new Set() });
   });
 }); // biome-ignore format: tables

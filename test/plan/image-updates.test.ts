@@ -6,10 +6,10 @@ import {
   noteKept,
   noteLookedUp,
   notePulled,
+  noteRolledBack,
   noteSame,
   noteStarted,
   noteSwapped,
-  noteTakenBack,
   pinFor,
   type UpdateFacts,
   undoUpdate,
@@ -72,7 +72,7 @@ describe("the next step", () => {
       "failed with it",
       record({ candidate: pulled, trial: trial("a") }),
       facts({ pods: [live("a", failed)] }),
-      "take-back",
+      "roll-back",
     ],
     [
       "the next pod's turn",
@@ -90,7 +90,7 @@ describe("the next step", () => {
       "the second pod fails",
       record({ candidate: pulled, trial: trial("a", "b") }),
       facts({ pods: [live("a"), live("b", failed)] }),
-      "take-back",
+      "roll-back",
     ],
     ["a hold does not end a trial", record({ candidate: pulled, trial: trial("a") }), facts({ hold: "held" }), "keep"],
     ["no pod of the trial is left", record({ candidate: pulled, trial: trial("gone") }), facts(), "swap"],
@@ -98,7 +98,7 @@ describe("the next step", () => {
       "the machine went down with it three times",
       record({ candidate: pulled, trial: { pods: ["a"], starts: 3 } }),
       facts({ pods: [live("a", pending)] }),
-      "take-back",
+      "roll-back",
     ],
   ])("%s", (_, given, what, want) => {
     expect(decideUpdateStep(given, what).do).toBe(want as never);
@@ -123,7 +123,7 @@ describe("records", () => {
   });
 
   test("a bad digest is remembered and not offered again; the next one is", () => {
-    const bad = noteTakenBack(noteSwapped(record({ candidate: pulled }), "a"), "crashed", NOW);
+    const bad = noteRolledBack(noteSwapped(record({ candidate: pulled }), "a"), "crashed", NOW);
     expect(bad).toMatchObject({ current, rejected: [{ ref: candidate.ref, why: "crashed" }] });
     expect(bad.candidate ?? bad.trial).toBeUndefined();
     expect(noteLookedUp(bad, { ref: candidate.ref, tag: "1" }, NOW, NOW).candidate).toBeUndefined();
@@ -134,7 +134,7 @@ describe("records", () => {
   test("at most 20 bad digests are kept", () => {
     let bad = record();
     for (let index = 0; index < 30; index++) {
-      bad = noteTakenBack({ ...bad, candidate: { ...candidate, ref: `web@${index}` } }, "x", NOW);
+      bad = noteRolledBack({ ...bad, candidate: { ...candidate, ref: `web@${index}` } }, "x", NOW);
     }
     expect(bad.rejected.map(({ ref }) => ref)).toEqual(Array.from({ length: 20 }, (_, index) => `web@${index + 10}`));
   });

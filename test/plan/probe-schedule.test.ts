@@ -53,7 +53,7 @@ test.each([
   expect(nextRegularMs({ periodMs: 1000, originMs: 0 }, 10_000, nowMs)).toBe(want);
 });
 
-describe("early looks", () => {
+describe("early attempts", () => {
   const http = { periodSeconds: 10, successThreshold: 1 };
   test.each([
     { when: "readiness", kind: "readiness", probe: http, want: [200, 600, 1400, 3000, 6200] },

@@ -28,7 +28,7 @@ test.each([
   { kind: "liveness", stored: "failure", onHold: true },
   { kind: "startup", stored: "success", onHold: false },
   { kind: "startup", stored: "failure", onHold: true },
-] as const)("$kind goes on with a stored $stored", ({ kind, stored, onHold }) => {
+] as const)("$kind continues with a stored $stored", ({ kind, stored, onHold }) => {
   expect(initialProbeState(kind, stored)).toMatchObject({ result: stored, isOnHold: onHold });
 });
 

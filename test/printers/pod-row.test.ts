@@ -82,12 +82,12 @@ const ROWS: Row[] = [
     want: ["0/1", "Signal:9", "0"],
   },
   {
-    when: "one is done, the other goes on, the pod is ready",
+    when: "one is done, the other continues, the pod is ready",
     pod: { mains: [has("a", ended("Completed")), has("b", running)], ready: true },
     want: ["1/2", "Running", "0"],
   },
   {
-    when: "one is done, the other goes on, the pod is not ready",
+    when: "one is done, the other continues, the pod is not ready",
     pod: { mains: [has("a", ended("Completed")), has("b", running)] },
     want: ["1/2", "NotReady", "0"],
   },
@@ -172,7 +172,7 @@ const ROWS: Row[] = [
     want: ["1/2", "Running", "0"],
   },
   {
-    when: "a sidecar that has not started holds up the pod",
+    when: "a sidecar that has not started delays the pod",
     pod: { init: [has("side", running, { started: false, ready: false }), has("i1", INIT_WAITS)], mains: idle },
     want: ["0/2", "Init:0/2", "0"],
   },

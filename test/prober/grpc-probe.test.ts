@@ -143,7 +143,7 @@ test("a closed port", async () => {
   });
 });
 
-test("a server that does not speak HTTP/2", async () => {
+test("a server that does not use HTTP/2", async () => {
   const server = await rawServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"));
   const { result, output } = await probe(server.port);
   expect(result).toBe("failure");

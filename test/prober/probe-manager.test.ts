@@ -10,7 +10,7 @@ import { RecordingLogger, RecordingRecorder } from "../support/recording-logger.
 const UID = "u".repeat(32);
 const OK: ProbeOutcome = { result: "success", output: "" };
 const NO: ProbeOutcome = { result: "failure", output: "no" };
-const CANNOT: ProbeOutcome = { result: "unknown", output: "engine is away" };
+const CANNOT: ProbeOutcome = { result: "unknown", output: "engine is unreachable" };
 
 const probe = (fields: Partial<Probe>): Probe => ({
   timeoutSeconds: 1,
@@ -194,7 +194,7 @@ describe("startup", () => {
   });
 });
 
-describe("early looks", () => {
+describe("early attempts", () => {
   test("find a quick service ready long before its turn, make no event and count no failure", async () => {
     const world = new World((ms) => (ms >= 1000 ? OK : NO), { random: 0.9 });
     world.see(podWith({ readinessProbe: http() }), [aRunning()]);
@@ -233,7 +233,7 @@ describe("attempts that could not be made", () => {
     expect(world.asked).toEqual([5000, 5000, 5000, 5000, 5000, 5000]);
     expect(world.state()).toMatchObject({ liveness: "success", ready: false });
     expect(world.changes).toEqual([]);
-    expect(world.recorder.events.join("\n")).toContain("Unhealthy Liveness probe errored: engine is away");
+    expect(world.recorder.events.join("\n")).toContain("Unhealthy Liveness probe errored: engine is unreachable");
     expect(world.attempts.map(({ kind, outcome }) => `${kind} ${outcome.result}`)).toEqual([
       "liveness unknown",
       "readiness unknown",
@@ -436,7 +436,7 @@ describe("our own restart", () => {
     expect(world.saves.at(-1)?.has("other")).toBe(false);
   });
 
-  test("changes in one go are saved once, later ones together after a pause; a full disk is told and survived", async () => {
+  test("changes in one go are saved once, later ones together after a pause; a full disk is reported and survived", async () => {
     const world = new World(() => OK);
     world.see(podWith({ readinessProbe: exec({ periodSeconds: 1 }), livenessProbe: exec() }), [aRunning()]);
     await world.clock.advance(600);

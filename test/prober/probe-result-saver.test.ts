@@ -18,7 +18,7 @@ function aSaver() {
   return { clock, saver, saves, told, change: (what: string) => void saver.changed().then(() => told.push(what)) };
 }
 
-test("a change is told after its save, so that a kill does not take it back", async () => {
+test("a change is reported after its save, so that a kill does not take it back", async () => {
   const { clock, saves, told, change } = aSaver();
   change("ready");
   await clock.advance(10);

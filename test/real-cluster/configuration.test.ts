@@ -1,34 +1,25 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
+import { expect, test } from "bun:test";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
 import { FaultyProxy } from "../support/cluster/faulty-proxy.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 describeCluster("ConfigMaps and Secrets of a cluster", () => {
-  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
   let proxy: FaultyProxy;
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new ClusterTestNode(plane);
-    proxy = new FaultyProxy(plane, node.name);
-    await node.join({ server: proxy.url });
-  });
+  useCluster(
+    async (cluster) => {
+      ({ kubectl, node } = cluster);
+      proxy = new FaultyProxy(cluster.plane, node.name);
+      await node.join({ server: proxy.url });
+    },
+    { tearDown: () => proxy?.close() },
+  );
 
-  afterAll(async () => {
-    await node?.cleanUp();
-    await proxy?.close();
-    await plane?.stop();
-  });
-
-  const readyPod = (name: string) =>
-    kubectl.until(`pod "${name}" to be Ready`, async () => isReady(await kubectl.json(["get", "pod", name])));
   const inPod = (pod: string, command: string) => kubectl.output(["exec", pod, "--", "sh", "-c", command]);
   const patch = (object: string, data: object) =>
     kubectl.output(["patch", object, "--type=merge", "-p", JSON.stringify(data)]);
@@ -62,7 +53,7 @@ describeCluster("ConfigMaps and Secrets of a cluster", () => {
         },
       ),
     );
-    await readyPod("reader");
+    await kubectl.readyPod("reader");
     const [before] = await node.containers("app");
     const all = "cat /settings/color /single /fixed/color /pass/word; echo $COLOR; ls /later";
     expect(await inPod("reader", all)).toBe("bluebluebluefirstblue");
@@ -118,8 +109,8 @@ describeCluster("ConfigMaps and Secrets of a cluster", () => {
     expect(await waiting("by-volume")).toBe("ContainerCreating");
     await kubectl.output(["create", "configmap", "missing", "--from-literal=color=blue"]);
     await kubectl.output(["create", "secret", "generic", "key", "--from-literal=word=x"]);
-    await readyPod("by-environment");
-    await readyPod("by-volume");
+    await kubectl.readyPod("by-environment");
+    await kubectl.readyPod("by-volume");
     expect(await inPod("by-environment", "echo $COLOR")).toBe("blue");
     await kubectl.output(["delete", "pod", "by-environment", "by-volume"]);
   });

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { LABEL } from "../../src/runtime/labels.ts";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { CniNetwork } from "../support/cluster/cni-network.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 /** Kills of kubelet-ts, each at a random moment while pods are created, replaced and deleted. */
 const KILLS = Number(process.env.KUBELET_TS_TEST_KILLS ?? 50);
@@ -29,30 +29,23 @@ function randomFrom(seed: number): () => number {
 }
 
 describeCluster("kill -9 of kubelet-ts at any moment", () => {
-  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
   let network: CniNetwork;
   /** Containers that ran, by UID of the pod and name of the container. */
   const ran = new Map<string, Set<string>>();
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new ClusterTestNode(plane);
-    network = new CniNetwork(node.directory);
-    network.configure();
-  });
+  useCluster(
+    async (cluster) => {
+      ({ kubectl, node } = cluster);
+      network = new CniNetwork(node.directory);
+      network.configure();
+    },
+    { tearDown: () => network?.remove() },
+  );
 
-  afterAll(async () => {
-    await node?.cleanUp();
-    network?.remove();
-    await plane?.stop();
-  });
-
-  /** Notes what runs. @returns containers of a pod that run in more than one copy */
-  async function look(): Promise<string[]> {
+  /** Records what runs. @returns containers of a pod that run in more than one copy */
+  async function runningTwice(): Promise<string[]> {
     const running = (await node.containers()).filter(({ State }) => State === "running");
     const names = running.map(({ Id, Labels }) => {
       const name = `${Labels[LABEL.podUid]}/${Labels[LABEL.containerName]}`;
@@ -81,9 +74,9 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
       await kubectl.output(changes[Math.floor(random() * changes.length)]!(kills));
       await Bun.sleep(random() * LONGEST_DELAY_MS);
       await kubelet.kill();
-      expect(await look()).toEqual([]);
+      expect(await runningTwice()).toEqual([]);
       kubelet = await node.join({ flags: network.flags });
-      expect(await look()).toEqual([]);
+      expect(await runningTwice()).toEqual([]);
     }
     console.log(
       `${kills} kills in ${Math.round((performance.now() - startedAtMs) / 1000)} s, ${ran.size} containers ran`,
@@ -97,7 +90,7 @@ describeCluster("kill -9 of kubelet-ts at any moment", () => {
       },
       180_000,
     );
-    expect(await look()).toEqual([]);
+    expect(await runningTwice()).toEqual([]);
     expect([...ran].filter(([, ids]) => ids.size > 1)).toEqual([]);
     expect(pods.map(({ status }) => status.containerStatuses[0].restartCount)).toEqual(Array(REPLICAS).fill(0));
     await kubectl.until(

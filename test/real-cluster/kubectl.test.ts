@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import type { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 import { freePorts } from "../support/test-node.ts";
 
 describeCluster("kubectl through a real API server", () => {
@@ -13,14 +14,8 @@ describeCluster("kubectl through a real API server", () => {
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
 
-  const readyPod = (name: string) =>
-    kubectl.until(`pod "${name}" to be Ready`, async () => isReady(await kubectl.json(["get", "pod", name])));
-
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new ClusterTestNode(plane);
+  useCluster(async (cluster) => {
+    ({ plane, kubectl, node } = cluster);
     await node.join();
     const loop = "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.2; done";
     await kubectl.apply(
@@ -28,12 +23,7 @@ describeCluster("kubectl through a real API server", () => {
       aClusterPod("shell", { command: ["sh"], stdin: true, tty: true }),
       aClusterPod("server", { command: ["sh", "-c", "echo hello > /tmp/index.html; httpd -f -p 8080 -h /tmp"] }),
     );
-    for (const name of ["talker", "shell", "server"]) await readyPod(name);
-  });
-
-  afterAll(async () => {
-    await node?.cleanUp();
-    await plane?.stop();
+    for (const name of ["talker", "shell", "server"]) await kubectl.readyPod(name);
   });
 
   test("logs -f follows, --previous and --tail select", async () => {

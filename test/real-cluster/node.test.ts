@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { expect, test } from "bun:test";
+import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 describeCluster("a node of a cluster", () => {
-  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new ClusterTestNode(plane);
+  useCluster(async (cluster) => {
+    ({ kubectl, node } = cluster);
     await node.join({ flags: ["--node-labels=disk=ssd"] });
-  });
-
-  afterAll(async () => {
-    await node?.cleanUp();
-    await plane?.stop();
   });
 
   const readNode = () => kubectl.json(["get", "node", node.name]);
@@ -30,11 +21,6 @@ describeCluster("a node of a cluster", () => {
       return conditionOf(found, "Ready") === "True" && found;
     });
   const pod = (name: string) => kubectl.json(["get", "pod", name]);
-  const readyPod = (name: string) =>
-    kubectl.until(`pod "${name}" to be Ready`, async () => {
-      const found = await pod(name);
-      return isReady(found) && found;
-    });
   const eventReasons = async (name: string) => {
     const events = await kubectl.list("events", `--field-selector=involvedObject.name=${name}`);
     return events.map(({ reason }: AnyObject) => reason as string);
@@ -89,12 +75,12 @@ describeCluster("a node of a cluster", () => {
       aClusterPod("intolerant"),
       aClusterPod("tolerant", {}, { tolerations: [{ key: "broken", operator: "Exists" }] }),
     );
-    await readyPod("intolerant");
-    const { metadata } = await readyPod("tolerant");
+    await kubectl.readyPod("intolerant");
+    const { metadata } = await kubectl.readyPod("tolerant");
     await kubectl.output(["taint", "node", node.name, "broken=yes:NoExecute"]);
     await kubectl.until("the eviction", async () => (await kubectl.run(["get", "pod", "intolerant"])).code !== 0);
     await kubectl.output(["taint", "node", node.name, "broken-"]);
-    expect((await readyPod("tolerant")).metadata.uid).toBe(metadata.uid);
+    expect((await kubectl.readyPod("tolerant")).metadata.uid).toBe(metadata.uid);
     await kubectl.output(["delete", "pod", "tolerant"]);
   });
 
@@ -108,8 +94,8 @@ describeCluster("a node of a cluster", () => {
         { terminationGracePeriodSeconds: 3 },
       ),
     );
-    await readyPod("slow");
-    await readyPod("forced");
+    await kubectl.readyPod("slow");
+    await kubectl.readyPod("forced");
     const logs = kubectl.spawn(["logs", "-f", "slow"]);
     await kubectl.output(["delete", "pod", "slow"]);
     expect(await new Response(logs.stdout).text()).toBe("told\n");
@@ -120,7 +106,7 @@ describeCluster("a node of a cluster", () => {
   test("static pods have mirrors, which come back when they are deleted and follow edits", async () => {
     const name = `web-${node.name}`;
     node.writeManifest("web.json", { ...aClusterPod("web"), metadata: { name: "web", labels: { revision: "one" } } });
-    const first = await readyPod(name);
+    const first = await kubectl.readyPod(name);
     expect(first.metadata.annotations["kubernetes.io/config.source"]).toBe("file");
     expect(first.metadata.annotations["kubernetes.io/config.mirror"]).toBe(
       first.metadata.annotations["kubernetes.io/config.hash"],
@@ -128,11 +114,11 @@ describeCluster("a node of a cluster", () => {
     expect(first.metadata.ownerReferences[0]).toMatchObject({ kind: "Node", name: node.name, controller: true });
     const [container] = await node.containers("app");
     await kubectl.output(["delete", "pod", name]);
-    const second = await readyPod(name);
+    const second = await kubectl.readyPod(name);
     expect(second.metadata.uid).not.toBe(first.metadata.uid);
     expect((await node.containers("app")).map(({ Id }) => Id)).toEqual([container!.Id]);
     await kubectl.output(["delete", "pod", name, "--grace-period=0", "--force"]);
-    await readyPod(name);
+    await kubectl.readyPod(name);
     expect((await node.containers("app")).map(({ Id }) => Id)).toEqual([container!.Id]);
     node.writeManifest("web.json", { ...aClusterPod("web"), metadata: { name: "web", labels: { revision: "two" } } });
     await kubectl.until("the edited mirror", async () => {
@@ -181,7 +167,7 @@ describeCluster("a node of a cluster", () => {
     });
     proxy.kill();
     expect(patched.status).toBe(200);
-    const gated = await readyPod("gated");
+    const gated = await kubectl.readyPod("gated");
     expect(conditionOf(gated, "example.com/ok")).toBe("True");
     const crashed = await kubectl.until("two restarts", async () => {
       const [status] = (await pod("crashing")).status.containerStatuses ?? [];

@@ -1,14 +1,15 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { LABEL } from "../../src/runtime/labels.ts";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, aPodSpec, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import type { ControlPlane } from "../support/cluster/control-plane.ts";
 import { anExpiredWatch, aRefusal, type Fault, FaultyProxy } from "../support/cluster/faulty-proxy.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
+import { type TestCluster, useCluster } from "../support/cluster/use-cluster.ts";
 import type { KubeletProcess } from "../support/kubelet-process.ts";
 
 const PODS = 50;
@@ -19,7 +20,7 @@ const FAULT_MS = 6_000;
 const MOST_REQUESTS = 50;
 /** Times that the network goes and comes, five seconds each. */
 const FLAPS = Number(process.env.KUBELET_TS_TEST_FLAPS ?? 4);
-/** The API server is away for this time when it is killed. Unit: milliseconds. */
+/** The API server is unreachable for this time when it is killed. Unit: milliseconds. */
 const OUTAGE_MS = Number(process.env.KUBELET_TS_TEST_OUTAGE ?? 5) * 1000;
 
 /** Memory of a process. Unit: megabytes. */
@@ -83,13 +84,9 @@ describeCluster("an API server that goes away under 50 pods", () => {
     expect(restarts).toEqual(Array(PODS).fill(0));
   };
 
-  beforeAll(async () => {
-    // An API server that ends gracefully waits for its watches for that time.
-    plane = new ControlPlane({ apiServerFlags: ["--request-timeout=15s"] });
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
+  const setUp = async (cluster: TestCluster) => {
+    ({ plane, kubectl, node } = cluster);
     proxy = new StallingProxy(plane.port);
-    node = new ClusterTestNode(plane);
     kubelet = await node.join({ server: proxy.url });
     await kubectl.output(["create", "configmap", "settings", "--from-literal=color=blue"]);
     // A missing ConfigMap must not keep pods of an earlier process from supervision.
@@ -98,13 +95,10 @@ describeCluster("an API server that goes away under 50 pods", () => {
     await kubectl.apply(aWorkload("Deployment", "many", { replicas: PODS }, aPodSpec(container)));
     await readyPods(PODS);
     ids = await containerIds();
-  });
+  };
 
-  afterAll(async () => {
-    await node?.cleanUp();
-    proxy?.close();
-    await plane?.stop();
-  });
+  // An API server that ends gracefully waits for its watches for that time.
+  useCluster(setUp, { apiServerFlags: ["--request-timeout=15s"], tearDown: () => proxy?.close() });
 
   test("killed and started again: no container is touched", async () => {
     await plane.killApiServer();
@@ -154,7 +148,7 @@ describeCluster("an API server that goes away under 50 pods", () => {
         faulty.inject(fault);
         await Bun.sleep(FAULT_MS);
         console.log(`${what} for ${FAULT_MS / 1000} s: ${faulty.summary()}`);
-        // Statuses are no storm: after our start each pod has one.
+        // Statuses are not a storm: after our start each pod has one.
         expect(faulty.requests.filter(({ method }) => method === "GET").length).toBeLessThan(MOST_REQUESTS);
         faulty.inject(undefined);
         await kubectl.until("all watches to be open", async () => faulty.openWatches.length === WATCHES);
@@ -167,7 +161,7 @@ describeCluster("an API server that goes away under 50 pods", () => {
     }
   });
 
-  test("our own restart while it is away starts what ended, from the checkpoint; statuses are told afterwards", async () => {
+  test("our own restart while it is away starts what ended, from the checkpoint; statuses are reported afterwards", async () => {
     proxy.cut();
     await node.endProcesses();
     const [victim] = await node.containers("app");

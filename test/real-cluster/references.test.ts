@@ -1,37 +1,23 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
+import { expect, test } from "bun:test";
+import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
 
 const LOGIN = { user: "node", password: "secret-of-the-registry" };
 
 describeCluster("what pods of a real cluster refer to", () => {
-  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new ClusterTestNode(plane);
+  useCluster(async (cluster) => {
+    ({ kubectl, node } = cluster);
     await node.join({ flags: ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"] });
   });
 
-  afterAll(async () => {
-    await node?.cleanUp();
-    await plane?.stop();
-  });
-
   const pod = (name: string) => kubectl.json(["get", "pod", name]);
-  const readyPod = (name: string) =>
-    kubectl.until(`pod "${name}" to be Ready`, async () => {
-      const found = await pod(name);
-      return isReady(found) && found;
-    });
   const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
   const eventOf = (name: string, reason: string, text: string) =>
     kubectl.until(`the event ${reason} of "${name}"`, async () => {
@@ -45,7 +31,7 @@ describeCluster("what pods of a real cluster refer to", () => {
     await kubectl.apply(
       aClusterPod("token", { volumeMounts: [{ name: "token", mountPath: "/var/run/vault" }] }, { volumes }),
     );
-    const { metadata } = await readyPod("token");
+    const { metadata } = await kubectl.readyPod("token");
     const token = await run("token", "cat", "/var/run/vault/token");
     const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
     expect(claims.aud).toEqual(["vault"]);
@@ -71,7 +57,7 @@ describeCluster("what pods of a real cluster refer to", () => {
         `--docker-password=${LOGIN.password}`,
       ]);
       await kubectl.apply(aClusterPod("of-pod", image, { imagePullSecrets: [{ name: "login" }] }));
-      await readyPod("of-pod");
+      await kubectl.readyPod("of-pod");
       // Admission gives pods of the account its secrets.
       await kubectl.output(["create", "serviceaccount", "puller"]);
       const patch = JSON.stringify({ imagePullSecrets: [{ name: "login" }] });
@@ -81,7 +67,7 @@ describeCluster("what pods of a real cluster refer to", () => {
         return secrets.length > 0;
       });
       await kubectl.apply(aClusterPod("of-account", { ...image, image: another }, { serviceAccountName: "puller" }));
-      const { spec } = await readyPod("of-account");
+      const { spec } = await kubectl.readyPod("of-account");
       expect(spec.imagePullSecrets).toEqual([{ name: "login" }]);
     } finally {
       await kubectl.run(["delete", "pod", "no-password", "of-pod", "of-account", "--wait=false"]);
@@ -101,7 +87,7 @@ describeCluster("what pods of a real cluster refer to", () => {
       aClusterPod("usual", {}, { runtimeClassName: "usual" }),
       aClusterPod("missing", {}, { runtimeClassName: "missing" }),
     );
-    await readyPod("usual");
+    await kubectl.readyPod("usual");
     await eventOf("missing", "FailedCreatePodSandBox", 'no runtime "kata"');
     expect((await pod("missing")).status.phase).toBe("Pending");
     await kubectl.output(["delete", "pod", "usual", "missing"]);
@@ -118,7 +104,7 @@ describeCluster("what pods of a real cluster refer to", () => {
     // A container learns the Services that are known when it starts.
     await kubectl.until("the variable of the Service", async () => {
       await kubectl.apply(aClusterPod("named", {}, spec));
-      await readyPod("named");
+      await kubectl.readyPod("named");
       if ((await run("named", "env")).includes("DATA_BASE_SERVICE_HOST=10.96.0.99\n")) return true;
       await kubectl.output(["delete", "pod", "named"]);
       return false;
@@ -143,7 +129,7 @@ describeCluster("what pods of a real cluster refer to", () => {
       aClusterPod("dated"),
       aClusterPod("patient", {}, { terminationGracePeriodSeconds: 600 }),
     );
-    const before = await readyPod("edited");
+    const before = await kubectl.readyPod("edited");
     const image = JSON.stringify([{ op: "replace", path: "/spec/containers/0/image", value: "busybox:test" }]);
     await kubectl.output(["patch", "pod", "edited", "--type=json", "-p", image]);
     await kubectl.until("the new image", async () => {
@@ -152,10 +138,10 @@ describeCluster("what pods of a real cluster refer to", () => {
       return container.restartCount === 1 && container.state.running && container.image.includes("test");
     });
     expect((await pod("edited")).metadata.uid).toBe(before.metadata.uid);
-    await readyPod("dated");
+    await kubectl.readyPod("dated");
     await kubectl.output(["patch", "pod", "dated", "-p", JSON.stringify({ spec: { activeDeadlineSeconds: 1 } })]);
     await kubectl.until("the deadline", async () => (await pod("dated")).status.reason === "DeadlineExceeded");
-    await readyPod("patient");
+    await kubectl.readyPod("patient");
     await kubectl.output(["delete", "pod", "patient", "--wait=false"]);
     await kubectl.output(["delete", "pod", "patient", "--grace-period=2", "--wait=false"]);
     await kubectl.until("no pod", async () => (await kubectl.run(["get", "pod", "patient"])).code !== 0);
@@ -170,7 +156,7 @@ describeCluster("what pods of a real cluster refer to", () => {
     await kubectl.apply(aLargePod("first", ["true"]));
     await kubectl.until("the end of the first", async () => (await pod("first")).status.phase === "Succeeded");
     await kubectl.apply(aLargePod("second", ["sleep", "1000"]));
-    await readyPod("second");
+    await kubectl.readyPod("second");
     await kubectl.output(["delete", "pod", "first", "second"]);
   });
 });

@@ -1,26 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import { expect, test } from "bun:test";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aPodSpec, aWorkload, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 describeCluster("workloads of a cluster", () => {
-  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new ClusterTestNode(plane);
+  useCluster(async (cluster) => {
+    ({ kubectl, node } = cluster);
     await node.join();
-  });
-
-  afterAll(async () => {
-    await node?.cleanUp();
-    await plane?.stop();
   });
 
   /** Waits until exactly so many pods of an app exist and are Ready. */

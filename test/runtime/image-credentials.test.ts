@@ -130,7 +130,7 @@ describe("credential helpers", () => {
     );
   });
 
-  test("a helper that knows nothing is no problem", async () => {
+  test("a helper that knows nothing is not a problem", async () => {
     program("bin/docker-credential-store", "echo 'credentials not found in native keychain'; exit 1");
     write("root/config.json", '{"credsStore":"store"}');
     expect(await users("r.io/app")).toEqual([]);
@@ -204,7 +204,7 @@ ${yaml}`,
     expect(await runs()).toHaveLength(asked);
   });
 
-  test("and forgotten when its time is over", async () => {
+  test("and forgotten when its time has elapsed", async () => {
     program("bin/plug", response("Global", '"cacheDuration":"1m0s",'));
     const one = providers();
     await users("a.r.io/app:1", [], one);
@@ -230,7 +230,7 @@ ${yaml}`,
       script: `echo '{"kind":"CredentialProviderResponse","apiVersion":"x","cacheKeyType":"s3cret"}'`,
       says: "cacheKeyType",
     },
-  ])("a plugin that $what is reported, and the pull goes on without", async ({ script, says }) => {
+  ])("a plugin that $what is reported, and the pull continues without", async ({ script, says }) => {
     program("bin/plug", script);
     expect(await users("a.r.io/app:1", [], providers())).toEqual([]);
     expect(logger.lines[0]).toContain('"plug"');

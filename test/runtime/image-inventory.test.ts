@@ -37,7 +37,7 @@ test.each([
 ])("API $api: all images take up $bytes", async ({ api, bytes, asked }) => {
   const world = setUp(api);
   using _ = world.daemon;
-  expect(await world.inventory.look()).toEqual({
+  expect(await world.inventory.list()).toEqual({
     bytes,
     images: [
       { id: "sha256:a", names: ["web@sha256:d", "web:1"], sizeBytes: 700 },
@@ -50,12 +50,12 @@ test.each([
 test("however many ask, the engine is asked once a minute", async () => {
   const { asked, clock, daemon, inventory } = setUp("1.41");
   using _ = daemon;
-  await Promise.all([inventory.look(), inventory.look()]);
+  await Promise.all([inventory.list(), inventory.list()]);
   await clock.advance(59_000);
-  await inventory.look();
+  await inventory.list();
   expect(asked).toEqual(["list"]);
   await clock.advance(1_000);
-  await inventory.look();
+  await inventory.list();
   expect(asked).toEqual(["list", "list"]);
 });
 
@@ -63,6 +63,6 @@ test("an error of the engine is returned, and the next caller asks again", async
   const broken = () => Response.json({ message: "no store" }, { status: 500 });
   const { daemon, inventory } = setUp("1.41", broken, () => Response.json([]));
   using _ = daemon;
-  await expect(inventory.look()).rejects.toThrow("no store");
-  expect(await inventory.look()).toEqual({ bytes: 0, images: [] });
+  await expect(inventory.list()).rejects.toThrow("no store");
+  expect(await inventory.list()).toEqual({ bytes: 0, images: [] });
 });

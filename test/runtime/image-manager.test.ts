@@ -158,7 +158,7 @@ describe("policies", () => {
     });
   });
 
-  test("an engine that cannot look is no engine without the image", async () => {
+  test("an engine that cannot look is not an engine without the image", async () => {
     const broken = new FakeDaemon({
       routes: { [`GET /images/${REF}/json`]: () => Response.json({ message: "layer corrupt" }, { status: 500 }) },
     });
@@ -237,7 +237,7 @@ describe("back-off", () => {
     expect(counted).toEqual([true, false]);
   });
 
-  test("another pod is not held up by it", async () => {
+  test("another pod is not delayed by it", async () => {
     refuse(NOT_FOUND);
     await failure(ensure("IfNotPresent"));
     expect(await failure(ensure("IfNotPresent", REF, aPod({}, { uid: "other" })))).toMatchObject({
@@ -268,7 +268,7 @@ describe("back-off", () => {
     expect(await failure(ensure("Always"))).toMatchObject({ reason: "ImagePullBackOff", retryAfterMs: 10_000 });
   });
 
-  test("an engine that went away is no failure of the image", async () => {
+  test("an engine that was unreachable is not a failure of the image", async () => {
     daemon[Symbol.dispose]();
     await expect(ensure("Always")).rejects.toMatchObject({ name: "DockerUnreachableError" });
   });
@@ -405,22 +405,22 @@ describe("what is remembered", () => {
       start({ client: new DockerClient({ kind: "unix", path: talking.socketPath }) });
       void manager.run(stop.signal);
       await listening.promise;
-      const looks = () => talking.requests.filter(({ path }) => path === `/images/${REF}/json`).length;
+      const inspections = () => talking.requests.filter(({ path }) => path === `/images/${REF}/json`).length;
       await until("an answer to be remembered", async () => {
-        const before = looks();
+        const before = inspections();
         await ensure("IfNotPresent");
-        return looks() === before;
+        return inspections() === before;
       });
-      const before = looks();
+      const before = inspections();
       say('{"Type":"image","Action":"untag","Actor":{"ID":"sha256:x"},"time":1}\n');
       await until("it to be looked at again", async () => {
         await ensure("IfNotPresent");
-        return looks() > before;
+        return inspections() > before;
       });
       manager.forget(REF);
-      const afterEvent = looks();
+      const afterEvent = inspections();
       await ensure("IfNotPresent");
-      expect(looks()).toBe(afterEvent + 1);
+      expect(inspections()).toBe(afterEvent + 1);
     } finally {
       stop.abort();
       talking[Symbol.dispose]();

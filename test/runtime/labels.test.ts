@@ -126,7 +126,7 @@ test.each<[string, Record<string, string>]>([
   ["a hand-made container", {}],
   ["one without a type", { ...CONTAINER_LABELS, "io.kubernetes.docker.type": "" }],
   ["one without a pod", { ...CONTAINER_LABELS, "io.kubernetes.pod.uid": "" }],
-])("%s is no container of a pod", (_, labels) => {
+])("%s is not a container of a pod", (_, labels) => {
   expect(parseContainerLabels(labels)).toBeUndefined();
 });
 

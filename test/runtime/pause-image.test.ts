@@ -114,7 +114,7 @@ describe("the image", () => {
     await expect(ensurePauseImage(clientOf(daemon))).rejects.toThrow("as something else");
   });
 
-  test("a machine of another kind is told what to do", async () => {
+  test("a machine of another kind is reported what to do", async () => {
     using daemon = engine("riscv64", {});
     await expect(ensurePauseImage(clientOf(daemon))).rejects.toThrow("--pod-infra-container-image");
   });

@@ -296,7 +296,7 @@ describe("/containerLogs", () => {
     "/containerLogs/default/web-node1",
     "/containerLogs/default/web-node1/log/x",
     "/containerLogs/default//log/",
-  ])("%s is no path of it", async (path) => expect([301, 404]).toContain(statusOf(await aWorld().ask(path))));
+  ])("%s is not one of its paths", async (path) => expect([301, 404]).toContain(statusOf(await aWorld().ask(path))));
 
   test("another namespace and another uid have no such pod", async () => {
     const { ask } = aWorld();

@@ -63,7 +63,7 @@ test("version 2 is not served", async () => {
   expect((await ask("/api/v2.1/machine")).status).toBe(404);
 });
 
-test("what there is to ask for is told", async () => {
+test("what there is to ask for is reported", async () => {
   const versions = "Supported API versions: v1.0,v1.1,v1.2,v1.3\n";
   expect((await ask("/api/")).body).toBe(versions);
   expect((await ask("/api/v9/machine")) as Answer).toMatchObject({ status: 404, body: versions });

@@ -59,7 +59,7 @@ test("connections that are served stay; a slow reader gives way after five secon
   expect(own.map(({ destroyed }) => destroyed)).toEqual([false, true]);
 });
 
-test("a connection is closed when its time is over, and none leaves a timer", async () => {
+test("a connection is closed when its time has elapsed, and none leaves a timer", async () => {
   const { clock, table } = aTable();
   const [silent, busy] = [aSocket(), aSocket()];
   table.admit(silent, 1_000);

@@ -73,7 +73,7 @@ describe("/api/v1/events", () => {
     ["/api/v1/events?fieldSelector=spec.nodeName=x", "spec.nodeName"],
     ["/api/v1/events?fieldSelector=__proto__=x", "__proto__"],
     ["/api/v1/events?fieldSelector=type", "'type'"],
-  ])("%s is told what is wrong", async (path, told) => {
+  ])("%s is reported what is wrong", async (path, told) => {
     const { status, body } = await ask(path);
     expect(status).toBe(400);
     expect(String(body)).toContain(told);

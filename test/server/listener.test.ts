@@ -181,7 +181,7 @@ function whoWithSession(port: number, session: Buffer | undefined) {
 }
 
 describe("certificate files", () => {
-  test("are taken over while it runs; bad ones are told once and change nothing", async () => {
+  test("are taken over while it runs; bad ones are reported once and change nothing", async () => {
     const { port, use, path, clock, logger } = await started();
     expect((await ask(port)).server).toBe("server");
     writeFileSync(path("tls.key"), otherServer.key);
@@ -211,13 +211,13 @@ describe("certificate files", () => {
   });
 });
 
-test("a port that is taken is told once and had as soon as it is free", async () => {
+test("a port that is taken is reported once and had as soon as it is free", async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
   const { port } = holder.address() as { port: number };
   const { listener, clock, logger, listening } = await aListener({ port });
   listener.start();
-  await until("the complaint", () => logger.lines.length > 0);
+  await until("the warning", () => logger.lines.length > 0);
   await clock.advance(1_000);
   await until("the next try", () => logger.lines.length > 1);
   expect(logger.lines).toEqual([

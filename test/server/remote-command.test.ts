@@ -75,7 +75,7 @@ describe("how a command ends", () => {
     expect(text(hex())).toContain(want);
   });
 
-  test("that cannot be started is told", async () => {
+  test("that cannot be started is reported", async () => {
     const containers = new FakeContainers();
     containers.failure = new Error("container is paused");
     const { hex, done, isClosed } = await aSession("v5.channel.k8s.io", containers);

@@ -84,7 +84,7 @@ test("a port of 0 is off", async () => {
   });
 });
 
-test("a taken port is told once and had as soon as it is free; the others do not wait for it", async () => {
+test("a taken port is reported once and had as soon as it is free; the others do not wait for it", async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, HOST, resolve));
   const { port } = holder.address() as { port: number };
@@ -179,7 +179,7 @@ test.each([
     bytes: `GET /pods HTTP/1.1\r\nHost: localhost\r\nX-Long: ${"y".repeat(100_000)}\r\n\r\n`,
   },
   { what: "a path of 100 kB", bytes: `GET /${"a".repeat(100_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n` },
-  { what: "a path that is no text", bytes: "GET /%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" },
+  { what: "a path that is not a text", bytes: "GET /%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" },
   { what: "a length that is none", bytes: "POST /pods HTTP/1.1\r\nHost: localhost\r\nContent-Length: many\r\n\r\n" },
   {
     what: "a body of 1 GB announced",

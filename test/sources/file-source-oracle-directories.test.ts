@@ -31,7 +31,7 @@ const cases = gunzipSync(readFileSync(FIXTURE))
 
 /** Where we differ from kubelet 1.20.2 on purpose, with what we do instead: names of pods, or which file wins. */
 const DIFFERENT: Readonly<Record<string, { pods?: string[]; winner?: string }>> = {
-  // The first of two texts for one pod wins, and a file that an editor left is no manifest.
+  // The first of two texts for one pod wins, and a file that an editor left is not a manifest.
   "dir/dup-name-three": { winner: "a.yaml" },
   "dir/same-name-default-ns-explicit": { winner: "a.yaml" },
   "dir/uppercase-order": { winner: "B.yaml" },

@@ -72,8 +72,8 @@ test.each([
   directory.start();
   renameSync(directory.path, `${directory.path}.old`);
   await until("the failure", () => directory.source.status().state === "failing");
-  const { looks } = directory.source.status();
-  await until("more looks", () => directory.source.status().looks > looks + 20);
+  const { reads } = directory.source.status();
+  await until("more reads", () => directory.source.status().reads > reads + 20);
   expect(directory.pods).toEqual(["p1=busybox:1", "p2=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.values()]).toEqual(Array(2).fill(`"${directory.path}" does not exist`));
   away(`${directory.path}.old`);
@@ -95,8 +95,8 @@ test.skipIf(!mounting.ok)("an emptied mount point keeps its pods; an emptied dir
   }
   await until("the failure", () => directory.source.status().state === "failing");
   expect(directory.source.status().message).toContain("is empty and on another file system than before");
-  const { looks } = directory.source.status();
-  await until("more looks", () => directory.source.status().looks > looks + 20);
+  const { reads } = directory.source.status();
+  await until("more reads", () => directory.source.status().reads > reads + 20);
   expect(directory.pods).toEqual(["web=busybox:1"]);
   directory.write("web.yaml", manifest("web", "busybox:2"));
   await directory.wants("web=busybox:2");
@@ -260,9 +260,9 @@ test("one bad file disturbs no other, is reported once, and its pod stays as it 
   await until("the finding", () => (directory.sets.at(-1)?.findings.length ?? 0) > 0);
   expect(directory.pods).toEqual(["good=busybox:1", "web=busybox:1"]);
   expect([...directory.sets.at(-1)!.stale.keys()]).toEqual(["default/web-node1"]);
-  // Some more looks: nothing is said again.
-  const looks = directory.source.status().looks;
-  await until("more looks", () => directory.source.status().looks > looks + 3);
+  // More reads: nothing is logged again.
+  const reads = directory.source.status().reads;
+  await until("more reads", () => directory.source.status().reads > reads + 3);
   expect(directory.logger.lines.filter((line) => line.startsWith("error"))).toHaveLength(1);
 
   directory.write("web.yaml", manifest("web", "busybox:2"));
@@ -289,7 +289,7 @@ test.each([
   expect(directory.history).toEqual(["web=busybox:1"]);
 });
 
-test("a mistake in one document holds up neither the others nor its pod", async () => {
+test("a mistake in one document delays neither the others nor its pod", async () => {
   const directory = watched();
   const two = (first: string, second: string) => `${manifest("first", first)}---\n${second}`;
   directory.write("both.yaml", two("busybox:1", manifest("second")));
@@ -379,15 +379,15 @@ test("a file that is written again under another name is the same pod all the ti
   expect(directory.pods).toEqual([]);
 });
 
-test("rewriting the same bytes, touching and chmod are no news", async () => {
+test("rewriting the same bytes, touching and chmod are not news", async () => {
   const directory = watched({ checkFrequencyMs: 10 });
   directory.write("web.yaml", manifest("web"));
   directory.start();
   directory.write("web.yaml", manifest("web"));
   utimesSync(directory.file("web.yaml"), new Date(), new Date());
   chmodSync(directory.file("web.yaml"), 0o600);
-  const looks = directory.source.status().looks;
-  await until("more looks", () => directory.source.status().looks > looks + 5);
+  const reads = directory.source.status().reads;
+  await until("more reads", () => directory.source.status().reads > reads + 5);
   expect(directory.sets).toHaveLength(1);
 });
 
@@ -450,8 +450,8 @@ test("a directory that cannot be read keeps its pods and is reported once", asyn
   symlinkSync("manifests", directory.path);
   await until("the failure", () => directory.source.status().state === "failing");
   expect(directory.pods).toEqual(["web=busybox:1"]);
-  const looks = directory.source.status().looks;
-  await until("more looks", () => directory.source.status().looks > looks + 3);
+  const reads = directory.source.status().reads;
+  await until("more reads", () => directory.source.status().reads > reads + 3);
   expect(directory.logger.lines.filter((line) => line.startsWith("warn"))).toHaveLength(1);
   unlinkSync(directory.path);
   renameSync(join(directory.root, "away"), directory.path);

@@ -92,8 +92,8 @@ class Watched {
   }
 
   async polls(more: number): Promise<void> {
-    const { looks } = this.source.status();
-    await until("more polls", () => this.source.status().looks > looks + more);
+    const { reads } = this.source.status();
+    await until("more polls", () => this.source.status().reads > reads + more);
   }
 }
 
@@ -170,7 +170,7 @@ describe("the metadata server of Google Compute Engine", () => {
   });
 });
 
-describe("what is no answer leaves the pods alone", () => {
+describe("what is not an answer leaves the pods alone", () => {
   const bomb = gzipSync(Buffer.alloc(200 * 1024 * 1024));
   const cases: { what: string; url: () => string | Promise<string>; why: string }[] = [
     { what: "500", url: () => serve(() => new Response("oh", { status: 500 })), why: "answered 500" },
@@ -317,7 +317,7 @@ describe("polling", () => {
 
   test("nothing is emitted before the first answer, and tries come sooner than usual until then", async () => {
     const watched = new Watched("http://127.0.0.1:1/", { checkFrequencyMs: 3_600_000 }).start();
-    await until("a second try", () => watched.source.status().looks >= 2);
+    await until("a second try", () => watched.source.status().reads >= 2);
     expect(watched.sets).toEqual([]);
     expect(watched.source.status().state).toBe("failing");
   });
@@ -363,7 +363,7 @@ describe("redirects", () => {
   });
 });
 
-test("a mistake that comes back after it was mended is told again", async () => {
+test("a mistake that comes back after it was mended is reported again", async () => {
   const bad = manifest("web").replace("image:", "imag:");
   let body = bad;
   const watched = new Watched(serve(() => new Response(body))).start();

@@ -10,7 +10,7 @@ const halfCore = (...seconds: number[]) =>
 
 const times = (readings: readonly CpuReading[]) => readings.map(({ atMs }) => atMs / 1000);
 
-test("one reading is no rate, two are", () => {
+test("one reading is not a rate, two are", () => {
   expect(computeUsageNanoCores(halfCore(0))).toBeUndefined();
   expect(computeUsageNanoCores(halfCore(0, 15))).toBe(500_000_000);
   expect(computeUsageNanoCores([])).toBeUndefined();

@@ -152,7 +152,7 @@ describe("the summary", () => {
     expect(node.runtime!.imageFs!.usedBytes).toBe(12_589_502);
   });
 
-  test("a volume that is no scratch space counts as nothing, and one behind a claim names it", async () => {
+  test("a volume that is not a scratch space counts as nothing, and one behind a claim names it", async () => {
     const volumes = [{ name: "data", path: VOLUME, ephemeral: false, memory: false, pvcName: "claim" }];
     const { summary, stats } = setUp("cgroup-v2", { disk: DISK, pods: [podOf("cgroup-v2", { volumes })] });
     const [pod] = (await summary()).pods;
@@ -298,7 +298,7 @@ describe("the machine", () => {
     expect(node!.caches).toEqual([{ size: 36_608 * 1024, type: "Unified", level: 3 }]);
   });
 
-  test("a machine that tells next to nothing is described all the same", () => {
+  test("a machine that tells next to nothing is described nevertheless", () => {
     const directory = makeDirectory();
     const nothing = { proc: `${directory}/proc`, sys: `${directory}/sys`, etc: `${directory}/etc` };
     expect(readMachineInfo(nothing)).toMatchObject({

@@ -122,7 +122,7 @@ describe("cgroup v2", () => {
   });
 });
 
-test("a kernel without a memory controller: CPU is told, memory is not", () => {
+test("a kernel without a memory controller: CPU is reported, memory is not", () => {
   const { cgroup, proc } = setUpOwn("cgroup-v2");
   writeFileSync(join(cgroup, "cgroup.controllers"), "cpuset cpu io pids\n");
   const pods = [podOf("cgroup-v2")];

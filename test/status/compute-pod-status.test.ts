@@ -33,7 +33,7 @@ test("a pod that has ended still tells of the attempt before the last, whose con
   const wanted = { state: { terminated: { exitCode: 0 } }, lastState: { terminated: { exitCode: 4 } } };
   expect(before.containerStatuses).toMatchObject([wanted]);
   expect(statusOf([succeeded], { end, previous: before }).containerStatuses).toMatchObject([wanted]);
-  // While it goes on, and for another container, only what is there counts.
+  // While it continues, and for another container, only what is there counts.
   expect(statusOf([succeeded], { previous: before }).containerStatuses?.[0]?.lastState).toEqual({});
   const third = anExited(name, 0, { restartCount: 2 });
   expect(statusOf([third], { end, previous: before }).containerStatuses?.[0]?.lastState).toEqual({});

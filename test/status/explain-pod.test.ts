@@ -134,7 +134,7 @@ describe("the commonest mistakes have a way out", () => {
   });
 });
 
-test("the next restart is told", () => {
+test("the next restart is reported", () => {
   // Ended 30 s ago, back-off of 80 s.
   expect(renderExplanation(explain({ status: crashed(1) }))).toContain("restarted 4 times; next start in 50 s");
 });
@@ -238,7 +238,7 @@ test.each([
   expect(causes[0]?.wayOut).toContain(type);
 });
 
-test("requests beyond the node are told from requests beyond what is left", () => {
+test("requests beyond the node are reported from requests beyond what is left", () => {
   const refused = (requested: number) => {
     const message = `Pod Node didn't have enough resource: cpu, requested: ${requested}, used: 1500, capacity: 2000`;
     const pod = { ...shown({}), status: { phase: "Failed", reason: "OutOfcpu", message } } as Pod;

@@ -42,7 +42,7 @@ describe("the log", () => {
     expect(await fallback(`begin${"y".repeat(2048)}`)).toBe("y".repeat(2048));
   });
 
-  test("that cannot be read is told", async () => {
+  test("that cannot be read is reported", async () => {
     const readLog = () => Promise.reject(new Error("no such container"));
     expect(await message({ policy: "FallbackToLogsOnError", readLog })).toBe(
       "Error on reading termination message from logs: no such container",

@@ -40,7 +40,7 @@ export class FakeLogind {
     return existsSync(this.#file("held"));
   }
 
-  /** How long logind lets itself be held up. @param thenSeconds and after its configuration was read again */
+  /** How long logind lets itself be delayed. @param thenSeconds and after its configuration was read again */
   setDelay(seconds: number, thenSeconds = seconds): void {
     writeFileSync(this.#file("delay"), `t ${seconds * 1_000_000}\n`);
     writeFileSync(this.#file("delay-then"), `t ${thenSeconds * 1_000_000}\n`);

@@ -210,6 +210,11 @@ export class TestNode {
     return [...logs, `containers: ${containers.length}`, ...containers].join("\n");
   }
 
+  /** `await using node = new TestNode()` cleans up at the end of the block. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.cleanUp();
+  }
+
   /** Ends its kubelets, removes its containers, unmounts and deletes its files. Safe to call again. */
   async cleanUp(): Promise<void> {
     await this.endProcesses();

@@ -62,7 +62,7 @@ test("FileOrCreate makes an empty file", () => {
   expect(statSync(path).size).toBe(0);
 });
 
-test("a path below a file is told, not thrown", () => {
+test("a path below a file is reported, not thrown", () => {
   const path = join(dir, "file/x");
   expect(prepareHostPath({ path, type: "" })).toContain(path);
   expect(prepareHostPath({ path, type: "Directory" })).toContain(path);

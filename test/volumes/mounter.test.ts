@@ -6,7 +6,7 @@ import { mounting, tempDirs } from "../support/temp-dir.ts";
 
 const tempDir = tempDirs();
 
-test.if(mounting.ok)("mounts, lists and unmounts; twice is no error", async () => {
+test.if(mounting.ok)("mounts, lists and unmounts; twice is not an error", async () => {
   const mounter = new Mounter();
   const base = tempDir();
   const target = join(base, "with space");

@@ -262,7 +262,7 @@ describe("image volumes", () => {
 
   test("a broken archive is a failed mount, and is tried again", async () => {
     const { manager, engine } = aManager(tempDir());
-    engine.archive = Buffer.from("this is no tar archive ".repeat(100));
+    engine.archive = Buffer.from("this is not a tar archive ".repeat(100));
     const pod = podWith([IMAGE]);
     for (let time = 0; time < 2; time++) {
       const error = await manager.setUp(pod, { objects: NO_OBJECTS }, SIGNAL).catch((thrown) => thrown);

@@ -21,7 +21,7 @@ function aTree() {
   return { base, root };
 }
 
-const look = (path: string) => {
+const ownerAndMode = (path: string) => {
   const { gid, mode } = lstatSync(path);
   return `${gid} ${(mode & 0o7777).toString(8)}`;
 };
@@ -29,19 +29,19 @@ const look = (path: string) => {
 forRoot("a writable volume: group, rw for it, setgid and x on directories", () => {
   const { base, root } = aTree();
   applyFsGroup(root, { fsGroup: GROUP, readOnly: false });
-  expect(look(root)).toBe(`${GROUP} 2775`);
-  expect(look(join(root, "d/e"))).toBe(`${GROUP} 2775`);
-  expect(look(join(root, "f"))).toBe(`${GROUP} 660`);
-  expect(look(join(root, "d/run"))).toBe(`${GROUP} 775`);
+  expect(ownerAndMode(root)).toBe(`${GROUP} 2775`);
+  expect(ownerAndMode(join(root, "d/e"))).toBe(`${GROUP} 2775`);
+  expect(ownerAndMode(join(root, "f"))).toBe(`${GROUP} 660`);
+  expect(ownerAndMode(join(root, "d/run"))).toBe(`${GROUP} 775`);
   expect(lstatSync(join(root, "link")).gid).toBe(GROUP);
-  expect(look(join(base, "outside"))).toBe("0 600");
+  expect(ownerAndMode(join(base, "outside"))).toBe("0 600");
 });
 
 forRoot("a read-only volume: the group may read", () => {
   const { root } = aTree();
   applyFsGroup(root, { fsGroup: GROUP, readOnly: true });
-  expect(look(join(root, "f"))).toBe(`${GROUP} 640`);
-  expect(look(join(root, "d"))).toBe(`${GROUP} 2755`);
+  expect(ownerAndMode(join(root, "f"))).toBe(`${GROUP} 640`);
+  expect(ownerAndMode(join(root, "d"))).toBe(`${GROUP} 2755`);
 });
 
 forRoot("OnRootMismatch believes the top directory, Always does not", () => {
@@ -53,7 +53,7 @@ forRoot("OnRootMismatch believes the top directory, Always does not", () => {
   applyFsGroup(root, { fsGroup: GROUP, readOnly: false, policy: "Always" });
   expect(statSync(join(root, "new")).mode & 0o777).toBe(0o660);
   applyFsGroup(root, { fsGroup: GROUP + 1, readOnly: false, policy: "OnRootMismatch" });
-  expect(look(join(root, "new"))).toBe(`${GROUP + 1} 660`);
+  expect(ownerAndMode(join(root, "new"))).toBe(`${GROUP + 1} 660`);
 });
 
 forRoot("a tree that is too deep is refused before descriptors run out", () => {

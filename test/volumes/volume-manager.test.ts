@@ -109,7 +109,7 @@ describe("which volumes", () => {
     expect(usedVolumes(pod).map(({ name }) => name)).toEqual(["init", "main", "file"]);
   });
 
-  test("every failure is told, the other volumes are ready", async () => {
+  test("every failure is reported, the other volumes are ready", async () => {
     const { manager } = aManager(tempDir());
     const pod = podWith([
       { name: "a", hostPath: { path: "/dev/null", type: "BlockDevice" } },

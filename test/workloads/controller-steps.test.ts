@@ -83,14 +83,14 @@ class Replay extends WorkloadWorld {
   end(phase: PodFacts["phase"], count: number): void {
     const status = { phase, containerStatuses: [{ restartCount: 0 }] } as unknown as NonNullable<PodFacts["status"]>;
     for (const pod of this.live.filter(({ ended }) => !ended).slice(0, count)) this.tell(pod, { phase, status });
-    this.look();
+    this.reconcile();
   }
 
   removeDeleted(): void {
     for (;;) {
       const before = JSON.stringify(this.record!.pods);
       for (const pod of this.leaving) this.tell(pod, { isGone: true, isReady: false });
-      this.look();
+      this.reconcile();
       if (JSON.stringify(this.record!.pods) === before) return;
     }
   }
@@ -98,16 +98,16 @@ class Replay extends WorkloadWorld {
   async take(did: string, steps: Step[]): Promise<void> {
     if (did.startsWith("ready ")) {
       for (const image of did.split(" ").slice(1)) this.makeReady(image);
-      return this.look();
+      return this.reconcile();
     }
-    if (did === "create") return this.look();
+    if (did === "create") return this.reconcile();
     const { do: what, spec } = steps.shift()!;
     if (what === "wait") {
       await this.clock.advance(spec as number);
-      this.look();
+      this.reconcile();
     } else if (what === "delete") {
       this.record = { ...this.record!, pods: this.record!.pods.map((pod) => ({ ...pod, leaving: true })) };
-      this.look();
+      this.reconcile();
     } else if (what === "end") this.end(...(spec as [PodFacts["phase"], number]));
     else if (what === "undo") {
       const revision = Object.values(this.record!.revisions).find((it) => it.revision === spec)!;

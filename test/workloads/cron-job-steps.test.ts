@@ -72,9 +72,9 @@ class Replay extends WorkloadWorld {
       Object.assign(this.#spec, spec);
       return this.apply(Replay.manifest(this.#spec));
     }
-    this.look();
+    this.reconcile();
     // The first look may let a second one do more.
-    this.look();
+    this.reconcile();
   }
 
   /** In the form of the recording. */
@@ -103,7 +103,7 @@ describe("a CronJob taken through the steps of a real controller manager has the
     "%s",
     async (_, { spec, steps, states }) => {
       const replay = new Replay(structuredClone(spec));
-      replay.look();
+      replay.reconcile();
       expect({ did: "create", ...replay.state() }).toEqual(states[0]!);
       for (const [index, step] of steps.entries()) {
         await replay.take(step);

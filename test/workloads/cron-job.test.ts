@@ -24,11 +24,11 @@ const finished = (type: "Complete" | "Failed"): JobRecord => ({ shape: "", finis
 class CronWorld extends WorkloadWorld {
   /** Scheduled time of each Job, in the order they were created. */
   readonly runs: string[] = [];
-  looks = 0;
+  passes = 0;
 
-  override look(): void {
-    super.look();
-    this.looks++;
+  override reconcile(): void {
+    super.reconcile();
+    this.passes++;
     for (const { name, scheduledAt } of this.record!.cron!.jobs) {
       if (this.jobs.has(name)) continue;
       this.jobs.set(name, finished("Complete"));
@@ -42,7 +42,7 @@ class CronWorld extends WorkloadWorld {
     while (this.clock.monotonicMs() < endMs) {
       const leftMs = endMs - this.clock.monotonicMs();
       await this.clock.advance(Math.min(leftMs, this.wakeInMs ?? leftMs));
-      this.look();
+      this.reconcile();
     }
   }
 
@@ -54,7 +54,7 @@ class CronWorld extends WorkloadWorld {
       const waitMs = next.getTime() - this.clock.now().getTime();
       const leftMs = endMs - this.clock.monotonicMs();
       await this.clock.advance(Math.min(waitMs, leftMs));
-      this.look();
+      this.reconcile();
       if (waitMs >= leftMs) return;
     }
   }
@@ -63,7 +63,7 @@ class CronWorld extends WorkloadWorld {
 const started = (spec: object = {}, at = "2026-01-01T00:30:00Z") => {
   const world = new CronWorld(cronJob(spec));
   world.clock.jump(at);
-  world.look();
+  world.reconcile();
   return world;
 };
 
@@ -113,16 +113,16 @@ describe("while nothing ran", () => {
     const world = started();
     await world.run(HOUR_MS);
     await world.clock.advance(5 * HOUR_MS + 1);
-    world.look();
-    world.look();
+    world.reconcile();
+    world.reconcile();
     expect(world.runs).toEqual(["2026-01-01T01:00:00Z", "2026-01-01T06:00:00Z"]);
   });
 
   test("but not beyond startingDeadlineSeconds", async () => {
     const world = started({ startingDeadlineSeconds: 600 });
     await world.clock.advance(2 * HOUR_MS);
-    world.look();
-    world.look();
+    world.reconcile();
+    world.reconcile();
     expect(world.runs).toEqual([]);
     expect(world.events.filter(({ reason }) => reason === "MissSchedule")).toHaveLength(1);
   });
@@ -133,7 +133,7 @@ describe("a clock that jumps", () => {
     const world = started();
     await world.run(3 * HOUR_MS);
     world.clock.jump("2026-01-01T02:35:00Z");
-    world.look();
+    world.reconcile();
     await world.run(2 * HOUR_MS);
     expect(world.runs.slice(3)).toEqual(["2026-01-01T04:00:00Z"]);
   });
@@ -151,7 +151,7 @@ describe("a clock that jumps", () => {
     await world.run(HOUR_MS);
     world.clock.jump("1970-01-01T00:00:10Z");
     world.memory = undefined;
-    world.look();
+    world.reconcile();
     await world.run(2 * HOUR_MS);
     expect(world.runs).toHaveLength(1);
     world.clock.jump("2026-01-01T04:10:00Z");
@@ -168,11 +168,11 @@ describe("a clock that jumps", () => {
     expect(world.runs).toEqual(["2026-01-01T05:00:00Z"]);
   });
 
-  test("back from years ahead: the schedule goes on", async () => {
+  test("back from years ahead: the schedule continues", async () => {
     const world = started({}, "2031-01-01T00:30:00Z");
     await world.run(HOUR_MS);
     world.clock.jump("2026-01-01T00:30:00Z");
-    world.look();
+    world.reconcile();
     await world.run(HOUR_MS);
     expect(world.runs.at(-1)).toBe("2026-01-01T01:00:00Z");
   });
@@ -199,7 +199,7 @@ describe("concurrencyPolicy", () => {
     expect(names(world)).toEqual([first.name]);
     expect(world.events.filter(({ reason }) => reason === "JobAlreadyActive")).toHaveLength(1);
     world.jobs.set(first.name, finished("Complete"));
-    world.look();
+    world.reconcile();
     expect(names(world)).toHaveLength(2);
   });
 
@@ -214,7 +214,7 @@ test("history limits", async () => {
   const world = started({ successfulJobsHistoryLimit: 2 });
   await world.run(6 * HOUR_MS);
   expect(world.record!.cron!.jobs.length).toBeLessThanOrEqual(3);
-  world.look();
+  world.reconcile();
   expect(world.record!.cron!.jobs.map(({ scheduledAt }) => scheduledAt)).toEqual(world.runs.slice(-2));
 });
 
@@ -241,7 +241,7 @@ describe("@every", () => {
   test("makes up for the newest of the runs that an interruption missed", () => {
     const world = started({ schedule: "@every 1h" }, "2026-01-01T00:10:00Z");
     world.clock.jump("2026-01-01T05:30:00Z");
-    world.look();
+    world.reconcile();
     expect(world.runs).toEqual(["2026-01-01T05:10:00Z"]);
   });
 

@@ -11,7 +11,7 @@ const deployment = (spec: object = {}) => ({
 
 const started = (spec: object = {}) => {
   const world = new WorkloadWorld(deployment(spec));
-  world.look();
+  world.reconcile();
   world.settle();
   world.events = [];
   return world;
@@ -23,7 +23,7 @@ const withPort = (image: string) =>
 describe("pods", () => {
   test("have upstream's names and stay the same", () => {
     const world = new WorkloadWorld(deployment({ replicas: 3 }));
-    world.look();
+    world.reconcile();
     const names = world.live.map(({ name }) => name);
     expect(new Set(names).size).toBe(3);
     for (const name of names)
@@ -35,7 +35,7 @@ describe("pods", () => {
   test("are the same when what was remembered is lost", () => {
     const [first, second] = [0, 1].map(() => {
       const world = new WorkloadWorld(deployment({ replicas: 3 }));
-      world.look();
+      world.reconcile();
       return world.live.map(({ name, uid }) => ({ name, uid }));
     });
     expect(first).toEqual(second!);
@@ -91,7 +91,7 @@ describe("a rolling update", () => {
   test("to an image that never comes up leaves the old pods alone", () => {
     const world = started({ replicas: 4 });
     world.apply(deployment({ replicas: 4, template: podTemplate("busybox:bad") }));
-    for (let pass = 0; pass < 5; pass++) world.look();
+    for (let pass = 0; pass < 5; pass++) world.reconcile();
     // 25%: one less, one more.
     expect(world.images.filter((image) => image === "busybox:1")).toHaveLength(3);
     expect(world.images.filter((image) => image === "busybox:bad")).toHaveLength(2);
@@ -114,14 +114,14 @@ describe("a rolling update", () => {
   test("waits for minReadySeconds, and asks to be woken then", async () => {
     const world = started({ minReadySeconds: 30 });
     await world.clock.advance(31_000);
-    world.look();
+    world.reconcile();
     world.apply(deployment({ minReadySeconds: 30, template: podTemplate("busybox:2") }));
     const fresh = world.live.find((pod) => world.imageOf(pod) === "busybox:2")!;
     world.set(fresh, { phase: "Running", isReady: true });
     expect(world.images).toEqual(["busybox:1", "busybox:2"]);
     expect(world.wakeInMs).toBe(30_000);
     await world.clock.advance(30_000);
-    world.look();
+    world.reconcile();
     expect(world.images).toEqual(["busybox:2"]);
   });
 
@@ -135,12 +135,12 @@ describe("a rolling update", () => {
   test("without progress in time is reported once", async () => {
     const world = started({ progressDeadlineSeconds: 60 });
     world.apply(deployment({ progressDeadlineSeconds: 60, template: podTemplate("busybox:bad") }));
-    world.look();
+    world.reconcile();
     expect(world.wakeInMs).toBe(60_000);
     await world.clock.advance(60_000);
-    world.look();
+    world.reconcile();
     world.memory = undefined;
-    world.look();
+    world.reconcile();
     expect(world.events.filter(({ reason }) => reason === "ProgressDeadlineExceeded")).toHaveLength(1);
     expect(world.record!.progressDeadlineExceeded).toBe(true);
     world.apply(deployment({ progressDeadlineSeconds: 60 }));
@@ -222,7 +222,7 @@ test.each(["ReplicaSet", "ReplicationController"])("a %s keeps its pods when its
     },
   });
   const world = new WorkloadWorld(manifest(2, "busybox:1"));
-  world.look();
+  world.reconcile();
   world.settle();
   expect(world.live[0]!.name).toMatch(/^web-\w{5}$/);
   world.apply(manifest(3, "busybox:2"));

@@ -12,7 +12,7 @@ const job = (spec: object = {}, image = "busybox:1") => ({
 
 const begun = (spec: object = {}) => {
   const world = new WorkloadWorld(job(spec));
-  world.look();
+  world.reconcile();
   return world;
 };
 
@@ -33,7 +33,7 @@ test("one success completes it, and it never runs again", async () => {
   expect(outcome(world)).toMatchObject({ type: "Complete" });
   world.memory = undefined;
   await world.clock.advance(86_400_000);
-  world.look();
+  world.reconcile();
   expect(world.live).toHaveLength(1);
 });
 
@@ -63,7 +63,7 @@ test("failures are made up for after 10, 20 and 40 seconds, until backoffLimit",
     expect(active(world)).toEqual([]);
     expect(world.wakeInMs).toBe(pauseMs);
     await world.clock.advance(pauseMs);
-    world.look();
+    world.reconcile();
     expect(active(world)).toHaveLength(1);
   }
   end(world, active(world)[0]!, 1);
@@ -94,10 +94,10 @@ test("activeDeadlineSeconds ends it, by the time that passes and not by the wall
   const world = begun({ activeDeadlineSeconds: 60 });
   expect(world.wakeInMs).toBe(60_000);
   world.clock.jump(new Date(world.clock.now().getTime() + 3_600_000));
-  world.look();
+  world.reconcile();
   expect(outcome(world)).toBeUndefined();
   await world.clock.advance(60_000);
-  world.look();
+  world.reconcile();
   expect(outcome(world)).toMatchObject({ reason: "DeadlineExceeded" });
   expect(active(world)).toEqual([]);
 });
@@ -105,13 +105,13 @@ test("activeDeadlineSeconds ends it, by the time that passes and not by the wall
 test("a deadline counts from our start when the clock was set since the Job began", async () => {
   const world = new WorkloadWorld(job({ activeDeadlineSeconds: 60 }));
   world.clock.jump("1970-01-01T00:01:00Z");
-  world.look();
+  world.reconcile();
   world.clock.jump("2026-01-01T00:00:00Z");
   world.memory = undefined;
-  world.look();
+  world.reconcile();
   expect(outcome(world)).toBeUndefined();
   await world.clock.advance(60_000);
-  world.look();
+  world.reconcile();
   expect(outcome(world)).toMatchObject({ reason: "DeadlineExceeded" });
 });
 
@@ -130,10 +130,10 @@ test("ttlSecondsAfterFinished takes its pods away, and the manifest does not run
   end(world, active(world)[0]!, 0);
   expect(world.wakeInMs).toBe(100_000);
   await world.clock.advance(100_000);
-  world.look();
+  world.reconcile();
   expect(world.live).toEqual([]);
   world.settle();
-  world.look();
+  world.reconcile();
   expect(world.record!.pods).toEqual([]);
   expect(world.record!.job).toMatchObject({ isExpired: true });
 });

@@ -11,7 +11,7 @@ const statefulSet = (spec: object = {}) => ({
 
 const started = (spec: object = {}) => {
   const world = new WorkloadWorld(statefulSet(spec));
-  world.look();
+  world.reconcile();
   world.settle();
   world.events = [];
   return world;
@@ -22,7 +22,7 @@ const names = (world: WorkloadWorld) => world.live.map(({ name }) => name);
 describe("in order", () => {
   test("pods start one after the other, each when the one before is Ready", () => {
     const world = new WorkloadWorld(statefulSet({ replicas: 3 }));
-    world.look();
+    world.reconcile();
     expect(names(world)).toEqual(["db-0"]);
     world.set(world.live[0]!, { phase: "Running" });
     expect(names(world)).toEqual(["db-0"]);
@@ -36,7 +36,7 @@ describe("in order", () => {
     const world = started({ replicas: 3 });
     world.apply(statefulSet({ replicas: 1 }));
     expect(names(world)).toEqual(["db-0", "db-1"]);
-    world.look();
+    world.reconcile();
     expect(names(world)).toEqual(["db-0", "db-1"]);
     world.set(world.leaving[0]!, { isGone: true });
     expect(names(world)).toEqual(["db-0"]);
@@ -47,7 +47,7 @@ describe("in order", () => {
     const [first, second] = world.live.map(({ uid }) => uid);
     world.apply(statefulSet({ replicas: 2, template: podTemplate("busybox:2") }));
     expect(names(world)).toEqual(["db-0"]);
-    world.look();
+    world.reconcile();
     expect(names(world)).toEqual(["db-0"]);
     world.set(world.leaving[0]!, { isGone: true, isReady: false });
     expect(world.images).toEqual(["busybox:1", "busybox:2"]);
@@ -74,7 +74,7 @@ describe("in order", () => {
 
 test("Parallel starts and stops all at once", () => {
   const world = new WorkloadWorld(statefulSet({ replicas: 3, podManagementPolicy: "Parallel" }));
-  world.look();
+  world.reconcile();
   expect(names(world)).toHaveLength(3);
   world.settle();
   world.apply(statefulSet({ replicas: 0, podManagementPolicy: "Parallel" }));
@@ -107,7 +107,7 @@ test("a pod has its own host name, labels and claims", () => {
   });
   const manifest = statefulSet({ volumeClaimTemplates, template });
   const world = new WorkloadWorld(manifest);
-  world.look();
+  world.reconcile();
   const { pod } = toDesiredPod(readWorkloads(manifest)[0]!, world.record!, world.live[0]!, "node1");
   expect(pod.spec).toMatchObject({
     hostname: "db-0",
@@ -128,7 +128,7 @@ describe("a DaemonSet", () => {
 
   test("has one pod, replaced in place", () => {
     const world = new WorkloadWorld(daemonSet());
-    world.look();
+    world.reconcile();
     expect(world.live.map(({ name }) => name)).toEqual([expect.stringMatching(/^agent-\w{5}$/)]);
     world.settle();
     world.apply(daemonSet({ template: podTemplate("busybox:2") }));
@@ -140,7 +140,7 @@ describe("a DaemonSet", () => {
   test("with maxSurge starts the new pod before it stops the old one", () => {
     const updateStrategy = { rollingUpdate: { maxSurge: 1 } };
     const world = new WorkloadWorld(daemonSet({ updateStrategy }));
-    world.look();
+    world.reconcile();
     world.settle();
     world.apply(daemonSet({ updateStrategy, template: podTemplate("busybox:2") }));
     expect(world.images).toEqual(["busybox:1", "busybox:2"]);
@@ -152,7 +152,7 @@ describe("a DaemonSet", () => {
     const world = new WorkloadWorld(
       daemonSet({ template: podTemplate("busybox:1", { nodeSelector: { gpu: "yes" } }) }),
     );
-    world.look();
+    world.reconcile();
     expect(world.live).toEqual([]);
   });
 });

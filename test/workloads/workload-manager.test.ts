@@ -16,7 +16,7 @@ const deployment = (name: string, image = "busybox:1") => ({
   spec: { selector: { matchLabels: { app: "web" } }, template: podTemplate(image) },
 });
 
-/** A manager with a kubelet that runs what it is told at once. */
+/** A manager with a kubelet that runs what it is reported at once. */
 function aManager(kept: { state: WorkloadState | undefined } = { state: undefined }) {
   const clock = new FakeClock();
   const listeners = new Set<() => void>();
@@ -104,7 +104,7 @@ test("at rest no timer waits", async () => {
   expect(world.clock.pendingTimers).toBe(0);
 });
 
-test("another process goes on with the same pods, and knows nothing of a deleted workload", () => {
+test("another process continues with the same pods, and knows nothing of a deleted workload", () => {
   const kept: { state: WorkloadState | undefined } = { state: undefined };
   const first = aManager(kept);
   first.manager.setDesired(state(deployment("web"), deployment("old")), true);

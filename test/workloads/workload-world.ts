@@ -42,10 +42,10 @@ export class WorkloadWorld {
   /** A new text of the same workload. */
   apply(manifest: object): void {
     this.#object = readWorkloads(manifest)[0]!;
-    this.look();
+    this.reconcile();
   }
 
-  look(): void {
+  reconcile(): void {
     const world: ControllerWorld = {
       nodeName: "node1",
       nodeLabels: { "kubernetes.io/os": "linux" },
@@ -65,10 +65,10 @@ export class WorkloadWorld {
     this.events.push(...outcome.events);
   }
 
-  /** Says what became of a pod, and looks. */
+  /** Says what became of a pod, and reconciles. */
   set(pod: PodRecord, facts: Partial<PodFacts>): void {
     this.tell(pod, facts);
-    this.look();
+    this.reconcile();
   }
 
   tell(pod: PodRecord, facts: Partial<PodFacts>): void {
@@ -92,7 +92,7 @@ export class WorkloadWorld {
         if (pod.leaving) this.tell(pod, { isGone: true, isReady: false });
         else this.tell(pod, { phase: "Running", isReady: true });
       }
-      this.look();
+      this.reconcile();
       if (JSON.stringify(this.record) === before) return;
     }
     throw new Error("it does not settle");

@@ -65,7 +65,7 @@ describe("refused", () => {
     ["a: b: c", 'a second ":"'],
     ["a: 'x", "never ends"],
     ['a: "\\ud83d\\ude00"', "half a character"],
-    ['a: "\\/"', "no escape"],
+    ['a: "\\/"', "not an escape"],
     ["a: *x", "no anchor"],
     ["a: &x [*x]", "contains itself"],
     ["<<:", "takes a map"],

@@ -36,7 +36,7 @@ export class ClusterDnsWishes {
 const writesClusterDns = (sent: unknown): boolean =>
   POD_SPECS.some((path) => at(sent, [...path, "dnsPolicy"]) === "ClusterFirst");
 
-/** The annotation of `kubectl apply` and the fields owned by server-side apply tell what was applied. */
+/** The annotation of `kubectl apply` and the fields owned by server-side apply show what was applied. */
 function appliesClusterDns(object: ApiObject): boolean {
   const { annotations, managedFields } = object.metadata;
   const isApplied = (managedFields ?? [])

@@ -45,7 +45,7 @@ async function handle(request: ApiRequest, info: RequestInfo, deps: EphemeralCon
       return isOldClient(request) ? json(200, toOldKind(live)) : jsonText(200, jsonOf(live));
     case "PUT": {
       const body = await readObjectBody(request);
-      if (!isRecord(body)) throw badRequest("the body of the request is no object");
+      if (!isRecord(body)) throw badRequest("the body of the request is not an object");
       const isOld = body.kind === "EphemeralContainers";
       const wanted = isOld ? body.ephemeralContainers : isRecord(body.spec) ? body.spec.ephemeralContainers : undefined;
       const pod = await change(request, live, body.metadata, wanted, deps);

@@ -185,7 +185,7 @@ export class LocalApi {
     this.#mirror?.eventRecorded();
   }
 
-  /** Opens the socket and the port. Never rejects: without them pods are supervised all the same. */
+  /** Opens the socket and the port. Never rejects: without them pods are supervised nevertheless. */
   async start({ view, healthChecks, extras }: LocalApiNode): Promise<void> {
     const { clock, logger, address, port, rootDir, version } = this.#deps;
     this.#view = view;

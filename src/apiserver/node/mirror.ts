@@ -16,7 +16,7 @@ export interface NodeView {
   pods(): readonly Pod[];
   /** Whether the kubelet still has work to do for a pod. */
   isThere(uid: string): boolean;
-  /** Where an object was found, for people: `file:line` where that is known. */
+  /** Where an object was found, for users: `file:line` where that is known. */
   originOf(kind: string, metadata: ApiObject["metadata"]): string | undefined;
   desired(): DesiredState;
   /**

@@ -25,7 +25,7 @@ export interface NodeRoutesDeps {
   ) => Promise<{ status: number; headers: Record<string, string>; body: string | Uint8Array }>;
 }
 
-/** Whatever is no object of the store: the kubelet behind the node, evictions, measurements, questions about oneself. */
+/** Routes without objects of the store: the kubelet behind the node, evictions, metrics, access reviews of the caller. */
 export const nodeRoutes = (deps: NodeRoutesDeps): ExtraRoute[] => [
   {
     group: "",

@@ -13,7 +13,7 @@ export interface ImageUpdates {
 
 /**
  * `/apis/kubelet-ts.io/v1/imageupdates`: GET lists; POST `{"action": "now" | "undo", "owner": "default/web"}`
- * looks up or takes back.
+ * looks up or rolls back.
  */
 export const updateRoutes = (updates: ImageUpdates): ExtraRoute[] => [
   {

@@ -19,7 +19,7 @@ import { isRecord } from "../../text/json.ts";
 import { listMergeAt } from "../list-keys.ts";
 import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
 
-/** A JSON schema as OpenAPI has it; `$ref` names a definition, without what stands before it. */
+/** A JSON schema as OpenAPI has it; `$ref` names a definition, without its prefix. */
 export type Schema = { [keyword: string]: unknown };
 
 const META = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -41,7 +41,7 @@ const PACKAGES: readonly (readonly [prefix: string, module: Readonly<Record<stri
   ["io.k8s.api.core.v1", volume],
 ];
 
-/** Schemas that upstream keeps elsewhere than the module they stand in here. */
+/** Schemas that upstream keeps elsewhere than the module that has them here. */
 const CORE_IN_OTHERS =
   /^(LocalObjectReference|Typed.*Reference|PodTemplateSpec|ReplicationController|PersistentVolumeClaim)/;
 
@@ -111,7 +111,7 @@ function describe(schema: Schema | undefined, texts: Readonly<Record<string, str
   const properties = (schema.properties ?? {}) as Record<string, Schema>;
   for (const [field, description] of Object.entries(texts)) {
     if (field === "") schema.description = description;
-    // A reference stands alone in version 2.
+    // A reference has no siblings in version 2.
     else if (properties[field]) properties[field] = { ...properties[field], description };
   }
 }

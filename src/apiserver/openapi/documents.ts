@@ -1,7 +1,7 @@
 import { apiVersionOf, type ResourceDefinition } from "../resource-definition.ts";
 import { type Descriptions, definitionName, openApiDefinitions, type Schema } from "./definitions.ts";
 
-/** One operation of a path, as far as clients look at it. */
+/** One operation of a path, with the fields that clients read. */
 export interface Operation {
   operationId: string;
   description: string;

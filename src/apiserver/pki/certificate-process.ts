@@ -7,8 +7,8 @@ import {
   type SigningOrder,
 } from "./certificate-request.ts";
 
-/** Longer than the slowest edge box takes. */
-const PATIENCE_MS = 60_000;
+/** Longer than a slow edge device needs. */
+const TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /**
@@ -26,7 +26,7 @@ export const makeSigningRequest = (argv: readonly string[], order: SigningOrder)
 async function deliver<T>(argv: readonly string[], order: CertificateOrder | SigningOrder): Promise<T> {
   const { exitCode, stdout, stderr } = await runProgram([...argv, CERTIFICATES_ARGUMENT], {
     input: JSON.stringify(order),
-    timeoutMs: PATIENCE_MS,
+    timeoutMs: TIMEOUT_MS,
     maxBytes: MAX_OUTPUT_BYTES,
   });
   if (exitCode !== 0)

@@ -154,7 +154,7 @@ function readPair(directory: string, name: string): KeyPair | undefined {
 }
 
 function writePair(directory: string, name: string, { cert, key }: KeyPair): void {
-  // The key first: a certificate without its key would look whole to a later start.
+  // The key first: a later start would take a certificate without its key for a complete pair.
   writeFileAtomically(join(directory, `${name}.key`), key);
   writeFileAtomically(join(directory, `${name}.crt`), cert);
   chmodSync(join(directory, `${name}.crt`), 0o644);

@@ -63,7 +63,7 @@ export class ManifestDirectory implements ObjectStorage {
   readonly #sidecars: string;
   readonly #deps: ManifestDirectoryDeps;
   readonly #known = new Map<string, KnownText>();
-  /** Where each object stands, by resource and key: a file written by hand may have any name. */
+  /** The file of each object, by resource and key: a file written by hand may have any name. */
   readonly #places = new Map<string, string>();
 
   constructor(deps: ManifestDirectoryDeps) {
@@ -81,7 +81,7 @@ export class ManifestDirectory implements ObjectStorage {
 
   save(definition: ResourceDefinition, object: ApiObject): void {
     const { metadata } = object;
-    // A pod that is going must not come back with the next start.
+    // A pod that is going must not be created again at the next start.
     if (definition.gracefulDeletion && metadata.deletionTimestamp) return this.remove(definition, object);
     const path = this.placeOf(definition, metadata);
     const { text, sidecar } = this.#split(definition, object);
@@ -168,7 +168,7 @@ export class ManifestDirectory implements ObjectStorage {
     }
     const found = object.metadata.namespace;
     if (namespace !== undefined && found !== undefined && found !== namespace) {
-      return { problem: `metadata.namespace is "${found}", but the file lies in the directory of "${namespace}"` };
+      return { problem: `metadata.namespace is "${found}", but the file is in the directory of "${namespace}"` };
     }
     return this.#complete(path, definition, object, namespace);
   }

@@ -29,7 +29,7 @@ export interface SubmittedObjectsDeps {
   onFileRemoved: (definition: ResourceDefinition, object: ApiObject) => void;
 }
 
-/** As containers of submitted pods tell their source. */
+/** Source of submitted pods, in the labels of their containers. */
 export const SOURCE_ID = "local-api";
 
 /** After an event the directory must not change for this time before it is read. */
@@ -50,7 +50,7 @@ export class SubmittedObjects implements FeedSource {
   readonly kind = "file";
   readonly name: string;
   readonly id = SOURCE_ID;
-  /** To be told of a new object before it is put into the store. */
+  /** Must receive a new object before it is put into the store. */
   readonly clusterDns: ClusterDnsWishes;
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
@@ -61,15 +61,15 @@ export class SubmittedObjects implements FeedSource {
   readonly #workloads = new Map<string, { object: ApiObject; desired: readonly DesiredObject[] }>();
   #emit: ((set: SourceSet) => void) | undefined;
   #unsubscribe: () => void = () => {};
-  #cancelLook: (() => void) | undefined;
+  #cancelRead: (() => void) | undefined;
   #isEmitPlanned = false;
   /** Objects that are in the store as their files have them. */
   readonly #settled = new WeakSet<ApiObject>();
-  /** Duration of the last look at the directory and of the last set. */
-  #lookMs = 0;
+  /** Duration of the last read of the directory and of the last set. */
+  #readMs = 0;
   #emitMs = 0;
   #isComplete = false;
-  #looks = 0;
+  #reads = 0;
   #isStopped = false;
 
   constructor(deps: SubmittedObjectsDeps) {
@@ -99,8 +99,8 @@ export class SubmittedObjects implements FeedSource {
 
   /** Reads the directory into the store, once; requests can be answered from then on. */
   load(): void {
-    if (this.#looks > 0) return;
-    this.#look();
+    if (this.#reads > 0) return;
+    this.#readDirectory();
     this.#deps.store.markStart();
     this.#unsubscribe = this.#deps.store.subscribe(({ resource, type, object, previous }) => {
       const definition = this.#deps.registry.get(resource);
@@ -123,7 +123,7 @@ export class SubmittedObjects implements FeedSource {
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#unsubscribe();
-    this.#cancelLook?.();
+    this.#cancelRead?.();
     for (const watch of this.#watches.values()) watch.stop();
   }
 
@@ -131,9 +131,9 @@ export class SubmittedObjects implements FeedSource {
     return {
       kind: "file",
       name: this.name,
-      state: this.#looks === 0 ? "waiting" : "ok",
+      state: this.#reads === 0 ? "waiting" : "ok",
       pods: [...this.#own].filter((key) => key.startsWith("pods ")).length,
-      looks: this.#looks,
+      reads: this.#reads,
       failures: 0,
     };
   }
@@ -143,18 +143,18 @@ export class SubmittedObjects implements FeedSource {
     return undefined;
   }
 
-  /** To be told before an object that a client submits is put into the store. */
+  /** Must be called before an object that a client submits is put into the store. */
   claim(definition: ResourceDefinition, object: ApiObject): void {
     this.#own.add(ownKey(definition, object));
     this.#settled.add(object);
     this.#arm();
   }
 
-  #look(): void {
+  #readDirectory(): void {
     if (this.#isStopped) return;
     const beganAtMs = this.#deps.clock.monotonicMs();
-    this.#cancelLook = undefined;
-    this.#looks++;
+    this.#cancelRead = undefined;
+    this.#reads++;
     this.#arm();
     const { directory, store, registry } = this.#deps;
     const { files, unreadable, namespaces } = directory.read();
@@ -181,10 +181,10 @@ export class SubmittedObjects implements FeedSource {
       if (!definition || !object) this.#own.delete(key);
       else if (this.#isGone(definition, object, uncertain)) this.#deps.onFileRemoved(definition, object);
     }
-    this.#lookMs = this.#deps.clock.monotonicMs() - beganAtMs;
+    this.#readMs = this.#deps.clock.monotonicMs() - beganAtMs;
   }
 
-  /** A file that cannot be read is no removed file, nor is any while a directory cannot be listed. */
+  /** A file that cannot be read is not a removed file, nor is any while a directory cannot be listed. */
   #isGone(definition: ResourceDefinition, object: ApiObject, uncertain: ReadonlySet<string>): boolean {
     if (object.metadata.deletionTimestamp) return false;
     const { directory } = this.#deps;
@@ -244,16 +244,16 @@ export class SubmittedObjects implements FeedSource {
     for (const path of paths) {
       let watch = this.#watches.get(path);
       if (!watch) {
-        watch = new PathWatch(path, () => this.#planLook());
+        watch = new PathWatch(path, () => this.#planRead());
         this.#watches.set(path, watch);
       }
       watch.arm();
     }
   }
 
-  #planLook(): void {
-    this.#cancelLook?.();
-    this.#cancelLook = this.#deps.clock.schedule(pauseAfterMs(this.#lookMs), () => this.#look());
+  #planRead(): void {
+    this.#cancelRead?.();
+    this.#cancelRead = this.#deps.clock.schedule(pauseAfterMs(this.#readMs), () => this.#readDirectory());
   }
 
   /** Several changes of one moment are one set. */

@@ -106,7 +106,7 @@ function command(what: "exec" | "attach", request: ApiRequest, pod: Pod, deps: P
   let open: () => Promise<ProcessSession>;
   if (what === "exec") open = () => containers.exec(target.id, argv, streams);
   else {
-    // A container has a terminal or has none, whatever the client asks for.
+    // The container determines whether there is a terminal; the client cannot.
     const tty = findContainer(pod.spec, container)?.tty ?? false;
     streams = { ...streams, tty, stderr: streams.stderr && !tty };
     open = () => containers.attach(target.id, streams);

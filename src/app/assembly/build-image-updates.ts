@@ -83,7 +83,7 @@ function nameOf(image: string): string {
   return colon < 0 ? image : image.slice(0, colon);
 }
 
-/** Whether a file exists in an emptyDir or hostPath volume. A path that cannot be looked at counts as locked. */
+/** Whether a file exists in an emptyDir or hostPath volume. A path that cannot be read counts as locked. */
 function isLocked(pod: Pod, lock: string, volumes: VolumeManager): boolean {
   const slash = lock.indexOf("/");
   const volume = pod.spec.volumes?.find(({ name }) => name === lock.slice(0, slash));

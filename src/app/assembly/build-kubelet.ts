@@ -33,7 +33,7 @@ export interface KubeletParts {
   networks: PodNetworks;
   probes: ProbeManager;
   admission: PodAdmission;
-  /** Told of each container or sandbox that ran out of memory. */
+  /** Called for each container or sandbox that ran out of memory. */
   oomEvents: Listeners<ContainerId>;
   imageUpdates: ImageUpdateManager;
   /** Absent for a node whose pods something else assigns. */

@@ -3,7 +3,7 @@ import { readManifest } from "../../manifest/read-manifest.ts";
 import { buildFeed } from "../../sources/build-sources.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
-import { ManifestLook } from "../../sources/manifest-look.ts";
+import { ManifestChangeCheck } from "../../sources/manifest-change-check.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { encryptionOf } from "../../text/age-text.ts";
 import { readEncryptedManifest } from "../decrypt-manifest.ts";
@@ -21,7 +21,7 @@ export function buildManifestFeed(
   manifests: readonly string[],
   submitted?: FeedSource,
 ): DesiredStateFeed {
-  const look = new ManifestLook(background.slot);
+  const changeCheck = new ManifestChangeCheck(background.slot);
   return buildFeed({
     options,
     manifests,
@@ -42,7 +42,8 @@ export function buildManifestFeed(
         ? readEncryptedManifest(bytes, how, manifestIdentityFile, readText)
         : readText(bytes, how);
     },
-    readManifests: async (path, known) => (await look.unchanged(path, known)) ?? background.readManifests(path, known),
+    readManifests: async (path, known) =>
+      (await changeCheck.snapshotIfUnchanged(path, known)) ?? background.readManifests(path, known),
     replaceFile: background.replaceFile.bind(background),
     clock,
     logger,

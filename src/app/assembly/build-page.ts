@@ -235,7 +235,7 @@ async function readLogTails(pod: Pod, containers: ContainerAccess): Promise<Map<
         text.split("\n").filter((line) => line !== ""),
       );
     } catch {
-      // The engine is away, or the container is gone.
+      // The engine is unreachable, or the container is gone.
     }
   }
   return tails;
@@ -274,7 +274,7 @@ const pageTls = (context: NodeContext): ListenerTls => ({
 });
 
 /**
- * The certificate of `--tls-cert-file`; without that flag, the one of the local API, whose authority a browser can be told
+ * The certificate of `--tls-cert-file`; without that flag, the one of the local API, whose authority a browser can import
  * to trust; without a local API, the one of the authenticated port.
  */
 function readPageMaterial({ options, node, clock }: NodeContext): TlsMaterial {

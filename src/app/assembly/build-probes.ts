@@ -8,7 +8,7 @@ import { probeVersion } from "../version.ts";
 import { type NodeContext, openStateFile } from "./node-context.ts";
 import { ProbeResultsSchema } from "./state-schemas.ts";
 
-/** @param onChange told of each pod whose probe results changed */
+/** @param onChange called with each pod whose probe results changed */
 export function buildProbes(
   context: NodeContext,
   client: DockerClient,

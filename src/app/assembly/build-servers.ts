@@ -54,7 +54,7 @@ export function buildStats(parts: AssembledKubelet, view: KubeletView): NodeStat
     volumeStatsAggPeriodMs: parts.context.options.volumeStatsAggPeriodMs,
     slot: background.slot,
     disabledMetrics: options.disabledMetrics,
-    readImageBytes: async () => (await parts.imageInventory.look()).bytes,
+    readImageBytes: async () => (await parts.imageInventory.list()).bytes,
   });
   warnOfMissingCgroups(options, (path) => stats.measureOnce(path) !== undefined, logger);
   return stats;

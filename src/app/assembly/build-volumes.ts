@@ -47,7 +47,7 @@ export async function buildVolumes(
           pod.metadata.annotations?.[CONFIG_SOURCE_ANNOTATION] === "api"
             ? cluster.claimProblemOf(pod, claimName)
             : undefined,
-        tokenFor: (pod, wish) => cluster.tokenFor(pod, wish),
+        tokenFor: (pod, spec) => cluster.tokenFor(pod, spec),
       },
     }),
     claimBytesOf: (pod, claimName) => computeClaimBytes(podManager.state.objects ?? [], pod, claimName),

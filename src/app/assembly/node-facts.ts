@@ -23,7 +23,7 @@ export interface NodeFactsInput {
   options: KubeletOptions;
   eviction: Pick<EvictionManager, "states">;
   /** The machine is about to go down. */
-  isLeaving: () => boolean;
+  isShuttingDown: () => boolean;
   /** undefined without configuration files. */
   configuration: () => ConfigurationStatus | undefined;
   clock: Clock;
@@ -34,7 +34,7 @@ export function nodeFacts({
   parts,
   options,
   eviction,
-  isLeaving,
+  isShuttingDown,
   configuration,
   clock,
 }: NodeFactsInput): ReadNodeFacts {
@@ -42,7 +42,7 @@ export function nodeFacts({
   const { node } = parts.context;
   const findProblem = () => {
     // Upstream's words.
-    if (isLeaving()) return "node is shutting down";
+    if (isShuttingDown()) return "node is shutting down";
     return connectError() ?? kubelet.runtimeError ?? toNetworkError(networks.problem());
   };
   const ready = { runtimeError: findProblem(), since: clock.now() };
@@ -69,7 +69,7 @@ export function nodeFacts({
   };
   const readImages = () => {
     const none = clock.sleep(IMAGES_WITHIN_MS).then(() => undefined);
-    return Promise.race([imageInventory.look().catch((): ImageStore | undefined => undefined), none]);
+    return Promise.race([imageInventory.list().catch((): ImageStore | undefined => undefined), none]);
   };
   return async (withImages = true) => {
     const store = withImages ? await readImages() : undefined;

@@ -15,7 +15,7 @@ export async function readNodeDetail(
 ): Promise<Omit<NodeDetail, "state" | "events">> {
   const [sample, store] = await Promise.all([
     stats.sampleWithRates("all"),
-    imageInventory.look().catch(() => undefined),
+    imageInventory.list().catch(() => undefined),
   ]);
   const facts = cadvisor.recent();
   const { rootDir } = context.options;
@@ -63,7 +63,7 @@ export function toFilesystems(
 
 const MIN_CAPACITY_BYTES = 2 ** 20;
 
-/** Volumes of pods, mounts of containers and what is no disk are left out. */
+/** Volumes of pods, mounts of containers and what is not a disk are left out. */
 const isShown = ({ mountPoint, capacity }: NodeFilesystem) =>
   capacity.capacityBytes >= MIN_CAPACITY_BYTES &&
   !/^\/(?:sys|proc|dev)\/|\/pods\/[^/]+\/volumes\/|\/[0-9a-f]{64}\//.test(mountPoint);

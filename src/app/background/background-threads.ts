@@ -17,9 +17,9 @@ import { type HostsFileRequest, isHostsFileRight } from "../../volumes/network-f
 import type { FsGroupOptions } from "../../volumes/ownership.ts";
 import type { BackgroundTasks } from "./background-tasks.ts";
 
-/** A look at a path; local disks answer within milliseconds. */
-const LOOK_TIMEOUT_MS = 10_000;
-/** Several looks, and two runs of mount(8). */
+/** One access to a path; local disks answer within milliseconds. */
+const ACCESS_TIMEOUT_MS = 10_000;
+/** Several accesses, and two runs of mount(8). */
 const BIND_TIMEOUT_MS = 30_000;
 /** Millions of files. */
 const TREE_TIMEOUT_MS = 600_000;
@@ -30,15 +30,15 @@ const PARSE_TIMEOUT_MS = 60_000;
 const SETTLE_MS = 5_000;
 
 /** Tasks below the root directory: they hang together. */
-const ROOT_DISK: TaskOptions = { key: "root directory", timeoutMs: LOOK_TIMEOUT_MS };
-const LOG_DISK: TaskOptions = { key: "log links", timeoutMs: LOOK_TIMEOUT_MS };
+const ROOT_DISK: TaskOptions = { key: "root directory", timeoutMs: ACCESS_TIMEOUT_MS };
+const LOG_DISK: TaskOptions = { key: "log links", timeoutMs: ACCESS_TIMEOUT_MS };
 
-/** Where the entry point lies in the compiled executable; modules there have other paths than here. */
+/** Path of the entry point in the compiled executable; modules there have other paths than here. */
 const COMPILED_ENTRY = "/$bunfs/root/app/background/background-worker.js";
 
 /**
  * Work that may wait for a file system, or take long, in other threads: the kubelet's own thread never waits for it. What is
- * done for each start of a container has a quick way, by the runtime's own threads, of which {@link PoolSlot} lends one.
+ * done for each start of a container is tried first on a thread of the runtime, through {@link PoolSlot}.
  */
 export class BackgroundThreads implements HostFiles, PodFileSystem {
   readonly slot: PoolSlot;
@@ -63,12 +63,12 @@ export class BackgroundThreads implements HostFiles, PodFileSystem {
   }
 
   readManifests(path: string, known: ReadonlyMap<string, FileIdentity>) {
-    return this.#run("readManifests", [path, known], { key: `read ${path}`, timeoutMs: LOOK_TIMEOUT_MS });
+    return this.#run("readManifests", [path, known], { key: `read ${path}`, timeoutMs: ACCESS_TIMEOUT_MS });
   }
 
   /** As `replaceFile` of src/files, for files below the root directory. */
   async replaceFile(path: string, content: string | Uint8Array, options: ReplaceOptions): Promise<void> {
-    const quick = await this.slot.attempt(() => replaceFileAsync(path, content, options), LOOK_TIMEOUT_MS);
+    const quick = await this.slot.attempt(() => replaceFileAsync(path, content, options), ACCESS_TIMEOUT_MS);
     if (!quick) await this.#run("replaceFile", [path, content, options], ROOT_DISK);
   }
 
@@ -78,27 +78,27 @@ export class BackgroundThreads implements HostFiles, PodFileSystem {
 
   /** As `writeHostsFile` of src/volumes. */
   async writeHostsFile(path: string, request: HostsFileRequest): Promise<void> {
-    const isRight = await this.slot.attempt(() => isHostsFileRight(path, request), LOOK_TIMEOUT_MS);
+    const isRight = await this.slot.attempt(() => isHostsFileRight(path, request), ACCESS_TIMEOUT_MS);
     if (!isRight?.value) await this.#run("writeHostsFile", [path, request], ROOT_DISK);
   }
 
   async makeTerminationLog(path: string): Promise<void> {
-    const quick = await this.slot.attempt(() => makeTerminationLogAsync(path), LOOK_TIMEOUT_MS);
+    const quick = await this.slot.attempt(() => makeTerminationLogAsync(path), ACCESS_TIMEOUT_MS);
     if (!quick) await this.#run("makeTerminationLog", [path], ROOT_DISK);
   }
 
   async readTerminationLog(path: string): Promise<string | undefined> {
-    const quick = await this.slot.attempt(() => readTerminationLogAsync(path), LOOK_TIMEOUT_MS);
+    const quick = await this.slot.attempt(() => readTerminationLogAsync(path), ACCESS_TIMEOUT_MS);
     return quick ? quick.value : await this.#run("readTerminationLog", [path], ROOT_DISK);
   }
 
   async removeFile(path: string): Promise<void> {
-    const quick = await this.slot.attempt(() => rm(path, { force: true }), LOOK_TIMEOUT_MS);
+    const quick = await this.slot.attempt(() => rm(path, { force: true }), ACCESS_TIMEOUT_MS);
     if (!quick) await this.#run("removeFile", [path], ROOT_DISK);
   }
 
   overwriteFile(path: string, text: string) {
-    return this.#run("overwriteFile", [path, text], { key: "engine's files", timeoutMs: LOOK_TIMEOUT_MS });
+    return this.#run("overwriteFile", [path, text], { key: "engine's files", timeoutMs: ACCESS_TIMEOUT_MS });
   }
 
   readText(path: string, maxBytes: number) {
@@ -107,15 +107,15 @@ export class BackgroundThreads implements HostFiles, PodFileSystem {
 
   /** A file of the administrator, anywhere on the host. */
   readBytes(path: string, maxBytes: number) {
-    return this.#run("readBytes", [path, maxBytes], lookAt(path));
+    return this.#run("readBytes", [path, maxBytes], accessTo(path));
   }
 
   prepareHostPath(source: HostPathVolumeSource) {
-    return this.#run("prepareHostPath", [source], lookAt(source.path));
+    return this.#run("prepareHostPath", [source], accessTo(source.path));
   }
 
   isDirectory(path: string) {
-    return this.#run("isDirectory", [path], lookAt(path));
+    return this.#run("isDirectory", [path], accessTo(path));
   }
 
   bindSubPath(volumePath: string, subPath: string, target: string) {
@@ -194,7 +194,7 @@ export class BackgroundThreads implements HostFiles, PodFileSystem {
   }
 }
 
-const lookAt = (path: string): TaskOptions => ({ key: `look ${path}`, timeoutMs: LOOK_TIMEOUT_MS });
+const accessTo = (path: string): TaskOptions => ({ key: `path ${path}`, timeoutMs: ACCESS_TIMEOUT_MS });
 const treeAt = (path: string): TaskOptions => ({ key: `tree ${path}`, timeoutMs: TREE_TIMEOUT_MS });
 /** mount(8) may take long on a busy machine: not with {@link ROOT_DISK}, whose tasks wait for each other. */
 const mountAt = (path: string): TaskOptions => ({ key: `mount ${path}`, timeoutMs: BIND_TIMEOUT_MS });

@@ -134,7 +134,7 @@ export class ApiClient {
     });
   }
 
-  /** The kind people mean: `po`, `pod`, `pods`, `deployments.apps`. @throws UsageError */
+  /** The kind users mean: `po`, `pod`, `pods`, `deployments.apps`. @throws UsageError */
   async findResource(written: string): Promise<ApiResource> {
     const all = await this.resources();
     const [name = "", ...group] = written.toLowerCase().split(".");

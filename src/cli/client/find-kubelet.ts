@@ -14,7 +14,7 @@ export interface FoundKubelet {
   instance?: InstanceInfo;
 }
 
-/** Why none can be asked, and where it was looked for. */
+/** Why no kubelet can be asked, and the places that were searched. */
 export interface NoKubelet {
   problem: string;
   /** One runs, but has no address. */

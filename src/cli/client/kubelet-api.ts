@@ -4,7 +4,7 @@ import type { Summary } from "../../api/stats-summary.ts";
 import { readBoundedStream } from "../../files/bounded-stream.ts";
 import type { NodeObject } from "../../printers/node-row.ts";
 
-/** The kubelet did not answer, or not as it should; the message is for people. */
+/** The kubelet did not answer, or not as it should; the message is for users. */
 export class KubeletApiError extends Error {}
 
 /** An answer and the name of exactly this answer, to ask again with. */
@@ -34,7 +34,7 @@ const WHY: Readonly<Record<string, string>> = {
 export class KubeletApi {
   readonly #url: string;
   readonly #socketPath: string | undefined;
-  /** For people. */
+  /** For users. */
   readonly #address: string;
 
   constructor({ url, socketPath }: { url: string; socketPath?: string }) {

@@ -61,7 +61,8 @@ function objectsOf(file: string, bytes: Uint8Array): ManifestObject[] {
     if (value === null) return [];
     // Maps of the reader have no prototype, which JSON does not show.
     const object = JSON.parse(JSON.stringify(value)) as ApiObject & { items?: ApiObject[] };
-    if (typeof object !== "object" || Array.isArray(object)) throw new CommandError(`${file}: a document is no object`);
+    if (typeof object !== "object" || Array.isArray(object))
+      throw new CommandError(`${file}: a document is not an object`);
     const objects = object.kind?.endsWith("List") && object.items ? object.items : [object];
     return objects.map((item) => ({ file, object: { ...item, metadata: item.metadata ?? {} } }));
   });

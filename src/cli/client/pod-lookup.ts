@@ -16,7 +16,7 @@ export const namespaceOf = ({ metadata }: Pod): string => metadata.namespace ?? 
 /**
  * The pod of that name. The suffix a static pod has, its node's name, may be left out, as in the manifest; `pod/web` is
  * `web`. Where namespaces have pods of the same name, one must be chosen.
- * @returns what to tell the user as `problem`
+ * @returns the message for the user as `problem`
  */
 export function findPod(pods: readonly Pod[], written: string, scope: PodScope): Pod | { problem: string } {
   const name = written.replace(/^(pods?|po)\//, "");

@@ -52,7 +52,7 @@ export async function runSession(
   }
 }
 
-/** Input goes on until its end; a session that has ended takes no more. */
+/** Sends input until its end, or until the session has ended. */
 async function forward(stdin: NodeJS.ReadStream, session: ProcessSession): Promise<void> {
   try {
     for await (const chunk of stdin) await session.write(chunk as Uint8Array);

@@ -3,7 +3,7 @@ import { kindOf, type ObjectTarget, referenceOf, selectObjects } from "../client
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, dryRunText, durationFlag } from "../sub-command.ts";
 
-/** Between two looks at an object that is being deleted. */
+/** Between two reads of an object that is being deleted. */
 const POLL_MS = 200;
 /** Pods with long grace periods take their time. */
 const DEFAULT_WAIT_MS = 7 * 24 * 3600_000;

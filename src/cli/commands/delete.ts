@@ -73,7 +73,7 @@ async function readWanted(request: CommandRequest): Promise<Wanted> {
     const [kind, of] = name.split("/", 2);
     if (of === undefined) return name;
     if (!KINDS.includes(kind ?? ""))
-      throw new UsageError(`"${name}" is no pod; only pods are removed while no kubelet runs`);
+      throw new UsageError(`"${name}" is not a pod; only pods are removed while no kubelet runs`);
     return of;
   });
   const files = values("filename");
@@ -252,7 +252,7 @@ async function describeSources(
 }
 
 const warningsTo = (io: CommandIo): Logger => {
-  const tell = (message: string) => io.stderr(`kubelet-ts delete: ${message}\n`);
+  const print = (message: string) => io.stderr(`kubelet-ts delete: ${message}\n`);
   const silent = () => {};
-  return { error: tell, warn: tell, info: silent, debug: silent, trace: silent };
+  return { error: print, warn: print, info: silent, debug: silent, trace: silent };
 };

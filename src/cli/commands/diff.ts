@@ -159,7 +159,7 @@ const indexOf = (configMaps: readonly ConfigMap[], secrets: readonly Secret[]) =
   secrets: byFullName(secrets),
 });
 
-/** The part of a pod that people write, without the identity the node adds. */
+/** The part of a pod that users write, without the identity the node adds. */
 function shown({ metadata, spec }: Pod): unknown {
   const annotations = Object.entries(metadata.annotations ?? {}).filter(
     ([key]) => !key.startsWith("kubernetes.io/config."),

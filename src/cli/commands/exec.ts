@@ -15,14 +15,14 @@ export async function runExec(request: CommandRequest, io: CommandIo): Promise<n
   return (await hold(() => container.exec(argv, streams), streams, io)) ?? 1;
 }
 
-/** `kubelet-ts attach`: holds the streams of a container's own process, which goes on afterwards. */
+/** `kubelet-ts attach`: holds the streams of a container's own process, which continues afterwards. */
 export async function runAttach(request: CommandRequest, io: CommandIo): Promise<number> {
   const [pod, ...others] = request.positionals;
   if (pod === undefined) throw new UsageError("name a pod");
   if (others.length > 0) throw new UsageError(`attach takes one pod (found also "${others.join('", "')}")`);
   const { streams: container, note } = await chooseRunningContainer(request, pod);
   if (note) io.stderr(`${note}\n`);
-  // A container has a terminal or it has none, whatever the command line asks for.
+  // The container determines whether there is a terminal; the command line cannot.
   const tty = await container.hasTerminal();
   const streams = { stdin: request.isOn("stdin"), stdout: true, stderr: !tty, tty };
   await hold(() => container.attach(streams), streams, io);

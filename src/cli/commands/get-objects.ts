@@ -40,12 +40,12 @@ export async function getObjects(
   const names = wanted.flatMap((kind) => kind.names);
   selectorOf(request, names);
   const hasKinds = wanted.length > 1;
-  const look = (kind: WantedKind) => lookAt(api, kind, request, view, hasKinds);
+  const read = (kind: WantedKind) => fetchObjects(api, kind, request, view, hasKinds);
   if (request.isOn("watch") || request.isOn("watch-only")) {
     if (hasKinds) throw new UsageError("one kind at a time can be watched");
-    return await watch(() => look(wanted[0]!), request, options, io);
+    return await watch(() => read(wanted[0]!), request, options, io);
   }
-  const seen = await Promise.all(wanted.map(look));
+  const seen = await Promise.all(wanted.map(read));
   const items = seen.flatMap((kind) => kind.items);
   const objects = items.map(({ object }) => object);
   for (const { unknownField } of seen) if (unknownField !== undefined) throw new UsageError(unknownField);
@@ -82,12 +82,12 @@ const printerOf = ({ table }: SeenKind, options: Omit<PrinterOptions, "resource"
 
 /** Prints changes until it is interrupted. A kubelet that restarts is waited for. */
 async function watch(
-  look: () => Promise<SeenKind>,
+  read: () => Promise<SeenKind>,
   request: CommandRequest,
   options: Omit<PrinterOptions, "resource">,
   io: CommandIo,
 ): Promise<never> {
-  const first = await look();
+  const first = await read();
   if (first.missing.length > 0) throw new CommandError(first.missing.join("\n"));
   const printer = printerOf(first, options);
   if (!request.isOn("watch-only")) io.stdout(printer.lines(first.items, io.now()));
@@ -95,7 +95,7 @@ async function watch(
   for (let isLost = false; ; ) {
     await Bun.sleep(WATCH_PERIOD_MS);
     try {
-      const after = (await look()).items;
+      const after = (await read()).items;
       if (isLost) io.stderr("kubelet-ts get: the local API answers again\n");
       isLost = false;
       const { changed, gone } = changesBetween(before, after, printer.format);
@@ -109,7 +109,7 @@ async function watch(
   }
 }
 
-async function lookAt(
+async function fetchObjects(
   api: ApiClient,
   { resource, names }: WantedKind,
   request: CommandRequest,

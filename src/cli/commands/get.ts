@@ -38,7 +38,7 @@ import {
 /** Period of `-w`. Lists have an ETag, so an unchanged list is cheap; a node is measured at each request. */
 const WATCH_PERIOD_MS: Readonly<Record<ResourceName, number>> = { pods: 500, events: 500, nodes: 5_000 };
 /** A kubelet that has just started lists no pods yet: an empty list counts after this number of requests. */
-const LOOKS_TO_BELIEVE_NOTHING = 4;
+const EMPTY_ANSWERS_TO_BELIEVE = 4;
 
 /** `kubelet-ts get`. Returns the exit code; `-w` returns only when the signal aborts. */
 export async function runGet(request: CommandRequest, io: CommandIo, signal?: AbortSignal): Promise<number> {
@@ -52,16 +52,16 @@ export async function runGet(request: CommandRequest, io: CommandIo, signal?: Ab
     return await getObjects(request, view, await printerOptions(request), io);
   }
   const { resource, named } = parseTarget(request, written, names);
-  const look = new Look(resource, named, request, view);
+  const reader = new ResourceReader(resource, named, request, view);
   const printer = new ResourcePrinter({ ...(await printerOptions(request)), resource });
   const api = await openReader(request);
-  const { items, problems, unknownField } = (await look.at(api))!;
+  const { items, problems, unknownField } = (await reader.read(api))!;
   if (unknownField !== undefined) throw new UsageError(unknownField);
   const isWatch = request.isOn("watch") || request.isOn("watch-only");
   if (isWatch) {
     if (problems.length > 0) throw new CommandError(problems.join("\n"));
     if (!request.isOn("watch-only")) io.stdout(printer.lines(items, io.now()));
-    await watch(api, look, items, printer, io, signal);
+    await watch(api, reader, items, printer, io, signal);
     return 0;
   }
   if (view.format)
@@ -184,7 +184,7 @@ interface Seen {
 }
 
 /** The objects of one command, read again for each period of a watch. */
-class Look {
+class ResourceReader {
   readonly #resource: ResourceName;
   readonly #named: readonly string[];
   readonly #request: CommandRequest;
@@ -204,8 +204,8 @@ class Look {
   }
 
   /** undefined: unchanged since the last call. */
-  async at(api: PodReader): Promise<Seen | undefined> {
-    const seen = await this.#see(api);
+  async read(api: PodReader): Promise<Seen | undefined> {
+    const seen = await this.#fetch(api);
     const columns = labelColumnsOf(this.#request);
     const { matches, compare, fields } = this.#view;
     const items = seen?.items.filter(({ object }) => matches(object)) ?? [];
@@ -214,7 +214,7 @@ class Look {
     return seen && { ...seen, unknownField, items: items.map((item) => withLabelCells(item, columns)) };
   }
 
-  async #see(api: PodReader): Promise<Seen | undefined> {
+  async #fetch(api: PodReader): Promise<Seen | undefined> {
     switch (this.#resource) {
       case "pods": {
         const answer = this.#keep(await api.pods(this.#etag));
@@ -270,7 +270,7 @@ class Look {
 /** Prints changes. Waits for a kubelet that restarts, since its pods keep running. */
 async function watch(
   api: PodReader,
-  look: Look,
+  reader: ResourceReader,
   seen: readonly ResourceItem[],
   printer: ResourcePrinter,
   io: CommandIo,
@@ -279,11 +279,11 @@ async function watch(
   const clock = new SystemClock();
   let before = seen;
   let latest = seen;
-  let emptyLooks = 0;
+  let emptyAnswers = 0;
   for (let isLost = false; !signal?.aborted; ) {
-    await clock.sleep(look.periodMs, signal).catch(() => {});
+    await clock.sleep(reader.periodMs, signal).catch(() => {});
     try {
-      latest = (await look.at(api))?.items ?? latest;
+      latest = (await reader.read(api))?.items ?? latest;
       if (isLost) io.stderr("kubelet-ts get: the kubelet answers again\n");
       isLost = false;
     } catch (error) {
@@ -292,8 +292,8 @@ async function watch(
       isLost = true;
       continue;
     }
-    emptyLooks = latest.length === 0 ? emptyLooks + 1 : 0;
-    if (emptyLooks > 0 && emptyLooks < LOOKS_TO_BELIEVE_NOTHING) continue;
+    emptyAnswers = latest.length === 0 ? emptyAnswers + 1 : 0;
+    if (emptyAnswers > 0 && emptyAnswers < EMPTY_ANSWERS_TO_BELIEVE) continue;
     const { changed, gone } = changesBetween(before, latest, printer.format);
     before = latest;
     io.stdout(printer.lines(changed, io.now()) + printer.lines(gone, io.now(), true));

@@ -70,7 +70,7 @@ async function waitForEnd(
   }
 }
 
-/** Owners by what people write; undefined: all. @throws CommandError for a name without images that are updated */
+/** Owners by what users write; undefined: all. @throws CommandError for a name without images that are updated */
 function ownersOf(
   names: readonly string[],
   items: readonly ImageUpdateReport[],
@@ -81,9 +81,10 @@ function ownersOf(
   );
   if (names.length === 0) return namespace === undefined ? undefined : known;
   return names.map((name) => {
-    const exact = known.filter((owner) => isMeant(name, owner));
+    const exact = known.filter((owner) => matchesOwner(name, owner));
     // `get pods` shows the name of a pod with that of the node at its end.
-    const found = exact.length > 0 ? exact : known.filter((owner) => isMeant(name, `${owner}-${nodeOf(name, owner)}`));
+    const found =
+      exact.length > 0 ? exact : known.filter((owner) => matchesOwner(name, `${owner}-${nodeOf(name, owner)}`));
     if (found.length === 1) return found[0]!;
     if (found.length > 1) throw new CommandError(`"${name}" is ambiguous: ${found.join(", ")}`);
     const near = nearestName(name, known);
@@ -99,7 +100,7 @@ const nodeOf = (name: string, owner: string) => name.slice(name.lastIndexOf("/")
 const nameOf = (owner: string) => owner.slice(owner.lastIndexOf("/") + 1);
 
 /** `web`, `shop/web`, `deployment/web`, `deploy/web`. */
-export function isMeant(name: string, owner: string): boolean {
+export function matchesOwner(name: string, owner: string): boolean {
   const [namespace = "", ...rest] = owner.split("/");
   const kind = rest.length > 1 ? rest[0]!.toLowerCase() : "pod";
   const parts = name.split("/");

@@ -67,7 +67,7 @@ async function parse(argv: readonly string[]): Promise<Parsed> {
   const read = readArguments("validate", VALIDATE_ARGS, argv);
   if ("problem" in read) return read;
   // --help was answered before.
-  if (read.help) return { problem: "--help stands alone" };
+  if (read.help) return { problem: "--help must be the only argument" };
   const files = read.positionals;
   const value = (flag: keyof typeof VALIDATE_ARGS) => read.values.get(flag)?.at(-1);
   const batch = value("batch") === "true";

@@ -7,7 +7,7 @@ import { CommandError, type CommandRequest, durationFlag, UsageError } from "../
 
 const POLL_MS = 250;
 const DEFAULT_TIMEOUT_MS = 30_000;
-/** Exit code when the last edit of a pod was taken back. */
+/** Exit code when the last edit of a pod was rolled back. */
 const EXIT_ROLLED_BACK = 3;
 
 /** Whether an object is as wanted; `undefined` is an object that does not exist. */
@@ -53,7 +53,7 @@ async function waitForOne(
     });
     const reference = referenceOf(resource, object?.metadata.name ?? name);
     const rollback = isOfPod ? rollbackOf(object) : undefined;
-    if (rollback !== undefined) return { rolledBack: `the last edit of ${reference} was taken back: ${rollback}` };
+    if (rollback !== undefined) return { rolledBack: `the last edit of ${reference} was rolled back: ${rollback}` };
     if (isMet(object)) return { met: reference };
     if (object === undefined && !toBeCreated) {
       // Its message says under which name or where there is one.
@@ -82,7 +82,7 @@ const rollbackOf = (object: ApiObject | undefined): string | undefined =>
     ({ type, status, reason }) => type === "ManifestLive" && status === "False" && reason === "RolledBack",
   )?.message;
 
-/** 0 looks once, a negative duration waits a week, as kubectl does. @throws UsageError */
+/** 0 checks once, a negative duration waits a week, as kubectl does. @throws UsageError */
 function timeoutOf(request: CommandRequest): number {
   const ms = durationFlag(request, "timeout") ?? DEFAULT_TIMEOUT_MS;
   return ms < 0 ? 7 * 24 * 3600_000 : ms;
@@ -91,7 +91,7 @@ function timeoutOf(request: CommandRequest): number {
 /** The value of `--for`. */
 interface Wanted {
   isMet: Condition;
-  /** It is a condition, which a pod whose last edit was taken back does not reach. */
+  /** It is a condition, which a pod whose last edit was rolled back does not reach. */
   isOfPod?: true;
   /** An object that does not exist may still come. */
   toBeCreated?: true;

@@ -123,7 +123,7 @@ StatefulSet or DaemonSet successors, by its update strategy.`,
   },
   {
     name: "updates",
-    description: "list, begin or take back updates of images",
+    description: "list, start or roll back updates of images",
     section: "Change",
     usage: ["updates [NAME…] [flags]", "updates --now [NAME…] [--wait]", "updates --undo NAME…"],
     about: `Lists the images of pods with the annotation kubelet-ts.io/image-update: which digest is pinned, which is
@@ -144,8 +144,8 @@ new, held or on trial, and which failed. A name is that of a pod or a workload: 
     description: "wait for a condition of objects",
     section: "Change",
     usage: ["wait KIND/NAME…|-f FILE --for=CONDITION [flags]", "wait KIND -l SELECTOR|--all --for=CONDITION [flags]"],
-    about: `Exits with 0 as soon as every object is as wanted, with 1 when the time is over, with 3 when the
-last edit of a pod was taken back (kubelet-ts.io/rollback).`,
+    about: `Exits with 0 as soon as every object is as wanted, with 1 when the time has elapsed, with 3 when the
+last edit of a pod was rolled back (kubelet-ts.io/rollback).`,
     args: {
       ...TARGET_ARGS,
       for: {
@@ -153,7 +153,7 @@ last edit of a pod was taken back (kubelet-ts.io/rollback).`,
         valueHint: "condition=Ready|delete|create",
         description: "also jsonpath={.status.phase}=Running",
       },
-      timeout: { type: "string", valueHint: "duration", description: "default 30s; 0s looks once" },
+      timeout: { type: "string", valueHint: "duration", description: "default 30s; 0s checks once" },
       ...FILENAME_ARG,
       all: { type: "boolean", description: "every object of the kind" },
       ...SELECTION_ARGS,
@@ -202,7 +202,7 @@ export const INSIDE_COMMANDS: readonly SubCommand[] = [
     description: "hold the streams of a container's own process",
     section: "Inside",
     usage: ["attach POD|KIND/NAME [-c CONTAINER] [-i]"],
-    about: "Shows what the container's own process writes; with -i it reads what is typed. It goes on afterwards.",
+    about: "Shows what the container's own process writes; with -i it reads what is typed. It continues afterwards.",
     args: { ...POD_ARG, ...CONTAINER_ARG, ...STREAM_ARGS, ...NAMESPACE_ARG },
     run: async (request, io) => (await import("../commands/exec.ts")).runAttach(request, io),
   },

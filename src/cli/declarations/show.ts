@@ -16,7 +16,7 @@ const KIND_ARG = { kind: { type: "positional", required: false, valueHint: "obje
 const ANY_KIND_ARG = { kind: { type: "positional", required: false, valueHint: "kind" } } as const;
 const NAME_ARG = { name: { type: "positional", required: false, valueHint: "name" } } as const;
 
-/** Commands that only look. */
+/** Commands that only read. */
 export const SHOW_COMMANDS: readonly SubCommand[] = [
   {
     name: "get",
@@ -98,7 +98,7 @@ or a Service (deployment/web) one pod is chosen; with -l the end of the log of e
     section: "Show",
     usage: ["top pods [name…] [flags]", "top node [flags]"],
     about: `Shows CPU in thousandths of a core, averaged over the last ten seconds or more, and
-memory as the working set: what the kernel cannot easily take back.`,
+memory as the working set: what the kernel cannot easily reclaim.`,
     objects: { pods: PODS, nodes: NODES },
     args: {
       ...KIND_ARG,

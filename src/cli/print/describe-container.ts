@@ -134,7 +134,7 @@ function describeEnvironment(out: Description, { envFrom = [], env = [] }: Conta
   for (const variable of env) out.field(3, variable.name, variableText(variable));
 }
 
-/** Where a value comes from; the server shows no values of Secrets, and others only when told to. */
+/** Where a value comes from; the server shows no values of Secrets, and others only on request. */
 function variableText({ value, valueFrom }: EnvVar): string {
   const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef, fileKeyRef } = valueFrom ?? {};
   if (fieldRef) return `(${fieldRef.apiVersion || "v1"}:${fieldRef.fieldPath})`;

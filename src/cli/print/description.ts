@@ -4,7 +4,7 @@ import { alignTabs, visible } from "./text-table.ts";
 export class Description {
   readonly #lines: string[] = [];
 
-  /** `name:` and its value; a value of several lines goes on below itself. */
+  /** `name:` and its value; further lines of a value are below the first. */
   field(depth: number, name: string, value: string | number | boolean | undefined): void {
     const [first = "", ...others] = textOf(value).split("\n").map(visible);
     this.#lines.push(`${indent(depth)}${visible(name)}:\t${first}`);

@@ -73,7 +73,7 @@ export class ResourcePrinter {
     }
   }
 
-  /** A pod of another namespace makes the column appear, and the header once more. */
+  /** A pod of another namespace adds the column, and the header is printed again. */
   #widenFor(items: readonly ResourceItem[]): void {
     if (this.#options.namespaceColumn !== undefined || this.#hasNamespace) return;
     if (items.every(({ namespace = "default" }) => namespace === "default")) return;

@@ -38,7 +38,7 @@ export function columnsOf(resource: ResourceName, wide: boolean): readonly strin
   }
 }
 
-/** Some instant: cells that tell an age are left out of what is compared. */
+/** Any instant: cells with an age are not compared. */
 const NO_TIME = new Date(0);
 
 export function toPodItem(pod: Pod): ResourceItem {

@@ -8,7 +8,7 @@ interface ColumnStyle {
   minWidth: number;
 }
 
-/** Rows as kubectl prints them. Columns that were wide once stay so, so that what is added later stands below. */
+/** Rows as kubectl prints them. Columns that were wide once stay so, so that later rows are aligned. */
 export class TextTable {
   #widths: number[] = [];
 

@@ -42,10 +42,10 @@ interface SigningRequest {
 
 const PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const RETRY = { first: 2_000, longest: 300_000 };
-/** Distance between two looks at a request that is not signed yet. */
+/** Time between two reads of a request that is not signed yet. */
 const POLL = { first: 1_000, longest: 15_000 };
 /** A request that is not signed by then is made again: signers remove old ones. Source: the kubelet. */
-const PATIENCE_MS = 15 * 60_000;
+const SIGNING_TIMEOUT_MS = 15 * 60_000;
 /** A clock that jumps must not let a certificate expire unnoticed. */
 const LONGEST_SLEEP_MS = 3_600_000;
 
@@ -66,7 +66,7 @@ export class CertificateManager {
     while (!signal.aborted) {
       const validity = this.#validity();
       const nowMs = clock.now().getTime();
-      // Signers date certificates back: the time before it was issued is no part of its life.
+      // Signers date certificates back: the time before it was issued is not part of its life.
       const life = validity && { ...validity, fromMs: Math.max(validity.fromMs, obtainedAtMs) };
       const dueMs = life ? computeRotation(life, this.#random) : nowMs;
       if (dueMs <= nowMs) {
@@ -129,7 +129,7 @@ export class CertificateManager {
   async #waitFor(name: string, signal: AbortSignal): Promise<string> {
     const { client, clock } = this.#deps;
     const poll = new BackOff(POLL);
-    const endsAtMs = clock.monotonicMs() + PATIENCE_MS;
+    const endsAtMs = clock.monotonicMs() + SIGNING_TIMEOUT_MS;
     while (clock.monotonicMs() < endsAtMs) {
       await clock.sleep(poll.next(), signal);
       const { status } = await client.request<SigningRequest>({ path: `${PATH}/${name}`, signal }).catch((error) => {

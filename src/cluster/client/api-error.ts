@@ -26,7 +26,7 @@ export class ApiUnreachableError extends Error {
 export const isNotFound = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 404;
 export const isConflict = (error: unknown): boolean => error instanceof ApiStatusError && error.code === 409;
 
-/** A load balancer answers so while the API server behind it is away. */
+/** A load balancer answers so while the API server behind it is unreachable. */
 const AWAY_CODES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** The API server itself has not answered. */
@@ -35,7 +35,7 @@ export const isAway = (error: unknown): boolean =>
 
 const MAX_MESSAGE_CHARS = 1024;
 
-/** @param what the request, for people, e.g. `GET /api/v1/nodes/a` */
+/** @param what the request, for users, e.g. `GET /api/v1/nodes/a` */
 export function toApiError(what: string, code: number, body: string, retryAfter: string | null): ApiStatusError {
   const { message, reason, seconds } = readStatus(body);
   const delaySeconds = Number(retryAfter ?? seconds ?? Number.NaN);

@@ -55,7 +55,7 @@ const MAX_RETRY_AFTER_MS = 60_000;
 export class ClusterClient {
   readonly #deps: ClusterClientDeps;
   readonly #tokens: TokenBucket;
-  /** Ends the waits of those who try again when the API server is back. */
+  /** Ends the retry delays of all callers when the API server is back. */
   readonly reachability: Reachability;
   /** After a failed connection no pooled one is used: those may be dead as well. */
   #mayReuse = true;

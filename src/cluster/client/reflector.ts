@@ -44,7 +44,7 @@ interface WatchEvent<T> {
 /**
  * The objects of one list of the API as they are now: a list, then a watch from its resourceVersion, again and again. A
  * resourceVersion that is too old (410) leads to a new list; failures are followed by growing delays with jitter. While
- * the API server is away the objects stay as they were last.
+ * the API server is unreachable the objects stay as they were last.
  */
 export class Reflector<T extends ObjectOfApi> {
   readonly #deps: ReflectorDeps<T>;

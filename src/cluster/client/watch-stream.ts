@@ -17,7 +17,7 @@ export interface WatchRequest {
   signal: AbortSignal;
   /** Longest time without a byte: then the watch ends, as if the server had ended it. */
   silenceMs: () => number;
-  /** The request, for people. */
+  /** The request, for users. */
   what: string;
 }
 

@@ -21,7 +21,7 @@ export interface EventSinkDeps {
   recorded: RecordedEvents;
 }
 
-/** Occurrences within this time are told together. */
+/** Occurrences within this time are sent together. */
 const GATHER_MS = 500;
 const RETRY = { first: 1_000, longest: 60_000 };
 /** Events of the node that wait for the API server. */
@@ -41,8 +41,8 @@ interface NodeEvent {
 }
 
 /**
- * Tells the API server the events of pods and of the node. An event that occurs again counts up the one that is there.
- * While the API server is away nothing piles up: what is told later is what the kubelet still keeps.
+ * Sends the events of pods and of the node to the API server. A repeated event increments the count of the existing one.
+ * While the API server is unreachable nothing is queued: afterwards the events that the kubelet still keeps are sent.
  */
 export class EventSink {
   readonly #deps: EventSinkDeps;
@@ -91,11 +91,11 @@ export class EventSink {
     if (this.#isBusy) return;
     this.#cancel ??= this.#deps.client.reachability.schedule(delayMs, () => {
       this.#cancel = undefined;
-      void this.#tell();
+      void this.#sendAll();
     });
   }
 
-  async #tell(): Promise<void> {
+  async #sendAll(): Promise<void> {
     this.#isBusy = true;
     this.#isDue = false;
     let delayMs = GATHER_MS;
@@ -115,7 +115,7 @@ export class EventSink {
       this.#backOff.reset();
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      this.#deps.logger.debug(`Events are not told to the API server: ${(error as Error).message}`);
+      this.#deps.logger.debug(`Events cannot be sent to the API server: ${(error as Error).message}`);
       this.#isDue = true;
       delayMs = this.#backOff.next();
     } finally {
@@ -124,7 +124,7 @@ export class EventSink {
     if (this.#isDue) this.#plan(delayMs);
   }
 
-  /** @throws when another attempt makes sense; an event that is refused for good is dropped */
+  /** @throws when another attempt makes sense; an event that is refused permanently is dropped */
   async #send(event: object & { metadata: { name: string; namespace: string }; count: number }): Promise<void> {
     const { name, namespace } = event.metadata;
     const path = `/api/v1/namespaces/${namespace}/events`;

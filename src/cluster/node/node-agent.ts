@@ -96,7 +96,7 @@ export class NodeAgent {
     return this.#registered.promise;
   }
 
-  /** Looks at the status now: a condition may have changed. */
+  /** Checks the status now: a condition may have changed. */
   statusChanged(): void {
     this.#wake.resolve();
   }

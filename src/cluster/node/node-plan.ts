@@ -71,7 +71,7 @@ function annotationsOf(settings: RegistrationSettings): Record<string, string> {
   };
 }
 
-/** Labels that a node which is taken over gets again; others stay as they are. Source: the kubelet's updateDefaultLabels. */
+/** Labels that are set again on an existing Node; others stay. Source: the kubelet's updateDefaultLabels. */
 const DEFAULT_LABELS = new Set([
   "beta.kubernetes.io/arch",
   "beta.kubernetes.io/os",
@@ -81,7 +81,7 @@ const DEFAULT_LABELS = new Set([
 ]);
 
 /**
- * Merge patch that takes over a Node that exists: the default labels and the annotations of this kubelet. Labels and
+ * Merge patch for an existing Node: the default labels and the annotations of this kubelet. Labels and
  * taints of the options count only for a new Node, so that an administrator may change them.
  * @returns undefined when nothing differs
  */
@@ -101,7 +101,7 @@ export function computeAdoption(existing: ApiNode, node: ApiNode, settings: Regi
   return Object.keys(metadata).length === 0 ? undefined : { metadata };
 }
 
-/** Whether a status says something new, times of the last heartbeat left aside. */
+/** Whether a status has changed, apart from heartbeat times. */
 export function isStatusChanged(before: NodeStatus | undefined, next: NodeStatus): boolean {
   if (!before) return true;
   return Object.entries(next).some(([name, value]) =>

@@ -68,10 +68,10 @@ export class ClaimResolver {
     for (const key of wanted) {
       if (this.#entries.has(key)) continue;
       const name = key.slice(key.indexOf("/") + 1);
-      const problem = `waiting for the API server to tell what persistentvolumeclaim "${name}" is`;
+      const problem = `waiting for the API server to return persistentvolumeclaim "${name}"`;
       const entry: Entry = { state: { problem, isFinal: false }, backOff: new BackOff(RETRY), cancel: undefined };
       this.#entries.set(key, entry);
-      void this.#look(key, entry);
+      void this.#refresh(key, entry);
     }
   }
 
@@ -117,13 +117,13 @@ export class ClaimResolver {
     return undefined;
   }
 
-  async #look(key: string, entry: Entry): Promise<void> {
+  async #refresh(key: string, entry: Entry): Promise<void> {
     const { client, onChange } = this.#deps;
     const before = JSON.stringify(entry.state);
     entry.state = await this.#read(key);
     if (this.#entries.get(key) !== entry) return;
     if ("problem" in entry.state) {
-      entry.cancel = client.reachability.schedule(entry.backOff.next(), () => void this.#look(key, entry));
+      entry.cancel = client.reachability.schedule(entry.backOff.next(), () => void this.#refresh(key, entry));
     }
     if (JSON.stringify(entry.state) !== before) onChange();
   }

@@ -28,7 +28,7 @@ interface Entry {
 
 /**
  * ConfigMaps and Secrets that pods of this node name, and no others: a node may read nothing else. Each is listed and
- * watched by its name; an immutable one is read once. While the API server is away they stay as they were last.
+ * watched by its name; an immutable one is read once. While the API server is unreachable they stay as they were last.
  */
 export class ObjectCache {
   readonly #deps: ObjectCacheDeps;
@@ -107,7 +107,7 @@ export class ObjectCache {
     };
     this.#entries.set(key, entry);
     entry.reflector.start();
-    // Pods that wait for an answer are looked at again.
+    // Pods that wait for an answer are checked again.
     clock.schedule(SETTLE_MS, () => {
       if (this.#entries.get(key) === entry && !entry.reflector.isListed) onChange();
     });

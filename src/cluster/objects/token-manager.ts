@@ -4,7 +4,7 @@ import type { PodUID } from "../../model/identity.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
 
 /** A token that a projected volume asks for. */
-export interface TokenWish {
+export interface TokenSpec {
   /** "" = the API server's own. */
   audience: string;
   expirationSeconds: number;
@@ -68,15 +68,15 @@ export class TokenManager {
   }
 
   /** @throws ApiStatusError, ApiUnreachableError when there is none and none can be requested */
-  async tokenFor({ metadata, spec }: Pod, wish: TokenWish): Promise<string> {
+  async tokenFor({ metadata, spec }: Pod, requested: TokenSpec): Promise<string> {
     const { clock } = this.#deps;
     const uid = metadata.uid ?? "";
-    const key = JSON.stringify([uid, wish.audience, wish.expirationSeconds]);
+    const key = JSON.stringify([uid, requested.audience, requested.expirationSeconds]);
     const known = this.#kept.get(key);
     const nowMs = clock.monotonicMs();
     if (known && nowMs < known.refreshAtMs) return known.token;
     try {
-      const kept = await this.#request(metadata, spec.serviceAccountName ?? "default", wish);
+      const kept = await this.#request(metadata, spec.serviceAccountName ?? "default", requested);
       this.#kept.set(key, kept);
       if (!this.#epochs.has(uid)) this.#epochs.set(uid, 0);
       this.#arm();
@@ -95,7 +95,7 @@ export class TokenManager {
   async #request(
     metadata: Pod["metadata"],
     account: string,
-    { audience, expirationSeconds }: TokenWish,
+    { audience, expirationSeconds }: TokenSpec,
   ): Promise<Kept> {
     const { client, clock } = this.#deps;
     const { name = "", namespace = "default", uid = "" } = metadata;
@@ -114,7 +114,7 @@ export class TokenManager {
     });
     const lifeMs = Date.parse(status.expirationTimestamp) - clock.now().getTime();
     const nowMs = clock.monotonicMs();
-    // A clock that is wrong must not make a token of any age look old: the wish counts then.
+    // With a wrong clock every token seems expired or long-lived: the requested lifetime counts then.
     const soundMs = lifeMs > 0 && lifeMs <= expirationSeconds * 2000 ? lifeMs : expirationSeconds * 1000;
     return {
       token: status.token,

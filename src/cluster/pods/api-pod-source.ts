@@ -100,7 +100,11 @@ export class ApiPodSource implements FeedSource {
       return;
     }
     this.#failures++;
-    this.#facts.log("server", "warn", `API server ${this.name}: ${error.message}; pods go on as they were last`);
+    this.#facts.log(
+      "server",
+      "warn",
+      `API server ${this.name}: ${error.message}; pods keep running as they were last received`,
+    );
   }
 
   /** Objects that pods refer to have changed. Several changes of one moment make one set. */
@@ -121,7 +125,7 @@ export class ApiPodSource implements FeedSource {
       ...(this.#error && { message: this.#error.message }),
       pods: this.#set?.pods.length ?? 0,
       ...(this.#lastSuccess && { lastSuccess: this.#lastSuccess }),
-      looks: this.#pods ? 1 : 0,
+      reads: this.#pods ? 1 : 0,
       failures: this.#failures,
     };
   }

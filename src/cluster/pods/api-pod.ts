@@ -29,7 +29,7 @@ export const isMirrorPod = ({ metadata }: ApiPod): boolean => metadata.annotatio
 
 export const isTerminating = ({ metadata }: ApiPod): boolean => metadata.deletionTimestamp !== undefined;
 
-/** The pod has ended for good, as far as the API server knows. */
+/** The pod has terminated, as far as the API server knows. */
 export const hasEnded = ({ status }: ApiPod): boolean => status?.phase === "Failed" || status?.phase === "Succeeded";
 
 /** Whether two versions of a pod mean the same to the node: only status and bookkeeping differ. */

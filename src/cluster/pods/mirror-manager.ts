@@ -29,7 +29,7 @@ export interface MirrorManagerDeps {
   nodeUid: () => string | undefined;
 }
 
-/** Changes within this time are looked at together. */
+/** Changes within this time are handled together. */
 const GATHER_MS = 200;
 const RETRY = { first: 1_000, longest: 60_000 };
 /** Removals of one mirror pod: another kubelet with the name of this node may make its own again and again. */

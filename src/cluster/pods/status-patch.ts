@@ -1,8 +1,8 @@
 import type { ContainerStatus, PodCondition, PodStatus } from "../../api/pod.ts";
 import { judgeReadinessGates } from "../../status/pod-conditions.ts";
 
-/** Fields of a status that this node sets alone: those it leaves out are taken back. */
-const TAKEN_BACK = [
+/** Fields of a status that only this node sets: an absent one is deleted from the API object. */
+const OWN_FIELDS = [
   "message",
   "reason",
   "podIP",
@@ -106,12 +106,12 @@ export function computeStatusPatch(
     const isReplaced = MERGED_LISTS.has(name) && Array.isArray(before[name]);
     status[name] = isReplaced ? [...(value as unknown[]), { $patch: "replace" }] : value;
   }
-  for (const name of TAKEN_BACK) {
+  for (const name of OWN_FIELDS) {
     if (before[name] !== undefined && wanted[name] === undefined) status[name] = null;
   }
   const conditions = (wanted.conditions ?? []).flatMap((condition) => {
     const known = api?.conditions?.find(({ type }) => type === condition.type);
-    return isSame(known, condition) ? [] : [withTakenBack(condition, known)];
+    return isSame(known, condition) ? [] : [withRemovedMembers(condition, known)];
   });
   if (conditions.length > 0) status.conditions = conditions;
   return Object.keys(status).length === 0 ? undefined : { metadata: { uid }, status };
@@ -150,8 +150,8 @@ export function ownPart(status: PodStatus | undefined): unknown {
   return [phase, message, reason, podIP, ready, states(containerStatuses), states(initContainerStatuses)];
 }
 
-/** Members of a condition are merged one by one as well: reason and message that no longer hold are taken back. */
-function withTakenBack(condition: PodCondition, known: PodCondition | undefined): object {
+/** A condition with null for each member that no longer holds: a strategic merge patch also merges its members. */
+function withRemovedMembers(condition: PodCondition, known: PodCondition | undefined): object {
   return {
     ...(known?.reason !== undefined && { reason: null }),
     ...(known?.message !== undefined && { message: null }),

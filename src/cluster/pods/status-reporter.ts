@@ -39,7 +39,7 @@ interface Report {
   backOff: BackOff;
   isBusy: boolean;
   isDue: boolean;
-  /** Deleted for good; it may stay for the sake of finalizers. */
+  /** Deleted; it may remain because of finalizers. */
   isDeleted: boolean;
   cancelRetry: (() => void) | undefined;
   /** When the status was last told again because another client had changed it. Unit: milliseconds, monotonic. */
@@ -57,7 +57,7 @@ const RETRY = { first: 500, longest: 15_000 };
 const CORRECTION_PERIOD_MS = 10_000;
 
 /**
- * Tells the API server the status of each pod, and removes a terminating pod there when nothing is left of it here. Only
+ * Reports the status of each pod to the API server, and deletes a terminating pod there when nothing is left of it here. Only
  * what changed is sent; a report that fails is repeated with growing delays, with the status as it is then.
  */
 export class StatusReporter {
@@ -131,7 +131,7 @@ export class StatusReporter {
       if (this.#running >= MAX_CONCURRENT) return;
       const report = this.#reports.get(uid);
       if (!report || report.isBusy || report.cancelRetry) {
-        // A report under way looks again when it ends, and a failed one after its delay.
+        // A report under way checks again when it ends, and a failed one after its delay.
         if (report) report.isDue = true;
         this.#due.delete(uid);
         continue;
@@ -159,7 +159,7 @@ export class StatusReporter {
       this.#facts.resolve(uid, `Pod "${nameOf(report.api)}": its status is reported again`);
     } catch (error) {
       if (this.#stop.signal.aborted) return;
-      // It is gone, or another one has its name: the watch tells what is there now.
+      // It is gone, or another one has its name: the watch delivers what is there now.
       if (isNotFound(error) || isConflict(error)) return;
       const message = `Pod "${nameOf(report.api)}": cannot report its status: ${(error as Error).message}`;
       this.#facts.log(uid, "warn", message);
@@ -175,7 +175,7 @@ export class StatusReporter {
     const { client, logger } = this.#deps;
     const { api, pod } = report;
     if (!pod?.status) return;
-    // A static pod has no generation of the API, whatever its mirror pod has.
+    // A static pod has no generation of the API, even if its mirror pod has one.
     const observed = withObservedGeneration(pod.status, isMirrorPod(api) ? undefined : pod.metadata.generation);
     const wanted = mergePodStatus(observed, newestStatus(report), api.spec.readinessGates ?? [], this.#now());
     const isTold = report.sent !== undefined && Bun.deepEquals(report.sent, wanted);

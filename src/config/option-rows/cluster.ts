@@ -154,7 +154,7 @@ export const CLUSTER_ROWS = [
     ["Watch"],
   ),
   ...inapplicable(
-    "JSON is the only format that kubelet-ts speaks to API servers",
+    "JSON is the only format that kubelet-ts uses with API servers",
     ["kube-api-content-type|contentType"],
     ["application/json"],
   ),

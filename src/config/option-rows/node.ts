@@ -156,7 +156,7 @@ export const NODE_ROWS = [
   }),
   ...refused("kubelets take the address of an API server from a file: use --kubeconfig", ["api-servers"]),
   ...refused("cloud providers are not part of kubelet-ts; use --cloud-provider=external", ["cloud-config"]),
-  ...inapplicable("its time is over: Kubernetes has no use for it any more", [
+  ...inapplicable("it is obsolete: Kubernetes does not use it any more", [
     "master-service-namespace",
     "reconcile-cidr?",
     "require-kubeconfig?",

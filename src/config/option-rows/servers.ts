@@ -39,7 +39,7 @@ export const SERVER_ROWS = [
     kind: boolean,
     default: true,
     subject: "Servers",
-    description: "Serve the HTTP ports at all; /healthz is served in any case.",
+    description: "Serve the HTTP ports; /healthz is always served.",
   }),
   option({
     flag: "disabled-metrics",
@@ -108,7 +108,7 @@ export const SERVER_ROWS = [
     default: "",
     subject: "Servers",
     description:
-      'Bearer tokens of the local Kubernetes API, one token,user,uid,"group1,group2" a line; system:masters may do everything, others may look.',
+      'Bearer tokens of the local Kubernetes API, one token,user,uid,"group1,group2" a line; system:masters may do everything, others may read.',
   }),
   option({
     flag: "healthz-port",

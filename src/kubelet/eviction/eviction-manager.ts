@@ -195,7 +195,7 @@ export class EvictionManager {
     onThresholdMet?.(resourceOf(due.signal));
     if (isDiskSignal(due.signal)) {
       const removed = kubelet.removeSurplusDead({ maxInAll: 0, minTtlMs: 0 }) + (await reclaimImages(signal));
-      // The space freed may be enough; the next observation tells, when the engine is done.
+      // The space freed may be enough; the next observation, after the engine is done, decides.
       if (removed > 0) return;
     }
     // The resources of the last evicted pod are not free before the pod is gone.

@@ -39,7 +39,7 @@ export interface ImageGcDeps {
 
 /** Source: upstream's ImageGCPeriod. */
 const PERIOD_MS = 5 * 60_000;
-/** Long enough for sources to speak and pods to be created. */
+/** Long enough for sources to be read and pods to be created. */
 const FIRST_MS = 10_000;
 
 interface Tracked {
@@ -67,7 +67,7 @@ export class ImageGcManager {
     }
   }
 
-  /** Time since a pod used this image, at the last look; undefined for an image that none did. */
+  /** Time since a pod used this image, as of the last pass; undefined for an image that none has used. */
   unusedMs(id: string): number | undefined {
     const known = this.#tracked.get(id);
     return known && this.#deps.clock.monotonicMs() - known.lastUsedMs;

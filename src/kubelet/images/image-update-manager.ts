@@ -9,8 +9,8 @@ import {
   decideUpdateStep,
   type ImageUpdateRecord,
   noteKept,
+  noteRolledBack,
   noteSwapped,
-  noteTakenBack,
   pinFor,
   undoUpdate,
 } from "../../plan/image-updates.ts";
@@ -29,12 +29,12 @@ export interface ImageUpdateManagerDeps extends ImageUpdateWorkDeps {
   defaults: () => ImageUpdateDefaults;
   /** Longest random delay of a scheduled look-up. */
   jitterMs: () => number;
-  /** Whether the file that holds updates off exists. */
+  /** Whether the file that blocks updates exists. */
   isLocked: (pod: Pod, lock: string) => boolean;
   /** {@link ImageUpdateManager.apply} would return other pins now. */
   onChange: () => void;
-  /** Counts ends: `kept`, `taken-back`, `error` of a look-up or a pull. */
-  onResult?: (owner: string, result: "kept" | "taken-back" | "error") => void;
+  /** Counts ends: `kept`, `rolled-back`, `error` of a look-up or a pull. */
+  onResult?: (owner: string, result: "kept" | "rolled-back" | "error") => void;
 }
 
 /** Wall clocks jump: schedules are compared with the time at least this often. */
@@ -136,7 +136,7 @@ export class ImageUpdateManager {
   }
 
   /**
-   * Looks up now, and exchanges images without waiting for the window. A pod that holds updates off is left alone.
+   * Looks up now, and exchanges images without waiting for the window. A pod that blocks updates is left alone.
    * @param owner as {@link report} names it; undefined: all
    * @returns how many images are looked up
    */
@@ -150,7 +150,7 @@ export class ImageUpdateManager {
     return targets.length;
   }
 
-  /** Goes back to the former images; the present ones are not tried again. @returns images that were taken back */
+  /** Goes back to the former images; the present ones are not tried again. @returns images that were rolled back */
   undo(owner: string): string[] {
     const undone: string[] = [];
     for (const target of this.#targetsOf(owner)) {
@@ -245,13 +245,13 @@ export class ImageUpdateManager {
         this.#records.put(noteKept(record, now));
         onResult?.(target.owner, "kept");
         return true;
-      case "take-back": {
+      case "roll-back": {
         const message = `Image ${target.image}: ${nameOf(step.candidate)} failed, ${nameOf(record.current)} runs again: ${step.why}`;
         this.#record(target, "Warning", "ImageUpdateFailed", message);
         this.#deps.logger.warn(`Pod "${target.owner}": ${message}`);
         this.#endTrial(target);
-        this.#records.put(noteTakenBack(record, step.why, now));
-        onResult?.(target.owner, "taken-back");
+        this.#records.put(noteRolledBack(record, step.why, now));
+        onResult?.(target.owner, "rolled-back");
         return true;
       }
       default:

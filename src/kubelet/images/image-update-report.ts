@@ -23,7 +23,7 @@ export interface ImageUpdateReport {
 }
 
 /**
- * The report of one image, for people. Pure.
+ * The report of one image, for users. Pure.
  * @param hold why the pod keeps updates off
  * @param isAtOnce the window does not count
  */

@@ -1,7 +1,7 @@
 import type { ImageUpdateSettings } from "../../plan/image-update-settings.ts";
 import type { ImageUpdateRecord } from "../../plan/image-updates.ts";
 
-/** A file that holds updates off is looked for this often, while an update waits for it. */
+/** How often the file that blocks an update is checked while the update waits. */
 const LOCK_PERIOD_MS = 60_000;
 
 /** The next regular look-up, with a random delay. @param delayMs draws one */

@@ -23,7 +23,7 @@ export interface Target {
 /** Key of a record. */
 export const idOf = ({ owner, image }: { owner: string; image: string }) => `${owner}\n${image}`;
 
-/** For people: `1.4.3 (sha256:0123456789ab)`. */
+/** For users: `1.4.3 (sha256:0123456789ab)`. */
 export function nameOf(pin: { ref: string; tag: string } | undefined): string {
   if (!pin) return "none";
   const digest = pin.ref.slice(pin.ref.indexOf("sha256:"));

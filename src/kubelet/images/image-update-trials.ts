@@ -80,7 +80,7 @@ export class ImageUpdateTrials {
     for (const { pod } of pods) this.#trials.delete(pod.metadata.uid!);
   }
 
-  /** How a pod does. @param isOnTrial a trial of an earlier process goes on */
+  /** The verdict on a pod. @param isOnTrial a trial of an earlier process continues */
   judge(pod: Pod, deadlineMs: number, isOnTrial: boolean): UpdatePod {
     const nowMs = this.#clock.monotonicMs();
     const uid = pod.metadata.uid!;
@@ -108,7 +108,7 @@ export class ImageUpdateTrials {
         ...(trial ? [trial.sinceMs + deadlineMs - nowMs] : []),
         ...(since === undefined ? [] : [since + MIN_READY_MS - nowMs]),
       ].filter((ms) => ms > 0);
-      // A deadline that is over without a verdict: the pod waits for another one.
+      // A deadline that expires without a verdict: the pod waits for another one.
       return left.length > 0 ? left : [MIN_READY_MS];
     });
   }
@@ -123,7 +123,7 @@ export class ImageUpdateTrials {
     })[0];
   }
 
-  /** Whether all pods run this image already, under whatever name. */
+  /** Whether all pods run this image already, under any name. */
   allRun({ pods, image }: Target, imageId: string): boolean {
     return pods.every(({ pod }) => {
       const containers = this.#observed.get(pod.metadata.uid!)?.containers ?? [];

@@ -16,7 +16,7 @@ import type { PodEnd } from "../../plan/pod-plan.ts";
 export interface ShutdownHost {
   /**
    * Delays every shutdown of the machine from now on, for this long at most; the end of our process releases it too.
-   * @throws Error when the machine cannot be held up
+   * @throws Error when the shutdown of the machine cannot be delayed
    */
   hold(maxSeconds: number, signal: AbortSignal): Promise<ShutdownHold>;
   /**
@@ -98,7 +98,7 @@ export class ShutdownManager {
     if (await this.#deps.host.isStopping()) await this.endPods();
   }
 
-  /** Resolves when the pods have ended, or their time is over, or the shutdown was called off. */
+  /** Resolves when the pods have ended, or their time has elapsed, or the shutdown was called off. */
   endPods(): Promise<void> {
     if (!this.#ending) {
       const over = new AbortController();

@@ -1,7 +1,7 @@
 import type { DecodeIssue } from "./decode.ts";
 import type { ObjectShape, Shape } from "./shape.ts";
 
-/** Unknown fields of an object whose place is searched: the search looks at thousands of fields. */
+/** Unknown fields of an object whose place is searched: the search visits thousands of fields. */
 const MAX_HOMES = 20;
 
 /** Fields that are false, or act as if they were, unless they are set. */
@@ -53,7 +53,7 @@ export function findFieldHome(name: string, root: ObjectShape): string | undefin
     if (homes.length > 0) return home && others.length === 0 ? home.path || "the top level" : undefined;
     const next: typeof level = [];
     for (const { shape, path } of level) {
-      // Init containers and containers have the same shape; people mean the latter.
+      // Init containers and containers have the same shape; users mean the latter.
       const fields = shape.fields.toSorted((a, b) => Number(b.name === "containers") - Number(a.name === "containers"));
       for (const field of fields) {
         const inner = objectOf(field.shape);

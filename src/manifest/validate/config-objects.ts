@@ -60,7 +60,7 @@ export function validateSecret(secret: Secret, path: FieldPath): FieldErrors {
   return errors;
 }
 
-/** @returns whether all values stand in the manifest: those of files are checked where they are used */
+/** @returns whether all values are in the manifest: those of files are checked where they are used */
 function validateSecretFrom({ metadata, data = {} }: Secret, path: FieldPath, errors: FieldErrors): boolean {
   const from = metadata.annotations?.[SECRET_FROM_ANNOTATION];
   if (from === undefined) return true;

@@ -143,7 +143,7 @@ export interface ReadWorkloadOptions extends ValidateOptions {
   /** Fields without which a pod runs are ignored instead of refused. */
   isLenient?: boolean;
   /** Accept what only Kubernetes refuses of the manifests that podman reads. */
-  isForgiving?: boolean;
+  acceptsPodman?: boolean;
   /** Directory that host paths are relative to; without it relative ones are refused. */
   directory?: string | undefined;
 }
@@ -176,7 +176,7 @@ export function readWorkload(
   path: FieldPath,
   options: ReadWorkloadOptions,
 ): WorkloadReading {
-  const { isLenient = false, isForgiving = false, directory } = options;
+  const { isLenient = false, acceptsPodman = false, directory } = options;
   const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
   const issues: DecodeIssue[] = [];
   const decode = isForgiving ? decodeAnyCase : decodeExactly;
@@ -187,7 +187,7 @@ export function readWorkload(
   rules.applyDefaults(object, apiVersion);
   if (kind !== "PersistentVolume") (object.metadata as ObjectMeta).namespace ??= "default";
   // Before validation, which refuses the names.
-  const notes = isForgiving ? adaptObject(object, path) : [];
+  const notes = acceptsPodman ? adaptObject(object, path) : [];
   const template = templateOf(object, path);
   if (template) notes.push(...resolveHostPaths(template.pod, template.path, directory));
   const desired = { kind, object } as TypedObject;

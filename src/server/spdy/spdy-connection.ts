@@ -26,7 +26,7 @@ const MAX_STREAMS = 1_000;
 const MAX_DATA_BYTES = 32 * 1024;
 
 /**
- * The server's side of SPDY/3.1, as Go's spdystream speaks it: streams opened by the client, pings, no flow control (that
+ * The server's side of SPDY/3.1, as Go's spdystream implements it: streams opened by the client, pings, no flow control (that
  * library ignores windows; a reader that is slow holds back the whole connection).
  */
 export class SpdyConnection {
@@ -45,7 +45,7 @@ export class SpdyConnection {
     this.#onStream = onStream;
   }
 
-  /** Aborts when the connection is over. */
+  /** Aborts when the connection has ended. */
   get gone(): AbortSignal {
     return this.#gone.signal;
   }
@@ -96,7 +96,7 @@ export class SpdyConnection {
         this.#streams.delete(streamIdOf(payload));
         return true;
       case CONTROL.headers:
-        // Decoded all the same: the compression goes on over all blocks.
+        // Decoded nevertheless: the compression spans all blocks.
         await this.#headers.decode(payload.subarray(4));
         if ((flags & FLAG_FIN) !== 0) this.#streams.get(streamIdOf(payload))?.finish();
         return true;
@@ -205,7 +205,7 @@ export class SpdyStream {
     this.#closeIfDone();
   }
 
-  /** For the connection: the client wants nothing more of the stream. */
+  /** For the connection: the client has closed the stream. */
   reset(): void {
     this.#isEnded = true;
     this.#received.length = 0;

@@ -54,7 +54,7 @@ async function forward(
   const signal = AbortSignal.any([connection.gone, gone.signal]);
   try {
     const number = Number(port);
-    if (!Number.isInteger(number) || number < 1 || number > 65_535) throw new Error(`"${port}" is no port`);
+    if (!Number.isInteger(number) || number < 1 || number > 65_535) throw new Error(`"${port}" is not a port`);
     const peer = await dial(number, signal);
     const close = () => peer.close();
     signal.addEventListener("abort", close, { once: true });

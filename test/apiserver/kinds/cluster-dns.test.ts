@@ -25,7 +25,7 @@ test.each([
   { when: "kubectl apply wrote it", object: pod(applied('{"spec":{"dnsPolicy":"ClusterFirst"}}')), want: true },
   { when: "kubectl apply did not write it", object: pod(applied('{"spec":{}}')), want: false },
   { when: "the annotation is damaged", object: pod(applied('{"spec":')), want: false },
-  { when: "the annotation is no object", object: pod(applied("null")), want: false },
+  { when: "the annotation is not an object", object: pod(applied("null")), want: false },
   { when: "server-side apply owns it", object: pod(owned("Apply", { "f:spec": { "f:dnsPolicy": {} } })), want: true },
   {
     when: "an update owns it, defaults included",

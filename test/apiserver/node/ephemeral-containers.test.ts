@@ -63,7 +63,7 @@ test.each([
   ],
   ["ports", { ...DEBUG, ports: [{ containerPort: 1 }] }, "spec.ephemeralContainers[0].ports: Forbidden"],
   ["an unknown field", { ...DEBUG, imgae: "x" }, 'unknown field "spec.ephemeralContainers[0].imgae"'],
-])("%s is 422, and the kubelet is told nothing", async (_, container, message) => {
+])("%s is 422, and the kubelet is reported nothing", async (_, container, message) => {
   const { add, told } = await aDebuggable();
   const { status, json } = await add(container);
   expect([status, json.reason]).toEqual([422, "Invalid"]);

@@ -26,7 +26,7 @@ function aKeeper() {
       problem = text;
     },
     /** The certificate in use after the listener has looked. */
-    look: async () => {
+    served: async () => {
       keeper.current();
       await clock.advance(1_000);
       return keeper.current().server.cert;
@@ -44,19 +44,19 @@ const ready = async ({ keeper, clock }: ReturnType<typeof aKeeper>) => {
 test("certificates are renewed when they are due, without a restart", async () => {
   const node = aKeeper();
   await ready(node);
-  expect(await node.look()).toBe("certificate 1");
+  expect(await node.served()).toBe("certificate 1");
   await node.clock.advance(334 * DAY_MS);
-  expect(await node.look()).toBe("certificate 1");
+  expect(await node.served()).toBe("certificate 1");
   await node.clock.advance(DAY_MS);
-  expect(await node.look()).toBe("certificate 2");
-  expect(await node.look()).toBe("certificate 2");
+  expect(await node.served()).toBe("certificate 2");
+  expect(await node.served()).toBe("certificate 2");
 });
 
 test("a clock that is set makes other ones when they are not valid at its time", async () => {
   const node = aKeeper();
   await ready(node);
   node.clock.jump("1970-01-01T00:00:10Z");
-  expect(await node.look()).toBe("certificate 2");
+  expect(await node.served()).toBe("certificate 2");
 });
 
 test("a renewal that fails leaves the old ones in use and is tried again after an hour", async () => {
@@ -64,12 +64,12 @@ test("a renewal that fails leaves the old ones in use and is tried again after a
   await ready(node);
   node.failWith("no space left on device");
   await node.clock.advance(336 * DAY_MS);
-  expect([await node.look(), await node.look()]).toEqual(["certificate 1", "certificate 1"]);
+  expect([await node.served(), await node.served()]).toEqual(["certificate 1", "certificate 1"]);
   expect(node.logger.lines).toEqual(["error The local API keeps its certificates: no space left on device"]);
   node.failWith("");
-  expect(await node.look()).toBe("certificate 1");
+  expect(await node.served()).toBe("certificate 1");
   await node.clock.advance(3_600_000);
-  expect(await node.look()).toBe("certificate 2");
+  expect(await node.served()).toBe("certificate 2");
 });
 
 test("without certificates at the start the port opens as soon as they can be made", async () => {
@@ -80,7 +80,7 @@ test("without certificates at the start the port opens as soon as they can be ma
   node.failWith("");
   await node.clock.advance(60_000);
   expect(count()).toBe(1);
-  expect(await node.look()).toBe("certificate 1");
+  expect(await node.served()).toBe("certificate 1");
 });
 
 test("a process that ends does not open the port late", async () => {

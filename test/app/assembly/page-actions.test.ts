@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { toFindings, withoutCommand } from "../../../src/app/assembly/page-actions.ts";
 
-test("findings of a pasted manifest are told by line and column", () => {
+test("findings of a pasted manifest are reported by line and column", () => {
   const output =
     '-:6:3: spec.containerz: there is no field "containerz" here\nUnknown fields have no effect\n1 object: 0 ok\n';
   expect(toFindings(output)).toBe('line 6, column 3: spec.containerz: there is no field "containerz" here');

@@ -6,7 +6,7 @@ import type { NodeFilesystem } from "../../../src/cadvisor/cadvisor-facts.ts";
 const fs = (device: string, mountPoint: string) =>
   ({ device, mountPoint, capacity: { capacityBytes: 100e6, availableBytes: 30e6 } }) as NodeFilesystem;
 
-test("a file system is told with what the kubelet keeps on it", () => {
+test("a file system is reported with what the kubelet keeps on it", () => {
   const filesystems = [
     fs("/dev/a", "/"),
     fs("/dev/b", "/var"),

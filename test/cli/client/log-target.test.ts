@@ -22,7 +22,7 @@ describe("which container", () => {
     expect(chooseContainers(pod, named, all)).toMatchObject({ names: want });
   });
 
-  test("the choice is told", () => {
+  test("the choice is reported", () => {
     expect(chooseContainers(TWO, undefined, false)).toHaveProperty(
       "note",
       'Defaulted container "app" out of: app, side, prep (init)',

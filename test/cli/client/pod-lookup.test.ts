@@ -26,7 +26,7 @@ describe("the pod that is meant", () => {
   });
 });
 
-describe("what is told instead", () => {
+describe("what is reported instead", () => {
   test.each([
     ["twin", undefined, ["default, prod", "-n"]],
     ["wbe", undefined, ['pod "wbe" not found;', 'did you mean "web"?']],

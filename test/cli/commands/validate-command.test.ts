@@ -74,7 +74,7 @@ describe("text", () => {
   });
   test.each([
     ["a link to itself", ".loop", ".loop:1:1: cannot be read: a symbolic link that leads to itself"],
-    ["what is no file", "/dev/null", "/dev/null:1:1: is not a regular file"],
+    ["what is not a file", "/dev/null", "/dev/null:1:1: is not a regular file"],
     [
       "no server behind a URL",
       "http://127.0.0.1:1/",

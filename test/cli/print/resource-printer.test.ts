@@ -95,7 +95,7 @@ describe("other formats", () => {
     expect(printer({ format: "name" }).print([WEB, DB], false, NOW)).toBe("pod/web-node1\npod/db-node1\n");
   });
 
-  test("one that is named is no list", () => {
+  test("one that is named is not a list", () => {
     expect(JSON.parse(printer({ format: "json" }).print([WEB], true, NOW))).toMatchObject({
       apiVersion: "v1",
       kind: "Pod",

@@ -42,7 +42,7 @@ describe("formats", () => {
     expect(typeof format === "function" ? format(PODS, false) : format).toBe(want);
   });
 
-  test("one object is no list", () => {
+  test("one object is not a list", () => {
     const format = parseObjectFormat("jsonpath={.metadata.name}", true);
     expect(typeof format === "function" && format([PODS[0]!], true)).toBe("web-10");
   });

@@ -67,7 +67,7 @@ test("a request that is denied is followed by another one", async () => {
   expect(bodies).toHaveLength(2);
 });
 
-test("certificates that are no good when they are issued are requested after growing delays", async () => {
+test("certificates that are not good when they are issued are requested after growing delays", async () => {
   const { manager, bodies } = aManager(scratch(), Array(5).fill(issued));
   const stop = new AbortController();
   slept = [];

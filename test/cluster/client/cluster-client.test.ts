@@ -102,7 +102,7 @@ describe("requests to the API server", () => {
     await until("the end of the wait", () => isEarly === true);
   });
 
-  test("502 of a load balancer is no answer of the API server", async () => {
+  test("502 of a load balancer is not an answer of the API server", async () => {
     const { client } = serve((_, count) => (count < 2 ? new Response("", { status: 502 }) : Response.json({})));
     const early: boolean[] = [];
     client.reachability.schedule(30_000, (isEarly) => early.push(isEarly));
@@ -118,7 +118,7 @@ describe("requests to the API server", () => {
     expect(requests).toHaveLength(1);
   });
 
-  test("a server that is not there is told apart from one that refuses", async () => {
+  test("a server that is not there is reported apart from one that refuses", async () => {
     const { client } = serve(() => Response.json({}));
     for (const server of servers.splice(0)) server.stop(true);
     expect(await client.request({ path: "/x" }).catch((error) => error)).toBeInstanceOf(ApiUnreachableError);

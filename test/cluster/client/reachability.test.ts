@@ -11,7 +11,7 @@ function aWait(ms: number) {
 }
 
 describe("a wait for the API server", () => {
-  test("ends after its time while the server is away", async () => {
+  test("ends after its time while the server is unreachable", async () => {
     const { clock, reachability, ends } = aWait(30_000);
     reachability.noteFailure();
     await clock.advance(60_000);

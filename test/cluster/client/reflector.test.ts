@@ -74,7 +74,7 @@ const object = (name: string, resourceVersion: string) => ({ metadata: { namespa
 const listOf = (version: string, ...items: object[]) =>
   Response.json({ metadata: { resourceVersion: version }, items });
 const line = (type: string, it: object) => `${JSON.stringify({ type, object: it })}\n`;
-/** A watch that says this and goes on without a word. */
+/** A watch that says this and continues without a word. */
 const open = (...lines: string[]) =>
   new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from(`${lines.join("")}\n`)) }));
 const names = (reflector: Reflector<ObjectOfApi>) => reflector.list().map(({ metadata }) => metadata.name);
@@ -89,7 +89,7 @@ describe("a list and a watch", () => {
     expect(watches[0]?.get("resourceVersion")).toBe("5");
   });
 
-  test("a watch that ended goes on from the last version, without a list", async () => {
+  test("a watch that ended continues from the last version, without a list", async () => {
     const { lists, watches } = reflect({
       list: () => listOf("5"),
       watch: (_, count) => (count === 1 ? new Response(line("BOOKMARK", object("", "9"))) : open()),
@@ -121,7 +121,7 @@ describe("a list and a watch", () => {
     expect(errors[0]).toContain("answered 500");
   });
 
-  test("429 is not asked again before the time it names, and goes on from the same version", async () => {
+  test("429 is not asked again before the time it names, and continues from the same version", async () => {
     const { lists, watches } = reflect({
       list: () => listOf("5"),
       watch: (_, count) => (count === 1 ? new Response("", { status: 429, headers: { "Retry-After": "7" } }) : open()),
@@ -132,7 +132,7 @@ describe("a list and a watch", () => {
     expect(lists).toHaveLength(1);
   });
 
-  test("503 of a load balancer leads to no list: the watch goes on from the same version", async () => {
+  test("503 of a load balancer leads to no list: the watch continues from the same version", async () => {
     const { lists, watches } = reflect({
       list: () => listOf("5"),
       watch: (_, count) => (count === 1 ? new Response("", { status: 503 }) : open()),

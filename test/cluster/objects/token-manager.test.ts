@@ -75,7 +75,7 @@ describe("tokens of a pod", () => {
     expect(dues()).toBe(1);
   });
 
-  test("while the API server is away the old token serves and another attempt follows, until it has expired", async () => {
+  test("while the API server is unreachable the old token serves and another attempt follows, until it has expired", async () => {
     const { clock, api, tokens, dues } = aWorld();
     await tokens.tokenFor(pod, WISH);
     api.error = new Error("away");

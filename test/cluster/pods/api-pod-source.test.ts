@@ -74,7 +74,7 @@ describe("the pods of an API server", () => {
   });
 });
 
-describe("an own restart while the API server is away", () => {
+describe("an own restart while the API server is unreachable", () => {
   test("the pods of the checkpoint run, and nothing is removed by it", async () => {
     const first = aSource();
     first.source.setPods([aPod("a")]);

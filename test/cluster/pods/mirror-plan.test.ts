@@ -42,12 +42,12 @@ test.each([
   },
   { when: "one without a static pod", statics: [], api: [aMirror("a")], want: { remove: ["a"] } },
   {
-    when: "a pod of that name that is no mirror",
+    when: "a pod of that name that is not a mirror",
     statics: [aStatic("a")],
     api: [aMirror("a", "")],
     want: { taken: ["a"] },
   },
-  { when: "a pod of the API that is no mirror", statics: [], api: [aMirror("b", "")], want: {} },
+  { when: "a pod of the API that is not a mirror", statics: [], api: [aMirror("b", "")], want: {} },
 ])("$when: $want", ({ statics, api, want }) => {
   const nothing: ReturnType<typeof plan> = { create: [], remove: [], taken: [] };
   expect(plan([...statics], [...api])).toEqual({ ...nothing, ...(want as Partial<typeof nothing>) });

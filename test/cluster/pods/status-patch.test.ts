@@ -57,7 +57,7 @@ describe("the status to report", () => {
     });
   });
 
-  test("the generation of the spec is told where the API server counts them", () => {
+  test("the generation of the spec is reported where the API server counts them", () => {
     const ours = { conditions: [condition("Ready", "True")] };
     expect(withObservedGeneration(ours, 3)).toEqual({
       observedGeneration: 3,
@@ -115,7 +115,7 @@ describe("the patch", () => {
     expect(computeStatusPatch("u", api, { phase: "Running", conditions })).toBeUndefined();
   });
 
-  test("has what differs, takes back what no longer holds and leaves the rest", () => {
+  test("has what differs, deletes what no longer holds and leaves the rest", () => {
     const wanted: PodStatus = {
       phase: "Running",
       podIPs: [{ ip: "10.0.0.2" }],

@@ -93,7 +93,7 @@ describe("updates of images", () => {
     });
   });
 
-  test("the running image is pinned, a newer one is kept, a bad one taken back and not tried again", async () => {
+  test("the running image is pinned, a newer one is kept, a bad one rolled back and not tried again", async () => {
     desired = stateOf(pod({ "kubelet-ts.io/image-update": "digest", "kubelet-ts.io/update-deadline": "1m" }));
     show();
     await clock.advance(1000);

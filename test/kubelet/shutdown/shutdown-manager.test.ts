@@ -152,7 +152,7 @@ describe("a shutdown of the machine", () => {
     });
   });
 
-  test("called off: what was stopped runs again, and the next shutdown is held up too", async () => {
+  test("called off: what was stopped runs again, and the next shutdown is delayed too", async () => {
     await world.started(named("web"));
     const manager = await attended();
     host.goDown();
@@ -256,7 +256,7 @@ describe("after the machine has started again", () => {
 });
 
 describe("where there is no help", () => {
-  test("that is told once, and tried again", async () => {
+  test("that is reported once, and tried again", async () => {
     host.refuses = "systemd-inhibit is not there";
     await attended();
     await world.clock.advance(200_000);
@@ -277,7 +277,7 @@ describe("where there is no help", () => {
 
   test.each([
     { when: "because the machine goes down: pods end first", isStoppingAll: true, running: [] as string[] },
-    { when: "for another reason: pods go on", isStoppingAll: false, running: ["web-node1/POD", "web-node1/app"] },
+    { when: "for another reason: pods continue", isStoppingAll: false, running: ["web-node1/POD", "web-node1/app"] },
   ])("we are stopped $when", async ({ isStoppingAll, running }) => {
     await world.started(named("web"));
     const manager = await attended();

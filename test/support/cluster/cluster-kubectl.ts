@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { PATIENCE_MS, until } from "../until.ts";
+import { isReady } from "./cluster-objects.ts";
 import { KUBERNETES } from "./cluster-tools.ts";
 import type { ControlPlane } from "./control-plane.ts";
 
@@ -72,6 +73,14 @@ export class ClusterKubectl {
   async apply(...objects: object[]): Promise<void> {
     const list = { apiVersion: "v1", kind: "List", items: objects };
     await this.output(["apply", "-f", "-"], JSON.stringify(list));
+  }
+
+  /** Waits until a pod of namespace default is Ready. */
+  readyPod(name: string): Promise<AnyObject> {
+    return this.until(`pod "${name}" to be Ready`, async () => {
+      const pod = await this.json(["get", "pod", name]);
+      return isReady(pod) && pod;
+    });
   }
 
   /** Waits until `attempt` sees what it waits for; a failure shows the pods and the control plane's logs. */

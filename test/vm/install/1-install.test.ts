@@ -128,7 +128,7 @@ test("settings that are wrong end the service, which is not restarted; pods keep
   expect(await containersOf("web")).toEqual(before);
 });
 
-test("a configuration with which the engine is not found is taken back, by the same process", async () => {
+test("a configuration with which the engine is not found is rolled back, by the same process", async () => {
   const settings = readFileSync(CONFIG, "utf8");
   const withTrial = (more: string) => writeFileSync(CONFIG, `${settings}kubeletTs:\n  configTrialPeriod: 2s\n${more}`);
   const tried = () => readFileSync("/var/lib/kubelet/config/.cur", "utf8");

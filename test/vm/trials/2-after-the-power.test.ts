@@ -13,7 +13,7 @@ test("the service is back, and the time of the next look-up, its random delay in
   expect(await updateOf("updated")).toMatchObject(before);
 });
 
-test("the edit on trial is taken back at the end of its deadline", async () => {
+test("the edit on trial is rolled back at the end of its deadline", async () => {
   await until("the event", async () => (await outputOf("kubelet-ts", "events")).includes("RolledBack"), LIMIT);
   await until("the former revision runs", async () => {
     const [id = ""] = await containersOf("guarded");
@@ -22,7 +22,7 @@ test("the edit on trial is taken back at the end of its deadline", async () => {
   expect((await run("kubelet-ts", "wait", "pod/guarded", "--for=condition=Ready")).exitCode).toBe(3);
 });
 
-test("the image on trial is taken back, and is not tried again", async () => {
+test("the image on trial is rolled back, and is not tried again", async () => {
   await until("it has failed", async () => (await updateOf("updated"))?.state === "failed", LIMIT);
   const { current } = JSON.parse(readFileSync(`${RECORDS}/update`, "utf8")) as { current: string };
   expect(await updateOf("updated")).toMatchObject({ current, rejected: [{ why: expect.any(String) }] });

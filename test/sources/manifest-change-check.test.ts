@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PoolSlot } from "../../src/concurrency/pool-slot.ts";
+import { ManifestChangeCheck, snapshotIfUnchanged } from "../../src/sources/manifest-change-check.ts";
 import { type FileIdentity, readManifests } from "../../src/sources/manifest-files.ts";
-import { lookForChanges, ManifestLook } from "../../src/sources/manifest-look.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 
@@ -24,10 +24,10 @@ function aDirectory() {
   return { directory, path, known };
 }
 
-describe("a look at a directory", () => {
+describe("the check of a directory", () => {
   test("without a change is the same snapshot as the one of the reader", async () => {
     const { directory, known } = aDirectory();
-    expect(await lookForChanges(directory, known)).toEqual(readManifests(directory, known));
+    expect(await snapshotIfUnchanged(directory, known)).toEqual(readManifests(directory, known));
   });
 
   test.each<[string, (path: (name: string) => string) => void]>([
@@ -44,42 +44,42 @@ describe("a look at a directory", () => {
   ])("sees when %s", async (_, change) => {
     const { directory, path, known } = aDirectory();
     change(path);
-    expect(await lookForChanges(directory, known)).toBeUndefined();
+    expect(await snapshotIfUnchanged(directory, known)).toBeUndefined();
   });
 
   test("a file that is gone is missing from the listing, as for the reader", async () => {
     const { directory, path, known } = aDirectory();
     unlinkSync(path("b.yaml"));
-    expect(await lookForChanges(directory, known)).toEqual(readManifests(directory, known));
+    expect(await snapshotIfUnchanged(directory, known)).toEqual(readManifests(directory, known));
   });
 
   test("nothing known, no directory, a single file: it has to be read", async () => {
     const { directory, path, known } = aDirectory();
-    expect(await lookForChanges(directory, new Map())).toBeUndefined();
-    expect(await lookForChanges(path("none"), known)).toBeUndefined();
-    expect(await lookForChanges(path("a.yaml"), known)).toBeUndefined();
+    expect(await snapshotIfUnchanged(directory, new Map())).toBeUndefined();
+    expect(await snapshotIfUnchanged(path("none"), known)).toBeUndefined();
+    expect(await snapshotIfUnchanged(path("a.yaml"), known)).toBeUndefined();
   });
 });
 
-test("a look that hangs is left after a second; until it has ended no other one begins", async () => {
+test("a check that hangs is left after a second; until it has ended no other one begins", async () => {
   const clock = new FakeClock("2026-11-22T05:00:00Z");
   const ended = Promise.withResolvers<undefined>();
-  let looks = 0;
-  const look = new ManifestLook(new PoolSlot(clock), () => {
-    looks++;
+  let checks = 0;
+  const check = new ManifestChangeCheck(new PoolSlot(clock), () => {
+    checks++;
     return ended.promise;
   });
-  const first = look.unchanged("/m", new Map());
+  const first = check.snapshotIfUnchanged("/m", new Map());
   await clock.advance(1_000);
   expect(await first).toBeUndefined();
-  expect(await look.unchanged("/m", new Map())).toBeUndefined();
-  const other = look.unchanged("/other", new Map());
+  expect(await check.snapshotIfUnchanged("/m", new Map())).toBeUndefined();
+  const other = check.snapshotIfUnchanged("/other", new Map());
   await clock.advance(1_000);
   expect(await other).toBeUndefined();
-  expect(looks).toBe(1);
+  expect(checks).toBe(1);
   ended.resolve(undefined);
   await ended.promise;
   await clock.advance(0);
-  await look.unchanged("/m", new Map());
-  expect(looks).toBe(2);
+  await check.snapshotIfUnchanged("/m", new Map());
+  expect(checks).toBe(2);
 });

@@ -1,6 +1,7 @@
 import { readdir, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { toFileSystemPlace } from "../files/mount-points.ts";
+import type { FileSlot } from "../model/file-slot.ts";
 import {
   compareNames,
   type FileContent,
@@ -10,16 +11,16 @@ import {
   skipReason,
 } from "./manifest-files.ts";
 
-/** A look that has not ended by then is left to a thread that may hang. Local disks answer within milliseconds. */
-const LOOK_MS = 1_000;
-/** More files are cheaper to look at together, in a thread. */
+/** A longer check is left to a thread, which may hang. Local disks answer within milliseconds. */
+const CHECK_TIMEOUT_MS = 1_000;
+/** More files are cheaper to check together, in a thread. */
 const MAX_FILES = 1_000;
 
 /**
- * The snapshot of a directory in which every file is still the one that `known` describes; undefined in every other case.
- * It waits for the disk outside of the event loop and reads nothing.
+ * The snapshot of a directory in which every file is the one that `known` describes; undefined in every other case. Calls
+ * stat only, and waits for the disk outside the event loop.
  */
-export async function lookForChanges(
+export async function snapshotIfUnchanged(
   path: string,
   known: ReadonlyMap<string, FileIdentity>,
 ): Promise<ManifestSnapshot | undefined> {
@@ -52,34 +53,32 @@ export async function lookForChanges(
   }
 }
 
-/** Runs a look when no other one hangs; undefined, or an error, when there is no result in time. */
-export interface LookSlot {
-  attempt<T>(look: () => Promise<T>, timeoutMs: number): Promise<{ value: T } | undefined>;
-}
-
 /**
- * {@link lookForChanges} before a thread is started for a path: most looks find nothing new. A path whose look hangs is
- * left to the thread until it answers.
+ * Checks a path for changes before a thread is started to read it: most checks find none. While the check of a path hangs,
+ * the path is left to the thread.
  */
-export class ManifestLook {
-  readonly #slot: LookSlot;
-  readonly #look: typeof lookForChanges;
+export class ManifestChangeCheck {
+  readonly #slot: FileSlot;
+  readonly #check: typeof snapshotIfUnchanged;
   readonly #underWay = new Set<string>();
 
-  constructor(slot: LookSlot, look = lookForChanges) {
+  constructor(slot: FileSlot, check = snapshotIfUnchanged) {
     this.#slot = slot;
-    this.#look = look;
+    this.#check = check;
   }
 
-  /** @returns undefined: the path has to be read */
-  async unchanged(path: string, known: ReadonlyMap<string, FileIdentity>): Promise<ManifestSnapshot | undefined> {
+  /** @returns undefined: the path must be read */
+  async snapshotIfUnchanged(
+    path: string,
+    known: ReadonlyMap<string, FileIdentity>,
+  ): Promise<ManifestSnapshot | undefined> {
     if (this.#underWay.has(path)) return undefined;
-    const look = () => {
+    const check = () => {
       this.#underWay.add(path);
-      return this.#look(path, known).finally(() => this.#underWay.delete(path));
+      return this.#check(path, known).finally(() => this.#underWay.delete(path));
     };
     try {
-      return (await this.#slot.attempt(look, LOOK_MS))?.value;
+      return (await this.#slot.attempt(check, CHECK_TIMEOUT_MS))?.value;
     } catch {
       return undefined;
     }

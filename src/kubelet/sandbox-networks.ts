@@ -1,0 +1,78 @@
+import type { Pod } from "../api/pod.ts";
+import { type PodUID, podFullName } from "../model/identity.ts";
+import type { Logger } from "../model/logger.ts";
+import type { PodNetworks } from "../model/pod-networks.ts";
+import { PodStepError } from "../model/pod-services.ts";
+import type { ContainerId } from "../model/pod-snapshot.ts";
+import { asksForEngineNetwork } from "../plan/pod-network.ts";
+import type { DockerPods } from "../runtime/docker-pods.ts";
+import { messageOf } from "../text/error-message.ts";
+
+/** How often the configuration directory of the network is read while it has no configuration. Source: dockershim. */
+const NETWORK_RETRY_MS = 5_000;
+
+const netnsOf = (pid: number) => `/proc/${pid}/ns/net`;
+
+export interface SandboxNetworksDeps {
+  logger: Logger;
+  pods: DockerPods;
+  networks: PodNetworks;
+}
+
+/** Attaches sandboxes to networks of CNI plugins, and detaches them. */
+export class SandboxNetworks {
+  readonly #deps: SandboxNetworksDeps;
+
+  constructor(deps: SandboxNetworksDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Whether a plugin makes the network of this pod, rather than the engine.
+   * @throws PodStepError NetworkNotReady
+   */
+  usesPlugin(pod: Pod): boolean {
+    const { networks } = this.#deps;
+    if (!networks.isEnabled || asksForEngineNetwork(pod)) return false;
+    const problem = networks.problem();
+    if (problem === undefined) return true;
+    throw new PodStepError("NetworkNotReady", `network is not ready: ${problem}`, { retryAfterMs: NETWORK_RETRY_MS });
+  }
+
+  /** @throws PodStepError FailedCreatePodSandBox after the sandbox was removed */
+  async attach({ id, pid }: { id: ContainerId; pid: number }, pod: Pod, signal: AbortSignal): Promise<void> {
+    const { networks, logger } = this.#deps;
+    try {
+      await networks.attach({ id, netns: netnsOf(pid) }, pod, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      const name = podFullName(pod.metadata);
+      await this.#removeSandbox(id, signal).catch((cause: unknown) => {
+        signal.throwIfAborted();
+        logger.warn(`Cannot remove the sandbox of pod "${name}", whose network failed: ${messageOf(cause)}`);
+      });
+      const message = `failed to set up sandbox container "${id}" network for pod "${pod.metadata.name}": ${messageOf(error)}`;
+      throw new PodStepError("FailedCreatePodSandBox", message, { cause: error });
+    }
+  }
+
+  async detach(id: ContainerId, signal: AbortSignal): Promise<void> {
+    const { networks, pods } = this.#deps;
+    if (!networks.holds(id)) return;
+    const pid = await pods.pidOf(id, signal);
+    await networks.detach(id, pid ? netnsOf(pid) : "", signal);
+  }
+
+  /** Detaches sandboxes that were removed manually: they still hold an address and host ports. */
+  async detachRemoved(uid: PodUID, signal: AbortSignal): Promise<void> {
+    const { networks, pods } = this.#deps;
+    for (const id of networks.heldBy(uid)) {
+      if ((await pods.pidOf(id, signal)) === undefined) await networks.detach(id, "", signal);
+    }
+  }
+
+  async #removeSandbox(id: ContainerId, signal: AbortSignal): Promise<void> {
+    await this.detach(id, signal);
+    await this.#deps.pods.remove(id, signal);
+  }
+}
