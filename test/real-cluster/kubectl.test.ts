@@ -111,7 +111,7 @@ describeCluster("kubectl through a real API server", () => {
     }
     attached.kill();
     expect(text).toContain("echoed\n");
-    await readyPod("server");
+    await kubectl.readyPod("server");
   });
 
   test("the proxied paths of the node answer", async () => {

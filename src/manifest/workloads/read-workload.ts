@@ -179,7 +179,7 @@ export function readWorkload(
   const { isLenient = false, acceptsPodman = false, directory } = options;
   const rules = KIND_RULES[kind] as unknown as KindRules<ObjectKind>;
   const issues: DecodeIssue[] = [];
-  const decode = isForgiving ? decodeAnyCase : decodeExactly;
+  const decode = acceptsPodman ? decodeAnyCase : decodeExactly;
   const { decoded, miscased } = decode(node, rules.shape, path, issues);
   addFieldHomes(issues, rules.shape, decoded);
   const { apiVersion: _apiVersion, kind: _kind, status: _status, ...rest } = decoded as Record<string, unknown>;
