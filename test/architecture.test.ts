@@ -99,6 +99,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "text",
     "yaml",
     "printers",
+    "plan/node-port.ts",
   ],
   config: ["api", "model", "manifest", "plan", "text", "files", "yaml"],
   server: [

@@ -77,7 +77,7 @@ export function matchesOnlyNode(
 
 /** @param ignored labels of {@link matchesOnlyNode} */
 export const describeIgnoredLabels = (ignored: readonly string[]): string =>
-  `${ignored.join(", ")} ${ignored.length === 1 ? "is" : "are"} not asked for here: this is the only node, and it was given no labels; with --node-labels they count`;
+  `${ignored.map((label) => label.replace(/=$/, "")).join(", ")} ${ignored.length === 1 ? "has" : "have"} no effect here: this is the only node, and it was given no labels; with --node-labels they count`;
 
 /** Whether a node is one that a selector means: its terms are alternatives, and none at all matches nothing. */
 export const matchesNodeSelector = (

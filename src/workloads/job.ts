@@ -227,6 +227,8 @@ class JobRun {
     this.memory.finishedMs ??= this.#draft.world.nowMs - this.#elapsedMs(finished.at);
     const leftMs = this.memory.finishedMs + ttlSecondsAfterFinished * 1000 - this.#draft.world.nowMs;
     if (leftMs > 0) return this.#draft.wakeIn(leftMs);
+    const failed = this.#pods().filter(({ ended }) => ended?.phase === "Failed").length;
+    this.#job.expired = { succeeded: this.#succeeded().length, failed };
     for (const pod of this.#pods()) this.#draft.remove(pod);
     this.#job.isExpired = true;
   }

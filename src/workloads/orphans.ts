@@ -1,4 +1,7 @@
+import { matchesSelector } from "../api/match-labels.ts";
+import type { PodTemplateSpec } from "../api/workload.ts";
 import { type DesiredWorkload, objectKey } from "../model/desired-object.ts";
+import { type ControllerWorld, Draft } from "./controller.ts";
 import type { RevisionRecord, WorkloadRecord } from "./workload-record.ts";
 
 type DesiredReplicaSet = DesiredWorkload & { kind: "ReplicaSet" };
@@ -32,6 +35,55 @@ export function sortReplicaSets(
     }
   }
   return { owned, orphaned };
+}
+
+/** The record of a new Deployment that takes back ReplicaSets, and their uids. */
+export interface TakenBack {
+  record: WorkloadRecord;
+  uids: string[];
+}
+
+/**
+ * The ReplicaSets that a new Deployment takes back, with their pods: those that a Deployment of its name left behind and
+ * its selector matches; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
+ * @param workloads all of them
+ * @param records of all workloads, by key
+ */
+export function takeBackReplicaSets(
+  { kind, object }: DesiredWorkload,
+  workloads: readonly DesiredWorkload[],
+  records: ReadonlyMap<string, WorkloadRecord>,
+  world: ControllerWorld,
+): TakenBack | undefined {
+  if (kind !== "Deployment") return undefined;
+  const { selector } = object.spec;
+  const { record } = new Draft(world, kind, object.metadata, "", undefined);
+  const uids: string[] = [];
+  for (const replicaSet of workloads) {
+    // Only those of the API have a uid.
+    if (replicaSet.kind !== "ReplicaSet" || replicaSet.object.metadata.uid === undefined) continue;
+    const { metadata, spec } = replicaSet.object;
+    const own = records.get(objectKey("ReplicaSet", metadata));
+    const hash = spec.template.metadata.labels?.[HASH_LABEL];
+    const revision = own && Object.values(own.revisions).find((it) => it.hash === hash);
+    if (!revision || revision.name !== `${object.metadata.name}-${hash}`) continue;
+    if ((metadata.namespace ?? "default") !== (object.metadata.namespace ?? "default")) continue;
+    if (!selector || !matchesSelector(selector, metadata.labels)) continue;
+    const pods = own.pods.filter((pod) => pod.revision === hash);
+    const replicas = pods.filter(({ leaving }) => !leaving).length;
+    record.revisions[revision.hash] = { ...revision, template: withoutHash(spec.template), replicas };
+    record.pods.push(...pods);
+    uids.push(own.uid);
+  }
+  return uids.length > 0 ? { record, uids } : undefined;
+}
+
+const HASH_LABEL = "pod-template-hash";
+
+/** The template of the Deployment. */
+function withoutHash(template: PodTemplateSpec): PodTemplateSpec {
+  const { [HASH_LABEL]: _hash, ...labels } = template.metadata.labels ?? {};
+  return { ...template, metadata: { ...template.metadata, labels } };
 }
 
 /** The revision of a Deployment that a ReplicaSet is; undefined for its own record. */

@@ -12,7 +12,7 @@ import { adoptPods } from "./adoption.ts";
 import { type Bindings, bindClaims } from "./claims.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
-import { sortReplicaSets } from "./orphans.ts";
+import { sortReplicaSets, takeBackReplicaSets } from "./orphans.ts";
 import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
 import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
 import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
@@ -74,6 +74,8 @@ export class WorkloadManager {
   #bindings: Bindings = {};
   #warned = new Set<string>();
   #isComplete = false;
+  /** Uids of ReplicaSets that a Deployment has taken back. */
+  readonly #takenOver = new Set<string>();
   readonly #listeners: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
   #cancelDebounce: (() => void) | undefined;
@@ -102,6 +104,9 @@ export class WorkloadManager {
     const { nodeName, nodeLabels, comparesAllLabels = false } = this.#deps;
     this.#prepared = prepareState(state, comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels });
     this.#warn(this.#prepared.warnings);
+    const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
+    // The API has let go of it; should it store it once more, the Deployment is about to be deleted.
+    for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
     if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
     this.#sync(true);
   }
@@ -114,6 +119,16 @@ export class WorkloadManager {
   /** Whether a workload made this pod. */
   hasPod(uid: PodUID): boolean {
     return this.#entryOf(uid) !== undefined;
+  }
+
+  /** Whether a workload made this pod, or has taken over this ReplicaSet or pod of a client. */
+  hasTakenOver(uid: string): boolean {
+    return this.#takenOver.has(uid) || this.hasPod(uid);
+  }
+
+  /** Whether `ttlSecondsAfterFinished` of the Job with this uid has passed. */
+  isExpired(uid: string): boolean {
+    return [...this.#entries.values()].some(({ record }) => record.uid === uid && record.job?.isExpired === true);
   }
 
   /** Deletes a pod of a workload for a client; the controller decides what takes its place. */
@@ -133,10 +148,13 @@ export class WorkloadManager {
     return [...this.#entries.values()].find(({ record }) => record.pods.some((pod) => pod.uid === uid));
   }
 
-  /** The ReplicaSets of Deployments and the Jobs of CronJobs, with their statuses. */
+  /** The ReplicaSets of Deployments, the Jobs of CronJobs and the like, with their statuses. */
   derivedObjects(): WorkloadObject[] {
     const pod = this.#observer.reader();
-    return [...this.#entries.values()].flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }));
+    const written = new Set<string>(this.#prepared.claims.map((it) => objectKey("PersistentVolumeClaim", it.metadata)));
+    return [...this.#entries.values()]
+      .flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }))
+      .filter(({ kind, metadata }) => !written.has(objectKey(kind, metadata)));
   }
 
   /** Uid of an object of the sources in the API, and the time since which it is known. */
@@ -255,9 +273,7 @@ export class WorkloadManager {
 
   /** @returns the ReplicaSets that belong to a Deployment */
   #handOverReplicaSets(): ReadonlySet<DesiredWorkload> {
-    const records = new Map<string, WorkloadRecord>(this.#restored);
-    for (const [key, { record }] of this.#entries) records.set(key, record);
-    const { owned, orphaned } = sortReplicaSets(this.#prepared.workloads, records);
+    const { owned, orphaned } = sortReplicaSets(this.#prepared.workloads, this.#records());
     for (const { kind, object } of owned) {
       this.#entries.delete(objectKey(kind, object.metadata));
       this.#restored.delete(objectKey(kind, object.metadata));
@@ -303,7 +319,7 @@ export class WorkloadManager {
     const pod = this.#observer.reader(statuses);
     const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
     const before = entry?.record ?? this.#restored.get(key);
-    const known = before ?? adoptPods(desired, this.#prepared.pods, world);
+    const known = before ?? this.#takeOver(desired, world);
     const outcome = reconcileWorkload(desired, known, world, entry?.memory, (name) => this.#jobOf(desired, name));
     this.#restored.delete(key);
     const { record } = outcome;
@@ -316,6 +332,19 @@ export class WorkloadManager {
     });
     for (const event of outcome.events) this.#record(desired, record, event);
     return !before || JSON.stringify(before) !== JSON.stringify(record);
+  }
+
+  /** The record of a new workload that continues what others left behind; undefined where there is nothing. */
+  #takeOver(desired: DesiredWorkload, world: ControllerWorld): WorkloadRecord | undefined {
+    const taken = takeBackReplicaSets(desired, this.#prepared.workloads, this.#records(), world);
+    for (const uid of taken?.uids ?? []) this.#takenOver.add(uid);
+    return taken?.record ?? adoptPods(desired, this.#prepared.pods, world);
+  }
+
+  #records(): Map<string, WorkloadRecord> {
+    const records = new Map<string, WorkloadRecord>(this.#restored);
+    for (const [key, { record }] of this.#entries) records.set(key, record);
+    return records;
   }
 
   #jobOf({ object }: DesiredWorkload, name: string): JobRecord | undefined {
@@ -333,9 +362,7 @@ export class WorkloadManager {
 
   /** On disk before any pod is started: what was begun is found again. */
   #save(): void {
-    const records: Record<string, WorkloadRecord> = Object.fromEntries(this.#restored);
-    for (const [key, { record }] of this.#entries) records[key] = record;
-    this.#deps.file.write({ records, claims: this.#bindings });
+    this.#deps.file.write({ records: Object.fromEntries(this.#records()), claims: this.#bindings });
   }
 
   #setTimer(): void {

@@ -49,6 +49,8 @@ export interface JobRecord {
   };
   /** `ttlSecondsAfterFinished` has passed, and its pods were removed. */
   isExpired?: true;
+  /** Pods that had succeeded and failed by then. */
+  expired?: { succeeded: number; failed: number };
 }
 
 /** One Job of a CronJob. */

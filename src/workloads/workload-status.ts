@@ -107,10 +107,11 @@ export function computeWorkloadStatus(input: StatusInput): object {
 }
 
 function jobStatus({ job }: WorkloadRecord, pods: readonly PodRecord[], ready: number): object {
-  const ended = (phase: "Succeeded" | "Failed") => pods.filter((pod) => pod.ended?.phase === phase).length;
+  const countOf = (phase: "Succeeded" | "Failed") => pods.filter((pod) => pod.ended?.phase === phase).length;
+  const succeeded = job?.expired?.succeeded ?? countOf("Succeeded");
   const active = pods.filter((pod) => !pod.ended).length;
   const { finished, startTime } = job ?? {};
-  const failed = ended("Failed") + (finished?.stopped ?? 0);
+  const failed = (job?.expired?.failed ?? countOf("Failed")) + (finished?.stopped ?? 0);
   const conditions: Condition[] = [];
   if (finished) {
     const { type, reason, message, at } = finished;
@@ -126,7 +127,7 @@ function jobStatus({ job }: WorkloadRecord, pods: readonly PodRecord[], ready: n
   return {
     ...(startTime && { startTime }),
     ...(active > 0 && !finished && { active, ready }),
-    ...(ended("Succeeded") > 0 && { succeeded: ended("Succeeded") }),
+    ...(succeeded > 0 && { succeeded }),
     ...(failed > 0 && { failed }),
     ...(finished?.type === "Complete" && { completionTime: finished.at }),
     ...(conditions.length > 0 && { conditions }),

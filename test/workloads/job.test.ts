@@ -135,7 +135,7 @@ test("ttlSecondsAfterFinished takes its pods away, and the manifest does not run
   world.settle();
   world.reconcile();
   expect(world.record!.pods).toEqual([]);
-  expect(world.record!.job).toMatchObject({ isExpired: true });
+  expect(world.record!.job).toMatchObject({ isExpired: true, expired: { succeeded: 1, failed: 0 } });
 });
 
 test("an edited template runs it again", () => {

@@ -218,6 +218,31 @@ describe("a Deployment deleted with --cascade=orphan", () => {
       before.map(({ pod, revision }) => [pod.metadata, pod.spec, revision]),
     );
   });
+
+  test("a new one of its name takes back the pods its ReplicaSet has by then, and scales them", async () => {
+    const world = aManager();
+    const { manager } = world;
+    const wanted = { ...deployment("web"), spec: { ...deployment("web").spec, replicas: 3 } };
+    manager.setDesired(state(wanted), true);
+    manager.deletePod(podsOf(world)[0]!.pod.metadata.uid!, {});
+    await world.clock.advance(100);
+    const replicaSet = replicaSetOf(world);
+    manager.setDesired(state(wanted, replicaSet), true);
+    manager.setDesired(state(replicaSet), true);
+    const before = podsOf(world).map(({ pod }) => pod.metadata.uid);
+    expect(before).toHaveLength(3);
+    manager.setDesired(state({ ...wanted, spec: { ...wanted.spec, replicas: 2 } }, replicaSet), true);
+    expect(manager.hasTakenOver(replicaSet.metadata.uid)).toBe(true);
+    const after = podsOf(world).map(({ pod }) => pod.metadata.uid);
+    expect(after).toHaveLength(2);
+    expect(before).toEqual(expect.arrayContaining(after));
+    // The API forgets the ReplicaSet then.
+    manager.setDesired(state({ ...wanted, spec: { ...wanted.spec, replicas: 2 } }), true);
+    expect(podsOf(world).map(({ pod }) => pod.metadata.uid)).toEqual(after);
+    expect(manager.hasTakenOver(replicaSet.metadata.uid)).toBe(false);
+    manager.setDesired(state(), true);
+    expect(podsOf(world)).toEqual([]);
+  });
 });
 
 describe("a text that was never right is unknown", () => {

@@ -1,3 +1,5 @@
+import type { Service } from "../../api/service.ts";
+import { nodePortOf } from "../../plan/node-port.ts";
 import { formatSince } from "../../printers/age.ts";
 import type { ApiObject } from "../api-object.ts";
 import {
@@ -93,10 +95,18 @@ const lastSchedule = (object: ApiObject, now: Date) => {
   return lastScheduleTime ? formatSince(lastScheduleTime, now) : "<none>";
 };
 
-const ports = (object: ApiObject) =>
-  ((specOf(object).ports ?? []) as { port: number; protocol?: string }[])
-    .map(({ port, protocol = "TCP" }) => `${port}/${protocol}`)
-    .join(",") || "<none>";
+/** `<port>:<port of the node>/<protocol>` */
+function ports(object: ApiObject): string {
+  const service = object as unknown as Service;
+  const shown = (service.spec.ports ?? []).map((each) => {
+    const nodePort = nodePortOf(service, each);
+    return `${each.port}${nodePort === undefined ? "" : `:${nodePort}`}/${each.protocol ?? "TCP"}`;
+  });
+  return shown.join(",") || "<none>";
+}
+
+const externalIp = (object: ApiObject) =>
+  (specOf(object).type === "ExternalName" && specOf(object).externalName) || "<none>";
 
 /** Those of the pods of its Jobs. */
 const CRON_JOB_WIDE = [...CONTAINERS, SELECTOR].map((column) => ({
@@ -246,7 +256,7 @@ const ROWS: readonly Row[] = [
     columns: [
       text("Type", (it) => specOf(it).type ?? "ClusterIP"),
       text("Cluster-IP", (it) => specOf(it).clusterIP || "<none>"),
-      text("External-IP", () => "<none>"),
+      text("External-IP", externalIp),
       text("Port(s)", ports),
       text("Selector", (it) => formatLabels(specOf(it).selector), 1),
     ],

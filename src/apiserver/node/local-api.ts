@@ -165,13 +165,26 @@ export class LocalApi {
     this.#mirror?.podsChanged();
   }
 
-  /** Pods that a new workload took over are no longer pods of their own. */
+  /** Pods and ReplicaSets that a new workload took over are no longer objects of their own. */
   releaseAdopted(isAdopted: (uid: string) => boolean): void {
-    const definition = this.registry.get("pods");
+    for (const definition of [this.registry.findKind("v1", "Pod"), this.registry.findKind("apps/v1", "ReplicaSet")]) {
+      if (!definition) continue;
+      for (const object of this.store.list(resourceId(definition))) {
+        const isOwn = this.submitted.isOwn(definition, object);
+        if (isOwn && isAdopted(object.metadata.uid ?? "")) this.submitted.release(definition, object);
+      }
+    }
+  }
+
+  /** Deletes Jobs of clients, as the TTL controller of a cluster does. */
+  deleteExpired(isExpired: (uid: string) => boolean): void {
+    const definition = this.registry.findKind("batch/v1", "Job");
     if (!definition) return;
-    for (const pod of this.store.list("pods")) {
-      const isOwn = this.submitted.isOwn(definition, pod);
-      if (isOwn && isAdopted(pod.metadata.uid ?? "")) this.submitted.release(definition, pod);
+    for (const job of this.store.list(resourceId(definition))) {
+      const { namespace, name, uid = "" } = job.metadata;
+      if (this.submitted.isOwn(definition, job) && isExpired(uid)) {
+        this.deleter.delete(definition, namespace, name, BY_HAND);
+      }
     }
   }
 

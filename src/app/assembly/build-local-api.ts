@@ -84,7 +84,8 @@ export async function startLocalApi(
   });
   kubelet.onChange(() => api.podsChanged());
   parts.workloads.onSync(() => {
-    api.releaseAdopted((uid) => parts.workloads.hasPod(uid));
+    api.releaseAdopted((uid) => parts.workloads.hasTakenOver(uid));
+    api.deleteExpired((uid) => parts.workloads.isExpired(uid));
     api.podsChanged();
   });
   context.recorder.onRecord(() => api.eventRecorded());

@@ -300,7 +300,7 @@ describe("the rules of the node", () => {
       const { code, stdout } = await check(object);
       expect(code).toBe(0);
       expect(stdout).toContain(
-        "warning: spec.template.spec.nodeSelector: disk=ssd is not asked for here: this is the only node, and it was given no labels; with --node-labels they count",
+        "warning: spec.template.spec.nodeSelector: disk=ssd has no effect here: this is the only node, and it was given no labels; with --node-labels they count",
       );
       expect((await check(object, "--node-labels=disk=ssd")).stdout).not.toContain("warning");
       expect(await check(object, "--node-labels=zone=a")).toMatchObject({ code: 2 });
