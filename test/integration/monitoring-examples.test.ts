@@ -1,9 +1,12 @@
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
+import { tempDirs } from "../support/temp-dir.ts";
 import type { TestNode } from "../support/test-node.ts";
+
+const tempDir = tempDirs();
 
 const EXAMPLES = join(import.meta.dir, "..", "..", "examples", "monitoring");
 const ENDPOINTS = ["/metrics", "/metrics/cadvisor", "/metrics/resource", "/metrics/probes"];
@@ -67,6 +70,18 @@ test.if(hasPromtool).each([
 ])("promtool %s %s %s", (command, subject, file) => {
   const { exitCode, stdout, stderr } = Bun.spawnSync(["promtool", command, subject, file], { cwd: EXAMPLES });
   expect({ exitCode, output: exitCode === 0 ? "" : `${stdout}${stderr}` }).toEqual({ exitCode: 0, output: "" });
+});
+
+test.if(hasPromtool)("promtool reads every query of the dashboard", () => {
+  const queries = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+  // Grafana puts values in the place of its variables.
+  const toPromQl = (expr: string) => expr.replaceAll("$__rate_interval", "5m").replaceAll(/\$\{?\w+\}?/g, "x");
+  const records = queries.map((expr, index) => ({ record: `query:${index}`, expr: toPromQl(expr) }));
+  const file = join(tempDir(), "queries.yaml");
+  writeFileSync(file, JSON.stringify({ groups: [{ name: "dashboard", rules: records }] }));
+  const { exitCode, stdout, stderr } = Bun.spawnSync(["promtool", "check", "rules", file]);
+  expect({ exitCode, output: exitCode === 0 ? "" : `${stdout}${stderr}` }).toEqual({ exitCode: 0, output: "" });
+  expect(queries.length).toBeGreaterThan(20);
 });
 
 describeWithEngine("examples/monitoring", () => {
