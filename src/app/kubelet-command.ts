@@ -162,12 +162,12 @@ function configPathsOf(argv: readonly string[], environment: Environment): strin
 /** Logs the first failed check of the machine: it often explains why the kubelet cannot run. */
 async function logFailedCheck(options: KubeletOptions, environment: Environment, logger: Logger): Promise<void> {
   try {
-    const [{ runChecks }, { isFailure }, { gatherFacts }] = await Promise.all([
+    const [{ runChecks }, { isReasonNotToStart }, { gatherFacts }] = await Promise.all([
       import("../doctor/checks.ts"),
       import("../doctor/check-result.ts"),
       import("../doctor/gather-facts.ts"),
     ]);
-    const found = runChecks(await gatherFacts({ options, environment, ...buildFacts() })).find(isFailure);
+    const found = runChecks(await gatherFacts({ options, environment, ...buildFacts() })).find(isReasonNotToStart);
     if (found) logger.error(`kubelet-ts doctor: ${found.name}: ${found.message}${found.fix ? ` → ${found.fix}` : ""}`);
   } catch {
     // The first error has been reported.

@@ -11,8 +11,11 @@ export interface CheckResult {
   fix?: string;
 }
 
-/** The checks that explain why a kubelet cannot start. */
 export const isFailure = ({ status }: CheckResult): boolean => status === "fail";
+
+/** A failure that may keep a kubelet from starting: manifests and images do not. */
+export const isReasonNotToStart = ({ status, name }: CheckResult): boolean =>
+  status === "fail" && name !== "manifests" && !name.startsWith("image ");
 
 export const ok = (name: string, message: string): CheckResult => ({ name, status: "ok", message });
 export const warn = (name: string, message: string, fix?: string): CheckResult => ({

@@ -115,6 +115,7 @@ function checkCpu({ binaryTarget, cpuFlags }: MachineFacts): CheckResult {
 function checkDisk({ name, path, capacityBytes, freeBytes, inodes, freeInodes }: DiskFacts): CheckResult {
   const label = `disk of ${name}`;
   if (capacityBytes === undefined) return fail(label, `${path} cannot be examined`, `mkdir -p ${path}`);
+  if (capacityBytes === 0) return fail(label, `the file system of ${path} holds no files`, "choose another directory");
   const percentFree = (freeBytes / Math.max(capacityBytes, 1)) * 100;
   const text = `${path}: ${formatGib(freeBytes)} of ${formatGib(capacityBytes)} free`;
   if (inodes > 0 && freeInodes / inodes < 0.05) {

@@ -28,6 +28,16 @@ export function checkEngine(engine: EngineFacts, network: Pick<MachineFacts, "ro
           'set "log-driver": "json-file" in /etc/docker/daemon.json and restart Docker',
         ),
   );
+  const { cgroupDriver, wantedCgroupDriver } = engine;
+  results.push(
+    wantedCgroupDriver === "" || wantedCgroupDriver === cgroupDriver
+      ? ok("cgroup driver", cgroupDriver)
+      : fail(
+          "cgroup driver",
+          `the engine uses ${cgroupDriver}, and --cgroup-driver is ${wantedCgroupDriver}`,
+          `remove --cgroup-driver (cgroupDriver in the configuration), or set it to ${cgroupDriver}`,
+        ),
+  );
   results.push(
     engine.liveRestore
       ? ok("live-restore", "containers outlive a restart of the engine")

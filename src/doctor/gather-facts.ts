@@ -91,6 +91,7 @@ async function readEngine(options: KubeletOptions, environment: GatherInput["env
     storageDriver: "",
     logDriver: "",
     cgroupDriver: "",
+    wantedCgroupDriver: options.cgroupDriver,
     cgroupVersion: "",
     liveRestore: false,
     warnings: [],

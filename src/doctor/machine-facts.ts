@@ -33,6 +33,8 @@ export interface EngineFacts {
   storageDriver: string;
   logDriver: string;
   cgroupDriver: string;
+  /** `--cgroup-driver`; "" when it is not given. */
+  wantedCgroupDriver: string;
   cgroupVersion: string;
   liveRestore: boolean;
   warnings: readonly string[];
