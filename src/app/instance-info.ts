@@ -12,6 +12,7 @@ type InstanceOptions = Pick<
   | "hostnameOverride"
   | "rootDir"
   | "runOnce"
+  | "enableServer"
   | "readOnlyAddress"
   | "readOnlyPort"
   | "cadvisorBindAddress"
@@ -37,13 +38,15 @@ export function instanceInfo(
 ): InstanceInfo {
   const pagePort = servers?.ports().cadvisor;
   const boundPort = servers?.ports().readOnly;
+  const willHaveSocket = options.enableServer && toCommandSocketPath(options.rootDir) !== undefined;
+  const isStarting = willHaveSocket && servers?.socketPath() === undefined;
   return {
     pid: process.pid,
     version: buildInfo.version,
     nodeName: readNodeName(options.hostnameOverride),
     rootDir: options.rootDir,
     mode: options.runOnce ? "run-once" : "supervise",
-    ...(servers === undefined && { isStarting: true }),
+    ...(isStarting && { isStarting }),
     readOnlyUrl: boundPort === undefined ? undefined : toLocalUrl(options.readOnlyAddress, boundPort),
     readOnlyPort: options.readOnlyPort,
     pageUrl: pagePort === undefined ? undefined : toPageUrl(options.cadvisorBindAddress, options.nodeIp, pagePort),
