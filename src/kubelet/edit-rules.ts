@@ -11,6 +11,7 @@ import { attemptsOf } from "../plan/container-history.ts";
 import {
   computeSourceRevision,
   environmentReferences,
+  hasAllReferences,
   hasReferences,
   podReferences,
 } from "../plan/object-references.ts";
@@ -98,6 +99,14 @@ export function toPodRevision(
     extraConditions: notices.map(({ reason, message }) => ({ type: "ManifestLive", status: "False", reason, message })),
   };
 }
+
+/**
+ * Whether ConfigMaps or Secrets of a running pod may be in a source that was not read yet, or that does not answer: a full
+ * revision would restart its containers and remove its files. Pure.
+ * @param isComplete every source has answered
+ */
+export const mayLackObjects = ({ pod }: DesiredPod, state: DesiredState, isComplete: boolean): boolean =>
+  !isComplete && state.completeSources !== undefined && !hasAllReferences(pod, state);
 
 /**
  * The revision while ConfigMaps or Secrets of the pod may be in a source that was not read yet: containers whose

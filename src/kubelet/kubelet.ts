@@ -7,11 +7,10 @@ import { podRefOf } from "../model/pod-ref.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
-import { hasAllReferences } from "../plan/object-references.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
 import { type AdmissionInput, BlockedPods, decideAdmission } from "./blocked-pods.ts";
 import { DependencyOrder } from "./dependency-order.ts";
-import { type PodRevision, toTentativeRevision } from "./edit-rules.ts";
+import { mayLackObjects, type PodRevision, toTentativeRevision } from "./edit-rules.ts";
 import { EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
 import { PodCache } from "./pod-cache.ts";
 import { PodHalts } from "./pod-halts.ts";
@@ -307,7 +306,10 @@ export class Kubelet {
     const own = this.#workers.get(uid);
     const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod);
     if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
-    const isTentative = (!own || own.revision?.isTentative) && this.#mayLackObjects(desired);
+    const isTentative =
+      (!own || own.revision?.isTentative) &&
+      this.#cache.refOf(uid) !== undefined &&
+      mayLackObjects(desired, this.#desired, this.#mayRemoveOrphans);
     let revision: PodRevision;
     try {
       revision = this.#deps.toPodRevision(desired, this.#desired);
@@ -317,16 +319,6 @@ export class Kubelet {
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     worker.setRevision(isTentative ? toTentativeRevision(revision, worker.snapshot) : revision);
     this.#halts.apply(worker);
-  }
-
-  /**
-   * A pod of an earlier process whose ConfigMaps or Secrets may be in a source that was not read yet, or that does not
-   * answer: a revision computed now would restart its containers and remove its files.
-   */
-  #mayLackObjects({ pod }: DesiredPod): boolean {
-    const isRunning = this.#cache.refOf(pod.metadata.uid!) !== undefined;
-    const isRead = this.#mayRemoveOrphans || this.#desired.completeSources === undefined;
-    return !isRead && isRunning && !hasAllReferences(pod, this.#desired);
   }
 
   #reject(desired: DesiredPod, why: Rejection): void {

@@ -8,7 +8,7 @@ import { type ApiObject, toApiTime } from "../api-object.ts";
 import { ephemeralContainersOf } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { apiVersionOf, type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
-import { SOURCE_ID } from "../storage/submitted-objects.ts";
+import { SOURCE_ID } from "../storage/submitted-set.ts";
 
 /** The API server's view of the kubelet. */
 export interface NodeView {

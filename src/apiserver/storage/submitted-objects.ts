@@ -1,21 +1,18 @@
 import { join } from "node:path";
-import type { ConfigMap } from "../../api/config-map.ts";
-import type { Secret } from "../../api/secret.ts";
 import { ChangeLogger } from "../../logging/change-logger.ts";
 import type { Clock } from "../../model/clock.ts";
-import type { DesiredObject } from "../../model/desired-object.ts";
-import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { Logger } from "../../model/logger.ts";
 import type { FeedSource } from "../../sources/checkpoint-store.ts";
 import { PathWatch } from "../../sources/path-watch.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
+import { canonicalJson } from "../../text/canonical-json.ts";
 import { type ApiObject, keyOf, toApiTime } from "../api-object.ts";
 import type { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
-import { withoutEphemeralContainers } from "../kinds/ephemeral-containers.ts";
 import type { ObjectStore } from "../object-store.ts";
 import { type ResourceDefinition, type ResourceRegistry, resourceId } from "../resource-definition.ts";
 import type { ManifestDirectory, StoredFile } from "./manifest-directory.ts";
+import { isStatusOnly, SOURCE_ID, SubmittedSet } from "./submitted-set.ts";
 
 export interface SubmittedObjectsDeps {
   store: ObjectStore;
@@ -28,9 +25,6 @@ export interface SubmittedObjectsDeps {
   /** An object whose file was removed by hand: deletes it as a client would. */
   onFileRemoved: (definition: ResourceDefinition, object: ApiObject) => void;
 }
-
-/** Source of submitted pods, in the labels of their containers. */
-export const SOURCE_ID = "local-api";
 
 /** After an event the directory must not change for this time before it is read. */
 const DEBOUNCE_MS = 20;
@@ -55,10 +49,8 @@ export class SubmittedObjects implements FeedSource {
   readonly #deps: SubmittedObjectsDeps;
   readonly #facts: ChangeLogger;
   readonly #watches = new Map<string, PathWatch>();
-  /** The last desired state of each pod that was sent to the kubelet, by key. */
-  readonly #desired = new Map<string, { object: ApiObject; desired: DesiredPod | undefined }>();
   readonly #own = new Set<string>();
-  readonly #workloads = new Map<string, { object: ApiObject; desired: readonly DesiredObject[] }>();
+  readonly #set: SubmittedSet;
   #emit: ((set: SourceSet) => void) | undefined;
   #unsubscribe: () => void = () => {};
   #cancelRead: (() => void) | undefined;
@@ -77,6 +69,12 @@ export class SubmittedObjects implements FeedSource {
     this.name = deps.directory.path;
     this.clusterDns = deps.clusterDns;
     this.#facts = new ChangeLogger(deps.logger);
+    this.#set = new SubmittedSet({
+      ...deps,
+      isOwn: (definition, object) => this.isOwn(definition, object),
+      onRefused: (key) =>
+        this.#facts.log(`refused ${key}`, "error", `Pod "${key}" of the local API cannot be used here`),
+    });
   }
 
   /** Whether an object was submitted, rather than found in a manifest of another source. */
@@ -94,7 +92,7 @@ export class SubmittedObjects implements FeedSource {
   start(emit: (set: SourceSet) => void): void {
     this.load();
     this.#emit = emit;
-    emit(this.#assemble());
+    emit(this.#set.assemble(this.#isComplete));
   }
 
   /** Reads the directory into the store, once; requests can be answered from then on. */
@@ -220,7 +218,7 @@ export class SubmittedObjects implements FeedSource {
       },
       ...("status" in live && { status: live.status }),
     };
-    if (JSON.stringify(sorted(next)) !== JSON.stringify(sorted(live))) store.put(resourceId(definition), next);
+    if (canonicalJson(next) !== canonicalJson(live)) store.put(resourceId(definition), next);
   }
 
   #ensureNamespace(name: string): void {
@@ -264,103 +262,12 @@ export class SubmittedObjects implements FeedSource {
       this.#isEmitPlanned = false;
       if (this.#isStopped) return;
       const beganAtMs = this.#deps.clock.monotonicMs();
-      this.#emit?.(this.#assemble());
+      this.#emit?.(this.#set.assemble(this.#isComplete));
       this.#emitMs = this.#deps.clock.monotonicMs() - beganAtMs;
     };
     if (this.#emitMs < QUICK_MS) queueMicrotask(emit);
     else this.#deps.clock.schedule(pauseAfterMs(this.#emitMs), emit);
   }
-
-  #assemble(): SourceSet {
-    const own = (resource: string) => {
-      const definition = this.#deps.registry.get(resource);
-      if (!definition) return [];
-      return this.#deps.store.list(resource).filter((object) => this.isOwn(definition, object));
-    };
-    for (const key of this.#desired.keys()) if (!this.#own.has(`pods ${key}`)) this.#desired.delete(key);
-    const all = own("pods");
-    const isTerminating = ({ metadata }: ApiObject) => metadata.deletionTimestamp !== undefined;
-    const pods = all.filter((object) => !isTerminating(object)).flatMap((object) => this.#toDesired(object) ?? []);
-    const deletions = new Map(
-      all
-        .filter(isTerminating)
-        .map(({ metadata }) => [metadata.uid ?? "", { graceSeconds: metadata.deletionGracePeriodSeconds ?? 0 }]),
-    );
-    const workloads = this.#deps.registry.all().filter(isFedWorkload).map(resourceId);
-    return {
-      pods,
-      deletions,
-      objects: workloads.flatMap((resource) => own(resource).flatMap((object) => this.#toWorkload(object))),
-      configMaps: own("configmaps") as unknown as ConfigMap[],
-      secrets: own("secrets") as unknown as Secret[],
-      findings: [],
-      stale: new Map(),
-      isComplete: this.#isComplete,
-    };
-  }
-
-  #toWorkload(object: ApiObject): readonly DesiredObject[] {
-    if (object.metadata.deletionTimestamp !== undefined) return [];
-    const key = `${object.kind} ${keyOf(object)}`;
-    const known = this.#workloads.get(key);
-    if (known && isStatusOnly(object, known.object)) return known.desired;
-    const desired = this.#deps
-      .read(toManifest(object))
-      .objects.map((it) => ({ ...it, origin: this.name, sourceId: SOURCE_ID, ...this.clusterDns.of(object) }));
-    this.#workloads.set(key, { object, desired });
-    return desired;
-  }
-
-  #toDesired(object: ApiObject): DesiredPod | undefined {
-    const key = keyOf(object);
-    const known = this.#desired.get(key);
-    if (known && isStatusOnly(object, known.object)) return known.desired;
-    const { metadata } = object;
-    const [read] = this.#deps.read(toManifest(object)).pods;
-    const path = this.#deps.directory.placeOf(this.#deps.registry.get("pods")!, metadata);
-    const place = { origin: path, location: { file: path }, sourceId: SOURCE_ID };
-    const desired = read && { ...read, ...place, ...this.clusterDns.of(object) };
-    this.#desired.set(key, { object, desired });
-    if (!desired) this.#facts.log(`refused ${key}`, "error", `Pod "${key}" of the local API cannot be used here`);
-    return desired;
-  }
-}
-
-/** An object as the file of a person would have it: without what the server keeps. */
-function toManifest(object: ApiObject): Uint8Array {
-  const { status: _status, metadata, ...rest } = withoutEphemeralContainers(object);
-  const { managedFields: _fields, resourceVersion: _version, generation: _generation, ...written } = metadata;
-  return Buffer.from(JSON.stringify({ ...rest, metadata: written }));
-}
-
-/** Kinds that controllers turn into pods. */
-const isFedWorkload = ({ storage, plural }: ResourceDefinition) =>
-  storage === "file" && !["pods", "configmaps", "secrets", "namespaces"].includes(plural);
-
-/** Whether two versions of an object differ in nothing that the kubelet would carry out. */
-function isStatusOnly(object: ApiObject, previous: ApiObject | undefined): boolean {
-  if (!previous || object === previous) return previous !== undefined;
-  const a = object.metadata;
-  const b = previous.metadata;
-  return (
-    object.spec !== undefined &&
-    object.spec === previous.spec &&
-    a.uid === b.uid &&
-    a.labels === b.labels &&
-    a.annotations === b.annotations &&
-    a.deletionTimestamp === b.deletionTimestamp
-  );
 }
 
 const ownKey = (definition: ResourceDefinition, object: ApiObject) => `${resourceId(definition)} ${keyOf(object)}`;
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, member]) => member !== undefined)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, member]) => [name, sorted(member)]),
-  );
-}

@@ -6,7 +6,7 @@ import { nodeRoutes } from "../../apiserver/node/node-routes.ts";
 import { updateRoutes } from "../../apiserver/node/update-routes.ts";
 import type { VersionInfo } from "../../apiserver/non-resource-paths.ts";
 import { makeInChild } from "../../apiserver/pki/certificate-process.ts";
-import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
+import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
 import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
