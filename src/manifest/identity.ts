@@ -5,6 +5,10 @@ import { canonicalJson, hex32 } from "../text/canonical-json.ts";
 export const CONFIG_HASH_ANNOTATION = "kubernetes.io/config.hash";
 export const CONFIG_SOURCE_ANNOTATION = "kubernetes.io/config.source";
 
+/** Whether a pod comes from a file or a URL, not from an API server. Source: the kubelet's IsStaticPod. */
+export const isStaticPod = ({ metadata }: Pick<Pod, "metadata">): boolean =>
+  metadata.annotations?.[CONFIG_SOURCE_ANNOTATION] !== "api";
+
 /**
  * Hash of a defaulted object before its identity is filled in: 32 hex digits, independent of the order of keys, layout
  * and comments.

@@ -213,6 +213,17 @@ describeCluster("objects that are deleted, and changes while one side is away", 
     await noPod(name);
   });
 
+  test("a static pod starts at the very first start, with an API server that cannot be reached", async () => {
+    const other = new ClusterTestNode(plane);
+    try {
+      other.writeManifest("first.json", aClusterPod("first"));
+      await other.join({ server: "https://127.0.0.1:1" });
+      await other.runningContainer("app");
+    } finally {
+      await other.cleanUp();
+    }
+  });
+
   test("with --register-node=false pods run, and a Node that an administrator creates is reported", async () => {
     const other = new ClusterTestNode(plane);
     try {

@@ -1,6 +1,5 @@
-import type { Pod } from "../../api/pod.ts";
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
-import { CONFIG_SOURCE_ANNOTATION } from "../../manifest/identity.ts";
+import { isStaticPod } from "../../manifest/identity.ts";
 import type { RunningServers } from "../../server/servers.ts";
 import { CheckpointStore } from "../../sources/checkpoint-store.ts";
 import { proxyFor } from "../../sources/proxy.ts";
@@ -43,8 +42,6 @@ export async function buildCluster(context: NodeContext): Promise<ClusterNode | 
   });
 }
 
-const isStatic = ({ metadata }: Pod) => metadata.annotations?.[CONFIG_SOURCE_ANNOTATION] !== "api";
-
 /** Joins the cluster. */
 export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, servers: RunningServers): void {
   const { kubelet, admission, context, networks, connectError } = parts;
@@ -53,7 +50,7 @@ export function startCluster(cluster: ClusterNode, parts: AssembledKubelet, serv
     pods: () => kubelet.pods(),
     hasStatus: (uid) => kubelet.worker(uid)?.status !== undefined || kubelet.rejection(uid) !== undefined,
     isGone: (uid) => kubelet.isGone(uid),
-    staticPods: () => kubelet.pods().filter(isStatic),
+    staticPods: () => kubelet.pods().filter(isStaticPod),
     isWanted: ({ metadata }) => kubelet.desiredPods.some(({ pod }) => pod.metadata.uid === metadata.uid),
     get isComplete() {
       return kubelet.isComplete;

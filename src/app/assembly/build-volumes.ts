@@ -1,6 +1,6 @@
 import type { ClusterNode } from "../../cluster/cluster-node.ts";
 import type { PodManager } from "../../kubelet/pod-manager.ts";
-import { CONFIG_SOURCE_ANNOTATION } from "../../manifest/identity.ts";
+import { isStaticPod } from "../../manifest/identity.ts";
 import { DockerVolumeEngine } from "../../runtime/docker-volume-engine.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
 import type { ImageManager } from "../../runtime/image-manager.ts";
@@ -43,10 +43,7 @@ export async function buildVolumes(
     ...(cluster && {
       cluster: {
         // Claims of static pods are Docker volumes, as without a cluster.
-        claimProblemOf: (pod, claimName) =>
-          pod.metadata.annotations?.[CONFIG_SOURCE_ANNOTATION] === "api"
-            ? cluster.claimProblemOf(pod, claimName)
-            : undefined,
+        claimProblemOf: (pod, claimName) => (isStaticPod(pod) ? undefined : cluster.claimProblemOf(pod, claimName)),
         tokenFor: (pod, spec) => cluster.tokenFor(pod, spec),
       },
     }),

@@ -1,4 +1,5 @@
 import type { Pod } from "../../api/pod.ts";
+import { isStaticPod } from "../../manifest/identity.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Persisted } from "../../model/persisted.ts";
 import { computeServiceEnvironment, type ServiceAddress } from "../../plan/service-environment.ts";
@@ -28,9 +29,14 @@ export class ClusterServices {
     await this.#reflector.stop();
   }
 
-  /** @throws Error while the Services are not known. Source: the kubelet's makeEnvironmentVariables */
-  environmentOf({ metadata, spec }: Pod): ReadonlyMap<string, string> {
-    const services = this.#reflector.isListed ? this.#list() : this.#stored.read();
+  /**
+   * A static pod does not wait for the Services: it may be what makes the API server answer.
+   * @throws Error while the Services are not known. Source: the kubelet's makeEnvironmentVariables
+   */
+  environmentOf(pod: Pod): ReadonlyMap<string, string> {
+    const { metadata, spec } = pod;
+    const known = this.#reflector.isListed ? this.#list() : this.#stored.read();
+    const services = known ?? (isStaticPod(pod) ? [] : undefined);
     if (!services) throw new Error("services have not yet been read at least once, cannot construct envvars");
     return computeServiceEnvironment(services, metadata.namespace ?? "default", spec.enableServiceLinks ?? true);
   }
