@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aClusterPod, aWorkload, conditionOf, isReady } from "../support/cluster/cluster-objects.ts";
+import { aClusterPod, aWorkload, conditionOf, IMAGE, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { ControlPlane } from "../support/cluster/control-plane.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
+import { PrivateEngine } from "../support/private-engine.ts";
 
 describeCluster("objects that are deleted, and changes while one side is away", () => {
   let plane: ControlPlane;
@@ -211,6 +212,35 @@ describeCluster("objects that are deleted, and changes while one side is away", 
     await node.until("no container", async () => (await node.listAll()).length === 0);
     proxy.resume();
     await noPod(name);
+  });
+
+  test("an engine that is restarted while the API server is away: its pods come back, and it is told afterwards", async () => {
+    const engine = new PrivateEngine();
+    const other = new ClusterTestNode(plane, { socketPath: engine.socketPath });
+    try {
+      await engine.start();
+      await engine.provideImages(IMAGE);
+      await other.join({ server: proxy.url });
+      await kubectl.apply(aClusterPod("survivor", {}, { nodeName: other.name }));
+      await readyPod("survivor");
+      const [before] = await other.containers("app");
+      proxy.cut();
+      // It stops its containers.
+      await engine.stop();
+      await engine.start();
+      const after = await other.until("another container", async () =>
+        (await other.containers("app")).find(({ Id, State }) => State === "running" && Id !== before!.Id),
+      );
+      proxy.resume();
+      await kubectl.until("its status", async () => {
+        const [status] = (await pod("survivor")).status.containerStatuses;
+        return status.containerID === `docker://${after.Id}` && status.ready;
+      });
+      await kubectl.output(["delete", "pod", "survivor"]);
+    } finally {
+      await other.cleanUp();
+      await engine.cleanUp();
+    }
   });
 
   test("a static pod starts at the very first start, with an API server that cannot be reached", async () => {

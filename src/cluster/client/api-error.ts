@@ -77,8 +77,8 @@ const FOREIGN_CERTIFICATE: ReadonlySet<string> = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-/** Why a request got no answer, with the way out where the cause is known. @param now the clock of this machine */
-export function describeFailure(error: unknown, server: string, now: Date): string {
+/** Why a request got no answer, with the way out where the cause is known: the same text for the same cause. */
+export function describeFailure(error: unknown, server: string): string {
   const { code, name } = error as { code?: unknown; name?: string };
   if (name === "TimeoutError") return `${server} did not answer in time`;
   if (typeof code !== "string") return `cannot reach ${server}: ${messageOf(error)}`;
@@ -86,7 +86,7 @@ export function describeFailure(error: unknown, server: string, now: Date): stri
   if (FOREIGN_CERTIFICATE.has(code))
     return `${text}: its certificate is not signed by the certificate authority of the kubeconfig (certificate-authority)`;
   if (code === "CERT_HAS_EXPIRED" || code === "CERT_NOT_YET_VALID")
-    return `${text}: its certificate is not valid at ${now.toISOString()}, the time of this machine`;
+    return `${text}: its certificate is not valid at the time of this machine, whose clock may be wrong`;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
     return `${text}: its certificate is for another name; the kubeconfig can give it as tls-server-name`;
   return text;

@@ -176,7 +176,7 @@ export class ClusterClient {
       this.#mayReuse = false;
       this.reachability.noteFailure();
       onAnswer?.(method, 0, clock.monotonicMs() - startedAtMs);
-      throw new ApiUnreachableError(`${what}: ${describeFailure(error, settings.server, clock.now())}`, {
+      throw new ApiUnreachableError(`${what}: ${describeFailure(error, settings.server)}`, {
         cause: error,
       });
     }
