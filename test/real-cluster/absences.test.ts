@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import { expect, test } from "bun:test";
+import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, aWorkload, conditionOf, IMAGE, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import type { ControlPlane } from "../support/cluster/control-plane.ts";
 import { StallingProxy } from "../support/cluster/stalling-proxy.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 import { PrivateEngine } from "../support/private-engine.ts";
 
 describeCluster("objects that are deleted, and changes while one side is away", () => {
@@ -15,20 +16,14 @@ describeCluster("objects that are deleted, and changes while one side is away", 
 
   const join = () => node.join({ server: proxy.url, flags: ["--node-labels=disk=ssd"] });
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    proxy = new StallingProxy(plane.port);
-    node = new ClusterTestNode(plane);
-    await join();
-  });
-
-  afterAll(async () => {
-    await node?.cleanUp();
-    proxy?.close();
-    await plane?.stop();
-  });
+  useCluster(
+    async (cluster) => {
+      ({ plane, kubectl, node } = cluster);
+      proxy = new StallingProxy(plane.port);
+      await join();
+    },
+    { tearDown: () => proxy?.close() },
+  );
 
   const pod = (name: string) => kubectl.json(["get", "pod", name]);
   const readNode = () => kubectl.json(["get", "node", node.name]);

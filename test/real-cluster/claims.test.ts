@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
-import { ClusterTestNode } from "../support/cluster/cluster-node.ts";
+import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
-import { ControlPlane } from "../support/cluster/control-plane.ts";
+import { useCluster } from "../support/cluster/use-cluster.ts";
 
 const aVolume = (name: string, source: object) => ({
   apiVersion: "v1",
@@ -28,21 +28,12 @@ const affinityTo = (nodeName: string) => ({
 });
 
 describeCluster("claims of pods of a real cluster", () => {
-  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
 
-  beforeAll(async () => {
-    plane = new ControlPlane();
-    kubectl = new ClusterKubectl(plane);
-    await plane.start();
-    node = new ClusterTestNode(plane);
+  useCluster(async (cluster) => {
+    ({ kubectl, node } = cluster);
     await node.join();
-  });
-
-  afterAll(async () => {
-    await node?.cleanUp();
-    await plane?.stop();
   });
 
   const pod = (name: string) => kubectl.json(["get", "pod", name]);

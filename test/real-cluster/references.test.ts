@@ -3,19 +3,24 @@ import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubec
 import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
+import type { ControlPlane } from "../support/cluster/control-plane.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
 import { hasRegistry, TestRegistry } from "../support/registry.ts";
 
 const LOGIN = { user: "node", password: "secret-of-the-registry" };
 
 describeCluster("what pods of a real cluster refer to", () => {
+  let plane: ControlPlane;
   let kubectl: ClusterKubectl;
   let node: ClusterTestNode;
 
-  useCluster(async (cluster) => {
-    ({ kubectl, node } = cluster);
-    await node.join({ flags: ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"] });
-  });
+  useCluster(
+    async (cluster) => {
+      ({ plane, kubectl, node } = cluster);
+      await node.join({ flags: ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"] });
+    },
+    { apiServerFlags: ["--storage-media-type=application/json"] },
+  );
 
   const pod = (name: string) => kubectl.json(["get", "pod", name]);
   const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
@@ -146,6 +151,23 @@ describeCluster("what pods of a real cluster refer to", () => {
     await kubectl.output(["delete", "pod", "patient", "--grace-period=2", "--wait=false"]);
     await kubectl.until("no pod", async () => (await kubectl.run(["get", "pod", "patient"])).code !== 0);
     await kubectl.output(["delete", "pod", "edited", "dated"]);
+  });
+
+  test("a resize, as newer API servers allow it, changes the running container", async () => {
+    const resources = (memory: string) => ({ requests: { memory }, limits: { memory } });
+    await kubectl.apply(aClusterPod("resized", { resources: resources("32Mi") }));
+    await readyPod("resized");
+    const [before] = await node.containers("app");
+    await plane.rewrite("pods/default/resized", ({ spec }) => {
+      spec.containers[0].resources = resources("48Mi");
+    });
+    await kubectl.until("the new limit", async () => {
+      const { HostConfig } = await node.docker.inspectContainerRaw(before!.Id);
+      return (HostConfig as { Memory: number }).Memory === 48 * 2 ** 20;
+    });
+    const { status } = await readyPod("resized");
+    expect(status.containerStatuses[0]).toMatchObject({ restartCount: 0, containerID: `docker://${before!.Id}` });
+    await kubectl.output(["delete", "pod", "resized"]);
   });
 
   test("pods that have ended leave their resources to others", async () => {

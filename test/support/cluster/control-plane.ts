@@ -5,6 +5,7 @@ import type { Subprocess } from "bun";
 import { type CertificateFiles, TestCertificates } from "../test-certificates.ts";
 import { freePorts, RUN_ID } from "../test-node.ts";
 import { PATIENCE_MS, until } from "../until.ts";
+import type { AnyObject } from "./cluster-kubectl.ts";
 import { ETCD, KUBERNETES } from "./cluster-tools.ts";
 
 export interface ControlPlaneOptions {
@@ -106,6 +107,25 @@ export class ControlPlane {
   /** Ends kube-apiserver. @param signal SIGTERM as an upgrade in place does */
   async killApiServer(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     await this.#end("kube-apiserver", signal);
+  }
+
+  /**
+   * Changes an object in etcd, past the validation of this version: newer API servers allow edits that 1.20 refuses. Needs
+   * `--storage-media-type=application/json`.
+   * @param key e.g. `pods/default/web`
+   */
+  async rewrite(key: string, edit: (object: AnyObject) => void): Promise<void> {
+    const ask = async (path: string, body: object): Promise<AnyObject> => {
+      const url = `http://127.0.0.1:${this.#etcdPort}/v3/kv/${path}`;
+      const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+      if (!response.ok) throw new Error(`etcd ${path} answered ${response.status}: ${await response.text()}`);
+      return response.json();
+    };
+    const name = Buffer.from(`/registry/${key}`).toString("base64");
+    const { kvs = [] } = await ask("range", { key: name });
+    const object = JSON.parse(Buffer.from(kvs[0].value, "base64").toString());
+    edit(object);
+    await ask("put", { key: name, value: Buffer.from(JSON.stringify(object)).toString("base64") });
   }
 
   /** Ends all processes and removes the directory. */
