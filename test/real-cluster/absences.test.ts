@@ -32,11 +32,6 @@ describeCluster("objects that are deleted, and changes while one side is away", 
       const found = await readNode();
       return conditionOf(found, "Ready") === "True" && found;
     });
-  const readyPod = (name: string) =>
-    kubectl.until(`pod "${name}" to be Ready`, async () => {
-      const found = await pod(name);
-      return isReady(found) && found;
-    });
   const noPod = (name: string) =>
     kubectl.until(`no pod "${name}"`, async () => (await kubectl.run(["get", "pod", name])).code !== 0);
   const bound = (name: string, container: object = {}, spec: object = {}, metadata: object = {}) =>
@@ -46,7 +41,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
 
   test("a Node that is deleted is registered again, with its Lease, and its pods run on", async () => {
     await kubectl.apply(bound("kept"));
-    await readyPod("kept");
+    await kubectl.readyPod("kept");
     const ids = await containerIds();
     const before = await readyNode();
     await kubectl.output(["delete", "node", node.name]);
@@ -60,7 +55,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
       return metadata.ownerReferences[0].uid === after.metadata.uid;
     });
     expect(await containerIds()).toEqual(ids);
-    await readyPod("kept");
+    await kubectl.readyPod("kept");
     await kubectl.output(["delete", "pod", "kept"]);
   });
 
@@ -86,7 +81,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
 
   test("a pod with a finalizer stops, and never runs again while it stays", async () => {
     await kubectl.apply(bound("finalized", {}, {}, { finalizers: ["example.com/wait"] }));
-    await readyPod("finalized");
+    await kubectl.readyPod("finalized");
     await kubectl.output(["delete", "pod", "finalized", "--wait=false"]);
     await noContainer();
     await kubectl.until("its end in the status", async () => {
@@ -97,7 +92,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
     await node.endProcesses();
     await join();
     await kubectl.apply(bound("after"));
-    await readyPod("after");
+    await kubectl.readyPod("after");
     expect((await node.containers()).length).toBe(1);
     const patch = JSON.stringify({ metadata: { finalizers: null } });
     await kubectl.output(["patch", "pod", "finalized", "--type=merge", "-p", patch]);
@@ -162,7 +157,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
 
   test("what was bound, edited and deleted while kubelet-ts was down is carried out", async () => {
     await kubectl.apply(bound("running"), bound("deleted"), bound("forced"), bound("edited"));
-    for (const name of ["running", "deleted", "forced", "edited"]) await readyPod(name);
+    for (const name of ["running", "deleted", "forced", "edited"]) await kubectl.readyPod(name);
     const [kept] = (await node.containers()).filter(({ Labels }) => Labels["io.kubernetes.pod.name"] === "running");
     await node.endProcesses();
     await kubectl.apply(bound("new"));
@@ -172,7 +167,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
     await kubectl.output(["patch", "pod", "edited", "--type=json", "-p", image]);
     await join();
     await noPod("deleted");
-    await readyPod("new");
+    await kubectl.readyPod("new");
     await kubectl.until("the new image", async () => {
       const [status] = (await pod("edited")).status.containerStatuses;
       return status.restartCount === 1 && status.ready && status.image.includes("test");
@@ -192,7 +187,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
       metadata: { name: "web", labels: { revision } },
     });
     node.writeManifest("web.json", manifest("one"));
-    await readyPod(name);
+    await kubectl.readyPod(name);
     const [first] = await node.containers("app");
     proxy.cut();
     node.writeManifest("web.json", manifest("two"));
@@ -201,7 +196,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
     );
     proxy.resume();
     await kubectl.until("the edited mirror", async () => (await pod(name)).metadata.labels.revision === "two");
-    await readyPod(name);
+    await kubectl.readyPod(name);
     proxy.cut();
     node.removeManifest("web.json");
     await node.until("no container", async () => (await node.listAll()).length === 0);
@@ -217,7 +212,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
       await engine.provideImages(IMAGE);
       await other.join({ server: proxy.url });
       await kubectl.apply(aClusterPod("survivor", {}, { nodeName: other.name }));
-      await readyPod("survivor");
+      await kubectl.readyPod("survivor");
       const [before] = await other.containers("app");
       proxy.cut();
       // It stops its containers.
@@ -266,7 +261,7 @@ describeCluster("objects that are deleted, and changes while one side is away", 
         return conditionOf(one, "Ready") === "True" && one;
       });
       expect(found.metadata.labels.made).toBe("by-hand");
-      await readyPod("early");
+      await kubectl.readyPod("early");
       await kubectl.output(["delete", "pod", "early"]);
     } finally {
       await other.cleanUp();

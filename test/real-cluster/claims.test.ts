@@ -37,11 +37,6 @@ describeCluster("claims of pods of a real cluster", () => {
   });
 
   const pod = (name: string) => kubectl.json(["get", "pod", name]);
-  const readyPod = (name: string) =>
-    kubectl.until(`pod "${name}" to be Ready`, async () => {
-      const found = await pod(name);
-      return isReady(found) && found;
-    });
   const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
   const eventOf = (name: string, reason: string, text: string) =>
     kubectl.until(`the event ${reason} of "${name}"`, async () => {
@@ -78,7 +73,7 @@ describeCluster("claims of pods of a real cluster", () => {
     await eventOf("late", "FailedMount", 'persistentvolumeclaim "late" is not bound');
     expect((await pod("late")).status.phase).toBe("Pending");
     await kubectl.apply(aVolume("late", { hostPath: { path: directory } }));
-    await readyPod("late");
+    await kubectl.readyPod("late");
     expect(await run("late", "cat", "/v/file")).toBe("contents");
     expect((await kubectl.run(["exec", "late", "--", "touch", "/v/new"])).stderr).toContain("Read-only file system");
     await kubectl.output(["delete", "pod", "driver", "late"]);
@@ -97,12 +92,12 @@ describeCluster("claims of pods of a real cluster", () => {
       aPodOf("grouped", { mount: { subPath: "inner" }, spec: { securityContext } }),
       aPodOf("options"),
     );
-    await readyPod("grouped");
+    await kubectl.readyPod("grouped");
     await run("grouped", "sh", "-c", "echo written > /v/new");
     expect(readFileSync(join(shared, "inner", "new"), "utf8")).toBe("written\n");
     expect(statSync(join(shared, "file"))).toMatchObject({ gid: 2345 });
     expect(statSync(shared).mode & 0o7777).toBe(0o2775);
-    await readyPod("options");
+    await kubectl.readyPod("options");
     expect(await run("options", "grep", " /v ", "/proc/mounts")).toContain("noexec");
     await run("options", "sh", "-c", "cp /bin/true /v/program");
     expect((await kubectl.run(["exec", "options", "--", "/v/program"])).code).toBe(126);

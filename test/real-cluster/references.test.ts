@@ -156,7 +156,7 @@ describeCluster("what pods of a real cluster refer to", () => {
   test("a resize, as newer API servers allow it, changes the running container", async () => {
     const resources = (memory: string) => ({ requests: { memory }, limits: { memory } });
     await kubectl.apply(aClusterPod("resized", { resources: resources("32Mi") }));
-    await readyPod("resized");
+    await kubectl.readyPod("resized");
     const [before] = await node.containers("app");
     await plane.rewrite("pods/default/resized", ({ spec }) => {
       spec.containers[0].resources = resources("48Mi");
@@ -165,7 +165,7 @@ describeCluster("what pods of a real cluster refer to", () => {
       const { HostConfig } = await node.docker.inspectContainerRaw(before!.Id);
       return (HostConfig as { Memory: number }).Memory === 48 * 2 ** 20;
     });
-    const { status } = await readyPod("resized");
+    const { status } = await kubectl.readyPod("resized");
     expect(status.containerStatuses[0]).toMatchObject({ restartCount: 0, containerID: `docker://${before!.Id}` });
     await kubectl.output(["delete", "pod", "resized"]);
   });
