@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
-import { aClusterPod, isReady } from "../support/cluster/cluster-objects.ts";
+import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
 import { useCluster } from "../support/cluster/use-cluster.ts";
 
