@@ -120,7 +120,9 @@ async function measureHollow({ plane, api, requests }: World): Promise<Measureme
   const engine = new HollowEngine();
   const node = new ClusterTestNode(plane, { socketPath: engine.socketPath });
   try {
-    const kubelet = await node.join({ flags: [`--max-pods=${HOLLOW_PODS}`, "--pod-infra-container-image=busybox:test"] });
+    const kubelet = await node.join({
+      flags: [`--max-pods=${HOLLOW_PODS}`, "--pod-infra-container-image=busybox:test"],
+    });
     const { name } = node;
     await node.until("the node to be Ready", () => api.isNodeReady(name));
     const started = await api.startPods(Array.from({ length: HOLLOW_PODS }, (_, index) => boundPod(`h${index}`, name)));
