@@ -70,6 +70,8 @@ export class ApiStatusError extends CommandError {
 const ANSWER_LIMIT_MS = 60_000;
 const MAX_ANSWER_BYTES = 256 * 2 ** 20;
 const SOCKET = "api.sock";
+/** Owner of the fields that these commands write. */
+export const FIELD_MANAGER = "kubelet-ts";
 
 export const apiSocketOf = (rootDir: string): string => join(rootDir, SOCKET);
 
@@ -144,12 +146,13 @@ export class ApiClient {
         (group.length === 0 || it.group === group.join(".")),
     );
     if (found) return found;
+    const listed = all.filter(({ verbs }) => verbs.includes("list"));
     const near = nearestName(
       name,
-      all.flatMap((it) => [it.name, it.singularName, ...(it.shortNames ?? [])]),
+      listed.flatMap((it) => [it.name, it.singularName, ...(it.shortNames ?? [])]),
     );
     throw new UsageError(
-      `the server has no kind "${written}"; ${near ? `did you mean ${near}?` : `it has ${all.map((it) => it.name).join(", ")}`}`,
+      `the server has no kind "${written}"; ${near ? `did you mean ${near}?` : `it has ${[...new Set(listed.map((it) => it.name))].join(", ")}`}`,
     );
   }
 
@@ -240,6 +243,15 @@ export class ApiClient {
     const response = await this.#send(method, path, body, headers, AbortSignal.timeout(ANSWER_LIMIT_MS));
     const text = await readBoundedStream(response.body, MAX_ANSWER_BYTES);
     return JSON.parse(text) as T;
+  }
+
+  /** Server-side apply in which the manifest wins: it is the one place of truth of a node. */
+  applyObject(path: string, object: object, query: URLSearchParams): Promise<ApiObject> {
+    const parameters = new URLSearchParams(query);
+    parameters.set("fieldManager", FIELD_MANAGER);
+    parameters.set("force", "true");
+    const headers = { "Content-Type": "application/apply-patch+yaml" };
+    return this.json<ApiObject>("PATCH", `${path}?${parameters}`, object, headers);
   }
 
   /** Events of a watch, one object a line, until the signal aborts or the server ends it. */

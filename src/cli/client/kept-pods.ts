@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigMap } from "../../api/config-map.ts";
 import type { ObjectMeta } from "../../api/meta.ts";
@@ -19,6 +19,8 @@ export interface KeptObjects {
   objects: DesiredObject[];
   configMaps: ConfigMap[];
   secrets: Secret[];
+  /** The root directory: submitted objects are files below it. */
+  rootDir: string;
   /** Places of objects that carry none, by {@link objectKey}. */
   locations: Readonly<Record<string, ManifestLocation>>;
 }
@@ -30,6 +32,7 @@ export interface KeptObjects {
 export function readKeptObjects(rootDir: string): KeptObjects {
   const all = checkpointsOf(join(rootDir, "checkpoints")).flatMap(textsOf);
   return {
+    rootDir,
     pods: all.flatMap(({ pods = [] }) => pods),
     objects: all.flatMap(({ objects = [] }) => objects),
     configMaps: all.flatMap(({ configMaps = [] }) => configMaps),
@@ -49,23 +52,50 @@ export function manifestOf({ metadata }: Pod, { pods, objects }: KeptObjects): D
   return pods.find(({ pod }) => pod.metadata.uid === metadata.uid) ?? manifestOfOwner(metadata, objects);
 }
 
+/** Place of the manifest of a pod, if it is known. */
+export function placeOfPod(pod: Pod, kept: KeptObjects): string | undefined {
+  const manifest = manifestOf(pod, kept);
+  return manifest ? placeOf(manifest) : placeOfObject("Pod", pod.metadata, kept);
+}
+
 /** Metadata that tells where an object comes from. */
 type Located = Pick<ObjectMeta, "name" | "namespace" | "labels" | "ownerReferences">;
 
-/** Place of an object of another kind: its own, or that of the workload it belongs to. */
-export function placeOfObject(
-  kind: string,
-  metadata: Located,
-  { objects, locations }: KeptObjects,
-): string | undefined {
+/** Place of an object: its own, or that of the workload it belongs to. */
+export function placeOfObject(kind: string, metadata: Located, kept: KeptObjects): string | undefined {
+  const { objects, locations, rootDir } = kept;
   const isSame = (other: Pick<ObjectMeta, "name" | "namespace">) =>
     other.name === metadata.name && (other.namespace ?? "default") === (metadata.namespace ?? "default");
   const own = objects.find((it) => it.kind === kind && isSame(it.object.metadata));
   if (own?.location) return placeOf(own);
   const location = locations[objectKey(kind, metadata)];
   if (location) return location.line === undefined ? location.file : `${location.file}:${location.line}`;
-  const owner = own ?? manifestOfOwner(metadata, objects);
-  return owner && placeOf(owner);
+  const manifest = own ?? manifestOfOwner(metadata, objects);
+  if (manifest) return placeOf(manifest);
+  const submitted = submittedPath(rootDir, kind, metadata);
+  return existsSync(submitted) ? submitted : placeOfSubmittedOwner(metadata, rootDir);
+}
+
+/** The file of an object that was submitted to the local API. */
+export const submittedPath = (
+  rootDir: string,
+  kind: string,
+  { namespace, name }: Pick<Located, "name" | "namespace">,
+) => join(rootDir, "manifests", namespace ?? "default", `${kind.toLowerCase()}-${name}.yaml`);
+
+/** A ReplicaSet, or a Job of a CronJob, has no file; its name tells that of its owner. */
+function placeOfSubmittedOwner({ namespace, labels, ownerReferences }: Located, rootDir: string): string | undefined {
+  const owner = ownerReferences?.[0];
+  if (!owner) return undefined;
+  const hash = labels?.["pod-template-hash"];
+  const candidates = [
+    { kind: owner.kind, name: owner.name },
+    ...(owner.kind === "ReplicaSet" && hash !== undefined
+      ? [{ kind: "Deployment", name: owner.name.slice(0, -hash.length - 1) }]
+      : []),
+    ...(owner.kind === "Job" ? [{ kind: "CronJob", name: owner.name.replace(/-\d+$/, "") }] : []),
+  ];
+  return candidates.map(({ kind, name }) => submittedPath(rootDir, kind, { namespace, name })).find(existsSync);
 }
 
 function manifestOfOwner(metadata: Located, objects: readonly DesiredObject[]): DesiredObject | undefined {

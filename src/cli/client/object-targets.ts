@@ -103,6 +103,10 @@ export async function selectObjects(
       throw new UsageError(`${assumed}; nothing was changed`);
     return targets;
   }
+  if (kinds.length === 0 && isOn("all"))
+    throw new UsageError(
+      `a kubelet runs: name a kind with --all, as in: ${verb} pods --all; or stop the kubelet first`,
+    );
   if (kinds.length === 0)
     throw new UsageError(`name what to ${verb}, as in: ${verb} pod/web${takesFiles ? ", or give -f FILE" : ""}`);
   if (!isSelected) {

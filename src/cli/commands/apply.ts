@@ -1,10 +1,8 @@
-import { ApiClient, type ApiObject, type ApiResource, ApiStatusError } from "../client/api-client.ts";
+import { ApiClient, type ApiObject, type ApiResource, ApiStatusError, FIELD_MANAGER } from "../client/api-client.ts";
 import { readManifestObjects } from "../client/manifest-objects.ts";
 import { referenceOf } from "../client/object-targets.ts";
 import type { CommandIo } from "../command-io.ts";
 import { CommandError, type CommandRequest, dryRunText, UsageError } from "../sub-command.ts";
-
-const FIELD_MANAGER = "kubelet-ts";
 
 /** Words of `--validate`, as kubectl takes them. Source: meta/v1 `FieldValidation`. */
 const FIELD_VALIDATION: Readonly<Record<string, string>> = {
@@ -73,17 +71,7 @@ async function applyOne({ api, resource, object, namespace, query }: Submission)
     if (error instanceof ApiStatusError && error.code === 404) return undefined;
     throw error;
   });
-  query.set("fieldManager", FIELD_MANAGER);
-  // The manifest is the one place of truth of a node.
-  query.set("force", "true");
-  const answer = await api.json<ApiObject>(
-    "PATCH",
-    `${path}?${query}`,
-    toSubmittable(object, namespace, resource.namespaced),
-    {
-      "Content-Type": "application/apply-patch+yaml",
-    },
-  );
+  const answer = await api.applyObject(path, toSubmittable(object, namespace, resource.namespaced), query);
   if (!before) return { outcome: "created", object: answer };
   const isSame = before.metadata.resourceVersion === answer.metadata.resourceVersion;
   return { outcome: isSame ? "unchanged" : "configured", object: answer };

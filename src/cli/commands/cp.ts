@@ -122,7 +122,10 @@ const escapePattern = (text: string): string => text.replace(/[\\,.*^$[\]&]/g, "
 async function check(exitCode: Promise<number | undefined>, errors: string, who: string): Promise<void> {
   const code = await exitCode;
   if (code === 0) return;
-  const why = code === 126 || code === 127 ? "the image has no tar" : errors.trim() || `exit code ${code}`;
+  const why =
+    code === 126 || code === 127
+      ? "the image has no tar (for a single file: kubelet-ts exec POD -- cat FILE, exec -i POD -- sh -c 'cat > FILE')"
+      : errors.trim() || `exit code ${code}`;
   throw new CommandError(`${who} failed: ${why}`);
 }
 

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { LabelFilter } from "../../api/label-selector.ts";
 import { readRemovalSettings } from "../../app/removal-settings.ts";
@@ -12,9 +12,10 @@ import type { EnginePod } from "../../runtime/engine-pods.ts";
 import { RUN_ONCE_ID } from "../../sources/kept-source.ts";
 import { nearestName } from "../../text/nearest-name.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
-import { placeOf, readKeptPods } from "../client/kept-pods.ts";
+import { placeOf, readKeptPods, submittedPath } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, namespaceOf } from "../client/pod-lookup.ts";
+import { kindNames, loadServedKinds } from "../client/served-kinds.ts";
 import type { CommandIo } from "../command-io.ts";
 import {
   CommandError,
@@ -78,6 +79,7 @@ async function readWanted(request: CommandRequest): Promise<Wanted> {
   });
   const files = values("filename");
   const all = isOn("all");
+  await refuseOtherKinds(positionals);
   const isSelected = all || request.value("selector") !== undefined;
   if ([names.length > 0, files.length > 0, isSelected].filter(Boolean).length !== 1) {
     throw new UsageError("name pods, or give -f FILE, --selector, or --all for every pod of the root directory");
@@ -94,6 +96,18 @@ async function readWanted(request: CommandRequest): Promise<Wanted> {
     graceSeconds: graceOf(request),
     namespace: scopeOf(request).namespace,
   };
+}
+
+/** Objects without containers are the business of a kubelet. @throws CommandError */
+async function refuseOtherKinds([first]: readonly string[]): Promise<void> {
+  const word = first?.split("/", 1)[0]?.toLowerCase();
+  if (word === undefined || KINDS.includes(word)) return;
+  const kind = (await loadServedKinds()).find((it) => kindNames(it).includes(word));
+  if (kind) {
+    throw new CommandError(
+      `only pods are removed while no kubelet runs, not ${kind.plural}: start the kubelet first, or delete the pods: delete pod NAME, delete pod -l SELECTOR`,
+    );
+  }
 }
 
 /** As kubectl reads these flags: without --force a pod has a second at least. @throws UsageError */
@@ -157,6 +171,8 @@ async function removeFromRoot(
       onProgress: ({ snapshot }, step) => {
         if (step !== "removed") return;
         removed.add(snapshot.uid);
+        // A submitted pod would come back with the next kubelet.
+        rmSync(submittedPath(rootDir, "Pod", snapshot), { force: true });
         io.stdout(`pod "${snapshot.name}" deleted\n`);
       },
       signal: stop.signal,
@@ -202,8 +218,10 @@ function choosePods(
   if (missing.length > 0 && isKindAssumed && names.length > 1)
     return { chosen: [], missing: [...missing, "nothing was removed"] };
   for (const input of inputs) for (const pod of podsOfManifest(input, pods)) chosen.add(pod);
-  if (inputs.length > 0 && chosen.size === 0)
-    missing.push(`no pod of ${inputs.map(({ file }) => file).join(", ")} is here`);
+  if (inputs.length > 0 && chosen.size === 0) {
+    const files = inputs.map(({ file }) => file).join(", ");
+    missing.push(`no pod of ${files} is here; objects of other kinds are deleted by a running kubelet`);
+  }
   return { chosen: [...chosen], missing };
 }
 

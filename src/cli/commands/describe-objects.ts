@@ -1,7 +1,7 @@
 import type { CoreEvent } from "../../api/event.ts";
 import type { Pod } from "../../api/pod.ts";
 import { ApiClient, type ApiList, type ApiObject, type ApiResource } from "../client/api-client.ts";
-import { type KeptObjects, manifestOf, placeOf, placeOfObject } from "../client/kept-pods.ts";
+import { type KeptObjects, placeOfObject, placeOfPod } from "../client/kept-pods.ts";
 import { readWrittenObjects } from "../client/object-targets.ts";
 import { podsOfObject } from "../client/pods-of-object.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -18,7 +18,11 @@ interface Lists {
 }
 
 /** `kubelet-ts describe` of kinds that the local API serves. @param kept tells the file of each object */
-export async function describeObjects(request: CommandRequest, io: CommandIo, kept: KeptObjects): Promise<number> {
+export async function describeObjects(
+  request: CommandRequest,
+  io: CommandIo,
+  kept: KeptObjects | undefined,
+): Promise<number> {
   const api = await ApiClient.open(request);
   const { kinds, named, assumed } = await readWrittenObjects(api, request.positionals);
   if (assumed !== undefined) throw new UsageError(assumed);
@@ -86,7 +90,7 @@ function describeOne(
   { kind, namespaced }: ApiResource,
   object: ApiObject,
   { events, pods, replicaSets }: Lists,
-  kept: KeptObjects,
+  kept: KeptObjects | undefined,
   io: CommandIo,
 ): string {
   const { metadata } = object;
@@ -100,10 +104,9 @@ function describeOne(
   const described = { ...object, kind } as DescribedObject;
   if (kind === "Pod") {
     const pod = object as unknown as Pod;
-    const manifest = manifestOf(pod, kept);
-    return describePod(pod, own, times, manifest && placeOf(manifest));
+    return describePod(pod, own, times, kept && placeOfPod(pod, kept));
   }
-  const manifest = placeOfObject(kind, described.metadata as Parameters<typeof placeOfObject>[1], kept);
+  const manifest = kept && placeOfObject(kind, described.metadata as Parameters<typeof placeOfObject>[1], kept);
   const inNamespace = <T extends { metadata: { namespace?: string | undefined } }>(all: readonly T[]) =>
     all.filter((it) => (it.metadata.namespace ?? "default") === metadata.namespace);
   const hasSelector = (object.spec as { selector?: object } | undefined)?.selector !== undefined;

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import type { Pod } from "../../api/pod.ts";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
 import { findKubelet } from "../client/find-kubelet.ts";
-import { type KeptObjects, manifestOf, placeOf, readKeptObjects } from "../client/kept-pods.ts";
+import { type KeptObjects, placeOfPod, readKeptObjects } from "../client/kept-pods.ts";
 import { KubeletApi } from "../client/kubelet-api.ts";
 import { findPod, inScope } from "../client/pod-lookup.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -26,7 +26,7 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
   const [kind, first] = written?.split("/", 2) ?? [];
   if (needsApi(request)) {
     const { describeObjects } = await import("./describe-objects.ts");
-    return await describeObjects(request, io, (await readKept(request)) ?? NOTHING_KEPT);
+    return await describeObjects(request, io, await readKept(request));
   }
   const object = findObject(request.command, kind);
   const names = first ? [first, ...more] : more;
@@ -59,13 +59,6 @@ export async function runDescribe(request: CommandRequest, io: CommandIo): Promi
   if (texts.length === 0) io.stderr("No resources found\n");
   return 0;
 }
-
-const NOTHING_KEPT: KeptObjects = { pods: [], objects: [], configMaps: [], secrets: [], locations: {} };
-
-const placeOfPod = (pod: Pod, kept: KeptObjects): string | undefined => {
-  const manifest = manifestOf(pod, kept);
-  return manifest && placeOf(manifest);
-};
 
 /** The checkpoints of the kubelet's root directory; undefined where another server is asked. */
 async function readKept(request: CommandRequest): Promise<KeptObjects | undefined> {

@@ -1,4 +1,4 @@
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { ConfigMap } from "../../api/config-map.ts";
 import type { Pod } from "../../api/pod.ts";
 import type { Secret } from "../../api/secret.ts";
@@ -17,8 +17,9 @@ import { computeQosClass } from "../../plan/qos-class.ts";
 import { type EnginePod, listEnginePods } from "../../runtime/engine-pods.ts";
 import { computeRootHash } from "../../runtime/labels.ts";
 import { MAX_MANIFEST_BYTES } from "../../sources/manifest-files.ts";
-import { findKubelet } from "../client/find-kubelet.ts";
-import { type KeptObjects, readKeptObjects } from "../client/kept-pods.ts";
+import { ApiClient, ApiStatusError, apiSocketOf } from "../client/api-client.ts";
+import { findKubelet, localInstances } from "../client/find-kubelet.ts";
+import { type KeptObjects, readKeptObjects, submittedPath } from "../client/kept-pods.ts";
 import { manifestsBelow } from "../client/manifest-objects.ts";
 import type { CommandIo } from "../command-io.ts";
 import { diffLines } from "../print/diff-lines.ts";
@@ -51,6 +52,7 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
   const node = readNodeInfo(nodeName ?? "", "");
   const effectsOn = (pod: DesiredPod, state: DesiredState, before: Pod | undefined) =>
     describeEffects(toPodRevision(pod, state, resolved.options, node), findRunning(running, pod.pod), before);
+  const socketPath = instance && apiSocketOf(instance.rootDir);
   let isChanged = false;
   const report = (what: string, lines: readonly string[], effects: readonly string[]) => {
     if (lines.length === 0 && effects.length === 0) return;
@@ -73,8 +75,9 @@ export async function runDiff(request: CommandRequest, io: CommandIo): Promise<n
         lines.length > 0 && effects.length === 0 ? ["no container restarts"] : effects,
       );
     }
-    for (const object of objects) {
-      const before = findBefore(object, kept, submitted);
+    for (const written of objects) {
+      const known = findBefore(written, kept, submitted);
+      const { before, after: object } = (await compareByApi(written, socketPath)) ?? { before: known, after: written };
       const [was, is] = shownObjects(before, object);
       const lines = diffLines(was === undefined ? "" : writeYaml(was), writeYaml(is));
       if (lines.length > 0)
@@ -100,7 +103,7 @@ type ReadSubmitted = (
 
 function readSubmitted(rootDir: string, nodeName: string): ReadSubmitted {
   return (kind, { namespace = "default", name }) => {
-    const file = join(rootDir, "manifests", namespace, `${kind.toLowerCase()}-${name}.yaml`);
+    const file = submittedPath(rootDir, kind, { namespace, name });
     const text = readTextIfExists(file, MAX_MANIFEST_BYTES);
     if (text === undefined) return undefined;
     return readManifest(Buffer.from(text), { file, nodeName, source: "api", strictness: "warn" });
@@ -113,6 +116,35 @@ function findBefore(object: PlainObject, kept: KeptObjects, submitted: ReadSubmi
     it.kind === object.kind && podFullName(it.metadata) === podFullName(object.metadata);
   const read = submitted(object.kind, object.metadata);
   return [...plainObjects(kept), ...(read ? plainObjects(read) : [])].find(isSame);
+}
+
+/**
+ * An object that was submitted, now and as applying it would leave it: fields that others have set stay.
+ * @returns undefined where the local API cannot say, as for an object of a file
+ */
+async function compareByApi(
+  { kind, metadata, ...rest }: PlainObject,
+  socketPath: string | undefined,
+): Promise<{ before: PlainObject | undefined; after: PlainObject } | undefined> {
+  if (socketPath === undefined || !localInstances.mayUse(socketPath)) return undefined;
+  const api = new ApiClient(socketPath);
+  const resource = (await api.resources()).find((it) => it.kind === kind);
+  if (!resource) return undefined;
+  const apiVersion = resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
+  const { name = "", namespace = "default", labels, annotations } = metadata;
+  const object = { ...rest, apiVersion, kind, metadata: { name, namespace, labels, annotations } };
+  try {
+    const path = api.pathOf(resource, namespace, name);
+    const before = await api.json<PlainObject>("GET", path).catch((error: unknown) => {
+      if (error instanceof ApiStatusError && error.code === 404) return undefined;
+      throw error;
+    });
+    const after = await api.applyObject(path, object, new URLSearchParams({ dryRun: "All" }));
+    return { before, after: after as unknown as PlainObject };
+  } catch (error) {
+    if (error instanceof ApiStatusError) return undefined;
+    throw error;
+  }
 }
 
 const findRunning = (running: readonly EnginePod[], { metadata }: Pod): EnginePod | undefined =>

@@ -9,9 +9,9 @@ export async function runExec(request: CommandRequest, io: CommandIo): Promise<n
   const [pod, ...argv] = request.positionals;
   if (pod === undefined) throw new UsageError("name a pod and a command: exec POD -- COMMAND");
   if (argv.length === 0) throw new UsageError(`name the command to run: exec ${pod} -- COMMAND`);
-  const streams = streamsOf(request);
   const { streams: container, note } = await chooseRunningContainer(request, pod);
   if (note) io.stderr(`${note}\n`);
+  const streams = streamsOf(request, io);
   return (await hold(() => container.exec(argv, streams), streams, io)) ?? 1;
 }
 
@@ -29,9 +29,11 @@ export async function runAttach(request: CommandRequest, io: CommandIo): Promise
   return 0;
 }
 
-/** A terminal has one output, so there is no standard error with it. */
-function streamsOf({ isOn }: CommandRequest) {
-  const tty = isOn("tty");
+/** A terminal has one output, so there is no standard error with it. Without a local one there is none, as with kubectl. */
+function streamsOf({ isOn }: CommandRequest, io: CommandIo) {
+  const isWanted = isOn("tty") && isOn("stdin");
+  const tty = isWanted && process.stdin.isTTY === true;
+  if (isWanted && !tty) io.stderr("Unable to use a TTY - input is not a terminal\n");
   return { stdin: isOn("stdin"), stdout: true, stderr: !tty, tty };
 }
 

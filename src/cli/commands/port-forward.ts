@@ -20,7 +20,7 @@ export async function runPortForward(request: CommandRequest, io: CommandIo): Pr
   const [pod, ...ports] = request.positionals;
   if (pod === undefined || ports.length === 0) throw new UsageError("name a pod and ports: port-forward POD 8080:80");
   const pairs = ports.map(parsePortPair);
-  const addresses = (request.value("address") ?? "127.0.0.1").split(",").map((address) => address.trim());
+  const addresses = addressesOf(request.value("address") ?? "127.0.0.1");
   const { streams, pod: chosen, object, note } = await chooseRunningContainer(request, pod);
   if (object && note) io.stderr(`${note.split("\n", 1)[0]}\n`);
   const targets = pairs.map((pair) => ({ ...pair, port: resolvePort(pair.remote, chosen, object) }));
@@ -41,6 +41,16 @@ export async function runPortForward(request: CommandRequest, io: CommandIo): Pr
     for (const server of servers) server.close();
   }
 }
+
+/** `localhost` is the loopback of both families. */
+export const addressesOf = (text: string): string[] => [
+  ...new Set(
+    text
+      .split(",")
+      .map((address) => address.trim())
+      .flatMap((address) => (address === "localhost" ? ["127.0.0.1", "::1"] : address)),
+  ),
+];
 
 /** `8080:80`, `80` for the same port, `:80` for any local one; the remote port may be a name. @throws UsageError */
 export function parsePortPair(text: string): PortPair {

@@ -1,7 +1,7 @@
 import type { CoreEvent } from "../../api/event.ts";
-import type { Pod } from "../../api/pod.ts";
+import type { Pod, ResourceList } from "../../api/pod.ts";
 import { formatQuantity, quantityToMilli, quantityToWhole } from "../../api/quantity.ts";
-import { computePodTotal, cpuMillisOf, memoryBytesOf } from "../../plan/pod-resources.ts";
+import { computePodTotal, cpuMillisOf, hugePageNamesOf } from "../../plan/pod-resources.ts";
 import { formatLongTime, formatSince } from "../../printers/age.ts";
 import { type NodeInfoField, type NodeObject, nodeRoles } from "../../printers/node-row.ts";
 import { creationTime } from "../../printers/pod-row.ts";
@@ -86,6 +86,14 @@ function describeTable(out: Description, columns: readonly string[], rows: reado
   for (const row of rows) out.cells(1, row);
 }
 
+/** One resource of the node. */
+interface Share {
+  /** All that pods may have. */
+  of: number;
+  amountIn: (list: ResourceList | undefined) => number;
+  toText: (amount: number) => string;
+}
+
 /** Requests and limits of all pods. Source: kubectl's `describeNodeResource`. */
 function describePods(
   out: Description,
@@ -93,12 +101,14 @@ function describePods(
   allocatable: Readonly<Record<string, string>>,
   now: Date,
 ): void {
-  const shares = {
-    cpu: { of: quantityToMilli(allocatable.cpu ?? "0"), amountIn: cpuMillisOf, toText: formatMillis },
-    memory: { of: quantityToWhole(allocatable.memory ?? "0"), amountIn: memoryBytesOf, toText: formatBytes },
-  };
-  const amount = (chosen: readonly Pod[], name: keyof typeof shares, kind: "requests" | "limits") => {
-    const { of, amountIn, toText } = shares[name];
+  const share = (name: string): Share => ({
+    of: quantityToWhole(allocatable[name] ?? "0"),
+    amountIn: (list) => quantityToWhole(list?.[name] ?? "0"),
+    toText: formatBytes,
+  });
+  const cpu: Share = { of: quantityToMilli(allocatable.cpu ?? "0"), amountIn: cpuMillisOf, toText: formatMillis };
+  const memory = share("memory");
+  const amount = (chosen: readonly Pod[], { of, amountIn, toText }: Share, kind: "requests" | "limits") => {
     const sum = chosen.reduce((total, pod) => total + computePodTotal(pod, kind, amountIn), 0);
     return `${toText(sum)} (${of === 0 ? 0 : Math.floor((sum * 100) / of)}%)`;
   };
@@ -109,10 +119,10 @@ function describePods(
     pods.map((pod) => [
       pod.metadata.namespace ?? "default",
       pod.metadata.name ?? "",
-      amount([pod], "cpu", "requests"),
-      amount([pod], "cpu", "limits"),
-      amount([pod], "memory", "requests"),
-      amount([pod], "memory", "limits"),
+      amount([pod], cpu, "requests"),
+      amount([pod], cpu, "limits"),
+      amount([pod], memory, "requests"),
+      amount([pod], memory, "limits"),
       formatSince(creationTime(pod), now),
     ]),
   );
@@ -121,7 +131,11 @@ function describePods(
   describeTable(
     out,
     ["Resource", "Requests", "Limits"],
-    (["cpu", "memory"] as const).map((name) => [name, amount(pods, name, "requests"), amount(pods, name, "limits")]),
+    [
+      ["cpu", cpu] as const,
+      ["memory", memory] as const,
+      ...["ephemeral-storage", ...hugePageNamesOf(allocatable).sort()].map((name) => [name, share(name)] as const),
+    ].map(([name, of]) => [name, amount(pods, of, "requests"), amount(pods, of, "limits")]),
   );
 }
 

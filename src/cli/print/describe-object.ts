@@ -77,7 +77,7 @@ function describeConfigMap(out: Description, object: DescribedObject): void {
   for (const [key, value] of Object.entries(data)) {
     out.line(0, `${key}:`);
     out.line(0, "----");
-    for (const line of value.split("\n")) out.line(0, line);
+    for (const line of [...value.split("\n"), ""]) out.line(0, line);
   }
   for (const line of ["", "BinaryData", "===="]) out.line(0, line);
   for (const [key, value] of Object.entries(binaryData)) {

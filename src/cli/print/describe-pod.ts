@@ -68,7 +68,7 @@ export function describePod(pod: Pod, events: readonly CoreEvent[], times: Descr
   for (const volume of volumes) describeVolume(out, volume);
   out.optional(0, "QoS Class", status.qosClass);
   out.list(0, "Node-Selectors", pairs(spec.nodeSelector, "="));
-  out.list(0, "Tolerations", (spec.tolerations ?? []).map(tolerationText).sort());
+  out.list(0, "Tolerations", tolerationLines(spec.tolerations));
   describeEvents(out, events, times.now);
   return out.toString();
 }
@@ -131,6 +131,10 @@ function describeConditions(out: Description, { conditions = [] }: PodStatus): v
     out.cells(1, [type, status, ...(hasReasons ? [reason, toCell(message)] : [])]);
   }
 }
+
+/** One line each, sorted. */
+export const tolerationLines = (tolerations: readonly Toleration[] = []): string[] =>
+  tolerations.map(tolerationText).sort();
 
 /** Source: kubectl's `printTolerationsMultiline`. */
 function tolerationText({ key = "", value, effect, operator, tolerationSeconds }: Toleration): string {

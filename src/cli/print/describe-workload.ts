@@ -5,7 +5,7 @@ import type { Pod } from "../../api/pod.ts";
 import type { DaemonSet, Deployment, PodTemplateSpec, ReplicaSet, StatefulSet } from "../../api/workload.ts";
 import { formatAge, formatLongTime } from "../../printers/age.ts";
 import { describeContainer } from "./describe-container.ts";
-import { describeAnnotations, pairs } from "./describe-pod.ts";
+import { describeAnnotations, pairs, tolerationLines } from "./describe-pod.ts";
 import { describeVolume } from "./describe-volume.ts";
 import type { DescribedObject, ObjectSurroundings } from "./described-object.ts";
 import type { Description } from "./description.ts";
@@ -85,14 +85,14 @@ function describeDeployment(
   }
   describeTemplate(out, spec.template);
   describeConditions(out, status);
-  const revision = object.metadata.annotations?.[REVISION];
-  const isNew = (set: DescribedObject) => set.metadata.annotations?.[REVISION] === revision;
-  const old = replicaSets.filter((set) => !isNew(set) && replicasOf(set) > 0);
+  const [newest, ...others] = replicaSets.toSorted((a, b) => revisionOf(b) - revisionOf(a));
+  const old = others.filter((set) => replicasOf(set) > 0);
   out.field(0, "OldReplicaSets", old.map(replicaSetText).join(", ") || "<none>");
-  out.field(0, "NewReplicaSet", replicaSets.filter(isNew).map(replicaSetText).join(", ") || "<none>");
+  out.field(0, "NewReplicaSet", newest ? replicaSetText(newest) : "<none>");
 }
 
-const REVISION = "deployment.kubernetes.io/revision";
+const revisionOf = ({ metadata }: DescribedObject): number =>
+  Number(metadata.annotations?.["deployment.kubernetes.io/revision"] ?? 0);
 
 const replicasOf = (set: DescribedObject): number => (set.spec as { replicas?: number } | undefined)?.replicas ?? 0;
 
@@ -178,6 +178,9 @@ function describeJob(
   describeLabels(out, object);
   describeOwner(out, object);
   describeJobNumbers(out, spec);
+  out.optional(0, "Completion Mode", spec.completionMode ?? undefined);
+  if (spec.suspend) out.field(0, "Suspend", true);
+  out.optional(0, "Backoff Limit", spec.backoffLimit ?? undefined);
   const { startTime, completionTime } = status;
   if (startTime) out.field(0, "Start Time", formatLongTime(startTime, times.offsetMinutes));
   if (completionTime) out.field(0, "Completed At", formatLongTime(completionTime, times.offsetMinutes));
@@ -185,7 +188,8 @@ function describeJob(
     out.field(0, "Duration", formatAge(Date.parse(completionTime) - Date.parse(startTime)));
   if (spec.activeDeadlineSeconds) out.field(0, "Active Deadline Seconds", `${spec.activeDeadlineSeconds}s`);
   const ended = `${count(status, "succeeded")} Succeeded / ${count(status, "failed")} Failed`;
-  out.field(0, "Pods Statuses", `${count(status, "active")} Running / ${ended}`);
+  const ready = status.ready === undefined ? "" : ` (${count(status, "ready")} Ready)`;
+  out.field(0, "Pods Statuses", `${count(status, "active")} Active${ready} / ${ended}`);
   describeTemplate(out, spec.template);
 }
 
@@ -268,6 +272,8 @@ function describeTemplate(out: Description, { metadata, spec }: PodTemplateSpec)
   else out.heading(1, "Volumes");
   for (const volume of volumes) describeVolume(out, volume, true);
   out.optional(1, "Priority Class Name", spec.priorityClassName);
+  out.list(1, "Node-Selectors", pairs(spec.nodeSelector, "="));
+  out.list(1, "Tolerations", tolerationLines(spec.tolerations));
 }
 
 function describeConditions(out: Description, { conditions = [] }: WorkloadStatus): void {

@@ -1,7 +1,7 @@
 /** Lines of a change in the format of diff -U3, without a header; empty when both texts are equal. */
 export function diffLines(before: string, after: string): string[] {
-  const a = before.split("\n");
-  const b = after.split("\n");
+  const a = before.trimEnd().split("\n");
+  const b = after.trimEnd().split("\n");
   const edits = editScript(a, b);
   const keep = new Set(
     edits.flatMap(({ sign }, index) =>

@@ -1,6 +1,7 @@
 import type { ConfigMap } from "../../api/config-map.ts";
 import type { Secret } from "../../api/secret.ts";
 import type { DesiredObject } from "../../model/desired-object.ts";
+import { canonicalJson } from "../../text/canonical-json.ts";
 
 /** An object of any kind but Pod, as it is compared. */
 export interface PlainObject {
@@ -39,19 +40,17 @@ export function shownObjects(before: PlainObject | undefined, after: PlainObject
   ];
 }
 
-function shown({ metadata, status: _status, ...rest }: PlainObject, masked: object): object {
-  const { name, namespace, labels, annotations } = metadata;
-  return {
-    metadata: {
-      name,
-      namespace: namespace ?? "default",
-      ...(labels && { labels }),
-      ...(annotations && { annotations }),
-    },
-    ...rest,
-    ...masked,
-  };
+function shown(
+  { kind, metadata, status: _status, apiVersion: _version, ...rest }: PlainObject,
+  masked: object,
+): object {
+  const { name, namespace = "default", labels, annotations } = metadata;
+  const own = { name, namespace, ...(labels && { labels }), ...(annotations && { annotations }) };
+  return { kind, metadata: own, ...sorted({ ...rest, ...masked }) };
 }
+
+/** Without an order of fields that depends on who wrote them. */
+const sorted = (value: unknown): object => JSON.parse(canonicalJson(value)) as object;
 
 type Data = Readonly<Record<string, unknown>> | undefined;
 
@@ -76,7 +75,7 @@ export function describeObjectEffects(before: PlainObject | undefined, after: Pl
   const count = is.replicas;
   if (was === undefined) return [count === undefined ? "starts its pods" : `starts ${pods(count)}`];
   const effects: string[] = [];
-  if (JSON.stringify(was.template) !== JSON.stringify(is.template)) {
+  if (canonicalJson(was.template) !== canonicalJson(is.template)) {
     effects.push(
       after.kind === "Job"
         ? "the pods of a Job are not replaced: delete it and apply it again"

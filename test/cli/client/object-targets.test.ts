@@ -13,7 +13,7 @@ const kind = (name: string, singularName: string, group = "", more: Partial<ApiR
   singularName,
   kind: singularName,
   namespaced: true,
-  verbs: [],
+  verbs: ["list"],
   ...more,
 });
 const KINDS = [

@@ -75,10 +75,11 @@ Non-terminated Pods:          (2 in total)
   default                     b-node1  0 (0%)        0 (0%)      0 (0%)           0 (0%)         5m32s
 Allocated resources:
   (Total limits may be over 100 percent, i.e., overcommitted.)
-  Resource  Requests    Limits
-  --------  --------    ------
-  cpu       500m (25%)  3 (150%)
-  memory    1Gi (25%)   1Gi (25%)
-Events:     <none>
+  Resource           Requests    Limits
+  --------           --------    ------
+  cpu                500m (25%)  3 (150%)
+  memory             1Gi (25%)   1Gi (25%)
+  ephemeral-storage  0 (0%)      0 (0%)
+Events:              <none>
 `);
 });
