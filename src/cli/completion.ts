@@ -202,7 +202,7 @@ _kubelet_ts() {
   for line in "\${(@)lines[1,-2]}"; do
     items+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
   done
-  (( \${#items} )) && _describe -o 'kubelet-ts' items
+  (( \${#items} )) && _describe 'kubelet-ts' items
   case "$paths" in
     :files) _files ;;
     :directories) _files -/ ;;

@@ -127,11 +127,29 @@ test.skipIf(Bun.which("zsh") === null)("zsh takes the script by source and asks 
   writeFileSync(path, renderCompletionScript("zsh"));
   const script = `compdef() { print "compdef $*" }
 source ${path}
-_describe() { print -l -- "\${(@P)3}" }; words=(${join(bin, "kubelet-ts")} --root-dir=/srv/a get ""); CURRENT=4; _kubelet_ts`;
+_describe() { print -l -- "\${(@P)2}" }; words=(${join(bin, "kubelet-ts")} --root-dir=/srv/a get ""); CURRENT=4; _kubelet_ts`;
   expect(await shell(["zsh", "-f", "-c", script], {})).toEqual([
     "compdef _kubelet_ts kubelet-ts",
     "--root-dir=/srv/a|get||:description",
   ]);
+});
+
+test.skipIf(Bun.which("zsh") === null)("zsh with its own completion functions completes a word", async () => {
+  const bin = tempDir();
+  writeFileSync(join(bin, "kubelet-ts"), '#!/bin/sh\nprintf "deployments\\tDeployment\\n:none\\n"\n', { mode: 0o755 });
+  const path = join(tempDir(), "script.zsh");
+  writeFileSync(path, renderCompletionScript("zsh"));
+  // zpty is a terminal of zsh's own: reading waits for the pattern.
+  const script = `zmodload zsh/zpty
+zpty z "zsh -f -i"
+zpty -w z "PS1=; autoload -Uz compinit; compinit -u -D; source ${path}; print rea''dy"
+zpty -r z before '*ready*'
+zpty -w -n z $'kubelet-ts get dep\t'
+zpty -r z after '*dep*loyments*'
+print -r -- "$after"
+zpty -d z`;
+  const env = { PATH: `${bin}:${process.env.PATH}`, TERM: "dumb", HOME: tempDir() };
+  expect((await shell(["zsh", "-f", "-c", script], env)).join("\n")).toContain("deployments");
 });
 
 test.skipIf(Bun.which("fish") === null)("fish asks the program", async () => {
