@@ -85,7 +85,7 @@ export async function findApiSocket(request: CommandRequest, consequence = ""): 
   if (options.server !== undefined) throw new UsageError("--server names a read-only port: give --root-dir instead");
   const kubelet = await findKubelet(options);
   if ("problem" in kubelet) {
-    throw new CommandError(kubelet.problem + (consequence && `\n${consequence}`));
+    throw new CommandError(kubelet.problem + (consequence && kubelet.isAbsent ? `\n${consequence}` : ""));
   }
   const rootDir = kubelet.instance?.rootDir ?? resolve(options.rootDir ?? DEFAULT_KUBELET_OPTIONS.rootDir);
   const path = apiSocketOf(rootDir);

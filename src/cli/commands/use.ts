@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { DEFAULT_KUBELET_OPTIONS } from "../../config/option-table.ts";
+import { nearestName } from "../../text/nearest-name.ts";
 import { chooseRootDir, writeDefaultContext } from "../client/default-context.ts";
 import { listKubelets } from "../client/find-kubelet.ts";
 import type { CommandIo } from "../command-io.ts";
@@ -34,8 +35,12 @@ export async function runUse(request: CommandRequest, io: CommandIo): Promise<nu
   }
   if (found.length === 0 && !written.includes("/")) {
     const known = kubelets.map(({ nodeName }) => nodeName).join(", ") || "none";
+    const near = nearestName(
+      written,
+      kubelets.map(({ nodeName }) => nodeName),
+    );
     throw new CommandError(
-      `no kubelet runs on a node "${written}" (running: ${known}); a root directory is written with a slash`,
+      `no kubelet runs on a node "${written}" (running: ${known}); ${near === undefined ? "a root directory is written with a slash" : `did you mean ${near}?`}`,
     );
   }
   const rootDir = found[0]?.rootDir ?? resolve(written);

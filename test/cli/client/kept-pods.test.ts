@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readKeptPods } from "../../../src/cli/client/kept-pods.ts";
+import { type KeptObjects, placeOfObject, readKeptObjects, readKeptPods } from "../../../src/cli/client/kept-pods.ts";
 
 test("the newest checkpoint comes first, whatever its name; a broken one is left out", () => {
   const rootDir = mkdtempSync(join(tmpdir(), "kept-pods-"));
@@ -23,6 +23,34 @@ test("the newest checkpoint comes first, whatever its name; a broken one is left
       ["/middle", "/middle"],
       ["/old", "/old"],
     ]);
+  } finally {
+    rmSync(rootDir, { recursive: true });
+  }
+});
+
+test("the place of an object: its line, its submitted file, or that of its owner", () => {
+  const rootDir = mkdtempSync(join(tmpdir(), "kept-pods-"));
+  try {
+    const directory = join(rootDir, "manifests", "lab");
+    mkdirSync(directory, { recursive: true });
+    for (const name of ["pod-db", "deployment-web", "cronjob-tick"]) writeFileSync(join(directory, `${name}.yaml`), "");
+    const kept: KeptObjects = {
+      ...readKeptObjects(rootDir),
+      locations: { "ConfigMap default/conf": { file: "/srv/a.yaml", line: 7 } },
+    };
+    const owned = (kind: string, name: string, labels = {}) => ({
+      name: "x",
+      namespace: "lab",
+      labels,
+      ownerReferences: [{ apiVersion: "v1", kind, name, uid: "1" }],
+    });
+    expect(placeOfObject("ConfigMap", { name: "conf" }, kept)).toBe("/srv/a.yaml:7");
+    expect(placeOfObject("Pod", { name: "db", namespace: "lab" }, kept)).toBe(join(directory, "pod-db.yaml"));
+    const pod = owned("ReplicaSet", "web-5d9", { "pod-template-hash": "5d9" });
+    expect(placeOfObject("Pod", pod, kept)).toBe(join(directory, "deployment-web.yaml"));
+    expect(placeOfObject("ReplicaSet", owned("Deployment", "web"), kept)).toBe(join(directory, "deployment-web.yaml"));
+    expect(placeOfObject("Pod", owned("Job", "tick-28"), kept)).toBe(join(directory, "cronjob-tick.yaml"));
+    expect(placeOfObject("Pod", { name: "other" }, kept)).toBeUndefined();
   } finally {
     rmSync(rootDir, { recursive: true });
   }
