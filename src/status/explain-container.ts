@@ -245,7 +245,7 @@ function explainWaiting({ status, isInit }: ExplainContainerInput): Finding {
   if (isInit && status.state.running)
     return { problem: "it still runs; the next container waits for its end", wayOut: "" };
   // Our own messages say in a sentence what the pod waits for.
-  if (message && /Dependency/.test(reason ?? "")) return { problem: message, wayOut: "" };
+  if (message && /Dependency/.test(reason ?? "")) return { problem: message, wayOut: wayOutOfWait(reason, message) };
   return { problem: reason ?? "it is not ready", ...(message && { facts: [message] }), wayOut: "" };
 }
 
@@ -253,6 +253,13 @@ function explainWaiting({ status, isInit }: ExplainContainerInput): Finding {
 function lastProbe(events: readonly CoreEvent[], kind: RegExp): string | undefined {
   const event = events.findLast(({ reason, message }) => reason === "Unhealthy" && kind.test(message));
   return event && `${event.message.trim()} (${event.lastTimestamp}, ${event.count} times)`;
+}
+
+function wayOutOfWait(reason: string | undefined, message: string): string {
+  if (reason === "DependencyNotFound") return "add that pod, or correct its name in the annotation";
+  if (reason === "DependencyCycle") return "take one of these pods out of the annotation of another";
+  const name = /pod "[^"]*\/([^"/]+)"/.exec(message)?.[1];
+  return name === undefined ? "" : `kubelet-ts explain ${name} says what keeps that pod`;
 }
 
 function describeEnd({ exitCode, reason, signal, finishedAt, message }: ContainerStateTerminated): string {

@@ -272,3 +272,11 @@ test("a pod that waits for another one names it; a manifest that is not in force
     "is Ready\n\nmanifest: its newest revision does not run\n  waits for its turn",
   );
 });
+
+test.each([
+  ["WaitingForDependency", 'waits for pod "default/db" to be Ready', "kubelet-ts explain db"],
+  ["DependencyNotFound", 'there is no pod "default/db"', "add that pod"],
+  ["DependencyCycle", "the dependencies form a cycle: default/a -> default/a", "take one of these pods out"],
+])("%s has a way out", (reason, message, wayOut) => {
+  expect(renderExplanation(explain({ status: waitingFor(reason, message) }))).toContain(`Way out: ${wayOut}`);
+});
