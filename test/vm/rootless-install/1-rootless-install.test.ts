@@ -24,9 +24,22 @@ async function outputAsUser(command: string): Promise<string> {
   return output;
 }
 
-test("a user without root has a rootless engine", async () => {
+test("without a rootless engine install names what is missing, with the command that fixes it", async () => {
   await outputOf("useradd", "--create-home", "--shell", "/bin/sh", USER);
   await outputOf("loginctl", "enable-linger", USER);
+  copyFileSync(DOWNLOADED, `${HOME}/kubelet-ts`);
+  chmodSync(`${HOME}/kubelet-ts`, 0o755);
+  await outputOf("chown", "-R", `${USER}:`, HOME);
+  await until(
+    "the manager of the user runs",
+    async () => (await asUser("systemctl --user is-active basic.target")).exitCode === 0,
+  );
+  const { exitCode, output } = await asUser("./kubelet-ts install");
+  expect([exitCode, output]).toEqual([1, expect.stringContaining("dockerd-rootless-setuptool.sh install")]);
+  await outputAsUser("./kubelet-ts uninstall && rm -r ~/.config/kubelet-ts");
+});
+
+test("a user without root has a rootless engine", async () => {
   const units = `${HOME}/.config/systemd/user`;
   mkdirSync(units, { recursive: true });
   writeFileSync(
@@ -39,13 +52,7 @@ Delegate=yes
 WantedBy=default.target
 `,
   );
-  copyFileSync(DOWNLOADED, `${HOME}/kubelet-ts`);
-  chmodSync(`${HOME}/kubelet-ts`, 0o755);
   await outputOf("chown", "-R", `${USER}:`, HOME);
-  await until(
-    "the manager of the user runs",
-    async () => (await asUser("systemctl --user is-active basic.target")).exitCode === 0,
-  );
   await outputAsUser("systemctl --user enable --now docker.service");
   await until(
     "the rootless engine answers",
