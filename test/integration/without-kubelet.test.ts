@@ -64,8 +64,10 @@ describeWithEngine("commands while no kubelet runs", () => {
     node.writeManifest("web.json", sleeper("web"));
     await node.start();
     await node.until("both pods", async () => (await node.pods()).length === 2);
-    await Bun.sleep(2000);
-    expect((await node.containers("app")).filter(({ State }) => State === "running")).toHaveLength(2);
+    await node.until(
+      "both containers",
+      async () => (await node.containers("app")).filter(({ State }) => State === "running").length === 2,
+    );
     expect(await run(node, "delete", "pod", `once-${node.name}`)).toMatchObject({ exitCode: 0, stderr: "" });
     await node.until(
       "one pod",
