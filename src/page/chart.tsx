@@ -110,6 +110,7 @@ function toOptions(
     width,
     height: HEIGHT,
     legend: { show: false },
+    padding: [8, 8, 0, 0],
     cursor: { y: false, points: { show: false } },
     hooks: { setCursor: [({ cursor }) => onPoint(cursor.idx ?? undefined)] },
     scales: {
@@ -117,7 +118,7 @@ function toOptions(
       y: { range: (_, __, max) => [0, Math.max(max, least) * 1.1] },
     },
     axes: [
-      { ...axis, size: 26, space: 60, values: (_, splits) => splits.map((value) => clock.format(value * 1000)) },
+      { ...axis, size: 22, space: 60, values: (_, splits) => splits.map((value) => clock.format(value * 1000)) },
       {
         ...axis,
         size: 64,

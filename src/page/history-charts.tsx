@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import { Chart } from "./chart.tsx";
 import { fetchJson } from "./connection.ts";
 import { formatBytes, formatCores } from "./format.ts";
-import { useLoaded } from "./parts.tsx";
+import { useLoaded } from "./use-loaded.ts";
 import type { History, HistoryRange } from "./wire.ts";
 
 const RANGES: readonly HistoryRange[] = ["10m", "1h", "24h"];

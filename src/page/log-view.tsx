@@ -2,6 +2,7 @@ import { memo } from "preact/compat";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { followLogs, type LogChoice, Reconnect } from "./follow-logs.ts";
 import { plainText, toSpans } from "./log-text.ts";
+import { Toggle } from "./parts.tsx";
 import { onLongHidden } from "./tab-visibility.ts";
 import type { ContainerDetail } from "./wire.ts";
 
@@ -106,30 +107,6 @@ export function LogView({
         {shown.length === 0 && <p class="empty">{search === "" ? "Nothing written yet." : "No line matches."}</p>}
       </div>
     </section>
-  );
-}
-
-function Toggle({
-  text,
-  value,
-  onChange,
-  disabled,
-}: {
-  text: string;
-  value: boolean;
-  onChange: (value: boolean) => void;
-  disabled?: boolean;
-}) {
-  return (
-    <label>
-      <input
-        type="checkbox"
-        checked={value}
-        disabled={disabled ?? false}
-        onChange={(event) => onChange(event.currentTarget.checked)}
-      />{" "}
-      {text}
-    </label>
   );
 }
 

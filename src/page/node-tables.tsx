@@ -1,5 +1,5 @@
 import { formatBytes, formatCores } from "./format.ts";
-import { Age, TableHead } from "./parts.tsx";
+import { Ago, TableHead } from "./parts.tsx";
 import { useRows } from "./use-rows.tsx";
 import type { CgroupRow, ImageRow } from "./wire.ts";
 
@@ -41,7 +41,7 @@ export function ImageTable({ images, now }: { images: readonly ImageRow[]; now: 
               <td class="source" title={id}>
                 <bdi>{names.at(-1) ?? id.slice(0, 19)}</bdi>
               </td>
-              <td>{isInUse ? "in use" : lastUse > 0 ? <LastUse at={lastUse} now={now} /> : "-"}</td>
+              <td>{isInUse ? "in use" : lastUse > 0 ? <Ago at={lastUse} now={now} /> : "-"}</td>
               <td class="number">{formatBytes(sizeBytes)}</td>
             </tr>
           ))}
@@ -51,9 +51,3 @@ export function ImageTable({ images, now }: { images: readonly ImageRow[]; now: 
     </section>
   );
 }
-
-const LastUse = ({ at, now }: { at: number; now: number }) => (
-  <>
-    <Age at={at} now={now} /> ago
-  </>
-);

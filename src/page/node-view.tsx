@@ -1,11 +1,14 @@
+import { ConditionTable } from "./condition-table.tsx";
 import { fetchJson } from "./connection.ts";
 import { EventTable } from "./event-table.tsx";
+import { Fact } from "./facts.tsx";
 import { formatBytes, formatPercent } from "./format.ts";
 import { HistoryCharts } from "./history-charts.tsx";
 import { CgroupTable, ImageTable } from "./node-tables.tsx";
 import { conditionTone, NodeTiles } from "./node-tiles.tsx";
-import { Age, Badge, Meter, TableHead, useLoaded } from "./parts.tsx";
+import { Meter } from "./parts.tsx";
 import type { PageState } from "./store.ts";
+import { useLoaded } from "./use-loaded.ts";
 import type { NodeDetail } from "./wire.ts";
 
 export function NodeView({ state, now }: { state: PageState; now: number }) {
@@ -19,26 +22,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
       <NodeTiles state={state} now={now} />
       <HistoryCharts path="/page/api/node/history" now={now} memoryLimitBytes={state.node?.memoryBytes ?? 0} />
       {error && <p class="banner warn">{error}</p>}
-      <section class="card">
-        <h2>Conditions</h2>
-        <table class="stacked">
-          <TableHead columns={["Type", "Status", "Since", "Message"]} />
-          <tbody>
-            {state.node?.conditions.map((condition) => (
-              <tr key={condition.type}>
-                <th scope="row">{condition.type}</th>
-                <td>
-                  <Badge tone={conditionTone(condition)}>{condition.status}</Badge>
-                </td>
-                <td>
-                  <Age at={condition.since} now={now} />
-                </td>
-                <td class="message">{condition.message}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </section>
+      <ConditionTable conditions={state.node?.conditions ?? []} toneOf={conditionTone} now={now} />
       {detail && (
         <>
           <section class="card">
@@ -58,10 +42,7 @@ export function NodeView({ state, now }: { state: PageState; now: number }) {
             <h2>Machine</h2>
             <dl>
               {Object.entries(detail.machine).map(([name, value]) => (
-                <div key={name}>
-                  <dt>{name}</dt>
-                  <dd>{value || "-"}</dd>
-                </div>
+                <Fact key={name} name={name} value={value} />
               ))}
             </dl>
             <p class="note">

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { Live } from "./live.ts";
 import { NodeTiles } from "./node-tiles.tsx";
+import { Toggle } from "./parts.tsx";
 import { type Moment, PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
 import { type PageState, type RowFilter, type SortKey, selectRows } from "./store.ts";
@@ -54,22 +55,8 @@ export function Overview({
           value={filter.text}
           onInput={(event) => change({ text: event.currentTarget.value })}
         />
-        <label>
-          <input
-            type="checkbox"
-            checked={filter.onlyNotReady}
-            onChange={(event) => change({ onlyNotReady: event.currentTarget.checked })}
-          />{" "}
-          Not ready
-        </label>
-        <label>
-          <input
-            type="checkbox"
-            checked={filter.isGrouped}
-            onChange={(event) => change({ isGrouped: event.currentTarget.checked })}
-          />{" "}
-          By namespace
-        </label>
+        <Toggle text="Not ready" value={filter.onlyNotReady} onChange={(onlyNotReady) => change({ onlyNotReady })} />
+        <Toggle text="By namespace" value={filter.isGrouped} onChange={(isGrouped) => change({ isGrouped })} />
         <span class="count" aria-live="polite">
           {countText(rows.length, state.pods.size)}
         </span>

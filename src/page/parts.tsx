@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { formatAge, formatTime } from "./format.ts";
 
 /** Green, amber, red or grey, never by colour alone: the text is next to it. */
@@ -25,6 +25,14 @@ export function Age({ at, now }: { at: number; now: number }) {
     </time>
   );
 }
+
+/** `12m ago`, with the absolute time on hover. */
+export const Ago = ({ at, now }: { at: number; now: number }) => (
+  <>
+    <Age at={at} now={now} />
+    {at > 0 && " ago"}
+  </>
+);
 
 /** A line without axes. Draws nothing but a path, so that a hundred of them cost little. */
 export function SparkLine({ values, label }: { values: readonly (number | null)[]; label: string }) {
@@ -53,14 +61,14 @@ export function SparkLine({ values, label }: { values: readonly (number | null)[
   );
 }
 
-/** Share of a whole as a bar, with its text. */
+/** Share of a whole as a bar, with its text. Without a whole (0) there is only the text, at the same height. */
 export function Meter({ used, total, text }: { used: number; total: number; text: string }) {
   const percent = total > 0 ? Math.min(100, (used / total) * 100) : 0;
   const tone: Tone = percent >= 90 ? "bad" : percent >= 75 ? "warn" : "good";
   return (
     <div class="meter">
       <div class="meter-text">{text}</div>
-      <div class="meter-track" aria-hidden="true">
+      <div class={total > 0 ? "meter-track" : "meter-track hidden-track"} aria-hidden="true">
         <svg viewBox="0 0 100 4" preserveAspectRatio="none">
           <rect class={tone} width={percent} height="4" />
         </svg>
@@ -97,23 +105,6 @@ export function Question({
   );
 }
 
-/** Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. */
-export function useLoaded<T>(key: string, revision: unknown, load: (signal: AbortSignal) => Promise<T>) {
-  const [state, setState] = useState<{ key: string; value?: T; error?: string }>({ key });
-  useEffect(() => {
-    const controller = new AbortController();
-    load(controller.signal).then(
-      (value) => setState({ key, value }),
-      (error: Error) => {
-        if (!controller.signal.aborted)
-          setState((old) => ({ ...(old.key === key ? old : { key }), error: error.message }));
-      },
-    );
-    return () => controller.abort();
-  }, [key, revision]);
-  return state.key === key ? state : { key };
-}
-
 /** The header row of a table. @param numbers columns of numbers, which are aligned to the right */
 export function TableHead({ columns, numbers = [] }: { columns: readonly string[]; numbers?: readonly string[] }) {
   return (
@@ -128,3 +119,26 @@ export function TableHead({ columns, numbers = [] }: { columns: readonly string[
     </thead>
   );
 }
+
+/** A check box with its name. */
+export const Toggle = ({
+  text,
+  value,
+  onChange,
+  disabled = false,
+}: {
+  text: string;
+  value: boolean;
+  onChange: (value: boolean) => void;
+  disabled?: boolean;
+}) => (
+  <label class="toggle">
+    <input
+      type="checkbox"
+      checked={value}
+      disabled={disabled}
+      onChange={(event) => onChange(event.currentTarget.checked)}
+    />{" "}
+    {text}
+  </label>
+);

@@ -1,6 +1,7 @@
 import { fetchJson } from "./connection.ts";
 import { formatBytes } from "./format.ts";
-import { TableHead, useLoaded } from "./parts.tsx";
+import { TableHead } from "./parts.tsx";
+import { useLoaded } from "./use-loaded.ts";
 import type { ProcessRow } from "./wire.ts";
 
 const REFRESH_MS = 5000;

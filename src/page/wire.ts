@@ -205,8 +205,8 @@ export interface ContainerDetail {
   imageId: string;
   /** Start of the running container, or of the last one that ended; 0 = unknown. */
   startedAt: number;
-  /** How the container before this one ended; "" = there was none. */
-  lastEnd: string;
+  /** How the container before this one ended, `OOMKilled (exit code 137)`; null = there was none. */
+  lastEnd: { text: string; at: number } | null;
   /** 0 = no limit. */
   cpuLimitCores: number;
   memoryLimitBytes: number;

@@ -116,8 +116,8 @@ function toContainerDetail(
     imageId: (status?.imageID ?? "").replace(/^docker(-pullable)?:\/\//, ""),
     startedAt: toMs(running?.startedAt ?? terminated?.startedAt),
     lastEnd: last
-      ? `${last.reason ?? "ended"} (exit code ${last.exitCode}) at ${last.finishedAt ?? "an unknown time"}`
-      : "",
+      ? { text: `${last.reason ?? "ended"} (exit code ${last.exitCode})`, at: toMs(last.finishedAt) }
+      : null,
     cpuLimitCores: limits?.cpu ? quantityToMilli(limits.cpu) / 1000 : 0,
     memoryLimitBytes: limits?.memory ? quantityToWhole(limits.memory) : 0,
     cpuCores: (usage?.cpu?.usageNanoCores ?? 0) / 1e9,
