@@ -155,7 +155,6 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     // Imported by the JSX transform where no tsconfig is read.
     "react",
     "preact/hooks",
-    "preact/compat",
     "preact/jsx-dev-runtime",
     "preact/jsx-runtime",
     "uplot",

@@ -1,14 +1,15 @@
 import { useState } from "preact/hooks";
 import { act } from "./connection.ts";
-import { Question } from "./parts.tsx";
+import { NeedsSession, Question } from "./parts.tsx";
 import type { ActionResult } from "./wire.ts";
 
 /** Checks and submits a manifest. */
-export function ApplyView({ canAct }: { canAct: boolean }) {
+export function ApplyView({ canAct, isOfCluster }: { canAct: boolean; isOfCluster: boolean }) {
   const [text, setText] = useState("");
   const [answer, setAnswer] = useState<ActionResult>();
   const [isAsking, setAsking] = useState(false);
-  if (!canAct) return <p class="empty">Applying a manifest needs a session.</p>;
+  if (isOfCluster) return <p class="empty">This node belongs to a cluster: apply the manifest with kubectl.</p>;
+  if (!canAct) return <NeedsSession what="Applying a manifest" />;
   const send = async (dryRun: boolean) => setAnswer(await act("/page/api/apply", { manifest: text, dryRun }));
   return (
     <>

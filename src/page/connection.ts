@@ -1,5 +1,5 @@
 import { applySnapshot, applyUpdate, EMPTY_STATE, type PageState } from "./store.ts";
-import { onLongHidden, untilShown } from "./tab-visibility.ts";
+import { onLongHidden, onShown } from "./tab-visibility.ts";
 import type { ActionResult, Snapshot, Update } from "./wire.ts";
 
 const FIRST_RETRY_MS = 1000;
@@ -19,6 +19,8 @@ export function followState(first: PageState, onState: (state: PageState) => voi
   let retry: ReturnType<typeof setTimeout> | undefined;
   let silence: ReturnType<typeof setTimeout> | undefined;
   let frame = 0;
+  let isPaused = false;
+  let heardAtMs = 0;
   const gone = new AbortController();
   const publish = () => {
     if (frame !== 0) return;
@@ -43,10 +45,12 @@ export function followState(first: PageState, onState: (state: PageState) => voi
     });
   };
   const heard = () => {
+    heardAtMs = Date.now();
     clearTimeout(silence);
     silence = setTimeout(lose, SILENCE_MS);
   };
   const connect = () => {
+    isPaused = false;
     source = new EventSource("/page/stream");
     source.addEventListener("snapshot", (event) => {
       retryMs = FIRST_RETRY_MS;
@@ -63,23 +67,29 @@ export function followState(first: PageState, onState: (state: PageState) => voi
     source.onerror = lose;
     heard();
   };
+  const disconnect = () => {
+    source?.close();
+    clearTimeout(retry);
+    clearTimeout(silence);
+  };
   /** Nothing is sent to a hidden tab. */
   const pause = () => {
-    source?.close();
-    clearTimeout(retry);
-    clearTimeout(silence);
-    void untilShown(gone.signal).then(() => {
-      if (!gone.signal.aborted) connect();
-    });
+    isPaused = true;
+    disconnect();
+  };
+  /** A machine that slept ran no timers, and its connection may be dead without an error: it is not waited for. */
+  const resume = () => {
+    const isDead = state.connection === "lost" || Date.now() - heardAtMs > SILENCE_MS;
+    if (!isPaused && !isDead) return;
+    disconnect();
+    connect();
   };
   connect();
-  const endPause = onLongHidden(pause);
+  onLongHidden(pause, gone.signal);
+  onShown(resume, gone.signal);
   return () => {
-    endPause();
     gone.abort();
-    source?.close();
-    clearTimeout(retry);
-    clearTimeout(silence);
+    disconnect();
     cancelAnimationFrame(frame);
   };
 }
@@ -87,7 +97,8 @@ export function followState(first: PageState, onState: (state: PageState) => voi
 /** The state in the document; the empty one where it shows none. */
 export function readFirstState(): PageState {
   const text = document.getElementById("state")?.textContent;
-  return text ? { ...applySnapshot(JSON.parse(text) as Snapshot, Date.now()), connection: "connecting" } : EMPTY_STATE;
+  if (!text) return EMPTY_STATE;
+  return { ...applySnapshot(JSON.parse(text) as Snapshot, Date.now()), connection: "connecting", connects: 0 };
 }
 
 /** Whether the server answers, but shows nothing without a session. */
@@ -128,10 +139,13 @@ export async function act(path: string, body: unknown = {}): Promise<ActionResul
   }
 }
 
+/** Begins the fragment of a link of `kubelet-ts page`. */
+export const TOKEN_HASH = "#token=";
+
 /** Exchanges the one-time token of the address (`#token=…`) for a session, and removes it from the address. */
 export async function logInFromAddress(): Promise<string | undefined> {
-  const token = /^#token=([\w.-]+)$/.exec(location.hash)?.[1];
-  if (token === undefined) return undefined;
+  if (!location.hash.startsWith(TOKEN_HASH)) return undefined;
+  const token = location.hash.slice(TOKEN_HASH.length);
   history.replaceState(null, "", "#/");
   const { ok, message } = await act("/page/login", { token });
   return ok ? undefined : message;

@@ -1,6 +1,6 @@
 import { Fact } from "./facts.tsx";
 import { formatBytes, formatCores, formatPercent, formatTime } from "./format.ts";
-import { Age, Ago, Badge, Meter } from "./parts.tsx";
+import { Age, Ago, Badge, Meter, statusTone } from "./parts.tsx";
 import type { ContainerDetail, ProbeHistory } from "./wire.ts";
 
 const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral: "ephemeral container" } as const;
@@ -8,24 +8,17 @@ const KINDS = { init: "init container", sidecar: "sidecar", main: "", ephemeral:
 /** State, image, use against limits and probes of a container. */
 export function ContainerCard({ container, now }: { container: ContainerDetail; now: number }) {
   const { cpuCores, cpuLimitCores, memoryBytes, memoryLimitBytes } = container;
-  const tone = container.ready
-    ? "good"
-    : container.isRunning
-      ? "warn"
-      : /Completed/.test(container.state)
-        ? "idle"
-        : "bad";
   return (
     <section class="card">
       <h2>
         <bdi>{container.name}</bdi> <span class="namespace">{KINDS[container.kind]}</span>{" "}
-        <Badge tone={tone}>
+        <Badge tone={statusTone(container.state, container.ready)}>
           <bdi>{container.state}</bdi>
         </Badge>
       </h2>
       <dl class="facts">
         <Fact name="Image" value={container.image} />
-        <Fact name="Digest" value={container.imageId || "-"} />
+        <Fact name="Digest" value={container.imageId} />
         <div>
           <dt>Started</dt>
           <dd>
@@ -55,7 +48,7 @@ export function ContainerCard({ container, now }: { container: ContainerDetail; 
           <Meter
             used={cpuCores}
             total={cpuLimitCores}
-            text={`CPU ${formatCores(cpuCores)}${cpuLimitCores > 0 ? ` of ${formatCores(cpuLimitCores)} (${formatPercent(cpuCores, cpuLimitCores)})` : ", no limit"}`}
+            text={`CPU ${formatCores(cpuCores)}${cpuLimitCores > 0 ? ` of ${formatCores(cpuLimitCores)} cores (${formatPercent(cpuCores, cpuLimitCores)})` : " cores, no limit"}`}
           />
           <Meter
             used={memoryBytes}

@@ -55,7 +55,7 @@ export function HistoryCharts({
         {value && lines && (
           <>
             <Chart
-              title="CPU"
+              title="CPU cores"
               {...axis}
               lines={lines.cpu}
               limit={cpuLimitCores}

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 /** A value with subscribers: a change renders the components that show it, not their parents. */
 export class Live<T> {
@@ -25,14 +25,9 @@ export class Live<T> {
   }
 }
 
-/** The part of a live value that a component shows. It is rendered again when that part changes, while `isActive`. */
-export function useLive<T, Part>(live: Live<T>, isActive: boolean, select: (value: T) => Part): Part {
-  const [, setPart] = useState(() => select(live.value));
-  const latest = useRef(select);
-  latest.current = select;
-  useEffect(
-    () => (isActive ? live.subscribe((value) => setPart(() => latest.current(value))) : undefined),
-    [live, isActive],
-  );
-  return select(live.value);
+/** A live value, for a component that is rendered again with each new one while `isActive`. */
+export function useLive<T>(live: Live<T>, isActive: boolean): T {
+  const [, setValue] = useState(live.value);
+  useEffect(() => (isActive ? live.subscribe(setValue) : undefined), [live, isActive]);
+  return live.value;
 }

@@ -8,7 +8,7 @@ export interface Span {
 // ESC [ … letter; ESC ] … BEL or ESC \ (titles, links); other two-byte escapes.
 const ESCAPE = /\x1b(?:\[([0-9;?]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])/g;
 // C0 and C1 controls except tab, and the marks that reorder text.
-const INVISIBLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const INVISIBLE = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 /** Characters shown of one line; a note gives the length of the rest. */
 export const MAX_SHOWN_LINE = 4096;
 
@@ -21,15 +21,18 @@ export function toSpans(line: string): Span[] {
   let bold = false;
   let from = 0;
   const push = (piece: string) => {
-    const clean = piece.replace(INVISIBLE, "");
+    const clean = visibleText(piece);
     if (clean !== "") spans.push({ text: clean, color, bold });
   };
   for (const match of text.matchAll(ESCAPE)) {
     push(text.slice(from, match.index));
     from = match.index + match[0].length;
     if (match[2] !== "m") continue;
-    for (const code of (match[1] || "0").split(";").map(Number)) {
-      if (code === 0) [color, bold] = [0, false];
+    const codes = (match[1] || "0").split(";").map(Number);
+    for (let code = codes.shift(); code !== undefined; code = codes.shift()) {
+      if (code === 38) color = takeColor(codes);
+      else if (code === 48) takeColor(codes);
+      else if (code === 0) [color, bold] = [0, false];
       else if (code === 1) bold = true;
       else if (code === 22) bold = false;
       else if (code === 39) color = 0;
@@ -42,8 +45,33 @@ export function toSpans(line: string): Span[] {
   return spans;
 }
 
+/** Programs that show progress write over their line: what they wrote before is kept, with a space between. */
+const visibleText = (text: string): string => text.replace(/\r+(?=[^\r])/g, " ").replace(INVISIBLE, "");
+
+/**
+ * The nearest of the ANSI colours for a colour of the palette of 256 (`5;n`) or of red, green and blue (`2;r;g;b`).
+ * Removes its parameters from `codes`.
+ */
+function takeColor(codes: number[]): number {
+  const mode = codes.shift();
+  if (mode === 2) {
+    const [red = 0, green = 0, blue = 0] = codes.splice(0, 3);
+    return nearestColor(red / 255, green / 255, blue / 255);
+  }
+  if (mode !== 5) return 0;
+  const index = codes.shift() ?? 0;
+  if (index < 16) return index + 1;
+  if (index >= 232) return 0;
+  const cube = index - 16;
+  return nearestColor(Math.floor(cube / 36) / 5, (Math.floor(cube / 6) % 6) / 5, (cube % 6) / 5);
+}
+
+/** 1 to 8. Shares of red, green and blue: 0 to 1. */
+const nearestColor = (red: number, green: number, blue: number): number =>
+  1 + (red >= 0.5 ? 1 : 0) + (green >= 0.5 ? 2 : 0) + (blue >= 0.5 ? 4 : 0);
+
 /** The characters a reader sees; for search. */
-export const plainText = (line: string): string => line.replace(ESCAPE, "").replace(INVISIBLE, "");
+export const plainText = (line: string): string => visibleText(line.replace(ESCAPE, ""));
 
 const MAX_PARTIAL_LINE = 1 << 20;
 /** Characters kept of one line. */

@@ -1,4 +1,4 @@
-import { memo } from "preact/compat";
+import type { VNode } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { followLogs, type LogChoice, Reconnect } from "./follow-logs.ts";
 import { plainText, toSpans } from "./log-text.ts";
@@ -25,10 +25,13 @@ export function LogView({
   path,
   pod,
   containers,
+  connects,
 }: {
   path: string;
   pod: string;
   containers: readonly ContainerDetail[];
+  /** How often the page was connected. */
+  connects: number;
 }) {
   const [container, setContainer] = useState(containers.find(({ kind }) => kind === "main")?.name ?? "");
   const [isPrevious, setPrevious] = useState(false);
@@ -37,7 +40,8 @@ export function LogView({
   const [isPaused, setPaused] = useState(false);
   const [search, setSearch] = useState("");
   const names = container === ALL ? containers.map(({ name }) => name) : [container];
-  const generation = containers.map(({ startedAt }) => startedAt).join();
+  // A container that was started again has a new log, and after a break of the page the log's connection may be dead.
+  const generation = `${Math.max(connects, 1)} ${containers.map(({ startedAt }) => startedAt).join()}`;
   const { lines, dropped, problem } = useLog(path, { names, isPrevious, withTimes }, generation, isPaused);
   const matches = useMemo(() => {
     const needle = search.toLowerCase();
@@ -51,7 +55,7 @@ export function LogView({
   }, [shown]);
   const hasPrevious = containers.some(({ name, hasPrevious: has }) => has && names.includes(name));
   const query = new URLSearchParams({
-    container: names[0] ?? "",
+    [container === ALL ? "containers" : "container"]: names.join(),
     previous: String(isPrevious),
     timestamps: String(withTimes),
   });
@@ -79,11 +83,13 @@ export function LogView({
         <Toggle text="Wrap" value={isWrapped} onChange={setWrapped} />
         <Toggle text="Times" value={withTimes} onChange={setTimes} />
         <Toggle text="Previous" value={isPrevious} onChange={setPrevious} disabled={!hasPrevious && !isPrevious} />
-        {container !== ALL && (
-          <a class="button" href={`${path}/logs?${query}`} download={`${pod}-${container}.log`}>
-            Download
-          </a>
-        )}
+        <a
+          class="button"
+          href={`${path}/logs?${query}`}
+          download={`${container === ALL ? pod : `${pod}-${container}`}.log`}
+        >
+          Download
+        </a>
       </div>
       <p class="note" role="status">
         {problem ||
@@ -101,25 +107,31 @@ export function LogView({
           follows.current = scrollHeight - scrollTop - clientHeight < 40;
         }}
       >
-        {shown.map((line) => (
-          <LogLine key={line.id} text={line.text} prefix={names.length > 1 ? line.container : ""} />
-        ))}
+        {shown.map((line) => renderLine(line, names.length > 1))}
         {shown.length === 0 && <p class="empty">{search === "" ? "Nothing written yet." : "No line matches."}</p>}
       </div>
     </section>
   );
 }
 
-const LogLine = memo(({ text, prefix }: { text: string; prefix: string }) => (
-  <div class="line" dir="ltr">
-    {prefix !== "" && <span class="prefix">{prefix} </span>}
-    {toSpans(text).map((span, index) => (
-      <bdi key={index} class={span.color > 0 || span.bold ? `c${span.color}${span.bold ? " bold" : ""}` : undefined}>
-        {span.text}
-      </bdi>
-    ))}
-  </div>
-));
+/** Lines that are shown, by line: one that is the same object as before is not looked at. */
+const renderedLines = new WeakMap<Line, VNode>();
+
+/** @param withContainer named before the line; the lines of a log are all rendered with it or without */
+function renderLine(line: Line, withContainer: boolean): VNode {
+  const rendered = renderedLines.get(line) ?? (
+    <div class="line" dir="ltr" key={line.id}>
+      {withContainer && <span class="prefix">{line.container} </span>}
+      {toSpans(line.text).map((span, index) => (
+        <bdi key={index} class={span.color > 0 || span.bold ? `c${span.color}${span.bold ? " bold" : ""}` : undefined}>
+          {span.text}
+        </bdi>
+      ))}
+    </div>
+  );
+  renderedLines.set(line, rendered);
+  return rendered;
+}
 
 /** As many of the newest lines as are kept. */
 function newestLines(lines: Line[]): Line[] {
@@ -190,8 +202,11 @@ function useLog(path: string, { names, isPrevious, withTimes }: LogChoice, gener
       clearTimeout(timer);
     };
   }, [key]);
-  // A container that was started again has a new log.
   useEffect(() => reconnect.current.now(), [generation]);
-  useEffect(() => onLongHidden(() => reconnect.current.now()), []);
+  useEffect(() => {
+    const gone = new AbortController();
+    onLongHidden(() => reconnect.current.now(), gone.signal);
+    return () => gone.abort();
+  }, []);
   return state;
 }

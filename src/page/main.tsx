@@ -1,19 +1,25 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApplyView } from "./apply-view.tsx";
-import { followState, logInFromAddress, readFirstState } from "./connection.ts";
+import { followState, logInFromAddress, readFirstState, TOKEN_HASH } from "./connection.ts";
 import { Live } from "./live.ts";
 import { NodeView } from "./node-view.tsx";
 import { Overview } from "./overview.tsx";
+import { sparkPositions, titleTimesOnHover } from "./parts.tsx";
 import type { Moment } from "./pod-table.tsx";
 import { PodView } from "./pod-view.tsx";
 import { parseView, type View } from "./router.ts";
-import type { PageState } from "./store.ts";
+import { type PageState, SPARK_MS } from "./store.ts";
+import { untilShown } from "./tab-visibility.ts";
 
 /** Longer than the time between two updates. */
 const CLOCK_MS = 12_000;
 
-const momentOf = ({ sparks, clockOffsetMs }: PageState): Moment => ({ sparks, now: Date.now() + clockOffsetMs });
+const momentOf = ({ sparks, times, clockOffsetMs }: PageState): Moment => ({
+  sparks,
+  positions: sparkPositions(times, SPARK_MS),
+  now: Date.now() + clockOffsetMs,
+});
 
 function App({ first, loginError }: { first: PageState; loginError: string | undefined }) {
   const [state, setState] = useState(first);
@@ -29,15 +35,26 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
   useEffect(() => followState(first, show), []);
   // Updates move the clock; without one a timer does, so that there is one render in each period.
   useEffect(() => {
-    const clock = setTimeout(() => show(state), CLOCK_MS);
-    return () => clearTimeout(clock);
+    const gone = new AbortController();
+    const tick = () => {
+      if (!gone.signal.aborted) show(state);
+    };
+    // Views load again as the clock moves: not in a hidden tab.
+    const clock = setTimeout(() => void untilShown(gone.signal).then(tick), CLOCK_MS);
+    return () => {
+      clearTimeout(clock);
+      gone.abort();
+    };
   }, [now]);
   useEffect(() => {
     history.scrollRestoration = "manual";
     // Where a view was left, so that "back" leads there.
     const onClick = () => history.replaceState({ scroll: scrollY }, "");
-    const onHash = () =>
-      setPlace((old) => ({ view: parseView(location.hash), scroll: savedScroll(), visit: old.visit + 1 }));
+    const onHash = () => {
+      // A link of `kubelet-ts page`, opened in the tab that shows the page already.
+      if (location.hash.startsWith(TOKEN_HASH)) location.reload();
+      else setPlace((old) => ({ view: parseView(location.hash), scroll: savedScroll(), visit: old.visit + 1 }));
+    };
     addEventListener("click", onClick, { capture: true });
     addEventListener("hashchange", onHash);
     return () => {
@@ -81,7 +98,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
           <p class="banner bad">The kubelet does not answer. What is shown is old; trying again.</p>
         )}
         {state.connection === "live" && problem && <p class="banner warn">The kubelet reports: {problem}</p>}
-        {loginError && <p class="banner warn">{loginError}</p>}
+        {loginError && visit === 0 && <p class="banner warn">{loginError}</p>}
       </div>
       <main tabIndex={-1}>
         {state.connection === "locked" ? (
@@ -97,6 +114,9 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
             {" "}
             Logs, shell and actions need a session: run <code>kubelet-ts page</code> on the machine.
           </>
+        )}
+        {state.privileged && state.node?.isOfCluster && (
+          <> This node belongs to a cluster: its pods are changed with kubectl.</>
         )}
       </footer>
     </>
@@ -122,7 +142,7 @@ function CurrentView({
     case "node":
       return <NodeView state={state} now={now} />;
     case "apply":
-      return <ApplyView canAct={state.canAct} />;
+      return <ApplyView canAct={state.canAct} isOfCluster={state.node?.isOfCluster ?? false} />;
     default:
       return <PodView state={state} view={view} now={now} />;
   }
@@ -153,6 +173,7 @@ const Locked = () => (
   </div>
 );
 
+titleTimesOnHover();
 const loginError = await logInFromAddress();
 const root = document.getElementById("app");
 if (root) render(<App first={readFirstState()} loginError={loginError} />, root);

@@ -12,7 +12,7 @@ export function ManifestTab({ detail, canAct }: { detail: PodDetail; canAct: boo
   return (
     <section class="card">
       <p class="note">
-        {isSource ? "" : "The pod that became of "}
+        {!isSource && "The pod as the kubelet runs it. Its source: "}
         <bdi>{detail.row.source}</bdi>
       </p>
       {elsewhere.length > 0 && (
@@ -101,7 +101,16 @@ function EditBox({
         </button>
       </div>
       <p class="note">
-        Nothing is changed here: save the edit in <bdi>{source}</bdi>.
+        Nothing is changed here:{" "}
+        {source !== "submitted" ? (
+          <>
+            save the edit in <bdi>{source}</bdi>.
+          </>
+        ) : (
+          <>
+            to make the edit, <a href="#/apply">apply</a> it.
+          </>
+        )}
       </p>
       <div role="status">{answer && <pre class={answer.ok ? "banner" : "banner bad"}>{answer.message}</pre>}</div>
     </>

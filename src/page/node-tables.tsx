@@ -9,7 +9,7 @@ export function CgroupTable({ cgroups }: { cgroups: readonly CgroupRow[] }) {
     <section class="card">
       <h2>Control groups by memory</h2>
       <table>
-        <TableHead columns={["Group", "CPU", "Memory", "Tasks"]} numbers={["CPU", "Memory", "Tasks"]} />
+        <TableHead columns={["Group", "CPU cores", "Memory", "Tasks"]} numbers={["CPU cores", "Memory", "Tasks"]} />
         <tbody>
           {shown.map(({ path, name, depth, cpuCores, memoryBytes, tasks }) => (
             <tr key={path}>

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { Live } from "./live.ts";
 import { NodeTiles } from "./node-tiles.tsx";
 import { Toggle } from "./parts.tsx";
-import { type Moment, PodTable } from "./pod-table.tsx";
+import { COLUMNS, type Moment, PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
 import { type PageState, type RowFilter, type SortKey, selectRows } from "./store.ts";
 import type { Rejection } from "./wire.ts";
@@ -41,6 +41,10 @@ export function Overview({
     () => selectRows(state.pods, state.sparks, filter),
     [state.pods, isByUsage && state.sparks, filter],
   );
+  const table = useMemo(
+    () => <PodTable rows={rows} filter={filter} onSort={onSort} live={live} />,
+    [rows, filter, onSort, live],
+  );
   if (state.connection === "connecting" && !state.node) return <p class="empty">Connecting…</p>;
   return (
     <>
@@ -57,22 +61,38 @@ export function Overview({
         />
         <Toggle text="Not ready" value={filter.onlyNotReady} onChange={(onlyNotReady) => change({ onlyNotReady })} />
         <Toggle text="By namespace" value={filter.isGrouped} onChange={(isGrouped) => change({ isGrouped })} />
+        {/* Where the screen is too narrow for the columns' titles. */}
+        <select
+          class="narrow"
+          aria-label="Sort"
+          value={filter.sort}
+          onChange={({ currentTarget: { value } }) => onSort(value as SortKey)}
+        >
+          {COLUMNS.map(
+            ({ key, title }) =>
+              key && (
+                <option key={key} value={key}>
+                  {`By ${title.toLowerCase().replace("cpu", "CPU")}`}
+                </option>
+              ),
+          )}
+        </select>
         <span class="count" aria-live="polite">
           {countText(rows.length, state.pods.size)}
         </span>
       </div>
-      {rows.length === 0 ? (
-        <p class="empty">
-          {state.pods.size === 0
-            ? "No pods run on this node. Put a manifest into its directory, or apply one."
-            : "No pod matches the filter."}
-        </p>
-      ) : (
-        <PodTable rows={rows} filter={filter} onSort={onSort} live={live} />
-      )}
+      {rows.length === 0 ? <p class="empty">{emptyText(state)}</p> : table}
       {state.workloads.length > 0 && <WorkloadTable workloads={state.workloads} now={now} />}
     </>
   );
+}
+
+function emptyText({ pods, isComplete, node, canAct }: PageState): string {
+  if (pods.size > 0) return "No pod matches the filter.";
+  if (!isComplete) return "Not every source of pods has been read yet.";
+  if (node?.isOfCluster) return "No pods run on this node.";
+  const apply = canAct ? ", or apply one" : "";
+  return `No pods run on this node. Put a manifest into its directory${apply}.`;
 }
 
 const plural = (count: number) => (count === 1 ? "pod" : "pods");

@@ -9,20 +9,30 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
+/** @param status of a pod, or the state of a container */
 export function statusTone(status: string, isReady: boolean): Tone {
+  if (/^(Completed|Succeeded)\b/.test(status)) return "idle";
   if (isReady) return "good";
-  if (status === "Completed" || status === "Succeeded") return "idle";
-  if (/^(Running|Pending|ContainerCreating|PodInitializing|Terminating|NotReady|Init:\d)/.test(status)) return "warn";
+  if (/^(running|waiting|pending|containercreating|podinitializing|terminating|notready|init:\d)/i.test(status))
+    return "warn";
   return "bad";
 }
 
-/** Relative, with the absolute time on hover. */
-export function Age({ at, now }: { at: number; now: number }) {
-  if (at === 0) return <span>-</span>;
-  return (
-    <time dateTime={new Date(at).toISOString()} title={formatTime(at)}>
-      {formatAge(at, now)}
-    </time>
+/** A time with a text such as its age; the time itself is told on hover: see {@link titleTimesOnHover}. Nothing for 0. */
+export const timeOf = (at: number, text: string) => at > 0 && <time dateTime={new Date(at).toISOString()}>{text}</time>;
+
+/** The age of a time; a dash for 0. */
+export const Age = ({ at, now }: { at: number; now: number }) => timeOf(at, formatAge(at, now)) || <span>-</span>;
+
+/** Gives each time of the page its title when the pointer comes to it: 200 of them in advance cost milliseconds. */
+export function titleTimesOnHover(): void {
+  addEventListener(
+    "pointerover",
+    ({ target }) => {
+      const time = target instanceof Element && target.closest("time");
+      if (time) time.title = formatTime(Date.parse(time.dateTime));
+    },
+    { passive: true },
   );
 }
 
@@ -34,28 +44,49 @@ export const Ago = ({ at, now }: { at: number; now: number }) => (
   </>
 );
 
-/** A line without axes. Draws nothing but a path, so that a hundred of them cost little. */
-export function SparkLine({ values, label }: { values: readonly (number | null)[]; label: string }) {
-  // Tenths of a pixel: whole numbers are quick to write.
-  const width = 800;
-  const height = 200;
+/** Tenths of a pixel: whole numbers are quick to write. */
+const SPARK_WIDTH = 800;
+const SPARK_HEIGHT = 200;
+const SPARK_MARGIN = 10;
+
+/** Where the times of a spark line are on its width: it ends at the newest. Pure. @param spanMs time of the whole width */
+export function sparkPositions(times: readonly number[], spanMs: number): number[] {
+  const end = times.at(-1) ?? 0;
+  return times.map((time) => Math.round((1 - (end - time) / spanMs) * SPARK_WIDTH));
+}
+
+/**
+ * A line without axes. Draws nothing but a path, so that a hundred of them cost little.
+ * @param positions of {@link sparkPositions}
+ */
+export function SparkLine({
+  values,
+  positions,
+  label,
+}: {
+  values: readonly (number | null)[];
+  positions: readonly number[];
+  label: string;
+}) {
   let max = 0;
   for (const value of values) if (value !== null && value > max) max = value;
-  const step = width / Math.max(values.length - 1, 1);
+  const scale = max === 0 ? 0 : (SPARK_HEIGHT - 2 * SPARK_MARGIN) / max;
   let path = "";
   let isDown = false;
   values.forEach((value, index) => {
-    if (value === null) {
-      isDown = false;
-      return;
+    if (value !== null) {
+      path += `${isDown ? "L" : "M"}${positions[index]} ${Math.round(SPARK_HEIGHT - SPARK_MARGIN - value * scale)}`;
     }
-    const x = Math.round(index * step);
-    const y = Math.round(height - 10 - (max === 0 ? 0 : (value / max) * (height - 20)));
-    path += `${isDown ? "L" : "M"}${x} ${y}`;
-    isDown = true;
+    isDown = value !== null;
   });
   return (
-    <svg class="spark" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label} preserveAspectRatio="none">
+    <svg
+      class="spark"
+      viewBox={`0 0 ${SPARK_WIDTH} ${SPARK_HEIGHT}`}
+      role="img"
+      aria-label={label}
+      preserveAspectRatio="none"
+    >
       <path d={path} />
     </svg>
   );
@@ -90,7 +121,7 @@ export function Question({
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} aria-label={action} onCancel={() => onAnswer(false)}>
+    <dialog ref={dialog} closedby="any" aria-label={action} onCancel={() => onAnswer(false)}>
       <p>{text}</p>
       <div class="buttons">
         {/* The safe answer has the focus. */}
@@ -141,4 +172,11 @@ export const Toggle = ({
     />{" "}
     {text}
   </label>
+);
+
+/** Shown in place of what only a session may see. @param what subject of the sentence */
+export const NeedsSession = ({ what }: { what: string }) => (
+  <p class="empty">
+    {what} needs a session: run <code>kubelet-ts page</code> on the machine and open the link that it prints.
+  </p>
 );

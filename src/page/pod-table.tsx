@@ -1,7 +1,8 @@
-import { memo } from "preact/compat";
-import { formatAge, formatBytes, formatCores, formatTime } from "./format.ts";
+import type { VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import { formatAge, formatBytes, formatCores } from "./format.ts";
 import { type Live, useLive } from "./live.ts";
-import { Badge, SparkLine, statusTone } from "./parts.tsx";
+import { Badge, SparkLine, statusTone, timeOf } from "./parts.tsx";
 import { podAddress } from "./router.ts";
 import type { RowFilter, SortKey, Spark } from "./store.ts";
 import { useVisible } from "./use-visible.ts";
@@ -11,15 +12,18 @@ import type { PodRow } from "./wire.ts";
 export interface Moment {
   now: number;
   sparks: ReadonlyMap<string, Spark>;
+  /** Places of the values of all spark lines: {@link sparkPositions}. */
+  positions: readonly number[];
 }
 
-const COLUMNS: readonly { key: SortKey | undefined; title: string; numeric?: boolean }[] = [
+/** Columns in their order; those with a key can be sorted by. */
+export const COLUMNS: readonly { key: SortKey | undefined; title: string; numeric?: boolean }[] = [
   { key: "name", title: "Pod" },
   { key: "status", title: "Status" },
   { key: undefined, title: "Ready", numeric: true },
   { key: "restarts", title: "Restarts", numeric: true },
   { key: "age", title: "Age", numeric: true },
-  { key: "cpu", title: "CPU" },
+  { key: "cpu", title: "CPU cores" },
   { key: "memory", title: "Memory" },
   { key: undefined, title: "Source" },
 ];
@@ -31,9 +35,16 @@ interface PodTableProps {
   live: Live<Moment>;
 }
 
-/** Rendered when pods change. Usage and ages are rendered by the cells that are on the screen. */
-export const PodTable = memo(({ rows, filter, onSort, live }: PodTableProps) => {
+/** Usage and ages are rendered by the rows that are on the screen. */
+export function PodTable({ rows, filter, onSort, live }: PodTableProps) {
   const groups = filter.isGrouped ? groupByNamespace(rows) : [["", rows] as const];
+  /** A row that is the same object as before is not looked at. Pods that did not change stay the same objects, too. */
+  const rendered = useMemo(() => new WeakMap<PodRow, VNode>(), [live]);
+  const renderRow = (pod: PodRow): VNode => {
+    const row = rendered.get(pod) ?? <Row key={pod.uid} pod={pod} live={live} />;
+    rendered.set(pod, row);
+    return row;
+  };
   return (
     <table class="pods">
       <thead>
@@ -65,100 +76,126 @@ export const PodTable = memo(({ rows, filter, onSort, live }: PodTableProps) => 
               </th>
             </tr>
           )}
-          {members.map((pod) => (
-            <Row key={pod.uid} pod={pod} live={live} />
-          ))}
+          {members.map(renderRow)}
         </tbody>
       ))}
     </table>
   );
-});
+}
 
-const Row = memo(({ pod, live }: { pod: PodRow; live: Live<Moment> }) => {
+/** A cell is rendered when what it shows changes: one that is the same object as before is skipped. */
+function Row({ pod, live }: { pod: PodRow; live: Live<Moment> }) {
+  const { uid, namespace, name, owner, status, isReady, why, notice, ready, total, restarts, lastRestart } = pod;
+  const { createdAt, source } = pod;
   const { place, isVisible } = useVisible<HTMLTableRowElement>();
-  return (
-    <tr ref={place}>
+  const { now, sparks, positions } = useLive(live, isVisible);
+  const nameCell = useMemo(
+    () => (
       <th scope="row" data-title="Pod">
-        <a href={podAddress(pod)}>
-          <bdi>{pod.name}</bdi>
+        <a href={podAddress({ namespace, name })}>
+          <bdi>{name}</bdi>
         </a>
         <span class="namespace">
-          <bdi>{pod.namespace}</bdi>
-          {pod.owner !== "" && (
+          <bdi>{namespace}</bdi>
+          {owner !== "" && (
             <>
               {", "}
-              <bdi>{pod.owner}</bdi>
+              <bdi>{owner}</bdi>
             </>
           )}
         </span>
       </th>
+    ),
+    [namespace, name, owner],
+  );
+  const statusCell = useMemo(
+    () => (
       <td data-title="Status">
-        <Badge tone={statusTone(pod.status, pod.isReady)}>
-          <bdi>{pod.status}</bdi>
+        <Badge tone={statusTone(status, isReady)}>
+          <bdi>{status}</bdi>
         </Badge>
-        {[pod.why, pod.notice].map(
-          (text, index) =>
-            text !== "" && (
-              <div key={index} class="why" title={text}>
-                <bdi>{text}</bdi>
-              </div>
-            ),
-        )}
+        {why !== "" && <Reason text={why} />}
+        {notice !== "" && <Reason text={notice} />}
       </td>
+    ),
+    [status, isReady, why, notice],
+  );
+  const readyCell = useMemo(
+    () => (
       <td data-title="Ready" class="number">
-        {pod.ready}/{pod.total}
+        {`${ready}/${total}`}
       </td>
+    ),
+    [ready, total],
+  );
+  const lastRestartAge = formatAge(lastRestart, now);
+  const restartCell = useMemo(
+    () => (
       <td data-title="Restarts" class="number">
-        {pod.restarts}
-        {pod.lastRestart > 0 && (
-          <span class="ago">
-            {" ("}
-            <Since at={pod.lastRestart} live={live} isVisible={isVisible} /> ago)
-          </span>
-        )}
+        {restarts}
+        {lastRestart > 0 && <span class="ago"> ({timeOf(lastRestart, lastRestartAge)} ago)</span>}
       </td>
+    ),
+    [restarts, lastRestart, lastRestartAge],
+  );
+  const age = formatAge(createdAt, now);
+  const ageCell = useMemo(
+    () => (
       <td data-title="Age" class="number">
-        <Since at={pod.createdAt} live={live} isVisible={isVisible} />
+        {timeOf(createdAt, age)}
       </td>
-      <td data-title="CPU">
-        <Usage uid={pod.uid} series="cpuCores" live={live} isVisible={isVisible} />
+    ),
+    [createdAt, age],
+  );
+  const spark = sparks.get(uid);
+  const usageCells = useMemo(
+    () => (
+      <>
+        <td data-title="CPU cores">
+          <div class="usage">
+            <span class="value">{formatCores(spark?.cpuCores.at(-1))}</span>
+            {spark && isVisible && <SparkLine values={spark.cpuCores} positions={positions} label={CPU_LABEL} />}
+          </div>
+        </td>
+        <td data-title="Memory">
+          <div class="usage">
+            <span class="value">{formatBytes(spark?.memoryBytes.at(-1))}</span>
+            {spark && isVisible && <SparkLine values={spark.memoryBytes} positions={positions} label={MEMORY_LABEL} />}
+          </div>
+        </td>
+      </>
+    ),
+    [spark, isVisible],
+  );
+  const sourceCell = useMemo(
+    () => (
+      <td data-title="Source" class="source" title={source}>
+        <bdi>{shortSource(source)}</bdi>
       </td>
-      <td data-title="Memory">
-        <Usage uid={pod.uid} series="memoryBytes" live={live} isVisible={isVisible} />
-      </td>
-      <td data-title="Source" class="source" title={pod.source}>
-        <bdi>{shortSource(pod.source)}</bdi>
-      </td>
+    ),
+    [source],
+  );
+  return (
+    <tr ref={place}>
+      {nameCell}
+      {statusCell}
+      {readyCell}
+      {restartCell}
+      {ageCell}
+      {usageCells}
+      {sourceCell}
     </tr>
   );
-});
-
-interface CellProps {
-  live: Live<Moment>;
-  isVisible: boolean;
 }
 
-function Since({ at, live, isVisible }: CellProps & { at: number }) {
-  const age = useLive(live, isVisible, ({ now }) => formatAge(at, now));
-  return (
-    <time dateTime={at > 0 ? new Date(at).toISOString() : undefined} title={formatTime(at)}>
-      {age}
-    </time>
-  );
-}
+const CPU_LABEL = "CPU of the last ten minutes";
+const MEMORY_LABEL = "Memory of the last ten minutes";
 
-const FORMATS = { cpuCores: formatCores, memoryBytes: formatBytes } as const;
-const LABELS = { cpuCores: "CPU of the last ten minutes", memoryBytes: "Memory of the last ten minutes" } as const;
-
-const Usage = memo(({ uid, series, live, isVisible }: CellProps & { uid: string; series: keyof Spark }) => {
-  const values = useLive(live, isVisible, ({ sparks }) => sparks.get(uid)?.[series]);
-  return (
-    <div class="usage">
-      <span class="value">{FORMATS[series](values?.at(-1))}</span>
-      {values && isVisible && <SparkLine values={values} label={LABELS[series]} />}
-    </div>
-  );
-});
+const Reason = ({ text }: { text: string }) => (
+  <div class="why" title={text}>
+    <bdi>{text}</bdi>
+  </div>
+);
 
 /** The file name with its line; the directory is on hover and in the view of the pod. */
 const shortSource = (source: string): string =>

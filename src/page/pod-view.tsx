@@ -3,7 +3,7 @@ import { act, fetchJson } from "./connection.ts";
 import { EventTable } from "./event-table.tsx";
 import { LogView } from "./log-view.tsx";
 import { ManifestTab } from "./manifest-tab.tsx";
-import { Badge, Question, statusTone } from "./parts.tsx";
+import { Badge, NeedsSession, Question, statusTone } from "./parts.tsx";
 import { PodOverview } from "./pod-overview.tsx";
 import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
@@ -50,7 +50,7 @@ function GonePod({ state, view, last }: { state: PageState; view: PodPlace; last
       <h1>
         <bdi>{name}</bdi> <span class="namespace">{namespace}</span>
       </h1>
-      <p>{last ? "This pod was removed from the node." : "There is no such pod on this node."}</p>
+      <p>{describeAbsence(state.isComplete, last !== undefined)}</p>
       {others.length > 0 && (
         <>
           <p>
@@ -72,13 +72,20 @@ function GonePod({ state, view, last }: { state: PageState; view: PodPlace; last
   );
 }
 
+function describeAbsence(isComplete: boolean, wasHere: boolean): string {
+  if (!isComplete) return "This pod is not known yet: not every source of pods has been read.";
+  return wasHere ? "This pod was removed from the node." : "There is no such pod on this node.";
+}
+
 function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view: PodPlace; now: number }) {
   const { uid, name } = row;
   const { tab } = view;
   const path = `/page/api/pods/${encodeURIComponent(uid)}`;
   // Loaded again when the pod changes, and every few seconds for its usage.
-  const { value: detail, error } = useLoaded(uid, `${JSON.stringify(row)} ${Math.floor(now / REFRESH_MS)}`, (signal) =>
-    fetchJson<PodDetail>(path, signal),
+  const { value: detail, error } = useLoaded(
+    uid,
+    `${JSON.stringify(row)} ${state.connects} ${Math.floor(now / REFRESH_MS)}`,
+    (signal) => fetchJson<PodDetail>(path, signal),
   );
   const [question, setQuestion] = useState<"restart" | "delete">();
   const [answer, setAnswer] = useState("");
@@ -129,34 +136,30 @@ function OnePod({ state, row, view, now }: { state: PageState; row: PodRow; view
           </a>
         ))}
       </nav>
-      {isLocked && state.connection === "live" && (
-        <p class="empty">
-          This part needs a session: run <code>kubelet-ts page</code> on the machine and open the link that it prints.
-        </p>
-      )}
+      {isLocked && state.connection === "live" && <NeedsSession what="This part" />}
       {!isLocked && !detail && !error && <p class="empty">Loading…</p>}
-      {!isLocked && detail && <PodPart detail={detail} tab={tab} canAct={state.canAct} path={path} now={now} />}
+      {!isLocked && detail && <PodPart state={state} detail={detail} tab={tab} path={path} now={now} />}
     </>
   );
 }
 
 function PodPart({
+  state: { canAct, connects },
   detail,
   tab,
-  canAct,
   path,
   now,
 }: {
+  state: PageState;
   detail: PodDetail;
   tab: PodTab;
-  canAct: boolean;
   path: string;
   now: number;
 }) {
   const { row, containers, events } = detail;
   switch (tab) {
     case "logs":
-      return <LogView path={path} pod={row.name} containers={containers} />;
+      return <LogView path={path} pod={row.name} containers={containers} connects={connects} />;
     case "shell":
       return <ShellView uid={row.uid} containers={containers} />;
     case "processes":

@@ -2,7 +2,8 @@ import type { NodeState, NodeUsage, PodRow, Rejection, Snapshot, Update, UsagePo
 
 /** Points of the spark lines: ten minutes at the pace of an open page. */
 export const SPARK_POINTS = 60;
-const SPARK_MS = 600_000;
+/** Time that a spark line shows. */
+export const SPARK_MS = 600_000;
 
 export interface Spark {
   cpuCores: (number | null)[];
@@ -17,6 +18,8 @@ export interface PageState {
   canAct: boolean;
   node: NodeState | undefined;
   pods: ReadonlyMap<string, PodRow>;
+  /** false while pods may be missing: a source of pods has not been read. */
+  isComplete: boolean;
   rejections: readonly Rejection[];
   workloads: readonly WorkloadRow[];
   times: readonly number[];
@@ -24,6 +27,8 @@ export interface PageState {
   sparks: ReadonlyMap<string, Spark>;
   /** Clock of the server minus ours. */
   clockOffsetMs: number;
+  /** How often the stream began. */
+  connects: number;
 }
 
 export const EMPTY_STATE: PageState = {
@@ -32,12 +37,14 @@ export const EMPTY_STATE: PageState = {
   canAct: false,
   node: undefined,
   pods: new Map(),
+  isComplete: false,
   rejections: [],
   workloads: [],
   times: [],
   nodeUsage: undefined,
   sparks: new Map(),
   clockOffsetMs: 0,
+  connects: 0,
 };
 
 /** @param before its rows stay the same objects where nothing changed */
@@ -53,12 +60,14 @@ export function applySnapshot(snapshot: Snapshot, receivedAtMs: number, before: 
     canAct: snapshot.access.canAct,
     node: snapshot.node,
     pods: new Map(snapshot.pods.map((pod) => [pod.uid, keep(pod)])),
+    isComplete: snapshot.isComplete,
     rejections: snapshot.rejections,
     workloads: snapshot.workloads,
     times: usage.times,
     nodeUsage: usage.node,
     sparks: new Map(Object.entries(usage.pods)),
     clockOffsetMs: snapshot.now - receivedAtMs,
+    connects: before.connects + 1,
   };
 }
 
@@ -73,6 +82,7 @@ export function applyUpdate(state: PageState, update: Update): PageState {
   const merged: PageState = {
     ...state,
     pods,
+    ...(update.isComplete !== undefined && { isComplete: update.isComplete }),
     ...(update.node && { node: update.node }),
     ...(update.rejections && { rejections: update.rejections }),
     ...(update.workloads && { workloads: update.workloads }),

@@ -72,11 +72,20 @@ export function openTerminal(
   };
 }
 
+interface EndStatus {
+  status?: string;
+  message?: string;
+  details?: { causes?: { reason?: string; message?: string }[] };
+}
+
 /** @param status the last message of the error channel, a `Status` in JSON */
 function describeEnd(status: Uint8Array): string {
-  const { status: outcome, message } = JSON.parse(new TextDecoder().decode(status)) as {
-    status?: string;
-    message?: string;
-  };
-  return outcome === "Success" ? "The shell ended." : (message ?? "The shell failed.");
+  const {
+    status: outcome,
+    message = "The shell failed.",
+    details,
+  } = JSON.parse(new TextDecoder().decode(status)) as EndStatus;
+  if (outcome === "Success") return "The shell ended.";
+  const exitCode = details?.causes?.find(({ reason }) => reason === "ExitCode")?.message;
+  return exitCode === undefined ? message : `The shell ended with exit code ${exitCode}.`;
 }

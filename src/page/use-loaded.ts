@@ -1,6 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
+import { RequestFailed } from "./connection.ts";
 
-/** Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. */
+/**
+ * Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. An error is an answer of the server:
+ * that there is none is told by the notices of the page.
+ */
 export function useLoaded<T>(key: string, revision: unknown, load: (signal: AbortSignal) => Promise<T>) {
   const [state, setState] = useState<{ key: string; value?: T; error?: string }>({ key });
   useEffect(() => {
@@ -8,7 +12,7 @@ export function useLoaded<T>(key: string, revision: unknown, load: (signal: Abor
     load(controller.signal).then(
       (value) => setState({ key, value }),
       (error: Error) => {
-        if (!controller.signal.aborted)
+        if (error instanceof RequestFailed)
           setState((old) => ({ ...(old.key === key ? old : { key }), error: error.message }));
       },
     );

@@ -13,6 +13,8 @@ export interface Snapshot {
   access: Access;
   node: NodeState;
   pods: PodRow[];
+  /** false while a source of pods has not been read: pods may be missing. */
+  isComplete: boolean;
   rejections: Rejection[];
   workloads: WorkloadRow[];
   /** Usage by pod UID; the history of the last ten minutes. */
@@ -26,6 +28,7 @@ export interface Update {
   node?: NodeState;
   changedPods?: PodRow[];
   removedPods?: string[];
+  isComplete?: boolean;
   rejections?: Rejection[];
   workloads?: WorkloadRow[];
   usage?: UsagePoint;
@@ -41,6 +44,8 @@ export interface NodeState {
   cpuCount: number;
   memoryBytes: number;
   bootTime: number;
+  /** Its pods come from an API server, and are changed there. */
+  isOfCluster: boolean;
 }
 
 export interface Condition {

@@ -1,5 +1,5 @@
-import { formatTime, formatUntil } from "./format.ts";
-import { Age, Badge, TableHead } from "./parts.tsx";
+import { formatUntil } from "./format.ts";
+import { Age, Badge, TableHead, timeOf } from "./parts.tsx";
 import { overviewAddress } from "./router.ts";
 import { DEFAULT_FILTER } from "./store.ts";
 import type { WorkloadRow } from "./wire.ts";
@@ -41,11 +41,7 @@ export function WorkloadTable({ workloads, now }: { workloads: readonly Workload
                     last <Age at={lastRun} now={now} /> ago
                   </div>
                 )}
-                {nextRun > 0 && (
-                  <div>
-                    next <time title={formatTime(nextRun)}>{formatUntil(nextRun, now)}</time>
-                  </div>
-                )}
+                {nextRun > 0 && <div>next {timeOf(nextRun, formatUntil(nextRun, now))}</div>}
                 {lastRun === 0 && nextRun === 0 && "-"}
               </td>
               <td class="source" title={source}>

@@ -26,7 +26,7 @@ export interface PageFeedDeps {
   workloads: () => WorkloadRow[];
   measure: () => Promise<{ summary: Summary; node: NodeUsage }>;
   usage: UsageRecorder;
-  /** false while not every pod is known: no history is dropped then. */
+  /** false while a source of pods has not been read: no history is dropped then. */
   isComplete: () => boolean;
   /** An update could not be computed. */
   onError: (error: unknown) => void;
@@ -56,6 +56,7 @@ export class PageFeed {
   readonly #rows = new WeakMap<Pod, PodRow>();
   /** The pods as they were at the last update, and their rows as JSON: a pod may change in what no row shows. */
   #sent = new Map<string, { pod: Pod; text: string }>();
+  #sentComplete = false;
   #sentNode = "";
   #sentRejections = "";
   #sentWorkloads = "";
@@ -133,6 +134,7 @@ export class PageFeed {
       access,
       node,
       pods: this.#deps.pods().map((pod) => this.row(pod)),
+      isComplete: this.#deps.isComplete(),
       rejections: [...this.#deps.rejections()],
       workloads: this.#deps.workloads(),
       usage,
@@ -161,6 +163,9 @@ export class PageFeed {
     const { changed, removed } = this.#takeChanges();
     if (changed.length > 0) update.changedPods = changed;
     if (removed.length > 0) update.removedPods = removed;
+    const isComplete = this.#deps.isComplete();
+    if (isComplete !== this.#sentComplete) update.isComplete = isComplete;
+    this.#sentComplete = isComplete;
     const rejections = this.#deps.rejections();
     const rejectionsText = JSON.stringify(rejections);
     if (rejectionsText !== this.#sentRejections) update.rejections = [...rejections];

@@ -26,7 +26,7 @@ export interface PageRoutesDeps {
   /** @param uid "" = the node */
   history: (uid: string, range: HistoryRange) => History;
   containers: ContainerAccess;
-  /** Absent while nothing can be submitted to this node. */
+  /** Absent on a node of a cluster: its pods are changed at the API server. */
   actions: PageActions | undefined;
 }
 
@@ -56,7 +56,7 @@ const SHELL = ["/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash ||
 const SHELL_PROTOCOL = "v5.channel.k8s.io";
 
 const NEEDS_TLS = "On this address the page is served over TLS only: use https://\n";
-const NO_ACTIONS = "The local API is off (--local-api-port=0): edit the manifests\n";
+const NO_ACTIONS = "This node belongs to a cluster: its pods are changed with kubectl\n";
 const UNAUTHORIZED = "This needs a session: run kubelet-ts page on the machine and open the link\n";
 const NO_POD = "No such pod on this node\n";
 

@@ -18,6 +18,8 @@ export class PageSessions {
   readonly cookieName: string;
   readonly #secret: Buffer;
   readonly #nowMs: () => number;
+  /** Which tokens of an earlier process were used is not known: they are refused. */
+  readonly #startedMs: number;
   /** Nonces of used tokens, until they expire. */
   readonly #used = new Map<string, number>();
 
@@ -25,15 +27,17 @@ export class PageSessions {
     this.#secret = secret;
     this.cookieName = `kubelet-ts-session-${sign(secret, "cookie", "").slice(0, 8)}`;
     this.#nowMs = nowMs;
+    this.#startedMs = nowMs();
   }
 
-  /** Exchanges a login token, once. @returns the value of the session cookie; undefined for a bad, used or expired token */
+  /** Exchanges a login token, once. @returns the value of the session cookie; undefined for a bad, used, expired or older token */
   logIn(token: string): string | undefined {
     const nowMs = this.#nowMs();
     for (const [nonce, expiresMs] of this.#used) if (expiresMs < nowMs) this.#used.delete(nonce);
     const expiresMs = this.#verify("login", token, 3);
     const nonce = token.split(".")[1] ?? "";
     if (expiresMs === undefined || this.#used.has(nonce)) return undefined;
+    if (expiresMs - LOGIN_LIFETIME_MS < this.#startedMs) return undefined;
     this.#used.set(nonce, expiresMs);
     const payload = String(nowMs + SESSION_LIFETIME_MS);
     return `${payload}.${sign(this.#secret, "session", payload)}`;

@@ -51,8 +51,10 @@ export function toPodDetail({
       kind: container.restartPolicy === "Always" ? ("sidecar" as const) : ("init" as const),
     })),
     ...spec.containers.map((container) => ({ container, kind: "main" as const })),
+    ...(spec.ephemeralContainers ?? []).map((container) => ({ container, kind: "ephemeral" as const })),
   ];
-  const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
+  const statuses = [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
   return {
     row,
     labels: metadata.labels ?? {},

@@ -136,6 +136,7 @@ describeWithEngine("reading the page", () => {
     await page.getByRole("img", { name: "CPU of the last ten minutes" }).first().waitFor();
     expect(await page.evaluate<number>("window.shift")).toBeLessThan(0.1);
     const time = page.getByRole("row", { name: /^flood-/ }).locator("time");
+    await time.hover();
     expect(await time.getAttribute("title")).toMatch(/20\d\d.*\d:\d\d/);
     await page.close();
   });

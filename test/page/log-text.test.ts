@@ -16,6 +16,18 @@ describe("spans of a line", () => {
     ["\x1b]0;title\x07after", [["after", 0, false]]],
     ["\x1b]8;;https://example.com\x1b\\link", [["link", 0, false]]],
     ["a\u202eb\u2066c\x07d\x9be", [["abcde", 0, false]]],
+    ["\x1b[38;5;1mpalette", [["palette", 2, false]]],
+    ["\x1b[38;5;196mcube", [["cube", 2, false]]],
+    ["\x1b[38;5;240mgrey", [["grey", 0, false]]],
+    [
+      "\x1b[38;2;1;200;32mrgb \x1b[48;5;1mback",
+      [
+        ["rgb ", 3, false],
+        ["back", 3, false],
+      ],
+    ],
+    ["\x1b[38mcut", [["cut", 0, false]]],
+    ["10 %\r20 %\r", [["10 % 20 %", 0, false]]],
     ["<img src=x onerror=alert(1)>", [["<img src=x onerror=alert(1)>", 0, false]]],
     ["", []],
   ] as const)("%j", (line, spans) => {
@@ -30,6 +42,7 @@ describe("spans of a line", () => {
 });
 
 test("the search sees what the reader sees", () => {
+  expect(plainText("one\rtwo\r")).toBe("one two");
   expect(plainText("\x1b[31mer\x1b[1mror\x1b[0m\u202e")).toBe("error");
 });
 

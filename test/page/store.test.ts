@@ -33,8 +33,19 @@ const node = {
 
 const snapshot: Snapshot = {
   access: { privileged: false, canAct: false },
-  node: { name: "n", version: "", engine: "", problem: "", conditions: [], cpuCount: 2, memoryBytes: 8, bootTime: 0 },
+  node: {
+    name: "n",
+    version: "",
+    engine: "",
+    problem: "",
+    conditions: [],
+    cpuCount: 2,
+    memoryBytes: 8,
+    bootTime: 0,
+    isOfCluster: false,
+  },
   pods: [row("a"), row("b")],
+  isComplete: true,
   rejections: [],
   workloads: [],
   usage: { times: [1000], node, pods: { a: { cpuCores: [0.5], memoryBytes: [10] } } },

@@ -47,6 +47,7 @@ function world() {
       cpuCount: 1,
       memoryBytes: 1,
       bootTime: 0,
+      isOfCluster: false,
     }),
     rejections: () => [],
     workloads: () => [],

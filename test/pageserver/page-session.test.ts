@@ -26,6 +26,12 @@ test("a login token is good once, and only for its time and its secret", () => {
   expect(sessions.isValid(`${sessions.cookieName}=${session}`)).toBe(false);
 });
 
+test("a login token that an earlier process may have taken is refused", () => {
+  const token = createLoginToken(secret, 1000);
+  expect(new PageSessions(secret, () => 1000).logIn(token)).toBeString();
+  expect(new PageSessions(secret, () => 1001).logIn(token)).toBeUndefined();
+});
+
 test.each(["", "x", "1.2.3", "9999999999999..", "9999999999999", "a.b.c.d", "x".repeat(100_000)])(
   "%s is neither a token nor a session",
   (text) => {

@@ -7,7 +7,7 @@ import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { readBoundedText, readTextIfExists, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import { findPortHolders } from "../../host/port-holder.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
-import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
+import type { DesiredState } from "../../model/desired-pod.ts";
 import type { Finding } from "../../model/finding.ts";
 import type { PodUID } from "../../model/identity.ts";
 import { hostPortsOf } from "../../model/pod-containers.ts";
@@ -40,6 +40,7 @@ import { KeptHistory } from "./kept-history.ts";
 import type { NodeContext } from "./node-context.ts";
 import { createPageActions } from "./page-actions.ts";
 import { readNodeDetail } from "./page-node-detail.ts";
+import { describeSource } from "./page-source.ts";
 import { toImageUpdateRows, toWorkloadRows } from "./page-workloads.ts";
 
 /** The page of the cAdvisor port. */
@@ -77,12 +78,9 @@ export function buildPage(
     });
   const find = ({ metadata: { uid } }: Pod) => kubelet.desiredPods.find(({ pod }) => pod.metadata.uid === uid);
   const toRow = (pod: Pod): PodRow => {
-    return toPodRow(
-      pod,
-      { ...summarizePod(pod), createdAt: creationTime(pod) },
-      describeSource(find(pod)),
-      explain(pod),
-    );
+    const desired = find(pod);
+    const source = desired ? describeSource(desired, desired.location) : "";
+    return toPodRow(pod, { ...summarizePod(pod), createdAt: creationTime(pod) }, source, explain(pod));
   };
   const measure = async () => {
     const summary = await stats.summary(false);
@@ -101,6 +99,7 @@ export function buildPage(
       memoryBytes: context.node.memoryBytes,
       // Coarse: a node that did not change is not sent again.
       bootTime: Math.round((clock.now().getTime() - uptime() * 1000) / 60_000) * 60_000,
+      isOfCluster: parts.cluster !== undefined,
     };
   };
   const feed = new PageFeed({
@@ -173,11 +172,9 @@ export function buildPage(
       ),
     history: (uid, range) => usage.history(uid, range, clock.now().getTime()),
     containers,
-    actions: createPageActions({
-      rootDir: options.rootDir,
-      command: ownCommand(),
-      pods: () => view.pods(),
-    }),
+    actions: parts.localApi
+      ? createPageActions({ rootDir: options.rootDir, command: ownCommand(), pods: () => view.pods() })
+      : undefined,
   });
   feed.start();
   return {
@@ -188,12 +185,6 @@ export function buildPage(
       history.stop();
     },
   };
-}
-
-/** `file:line`, URL, `submitted`. */
-function describeSource(desired: DesiredPod | undefined): string {
-  const { file, line } = desired?.location ?? {};
-  return file?.startsWith("/") && line !== undefined ? `${file}:${line}` : (desired?.origin ?? "");
 }
 
 /** A file of this machine, as it is now; undefined for other sources and for what cannot be read. */

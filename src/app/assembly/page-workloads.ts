@@ -8,6 +8,7 @@ import { toWorkloadRow } from "../../pageserver/workload-row.ts";
 import { updateOwnerOf } from "../../plan/image-update-settings.ts";
 import { parseCronSchedule } from "../../text/cron-schedule.ts";
 import type { WorkloadManager } from "../../workloads/workload-manager.ts";
+import { describeSource } from "./page-source.ts";
 
 /** Lines about the workloads of the manifests, sorted by kind and name. */
 export function toWorkloadRows(
@@ -16,15 +17,14 @@ export function toWorkloadRows(
   now: Date,
 ): WorkloadRow[] {
   return objects.filter(isWorkload).map((desired) => {
-    const { kind, object, origin } = desired;
+    const { kind, object } = desired;
     const { metadata, spec } = object;
-    const { file, line } = desired.location ?? locations?.[objectKey(kind, metadata)] ?? {};
     const status = workloads.statusOf(kind, object);
     return toWorkloadRow({
       kind,
       namespace: metadata.namespace ?? "default",
       name: metadata.name ?? "",
-      source: file?.startsWith("/") && line !== undefined ? `${file}:${line}` : origin,
+      source: describeSource(desired, desired.location ?? locations?.[objectKey(kind, metadata)]),
       spec,
       status,
       nextRun: nextRunOf(desired, status, now),
