@@ -1,4 +1,4 @@
-import { SOURCE_ID } from "../../apiserver/storage/submitted-objects.ts";
+import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
 import type { ManifestLocation } from "../../model/manifest-origin.ts";
 
 /** Where a pod or a workload is written down, for the page: `file:line`, URL, `submitted`. Pure. */
