@@ -1,5 +1,4 @@
 import type { ObjectMeta } from "../api/meta.ts";
-import type { PodStatus } from "../api/pod.ts";
 import type { Clock } from "../model/clock.ts";
 import { type DesiredObjectOf, type DesiredWorkload, type ObjectKey, objectKey } from "../model/desired-object.ts";
 import type { DesiredState, PodDeletion } from "../model/desired-pod.ts";
@@ -9,25 +8,19 @@ import type { Persisted } from "../model/persisted.ts";
 import type { EventRecorder } from "../model/pod-event.ts";
 import type { WorkloadObject } from "../model/workload-object.ts";
 import { adoptPods } from "./adoption.ts";
-import { type Bindings, bindClaims } from "./claims.ts";
+import { bindClaims } from "./claims.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
 import { sortReplicaSets, takeBackReplicaSets } from "./orphans.ts";
 import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
 import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
-import { type Memory, reconcileWorkload } from "./reconcile-workload.ts";
+import { reconcileWorkload } from "./reconcile-workload.ts";
 import type { RewriteHosts, ServiceHosts } from "./service-hosts.ts";
 import { WorkloadPods } from "./workload-pods.ts";
 import { API_VERSIONS, type JobRecord, objectUid, type PodRecord, type WorkloadRecord } from "./workload-record.ts";
+import { type Entry, WorkloadRecords, type WorkloadState } from "./workload-records.ts";
 import { computeWorkloadStatus, type JobReference } from "./workload-status.ts";
 import { toDerivedObjects } from "./workload-view.ts";
-
-/** Kept across restarts. */
-export interface WorkloadState {
-  /** Records by {@link ObjectKey}. */
-  records: Record<string, WorkloadRecord>;
-  claims: Bindings;
-}
 
 export interface WorkloadManagerDeps {
   clock: Clock;
@@ -48,33 +41,20 @@ export interface WorkloadManagerDeps {
 /** Changes of many pods within this time are handled together. */
 const DEBOUNCE_MS = 20;
 
-interface Entry {
-  desired: DesiredWorkload;
-  record: WorkloadRecord;
-  /** Statuses the last decision was made from. */
-  seen: Map<PodUID, PodStatus | undefined>;
-  memory: Memory | undefined;
-  /** Monotonic; the decision holds no longer than that. */
-  wakeAtMs: number;
-}
-
 /**
  * Turns workloads into pods: keeps the records of all workloads, asks their controllers when an object, a pod or the time
  * has changed, and hands the outcome on. Without workloads it passes states through and listens to nothing.
  */
 export class WorkloadManager {
   readonly #deps: WorkloadManagerDeps;
-  readonly #entries = new Map<ObjectKey, Entry>();
-  /** Restored records of workloads that no source has reported since the start. */
-  readonly #restored: Map<string, WorkloadRecord>;
+  readonly #records: WorkloadRecords;
   readonly #observer: PodObserver;
   readonly #pods: WorkloadPods;
   #state: DesiredState = { pods: [], configMaps: new Map(), secrets: new Map() };
   #prepared: PreparedState = prepareState(this.#state);
-  #bindings: Bindings = {};
   #warned = new Set<string>();
   #isComplete = false;
-  /** Uids of ReplicaSets that a Deployment has taken back. */
+  /** Uids of ReplicaSets that a Deployment has adopted again. */
   readonly #takenOver = new Set<string>();
   readonly #listeners: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
@@ -86,9 +66,7 @@ export class WorkloadManager {
     this.#deps = deps;
     this.#observer = new PodObserver(deps.kubelet, deps.clock);
     this.#pods = new WorkloadPods(deps.nodeName);
-    const { claims = {}, records = {} } = deps.file.read() ?? {};
-    this.#restored = new Map(Object.entries(records));
-    this.#bindings = claims;
+    this.#records = new WorkloadRecords(deps.file);
     deps.services.onChange(() => this.#requestSync());
   }
 
@@ -105,7 +83,7 @@ export class WorkloadManager {
     this.#prepared = prepareState(state, comparesAllLabels ? undefined : { name: nodeName, labels: nodeLabels });
     this.#warn(this.#prepared.warnings);
     const known = new Set(this.#prepared.workloads.map(({ object }) => object.metadata.uid));
-    // The API has let go of it; should it store it once more, the Deployment is about to be deleted.
+    // The API has released it. If it is stored again, the Deployment is about to be deleted.
     for (const uid of this.#takenOver) if (!known.has(uid)) this.#takenOver.delete(uid);
     if (hasObjects(state.objects)) this.#unsubscribe ??= this.#deps.kubelet.onChange(() => this.#requestSync());
     this.#sync(true);
@@ -128,7 +106,7 @@ export class WorkloadManager {
 
   /** Whether `ttlSecondsAfterFinished` of the Job with this uid has passed. */
   isExpired(uid: string): boolean {
-    return [...this.#entries.values()].some(({ record }) => record.uid === uid && record.job?.isExpired === true);
+    return this.#records.entries().some(({ record }) => record.uid === uid && record.job?.isExpired === true);
   }
 
   /** Deletes a pod of a workload for a client; the controller decides what takes its place. */
@@ -140,19 +118,20 @@ export class WorkloadManager {
     entry.record = { ...record, pods: record.pods.map((pod) => (pod.uid === uid ? mark(pod) : pod)) };
     entry.wakeAtMs = Number.NEGATIVE_INFINITY;
     this.#pods.delete(uid, deletion);
-    this.#save();
+    this.#records.save();
     this.#sync(false);
   }
 
   #entryOf(uid: PodUID): Entry | undefined {
-    return [...this.#entries.values()].find(({ record }) => record.pods.some((pod) => pod.uid === uid));
+    return this.#records.entries().find(({ record }) => record.pods.some((pod) => pod.uid === uid));
   }
 
   /** The ReplicaSets of Deployments, the Jobs of CronJobs and the like, with their statuses. */
   derivedObjects(): WorkloadObject[] {
     const pod = this.#observer.reader();
     const written = new Set<string>(this.#prepared.claims.map((it) => objectKey("PersistentVolumeClaim", it.metadata)));
-    return [...this.#entries.values()]
+    return this.#records
+      .entries()
       .flatMap(({ desired, record }) => toDerivedObjects({ desired, record, pod }))
       .filter(({ kind, metadata }) => !written.has(objectKey(kind, metadata)));
   }
@@ -160,7 +139,7 @@ export class WorkloadManager {
   /** Uid of an object of the sources in the API, and the time since which it is known. */
   identityOf(kind: string, metadata: ObjectMeta): { uid: string; creationTimestamp?: string } {
     const key = objectKey(kind, metadata);
-    const record = this.#entries.get(key)?.record ?? this.#restored.get(key);
+    const record = this.#records.get(key);
     if (record) return { uid: record.uid, creationTimestamp: record.createdAt };
     const { namespace = "default", name = "" } = metadata;
     return { uid: metadata.uid ?? objectUid(this.#deps.nodeName, kind, namespace, name) };
@@ -168,7 +147,7 @@ export class WorkloadManager {
 
   /** The status of a workload in the API; undefined while it is unknown. */
   statusOf(kind: string, object: { metadata: ObjectMeta; spec?: unknown }): object | undefined {
-    const entry = this.#entries.get(objectKey(kind, object.metadata));
+    const entry = this.#records.entry(objectKey(kind, object.metadata));
     if (!entry) return undefined;
     const { desired, record } = entry;
     const { minReadySeconds } = desired.object.spec as { minReadySeconds?: number };
@@ -219,7 +198,7 @@ export class WorkloadManager {
     this.#handOverReplicaSets();
     // Jobs that their CronJob has given up.
     if (this.#dropDeleted()) isChanged = true;
-    if (isChanged) this.#save();
+    if (isChanged) this.#records.save();
     this.#setTimer();
     this.#publish(isNewState);
     // Before every source was read, names that are missing may only be unknown.
@@ -235,18 +214,19 @@ export class WorkloadManager {
   /** @returns whether a claim was bound, or is gone */
   #bindClaims(): boolean {
     const { claims, volumes } = this.#prepared;
-    const bindings = bindClaims(claims, [...volumes.values()], this.#bindings);
+    const before = this.#records.bindings;
+    const bindings = bindClaims(claims, [...volumes.values()], before);
     // A claim that is only unknown keeps its volume.
-    const next = this.#isComplete ? bindings : { ...this.#bindings, ...bindings };
-    const isChanged = JSON.stringify(next) !== JSON.stringify(this.#bindings);
-    this.#bindings = next;
+    const next = this.#isComplete ? bindings : { ...before, ...bindings };
+    const isChanged = JSON.stringify(next) !== JSON.stringify(before);
+    this.#records.bindings = next;
     return isChanged;
   }
 
   /** @returns whether its record has changed */
   #syncWorkload(desired: DesiredWorkload, statuses: Statuses): boolean {
     const key = objectKey(desired.kind, desired.object.metadata);
-    const entry = this.#entries.get(key);
+    const entry = this.#records.entry(key);
     return (!entry || this.#isDue(entry, desired, statuses)) && this.#reconcile(key, desired, entry, statuses);
   }
 
@@ -256,14 +236,14 @@ export class WorkloadManager {
     const before = this.#childrenOf(cronJob);
     const hasChanged = before.map((job) => this.#syncWorkload(job, statuses)).includes(true);
     if (!hasChanged) return false;
-    this.#reconcile(key, cronJob, this.#entries.get(key), statuses);
+    this.#reconcile(key, cronJob, this.#records.entry(key), statuses);
     for (const job of this.#childrenOf(cronJob)) this.#syncWorkload(job, statuses);
     return true;
   }
 
   #childrenOf(cronJob: DesiredObjectOf<"CronJob">): DesiredObjectOf<"Job">[] {
     const key = objectKey("CronJob", cronJob.object.metadata);
-    const record = this.#entries.get(key)?.record ?? this.#restored.get(key);
+    const record = this.#records.get(key);
     if (!record?.cron) return [];
     return record.cron.jobs.map((child) => {
       const object = toChildJob(cronJob.object, record.uid, child);
@@ -273,12 +253,9 @@ export class WorkloadManager {
 
   /** @returns the ReplicaSets that belong to a Deployment */
   #handOverReplicaSets(): ReadonlySet<DesiredWorkload> {
-    const { owned, orphaned } = sortReplicaSets(this.#prepared.workloads, this.#records());
-    for (const { kind, object } of owned) {
-      this.#entries.delete(objectKey(kind, object.metadata));
-      this.#restored.delete(objectKey(kind, object.metadata));
-    }
-    for (const [key, record] of orphaned) this.#restored.set(key, record);
+    const { owned, orphaned } = sortReplicaSets(this.#prepared.workloads, this.#records.all());
+    for (const { kind, object } of owned) this.#records.delete(objectKey(kind, object.metadata));
+    for (const [key, record] of orphaned) this.#records.restore(key, record);
     return owned;
   }
 
@@ -289,18 +266,13 @@ export class WorkloadManager {
     const wanted = new Set<string>(
       [...objects, ...children].map(({ kind, object }) => objectKey(kind, object.metadata)),
     );
-    const isDeleted = (key: string) => !wanted.has(key);
-    const deleted = [...this.#entries.keys()].filter(isDeleted);
-    for (const key of deleted) {
-      const { uid, revisions } = this.#entries.get(key)!.record;
+    const { isChanged, deleted } = this.#records.retain(wanted, this.#isComplete);
+    for (const { uid, revisions } of deleted) {
       for (const gone of new Set([uid, ...Object.values(revisions).map((it) => it.uid)])) {
         this.#deps.recorder.objectGone(gone);
       }
-      this.#entries.delete(key);
     }
-    const forgotten = this.#isComplete ? [...this.#restored.keys()].filter(isDeleted) : [];
-    for (const key of forgotten) this.#restored.delete(key);
-    return deleted.length + forgotten.length > 0;
+    return isChanged;
   }
 
   #isDue(entry: Entry, desired: DesiredWorkload, statuses: Statuses): boolean {
@@ -318,12 +290,11 @@ export class WorkloadManager {
     const nowMs = clock.monotonicMs();
     const pod = this.#observer.reader(statuses);
     const world: ControllerWorld = { nodeName, nodeLabels, now: clock.now(), nowMs, pod };
-    const before = entry?.record ?? this.#restored.get(key);
+    const before = this.#records.get(key);
     const known = before ?? this.#takeOver(desired, world);
     const outcome = reconcileWorkload(desired, known, world, entry?.memory, (name) => this.#jobOf(desired, name));
-    this.#restored.delete(key);
     const { record } = outcome;
-    this.#entries.set(key, {
+    this.#records.set(key, {
       desired,
       record,
       seen: new Map(record.pods.map(({ uid }) => [uid, statuses.get(uid)])),
@@ -336,21 +307,15 @@ export class WorkloadManager {
 
   /** The record of a new workload that continues what others left behind; undefined where there is nothing. */
   #takeOver(desired: DesiredWorkload, world: ControllerWorld): WorkloadRecord | undefined {
-    const taken = takeBackReplicaSets(desired, this.#prepared.workloads, this.#records(), world);
+    const taken = takeBackReplicaSets(desired, this.#prepared.workloads, this.#records.all(), world);
     for (const uid of taken?.uids ?? []) this.#takenOver.add(uid);
     return taken?.record ?? adoptPods(desired, this.#prepared.pods, world);
-  }
-
-  #records(): Map<string, WorkloadRecord> {
-    const records = new Map<string, WorkloadRecord>(this.#restored);
-    for (const [key, { record }] of this.#entries) records.set(key, record);
-    return records;
   }
 
   #jobOf({ object }: DesiredWorkload, name: string): JobRecord | undefined {
     const { namespace } = object.metadata;
     const key = objectKey("Job", { namespace, name });
-    return (this.#entries.get(key)?.record ?? this.#restored.get(key))?.job;
+    return this.#records.get(key)?.job;
   }
 
   #record({ kind, object }: DesiredWorkload, { uid }: WorkloadRecord, event: WorkloadEvent): void {
@@ -360,16 +325,11 @@ export class WorkloadManager {
     this.#deps.recorder.record({ ...own, namespace, ...(replicaSet && { kind: "ReplicaSet", ...replicaSet }) }, rest);
   }
 
-  /** On disk before any pod is started: what was begun is found again. */
-  #save(): void {
-    this.#deps.file.write({ records: Object.fromEntries(this.#records()), claims: this.#bindings });
-  }
-
   #setTimer(): void {
     const { clock } = this.#deps;
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    const nextMs = Math.min(...[...this.#entries.values()].map(({ wakeAtMs }) => wakeAtMs));
+    const nextMs = Math.min(...this.#records.entries().map(({ wakeAtMs }) => wakeAtMs));
     if (!Number.isFinite(nextMs)) return;
     this.#cancelTimer = clock.schedule(nextMs - clock.monotonicMs(), () => this.#sync(false));
   }
@@ -378,8 +338,8 @@ export class WorkloadManager {
     const input = {
       state: this.#state,
       prepared: this.#prepared,
-      bindings: this.#bindings,
-      workloads: this.#entries.values(),
+      bindings: this.#records.bindings,
+      workloads: this.#records.entries(),
       isGone: (uid: PodUID) => this.#observer.isGone(uid),
     };
     const state = this.#pods.merge(input, isNewState);

@@ -180,29 +180,4 @@ describe("removal", () => {
     await world.clock.advance(100);
     expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
   });
-
-  test("an orphan goes only when the source that described it was read", async () => {
-    const desire = (pods: readonly Pod[], sources: readonly string[], sourceId?: string) =>
-      world.kubelet.setDesired(
-        {
-          pods: pods.map((pod) => ({ pod, source: "file", origin: "", revision: "", ...(sourceId && { sourceId }) })),
-          configMaps: new Map(),
-          secrets: new Map(),
-          completeSources: new Set(sources),
-        },
-        true,
-      );
-    world.kubelet.start();
-    desire([named("web")], ["s1"], "s1");
-    await world.clock.advance(1_000);
-    world.renew();
-    world.kubelet.start();
-    desire([], ["s2"]);
-    await world.clock.advance(1_000);
-    expect(world.engine.running()).toEqual(["web-node1/POD", "web-node1/app"]);
-    expect(world.logger.lines.filter((line) => line.includes("keeps running unsupervised"))).toHaveLength(1);
-    desire([], ["s1", "s2"]);
-    await world.clock.advance(20_000);
-    expect(world.engine.running()).toEqual([]);
-  });
 });
