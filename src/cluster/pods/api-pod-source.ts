@@ -87,8 +87,11 @@ export class ApiPodSource implements FeedSource {
 
   /** All pods of this node, as the API server has them now. */
   setPods(pods: readonly ApiPod[]): void {
+    const before = this.#pods;
     this.#pods = pods;
     this.#lastSuccess = this.#deps.clock.now();
+    // Most changes are the statuses that this node has told.
+    if (before && meanTheSame(before, pods)) return;
     this.changed();
   }
 
@@ -218,7 +221,11 @@ export class ApiPodSource implements FeedSource {
   #toDesired(object: ApiPod): DesiredPod | undefined {
     const uid = object.metadata.uid ?? "";
     const known = this.#known.get(uid);
-    if (known && isSameWish(known.object, object)) return known.desired;
+    if (known && isSameWish(known.object, object)) {
+      // The next comparison is with an object that is still there.
+      known.object = object;
+      return known.desired;
+    }
     let desired: DesiredPod | undefined;
     try {
       desired = toDesiredPod(object);
@@ -230,3 +237,14 @@ export class ApiPodSource implements FeedSource {
     return desired;
   }
 }
+
+/** Whether two versions of the node's pods mean the same set: only statuses and bookkeeping differ. */
+const meanTheSame = (before: readonly ApiPod[], after: readonly ApiPod[]): boolean =>
+  before.length === after.length &&
+  after.every((pod, index) => pod === before[index] || meansTheSame(before[index]!, pod));
+
+const meansTheSame = (before: ApiPod, after: ApiPod): boolean =>
+  isSameWish(before, after) &&
+  before.metadata.deletionTimestamp === after.metadata.deletionTimestamp &&
+  before.metadata.deletionGracePeriodSeconds === after.metadata.deletionGracePeriodSeconds &&
+  hasEnded(before) === hasEnded(after);
