@@ -39,7 +39,7 @@ const CHECK_FAILED = {
 };
 const NO_MOUNT_OPTIONS = "mount options are not supported for this volume type";
 
-const RETRY = { first: 1_000, longest: 30_000 };
+const RETRY = { first: 1_000, longest: 10_000 };
 
 /**
  * PersistentVolumeClaims of pods: each is asked for until it is bound to a PersistentVolume, which then takes its place
