@@ -46,7 +46,7 @@ export class NodeAgent {
   readonly #registered = Promise.withResolvers<void>();
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #uid: string | undefined;
-  /** Status with which the node registered. */
+  /** Status with which the node registered, then the one reported last. */
   #registeredStatus: ApiNode["status"];
   #isCreated = false;
   #isUnschedulable = false;
@@ -216,7 +216,10 @@ export class NodeAgent {
         signal,
       });
       this.#reportedAtMs = nowMs;
-      if (node) this.#recordConditions(node.status, next);
+      // The Node may not be listed yet, right after it was registered.
+      const before = node?.status ?? this.#registeredStatus;
+      if (before) this.#recordConditions(before, next);
+      this.#registeredStatus = next;
       if (this.#isFailing) logger.info("The status of the node is reported again");
       this.#isFailing = false;
     } catch (error) {
