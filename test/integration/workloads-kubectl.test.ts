@@ -48,6 +48,13 @@ const TICK = {
   },
 };
 
+const BRIEF = {
+  apiVersion: "batch/v1",
+  kind: "Job",
+  metadata: { name: "brief" },
+  spec: { ...TICK.spec.jobTemplate.spec, ttlSecondsAfterFinished: 0 },
+};
+
 describeWithEngine("workloads by kubectl", () => {
   test.each(clients)("kubectl $version rolls, scales, undoes, restarts and deletes", async (client) => {
     const node = testNode();
@@ -83,6 +90,16 @@ describeWithEngine("workloads by kubectl", () => {
     await kubectl.output(["wait", "--for=condition=Complete", "job/manual", "--timeout=60s"]);
     const refused = await kubectl.run(["delete", "cronjob", "tick"]);
     expect(refused.code).not.toBe(0);
+
+    const pods = async () => (await kubectl.output(["get", "pods", "-l", "app=web", "-o", "name"])).split("\n").sort();
+    const before = await pods();
+    await kubectl.output(["delete", "deployment/web", "--cascade=orphan"]);
+    await kubectl.output(["apply", "-f", "-"], WEB);
+    expect(await status()).toContain("successfully rolled out");
+    expect(await pods()).toEqual(expect.arrayContaining(before));
+
+    await kubectl.output(["apply", "-f", "-"], JSON.stringify(BRIEF));
+    await until("the Job to be deleted", async () => (await kubectl.run(["get", "job", "brief"])).code !== 0);
 
     await kubectl.output(["delete", "deployment/web", "job/manual"]);
     await node.until("nothing left", async () => (await node.listAll()).length === 0);

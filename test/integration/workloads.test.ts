@@ -231,7 +231,7 @@ describeWithEngine("Services and claims", () => {
     });
     expect(existsSync(`${path}/index.html`)).toBe(true);
     const { output: hosts } = await node.docker.exec(client.Id, ["cat", "/etc/hosts"]);
-    expect(hosts).toMatch(/^127\.0\.0\.1\s+outside outside\.default outside\.default\.svc /m);
+    expect(hosts).toMatch(/^127\.0\.0\.1\s+outside\soutside\.default\soutside\.default\.svc\s/m);
     await kubelet.stop();
     expect(await fetched()).toMatch(/^db-/);
     expect((await node.runningContainer("app")).Id).toBe(client.Id);
