@@ -116,8 +116,11 @@ export function decideAdmission(input: AdmissionInput): {
   return { held, rejections: new Map([...input.admit(candidates, running), ...evictions]) };
 }
 
-/** An ended pod of an API server uses no resources. Source: the kubelet's filterOutTerminatedPods. */
-function hasEnded({ isBound, pod }: DesiredPod, workers: ReadonlyMap<PodUID, PodWorker>): boolean {
-  const phase = isBound && workers.get(pod.metadata.uid!)?.status?.phase;
+/**
+ * An ended pod that never runs again, of an API server or a Job, uses no resources. Source: the kubelet's
+ * filterOutTerminatedPods.
+ */
+function hasEnded({ isBound, runsOnce, pod }: DesiredPod, workers: ReadonlyMap<PodUID, PodWorker>): boolean {
+  const phase = (isBound || runsOnce) && workers.get(pod.metadata.uid!)?.status?.phase;
   return phase === "Succeeded" || phase === "Failed";
 }

@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import type { Pod } from "../../src/api/pod.ts";
+import { decideAdmission } from "../../src/kubelet/blocked-pods.ts";
+import type { PodWorker } from "../../src/kubelet/pod-worker.ts";
+import type { DesiredPod } from "../../src/model/desired-pod.ts";
+import { aPod } from "../support/builders.ts";
+
+const desired = (name: string, more: Partial<DesiredPod> = {}): DesiredPod => ({
+  pod: aPod({}, { name, uid: name }),
+  source: "file",
+  origin: "",
+  revision: "r",
+  ...more,
+});
+const worker = (phase: string) => ({ isRemoving: false, status: { phase } as Pod["status"] }) as unknown as PodWorker;
+
+test("ended pods that never run again ask for nothing", () => {
+  const asked: string[] = [];
+  const phases = { bound: "Failed", job: "Succeeded", again: "Succeeded", running: "Running" };
+  decideAdmission({
+    desired: [
+      desired("bound", { isBound: true }),
+      desired("job", { runsOnce: true }),
+      desired("again"),
+      desired("running", { runsOnce: true }),
+    ],
+    workers: new Map(Object.entries(phases).map(([uid, phase]) => [uid, worker(phase)] as const)) as never,
+    observed: [],
+    evictions: new Map(),
+    admit: (pods) => {
+      asked.push(...pods.map(({ pod }) => pod.metadata.uid!));
+      return new Map();
+    },
+    holdOf: undefined,
+  });
+  expect(asked).toEqual(["again", "running"]);
+});
