@@ -56,6 +56,8 @@ export class WorkloadManager {
   #isComplete = false;
   /** Uids of ReplicaSets that a Deployment has adopted again. */
   readonly #takenOver = new Set<string>();
+  /** The pod of a Job has ended: the node may take one that it refused. */
+  #hasFreedPlace = false;
   readonly #listeners: (() => void)[] = [];
   #unsubscribe: (() => void) | undefined;
   #cancelDebounce: (() => void) | undefined;
@@ -200,7 +202,8 @@ export class WorkloadManager {
     if (this.#dropDeleted()) isChanged = true;
     if (isChanged) this.#records.save();
     this.#setTimer();
-    this.#publish(isNewState);
+    this.#publish(isNewState || this.#hasFreedPlace);
+    this.#hasFreedPlace = false;
     // Before every source was read, names that are missing may only be unknown.
     if (kubelet.isSynced && this.#observer.hasAnswered) services.update(this.#prepared.services, pods, rewriteHosts);
     for (const listener of this.#listeners) listener();
@@ -302,6 +305,7 @@ export class WorkloadManager {
       wakeAtMs: outcome.wakeInMs === undefined ? Number.POSITIVE_INFINITY : nowMs + outcome.wakeInMs,
     });
     for (const event of outcome.events) this.#record(desired, record, event);
+    if (countEnded(record) > countEnded(before)) this.#hasFreedPlace = true;
     return !before || JSON.stringify(before) !== JSON.stringify(record);
   }
 
@@ -346,3 +350,6 @@ export class WorkloadManager {
     if (state) this.#deps.publish(state, this.#isComplete);
   }
 }
+
+const countEnded = (record: WorkloadRecord | undefined): number =>
+  record?.pods.filter(({ ended }) => ended !== undefined).length ?? 0;

@@ -288,3 +288,19 @@ describe("a text that was never right is unknown", () => {
     expect(world.names[0]).not.toBe(before);
   });
 });
+
+test("the end of a Job's pod lets the node look again at the pods it refused", async () => {
+  const world = aManager();
+  const template = podTemplate("busybox:1", { restartPolicy: "Never" });
+  const job = { apiVersion: "batch/v1", kind: "Job", metadata: { name: "once" }, spec: { template } };
+  world.manager.setDesired(state(job), true);
+  await world.clock.advance(100);
+  const before = world.published.length;
+  world.phase = "Succeeded";
+  for (const listener of world.listeners) listener();
+  await world.clock.advance(100);
+  expect(world.published.length).toBe(before + 1);
+  for (const listener of world.listeners) listener();
+  await world.clock.advance(100);
+  expect(world.published.length).toBe(before + 1);
+});
