@@ -101,6 +101,14 @@ export class ConnectionTable {
     if (connection && this.#connections.has(connection.socket)) this.#enter(connection, state, withinMs);
   }
 
+  /** Closes the connections whose clients have not taken their answers for a while. @returns whether there were any */
+  dropSlowReaders(): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const slow = [...this.#connections.values()].filter((connection) => isSlowReader(connection, nowMs));
+    for (const connection of slow) this.#destroy(connection);
+    return slow.length > 0;
+  }
+
   destroyAll(): void {
     for (const connection of [...this.#connections.values()]) this.#destroy(connection);
   }
@@ -121,7 +129,7 @@ export class ConnectionTable {
     for (const connection of this.#connections.values()) {
       if (address !== undefined && connection.address !== address) continue;
       if (connection.state === "idle") return connection;
-      if (connection.state === "sending" && nowMs - connection.sinceMs >= SLOW_READER_MS) slowReader ??= connection;
+      if (isSlowReader(connection, nowMs)) slowReader ??= connection;
     }
     return slowReader;
   }
@@ -142,5 +150,8 @@ export class ConnectionTable {
     else this.#perAddress.delete(connection.address);
   }
 }
+
+const isSlowReader = ({ state, sinceMs }: Connection, nowMs: number) =>
+  state === "sending" && nowMs - sinceMs >= SLOW_READER_MS;
 
 const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress}:${remotePort}`;

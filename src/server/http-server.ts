@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
+import { FairShare } from "../concurrency/fair-share.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
 import {
@@ -37,7 +38,10 @@ const BODY_MS = 60_000;
 const MAX_TEXT_BYTES = 64 * 1024;
 /** Bytes of the bodies of all requests that are being answered. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
-/** Requests that are answered at the same time, without the streams: those are limited by the connections. */
+/**
+ * Requests that are answered at the same time; above it, addresses that have more than their share are refused. Streams are
+ * limited by the connections, and a connection's requests are answered one after the other.
+ */
 const MAX_REQUESTS = 256;
 /** Bytes of answers that clients have not taken yet. */
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024;
@@ -57,9 +61,8 @@ export class HttpServer {
   readonly #queues = new WeakMap<Duplex, Queue>();
   readonly #running = new Set<Promise<void>>();
   readonly #bodies = new BodyBudget(MAX_BODY_BYTES);
+  readonly #requests = new FairShare(MAX_REQUESTS);
   #unsentBytes = 0;
-  /** Answers in {@link #running} that are streams or upgraded connections. */
-  #streams = 0;
   /** Requests in {@link #running} that are to become something else than HTTP. */
   #sessions = 0;
 
@@ -121,12 +124,15 @@ export class HttpServer {
     response.on("close", onClose);
     socket.on("close", onClose);
     const body = new RequestBody(message, this.#bodies);
+    const leave = this.#requests.enter(socket.remoteAddress ?? "");
     try {
-      const answer = await this.#answer(message, body, "", gone.signal);
+      const answer = leave ? await this.#answer(message, body, "", gone.signal) : tooManyRequests();
       if (gone.signal.aborted) return;
       if ("run" in answer || "takeOver" in answer) throw new Error("an upgrade for a request that asked for none");
-      if ("chunks" in answer) await this.#stream(() => streamAnswer(response, answer, gone.signal));
-      else await this.#send(response, answer, message);
+      if ("chunks" in answer) {
+        leave?.();
+        await streamAnswer(response, answer, gone.signal);
+      } else await this.#send(response, answer, message);
       // The unread rest of a body must not be parsed as the next request.
       if (body.isCut) socket.destroy();
     } catch (error) {
@@ -138,23 +144,18 @@ export class HttpServer {
       }
       socket.destroy();
     } finally {
+      leave?.();
       body.release();
       socket.off("close", onClose);
     }
   }
 
-  async #stream(run: () => Promise<void>): Promise<void> {
-    this.#streams++;
-    try {
-      await run();
-    } finally {
-      this.#streams--;
-    }
-  }
-
   async #send(response: ServerResponse, wanted: Answer, message: IncomingMessage): Promise<void> {
     const { length } = bytesOf(wanted);
-    const fits = this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
+    const hasRoom = () => this.#unsentBytes === 0 || this.#unsentBytes + length <= MAX_UNSENT_BYTES;
+    // Clients that read nothing must not keep others from their answers; what is closed gives its bytes back a turn later.
+    if (!hasRoom() && this.#table.dropSlowReaders()) await new Promise<void>((resolve) => setImmediate(resolve));
+    const fits = hasRoom();
     const answer = fits ? wanted : tooManyRequests();
     const bytes = fits ? length : 0;
     this.#table.mark(message.socket, "sending", SEND_MS);
@@ -174,7 +175,9 @@ export class HttpServer {
     socket.on("close", onClose);
     const upgrade = String(message.headers.upgrade ?? "").toLowerCase();
     const body = new RequestBody(message, this.#bodies);
-    const answer = await this.#answer(message, body, upgrade, gone.signal);
+    const leave = this.#requests.enter(message.socket.remoteAddress ?? "");
+    const answer = leave ? await this.#answer(message, body, upgrade, gone.signal) : tooManyRequests();
+    leave?.();
     body.release();
     socket.off("close", onClose);
     if (gone.signal.aborted) return;
@@ -188,16 +191,14 @@ export class HttpServer {
     }
     const connection = "run" in answer ? await acceptWebSocket(message, socket, head, answer.protocol) : undefined;
     if ("run" in answer && !connection) return;
-    await this.#stream(async () => {
-      try {
-        if ("takeOver" in answer) await answer.takeOver(message, socket, head);
-        else if (connection) await answer.run(connection);
-      } catch (error) {
-        this.#logger.error("A session failed", { server: this.#options.name, error: messageOf(error) });
-        connection?.destroy();
-        socket.destroy();
-      }
-    });
+    try {
+      if ("takeOver" in answer) await answer.takeOver(message, socket, head);
+      else if (connection) await answer.run(connection);
+    } catch (error) {
+      this.#logger.error("A session failed", { server: this.#options.name, error: messageOf(error) });
+      connection?.destroy();
+      socket.destroy();
+    }
     this.#table.mark(message.socket, "sending", SEND_MS);
   }
 
@@ -213,7 +214,6 @@ export class HttpServer {
     if (!this.#options.acceptsHost(message.headers.host ?? null)) {
       return textAnswer(421, "421: this server answers for localhost, its node and addresses only\n");
     }
-    if (this.#running.size - this.#streams > MAX_REQUESTS) return tooManyRequests();
     const read = async (maxBytes: number) => {
       this.#table.mark(message.socket, "idle", BODY_MS);
       try {

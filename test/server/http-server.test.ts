@@ -133,6 +133,26 @@ test("more streams than requests may be answered at a time leave room for reques
   await until("16 answers", () => seen.text.split("here").length === 17);
 });
 
+test("requests that wait behind others of their connection keep no other client out", async () => {
+  const release = Promise.withResolvers<void>();
+  let begun = 0;
+  const { port } = await started(async ({ path }) => {
+    if (path === "/slow") {
+      begun++;
+      await release.promise;
+    }
+    return textAnswer(200, "here");
+  });
+  const clients = Array.from({ length: 40 }, () => client(port));
+  for (const { socket } of clients) socket.write("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n".repeat(16));
+  await until("one request of each client", () => begun === 40);
+  const { socket, seen } = client(port);
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  await until("an answer", () => seen.text.includes("here") || seen.text.includes("503"));
+  expect(seen.text).toStartWith("HTTP/1.1 200 ");
+  release.resolve();
+});
+
 describe("upgrades", () => {
   const upgrade = "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
 
