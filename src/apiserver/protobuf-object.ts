@@ -241,28 +241,35 @@ function decode(buffer: Buffer, message: Message, path: string, skipsUnknown: bo
 function put(result: Record<string, unknown>, [name, type, shape]: Field, value: bigint | Buffer, path: string): void {
   const place = `${path}.${name}`;
   if (shape === "map") {
-    const entry = decode(value as Buffer, { 1: ["key", "string"], 2: ["value", type] }, place, false);
+    const entry = decode(requireBytes(value, place), { 1: ["key", "string"], 2: ["value", type] }, place, false);
     const map = (result[name] ?? {}) as Record<string, unknown>;
     define(map, String(entry.key ?? ""), entry.value ?? "");
     result[name] = map;
     return;
   }
   const decoded = toJson(value, type, place);
-  if (shape === "list") result[name] = [...((result[name] as unknown[] | undefined) ?? []), decoded];
-  else if (shape === "inline") {
+  if (shape === "list") {
+    const list = (result[name] ?? []) as unknown[];
+    list.push(decoded);
+    result[name] = list;
+  } else if (shape === "inline") {
     const { type: isText, intVal = 0, strVal = "" } = decoded as { type?: number; intVal?: number; strVal?: string };
     result[name] = isText ? strVal : intVal;
   } else if (!isZero(value) || type === "int" || type === "bool") result[name] = decoded;
 }
 
 function toJson(value: bigint | Buffer, type: FieldType, path: string): unknown {
-  if (typeof type === "object") {
-    if (typeof value === "bigint") throw new ProtobufError(`${path} is not a message`);
-    return decode(value, type, path, false);
+  if (typeof type === "object") return decode(requireBytes(value, path), type, path, false);
+  if (type === "int" || type === "bool") {
+    if (typeof value !== "bigint") throw new ProtobufError(`${path} is not a number`);
+    return type === "int" ? Number(BigInt.asIntN(64, value)) : value !== 0n;
   }
-  if (type === "int") return Number(BigInt.asIntN(64, value as bigint));
-  if (type === "bool") return value !== 0n;
-  return (value as Buffer).toString(type === "bytes" ? "base64" : "utf8");
+  return requireBytes(value, path).toString(type === "bytes" ? "base64" : "utf8");
+}
+
+function requireBytes(value: bigint | Buffer, path: string): Buffer {
+  if (typeof value === "bigint") throw new ProtobufError(`${path} is a number`);
+  return value;
 }
 
 const isZero = (value: bigint | Buffer) => (typeof value === "bigint" ? value === 0n : value.length === 0);

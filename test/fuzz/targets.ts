@@ -1,4 +1,7 @@
+import { API_TARGETS } from "./api-targets.ts";
+import { ENGINE_TARGETS } from "./engine-targets.ts";
 import type { FuzzTarget } from "./fuzz-target.ts";
+import { IMPORT_TARGETS } from "./import-targets.ts";
 import { PROBE_TARGETS } from "./probe-targets.ts";
 import { REGISTRY_TARGETS } from "./registry-targets.ts";
 import { SERVER_TARGETS } from "./server-targets.ts";
@@ -10,4 +13,7 @@ export const TARGETS: readonly FuzzTarget[] = [
   ...PROBE_TARGETS,
   ...SERVER_TARGETS,
   ...REGISTRY_TARGETS,
+  ...IMPORT_TARGETS,
+  ...API_TARGETS,
+  ...ENGINE_TARGETS,
 ];

@@ -15,12 +15,15 @@ type Step =
 const STEP =
   /^(?:\.\.([\w-]+)|\.((?:\\.|[\w/-])+)|\[['"]([^'"]+)['"]\]|\[(-?\d+)\]|\.?\[?\*\]?|\[\?\(@((?:\.[\w-]+)+)\s*(==|!=)?\s*("[^"]*"|'[^']*'|[^)]*)\)\])/;
 
+const MAX_CHARACTERS = 2_000;
+
 /**
  * Reads a JSONPath of kubectl: `{.status.phase}`, `.items[*].metadata.name`, `[0]`, `['a.b']`, `a\.b`, `..name`,
  * `[?(@.type=="Ready")]`.
  * @returns what is wrong with it as `problem`
  */
 export function readJsonPath(text: string): JsonPath | { problem: string } {
+  if (text.length > MAX_CHARACTERS) return { problem: `a JSONPath has at most ${MAX_CHARACTERS} characters` };
   const inner = text
     .trim()
     .replace(/^\{(.*)\}$/s, "$1")

@@ -1,0 +1,170 @@
+import { parseImageUpdatePolicy } from "../../src/api/image-update.ts";
+import { parseFilesystems } from "../../src/cadvisor/machine-info.ts";
+import { parseProcCgroup } from "../../src/cgroups/cgroup-layout.ts";
+import { parseDiskstats, parseNetDev } from "../../src/cgroups/proc.ts";
+import { describePluginFailure, parseCniResult, toPodIps } from "../../src/cni/cni-result.ts";
+import { chooseNetworkConfig } from "../../src/cni/network-config.ts";
+import { DockerConfigError, parseDockerConfig, parseLegacyDockerConfig } from "../../src/docker/docker-config.ts";
+import { DockerProtocolError } from "../../src/docker/docker-error.ts";
+import { parseEvent } from "../../src/docker/events.ts";
+import { parseMountPoints } from "../../src/files/mount-points.ts";
+import { parseKernelRecord } from "../../src/host/kmsg.ts";
+import { formatResolvConf, parseResolvConf } from "../../src/plan/dns-config.ts";
+import { parseUpperDir } from "../../src/runtime/docker-runtime.ts";
+import { parseCronSchedule } from "../../src/text/cron-schedule.ts";
+import { InvalidImageReferenceError, parseImageReference } from "../../src/text/image-reference.ts";
+import { parseTimeWindow } from "../../src/text/time-window.ts";
+import { maskUrl } from "../../src/text/url.ts";
+import type { FuzzTarget } from "./fuzz-target.ts";
+
+/** Answers of CNI plugins, and their configuration. */
+const cni: FuzzTarget = {
+  name: "CNI",
+  seeds: [
+    '{"cniVersion":"0.4.0","interfaces":[{"name":"eth0","sandbox":"x"}],"ips":[{"address":"10.1.0.5/24","interface":0}]}',
+    '{"cniVersion":"0.2.0","ip4":{"ip":"10.1.0.5/24"},"ip6":{"ip":"fd00::5/64"}}',
+    '{"code":100,"msg":"broken","details":"x"}',
+    '{"cniVersion":"0.4.0","name":"pods","plugins":[{"type":"bridge","capabilities":{"portMappings":true}}]}',
+    '{"ips":[{"address":"1.2.3.4","interface":-1}]}',
+  ],
+  tokens: ['"', "{", "}", "[", "]", ",", ":", "ips", "address", "interface", "null", "-1", "1e9", "/24", "plugins"],
+  run(input) {
+    try {
+      toPodIps(parseCniResult(input));
+    } catch (error) {
+      if (!/^its answer is /.test((error as Error).message)) throw error;
+    }
+    describePluginFailure({ exitCode: 1, stdout: input, stderr: input });
+    chooseNetworkConfig([
+      { name: "10-a.conflist", text: input },
+      { name: "20-b.conf", text: input },
+    ]);
+  },
+};
+
+/** Lines of the engine's event stream, and its credentials. */
+const engineText: FuzzTarget = {
+  name: "engine text",
+  seeds: [
+    '{"Type":"container","Action":"exec_create: sh -c x","Actor":{"ID":"a","Attributes":{"name":"b"}},"time":1,"timeNano":1795324800000000001}',
+    '{"auths":{"https://index.docker.io/v1/":{"auth":"dXNlcjpzZWNyZXQ="}},"credsStore":"x","credHelpers":{"gcr.io":"gcloud"}}',
+    '{"registry.example:5000":{"username":"u","password":"p"}}',
+    `{"auths":{"a":{"auth":"${"=".repeat(10_000)}"}}}`,
+  ],
+  tokens: ['"', "{", "}", "[", "]", ",", ":", "auth", "auths", "timeNano", "Action", "null", "1e400", "-1", ": "],
+  run(input) {
+    try {
+      parseEvent(input);
+    } catch (error) {
+      if (!(error instanceof DockerProtocolError)) throw error;
+    }
+    for (const parse of [parseDockerConfig, parseLegacyDockerConfig]) {
+      try {
+        parse(input);
+      } catch (error) {
+        if (!(error instanceof DockerConfigError)) throw error;
+      }
+    }
+  },
+};
+
+/** Names and schedules in annotations, flags and manifests. */
+const names: FuzzTarget = {
+  name: "name or schedule",
+  seeds: [
+    "*/5 0-23/2 1,15 jan-dec mon-fri",
+    "@every 1h30m",
+    "0 2 * * sun +3h",
+    "0 0 30 2 *",
+    `docker.io/library/busybox:1.35@sha256:${"a".repeat(64)}`,
+    "semver:^1.2.3",
+    "https://user:a@b@host/path#fragment",
+    "http://user:secret@",
+    `${"a-".repeat(8_000)}!`,
+    `0 2 * * *${" ".repeat(8_000)}x`,
+    `1${",1".repeat(8_000)} * * * *`,
+    `0-59/${"0".repeat(8_000)}1 * * * *`,
+  ],
+  tokens: [
+    " ",
+    "*",
+    "/",
+    "-",
+    ",",
+    "+",
+    "@",
+    ":",
+    "@every ",
+    "0",
+    "59",
+    "99999999999",
+    "mon",
+    "h",
+    "#",
+    "?",
+    "//",
+    "sha256:",
+  ],
+  run(input) {
+    const now = new Date("2026-11-22T05:00:00Z");
+    const schedule = parseCronSchedule(input, "Europe/Berlin");
+    if (!("problem" in schedule)) schedule.next(now, now);
+    const window = parseTimeWindow(input);
+    if (!("problem" in window)) {
+      window.isOpen(now);
+      window.nextOpening(now);
+    }
+    parseImageUpdatePolicy(input);
+    maskUrl(input);
+    try {
+      parseImageReference(input);
+    } catch (error) {
+      if (!(error instanceof InvalidImageReferenceError)) throw error;
+    }
+  },
+};
+
+/** Files of the kernel and of the host; programs choose names in them. */
+const hostText: FuzzTarget = {
+  name: "host text",
+  seeds: [
+    "36 35 98:0 /a /mnt\\0401 rw,noatime master:1 - ext4 /dev/root rw,errors=continue\n",
+    "1 0 0:28 / / rw - overlay overlay rw,lowerdir=/a:/b,upperdir=/c\\054d,workdir=/e\n",
+    "12:memory:/kubepods/pod1\n0::/\n1:name=systemd:/x:y\n",
+    "nameserver 1.2.3.4\nsearch a b\noptions ndots:5\n",
+    "6,1234,5678901,-;Memory cgroup out of memory: Killed process 1 (a)\\x0a\n SUBSYSTEM=x\n",
+    "Inter-|   Receive\n eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n",
+    " 8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n",
+    "\\".repeat(16_000),
+    `nameserver ${" ".repeat(16_000)}x`,
+  ],
+  tokens: [
+    "\n",
+    " ",
+    "\\040",
+    "\\",
+    " - ",
+    ":",
+    "/",
+    "overlay",
+    "upperdir=",
+    ",",
+    "0",
+    "nameserver ",
+    "options ",
+    ";",
+    "\t",
+  ],
+  run(input) {
+    parseMountPoints(input);
+    parseFilesystems(input);
+    parseUpperDir(input);
+    parseProcCgroup(input);
+    formatResolvConf(parseResolvConf(input));
+    parseKernelRecord(input);
+    parseNetDev(input);
+    parseDiskstats(input);
+  },
+};
+
+export const ENGINE_TARGETS: readonly FuzzTarget[] = [cni, engineText, names, hostText];
