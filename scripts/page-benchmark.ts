@@ -118,7 +118,7 @@ const routes = new PageRoutes({
   pods: () => pods,
   podDetail: async () => undefined,
   nodeDetail: () => Promise.reject(new Error("not here")),
-  processes: () => [],
+  processes: async () => [],
   history: (uid, range) => usage.history(uid, range, Date.now()),
   containers: {} as ContainerAccess,
   actions: undefined,

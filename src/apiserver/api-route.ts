@@ -14,7 +14,10 @@ export interface ApiRouteDeps {
   logger: Logger;
   answer: (request: ApiRequest) => Promise<ApiAnswer>;
   /** @returns undefined: 401 */
-  authenticate: (shown: ShownCertificate | undefined, authorization: string | null) => ApiUser | undefined;
+  authenticate: (
+    shown: ShownCertificate | undefined,
+    authorization: string | null,
+  ) => ApiUser | undefined | Promise<ApiUser | undefined>;
 }
 
 /** The route of a listener of the API: authentication, the answer, and errors in Kubernetes' form. */
@@ -31,7 +34,7 @@ export function toApiRoute(deps: ApiRouteDeps): (request: ListenerRequest) => Pr
 async function answerOrError(request: ListenerRequest, deps: ApiRouteDeps): Promise<ApiAnswer> {
   const { method, path, query, header, signal, upgrade } = request;
   try {
-    const user = deps.authenticate(request.shown, header("Authorization"));
+    const user = await deps.authenticate(request.shown, header("Authorization"));
     if (!user) throw unauthorized();
     if (request.sessions > MAX_SESSIONS) {
       throw tooManyRequests(

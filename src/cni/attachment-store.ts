@@ -1,7 +1,8 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { readBoundedText } from "../files/bounded-read.ts";
+import type { ReplaceFile } from "../files/replace-file.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
 import { type CniResult, parseCniResult } from "./cni-result.ts";
@@ -29,14 +30,23 @@ export interface AttachmentRecord {
   result?: CniResult | undefined;
 }
 
+/** How records are written and removed: in another thread, since the disk may not answer. */
+export interface RecordFiles {
+  replaceFile: ReplaceFile;
+  /** A file that is missing is success. */
+  removeFile(path: string): Promise<void>;
+}
+
 /** A file for each sandbox that plugins were called for; written before ADD, removed after DEL has succeeded. */
 export class AttachmentStore {
   readonly #directory: string;
   readonly #logger: Logger;
+  readonly #files: RecordFiles;
   readonly #records = new Map<string, AttachmentRecord>();
 
-  constructor(directory: string, logger: Logger) {
+  constructor(directory: string, files: RecordFiles, logger: Logger) {
     this.#directory = directory;
+    this.#files = files;
     this.#logger = logger;
     this.#load();
   }
@@ -50,16 +60,15 @@ export class AttachmentStore {
   }
 
   /** @throws the system's error when it cannot be written */
-  save(record: AttachmentRecord): void {
-    mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    const path = this.#path(record.sandboxId);
-    writeFileSync(`${path}.new`, JSON.stringify({ version: 1, ...record }), { mode: 0o600 });
-    renameSync(`${path}.new`, path);
+  async save(record: AttachmentRecord): Promise<void> {
+    const text = JSON.stringify({ version: 1, ...record });
+    await this.#files.replaceFile(this.#path(record.sandboxId), text, { durable: false, directoryMode: 0o700 });
     this.#records.set(record.sandboxId, record);
   }
 
-  remove(sandboxId: string): void {
-    rmSync(this.#path(sandboxId), { force: true });
+  /** @throws the system's error */
+  async remove(sandboxId: string): Promise<void> {
+    await this.#files.removeFile(this.#path(sandboxId));
     this.#records.delete(sandboxId);
   }
 

@@ -1,7 +1,7 @@
-import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Pod } from "../api/pod.ts";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { type DirectoryText, readDirectoryTexts, type TextFiles } from "../files/text-files.ts";
 import { type RunProgramOptions, runProgram } from "../host/run-program.ts";
 import { ChangeLogger } from "../logging/change-logger.ts";
 import type { Clock } from "../model/clock.ts";
@@ -10,12 +10,12 @@ import type { Logger } from "../model/logger.ts";
 import type { PodNetworks, SandboxNetwork } from "../model/pod-networks.ts";
 import type { ContainerId } from "../model/pod-snapshot.ts";
 import { messageOf } from "../text/error-message.ts";
-import { type AttachmentRecord, AttachmentStore } from "./attachment-store.ts";
+import { type AttachmentRecord, AttachmentStore, type RecordFiles } from "./attachment-store.ts";
 import { type CniResult, describePluginFailure, isFalseAlarm, parseCniResult, toPodIps } from "./cni-result.ts";
 import {
   type ChosenConfig,
+  CONFIG_EXTENSIONS,
   chooseNetworkConfig,
-  isConfigFileName,
   knowsPreviousResult,
   type NetworkConfig,
   type PluginConfig,
@@ -35,6 +35,7 @@ export interface CniOptions {
   binDirs: readonly string[];
   /** Results are kept there. */
   cacheDir: string;
+  files: RecordFiles & Pick<TextFiles, "readDirectory">;
 }
 
 /** How often the release of a network is tried again. */
@@ -50,6 +51,8 @@ export class CniNetworks implements PodNetworks {
   readonly #problems: ChangeLogger;
   readonly #clock: Pick<Clock, "schedule">;
   readonly #run: typeof runProgram;
+  /** There was a usable configuration when the directory was last read. */
+  #isConfigured = false;
   /** One call at a time for each sandbox. */
   readonly #turns = new Map<ContainerId, Promise<unknown>>();
 
@@ -63,15 +66,21 @@ export class CniNetworks implements PodNetworks {
     this.#clock = clock;
     this.#run = run;
     this.#problems = new ChangeLogger(logger);
-    this.#store = new AttachmentStore(options.cacheDir, logger);
+    this.#store = new AttachmentStore(options.cacheDir, options.files, logger);
+    if (options.isEnabled) this.#take(readDirectoryTexts(options.confDir, CONFIG_EXTENSIONS, SYSTEM_FILE_BYTES));
   }
 
   get isEnabled(): boolean {
     return this.#options.isEnabled;
   }
 
+  async findProblem(): Promise<string | undefined> {
+    if (!this.isEnabled || (await this.#readConfig()).config) return undefined;
+    return this.problem();
+  }
+
   problem(): string | undefined {
-    if (!this.isEnabled || this.#readConfig().config) return undefined;
+    if (!this.isEnabled || this.#isConfigured) return undefined;
     return `docker: network plugin is not ready: cni config uninitialized: there is no configuration in ${this.#options.confDir}`;
   }
 
@@ -91,7 +100,7 @@ export class CniNetworks implements PodNetworks {
 
   attach(sandbox: SandboxNetwork, pod: Pod, signal: AbortSignal): Promise<void> {
     return this.#inTurn(sandbox.id, async () => {
-      const { config } = this.#readConfig();
+      const { config } = await this.#readConfig();
       if (!config) throw new Error(this.problem() ?? "there is no network configuration");
       const record: AttachmentRecord = {
         sandboxId: sandbox.id,
@@ -104,13 +113,13 @@ export class CniNetworks implements PodNetworks {
         config,
       };
       // Kept before the first plugin runs: after a crash, what it did can be undone.
-      this.#store.save(record);
+      await this.#store.save(record);
       let result: CniResult | undefined;
       for (const plugin of config.plugins) {
         const output = await this.#call("ADD", record, plugin, sandbox.netns, result, signal);
         result = parseWith(plugin, output);
       }
-      this.#store.save({ ...record, result });
+      await this.#store.save({ ...record, result });
     });
   }
 
@@ -128,7 +137,13 @@ export class CniNetworks implements PodNetworks {
         // Nothing that was not made has to be released.
         if (record.result !== undefined) return this.#retryLater(id);
       }
-      this.#store.remove(id);
+      await this.#store.remove(id).catch((error: unknown) => {
+        this.#problems.log(
+          `record ${id}`,
+          "warn",
+          `The record of a network stays until the next start: ${messageOf(error)}`,
+        );
+      });
     });
   }
 
@@ -179,9 +194,15 @@ export class CniNetworks implements PodNetworks {
   }
 
   /** Reads the directory each time: it is small, and a file that comes or changes is in use at once. */
-  #readConfig(): ChosenConfig {
+  async #readConfig(): Promise<ChosenConfig> {
+    const { confDir, files } = this.#options;
+    return this.#take(await files.readDirectory(confDir, CONFIG_EXTENSIONS, SYSTEM_FILE_BYTES));
+  }
+
+  #take(found: readonly DirectoryText[]): ChosenConfig {
     const { confDir } = this.#options;
-    const chosen = chooseNetworkConfig(readFiles(confDir));
+    const chosen = chooseNetworkConfig(found.map(({ name, text = "" }) => ({ name, text })));
+    this.#isConfigured = chosen.config !== undefined;
     const text = chosen.problems.join("; ");
     if (text === "") this.#problems.resolve(confDir, `The network configuration in ${confDir} can be used`);
     else this.#problems.log(confDir, "warn", `The network configuration in ${confDir} cannot be used: ${text}`);
@@ -229,20 +250,4 @@ function parseWith({ type }: PluginConfig, text: string): CniResult {
   } catch (error) {
     throw new Error(`plugin "${type}" failed (ADD): ${messageOf(error)}`, { cause: error });
   }
-}
-
-function readFiles(confDir: string) {
-  let names: string[];
-  try {
-    names = readdirSync(confDir).filter(isConfigFileName);
-  } catch {
-    return []; // No such directory yet.
-  }
-  return names.map((name) => {
-    try {
-      return { name, text: readBoundedText(join(confDir, name), SYSTEM_FILE_BYTES) };
-    } catch {
-      return { name, text: "" };
-    }
-  });
 }

@@ -51,8 +51,8 @@ export interface ChosenConfig {
   problems: string[];
 }
 
-/** Whether a file of the configuration directory is read. Source: libcni's `ConfFiles`. */
-export const isConfigFileName = (name: string) => /\.(conf|conflist|json)$/.test(name);
+/** Files of the configuration directory that are looked at. Source: libcni's `ConfFiles`. */
+export const CONFIG_EXTENSIONS = [".conf", ".conflist", ".json"];
 
 /** The first file, by name, that can be used. Source: dockershim's `getDefaultCNINetwork`. */
 export function chooseNetworkConfig(files: readonly ConfigFile[]): ChosenConfig {

@@ -4,6 +4,7 @@ import { realSchedule, type Schedule } from "./deadline.ts";
 import { DockerProtocolError } from "./docker-error.ts";
 import type { CallOptions, DockerRequest, QueryValue } from "./docker-request.ts";
 import type { DockerEndpoint } from "./endpoint.ts";
+import { type KillExecProcesses, killExecProcesses } from "./exec-kill.ts";
 import { DockerTransport } from "./transport.ts";
 
 export interface DockerClientOptions {
@@ -11,6 +12,8 @@ export interface DockerClientOptions {
   schedule?: Schedule | undefined;
   /** Deadline of a call that sets none; default 2 min. `--runtime-request-timeout`. */
   timeoutMs?: number | undefined;
+  /** Default: in this thread. */
+  killExecProcesses?: KillExecProcesses | undefined;
 }
 
 /** The agreed API version and how calls are made and answers checked: the base of every call of `DockerClient`. */
@@ -18,12 +21,14 @@ export class DockerConnection {
   readonly endpoint: DockerEndpoint;
   protected readonly transport: DockerTransport;
   protected readonly schedule: Schedule;
+  readonly killExecProcesses: KillExecProcesses;
   #negotiation: Promise<Negotiation> | undefined;
   #apiVersion: string | undefined;
 
   constructor(endpoint: DockerEndpoint, options: DockerClientOptions = {}) {
     this.endpoint = endpoint;
     this.schedule = options.schedule ?? realSchedule;
+    this.killExecProcesses = options.killExecProcesses ?? killExecProcesses;
     this.transport = new DockerTransport(endpoint, this.schedule, options.timeoutMs);
   }
 

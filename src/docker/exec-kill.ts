@@ -1,6 +1,9 @@
 import { readdirSync } from "node:fs";
 import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 
+/** {@link killExecProcesses}, in this thread or another one: a machine may have many processes. */
+export type KillExecProcesses = (hostPid: number, containerId: string) => number | Promise<number>;
+
 /**
  * Kills the processes of an exec: its main process, all descendants, and the rest of its session (runc starts one for
  * each exec). Aborting the stream would leave them running in the container indefinitely (kubernetes#26895).

@@ -5,7 +5,7 @@ import { exitCodeOf, killExec } from "./exec.ts";
 import type { HijackedConnection } from "./hijacked-connection.ts";
 import { demultiplex, type OutputChunk, rawOutput } from "./stream-frames.ts";
 
-type ExecHolder = Pick<ContainerCalls, "execCreate" | "execHold" | "execResize" | "execInspect">;
+type ExecHolder = Pick<ContainerCalls, "execCreate" | "execHold" | "execResize" | "execInspect" | "killExecProcesses">;
 
 /**
  * Starts a command and holds its streams. `close` kills the command if it still runs: nothing else would end it

@@ -1,6 +1,6 @@
 import type { ExecInspect } from "./container-schema.ts";
 import type { Schedule } from "./deadline.ts";
-import { killExecProcesses } from "./exec-kill.ts";
+import type { KillExecProcesses } from "./exec-kill.ts";
 import type { OutputChunk } from "./stream-frames.ts";
 
 export interface ExecOptions {
@@ -39,6 +39,7 @@ export interface ExecCalls {
   execCreate(id: string, argv: readonly string[], options: ExecOptions): Promise<string>;
   execStart(execId: string, options: { signal?: AbortSignal | undefined }): Promise<AsyncIterable<OutputChunk>>;
   execInspect(execId: string): Promise<ExecInspect>;
+  readonly killExecProcesses: KillExecProcesses;
 }
 
 const DEFAULT_MAX_OUTPUT_BYTES = 1024 * 1024;
@@ -147,7 +148,7 @@ export async function exitCodeOf(
  * @param onSeen called with each inspection of the exec, before it is killed
  */
 export async function killExec(
-  calls: Pick<ExecCalls, "execInspect">,
+  calls: Pick<ExecCalls, "execInspect" | "killExecProcesses">,
   execId: string,
   schedule: Schedule,
   onSeen: (seen: ExecInspect) => void = () => {},
@@ -158,7 +159,7 @@ export async function killExec(
       // A pid of 0: the engine is still starting it. It is inspected again, or it would be missed.
       if (seen.Pid > 0) {
         onSeen(seen);
-        killExecProcesses(seen.Pid, seen.ContainerID);
+        await calls.killExecProcesses(seen.Pid, seen.ContainerID);
       }
       if (!seen.Running && seen.ExitCode !== null) return;
       await pause(schedule, SETTLE_PAUSE_MS);

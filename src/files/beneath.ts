@@ -44,6 +44,16 @@ export function openBeneath(root: string, relative: string, create?: { mode: num
   }
 }
 
+/** Whether there is an entry at a relative path; one that cannot be looked at is there. */
+export function existsBeneath(root: string, relative: string): boolean {
+  try {
+    openBeneath(root, relative).close();
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
+  }
+}
+
 function walk(held: number[], relative: string, create: { mode: number } | undefined): Held {
   const todo = componentsOf(relative);
   const realRoot = readlinkSync(descriptorPath(held[0] as number));

@@ -9,14 +9,17 @@ export class UnreadableFileError extends Error {
 export const SYSTEM_FILE_BYTES = 16 * 1024 * 1024;
 
 /** O_NONBLOCK: a FIFO without a writer, or a device, must not block the open. */
-const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+export const toTooLarge = (bytes: number, maxBytes: number) =>
+  new UnreadableFileError(`is too large: ${bytes} bytes, at most ${maxBytes}`);
 
 /**
  * Contents of a regular file, through symbolic links.
  * @throws UnreadableFileError when it is not a regular file, or larger than `maxBytes`; the system's error otherwise.
  */
 export function readBoundedBytes(path: string, maxBytes: number): Uint8Array {
-  const descriptor = openSync(path, READ);
+  const descriptor = openSync(path, READ_FLAGS);
   try {
     return readDescriptor(descriptor, maxBytes);
   } finally {
@@ -52,15 +55,14 @@ export function readTextIfReadable(path: string, maxBytes: number): string | und
 export function readDescriptor(descriptor: number, maxBytes: number): Uint8Array {
   const stats = fstatSync(descriptor);
   if (!stats.isFile()) throw new UnreadableFileError("is not a regular file");
-  const tooLarge = (bytes: number) => new UnreadableFileError(`is too large: ${bytes} bytes, at most ${maxBytes}`);
-  if (stats.size > maxBytes) throw tooLarge(stats.size);
+  if (stats.size > maxBytes) throw toTooLarge(stats.size, maxBytes);
   // The file may have grown since it was measured; files of /proc and /sys have a size of 0.
   let buffer = Buffer.allocUnsafe(Math.min(Math.max(stats.size, 1024), maxBytes) + 1);
   let length = 0;
   for (;;) {
     const read = readSync(descriptor, buffer, length, buffer.length - length, length);
     length += read;
-    if (length > maxBytes) throw tooLarge(length);
+    if (length > maxBytes) throw toTooLarge(length, maxBytes);
     if (read === 0) return buffer.subarray(0, length);
     if (length === buffer.length) {
       buffer = Buffer.concat([buffer], Math.min(buffer.length * 2, maxBytes + 1));

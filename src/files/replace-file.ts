@@ -1,18 +1,20 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fchmodSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, open, rename, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 
 export interface ReplaceOptions {
   /** Survives a power cut right after it, at the price of a sync. */
   durable: boolean;
   /** Mode of directories that are missing; default 0750. */
   directoryMode?: number;
+  /** Default 0600. */
+  mode?: number;
 }
 
 /** {@link replaceFile}, in this thread or another one. */
 export type ReplaceFile = (path: string, content: string | Uint8Array, options: ReplaceOptions) => void | Promise<void>;
 
-/** Replaces a file as a whole: readers see the old content or the new. Mode 0600. @throws the system's error. */
+/** Replaces a file as a whole: readers see the old content or the new. @throws the system's error. */
 export function replaceFile(path: string, content: string | Uint8Array, options: ReplaceOptions): void {
   const temporary = `${path}.tmp`;
   mkdirSync(dirname(path), { recursive: true, mode: options.directoryMode ?? 0o750 });
@@ -23,6 +25,8 @@ export function replaceFile(path: string, content: string | Uint8Array, options:
     try {
       // Not writeSync: on a nearly full disk it writes a part and reports success.
       writeFileSync(file, content);
+      // Not when it is opened: the umask takes bits away.
+      if (options.mode !== undefined) fchmodSync(file, options.mode);
       if (options.durable) fsyncSync(file);
     } finally {
       closeSync(file);
@@ -33,6 +37,14 @@ export function replaceFile(path: string, content: string | Uint8Array, options:
     rmSync(temporary, { force: true });
     throw error;
   }
+}
+
+/** Creates and removes a file: shows that the disk of a directory answers, now. @throws the system's error */
+export function probeDirectory(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const path = join(directory, `.probe-${process.pid}`);
+  closeSync(openSync(path, "w", 0o600));
+  rmSync(path);
 }
 
 /** {@link replaceFile} by the threads of the runtime. */
@@ -48,6 +60,7 @@ export async function replaceFileAsync(
     const file = await open(temporary, "wx", 0o600);
     try {
       await file.writeFile(content);
+      if (options.mode !== undefined) await file.chmod(options.mode);
       if (options.durable) await file.sync();
     } finally {
       await file.close();

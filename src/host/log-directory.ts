@@ -1,43 +1,74 @@
-import { closeSync, constants, openSync, read, readdirSync, type Stats } from "node:fs";
+import { closeSync, constants, openSync, read, readdirSync, readSync } from "node:fs";
 import { promisify } from "node:util";
+import { openBeneath } from "../files/beneath.ts";
 import type { LogDirectory, LogEntry } from "../model/log-directory.ts";
-
-/** Opens a path below a root so that no link leads out of it; throws when one would, or nothing is there. */
-export type OpenBeneath = (root: string, relative: string) => { descriptor: number; stats: Stats; close(): void };
 
 const CHUNK_BYTES = 64 * 1024;
 const readAt = promisify(read);
 
+/** An entry of a log directory as another thread found it. A file is open: its descriptor belongs to the whole process. */
+export type FoundLog =
+  | { kind: "directory"; modifiedAt: Date; entries: readonly { name: string; isDirectory: boolean }[] }
+  | { kind: "file"; modifiedAt: Date; sizeBytes: number; descriptor: number };
+
+/** Access to log files. The process that supervises pods leaves it to other threads: a container may have put anything there. */
+export interface LogFiles {
+  findLog(root: string, relative: string): Promise<FoundLog | undefined>;
+  /** @returns no bytes at the end of the file */
+  readLog(descriptor: number, position: number, length: number): Promise<Uint8Array>;
+}
+
 /**
- * A log directory on disk. A container that may write there (by a hostPath) must not be able to show files from
- * elsewhere through links, so every path is walked beneath the root.
+ * Opens what is at a path below a root. Programs that write there (a container with a hostPath of it) must not be able to
+ * show files from elsewhere by links, so every path is walked beneath the root.
+ * @returns undefined for what is missing, unreadable, outside the directory, or neither file nor directory
  */
+export function findLog(root: string, relative: string): FoundLog | undefined {
+  let held: ReturnType<typeof openBeneath>;
+  try {
+    held = openBeneath(root, relative);
+  } catch {
+    return undefined;
+  }
+  try {
+    const { stats } = held;
+    const modifiedAt = stats.mtime;
+    // The handle itself cannot be read from; its name in /proc leads to exactly what it holds.
+    const itself = `/proc/self/fd/${held.descriptor}`;
+    if (stats.isDirectory()) return { kind: "directory", modifiedAt, entries: entriesOf(itself) };
+    if (!stats.isFile()) return undefined;
+    return { kind: "file", modifiedAt, sizeBytes: stats.size, descriptor: openSync(itself, constants.O_RDONLY) };
+  } finally {
+    held.close();
+  }
+}
+
+/** Part of an open file, in this thread. */
+export function readLog(descriptor: number, position: number, length: number): Uint8Array {
+  const buffer = Buffer.allocUnsafe(length);
+  return buffer.subarray(0, readSync(descriptor, buffer, 0, length, position));
+}
+
+/** {@link readLog} by the threads of the runtime. */
+export async function readLogAsync(descriptor: number, position: number, length: number): Promise<Uint8Array> {
+  const buffer = Buffer.allocUnsafe(length);
+  const { bytesRead } = await readAt(descriptor, buffer, 0, length, position);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** A log directory on disk. */
 export class HostLogDirectory implements LogDirectory {
   readonly #root: string;
-  readonly #openBeneath: OpenBeneath;
+  readonly #files: LogFiles;
 
-  constructor(root: string, openBeneath: OpenBeneath) {
+  constructor(root: string, files: LogFiles) {
     this.#root = root;
-    this.#openBeneath = openBeneath;
+    this.#files = files;
   }
 
-  open(relative: string): LogEntry | undefined {
-    let held: ReturnType<OpenBeneath>;
-    try {
-      held = this.#openBeneath(this.#root, relative);
-    } catch {
-      // Missing, unreadable, or outside the directory: clients get the same answer for each.
-      return undefined;
-    }
-    try {
-      const { stats } = held;
-      // The handle itself cannot be read from; its name in /proc leads to exactly what it holds.
-      const itself = `/proc/self/fd/${held.descriptor}`;
-      if (stats.isDirectory()) return { kind: "directory", modifiedAt: stats.mtime, entries: entriesOf(itself) };
-      return stats.isFile() ? fileOf(itself, stats) : undefined;
-    } finally {
-      held.close();
-    }
+  async open(relative: string): Promise<LogEntry | undefined> {
+    const found = await this.#files.findLog(this.#root, relative);
+    return found?.kind === "file" ? fileOf(found, this.#files) : found;
   }
 }
 
@@ -47,8 +78,7 @@ function entriesOf(directory: string): { name: string; isDirectory: boolean }[] 
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function fileOf(path: string, { mtime, size }: Stats): LogEntry {
-  const descriptor = openSync(path, constants.O_RDONLY);
+function fileOf({ modifiedAt, sizeBytes, descriptor }: Extract<FoundLog, { kind: "file" }>, files: LogFiles): LogEntry {
   let isOpen = true;
   const close = () => {
     if (isOpen) closeSync(descriptor);
@@ -56,17 +86,16 @@ function fileOf(path: string, { mtime, size }: Stats): LogEntry {
   };
   return {
     kind: "file",
-    modifiedAt: mtime,
-    sizeBytes: size,
+    modifiedAt,
+    sizeBytes,
     close,
     chunks: async function* () {
       try {
-        for (let position = 0; position < size; ) {
-          const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - position));
-          const { bytesRead } = await readAt(descriptor, buffer, 0, buffer.length, position);
-          if (bytesRead === 0) return;
-          position += bytesRead;
-          yield buffer.subarray(0, bytesRead);
+        for (let position = 0; position < sizeBytes; ) {
+          const bytes = await files.readLog(descriptor, position, Math.min(CHUNK_BYTES, sizeBytes - position));
+          if (bytes.length === 0) return;
+          position += bytes.length;
+          yield bytes;
         }
       } finally {
         close();

@@ -1,5 +1,5 @@
 import { rmSync, writeFileSync } from "node:fs";
-import { readBoundedText } from "../files/bounded-read.ts";
+import { readBoundedText, readTextIfExists } from "../files/bounded-read.ts";
 import type { PodFileSystem } from "./pod-effects.ts";
 import { makeTerminationLog, readTerminationLog } from "./termination-log.ts";
 
@@ -10,4 +10,5 @@ export const LOCAL_POD_FILES: PodFileSystem = {
   removeFile: async (path) => rmSync(path, { force: true }),
   overwriteFile: async (path, text) => writeFileSync(path, text),
   readText: async (path, maxBytes) => readBoundedText(path, maxBytes),
+  readTextIfExists: async (path, maxBytes) => readTextIfExists(path, maxBytes),
 };

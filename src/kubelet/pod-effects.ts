@@ -75,6 +75,8 @@ export interface PodFileSystem {
   overwriteFile(path: string, text: string): Promise<void>;
   /** Text of a file of the administrator. @throws Error for one that is larger than `maxBytes` */
   readText(path: string, maxBytes: number): Promise<string>;
+  /** As {@link readText}; undefined when there is no such file. */
+  readTextIfExists(path: string, maxBytes: number): Promise<string | undefined>;
 }
 
 /** Symlinks for log shippers. */

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import type { Container, Pod } from "../api/pod.ts";
-import { readTextIfExists } from "../files/bounded-read.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { NodeInfo } from "../model/node.ts";
@@ -31,9 +30,12 @@ export class PodFiles {
   }
 
   /** The pod's resolv.conf, from its spec and the host's own file. */
-  computeDns(pod: Pod): ReturnType<typeof computeDnsConfig> {
+  async computeDns(pod: Pod): Promise<ReturnType<typeof computeDnsConfig>> {
     const { clusterDns, clusterDomain, resolvConf } = this.#deps.options;
-    const hostResolvConf = resolvConf ? (readTextIfExists(resolvConf, MAX_RESOLV_CONF_BYTES) ?? "") : undefined;
+    const { fileSystem } = this.#deps;
+    const hostResolvConf = resolvConf
+      ? ((await fileSystem.readTextIfExists(resolvConf, MAX_RESOLV_CONF_BYTES)) ?? "")
+      : undefined;
     return computeDnsConfig(pod, { clusterDns, clusterDomain, hostResolvConf, nodeIp: this.#deps.node().ip });
   }
 

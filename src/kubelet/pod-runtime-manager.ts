@@ -94,13 +94,13 @@ export class PodRuntimeManager implements PodServices {
   async createSandbox(request: PodRequest, attempt: number, signal: AbortSignal): Promise<ContainerId> {
     const { pods, cgroups, gate, engine, owner, options, recorder } = this.#deps;
     const { pod, objects, sandboxHash, initHash } = request;
-    const usesNetworkPlugin = this.#networks.usesPlugin(pod);
+    const usesNetworkPlugin = await this.#networks.usesPlugin(pod);
     await this.#networks.detachRemoved(pod.metadata.uid ?? "", signal);
     await this.#volumes.setUp(pod, objects, signal);
     await cgroups.ensure(pod);
     const runtimeHandler = await this.#findRuntimeHandler(pod, "FailedCreatePodSandBox");
     const image = await this.#deps.ensurePauseImage(signal);
-    const { dns, warnings } = this.#files.computeDns(pod);
+    const { dns, warnings } = await this.#files.computeDns(pod);
     for (const warning of warnings) recorder.record(podRefOf(pod), warning);
     // In a network of the user's own the engine answers the names of other pods, and asks these servers for the rest.
     const hasEngineDns = computeUserNetwork(pod) !== undefined || !this.#deps.mayWriteEngineFiles;

@@ -31,10 +31,10 @@ export class SandboxNetworks {
    * Whether a plugin makes the network of this pod, rather than the engine.
    * @throws PodStepError NetworkNotReady
    */
-  usesPlugin(pod: Pod): boolean {
+  async usesPlugin(pod: Pod): Promise<boolean> {
     const { networks } = this.#deps;
     if (!networks.isEnabled || asksForEngineNetwork(pod)) return false;
-    const problem = networks.problem();
+    const problem = await networks.findProblem();
     if (problem === undefined) return true;
     throw new PodStepError("NetworkNotReady", `network is not ready: ${problem}`, { retryAfterMs: NETWORK_RETRY_MS });
   }

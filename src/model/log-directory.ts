@@ -4,7 +4,7 @@ export interface LogDirectory {
    * The entry at a path below it; undefined when there is none, or it leads out of the directory, or it is neither directory nor
    * file. @param relative without a leading slash; "" is the directory itself
    */
-  open(relative: string): LogEntry | undefined;
+  open(relative: string): Promise<LogEntry | undefined>;
 }
 
 export type LogEntry =

@@ -13,8 +13,10 @@ export interface SandboxNetwork {
 export interface PodNetworks {
   /** New sandboxes are attached. */
   readonly isEnabled: boolean;
-  /** Why no sandbox can be attached now; undefined when it can. */
+  /** Why no sandbox could be attached when the configuration was last read; undefined when one could. */
   problem(): string | undefined;
+  /** As {@link problem}, with the configuration as it is now. @throws Error when its disk does not answer */
+  findProblem(): Promise<string | undefined>;
   /** Something was done for a sandbox that `detach` must undo. */
   holds(id: ContainerId): boolean;
   /** Sandboxes of a pod that {@link holds} is true of. */

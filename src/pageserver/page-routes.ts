@@ -22,7 +22,7 @@ export interface PageRoutesDeps {
   pods: () => readonly Pod[];
   podDetail: (uid: string, privileged: boolean) => Promise<PodDetail | undefined>;
   nodeDetail: () => Promise<NodeDetail>;
-  processes: (uid: string) => readonly ProcessRow[];
+  processes: (uid: string) => Promise<readonly ProcessRow[]>;
   /** @param uid "" = the node */
   history: (uid: string, range: HistoryRange) => History;
   containers: ContainerAccess;
@@ -119,7 +119,7 @@ export class PageRoutes {
       case "GET history":
         return json(history(uid, rangeOf(request)));
       case "GET processes":
-        return privileged ? json(this.#deps.processes(uid)) : text(401, UNAUTHORIZED);
+        return privileged ? json(await this.#deps.processes(uid)) : text(401, UNAUTHORIZED);
       case "GET logs":
         return privileged ? this.#logs(request, pod) : text(401, UNAUTHORIZED);
       case "GET shell":

@@ -1,6 +1,6 @@
+import { closeSync, openSync, readSync } from "node:fs";
 import type { DockerClient } from "../docker/docker-client.ts";
 import { isNotFound } from "../docker/docker-error.ts";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
 import type { Clock } from "../model/clock.ts";
 import type { Listed, Observed, ObservedRuntime, WatchOptions } from "../model/container-runtime.ts";
 import type { PodNetworks } from "../model/pod-networks.ts";
@@ -9,6 +9,7 @@ import { unescapeMountPath } from "../text/mount-path.ts";
 import { toObserved } from "./inspect-to-snapshot.ts";
 import { isOwned, LABEL, type Owner, toOwnershipFilter } from "./labels.ts";
 
+const PROC_BYTES = 16 * 1024;
 /** Pauses between two tries to get the event stream back. */
 const RECONNECT_MS = [50, 100, 250, 500, 1000, 2000];
 
@@ -98,11 +99,27 @@ export class DockerRuntime implements ObservedRuntime {
 export function readWritableLayerPath(pid: number, containerId: string): string {
   if (pid <= 1) return "";
   try {
-    const isOurs = readBoundedText(`/proc/${pid}/cgroup`, SYSTEM_FILE_BYTES).includes(containerId);
-    return isOurs ? parseUpperDir(readBoundedText(`/proc/${pid}/mountinfo`, SYSTEM_FILE_BYTES)) : "";
+    const isOurs = readStart(`/proc/${pid}/cgroup`).includes(containerId);
+    return isOurs ? parseUpperDir(readStart(`/proc/${pid}/mountinfo`)) : "";
   } catch {
     // It has ended, or may not be read.
     return "";
+  }
+}
+
+/** The start of a file of the kernel: a container may have made any number of mounts, its root is the first. */
+function readStart(path: string): string {
+  const descriptor = openSync(path, "r");
+  try {
+    const buffer = Buffer.allocUnsafe(PROC_BYTES);
+    let length = 0;
+    // The kernel hands out a page at a time.
+    for (let read = -1; read !== 0 && length < buffer.length; length += read) {
+      read = readSync(descriptor, buffer, length, buffer.length - length, length);
+    }
+    return buffer.toString("utf8", 0, length);
+  } finally {
+    closeSync(descriptor);
   }
 }
 

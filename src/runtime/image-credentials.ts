@@ -7,7 +7,8 @@ import {
   type RegistryCredential,
 } from "../docker/docker-config.ts";
 import type { RegistryAuth } from "../docker/image-transfer.ts";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import type { TextFiles } from "../files/text-files.ts";
 import type { Logger } from "../model/logger.ts";
 import { messageOf } from "../text/error-message.ts";
 import { type ImageReference, repositoryOf } from "../text/image-reference.ts";
@@ -22,6 +23,7 @@ export interface ImageCredentialsOptions {
   homeDir: string;
   /** kubelet credential-provider plugins. */
   providers?: CredentialProviders | undefined;
+  files: Pick<TextFiles, "readText">;
   logger: Logger;
 }
 
@@ -47,7 +49,7 @@ export class ImageCredentials {
   ): Promise<RegistryAuth[]> {
     const repository = repositoryOf(reference);
     const ofPod = lookUpCredentials(readPullSecrets(pullSecrets), repository);
-    const config = this.#readConfig();
+    const config = await this.#readConfig();
     const ofMachine: RegistryCredential[] = [...(config?.entries ?? [])];
     if (config) ofMachine.push(...(await this.#askHelpers(config, reference, signal)));
     if (this.#options.providers) ofMachine.push(...(await this.#options.providers.ask(reference, signal)));
@@ -55,8 +57,8 @@ export class ImageCredentials {
   }
 
   /** The first file that is there and readable; `config.json` anywhere before `.dockercfg` anywhere, as upstream. */
-  #readConfig(): DockerConfig | undefined {
-    const { rootDir, homeDir, logger } = this.#options;
+  async #readConfig(): Promise<DockerConfig | undefined> {
+    const { rootDir, homeDir, logger, files } = this.#options;
     const candidates = [
       { path: `${rootDir}/config.json`, parse: parseDockerConfig },
       ...(homeDir === "" ? [] : [{ path: `${homeDir}/.docker/config.json`, parse: parseDockerConfig }]),
@@ -66,12 +68,8 @@ export class ImageCredentials {
       { path: "/.dockercfg", parse: parseLegacyDockerConfig },
     ];
     for (const { path, parse } of candidates) {
-      let text: string;
-      try {
-        text = readBoundedText(path, SYSTEM_FILE_BYTES);
-      } catch {
-        continue;
-      }
+      const text = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);
+      if (text === undefined) continue;
       try {
         return parse(text);
       } catch (error) {

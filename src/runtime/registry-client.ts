@@ -1,9 +1,9 @@
-import { readdirSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import { join } from "node:path";
 import type { RegistryAuth } from "../docker/image-transfer.ts";
 import type { EngineInfoAnswer } from "../docker/system-schema.ts";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import type { TextFiles } from "../files/text-files.ts";
 import type { ImageReference } from "../text/image-reference.ts";
 import {
   explain,
@@ -20,6 +20,7 @@ export interface RegistryClientOptions {
   /** `GET /info` of the engine: the registries that it trusts without TLS are trusted here. */
   engineInfo: (signal: AbortSignal) => Promise<Pick<EngineInfoAnswer, "RegistryConfig">>;
   proxyFor: (url: URL) => string | undefined;
+  files: Pick<TextFiles, "readDirectory">;
   /** Certificates for each registry, as the engine reads them. */
   certsDir?: string;
 }
@@ -144,7 +145,7 @@ export class RegistryClient {
     const isInsecure = await this.#isInsecure(domain, signal);
     const endpoint: Endpoint = {
       base: `https://${domain === "docker.io" ? "registry-1.docker.io" : domain}`,
-      tls: isInsecure ? { rejectUnauthorized: false } : this.#trustOf(domain),
+      tls: isInsecure ? { rejectUnauthorized: false } : await this.#trustOf(domain),
     };
     const plain: Endpoint = { base: `http://${domain}`, tls: {} };
     if (isInsecure && this.#plain.has(domain)) {
@@ -170,15 +171,11 @@ export class RegistryClient {
   }
 
   /** The CAs of `/etc/docker/certs.d/<registry>`, if it has any. */
-  #trustOf(domain: string): Endpoint["tls"] {
+  async #trustOf(domain: string): Promise<Endpoint["tls"]> {
     const directory = join(this.#options.certsDir ?? "/etc/docker/certs.d", domain);
-    try {
-      const files = readdirSync(directory).filter((name) => name.endsWith(".crt"));
-      const ca = files.map((name) => readBoundedText(join(directory, name), SYSTEM_FILE_BYTES));
-      return ca.length > 0 ? { ca } : {};
-    } catch {
-      return {};
-    }
+    const found = await this.#options.files.readDirectory(directory, [".crt"], SYSTEM_FILE_BYTES).catch(() => []);
+    const ca = found.flatMap(({ text }) => text ?? []);
+    return ca.length > 0 ? { ca } : {};
   }
 
   /** @returns the value of `Authorization`; undefined when the registry asks for something unknown */

@@ -1,4 +1,5 @@
 import { toTlsVersions } from "../config/cipher-suites.ts";
+import type { TextFiles } from "../files/text-files.ts";
 import type { AccessReviewer } from "../model/access-review.ts";
 import type { ContainerAccess } from "../model/container-access.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -43,13 +44,14 @@ export interface AuthenticatedServerParts {
   /** Absent: `/logs/` is not served. */
   logDirectory: LogDirectory | undefined;
   names: ServedNames;
+  files: TextFiles;
   /** The API server of a cluster; absent when standalone. */
   reviewer?: AccessReviewer | undefined;
 }
 
 /** Starts the authenticated port. Returns at once and never throws. */
 export function startAuthenticatedServer(
-  { options, containers, dialPod, names, logDirectory, reviewer }: AuthenticatedServerParts,
+  { options, containers, dialPod, names, files, logDirectory, reviewer }: AuthenticatedServerParts,
   readOnly: ReadOnlyContext,
   dependencies: RequestCounters & { logger: Logger; onListening?: () => void },
 ): Listener {
@@ -82,7 +84,7 @@ export function startAuthenticatedServer(
       acceptsHost: (host) => !isLoopback(hostname) || isLocalHost(host, names.nodeName),
       tls: {
         versions: toTlsVersions(options.tlsMinVersion, options.tlsCipherSuites),
-        readMaterial: () => readTlsMaterial(options, names, clock.now()),
+        readMaterial: () => readTlsMaterial(files, options, names, clock.now()),
       },
     },
     clock,

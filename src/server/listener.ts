@@ -25,7 +25,7 @@ export interface ListenerOptions extends HttpServerOptions {
   /** Called when the listener begins to listen, which may be later than the start. */
   onListening?: (() => void) | undefined;
   /** Names the process that listens on a port, for the log; asked when the port is in use. */
-  portHolder?: ((port: number) => string | undefined) | undefined;
+  portHolder?: ((port: number) => Promise<string | undefined>) | undefined;
   /** Absent: without TLS. */
   tls?: ListenerTls;
   /** Default: 500 connections, 250 of one address. */
@@ -37,7 +37,7 @@ export interface ListenerTls {
   /** Connections without TLS are served too, and the port opens before the files can be used. Default: neither. */
   isOptional?: boolean;
   /** Reads the files. @throws Error whose message is for the operator */
-  readMaterial: () => TlsMaterial;
+  readMaterial: () => TlsMaterial | Promise<TlsMaterial>;
 }
 
 const FIRST_RETRY_MS = 1_000;
@@ -71,6 +71,7 @@ export class Listener {
   #cancelTimer: (() => void) | undefined;
   #retryMs = FIRST_RETRY_MS;
   #loggedProblem = "";
+  #reloading: Promise<void> | undefined;
 
   constructor(options: ListenerOptions, clock: Clock, logger: Logger) {
     this.#options = options;
@@ -94,11 +95,16 @@ export class Listener {
 
   /** Never throws. */
   start(): void {
+    void this.#start();
+  }
+
+  async #start(): Promise<void> {
     if (this.#isStopped) return;
     try {
       const { tls } = this.#options;
       if (tls && !tls.isOptional) {
-        this.#material = tls.readMaterial();
+        this.#material = await tls.readMaterial();
+        if (this.#isStopped) return;
         this.#tls = this.#createTls(tls, this.#material);
       }
       this.#listen();
@@ -127,21 +133,25 @@ export class Listener {
   }
 
   #retry(error: unknown): void {
+    if (this.#isStopped) return;
     const waitMs = this.#retryMs;
     this.#retryMs = Math.min(waitMs * 2, LONGEST_RETRY_MS);
     const { name } = this.#options;
     const fields = { address: this.#address, error: messageOf(error) };
     if (fields.error !== this.#loggedProblem) {
-      this.#logger.error(`Cannot serve the ${name}, trying again`, { ...fields, ...this.#holderOf(error) });
+      void this.#holderOf(error).then((holder) =>
+        this.#logger.error(`Cannot serve the ${name}, trying again`, { ...fields, ...holder }),
+      );
     } else this.#logger.debug(`The ${name} is still not available`, fields);
     this.#loggedProblem = fields.error;
     this.#cancelTimer = this.#clock.schedule(waitMs, () => this.start());
   }
 
-  #holderOf(error: unknown): { holder?: string } {
+  /** Never rejects. */
+  async #holderOf(error: unknown): Promise<{ holder?: string }> {
     const { place, portHolder } = this.#options;
     if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || !("port" in place)) return {};
-    const holder = portHolder?.(place.port);
+    const holder = await portHolder?.(place.port).catch(() => undefined);
     return holder === undefined ? {} : { holder };
   }
 
@@ -171,13 +181,13 @@ export class Listener {
     const { tls } = this.#options;
     const firstMs = tls && !tls.isOptional ? HANDSHAKE_MS : IDLE_MS;
     if (!this.#table.admit(socket, firstMs)) return;
-    if (tls?.isOptional) socket.once("data", (first: Buffer) => this.#serveEither(socket, first, tls));
+    if (tls?.isOptional) socket.once("data", (first: Buffer) => void this.#serveEither(socket, first, tls));
     else if (this.#tls) this.#tls.emit("connection", socket);
     else this.#http.serve(socket);
   }
 
   /** @param first the bytes that the client sent first: a TLS handshake or the start of a request */
-  #serveEither(socket: Socket, first: Buffer, options: ListenerTls): void {
+  async #serveEither(socket: Socket, first: Buffer, options: ListenerTls): Promise<void> {
     socket.pause();
     socket.unshift(first);
     if (first[0] !== TLS_HANDSHAKE) {
@@ -185,8 +195,8 @@ export class Listener {
       socket.resume();
       return;
     }
-    if (!this.#tls) this.#reload(options);
-    if (this.#tls) this.#tls.emit("connection", socket);
+    if (!this.#tls) await this.#reload(options);
+    if (this.#tls && !socket.destroyed) this.#tls.emit("connection", socket);
     else socket.destroy();
   }
 
@@ -214,16 +224,24 @@ export class Listener {
   }
 
   #scheduleReload(options: ListenerTls): void {
-    this.#cancelTimer = this.#clock.schedule(RELOAD_MS, () => {
-      this.#reload(options);
-      this.#scheduleReload(options);
+    this.#cancelTimer = this.#clock.schedule(RELOAD_MS, async () => {
+      await this.#reload(options);
+      if (!this.#isStopped) this.#scheduleReload(options);
     });
   }
 
-  #reload(options: ListenerTls): void {
+  /** One at a time. Never rejects. */
+  #reload(options: ListenerTls): Promise<void> {
+    this.#reloading ??= this.#readAgain(options).finally(() => {
+      this.#reloading = undefined;
+    });
+    return this.#reloading;
+  }
+
+  async #readAgain(options: ListenerTls): Promise<void> {
     const { name } = this.#options;
     try {
-      const material = options.readMaterial();
+      const material = await options.readMaterial();
       const isSame = JSON.stringify(material) === JSON.stringify(this.#material);
       this.#loggedProblem = "";
       if (isSame) return;

@@ -8,10 +8,10 @@ const PREFIX = "/logs/";
  * `/logs/…`: the machine's log directory, files as text and directories as lists. What leads out of it is
  * not there. Source: Go's `http.FileServer`; parts of a file cannot be asked for.
  */
-export function routeLogDirectory(request: ServerRequest, directory: LogDirectory): ServerAnswer {
+export async function routeLogDirectory(request: ServerRequest, directory: LogDirectory): Promise<ServerAnswer> {
   if (!isReading(request)) return methodNotAllowed();
   const relative = request.path.slice(PREFIX.length);
-  const entry = directory.open(relative.replace(/\/$/, ""));
+  const entry = await directory.open(relative.replace(/\/$/, ""));
   if (!entry) return notFound();
   const modified = { "Last-Modified": entry.modifiedAt.toUTCString() };
   if (entry.kind === "directory") {

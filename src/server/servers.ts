@@ -53,7 +53,7 @@ export interface ServerDependencies extends RequestCounters {
   /** Absent: the cAdvisor port has no page. */
   page?: Page;
   /** Names the process that listens on a port, e.g. `nginx (pid 812)`. */
-  portHolder?: (port: number) => string | undefined;
+  portHolder?: (port: number) => Promise<string | undefined>;
   /** Called with each port or socket that opens, which may be later than the start. */
   onListening?: () => void;
   /** Absent: the authenticated port is off. */

@@ -1,8 +1,8 @@
 import { createPrivateKey, generateKeyPairSync, randomBytes, X509Certificate } from "node:crypto";
-import { chmodSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { readTextIfExists, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import type { TextFiles } from "../files/text-files.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import { messageOf } from "../text/error-message.ts";
 import { toSelfSignedCertificate } from "./self-signed-certificate.ts";
@@ -18,6 +18,9 @@ export interface TlsMaterial {
   /** One each; empty when clients are not authenticated by certificates. */
   clientCas: readonly string[];
 }
+
+/** A certificate and its key, as PEM. */
+type CertificatePair = Pick<TlsMaterial, "cert" | "key">;
 
 /** A file of certificates or keys cannot be used; the message names flag and file. */
 export class TlsFileError extends Error {
@@ -45,12 +48,17 @@ const MAX_COMMON_NAME = 64;
  * is none, or when the self-made one is about to end or lacks a name.
  * @throws TlsFileError
  */
-export function readTlsMaterial(options: TlsFileOptions, names: ServedNames, now: Date): TlsMaterial {
-  const clientCas = options.clientCaFile ? readAuthorities(options.clientCaFile) : [];
+export async function readTlsMaterial(
+  files: TextFiles,
+  options: TlsFileOptions,
+  names: ServedNames,
+  now: Date,
+): Promise<TlsMaterial> {
+  const clientCas = options.clientCaFile ? await readAuthorities(files, options.clientCaFile) : [];
   if (options.tlsCertFile) {
     const { tlsCertFile, tlsPrivateKeyFile } = options;
-    const cert = read("--tls-cert-file", tlsCertFile);
-    const key = read("--tls-private-key-file", tlsPrivateKeyFile);
+    const cert = await read(files, "--tls-cert-file", tlsCertFile);
+    const key = await read(files, "--tls-private-key-file", tlsPrivateKeyFile);
     const problem = problemOfPair(cert, key);
     if (problem)
       throw new TlsFileError(
@@ -58,22 +66,22 @@ export function readTlsMaterial(options: TlsFileOptions, names: ServedNames, now
       );
     return { cert, key, clientCas };
   }
-  const issued = options.rotateServerCertificates ? readIssued(options.certDir) : undefined;
-  return { ...(issued ?? keptOrMade(options.certDir, names, now)), clientCas };
+  const issued = options.rotateServerCertificates ? await readIssued(files, options.certDir) : undefined;
+  return { ...(issued ?? (await keptOrMade(files, options.certDir, names, now))), clientCas };
 }
 
 /** The certificate that the cluster issued, with its key; undefined before it has. Source: the kubelet's file name. */
-function readIssued(certDir: string): { cert: string; key: string } | undefined {
-  const pem = readOptional("--cert-dir", join(certDir, "kubelet-server-current.pem"));
+async function readIssued(files: TextFiles, certDir: string): Promise<CertificatePair | undefined> {
+  const pem = await readOptional(files, "--cert-dir", join(certDir, "kubelet-server-current.pem"));
   return pem === undefined || problemOfPair(pem, pem) ? undefined : { cert: pem, key: pem };
 }
 
-function keptOrMade(certDir: string, names: ServedNames, now: Date): { cert: string; key: string } {
+async function keptOrMade(files: TextFiles, certDir: string, names: ServedNames, now: Date): Promise<CertificatePair> {
   const certFile = join(certDir, "kubelet.crt");
   const keyFile = join(certDir, "kubelet.key");
-  const cert = readOptional("--cert-dir", certFile);
-  const key = readOptional("--cert-dir", keyFile);
-  if (cert === undefined && key === undefined) return make(certFile, keyFile, names, now);
+  const cert = await readOptional(files, "--cert-dir", certFile);
+  const key = await readOptional(files, "--cert-dir", keyFile);
+  if (cert === undefined && key === undefined) return await make(files, certFile, keyFile, names, now);
   if (cert === undefined || key === undefined) {
     const [there, missing] = cert === undefined ? [keyFile, certFile] : [certFile, keyFile];
     throw new TlsFileError(`--cert-dir: there is "${there}" but no "${missing}": remove the one or add the other`);
@@ -81,12 +89,20 @@ function keptOrMade(certDir: string, names: ServedNames, now: Date): { cert: str
   const problem = problemOfPair(cert, key);
   // Another program's files are used as they are and never overwritten.
   if (isOurs(cert)) {
-    if (problem || !isStillGood(new X509Certificate(cert), names, now)) return make(certFile, keyFile, names, now);
+    if (problem || !isStillGood(new X509Certificate(cert), names, now)) {
+      return await make(files, certFile, keyFile, names, now);
+    }
   } else if (problem) throw new TlsFileError(`--cert-dir: "${certFile}", "${keyFile}": ${problem}`);
   return { cert, key };
 }
 
-function make(certFile: string, keyFile: string, names: ServedNames, now: Date): { cert: string; key: string } {
+async function make(
+  files: TextFiles,
+  certFile: string,
+  keyFile: string,
+  names: ServedNames,
+  now: Date,
+): Promise<CertificatePair> {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const cert = toSelfSignedCertificate({
     commonName: `${names.nodeName.slice(0, MAX_COMMON_NAME - 12)}@${Math.floor(now.getTime() / 1000)}`,
@@ -98,22 +114,13 @@ function make(certFile: string, keyFile: string, names: ServedNames, now: Date):
   });
   const key = privateKey.export({ type: "pkcs8", format: "pem" }) as string;
   try {
-    mkdirSync(join(certFile, ".."), { recursive: true, mode: 0o755 });
     // The certificate first: with it a later start knows that a key which does not fit is ours.
-    replace(certFile, cert, 0o644);
-    replace(keyFile, key, 0o600);
+    await files.replaceFile(certFile, cert, { durable: false, directoryMode: 0o755, mode: 0o644 });
+    await files.replaceFile(keyFile, key, { durable: false, directoryMode: 0o755 });
   } catch (cause) {
     throw new TlsFileError(`--cert-dir: cannot write "${certFile}" and "${keyFile}": ${messageOf(cause)}`, { cause });
   }
   return { cert, key };
-}
-
-function replace(path: string, text: string, mode: number): void {
-  const scratch = `${path}.new`;
-  writeFileSync(scratch, text, { mode });
-  // An old scratch file keeps its mode through the write.
-  chmodSync(scratch, mode);
-  renameSync(scratch, path);
 }
 
 function alternativeNames({ nodeName, nodeIp }: ServedNames): string[] {
@@ -162,8 +169,9 @@ const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE---
  * The certificates of `--client-ca-file`, one each.
  * @throws TlsFileError
  */
-export function readAuthorities(file: string): string[] {
-  const authorities = read("--client-ca-file", file).match(PEM_CERTIFICATE) ?? [];
+export async function readAuthorities(files: Pick<TextFiles, "readText">, file: string): Promise<string[]> {
+  const text = await read(files, "--client-ca-file", file);
+  const authorities = text.match(PEM_CERTIFICATE) ?? [];
   if (authorities.length === 0) throw new TlsFileError(`--client-ca-file "${file}" holds no PEM certificate`);
   for (const [index, pem] of authorities.entries()) {
     try {
@@ -177,15 +185,19 @@ export function readAuthorities(file: string): string[] {
   return authorities;
 }
 
-function read(flag: string, file: string): string {
-  const text = readOptional(flag, file);
+async function read(files: Pick<TextFiles, "readText">, flag: string, file: string): Promise<string> {
+  const text = await readOptional(files, flag, file);
   if (text === undefined) throw new TlsFileError(`${flag} "${file}": there is no such file`);
   return text;
 }
 
-function readOptional(flag: string, file: string): string | undefined {
+async function readOptional(
+  files: Pick<TextFiles, "readText">,
+  flag: string,
+  file: string,
+): Promise<string | undefined> {
   try {
-    return readTextIfExists(file, SYSTEM_FILE_BYTES);
+    return await files.readText(file, SYSTEM_FILE_BYTES);
   } catch (cause) {
     throw new TlsFileError(`${flag} "${file}" cannot be read: ${messageOf(cause)}`, { cause });
   }

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { ReplaceFile } from "../files/replace-file.ts";
+import type { TextFiles } from "../files/text-files.ts";
 import type { ManifestResult } from "../manifest/manifest-result.ts";
 import type { Clock } from "../model/clock.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
@@ -43,6 +44,8 @@ export interface BuildFeedDeps {
   readManifests?: FileSourceDeps["readManifests"];
   /** Writes a checkpoint; default: in this thread. */
   replaceFile?: ReplaceFile;
+  /** Reads certificates and keys; default: in this thread. */
+  files?: Pick<TextFiles, "readText">;
   clock: Clock;
   logger: Logger;
   /** In [0, 1). */
@@ -90,6 +93,7 @@ export function buildFeed(deps: BuildFeedDeps): DesiredStateFeed {
         logger,
         random: deps.random,
         ...(deps.proxyFor ? { proxyFor: deps.proxyFor } : {}),
+        ...(deps.files && { files: deps.files }),
       });
     }
     return new FileSource({

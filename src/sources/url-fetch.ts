@@ -1,4 +1,5 @@
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { SYSTEM_FILE_BYTES } from "../files/bounded-read.ts";
+import { LOCAL_TEXT_FILES, type TextFiles } from "../files/text-files.ts";
 import type { SecretHeader } from "../model/kubelet-options.ts";
 import { maskUrl } from "../text/url.ts";
 import { MAX_MANIFEST_BYTES } from "./manifest-files.ts";
@@ -19,7 +20,11 @@ export interface UrlFetchOptions {
   clientKeyFile: string;
   /** From the environment of our start; undefined = direct. */
   proxyFor?: (url: URL) => string | undefined;
+  /** Default: in this thread. */
+  files?: ReadsText;
 }
+
+type ReadsText = Pick<TextFiles, "readText">;
 
 /** Validators of an earlier answer, so that the server need not send it again. */
 export interface Validators {
@@ -102,7 +107,7 @@ async function follow(
   throw new UrlFetchError(`is redirected more than ${MAX_REDIRECTS} times`);
 }
 
-function request(
+async function request(
   target: URL,
   socket: string | undefined,
   options: UrlFetchOptions,
@@ -141,25 +146,38 @@ function request(
     signal,
     ...(socket ? { unix: socket } : {}),
     ...(proxy ? { proxy } : {}),
-    ...(url.protocol === "https:" ? { tls: tlsOptions(options, isTrusted) } : {}),
+    ...(url.protocol === "https:" ? { tls: await tlsOptions(options, isTrusted) } : {}),
   });
 }
 
-function tlsOptions(options: UrlFetchOptions, isTrusted: boolean): { ca?: string; cert?: string; key?: string } {
-  const ca = options.caFile === "" ? systemAuthorities() : readPem(options.caFile);
+async function tlsOptions(
+  options: UrlFetchOptions,
+  isTrusted: boolean,
+): Promise<{ ca?: string; cert?: string; key?: string }> {
+  const { files = LOCAL_TEXT_FILES } = options;
+  const ca = options.caFile === "" ? await systemAuthorities(files) : await readPem(files, options.caFile);
   const withClient = isTrusted && options.clientCertFile !== "";
   return {
     ...(ca === undefined ? {} : { ca }),
-    ...(withClient ? { cert: readPem(options.clientCertFile), key: readPem(options.clientKeyFile) } : {}),
+    ...(withClient
+      ? {
+          cert: await readPem(files, options.clientCertFile),
+          key: await readPem(files, options.clientKeyFile),
+        }
+      : {}),
   };
 }
 
-function readPem(file: string): string {
+async function readPem(files: ReadsText, file: string): Promise<string> {
+  let text: string | undefined;
   try {
-    return readBoundedText(file, SYSTEM_FILE_BYTES);
+    text = await files.readText(file, SYSTEM_FILE_BYTES);
   } catch (error) {
-    throw new UrlFetchError(`"${file}" cannot be read: ${(error as NodeJS.ErrnoException).code}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new UrlFetchError(`"${file}" cannot be read: ${code ?? message}`);
   }
+  if (text === undefined) throw new UrlFetchError(`"${file}" cannot be read: ENOENT`);
+  return text;
 }
 
 /** Where distributions keep the authorities of the system; the runtime only knows the ones built into it. */
@@ -171,14 +189,11 @@ const SYSTEM_BUNDLES = [
   "/etc/ssl/cert.pem",
 ];
 
-function systemAuthorities(): string | undefined {
+async function systemAuthorities(files: ReadsText): Promise<string | undefined> {
   for (const file of [process.env.SSL_CERT_FILE, ...SYSTEM_BUNDLES]) {
-    if (!file) continue;
-    try {
-      return readBoundedText(file, SYSTEM_FILE_BYTES);
-    } catch {
-      // The next distribution's place.
-    }
+    // One that cannot be read: the next distribution's place.
+    const text = file ? await files.readText(file, SYSTEM_FILE_BYTES).catch(() => undefined) : undefined;
+    if (text !== undefined) return text;
   }
   return undefined;
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CniNetworks } from "../../src/cni/cni-networks.ts";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { RecordingLogger } from "../support/recording-logger.ts";
@@ -9,6 +10,7 @@ import { tempDirs } from "../support/temp-dir.ts";
 import { until } from "../support/until.ts";
 
 const makeDirectory = tempDirs();
+const LOCAL_FILES = { ...LOCAL_TEXT_FILES, removeFile: async (path: string) => rmSync(path, { force: true }) };
 const SANDBOX = { id: "a".repeat(64), netns: "/proc/812/ns/net" };
 const signal = new AbortController().signal;
 
@@ -40,7 +42,7 @@ if [ -e ${root}/fail-${type}-$CNI_COMMAND ]; then echo '{"code":100,"msg":"${typ
   const logger = new RecordingLogger();
   const clock = new FakeClock();
   const make = (isEnabled = true) =>
-    new CniNetworks({ isEnabled, confDir, binDirs: [binDir], cacheDir }, clock, logger);
+    new CniNetworks({ isEnabled, confDir, binDirs: [binDir], cacheDir, files: LOCAL_FILES }, clock, logger);
   const calls = () => {
     const lines = readFileSync(join(root, "calls"), "utf8").trim().split("\n");
     return lines.map((line) => line.split(" ").slice(0, 3).join(" "));
@@ -140,6 +142,8 @@ describe("the networks of CNI", () => {
     await expect(networks.attach(SANDBOX, pod, signal)).rejects.toThrow("cni config uninitialized");
     expect(networks.holds(SANDBOX.id)).toBe(false);
     writeFileSync(configFile, text);
+    expect(networks.problem()).toContain("cni config uninitialized");
+    expect(await networks.findProblem()).toBeUndefined();
     expect(networks.problem()).toBeUndefined();
     expect(make(false).problem()).toBeUndefined();
   });

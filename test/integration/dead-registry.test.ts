@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import type { Clock } from "../../src/model/clock.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
@@ -80,7 +81,7 @@ describeWithEngine("a registry that dies in the middle of a layer and stays dead
       clock,
       logger,
       recorder: { record: (_, { type, reason, message }) => void events.push(`${type} ${reason} ${message}`) },
-      credentials: new ImageCredentials({ rootDir: scratch, homeDir: scratch, logger }),
+      credentials: new ImageCredentials({ rootDir: scratch, homeDir: scratch, logger, files: LOCAL_TEXT_FILES }),
       limits: { maxParallel: 0, perSecond: 0, burst: 0 },
       progressDeadlineMs: 60_000,
     });

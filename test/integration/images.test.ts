@@ -6,6 +6,7 @@ import type { Pod } from "../../src/api/pod.ts";
 import type { Secret } from "../../src/api/secret.ts";
 import { DockerClient } from "../../src/docker/docker-client.ts";
 import { isNotFound } from "../../src/docker/docker-error.ts";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { SystemClock } from "../../src/host/system-clock.ts";
 import type { PodEvent } from "../../src/model/pod-event.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
@@ -44,7 +45,7 @@ function managerWith(options: Partial<ImageManagerOptions> = {}): ImageManager {
     recorder: {
       record: (_, { type, reason, message }: PodEvent) => void events.push(`${type} ${reason} ${message}`),
     },
-    credentials: new ImageCredentials({ rootDir, homeDir: join(rootDir, "home"), logger }),
+    credentials: new ImageCredentials({ rootDir, homeDir: join(rootDir, "home"), logger, files: LOCAL_TEXT_FILES }),
     limits: { maxParallel: 0, perSecond: 0, burst: 0 },
     progressDeadlineMs: 60_000,
     ...options,

@@ -31,7 +31,7 @@ function world(over: Partial<PageRoutesDeps> = {}) {
     isLocal: true,
     pods: () => [{ metadata: { uid: "u1", name: "web" }, spec: { containers: [] } } as unknown as Pod],
     podDetail: async (_, privileged) => ({ privileged }) as unknown as PodDetail,
-    processes: () => [],
+    processes: async () => [],
     nodeDetail: async () => ({}) as NodeDetail,
     history: (uid) => ({ uid }) as never,
     containers: {} as ContainerAccess,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Secret } from "../../src/api/secret.ts";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { CredentialProviders } from "../../src/runtime/credential-provider.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
 import { parseImageReference } from "../../src/text/image-reference.ts";
@@ -40,6 +41,7 @@ async function users(image: string, pullSecrets: Secret[] = [], providers?: Cred
     homeDir: join(directory, "home"),
     logger,
     providers,
+    files: LOCAL_TEXT_FILES,
   });
   const found = await credentials.lookUp(parseImageReference(image), pullSecrets, undefined);
   return found.map(({ username, identitytoken }) => username ?? identitytoken);

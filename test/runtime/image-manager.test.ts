@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import { DockerClient } from "../../src/docker/docker-client.ts";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import type { PodEvent } from "../../src/model/pod-event.ts";
 import { ImageCredentials } from "../../src/runtime/image-credentials.ts";
 import { ImageError, registryProblem } from "../../src/runtime/image-error.ts";
@@ -37,7 +38,7 @@ function start(options: Partial<ImageManagerOptions> = {}): void {
     clock,
     logger,
     recorder: { record },
-    credentials: new ImageCredentials({ rootDir: "/nonexistent", homeDir: "", logger }),
+    credentials: new ImageCredentials({ rootDir: "/nonexistent", homeDir: "", logger, files: LOCAL_TEXT_FILES }),
     limits: { maxParallel: 0, perSecond: 0, burst: 0 },
     progressDeadlineMs: 0,
     ...options,

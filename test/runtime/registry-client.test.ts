@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { RegistryAuth } from "../../src/docker/image-transfer.ts";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { parseChallenge, RegistryError } from "../../src/runtime/registry-answer.ts";
 import { isInsecureRegistry, RegistryClient } from "../../src/runtime/registry-client.ts";
 import { parseImageReference } from "../../src/text/image-reference.ts";
@@ -27,6 +28,7 @@ const client = () =>
   new RegistryClient({
     engineInfo: async () => ({ RegistryConfig: null }),
     proxyFor: () => undefined,
+    files: LOCAL_TEXT_FILES,
     certsDir: "/nowhere",
   });
 

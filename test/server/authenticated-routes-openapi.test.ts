@@ -2,8 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { openBeneath } from "../../src/files/beneath.ts";
-import { HostLogDirectory } from "../../src/host/log-directory.ts";
+import { findLog, HostLogDirectory, readLogAsync } from "../../src/host/log-directory.ts";
 import type { Answer } from "../../src/server/answer.ts";
 import { routeAuthenticated } from "../../src/server/authenticated-routes.ts";
 import { CADVISOR_RESOURCES, routeCadvisor } from "../../src/server/cadvisor-routes.ts";
@@ -139,7 +138,10 @@ async function askAuthenticated(path: string, operation: Operation, method: stri
       view,
       containers: new FakeContainers(),
       dialPod: () => Promise.reject(new Error("dialing is not expected")),
-      logDirectory: new HostLogDirectory(directory, openBeneath),
+      logDirectory: new HostLogDirectory(directory, {
+        findLog: async (root, relative) => findLog(root, relative),
+        readLog: readLogAsync,
+      }),
       clock,
       logger,
       rules: {

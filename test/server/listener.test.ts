@@ -4,6 +4,7 @@ import https from "node:https";
 import { connect, createServer } from "node:net";
 import tls from "node:tls";
 import { toTlsVersions } from "../../src/config/cipher-suites.ts";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { type ServerAnswer, type ServerRequest, textAnswer } from "../../src/server/answer.ts";
 import { Listener } from "../../src/server/listener.ts";
 import { readTlsMaterial } from "../../src/server/serving-certificate.ts";
@@ -65,7 +66,7 @@ async function aListener({
   };
   const clock = new FakeClock("2026-11-21T06:40:00.500Z");
   const logger = new RecordingLogger();
-  const readMaterial = () => readTlsMaterial(files, { nodeName: "node1", nodeIp: "" }, clock.now());
+  const readMaterial = () => readTlsMaterial(LOCAL_TEXT_FILES, files, { nodeName: "node1", nodeIp: "" }, clock.now());
   const versions = toTlsVersions(minVersion, suites);
   const listener = new Listener(
     {

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openBeneath } from "../../src/files/beneath.ts";
-import { HostLogDirectory } from "../../src/host/log-directory.ts";
+import { findLog, HostLogDirectory, readLogAsync } from "../../src/host/log-directory.ts";
 import { routeLogDirectory } from "../../src/server/log-directory-routes.ts";
 import { tempDirs } from "../support/temp-dir.ts";
 import { aRequest } from "./a-context.ts";
@@ -10,6 +9,11 @@ import { aRequest } from "./a-context.ts";
 const temp = tempDirs();
 
 /** A log directory with a file next to it that is none of it. */
+const LOCAL_LOG_FILES = {
+  findLog: async (root: string, relative: string) => findLog(root, relative),
+  readLog: readLogAsync,
+};
+
 function aDirectory() {
   const outside = temp();
   const root = join(outside, "log");
@@ -22,7 +26,7 @@ function aDirectory() {
   symlinkSync(outside, join(root, "away"));
   Bun.spawnSync(["mkfifo", join(root, "pipe")]);
   utimesSync(join(root, "syslog"), 0, 1_795_248_000);
-  return new HostLogDirectory(root, openBeneath);
+  return new HostLogDirectory(root, LOCAL_LOG_FILES);
 }
 
 async function ask(target: string, method = "GET") {
@@ -33,7 +37,7 @@ async function ask(target: string, method = "GET") {
     upgrade: "",
     signal: new AbortController().signal,
   };
-  const answer = routeLogDirectory(request, aDirectory());
+  const answer = await routeLogDirectory(request, aDirectory());
   if ("run" in answer) throw new Error("a WebSocket");
   let text = "";
   if ("chunks" in answer) for await (const chunk of answer.chunks) text += Buffer.from(chunk).toString();

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { LOCAL_TEXT_FILES } from "../../src/files/text-files.ts";
 import { toSelfSignedCertificate } from "../../src/server/self-signed-certificate.ts";
 import { readTlsMaterial, TlsFileError, type TlsFileOptions } from "../../src/server/serving-certificate.ts";
 import { tempDirs } from "../support/temp-dir.ts";
@@ -34,14 +35,14 @@ function world() {
     return path(name);
   };
   const read = (changes: Partial<TlsFileOptions> = {}, now = NOW, names = node1) =>
-    readTlsMaterial({ ...options, ...changes }, names, now);
+    readTlsMaterial(LOCAL_TEXT_FILES, { ...options, ...changes }, names, now);
   return { path, put, read };
 }
 
 describe("without --tls-cert-file", () => {
-  test("a certificate for name, address and loopback is made; only we can read its key", () => {
+  test("a certificate for name, address and loopback is made; only we can read its key", async () => {
     const { path, read } = world();
-    const certificate = new X509Certificate(read().cert);
+    const certificate = new X509Certificate((await read()).cert);
     expect(certificate.subject).toBe(`CN=node1@${NOW.getTime() / 1000}`);
     expect(certificate.subjectAltName).toBe(
       "DNS:node1, DNS:localhost, IP Address:192.0.2.7, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1",
@@ -51,53 +52,53 @@ describe("without --tls-cert-file", () => {
     expect(statSync(path("pki/kubelet.crt")).mode & 0o777).toBe(0o644);
   });
 
-  test("it is kept over restarts, and made again before it ends, when a name is missing, and when it lies in the future", () => {
+  test("it is kept over restarts, and made again before it ends, when a name is missing, and when it lies in the future", async () => {
     const { read } = world();
-    const first = read();
-    expect(read({}, later(300))).toEqual(first);
-    const second = read({}, later(340));
+    const first = await read();
+    expect(await read({}, later(300))).toEqual(first);
+    const second = await read({}, later(340));
     expect(second).not.toEqual(first);
-    expect(read({}, later(340))).toEqual(second);
-    const renamed = read({}, later(340), { ...node1, nodeName: "node2" });
+    expect(await read({}, later(340))).toEqual(second);
+    const renamed = await read({}, later(340), { ...node1, nodeName: "node2" });
     expect(new X509Certificate(renamed.cert).checkHost("node2")).toBe("node2");
-    expect(new X509Certificate(read({}, later(-10)).cert).subject).toContain(`@${later(-10).getTime() / 1000}`);
+    expect(new X509Certificate((await read({}, later(-10))).cert).subject).toContain(`@${later(-10).getTime() / 1000}`);
   });
 
-  test("a crash between the two files heals", () => {
+  test("a crash between the two files heals", async () => {
     const { path, put, read } = world();
-    read();
+    await read();
     put("pki/kubelet.key", aPair("other").key);
-    const { cert, key } = read();
+    const { cert, key } = await read();
     expect(readFileSync(path("pki/kubelet.key"), "utf8")).toBe(key);
-    expect(read()).toMatchObject({ cert, key });
+    expect(await read()).toMatchObject({ cert, key });
   });
 
-  test("a certificate that was put there is used as it is, though it has ended, and never overwritten", () => {
+  test("a certificate that was put there is used as it is, though it has ended, and never overwritten", async () => {
     const { path, put, read } = world();
     const theirs = aPair("someone");
     put("pki/kubelet.crt", theirs.cert);
     put("pki/kubelet.key", theirs.key);
-    expect(read()).toMatchObject(theirs);
+    expect(await read()).toMatchObject(theirs);
     put("pki/kubelet.key", aPair("other").key);
-    expect(read).toThrow(/kubelet\.crt".*the key does not belong to the certificate/);
+    await expect(read()).rejects.toThrow(/kubelet\.crt".*the key does not belong to the certificate/);
     rmSync(path("pki/kubelet.crt"));
-    expect(read).toThrow(/there is ".*kubelet\.key" but no ".*kubelet\.crt"/);
+    await expect(read()).rejects.toThrow(/there is ".*kubelet\.key" but no ".*kubelet\.crt"/);
     expect(existsSync(path("pki/kubelet.crt"))).toBe(false);
   });
 
-  test("a directory that cannot be had", () => {
+  test("a directory that cannot be had", async () => {
     const { put, read } = world();
     put("file", "");
-    expect(() => read({ certDir: put("pki2", "") })).toThrow(/--cert-dir/);
+    await expect(read({ certDir: put("pki2", "") })).rejects.toThrow(/--cert-dir/);
   });
 });
 
 describe("files that were given", () => {
-  test("are read again each time", () => {
+  test("are read again each time", async () => {
     const { put, read } = world();
     for (const pair of [aPair("a"), aPair("b")]) {
       const files = { tlsCertFile: put("tls.crt", pair.cert), tlsPrivateKeyFile: put("tls.key", pair.key) };
-      expect(read(files)).toEqual({ ...pair, clientCas: [] });
+      expect(await read(files)).toEqual({ ...pair, clientCas: [] });
     }
   });
 
@@ -118,16 +119,16 @@ describe("files that were given", () => {
     { when: "no certificate in it", cert: "hello", key: good.key, want: /holds no PEM certificate/ },
     { when: "no key in it", cert: good.cert, key: "hello", want: /holds no PEM private key/ },
     { when: "another's key", cert: good.cert, key: aPair("b").key, want: /the key does not belong to the certificate/ },
-  ])("$when", ({ cert, key, want }) => {
+  ])("$when", async ({ cert, key, want }) => {
     const { path, put, read } = world();
     if (cert) put("tls.crt", cert);
     if (key) put("tls.key", key);
     const attempt = () => read({ tlsCertFile: path("tls.crt"), tlsPrivateKeyFile: path("tls.key") });
-    expect(attempt).toThrow(want);
-    expect(attempt).toThrow(TlsFileError);
+    await expect(attempt()).rejects.toThrow(want);
+    await expect(attempt()).rejects.toThrow(TlsFileError);
   });
 
-  test("a message never holds the key", () => {
+  test("a message never holds the key", async () => {
     const { put, read } = world();
     const files = {
       tlsCertFile: put("tls.crt", good.cert),
@@ -135,7 +136,7 @@ describe("files that were given", () => {
     };
     let message = "";
     try {
-      read(files);
+      await read(files);
     } catch (error) {
       message = (error as Error).message;
     }
@@ -145,10 +146,10 @@ describe("files that were given", () => {
 });
 
 describe("--client-ca-file", () => {
-  test("a bundle is taken apart, whatever stands between", () => {
+  test("a bundle is taken apart, whatever stands between", async () => {
     const { put, read } = world();
     const [a, b] = [aPair("a").cert, aPair("b").cert];
-    const { clientCas } = read({ clientCaFile: put("ca.crt", `# ours\n${a}\ntheirs\n${b}`) });
+    const { clientCas } = await read({ clientCaFile: put("ca.crt", `# ours\n${a}\ntheirs\n${b}`) });
     expect(clientCas.map((pem) => new X509Certificate(pem).subject)).toEqual(["CN=a", "CN=b"]);
   });
 
@@ -160,9 +161,9 @@ describe("--client-ca-file", () => {
       text: "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n",
       want: /certificate 1 of 1 is damaged/,
     },
-  ])("$when", ({ text, want }) => {
+  ])("$when", async ({ text, want }) => {
     const { path, put, read } = world();
     if (text !== undefined) put("ca.crt", text);
-    expect(() => read({ clientCaFile: path("ca.crt") })).toThrow(want);
+    await expect(read({ clientCaFile: path("ca.crt") })).rejects.toThrow(want);
   });
 });

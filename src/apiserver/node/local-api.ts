@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { statSync } from "node:fs";
 import { join } from "node:path";
-import { readBoundedText, readTextIfReadable, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
+import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
+import type { TextFiles } from "../../files/text-files.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
 import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
+import { messageOf } from "../../text/error-message.ts";
+import { internalError } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
 import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
@@ -23,7 +25,6 @@ import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-r
 import { type LocalCertificates, prepareCertificates, toKubeconfig } from "../pki/local-authority.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
 import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
-import { writeFileAtomically } from "../storage/atomic-file.ts";
 import { ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
 import type { ObjectStorage } from "../write-request.ts";
@@ -51,7 +52,10 @@ export interface LocalApiDeps {
   mark: RevisionMark;
   makeCertificates: (order: CertificateOrder) => Promise<CertificateDelivery>;
   /** Names the process that listens on a port. */
-  portHolder: (port: number) => string | undefined;
+  portHolder: (port: number) => Promise<string | undefined>;
+  files: TextFiles;
+  /** Resolves when the disk of a directory answers. @throws Error when it does not, in time */
+  probeDirectory: (directory: string) => Promise<void>;
 }
 
 /** Dependencies that exist only once the kubelet is built. */
@@ -63,6 +67,11 @@ export interface LocalApiNode {
 
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
+/** The file of tokens is read again after this time. */
+const TOKENS_AGE_MS = 1_000;
+/** The disk answered so recently that it is not asked again. */
+const DISK_FRESH_MS = 50;
+const DISK_RETRY_MS = 10_000;
 /** Most clients are of this machine, so all may have one address. Watches and sessions keep their connections. */
 const LIMITS = { connections: 1_000, perAddress: 1_000 };
 
@@ -82,7 +91,14 @@ export class LocalApi {
   #tls: Listener | undefined;
   #socket: Listener | undefined;
   readonly #certificates: CertificateKeeper;
-  #tokens: { mtimeMs: number; entries: readonly TokenEntry[] } = { mtimeMs: -1, entries: [] };
+  readonly #finishing = new Set<string>();
+  #diskAnsweredMs = Number.NEGATIVE_INFINITY;
+  readonly #tokens = {
+    text: "",
+    readAtMs: Number.NEGATIVE_INFINITY,
+    entries: Promise.resolve<readonly TokenEntry[]>([]),
+  };
+  #isStopped = false;
 
   constructor(deps: LocalApiDeps) {
     this.#deps = deps;
@@ -209,7 +225,7 @@ export class LocalApi {
       view,
       clock,
       isOwn: (definition, object) => this.submitted.isOwn(definition, object),
-      onGone: (definition, object) => this.deleter.finish(definition, object),
+      onGone: (definition, object) => void this.#finish(definition, object),
     });
     this.#mirror = mirror;
     const server = new ApiServer({
@@ -231,7 +247,9 @@ export class LocalApi {
           },
         }),
       refresh: (definition) => mirror.refresh(definition),
-      beforeWrite: () => this.#loadYaml(),
+      beforeWrite: async () => {
+        await Promise.all([this.#loadYaml(), this.#waitForDisk()]);
+      },
       onError: (error, path) => logger.error("A request of the local API failed", { path, error }),
     });
     const answer: ApiRouteDeps["answer"] = (request) => server.answer(request);
@@ -246,7 +264,8 @@ export class LocalApi {
         {
           logger,
           answer,
-          authenticate: (shown, authorization) => authenticate(shown, authorization, this.#readTokens(), clock.now()),
+          authenticate: async (shown, authorization) =>
+            authenticate(shown, authorization, await this.#readTokens(), clock.now()),
         },
         () => this.#certificates.current(),
       );
@@ -254,16 +273,17 @@ export class LocalApi {
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     this.#certificates.stop();
     this.#mirror?.stop();
     await Promise.all([this.#tls?.stop(), this.#socket?.stop()]);
   }
 
   #listen(place: ListenerPlace, deps: ApiRouteDeps, certificates?: () => LocalCertificates): Listener {
-    const { clock, logger, clientCaFile, tlsVersions, portHolder } = this.#deps;
-    const readMaterial = (current: LocalCertificates) => ({
+    const { clock, logger, clientCaFile, tlsVersions, portHolder, files } = this.#deps;
+    const readMaterial = async (current: LocalCertificates) => ({
       ...current.server,
-      clientCas: [...current.authorities, ...(clientCaFile === "" ? [] : readAuthorities(clientCaFile))],
+      clientCas: [...current.authorities, ...(clientCaFile === "" ? [] : await readAuthorities(files, clientCaFile))],
     });
     const listener = new Listener(
       {
@@ -283,6 +303,41 @@ export class LocalApi {
     return listener;
   }
 
+  /** Removes an ended pod, later when the disk does not answer now. */
+  async #finish(definition: ResourceDefinition, object: ApiObject): Promise<void> {
+    const uid = object.metadata.uid ?? "";
+    if (this.#finishing.has(uid)) return;
+    this.#finishing.add(uid);
+    try {
+      await this.#waitForDisk();
+      this.deleter.finish(definition, object);
+    } catch {
+      if (!this.#isStopped) this.#deps.clock.schedule(DISK_RETRY_MS, () => this.#mirror?.podsChanged());
+    } finally {
+      this.#finishing.delete(uid);
+    }
+  }
+
+  /**
+   * Objects are written in the thread that supervises pods, so that a request runs to its end undisturbed; this shows before
+   * that the disk answers.
+   * @throws ApiError 500 when it does not
+   */
+  async #waitForDisk(): Promise<void> {
+    const { clock, rootDir, probeDirectory } = this.#deps;
+    if (clock.monotonicMs() - this.#diskAnsweredMs < DISK_FRESH_MS) return;
+    try {
+      await probeDirectory(join(rootDir, "state"));
+      this.#diskAnsweredMs = clock.monotonicMs();
+    } catch (error) {
+      // What else fails is told by the write itself.
+      if ((error as Error).name !== "TaskTimeoutError") return;
+      throw internalError(
+        "the disk of the root directory does not answer: nothing was changed, and pods go on running",
+      );
+    }
+  }
+
   async #loadYaml(): Promise<void> {
     if (this.#toYaml) return;
     const { stringify } = await import("yaml");
@@ -290,12 +345,13 @@ export class LocalApi {
   }
 
   async #prepareCertificates(): Promise<LocalCertificates> {
-    const { rootDir, nodeName, nodeIp, address, otherAddresses, port, makeCertificates, clock } = this.#deps;
+    const { rootDir, nodeName, nodeIp, address, otherAddresses, port, makeCertificates, clock, files } = this.#deps;
     const certificates = await prepareCertificates({
       rootDir,
       nodeName,
       addresses: [nodeIp, address, ...otherAddresses],
       make: makeCertificates,
+      files,
       now: () => clock.now(),
     });
     const host =
@@ -308,27 +364,35 @@ export class LocalApi {
             : address;
     const path = join(rootDir, "admin.conf");
     const text = toKubeconfig(`https://${host}:${port}`, nodeName, certificates);
-    if (readTextIfReadable(path, SYSTEM_FILE_BYTES) !== text) writeFileAtomically(path, text);
+    const present = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);
+    if (present !== text) await files.replaceFile(path, text, { durable: true, directoryMode: 0o700 });
     return certificates;
   }
 
   /** A file that turned bad keeps the tokens it held before. */
-  #readTokens(): readonly TokenEntry[] {
-    const { tokenAuthFile, logger } = this.#deps;
-    if (tokenAuthFile === "") return [];
-    try {
-      const { mtimeMs } = statSync(tokenAuthFile);
-      if (mtimeMs !== this.#tokens.mtimeMs) {
-        this.#tokens = { mtimeMs, entries: this.#tokens.entries };
-        this.#tokens = {
-          mtimeMs,
-          entries: parseTokenFile(readBoundedText(tokenAuthFile, SYSTEM_FILE_BYTES), tokenAuthFile),
-        };
-      }
-    } catch (error) {
-      logger.warn(`Tokens of the local API stay as they were: ${(error as Error).message}`);
+  #readTokens(): Promise<readonly TokenEntry[]> {
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (nowMs - this.#tokens.readAtMs >= TOKENS_AGE_MS) {
+      this.#tokens.readAtMs = nowMs;
+      this.#tokens.entries = this.#readTokenFile(this.#tokens.entries);
     }
     return this.#tokens.entries;
+  }
+
+  async #readTokenFile(before: Promise<readonly TokenEntry[]>): Promise<readonly TokenEntry[]> {
+    const { tokenAuthFile, logger, files } = this.#deps;
+    if (tokenAuthFile === "") return [];
+    const entries = await before;
+    try {
+      const text = await files.readText(tokenAuthFile, SYSTEM_FILE_BYTES);
+      if (text === undefined) throw new Error(`there is no "${tokenAuthFile}"`);
+      if (text === this.#tokens.text) return entries;
+      this.#tokens.text = text;
+      return parseTokenFile(text, tokenAuthFile);
+    } catch (error) {
+      logger.warn(`Tokens of the local API stay as they were: ${messageOf(error)}`);
+      return entries;
+    }
   }
 
   #refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {

@@ -1,9 +1,9 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { chmodSync } from "node:fs";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import { readBoundedText, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
-import { writeFileAtomically } from "../storage/atomic-file.ts";
+import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
+import type { TextFiles } from "../../files/text-files.ts";
+import { messageOf } from "../../text/error-message.ts";
 import type { CertificateDelivery, CertificateOrder, KeyPair, LeafOrder } from "./certificate-request.ts";
 
 export interface LocalAuthorityDeps {
@@ -14,6 +14,7 @@ export interface LocalAuthorityDeps {
   /** Makes certificates in a process of its own. */
   make: (order: CertificateOrder) => Promise<CertificateDelivery>;
   now: () => Date;
+  files: TextFiles;
 }
 
 /** Everything TLS needs, PEM. */
@@ -48,19 +49,20 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
   const directory = join(deps.rootDir, "apiserver");
   const now = deps.now().getTime();
   const names = serverNames(deps);
-  const found = readPair(directory, "ca");
-  const foundPrevious = readPair(directory, "ca-previous");
+  const { files } = deps;
+  const found = await readPair(files, directory, "ca");
+  const foundPrevious = await readPair(files, directory, "ca-previous");
   const kept = [found, foundPrevious].find((it) => it && isGood(it, now, AUTHORITY_RENEWAL_MS));
   const isReinstated = kept !== undefined && kept === foundPrevious;
   const previous = kept && !isReinstated ? foundPrevious : (readable(found) ?? foundPrevious);
   const trusted = [kept, previous].filter((it) => it !== undefined && isValid(it, now)) as KeyPair[];
-  const keep = (name: string, wanted: readonly string[]) => {
-    const pair = readPair(directory, name);
+  const keep = async (name: string, wanted: readonly string[]) => {
+    const pair = await readPair(files, directory, name);
     const isKept = pair && isGood(pair, now, RENEWAL_MS) && trusted.some((it) => isSignedBy(pair, it));
     return isKept && hasNames(pair, wanted) ? pair : undefined;
   };
-  const server = keep("server", names);
-  const admin = keep("admin", []);
+  const server = await keep("server", names);
+  const admin = await keep("admin", []);
   if (found && kept === found && server && admin) return toCertificates(found, previous, server, admin, now);
   const notAfter = now + LEAF_VALID_MS;
   const wanted: { file: string; order: LeafOrder }[] = [];
@@ -89,16 +91,16 @@ export async function prepareCertificates(deps: LocalAuthorityDeps): Promise<Loc
     authorityNotAfter: now + AUTHORITY_VALID_MS,
     leaves: wanted.map(({ order }) => order),
   });
-  const replacePrevious = () => previous && writePair(directory, "ca-previous", previous);
+  const replacePrevious = async () => previous && (await writePair(files, directory, "ca-previous", previous));
   // A process that ends in between must not lose an authority: each is written elsewhere before it is overwritten.
-  if (isReinstated) writePair(directory, "ca", delivery.authority);
-  if (!found || kept !== found) replacePrevious();
-  if (!kept) writePair(directory, "ca", delivery.authority);
+  if (isReinstated) await writePair(files, directory, "ca", delivery.authority);
+  if (!found || kept !== found) await replacePrevious();
+  if (!kept) await writePair(files, directory, "ca", delivery.authority);
   const made = new Map(wanted.map(({ file }, index) => [file, delivery.leaves[index]!]));
   const madeServer = made.get("server");
   // Clients that only know the former authority follow the link to it.
   if (madeServer && delivery.link !== undefined) madeServer.cert += delivery.link;
-  for (const [file, pair] of made) writePair(directory, file, pair);
+  for (const [file, pair] of made) await writePair(files, directory, file, pair);
   return toCertificates(delivery.authority, previous, server ?? madeServer!, admin ?? made.get("admin")!, now);
 }
 
@@ -140,24 +142,21 @@ function serverNames({ nodeName, addresses }: LocalAuthorityDeps): string[] {
   return [...new Set([...usual, ...addresses.filter((it) => it !== "" && it !== "0.0.0.0" && it !== "::")])];
 }
 
-function readPair(directory: string, name: string): KeyPair | undefined {
+async function readPair(files: TextFiles, directory: string, name: string): Promise<KeyPair | undefined> {
   try {
-    return {
-      cert: readBoundedText(join(directory, `${name}.crt`), SYSTEM_FILE_BYTES),
-      key: readBoundedText(join(directory, `${name}.key`), SYSTEM_FILE_BYTES),
-    };
+    const cert = await files.readText(join(directory, `${name}.crt`), SYSTEM_FILE_BYTES);
+    const key = await files.readText(join(directory, `${name}.key`), SYSTEM_FILE_BYTES);
+    return cert === undefined || key === undefined ? undefined : { cert, key };
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT") return undefined;
-    throw new Error(`the certificates of the local API cannot be read: ${message}`, { cause: error });
+    throw new Error(`the certificates of the local API cannot be read: ${messageOf(error)}`, { cause: error });
   }
 }
 
-function writePair(directory: string, name: string, { cert, key }: KeyPair): void {
+async function writePair(files: TextFiles, directory: string, name: string, { cert, key }: KeyPair): Promise<void> {
+  const options = { durable: true, directoryMode: 0o700 };
   // The key first: a later start would take a certificate without its key for a complete pair.
-  writeFileAtomically(join(directory, `${name}.key`), key);
-  writeFileAtomically(join(directory, `${name}.crt`), cert);
-  chmodSync(join(directory, `${name}.crt`), 0o644);
+  await files.replaceFile(join(directory, `${name}.key`), key, options);
+  await files.replaceFile(join(directory, `${name}.crt`), cert, { ...options, mode: 0o644 });
 }
 
 /** Unit: milliseconds since 1970. @throws Error when it is no certificate */

@@ -11,15 +11,8 @@ export interface FileChange {
 }
 
 /**
- * Replaces a file so that it is the old one or the new one after a crash, never a part of either. Mode 0600, directories
- * 0700.
- * @throws Error of the file system, with the old file untouched
- */
-export const writeFileAtomically = (path: string, text: string): void => writeFilesAtomically([{ path, text }]);
-
-/**
  * Replaces files one after the other, in this order, once the new content of all of them is on the disk: a full disk
- * changes none.
+ * changes none. After a crash each is the old one or the new one. Mode 0600, directories 0700.
  * @throws Error of the file system
  */
 export function writeFilesAtomically(changes: readonly FileChange[]): void {

@@ -1,6 +1,5 @@
 import { parseImageUpdatePolicy } from "../../api/image-update.ts";
 import type { Pod } from "../../api/pod.ts";
-import { openBeneath } from "../../files/beneath.ts";
 import { ImageUpdateManager } from "../../kubelet/images/image-update-manager.ts";
 import type { BaselineImage } from "../../kubelet/images/image-update-work.ts";
 import { pickTag } from "../../plan/image-tags.ts";
@@ -30,6 +29,7 @@ export function buildImageUpdates(
 ): ImageUpdateManager {
   const { options, clock, logger, recorder, environment, metrics } = context;
   const registry = new RegistryClient({
+    files: context.background.textFiles,
     engineInfo: (signal) => client.info({ signal }),
     proxyFor: (url) => proxyFor(url, environment),
   });
@@ -61,7 +61,10 @@ export function buildImageUpdates(
       const info = await images.imageStatus(imageId);
       return describeBaseline(image, imageId, info?.repoDigests ?? []);
     },
-    isLocked: (pod, lock) => isLocked(pod, lock, volumes),
+    isLocked: async (pod, lock) => {
+      const place = lockPlace(pod, lock, volumes);
+      return place !== undefined && (await context.background.existsBeneath(place.directory, place.path));
+    },
     onChange,
     onResult: (owner, result) => metrics.countImageUpdate(owner, result),
   });
@@ -83,18 +86,12 @@ function nameOf(image: string): string {
   return colon < 0 ? image : image.slice(0, colon);
 }
 
-/** Whether a file exists in an emptyDir or hostPath volume. A path that cannot be read counts as locked. */
-function isLocked(pod: Pod, lock: string, volumes: VolumeManager): boolean {
+/** Where a lock file lies, in an emptyDir or hostPath volume; undefined when there is no such volume. */
+function lockPlace(pod: Pod, lock: string, volumes: VolumeManager): { directory: string; path: string } | undefined {
   const slash = lock.indexOf("/");
   const volume = pod.spec.volumes?.find(({ name }) => name === lock.slice(0, slash));
   const directory = volume?.emptyDir
     ? volumes.directories(pod.metadata.uid ?? "").volume("empty-dir", volume.name)
     : volume?.hostPath?.path;
-  if (directory === undefined) return false;
-  try {
-    openBeneath(directory, lock.slice(slash + 1)).close();
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ENOENT";
-  }
+  return directory === undefined ? undefined : { directory, path: lock.slice(slash + 1) };
 }

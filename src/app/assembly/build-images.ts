@@ -40,12 +40,19 @@ export function buildImageManager(
   });
 }
 
-export function buildImageCredentials({ options, environment, clock, logger }: NodeContext): ImageCredentials {
+export function buildImageCredentials({
+  options,
+  environment,
+  clock,
+  logger,
+  background,
+}: NodeContext): ImageCredentials {
   const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: binDir } = options;
   return new ImageCredentials({
     rootDir: options.rootDir,
     homeDir: environment.HOME ?? "",
     logger,
+    files: background.textFiles,
     ...(file && { providers: CredentialProviders.fromFile(file, binDir, clock, logger) }),
   });
 }

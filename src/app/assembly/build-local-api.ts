@@ -10,7 +10,6 @@ import { SOURCE_ID } from "../../apiserver/storage/submitted-set.ts";
 import { podRoutes } from "../../apiserver/streams/pod-routes.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
-import { findPortHolder } from "../../host/port-holder.ts";
 import { NodeCordon } from "../../kubelet/node-cordon.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
 import { objectKey } from "../../model/desired-object.ts";
@@ -26,7 +25,7 @@ import { CordonSchema, ResourceVersionSchema } from "./state-schemas.ts";
 
 /** The store and the writers of the local API; nothing listens yet. */
 export function buildLocalApi(context: NodeContext): LocalApi {
-  const { options, node, clock, logger } = context;
+  const { options, node, clock, logger, background } = context;
   return new LocalApi({
     rootDir: options.rootDir,
     nodeName: node.name,
@@ -44,7 +43,9 @@ export function buildLocalApi(context: NodeContext): LocalApi {
     version: versionInfo(),
     mark: openStateFile(context, "resource-version", ResourceVersionSchema, { durable: true }),
     makeCertificates: (order) => makeInChild(ownCommand(), order),
-    portHolder: findPortHolder,
+    portHolder: background.findPortHolder.bind(background),
+    files: background.textFiles,
+    probeDirectory: (directory) => background.probeDirectory(directory),
   });
 }
 

@@ -6,7 +6,6 @@ import type { DesiredStateFeed } from "../../sources/desired-state-feed.ts";
 import { ManifestChangeCheck } from "../../sources/manifest-change-check.ts";
 import { proxyFor } from "../../sources/proxy.ts";
 import { encryptionOf } from "../../text/age-text.ts";
-import { readEncryptedManifest } from "../decrypt-manifest.ts";
 import type { NodeContext } from "./node-context.ts";
 
 /** A longer text takes more than some 10 ms, and is parsed in another thread. */
@@ -35,16 +34,17 @@ export function buildManifestFeed(
         strictness: options.validate,
         allowPrivileged: options.allowPrivileged,
       };
-      const readText = (text: Uint8Array, as: ReadManifestOptions) =>
-        text.length > LONG_MANIFEST_BYTES ? background.readManifest(text, as) : readManifest(text, as);
       const { manifestIdentityFile } = options;
       return manifestIdentityFile !== "" && encryptionOf(bytes)
-        ? readEncryptedManifest(bytes, how, manifestIdentityFile, readText)
-        : readText(bytes, how);
+        ? background.readEncryptedManifest(bytes, how, manifestIdentityFile)
+        : bytes.length > LONG_MANIFEST_BYTES
+          ? background.readManifest(bytes, how)
+          : readManifest(bytes, how);
     },
     readManifests: async (path, known) =>
       (await changeCheck.snapshotIfUnchanged(path, known)) ?? background.readManifests(path, known),
     replaceFile: background.replaceFile.bind(background),
+    files: background.textFiles,
     clock,
     logger,
     random: Math.random,

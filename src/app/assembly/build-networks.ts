@@ -5,13 +5,18 @@ import { LABEL, toOwnershipFilter } from "../../runtime/labels.ts";
 import { messageOf } from "../../text/error-message.ts";
 import type { NodeContext } from "./node-context.ts";
 
-export const buildNetworks = ({ options, clock, logger }: NodeContext): PodNetworks =>
+export const buildNetworks = ({ options, clock, logger, background }: NodeContext): PodNetworks =>
   new CniNetworks(
     {
       isEnabled: options.networkPlugin === "cni",
       confDir: options.cniConfDir,
       binDirs: options.cniBinDirs,
       cacheDir: options.cniCacheDir,
+      files: {
+        replaceFile: background.replaceFile.bind(background),
+        removeFile: background.removeFile.bind(background),
+        readDirectory: background.textFiles.readDirectory,
+      },
     },
     clock,
     logger,

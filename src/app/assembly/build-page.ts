@@ -4,8 +4,8 @@ import type { Pod } from "../../api/pod.ts";
 import type { Summary } from "../../api/stats-summary.ts";
 import { CadvisorFactsReader } from "../../cadvisor/cadvisor-facts.ts";
 import { toTlsVersions } from "../../config/cipher-suites.ts";
-import { readBoundedText, readTextIfExists, SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
-import { findPortHolders } from "../../host/port-holder.ts";
+import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
+import type { TextFiles } from "../../files/text-files.ts";
 import type { ContainerAccess } from "../../model/container-access.ts";
 import type { DesiredState } from "../../model/desired-pod.ts";
 import type { Finding } from "../../model/finding.ts";
@@ -19,7 +19,6 @@ import { ensurePageSecret } from "../../pageserver/page-secret.ts";
 import { PageSessions } from "../../pageserver/page-session.ts";
 import { toCondition, toEventRow, toPodDetail } from "../../pageserver/pod-detail.ts";
 import { toPodRow } from "../../pageserver/pod-row.ts";
-import { listProcesses } from "../../pageserver/process-list.ts";
 import { UsageRecorder } from "../../pageserver/usage-recorder.ts";
 import { creationTime, summarizePod } from "../../printers/pod-row.ts";
 import { DockerContainerAccess } from "../../runtime/docker-container-access.ts";
@@ -51,10 +50,10 @@ export function buildPage(
   nodeFacts: ReadNodeFacts,
 ): Page {
   const { context, kubelet, client, probeLog } = parts;
-  const { clock, logger, options } = context;
+  const { clock, logger, options, background } = context;
   const isLocal = isLoopback(options.cadvisorBindAddress);
   const usage = new UsageRecorder();
-  const history = new KeptHistory(usage, options.rootDir, clock, logger);
+  const history = new KeptHistory(usage, options.rootDir, clock, logger, background.replaceFile.bind(background));
   history.restore();
   const cadvisor = new CadvisorFactsReader(stats);
   let findings: readonly Finding[] = [];
@@ -131,7 +130,9 @@ export function buildPage(
       events: view.events().items,
       explanation: explain(pod, {
         ...(privileged && { logs: await readLogTails(pod, containers) }),
-        ...(pod.status?.phase === "Pending" && { portHolders: findPortHolders(hostPortsOf(pod.spec)) }),
+        ...(pod.status?.phase === "Pending" && {
+          portHolders: await background.findPortHolders(hostPortsOf(pod.spec)).catch(() => new Map()),
+        }),
       }),
       probeAnswers: (container, kind) => probeLog.answers(uid, container, kind),
       counters: (name) => {
@@ -142,7 +143,7 @@ export function buildPage(
       manifest: toManifestView({
         file: location?.file ?? "",
         line: location?.line,
-        text: privileged ? readManifestFile(location?.file) : undefined,
+        text: privileged ? await readManifestFile(background.textFiles, location?.file) : undefined,
         findings,
         rendered: stringify({ apiVersion: "v1", kind: "Pod", metadata: shown.metadata, spec: shown.spec }),
       }),
@@ -162,7 +163,7 @@ export function buildPage(
     podDetail,
     nodeDetail,
     processes: (uid) =>
-      listProcesses(
+      background.listProcesses(
         (stats.sample("basics").pods.find(({ facts }) => facts.uid === uid)?.containers ?? []).map(
           ({ facts, cgroup }) => ({
             name: facts.name,
@@ -188,10 +189,10 @@ export function buildPage(
 }
 
 /** A file of this machine, as it is now; undefined for other sources and for what cannot be read. */
-function readManifestFile(file: string | undefined): string | undefined {
+async function readManifestFile(files: TextFiles, file: string | undefined): Promise<string | undefined> {
   if (!file?.startsWith("/")) return undefined;
   try {
-    return readTextIfExists(file, MAX_MANIFEST_BYTES);
+    return await files.readText(file, MAX_MANIFEST_BYTES);
   } catch {
     return undefined;
   }
@@ -268,12 +269,18 @@ const pageTls = (context: NodeContext): ListenerTls => ({
  * The certificate of `--tls-cert-file`; without that flag, the one of the local API, whose authority a browser can import
  * to trust; without a local API, the one of the authenticated port.
  */
-function readPageMaterial({ options, node, clock }: NodeContext): TlsMaterial {
+async function readPageMaterial({ options, node, clock, background }: NodeContext): Promise<TlsMaterial> {
+  const files = background.textFiles;
   if (options.tlsCertFile !== "" || options.localApiPort === 0) {
     const names = { nodeName: node.name, nodeIp: node.ip };
-    return { ...readTlsMaterial({ ...options, clientCaFile: "" }, names, clock.now()), clientCas: [] };
+    return await readTlsMaterial(files, { ...options, clientCaFile: "" }, names, clock.now());
   }
   const directory = join(options.rootDir, "apiserver");
-  const read = (name: string) => readBoundedText(join(directory, name), SYSTEM_FILE_BYTES);
-  return { cert: read("server.crt"), key: read("server.key"), clientCas: [] };
+  const read = async (name: string) => {
+    const path = join(directory, name);
+    const text = await files.readText(path, SYSTEM_FILE_BYTES);
+    if (text === undefined) throw new Error(`there is no "${path}"`);
+    return text;
+  };
+  return { cert: await read("server.crt"), key: await read("server.key"), clientCas: [] };
 }

@@ -1,8 +1,6 @@
 import { toKubeletConfiguration } from "../../config/effective-config.ts";
-import { openBeneath } from "../../files/beneath.ts";
 import { HostLogDirectory } from "../../host/log-directory.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
-import { findPortHolder } from "../../host/port-holder.ts";
 import { SystemClock } from "../../host/system-clock.ts";
 import type { PodEventRecorder } from "../../kubelet/event-recorder.ts";
 import { type MetricFamily, MetricsRegistry } from "../../metrics/metrics-registry.ts";
@@ -71,12 +69,12 @@ export function startNodeServers(
   nodeFacts: ServerDependencies["nodeFacts"],
   { configuration, onServers }: Pick<NodeFactsInput, "configuration"> & Pick<KubeletRun, "onServers">,
 ): RunningServers {
-  const { options, clock, logger, recorder, metrics } = parts.context;
+  const { options, clock, logger, recorder, metrics, background } = parts.context;
   const socketPath = options.enableServer ? toCommandSocketPath(options.rootDir) : undefined;
   let servers: RunningServers | undefined;
   servers = startServers(options, view, {
     ...(socketPath !== undefined && { socketPath }),
-    portHolder: findPortHolder,
+    portHolder: background.findPortHolder.bind(background),
     onListening: () => servers && onServers(servers),
     clock,
     logger,
@@ -108,8 +106,11 @@ const authenticatedParts = ({ context, client, cluster }: AssembledKubelet) => (
   options: context.options,
   containers: new DockerContainerAccess(client, (ms, callback) => context.clock.schedule(ms, callback)),
   dialPod,
-  logDirectory: context.options.enableSystemLogHandler ? new HostLogDirectory("/var/log", openBeneath) : undefined,
+  logDirectory: context.options.enableSystemLogHandler
+    ? new HostLogDirectory("/var/log", context.background)
+    : undefined,
   names: { nodeName: context.node.name, nodeIp: context.node.ip },
+  files: context.background.textFiles,
 });
 
 function collectMetrics(metrics: MetricsRecorder, status: ConfigurationStatus | undefined): MetricFamily[] {

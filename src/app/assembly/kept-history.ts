@@ -1,6 +1,6 @@
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { readBoundedBytes } from "../../files/bounded-read.ts";
+import type { ReplaceFile } from "../../files/replace-file.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
 import type { UsageRecorder } from "../../pageserver/usage-recorder.ts";
@@ -17,13 +17,15 @@ export class KeptHistory {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #logger: Logger;
+  readonly #replaceFile: ReplaceFile;
   #cancel: () => void;
 
-  constructor(usage: UsageRecorder, rootDir: string, clock: Clock, logger: Logger) {
+  constructor(usage: UsageRecorder, rootDir: string, clock: Clock, logger: Logger, replaceFile: ReplaceFile) {
     this.#usage = usage;
     this.#path = join(rootDir, "state", "usage-history");
     this.#clock = clock;
     this.#logger = logger;
+    this.#replaceFile = replaceFile;
     this.#cancel = this.#schedule();
   }
 
@@ -40,22 +42,20 @@ export class KeptHistory {
 
   stop(): void {
     this.#cancel();
-    this.#save();
+    void this.#save();
   }
 
   #schedule(): () => void {
     return this.#clock.schedule(SAVE_MS, () => {
-      this.#save();
+      void this.#save();
       this.#cancel = this.#schedule();
     });
   }
 
-  #save(): void {
+  /** Never rejects. */
+  async #save(): Promise<void> {
     try {
-      const scratch = `${this.#path}.new`;
-      mkdirSync(dirname(this.#path), { recursive: true });
-      writeFileSync(scratch, this.#usage.save(), { mode: 0o600 });
-      renameSync(scratch, this.#path);
+      await this.#replaceFile(this.#path, this.#usage.save(), { durable: false });
     } catch (error) {
       this.#logger.debug("The history of the usage could not be saved", { error: messageOf(error) });
     }

@@ -57,12 +57,13 @@ export async function readNodeContext(input: NodeContextInput): Promise<NodeCont
   };
 }
 
-export function buildEngineConnection({ options, environment, clock }: NodeContext): EngineConnection {
+export function buildEngineConnection({ options, environment, clock, background }: NodeContext): EngineConnection {
   const endpoint = DockerClient.endpointFrom(options.dockerEndpoint || undefined, environment);
   return new EngineConnection({
     client: new DockerClient(endpoint, {
       schedule: (ms, callback) => clock.schedule(ms, callback),
       timeoutMs: options.runtimeRequestTimeoutMs,
+      killExecProcesses: background.killExecProcesses.bind(background),
     }),
     cgroupDriver: options.cgroupDriver,
     mayLowerOomScores: readMayLowerOomScores,

@@ -72,7 +72,7 @@ export function nodeFacts({
     return Promise.race([imageInventory.list().catch((): ImageStore | undefined => undefined), none]);
   };
   return async (withImages = true) => {
-    const store = withImages ? await readImages() : undefined;
+    const [store] = await Promise.all([withImages ? readImages() : undefined, networks.findProblem().catch(() => {})]);
     noteReady();
     const engine = engineIfKnown();
     return {

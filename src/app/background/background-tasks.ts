@@ -1,12 +1,20 @@
 import { rmSync, writeFileSync } from "node:fs";
-import { readBoundedBytes, readBoundedText } from "../../files/bounded-read.ts";
-import { replaceFile } from "../../files/replace-file.ts";
+import { killExecProcesses } from "../../docker/exec-kill.ts";
+import { existsBeneath } from "../../files/beneath.ts";
+import { readBoundedBytes, readBoundedText, readTextIfExists } from "../../files/bounded-read.ts";
+import { probeDirectory, replaceFile } from "../../files/replace-file.ts";
+import { readDirectoryTexts } from "../../files/text-files.ts";
+import { findLog, readLog } from "../../host/log-directory.ts";
+import { findPortHolder, findPortHolders } from "../../host/port-holder.ts";
 import { makeTerminationLog, readTerminationLog } from "../../kubelet/termination-log.ts";
+import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
 import { readManifest } from "../../manifest/read-manifest.ts";
+import { listProcesses } from "../../pageserver/process-list.ts";
 import { performLogLinkTask } from "../../runtime/log-link-files.ts";
 import { readManifests } from "../../sources/manifest-files.ts";
 import { LocalHostFiles } from "../../volumes/host-files.ts";
 import { writeHostsFile } from "../../volumes/network-files.ts";
+import { readEncryptedManifest } from "../decrypt-manifest.ts";
 
 const hostFiles = new LocalHostFiles();
 
@@ -23,6 +31,18 @@ export const BACKGROUND_TASKS = {
   overwriteFile: (path: string, text: string) => writeFileSync(path, text),
   readText: readBoundedText,
   readBytes: readBoundedBytes,
+  readTextIfExists,
+  readEncryptedManifest: (bytes: Uint8Array, how: ReadManifestOptions, identityFile: string) =>
+    readEncryptedManifest(bytes, how, identityFile, readManifest),
+  probeDirectory,
+  existsBeneath,
+  readDirectoryTexts,
+  findLog,
+  readLog,
+  findPortHolder: (port: number) => findPortHolder(port),
+  findPortHolders,
+  listProcesses: (containers: Parameters<typeof listProcesses>[0]) => listProcesses(containers),
+  killExecProcesses,
   prepareHostPath: hostFiles.prepareHostPath.bind(hostFiles),
   isDirectory: hostFiles.isDirectory.bind(hostFiles),
   bindSubPath: hostFiles.bindSubPath.bind(hostFiles),

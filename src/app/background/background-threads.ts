@@ -1,8 +1,11 @@
 import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import type { EmptyDirVolumeSource, HostPathVolumeSource, Pod } from "../../api/pod.ts";
 import { PoolSlot } from "../../concurrency/pool-slot.ts";
 import { type PoolThread, type TaskOptions, type TaskRequest, WorkerPool } from "../../concurrency/worker-pool.ts";
 import { type ReplaceOptions, replaceFileAsync } from "../../files/replace-file.ts";
+import { readTextIfExistsAsync, type TextFiles } from "../../files/text-files.ts";
+import { type LogFiles, readLogAsync } from "../../host/log-directory.ts";
 import type { PodFileSystem } from "../../kubelet/pod-effects.ts";
 import { makeTerminationLogAsync, readTerminationLogAsync } from "../../kubelet/termination-log.ts";
 import type { ReadManifestOptions } from "../../manifest/manifest-result.ts";
@@ -31,6 +34,8 @@ const SETTLE_MS = 5_000;
 
 /** Tasks below the root directory: they hang together. */
 const ROOT_DISK: TaskOptions = { key: "root directory", timeoutMs: ACCESS_TIMEOUT_MS };
+/** A machine may have many processes, and the kernel holds back their command lines while they wait for a disk. */
+const PROCESSES: TaskOptions = { key: "processes", timeoutMs: ACCESS_TIMEOUT_MS };
 const LOG_DISK: TaskOptions = { key: "log links", timeoutMs: ACCESS_TIMEOUT_MS };
 
 /** Path of the entry point in the compiled executable; modules there have other paths than here. */
@@ -40,7 +45,7 @@ const COMPILED_ENTRY = "/$bunfs/root/app/background/background-worker.js";
  * Work that may wait for a file system, or take long, in other threads: the kubelet's own thread never waits for it. What is
  * done for each start of a container is tried first on a thread of the runtime, through {@link PoolSlot}.
  */
-export class BackgroundThreads implements HostFiles, PodFileSystem {
+export class BackgroundThreads implements HostFiles, PodFileSystem, LogFiles {
   readonly slot: PoolSlot;
   readonly #clock: Clock;
   readonly #pool: WorkerPool;
@@ -103,6 +108,65 @@ export class BackgroundThreads implements HostFiles, PodFileSystem {
 
   readText(path: string, maxBytes: number) {
     return this.#run("readText", [path, maxBytes], ROOT_DISK);
+  }
+
+  /** Text files of the administrator, anywhere on the host. */
+  get textFiles(): TextFiles {
+    return {
+      readText: this.readTextIfExists.bind(this),
+      readDirectory: (directory, extensions, maxBytes) =>
+        this.#run("readDirectoryTexts", [directory, extensions, maxBytes], accessTo(directory)),
+      replaceFile: this.replaceFile.bind(this),
+    };
+  }
+
+  /** As `readTextIfExists` of src/files, anywhere on the host. */
+  async readTextIfExists(path: string, maxBytes: number): Promise<string | undefined> {
+    const quick = await this.slot.attempt(() => readTextIfExistsAsync(path, maxBytes), ACCESS_TIMEOUT_MS);
+    return quick ? quick.value : await this.#run("readTextIfExists", [path, maxBytes], accessTo(path));
+  }
+
+  /** Decrypts and parses a text. */
+  readEncryptedManifest(bytes: Uint8Array, how: ReadManifestOptions, identityFile: string) {
+    const options = { key: `decrypt ${how.file}`, timeoutMs: PARSE_TIMEOUT_MS };
+    return this.#run("readEncryptedManifest", [bytes, how, identityFile], options);
+  }
+
+  existsBeneath(directory: string, path: string) {
+    return this.#run("existsBeneath", [directory, path], accessTo(directory));
+  }
+
+  /** Resolves when the disk of a directory below the root directory answers. @throws TaskTimeoutError; the system's error */
+  probeDirectory(directory: string) {
+    return this.#run("probeDirectory", [directory], ROOT_DISK);
+  }
+
+  findLog(root: string, relative: string) {
+    return this.#run("findLog", [root, relative], accessTo(join(root, relative)));
+  }
+
+  async readLog(descriptor: number, position: number, length: number): Promise<Uint8Array> {
+    const quick = await this.slot.attempt(() => readLogAsync(descriptor, position, length), ACCESS_TIMEOUT_MS);
+    if (quick) return quick.value;
+    const options = { key: `read log ${descriptor}`, timeoutMs: ACCESS_TIMEOUT_MS };
+    return await this.#run("readLog", [descriptor, position, length], options);
+  }
+
+  findPortHolder(port: number) {
+    return this.#run("findPortHolder", [port], PROCESSES);
+  }
+
+  findPortHolders(ports: readonly number[]) {
+    return this.#run("findPortHolders", [ports], PROCESSES);
+  }
+
+  listProcesses(containers: Parameters<BackgroundTasks["listProcesses"]>[0]) {
+    return this.#run("listProcesses", [containers], PROCESSES);
+  }
+
+  killExecProcesses(hostPid: number, containerId: string) {
+    const options = { key: `kill ${hostPid}`, timeoutMs: ACCESS_TIMEOUT_MS };
+    return this.#run("killExecProcesses", [hostPid, containerId], options);
   }
 
   /** A file of the administrator, anywhere on the host. */

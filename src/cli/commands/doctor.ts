@@ -10,6 +10,7 @@ import { gatherFacts } from "../../doctor/gather-facts.ts";
 import type { CredentialLookUp } from "../../doctor/gather-images.ts";
 import type { ConfigurationFacts } from "../../doctor/machine-facts.ts";
 import type { ReadEncrypted } from "../../doctor/read-manifest-files.ts";
+import { LOCAL_TEXT_FILES } from "../../files/text-files.ts";
 import { SystemClock } from "../../host/system-clock.ts";
 import { findService, serviceEnvironment } from "../../install/find-service.ts";
 import type { KubeletOptions } from "../../model/kubelet-options.ts";
@@ -86,7 +87,13 @@ function credentialsOf(options: KubeletOptions): CredentialLookUp {
   const ignore = () => {};
   const logger = { error: ignore, warn: ignore, info: ignore, debug: ignore, trace: ignore };
   const providers = file ? CredentialProviders.fromFile(file, binDir, new SystemClock(), logger) : undefined;
-  const credentials = new ImageCredentials({ rootDir, homeDir: process.env.HOME ?? "", logger, providers });
+  const credentials = new ImageCredentials({
+    rootDir,
+    homeDir: process.env.HOME ?? "",
+    logger,
+    providers,
+    files: LOCAL_TEXT_FILES,
+  });
   return (reference, pullSecrets, signal) => credentials.lookUp(reference, pullSecrets, signal);
 }
 

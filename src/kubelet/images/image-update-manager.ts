@@ -1,4 +1,3 @@
-import type { Pod } from "../../api/pod.ts";
 import type { DesiredPod, DesiredState } from "../../model/desired-pod.ts";
 import type { PodUID } from "../../model/identity.ts";
 import type { Persisted } from "../../model/persisted.ts";
@@ -20,6 +19,7 @@ import { isCheckStale, nextCheckAt, stepDelaysMs } from "./image-update-schedule
 import { findTargets, nameOf, type Target } from "./image-update-targets.ts";
 import { type ImageUpdateObservation, ImageUpdateTrials } from "./image-update-trials.ts";
 import { ImageUpdateWork, type ImageUpdateWorkDeps } from "./image-update-work.ts";
+import { LockFiles, type LookForLock } from "./lock-files.ts";
 
 export interface ImageUpdateManagerDeps extends ImageUpdateWorkDeps {
   recorder: EventRecorder;
@@ -30,7 +30,7 @@ export interface ImageUpdateManagerDeps extends ImageUpdateWorkDeps {
   /** Longest random delay of a scheduled look-up. */
   jitterMs: () => number;
   /** Whether the file that blocks updates exists. */
-  isLocked: (pod: Pod, lock: string) => boolean;
+  isLocked: LookForLock;
   /** {@link ImageUpdateManager.apply} would return other pins now. */
   onChange: () => void;
   /** Counts ends: `kept`, `rolled-back`, `error` of a look-up or a pull. */
@@ -50,6 +50,7 @@ export class ImageUpdateManager {
   readonly #records: ImageUpdateRecords;
   readonly #trials: ImageUpdateTrials;
   readonly #work: ImageUpdateWork;
+  readonly #locks: LockFiles;
   /** Images whose look-up was asked for. */
   readonly #asked = new Set<string>();
   /** Images that do not wait for their window. */
@@ -63,6 +64,7 @@ export class ImageUpdateManager {
   constructor(deps: ImageUpdateManagerDeps) {
     this.#deps = deps;
     this.#trials = new ImageUpdateTrials(deps.clock, (uid, pins) => this.#hasWantedImages(uid, pins));
+    this.#locks = new LockFiles(deps.isLocked, deps.clock, () => this.#requestSync());
     this.#records = new ImageUpdateRecords(deps.file, deps.clock);
     this.#work = new ImageUpdateWork(deps, this.#records, this.#trials, {
       nextCheck: (target) => this.#nextCheck(target),
@@ -86,7 +88,9 @@ export class ImageUpdateManager {
     if (this.#targets.size === 0 && this.#records.size === 0) return state;
     if (isComplete) {
       this.#records.prune(this.#targets, new Set(state.pods.flatMap(({ pod }) => updateOwnerOf(pod) ?? [])));
-      this.#trials.prune(new Set(state.pods.map(({ pod }) => pod.metadata.uid!)));
+      const uids = new Set(state.pods.map(({ pod }) => pod.metadata.uid!));
+      this.#trials.prune(uids);
+      this.#locks.prune(uids);
     }
     const byUid = new Map<PodUID, Target[]>();
     for (const target of this.#targets.values()) {
@@ -278,7 +282,7 @@ export class ImageUpdateManager {
     if (settings.isHeld) return "held by its annotation";
     const { lock } = settings;
     if (lock === undefined) return undefined;
-    return pods.some(({ pod }) => this.#deps.isLocked(pod, lock)) ? `held by the file ${lock}` : undefined;
+    return pods.some(({ pod }) => this.#locks.isLocked(pod, lock)) ? `held by the file ${lock}` : undefined;
   }
 
   /** Sets one timer for the next step of any image. */

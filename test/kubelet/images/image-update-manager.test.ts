@@ -44,7 +44,7 @@ function create(overrides: Partial<ImageUpdateManagerDeps> = {}): ImageUpdateMan
       return `id of ${ref}`;
     },
     describe: async () => ({ ref: "web@sha256:a", tag: "1" }),
-    isLocked: () => false,
+    isLocked: async () => false,
     onChange: () => show(),
     ...overrides,
   });
