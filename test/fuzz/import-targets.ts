@@ -128,7 +128,7 @@ const inspected = {
   NetworkSettings: { Networks: { bridge: {} } },
 };
 
-/** What the engine says of containers that people started. */
+/** Inspections of containers that were started by hand. */
 const dockerInspect: FuzzTarget = {
   name: "docker inspect",
   seeds: [JSON.stringify(inspected), JSON.stringify({ ...inspected, HostConfig: { NetworkMode: "container:web" } })],

@@ -330,7 +330,7 @@ export class LocalApi {
       await probeDirectory(join(rootDir, "state"));
       this.#diskAnsweredMs = clock.monotonicMs();
     } catch (error) {
-      // What else fails is told by the write itself.
+      // Other failures are reported by the write itself.
       if ((error as Error).name !== "TaskTimeoutError") return;
       throw internalError(
         "the disk of the root directory does not answer: nothing was changed, and pods go on running",
