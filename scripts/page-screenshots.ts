@@ -92,9 +92,16 @@ spec:
               command: ["true"]
 `;
 
-async function shoot(page: Page, name: string, fullPage = false): Promise<void> {
+/** @param isWhole the page to its end, on a screen of that height: rows off the screen are not painted */
+async function shoot(page: Page, name: string, isWhole = false): Promise<void> {
+  const size = page.viewportSize();
+  if (isWhole && size) {
+    const height = await page.evaluate<number>("document.documentElement.scrollHeight");
+    await page.setViewportSize({ ...size, height: Math.max(height, size.height) });
+  }
   await page.waitForTimeout(700);
-  await page.screenshot({ path: join(OUT, `${name}.png`), fullPage });
+  await page.screenshot({ path: join(OUT, `${name}.png`) });
+  if (size) await page.setViewportSize(size);
   console.log(`docs/page/${name}.png`);
 }
 

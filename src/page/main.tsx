@@ -116,7 +116,7 @@ function App({ first, loginError }: { first: PageState; loginError: string | und
           </>
         )}
         {state.privileged && state.node?.isOfCluster && (
-          <> This node belongs to a cluster: its pods are changed with kubectl.</>
+          <>. This node belongs to a cluster: its pods are changed with kubectl.</>
         )}
       </footer>
     </>

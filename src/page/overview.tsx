@@ -4,7 +4,7 @@ import { NodeTiles } from "./node-tiles.tsx";
 import { Toggle } from "./parts.tsx";
 import { COLUMNS, type Moment, PodTable } from "./pod-table.tsx";
 import { overviewAddress } from "./router.ts";
-import { type PageState, type RowFilter, type SortKey, selectRows } from "./store.ts";
+import { mayMissPods, type PageState, type RowFilter, type SortKey, selectRows } from "./store.ts";
 import type { Rejection } from "./wire.ts";
 import { WorkloadTable } from "./workload-table.tsx";
 
@@ -87,9 +87,10 @@ export function Overview({
   );
 }
 
-function emptyText({ pods, isComplete, node, canAct }: PageState): string {
+function emptyText(state: PageState): string {
+  const { pods, node, canAct } = state;
   if (pods.size > 0) return "No pod matches the filter.";
-  if (!isComplete) return "Not every source of pods has been read yet.";
+  if (mayMissPods(state)) return "Not every source of pods has been read yet.";
   if (node?.isOfCluster) return "No pods run on this node.";
   const apply = canAct ? ", or apply one" : "";
   return `No pods run on this node. Put a manifest into its directory${apply}.`;

@@ -8,7 +8,7 @@ import { PodOverview } from "./pod-overview.tsx";
 import { ProcessTab } from "./process-tab.tsx";
 import { POD_TABS, type PodTab, podAddress } from "./router.ts";
 import { ShellView } from "./shell-view.tsx";
-import { findPod, type PageState } from "./store.ts";
+import { findPod, mayMissPods, type PageState } from "./store.ts";
 import { useLoaded } from "./use-loaded.ts";
 import type { PodDetail, PodRow } from "./wire.ts";
 
@@ -50,7 +50,7 @@ function GonePod({ state, view, last }: { state: PageState; view: PodPlace; last
       <h1>
         <bdi>{name}</bdi> <span class="namespace">{namespace}</span>
       </h1>
-      <p>{describeAbsence(state.isComplete, last !== undefined)}</p>
+      <p>{describeAbsence(mayMissPods(state), last !== undefined)}</p>
       {others.length > 0 && (
         <>
           <p>
@@ -72,8 +72,8 @@ function GonePod({ state, view, last }: { state: PageState; view: PodPlace; last
   );
 }
 
-function describeAbsence(isComplete: boolean, wasHere: boolean): string {
-  if (!isComplete) return "This pod is not known yet: not every source of pods has been read.";
+function describeAbsence(mayBeLate: boolean, wasHere: boolean): string {
+  if (mayBeLate) return "This pod is not known yet: not every source of pods has been read.";
   return wasHere ? "This pod was removed from the node." : "There is no such pod on this node.";
 }
 

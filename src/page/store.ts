@@ -18,7 +18,7 @@ export interface PageState {
   canAct: boolean;
   node: NodeState | undefined;
   pods: ReadonlyMap<string, PodRow>;
-  /** false while pods may be missing: a source of pods has not been read. */
+  /** false while a source of pods has not been read, or has a manifest that is refused. */
   isComplete: boolean;
   rejections: readonly Rejection[];
   workloads: readonly WorkloadRow[];
@@ -164,6 +164,10 @@ export function selectRows(
 }
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/** Whether pods may be missing only because a source has not been read yet. A refused manifest is told elsewhere. */
+export const mayMissPods = ({ isComplete, rejections }: Pick<PageState, "isComplete" | "rejections">): boolean =>
+  !isComplete && rejections.length === 0;
 
 /** The pod of that name; while one replaces another, the new one. */
 export function findPod(pods: PageState["pods"], namespace: string, name: string): PodRow | undefined {

@@ -72,6 +72,9 @@ export function openTerminal(
   };
 }
 
+/** Exit code that the engine gives when it cannot execute the command. */
+const CANNOT_EXECUTE = "126";
+
 interface EndStatus {
   status?: string;
   message?: string;
@@ -87,5 +90,6 @@ function describeEnd(status: Uint8Array): string {
   } = JSON.parse(new TextDecoder().decode(status)) as EndStatus;
   if (outcome === "Success") return "The shell ended.";
   const exitCode = details?.causes?.find(({ reason }) => reason === "ExitCode")?.message;
+  if (exitCode === CANNOT_EXECUTE) return "No shell could be started: this image may have none.";
   return exitCode === undefined ? message : `The shell ended with exit code ${exitCode}.`;
 }

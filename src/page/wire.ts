@@ -13,7 +13,7 @@ export interface Snapshot {
   access: Access;
   node: NodeState;
   pods: PodRow[];
-  /** false while a source of pods has not been read: pods may be missing. */
+  /** false while a source of pods has not been read, or has a manifest that is refused. */
   isComplete: boolean;
   rejections: Rejection[];
   workloads: WorkloadRow[];

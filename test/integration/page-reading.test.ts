@@ -141,6 +141,46 @@ describeWithEngine("reading the page", () => {
     await page.close();
   });
 
+  test("a hidden tab holds no connection and asks for nothing; shown again, it has the present state at once", async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    page.setDefaultTimeout(60_000);
+    // A headless browser shows every tab.
+    await page.addInitScript(`window.isHidden = false;
+      Object.defineProperty(Document.prototype, "hidden", { get: () => window.isHidden });
+      window.hide = (isHidden) => { window.isHidden = isHidden; document.dispatchEvent(new Event("visibilitychange")); };`);
+    await page.clock.install();
+    const asked: string[] = [];
+    let streams = 0;
+    page.on("request", (request) => {
+      asked.push(new URL(request.url()).pathname);
+      if (request.url().endsWith("/page/stream")) streams++;
+    });
+    page.on("requestfailed", (request) => {
+      if (request.url().endsWith("/page/stream")) streams--;
+    });
+    await page.goto(`http://127.0.0.1:${node.cadvisorPort}/`);
+    await page.getByRole("link", { name: /^flood-/ }).click();
+    await page.locator(".chart canvas").first().waitFor();
+    await page.evaluate("hide(true)");
+    // As when the browser keeps the page for its "back" button: without the half minute.
+    await page.evaluate('dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true }))');
+    await node.until("the stream to end", () => streams === 0);
+    asked.length = 0;
+    await page.clock.fastForward(600_000);
+    node.writeManifest("while-hidden.json", pod("while-hidden", "exec sleep 3600"));
+    await node.until("the pod", async () =>
+      (await node.pods()).some(({ metadata }) => /while-hidden/.test(metadata.name ?? "")),
+    );
+    expect({ asked, streams }).toEqual({ asked: [], streams: 0 });
+    await page.evaluate("hide(false)");
+    await page.getByRole("link", { name: "Pods", exact: true }).click();
+    await page.getByRole("row", { name: /^while-hidden-/ }).waitFor();
+    node.removeManifest("while-hidden.json");
+    await page.getByRole("row", { name: /^while-hidden-/ }).waitFor({ state: "detached" });
+    await context.close();
+  });
+
   test("a wrong line of a manifest is marked, and an edit is reported what it restarts", async () => {
     const page = await logIn(browser, node);
     await page.getByRole("link", { name: /^long-/ }).click();

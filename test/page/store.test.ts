@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { applySnapshot, applyUpdate, findPod, selectRows } from "../../src/page/store.ts";
+import { applySnapshot, applyUpdate, findPod, mayMissPods, selectRows } from "../../src/page/store.ts";
 import type { PodRow, Snapshot } from "../../src/page/wire.ts";
 
 const row = (name: string, more: Partial<PodRow> = {}): PodRow => ({
@@ -126,4 +126,11 @@ test("of two pods of one name the new one is found", () => {
   const state = applySnapshot({ ...snapshot, pods }, 0);
   expect(findPod(state.pods, "default", "web")?.uid).toBe("2");
   expect(findPod(state.pods, "other", "web")).toBeUndefined();
+});
+
+test("pods may be late until every source was read; a refused manifest does not make them late", () => {
+  const refused = { source: "/pods/a.yaml", line: 1, column: 1, message: "" };
+  const late = (isComplete: boolean, count: number) =>
+    mayMissPods({ isComplete, rejections: Array.from({ length: count }, () => refused) });
+  expect([late(true, 0), late(false, 0), late(false, 1), late(true, 1)]).toEqual([false, true, false, false]);
 });
