@@ -29,6 +29,8 @@ const WORDS = [
   [/\bfor ever\b/i, "forever, or a condition"],
   [/\bstands (here|there|in|for)\b/i, "is, occurs, represents"],
   [/\bsays so\b/i, "state the fact"],
+  [/\b(taken|takes|took) back\b/i, "rolled back, undone, adopted, reclaimed"],
+  [/\btold (apart|of|otherwise)\b/i, "distinguished, reported, set"],
   [/[[(](?:[MPSU]\d{2,3}[ ,–]*)+[\])]/, "a reason or a link: the list of numbers is not in the repository"],
 ];
 

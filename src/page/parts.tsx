@@ -18,7 +18,7 @@ export function statusTone(status: string, isReady: boolean): Tone {
   return "bad";
 }
 
-/** A time with a text such as its age; the time itself is told on hover: see {@link titleTimesOnHover}. Nothing for 0. */
+/** A time with a text such as its age; the time itself is shown on hover: see {@link titleTimesOnHover}. Nothing for 0. */
 export const timeOf = (at: number, text: string) => at > 0 && <time dateTime={new Date(at).toISOString()}>{text}</time>;
 
 /** The age of a time; a dash for 0. */

@@ -3,7 +3,7 @@ import { RequestFailed } from "./connection.ts";
 
 /**
  * Loads once per `key` and again on each `revision`; keeps the last answer meanwhile. An error is an answer of the server:
- * that there is none is told by the notices of the page.
+ * the notices of the page show that there is none.
  */
 export function useLoaded<T>(key: string, revision: unknown, load: (signal: AbortSignal) => Promise<T>) {
   const [state, setState] = useState<{ key: string; value?: T; error?: string }>({ key });

@@ -37,19 +37,19 @@ export function sortReplicaSets(
   return { owned, orphaned };
 }
 
-/** The record of a new Deployment that takes back ReplicaSets, and their uids. */
+/** The record of a new Deployment that adopts ReplicaSets again, and their uids. */
 export interface TakenBack {
   record: WorkloadRecord;
   uids: string[];
 }
 
 /**
- * The ReplicaSets that a new Deployment takes back, with their pods: those that a Deployment of its name left behind and
+ * The ReplicaSets that a new Deployment adopts again, with their pods: those that a Deployment of its name left behind and
  * its selector matches; undefined where there are none. Pure. Source: `ReplicaSetControllerRefManager`.
  * @param workloads all of them
  * @param records of all workloads, by key
  */
-export function takeBackReplicaSets(
+export function adoptReplicaSets(
   { kind, object }: DesiredWorkload,
   workloads: readonly DesiredWorkload[],
   records: ReadonlyMap<string, WorkloadRecord>,

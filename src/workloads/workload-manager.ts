@@ -11,7 +11,7 @@ import { adoptPods } from "./adoption.ts";
 import { bindClaims } from "./claims.ts";
 import type { ControllerWorld, WorkloadEvent } from "./controller.ts";
 import { toChildJob } from "./cron-job.ts";
-import { sortReplicaSets, takeBackReplicaSets } from "./orphans.ts";
+import { adoptReplicaSets, sortReplicaSets } from "./orphans.ts";
 import { type ObservedPods, PodObserver, type Statuses } from "./pod-observer.ts";
 import { hasObjects, type PreparedState, prepareState } from "./prepare-state.ts";
 import { reconcileWorkload } from "./reconcile-workload.ts";
@@ -311,7 +311,7 @@ export class WorkloadManager {
 
   /** The record of a new workload that continues what others left behind; undefined where there is nothing. */
   #takeOver(desired: DesiredWorkload, world: ControllerWorld): WorkloadRecord | undefined {
-    const taken = takeBackReplicaSets(desired, this.#prepared.workloads, this.#records.all(), world);
+    const taken = adoptReplicaSets(desired, this.#prepared.workloads, this.#records.all(), world);
     for (const uid of taken?.uids ?? []) this.#takenOver.add(uid);
     return taken?.record ?? adoptPods(desired, this.#prepared.pods, world);
   }

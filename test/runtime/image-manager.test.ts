@@ -275,7 +275,7 @@ describe("back-off", () => {
   });
 });
 
-describe("failures told apart", () => {
+describe("failures distinguished", () => {
   test.each([
     { status: 404, message: NOT_FOUND, reason: "ErrImagePull", problem: "unknown" },
     { status: 500, message: "unauthorized: authentication required", reason: "ErrImagePull", problem: "denied" },

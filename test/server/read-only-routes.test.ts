@@ -161,7 +161,7 @@ describe("/pods", () => {
     expect(listed[0]).not.toHaveProperty("kind");
   });
 
-  test("rendered once for each revision, and told apart by its ETag", async () => {
+  test("rendered once for each revision, and distinguished by its ETag", async () => {
     const world = aServerWorld(tree);
     world.view.show(aPod());
     const first = await ask("/pods", {}, world);

@@ -388,7 +388,7 @@ describe("cAdvisor's resources", () => {
 
 type Recorded = Record<string, { type: string; help: string; labelSets: string[][]; hasTimestamps: boolean }>;
 
-/** Families of a text with what can be told of them. */
+/** Families of a text with what can be reported of them. */
 function readFamilies(text: string) {
   const families = new Map<string, { type: string; help: string; labels: Set<string>; timestamps: boolean }>();
   for (const line of text.split("\n")) {

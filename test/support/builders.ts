@@ -22,7 +22,7 @@ export function aContainer(overrides: Partial<Container> = {}): Container {
   } as Container;
 }
 
-/** A defaulted pod as readManifest hands it out, with one container unless told otherwise. */
+/** A defaulted pod as readManifest hands it out, with one container by default. */
 export function aPod(spec: Partial<Pod["spec"]> = {}, metadata: Partial<Pod["metadata"]> = {}): Pod {
   return {
     apiVersion: "v1",
@@ -62,7 +62,7 @@ export function aSandbox(overrides: Partial<SandboxSnapshot> = {}): SandboxSnaps
   };
 }
 
-/** Running since the epoch unless told otherwise; hash `hash-<name>`, as {@link aPlanInput} expects it. */
+/** Running since the epoch by default; hash `hash-<name>`, as {@link aPlanInput} expects it. */
 export function aRunning(name = "app", overrides: Partial<ContainerSnapshot> = {}): ContainerSnapshot {
   return {
     id: `${name}-${overrides.restartCount ?? 0}`,

@@ -220,7 +220,7 @@ describe("a Deployment deleted with --cascade=orphan", () => {
     );
   });
 
-  test("a new one of its name takes back the pods its ReplicaSet has by then, and scales them", async () => {
+  test("a new one of its name adopts again the pods its ReplicaSet has by then, and scales them", async () => {
     const world = aManager();
     const { manager } = world;
     const wanted = { ...deployment("web"), spec: { ...deployment("web").spec, replicas: 3 } };

@@ -35,7 +35,7 @@ const SELECTION_ARGS = {
   "field-selector": { type: "string", valueHint: "field=value,…", description: "only objects with these fields" },
 } satisfies ArgsDef;
 
-/** Objects are named in the namespace "default" unless told otherwise. */
+/** Objects are named in the namespace "default" unless another one is given. */
 const CHANGE_SCOPE_ARGS = {
   namespace: { ...SCOPE_ARGS.namespace, description: "of the objects (default: default)" },
   "all-namespaces": { ...SCOPE_ARGS["all-namespaces"], description: "with --all or -l: in all namespaces" },

@@ -32,7 +32,7 @@ export function plainObjects({
   ] as PlainObject[];
 }
 
-/** The fields of both that people write; values of Secrets are hidden, and those that differ are told apart. */
+/** The fields of both that users write. Values of Secrets are hidden, but differing ones are shown as different. */
 export function shownObjects(before: PlainObject | undefined, after: PlainObject): [object | undefined, object] {
   return [
     before && shown(before, before.kind === "Secret" ? maskedData(before, after, "*** (before)") : {}),

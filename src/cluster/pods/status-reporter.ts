@@ -42,7 +42,7 @@ interface Report {
   /** Deleted; it may remain because of finalizers. */
   isDeleted: boolean;
   cancelRetry: (() => void) | undefined;
-  /** When the status was last told again because another client had changed it. Unit: milliseconds, monotonic. */
+  /** When the status was last reported again because another client had changed it. Unit: milliseconds, monotonic. */
   correctedAtMs: number;
   cancelCorrection: (() => void) | undefined;
 }
@@ -209,7 +209,7 @@ export class StatusReporter {
     return !Bun.deepEquals(ownPart(api.status), ownPart(accepted.status));
   }
 
-  /** Whether a changed status may be told again now; if not, it is looked at again in time. */
+  /** Whether a changed status may be reported again now; if not, it is checked again later. */
   #mayCorrect(report: Report): boolean {
     const { clock } = this.#deps;
     const nowMs = clock.monotonicMs();

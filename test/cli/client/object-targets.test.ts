@@ -113,7 +113,7 @@ test("--all, --selector and --field-selector ask the server for a list", async (
   await stop();
 });
 
-test("an absent object is told of with the nearest name", async () => {
+test("an absent object is reported with the nearest name", async () => {
   const { api, stop } = apiServer();
   const pods = await api.findResource("po");
   expect(api.requireObject(pods, "default", "wbe")).rejects.toThrow('pods "wbe" not found; did you mean "web"?');

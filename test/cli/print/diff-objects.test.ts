@@ -15,7 +15,7 @@ test.each([
   [undefined, { kind: "ConfigMap", metadata: { name: "c" }, data: {} }, []],
 ])("%#", (before, after, want) => expect(describeObjectEffects(before, after)).toEqual(want));
 
-test("values of Secrets are hidden, those that differ are told apart", () => {
+test("values of Secrets are hidden, those that differ are distinguished", () => {
   const secret = (data: Record<string, string>): PlainObject => ({ kind: "Secret", metadata: { name: "s" }, data });
   const [before, after] = shownObjects(secret({ a: "MQ==", b: "Mg==" }), secret({ a: "MQ==", b: "Mw==", c: "NA==" }));
   expect(before).toMatchObject({ data: { a: "***", b: "*** (before)" } });

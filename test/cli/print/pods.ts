@@ -13,7 +13,7 @@ export const ended = (reason: string, exitCode = 0, more: object = {}) => ({
   terminated: { exitCode, ...(reason && { reason }), startedAt: ago(60), finishedAt: ago(30), ...more },
 });
 
-/** Status of one container; ready when it runs, unless told otherwise. */
+/** Status of one container; ready when it runs, by default. */
 export function has(name: string, state: ContainerState, over: Partial<ContainerStatus> = {}): ContainerStatus {
   return {
     name,
