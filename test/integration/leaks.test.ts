@@ -1,19 +1,22 @@
-import { expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
+import { readPageSecret } from "../../src/pageserver/page-secret.ts";
+import { createLoginToken } from "../../src/pageserver/page-session.ts";
 import { describeWithEngine, testNode } from "../support/engine.ts";
 import { sleeper } from "../support/manifests.ts";
 import type { TestNode } from "../support/test-node.ts";
 import { until } from "../support/until.ts";
 
 const CALLS = 1_000;
-const AT_A_TIME = 20;
+const AT_A_TIME = 10;
 /** Idle connections of the engine and of clients come and go. */
 const SPARE_DESCRIPTORS = 8;
 /** Threads of the runtime's pools and of background work end some seconds after their work. */
 const SPARE_THREADS = 6;
 const SPARE_TIMERS = 12;
-const SPARE_MEGABYTES = 120;
+const SPARE_MEGABYTES = 80;
 
 const READ_ONLY = ["/pods", "/healthz?verbose", "/metrics", "/metrics/resource", "/api/v1/events", "/node", "/spec/"];
 const CADVISOR = ["/api/v1.3/machine", "/api/v1.3/containers/", "/api/v1.3/subcontainers/", "/metrics", "/"];
@@ -23,15 +26,9 @@ const AUTHENTICATED = [
   "/metrics/cadvisor",
   "/runningpods/",
   "/configz",
+  "/logs/",
 ];
-const KUBERNETES = [
-  "/api/v1/pods",
-  "/api/v1/pods?watch=true&timeoutSeconds=1",
-  "/api/v1/nodes",
-  "/apis",
-  "/version",
-  "/api/v1/namespaces/default/pods/nothing",
-];
+const KUBERNETES = ["/api/v1/pods", "/api/v1/nodes", "/apis", "/version", "/api/v1/namespaces/default/pods/nothing"];
 
 interface Use {
   descriptors: number;
@@ -40,67 +37,208 @@ interface Use {
   megabytes: number;
 }
 
+async function metricsOf(node: TestNode): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
+}
+
 async function useOf(pid: number, node: TestNode): Promise<Use> {
+  const metrics = await metricsOf(node);
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const figure = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(status)?.[1]);
-  const metrics = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
   return {
     descriptors: readdirSync(`/proc/${pid}/fd`).length,
     threads: figure("Threads"),
     timers: Number(/^kubelet_ts_timers (\d+)$/m.exec(metrics)?.[1]),
-    megabytes: figure("VmRSS") / 1024,
+    megabytes: Math.round(figure("VmRSS") / 1024),
   };
 }
 
-async function callOften(paths: readonly string[], fetchPath: (path: string) => Promise<Response>, calls = CALLS) {
-  for (const path of paths) {
-    let left = calls;
-    const caller = async () => {
-      while (left-- > 0) await (await fetchPath(path)).bytes();
-    };
-    await Promise.all(Array.from({ length: AT_A_TIME }, caller));
-  }
+async function repeat(calls: number, call: () => Promise<unknown>): Promise<void> {
+  let left = calls;
+  const caller = async () => {
+    while (left-- > 0) await call();
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, caller));
 }
 
-describeWithEngine("a thousand calls of each route leave nothing behind", () => {
+/** Runs `work`, and waits until the kubelet uses no more than it did before. */
+async function expectNothingLeft(what: string, node: TestNode, pid: number, work: () => Promise<void>): Promise<void> {
+  const before = await useOf(pid, node);
+  await work();
+  const limits = {
+    descriptors: before.descriptors + SPARE_DESCRIPTORS,
+    threads: before.threads + SPARE_THREADS,
+    timers: before.timers + SPARE_TIMERS,
+    megabytes: before.megabytes + SPARE_MEGABYTES,
+  };
+  let after = before;
+  await until(
+    `${what}: no more than ${JSON.stringify(limits)}`,
+    async () => {
+      after = await useOf(pid, node);
+      return Object.entries(limits).every(([name, limit]) => after[name as keyof Use] <= limit);
+    },
+    { details: () => JSON.stringify(after) },
+  );
+  console.log(`${what}: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`);
+  expect(after.timers).toBeGreaterThan(0);
+}
+
+const TLS = { rejectUnauthorized: false };
+
+/** Opens a stream over HTTP, reads its first bytes and leaves. */
+async function openStream(
+  url: string,
+  options: RequestInit & { unix?: string } = {},
+  readsFirst = true,
+): Promise<void> {
+  const stop = new AbortController();
+  const response = await fetch(url, { ...options, signal: stop.signal });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  if (readsFirst) await response.body?.getReader().read();
+  stop.abort();
+}
+
+interface SocketPlace {
+  /** Path of a Unix socket, or a port of the loopback. */
+  at: string | number;
+  protocol: string;
+  /** The server ends the session; else the client leaves as soon as it is open. */
+  isAwaited?: boolean;
+}
+
+/** Opens a WebSocket session; without a client library, whose connections stay open for a while. */
+async function openSession(path: string, { at, protocol, isAwaited = false }: SocketPlace) {
+  const socket = typeof at === "number" ? connect(at, "127.0.0.1") : connect(at);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  socket.on("error", reject);
+  socket.on("close", () => resolve());
+  socket.once("data", (data) => {
+    const [status = ""] = data.toString("latin1").split("\r\n");
+    if (!status.startsWith("HTTP/1.1 101")) reject(new Error(`${path}: ${status}`));
+    if (!isAwaited) socket.destroy();
+  });
+  socket.write(
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${at}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`,
+  );
+  await promise.finally(() => socket.destroy());
+}
+
+async function logInToPage(node: TestNode): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${node.cadvisorPort}/page/login`, {
+    method: "POST",
+    body: JSON.stringify({ token: createLoginToken(readPageSecret(node.rootDir), Date.now()) }),
+  });
+  return response.headers.get("set-cookie")!.split(";")[0]!;
+}
+
+describeWithEngine("a thousand calls leave nothing behind", () => {
+  let node: TestNode;
+  let pid: number;
+  let uid: string;
+  let cookie: string;
+
+  beforeAll(async () => {
+    node = testNode();
+    node.writeManifest("web.json", sleeper("web"));
+    ({ pid } = await node.start(["--anonymous-auth"]));
+    await node.runningContainer("app");
+    uid = (await node.pods())[0]!.metadata.uid!;
+    cookie = await logInToPage(node);
+  });
+  afterAll(() => node.cleanUp());
+
   test.each([
     { port: "read-only", paths: READ_ONLY },
     { port: "cAdvisor", paths: CADVISOR },
     { port: "authenticated", paths: AUTHENTICATED },
     { port: "Kubernetes", paths: KUBERNETES },
-  ] as const)("$port", async ({ port, paths }) => {
-    const node = testNode();
-    node.writeManifest("web.json", sleeper("web"));
-    const { pid } = await node.start(["--anonymous-auth"]);
-    await node.runningContainer("app");
+  ] as const)("routes of the $port port", async ({ port, paths }) => {
     const local = (number: number) => (path: string) => fetch(`http://127.0.0.1:${number}${path}`);
     const fetchPath = {
       "read-only": local(node.readOnlyPort),
       cAdvisor: local(node.cadvisorPort),
-      authenticated: (path: string) =>
-        fetch(`https://127.0.0.1:${node.kubeletPort}${path}`, { tls: { rejectUnauthorized: false } }),
+      authenticated: (path: string) => fetch(`https://127.0.0.1:${node.kubeletPort}${path}`, { tls: TLS }),
       Kubernetes: (path: string) => fetch(`http://localhost${path}`, { unix: join(node.rootDir, "api.sock") }),
     }[port];
-    // Modules and caches that are filled on first use are not a leak.
-    await callOften(paths, fetchPath, 50);
-    const before = await useOf(pid, node);
-    await callOften(paths, fetchPath, port === "Kubernetes" ? CALLS / 2 : CALLS);
-    const limits = {
-      descriptors: before.descriptors + SPARE_DESCRIPTORS,
-      threads: before.threads + SPARE_THREADS,
-      timers: before.timers + SPARE_TIMERS,
-      megabytes: before.megabytes + SPARE_MEGABYTES,
+    const callAll = async (calls: number) => {
+      for (const path of paths) await repeat(calls, async () => (await fetchPath(path)).bytes());
     };
-    let after = before;
-    await until(
-      `no more than ${JSON.stringify(limits)}`,
-      async () => {
-        after = await useOf(pid, node);
-        return Object.entries(limits).every(([name, limit]) => after[name as keyof Use] <= limit);
-      },
-      { details: () => JSON.stringify(after) },
-    );
-    console.log(`${port}: ${JSON.stringify(before)} -> ${JSON.stringify(after)}`);
-    expect(after.timers).toBeGreaterThan(0);
+    // Modules and caches that are filled on first use are not a leak.
+    await callAll(50);
+    await expectNothingLeft(port, node, pid, () => callAll(CALLS));
+  });
+
+  test.each([
+    { what: "stream of the page", calls: CALLS },
+    { what: "log stream of the page", calls: CALLS },
+    { what: "watch", calls: CALLS },
+    { what: "attach", calls: CALLS },
+    // Each starts a process: a thousand take minutes.
+    { what: "port-forward", calls: CALLS / 20 },
+    { what: "exec", calls: CALLS / 20 },
+  ] as const)("$what", async ({ what, calls }) => {
+    const page = `http://127.0.0.1:${node.cadvisorPort}/page`;
+    const api = join(node.rootDir, "api.sock");
+    const pod = `/api/v1/namespaces/default/pods/web-${node.name}`;
+    const kubectl = { at: api, protocol: "v4.channel.k8s.io" };
+    const call = {
+      "stream of the page": () => openStream(`${page}/stream`),
+      "log stream of the page": () =>
+        openStream(`${page}/api/pods/${uid}/logs?container=app&follow=true`, { headers: { Cookie: cookie } }, false),
+      watch: () => openStream("http://localhost/api/v1/pods?watch=true", { unix: api }),
+      "port-forward": () => openSession(`${pod}/portforward?ports=80`, kubectl),
+      attach: () => openSession(`${pod}/attach?container=app&stdout=true`, kubectl),
+      exec: () => openSession(`${pod}/exec?container=app&command=true&stdout=true`, { ...kubectl, isAwaited: true }),
+    }[what];
+    await repeat(Math.min(AT_A_TIME, calls), call);
+    await expectNothingLeft(what, node, pid, () => repeat(calls, call));
+  });
+});
+
+describeWithEngine("a thousand looks at each source leave nothing behind", () => {
+  test("file, directory and URL", async () => {
+    const node = testNode();
+    const file = join(node.directory, "file.json");
+    writeFileSync(file, JSON.stringify(sleeper("from-file")));
+    node.writeManifest("web.json", sleeper("from-directory"));
+    let asked = 0;
+    using server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      // Another text each time, so that it is parsed.
+      fetch: () =>
+        Response.json({ ...sleeper("from-url"), metadata: { name: "from-url", annotations: { n: `${asked++ % 2}` } } }),
+    });
+    const looks = async () => {
+      const found = [...(await metricsOf(node)).matchAll(/^kubelet_ts_source_looks_total\{[^}]*\} (\d+)$/gm)].filter(
+        // Objects of the local API are read when they change.
+        ([line]) => !line.includes(`${node.rootDir}/manifests`),
+      );
+      return found.map(([, count]) => Number(count));
+    };
+    const { pid } = await node.start([
+      `--manifest-url=http://127.0.0.1:${server.port}/`,
+      "--file-check-frequency=2ms",
+      "--http-check-frequency=2ms",
+      file,
+    ]);
+    await node.until("the pods", async () => (await node.pods()).every(({ status }) => status.phase === "Running"));
+    await until("some looks", async () => (await looks()).filter((count) => count > 100).length === 3);
+    await expectNothingLeft("sources", node, pid, async () => {
+      const start = await looks();
+      await until("a thousand looks", async () =>
+        (await looks()).every((count, index) => count >= start[index]! + CALLS),
+      );
+      // Edits, too: each is another file.
+      for (let edit = 0; edit < 100; edit++) {
+        const edited = {
+          ...sleeper("from-directory"),
+          metadata: { name: "from-directory", annotations: { edit: `${edit}` } },
+        };
+        node.writeManifest("web.json", edited);
+        await Bun.sleep(2);
+      }
+    });
   });
 });
