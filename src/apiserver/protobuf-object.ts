@@ -1,15 +1,5 @@
 import { define } from "./json-patch.ts";
-
-/** Type of a field: a scalar, or the message it holds. */
-type FieldType = "string" | "int" | "bool" | "bytes" | Message;
-
-/** One field of a message. `map`: string keys; `list`: repeated. */
-type Field = readonly [name: string, type: FieldType, shape?: "list" | "map" | "inline"];
-
-/** Fields of a message by number. Source: generated.proto of the Kubernetes API. */
-interface Message {
-  readonly [number: number]: Field;
-}
+import { type Field, type FieldType, type Message, POD_SPEC } from "./protobuf-pod.ts";
 
 const OWNER: Message = {
   1: ["kind", "string"],
@@ -34,52 +24,6 @@ const METADATA: Message = {
 
 const metadata: Field = ["metadata", METADATA];
 
-const CONTAINER: Message = {
-  1: ["name", "string"],
-  2: ["image", "string"],
-  3: ["command", "string", "list"],
-  4: ["args", "string", "list"],
-  5: ["workingDir", "string"],
-  6: [
-    "ports",
-    {
-      1: ["name", "string"],
-      2: ["hostPort", "int"],
-      3: ["containerPort", "int"],
-      4: ["protocol", "string"],
-      5: ["hostIP", "string"],
-    },
-    "list",
-  ],
-  7: ["env", { 1: ["name", "string"], 2: ["value", "string"] }, "list"],
-  8: ["resources", {}],
-  9: [
-    "volumeMounts",
-    { 1: ["name", "string"], 2: ["readOnly", "bool"], 3: ["mountPath", "string"], 4: ["subPath", "string"] },
-    "list",
-  ],
-  13: ["terminationMessagePath", "string"],
-  14: ["imagePullPolicy", "string"],
-  16: ["stdin", "bool"],
-  17: ["stdinOnce", "bool"],
-  18: ["tty", "bool"],
-  20: ["terminationMessagePolicy", "string"],
-};
-
-const POD_SPEC: Message = {
-  2: ["containers", CONTAINER, "list"],
-  3: ["restartPolicy", "string"],
-  4: ["terminationGracePeriodSeconds", "int"],
-  5: ["activeDeadlineSeconds", "int"],
-  6: ["dnsPolicy", "string"],
-  7: ["nodeSelector", "string", "map"],
-  10: ["nodeName", "string"],
-  11: ["hostNetwork", "bool"],
-  14: ["securityContext", {}],
-  19: ["schedulerName", "string"],
-  30: ["enableServiceLinks", "bool"],
-};
-
 const TEMPLATE: Message = { 1: metadata, 2: ["spec", POD_SPEC] };
 const SELECTOR: Message = { 1: ["matchLabels", "string", "map"] };
 const JOB_SPEC: Message = {
@@ -95,9 +39,10 @@ const JOB_SPEC: Message = {
   10: ["suspend", "bool"],
 };
 
-/** Kinds that kubectl's `create` commands send in protobuf. */
+/** Kinds that commands of kubectl send in protobuf. */
 const KINDS: Readonly<Record<string, Message>> = {
   Namespace: { 1: metadata, 2: ["spec", { 1: ["finalizers", "string", "list"] }], 3: ["status", {}] },
+  Pod: { 1: metadata, 2: ["spec", POD_SPEC], 3: ["status", {}] },
   ConfigMap: { 1: metadata, 2: ["data", "string", "map"], 3: ["binaryData", "bytes", "map"], 4: ["immutable", "bool"] },
   Secret: {
     1: metadata,
@@ -255,7 +200,8 @@ function put(result: Record<string, unknown>, [name, type, shape]: Field, value:
   } else if (shape === "inline") {
     const { type: isText, intVal = 0, strVal = "" } = decoded as { type?: number; intVal?: number; strVal?: string };
     result[name] = isText ? strVal : intVal;
-  } else if (!isZero(value) || type === "int" || type === "bool") result[name] = decoded;
+  } else if (shape === "embed") Object.assign(result, decoded);
+  else if (shape === "present" || !isZero(value) || type === "int" || type === "bool") result[name] = decoded;
 }
 
 function toJson(value: bigint | Buffer, type: FieldType, path: string): unknown {
@@ -264,6 +210,8 @@ function toJson(value: bigint | Buffer, type: FieldType, path: string): unknown 
     if (typeof value !== "bigint") throw new ProtobufError(`${path} is not a number`);
     return type === "int" ? Number(BigInt.asIntN(64, value)) : value !== 0n;
   }
+  if (type === "quantity")
+    return decode(requireBytes(value, path), { 1: ["string", "string"] }, path, false).string ?? "0";
   return requireBytes(value, path).toString(type === "bytes" ? "base64" : "utf8");
 }
 

@@ -3,8 +3,10 @@ import { decodeProtobufObject } from "../../src/apiserver/protobuf-object.ts";
 
 const field = (number: number, value: Buffer | string) => {
   const bytes = Buffer.from(value as string);
-  return Buffer.concat([Buffer.from([(number << 3) | 2, bytes.length]), bytes]);
+  return Buffer.concat([varint((number << 3) | 2), varint(bytes.length), bytes]);
 };
+const varint = (value: number): Buffer =>
+  value < 128 ? Buffer.from([value]) : Buffer.concat([Buffer.from([(value & 127) | 128]), varint(value >> 7)]);
 const join = (...parts: Buffer[]) => Buffer.concat(parts);
 const envelope = (kind: string, raw: Buffer) =>
   join(Buffer.from("k8s\0"), field(1, join(field(1, "v1"), field(2, kind))), field(2, raw));
@@ -27,6 +29,39 @@ test("maps of text and of bytes", () => {
   expect(decodeProtobufObject(envelope("ConfigMap", raw))).toMatchObject({
     data: { a: "1" },
     binaryData: { b: "AP8=" },
+  });
+});
+
+test("a pod as kubectl 1.32 copies it: quantities, ports by name or number, members of embedded structs, empty sources", () => {
+  const int = (number: number, value: number) => Buffer.from([number << 3, value]);
+  const port = (text: string) => field(2, join(int(1, 1), int(2, 0), field(3, text)));
+  const probe = join(field(1, field(2, join(field(1, "/ready"), port("http")))), int(2, 3));
+  const limits = field(1, join(field(1, "memory"), field(2, field(1, "64Mi"))));
+  const selector = join(field(1, field(1, "settings")), field(2, "key"));
+  const env = join(field(1, "A"), field(3, field(3, selector)));
+  const container = join(field(1, "app"), field(7, env), field(8, limits), field(11, probe));
+  const emptyDir = join(field(1, "tmp"), field(2, field(2, Buffer.alloc(0))));
+  const configMap = join(field(1, "c"), field(2, field(19, field(1, field(1, "settings")))));
+  const spec = join(field(1, emptyDir), field(1, configMap), field(2, container));
+  const raw = join(field(1, field(1, "copy")), field(2, spec), field(3, ""));
+  expect(decodeProtobufObject(envelope("Pod", raw))).toEqual({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "copy" },
+    spec: {
+      volumes: [
+        { name: "tmp", emptyDir: {} },
+        { name: "c", configMap: { name: "settings" } },
+      ],
+      containers: [
+        {
+          name: "app",
+          env: [{ name: "A", valueFrom: { configMapKeyRef: { name: "settings", key: "key" } } }],
+          resources: { limits: { memory: "64Mi" } },
+          readinessProbe: { httpGet: { path: "/ready", port: "http" }, initialDelaySeconds: 3 },
+        },
+      ],
+    },
   });
 });
 
