@@ -400,12 +400,13 @@ export class LocalApi {
     const { name } = object.metadata;
     const what = `${definition.singular} "${name}"`;
     if (definition.plural === "namespaces") {
+      // Objects made by controllers go with their workload.
+      const isForeign = (it: ResourceDefinition, found: ApiObject) =>
+        !this.submitted.isOwn(it, found) && !found.metadata.ownerReferences?.some(({ controller }) => controller);
       const isUsed = this.registry
         .all()
-        .some(
-          (it) =>
-            it.namespaced && this.store.list(resourceId(it), name).some((found) => !this.submitted.isOwn(it, found)),
-        );
+        .filter(({ namespaced, storage }) => namespaced && storage === "file")
+        .some((it) => this.store.list(resourceId(it), name).some((found) => isForeign(it, found)));
       return isUsed ? `manifests of this node have objects in ${what}` : undefined;
     }
     const origin = this.#view?.originOf(definition.kind, object.metadata);

@@ -165,13 +165,15 @@ export class SubmittedObjects implements FeedSource {
       );
     }
     for (const { path } of files) this.#facts.resolve(path, `Manifest of the local API: "${path}" can be used again`);
-    for (const name of ["default", ...namespaces]) this.#ensureNamespace(name);
-    const found = new Set<string>();
+    const found = new Set(files.map(({ definition, object }) => ownKey(definition, object)));
     const uncertain = new Set(unreadable.map(({ path }) => path));
-    for (const file of files) {
-      found.add(ownKey(file.definition, file.object));
-      this.#take(file);
-    }
+    const [ofNamespaces = [], others = []] = [true, false].map((is) =>
+      files.filter(({ definition }) => (definition.plural === "namespaces") === is),
+    );
+    for (const file of ofNamespaces) this.#take(file);
+    // A directory without a file of its namespace was made by hand.
+    for (const name of ["default", ...namespaces]) this.#ensureNamespace(name);
+    for (const file of others) this.#take(file);
     for (const key of [...this.#own]) {
       if (found.has(key)) continue;
       const definition = registry.get(key.slice(0, key.indexOf(" ")));
