@@ -38,7 +38,7 @@ export function sortReplicaSets(
 }
 
 /** The record of a new Deployment that adopts ReplicaSets again, and their uids. */
-export interface TakenBack {
+export interface AdoptedReplicaSets {
   record: WorkloadRecord;
   uids: string[];
 }
@@ -54,7 +54,7 @@ export function adoptReplicaSets(
   workloads: readonly DesiredWorkload[],
   records: ReadonlyMap<string, WorkloadRecord>,
   world: ControllerWorld,
-): TakenBack | undefined {
+): AdoptedReplicaSets | undefined {
   if (kind !== "Deployment") return undefined;
   const { selector } = object.spec;
   const { record } = new Draft(world, kind, object.metadata, "", undefined);

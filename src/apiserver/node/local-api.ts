@@ -1,17 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import { SYSTEM_FILE_BYTES } from "../../files/bounded-read.ts";
 import type { TextFiles } from "../../files/text-files.ts";
 import type { Clock } from "../../model/clock.ts";
 import type { Logger } from "../../model/logger.ts";
 import { Listener, type ListenerPlace, type ListenerTls } from "../../server/listener.ts";
 import { readAuthorities } from "../../server/serving-certificate.ts";
-import { messageOf } from "../../text/error-message.ts";
 import { internalError } from "../api-error.ts";
 import type { ApiObject } from "../api-object.ts";
 import { type ApiRouteDeps, toApiRoute } from "../api-route.ts";
 import { ApiServer, type ExtraRoute } from "../api-server.ts";
-import { authenticate, parseTokenFile, SOCKET_USER, type TokenEntry } from "../authentication.ts";
+import { authenticate, SOCKET_USER } from "../authentication.ts";
 import { ClusterDnsWishes } from "../kinds/cluster-dns.ts";
 import { isUnschedulable } from "../kinds/core-kinds.ts";
 import type { ReadSubmitted } from "../kinds/decode-manifest.ts";
@@ -20,15 +18,18 @@ import { answerNonResource, type HealthCheck, type VersionInfo } from "../non-re
 import { ObjectDeleter } from "../object-deleter.ts";
 import { ObjectStore } from "../object-store.ts";
 import { ObjectWriter } from "../object-writer.ts";
+import { prepareAdminConfig } from "../pki/admin-config.ts";
 import { CertificateKeeper } from "../pki/certificate-keeper.ts";
 import type { CertificateDelivery, CertificateOrder } from "../pki/certificate-request.ts";
-import { type LocalCertificates, prepareCertificates, toKubeconfig } from "../pki/local-authority.ts";
+import type { LocalCertificates } from "../pki/local-authority.ts";
 import { type ResourceDefinition, resourceId } from "../resource-definition.ts";
 import { RevisionClock, type RevisionMark } from "../revision-clock.ts";
 import { ManifestDirectory } from "../storage/manifest-directory.ts";
 import { SubmittedObjects } from "../storage/submitted-objects.ts";
+import { TokenFile } from "../token-file.ts";
 import type { ObjectStorage } from "../write-request.ts";
 import { NodeMirror, type NodeView } from "./mirror.ts";
+import { refusalOf } from "./refusal.ts";
 
 export interface LocalApiDeps {
   rootDir: string;
@@ -67,8 +68,6 @@ export interface LocalApiNode {
 
 /** Longest path of a Unix socket, in bytes. Source: unix(7). */
 const MAX_SOCKET_PATH_BYTES = 107;
-/** The file of tokens is read again after this time. */
-const TOKENS_AGE_MS = 1_000;
 /** The disk answered so recently that it is not asked again. */
 const DISK_FRESH_MS = 50;
 const DISK_RETRY_MS = 10_000;
@@ -93,17 +92,14 @@ export class LocalApi {
   readonly #certificates: CertificateKeeper;
   readonly #finishing = new Set<string>();
   #diskAnsweredMs = Number.NEGATIVE_INFINITY;
-  readonly #tokens = {
-    text: "",
-    readAtMs: Number.NEGATIVE_INFINITY,
-    entries: Promise.resolve<readonly TokenEntry[]>([]),
-  };
+  readonly #tokens: TokenFile;
   #isStopped = false;
 
   constructor(deps: LocalApiDeps) {
     this.#deps = deps;
     const { clock, logger, read, rootDir } = deps;
-    this.#certificates = new CertificateKeeper({ prepare: () => this.#prepareCertificates(), clock, logger });
+    this.#certificates = new CertificateKeeper({ prepare: () => prepareAdminConfig(deps), clock, logger });
+    this.#tokens = new TokenFile({ path: deps.tokenAuthFile, files: deps.files, clock, logger });
     this.registry = buildRegistry(read);
     this.store = new ObjectStore(new RevisionClock(deps.mark));
     const clusterDns = new ClusterDnsWishes();
@@ -128,7 +124,13 @@ export class LocalApi {
       clock,
       newUid: () => randomUUID(),
       random: Math.random,
-      refusalOf: (definition, object) => this.#refusalOf(definition, object),
+      refusalOf: (definition, object) =>
+        refusalOf(definition, object, {
+          store: this.store,
+          registry: this.registry,
+          isOwn: (it, found) => this.submitted.isOwn(it, found),
+          originOf: (kind, metadata) => this.#view?.originOf(kind, metadata),
+        }),
       onCreate: (object, sent) => clusterDns.note(object, sent),
       onUnfinalized: (definition, object) => this.#onUnfinalized(definition, object),
     });
@@ -265,7 +267,7 @@ export class LocalApi {
           logger,
           answer,
           authenticate: async (shown, authorization) =>
-            authenticate(shown, authorization, await this.#readTokens(), clock.now()),
+            authenticate(shown, authorization, await this.#tokens.read(), clock.now()),
         },
         () => this.#certificates.current(),
       );
@@ -342,76 +344,6 @@ export class LocalApi {
     if (this.#toYaml) return;
     const { stringify } = await import("yaml");
     this.#toYaml = (value) => stringify(value, { version: "1.1", lineWidth: 0, aliasDuplicateObjects: false });
-  }
-
-  async #prepareCertificates(): Promise<LocalCertificates> {
-    const { rootDir, nodeName, nodeIp, address, otherAddresses, port, makeCertificates, clock, files } = this.#deps;
-    const certificates = await prepareCertificates({
-      rootDir,
-      nodeName,
-      addresses: [nodeIp, address, ...otherAddresses],
-      make: makeCertificates,
-      files,
-      now: () => clock.now(),
-    });
-    const host =
-      address === "0.0.0.0"
-        ? "127.0.0.1"
-        : address === "::"
-          ? "[::1]"
-          : address.includes(":")
-            ? `[${address}]`
-            : address;
-    const path = join(rootDir, "admin.conf");
-    const text = toKubeconfig(`https://${host}:${port}`, nodeName, certificates);
-    const present = await files.readText(path, SYSTEM_FILE_BYTES).catch(() => undefined);
-    if (present !== text) await files.replaceFile(path, text, { durable: true, directoryMode: 0o700 });
-    return certificates;
-  }
-
-  /** A file that turned bad keeps the tokens it held before. */
-  #readTokens(): Promise<readonly TokenEntry[]> {
-    const nowMs = this.#deps.clock.monotonicMs();
-    if (nowMs - this.#tokens.readAtMs >= TOKENS_AGE_MS) {
-      this.#tokens.readAtMs = nowMs;
-      this.#tokens.entries = this.#readTokenFile(this.#tokens.entries);
-    }
-    return this.#tokens.entries;
-  }
-
-  async #readTokenFile(before: Promise<readonly TokenEntry[]>): Promise<readonly TokenEntry[]> {
-    const { tokenAuthFile, logger, files } = this.#deps;
-    if (tokenAuthFile === "") return [];
-    const entries = await before;
-    try {
-      const text = await files.readText(tokenAuthFile, SYSTEM_FILE_BYTES);
-      if (text === undefined) throw new Error(`there is no "${tokenAuthFile}"`);
-      if (text === this.#tokens.text) return entries;
-      this.#tokens.text = text;
-      return parseTokenFile(text, tokenAuthFile);
-    } catch (error) {
-      logger.warn(`Tokens of the local API stay as they were: ${messageOf(error)}`);
-      return entries;
-    }
-  }
-
-  #refusalOf(definition: ResourceDefinition, object: ApiObject): string | undefined {
-    if (definition.storage !== "file" || this.submitted.isOwn(definition, object)) return undefined;
-    const { name } = object.metadata;
-    const what = `${definition.singular} "${name}"`;
-    if (definition.plural === "namespaces") {
-      // Objects made by controllers go with their workload.
-      const isForeign = (it: ResourceDefinition, found: ApiObject) =>
-        !this.submitted.isOwn(it, found) && !found.metadata.ownerReferences?.some(({ controller }) => controller);
-      const isUsed = this.registry
-        .all()
-        .filter(({ namespaced, storage }) => namespaced && storage === "file")
-        .some((it) => this.store.list(resourceId(it), name).some((found) => isForeign(it, found)));
-      return isUsed ? `manifests of this node have objects in ${what}` : undefined;
-    }
-    const origin = this.#view?.originOf(definition.kind, object.metadata);
-    if (origin === undefined) return `${what} comes from a manifest of this node: edit that`;
-    return `${what} comes from ${origin}: edit that ${/^https?:/.test(origin) ? "manifest" : "file"}`;
   }
 
   #onUnfinalized(definition: ResourceDefinition, object: ApiObject): void {
