@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { DockerError, DockerUnreachableError } from "./docker-error.ts";
+import { DockerError, DockerProtocolError, DockerUnreachableError } from "./docker-error.ts";
 import type { CallOptions } from "./docker-request.ts";
 import { endpointText } from "./endpoint.ts";
 import { VersionSchema } from "./system-schema.ts";
@@ -31,6 +31,10 @@ export function compareApiVersions(a: string, b: string): number {
   return majorA - majorB || minorA - minorB;
 }
 
+/** The answer is `OK`. Unversioned, so it works with any engine. */
+export const PING = { method: "GET", path: "/_ping", maxAnswerBytes: 4096 } as const;
+const MAX_VERSION_BYTES = 1024 * 1024;
+
 /**
  * Asks the engine for its versions and selects the newest common one.
  * @throws DockerUnreachableError `not-docker`, `too-old`, `too-new`, and the errors of a call
@@ -49,14 +53,21 @@ export async function negotiate(transport: DockerTransport, options: CallOptions
 
   let apiHeader: string | undefined;
   try {
-    const ping = await transport.send({ timeoutMs: 10_000, ...options, method: "GET", path: "/_ping" });
+    const ping = await transport.send({ timeoutMs: 10_000, ...options, ...PING });
     if (ping.text.trim() !== "OK") throw notDocker();
     apiHeader = ping.header("api-version");
   } catch (error) {
+    if (error instanceof DockerProtocolError) throw notDocker(error);
     // A 500 comes from an engine that is still starting; any other status from something else.
     throw error instanceof DockerError && error.status < 500 ? notDocker(error) : error;
   }
-  const answer = await transport.send({ timeoutMs: 10_000, ...options, method: "GET", path: "/version" });
+  const answer = await transport.send({
+    timeoutMs: 10_000,
+    ...options,
+    method: "GET",
+    path: "/version",
+    maxAnswerBytes: MAX_VERSION_BYTES,
+  });
   const version = v.safeParse(VersionSchema, parseJson(answer.text));
   const engineApiVersion = apiHeader ?? (version.success ? version.output.ApiVersion : "");
   if (!version.success || !/^\d+\.\d+$/.test(engineApiVersion)) throw notDocker();

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { PING } from "./api-version.ts";
 import { ContainerCalls } from "./container-calls.ts";
 import { IdSchema } from "./container-schema.ts";
 import { type Filters, filtersText, segment, segments } from "./docker-connection.ts";
@@ -67,7 +68,7 @@ export class DockerClient extends ContainerCalls {
 
   /** Answers "OK" or throws. Unversioned, so it works with any engine. */
   async ping(options: CallOptions = {}): Promise<void> {
-    await this.transport.send({ timeoutMs: 10_000, ...options, method: "GET", path: "/_ping" });
+    await this.transport.send({ timeoutMs: 10_000, ...options, ...PING });
   }
 
   version(options: CallOptions = {}): Promise<EngineVersion> {

@@ -11,6 +11,8 @@ export interface CallOptions {
 export type QueryValue = string | number | boolean | undefined;
 
 export interface DockerRequest extends CallOptions {
+  /** Largest answer that is read whole; default: the transport's. */
+  maxAnswerBytes?: number;
   method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
   /** With its version, as sent: `/v1.41/containers/json`. Segments are already encoded. */
   path: string;

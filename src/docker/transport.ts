@@ -69,7 +69,7 @@ export class DockerTransport {
         ...(request.body !== undefined ? { body: request.body } : {}),
         ...(this.endpoint.kind === "unix" ? { unix: this.endpoint.path } : { tls: this.#tlsOptions() }),
       } as BunFetchRequestInit);
-      const limit = response.status >= 400 ? MAX_ERROR_BYTES : this.#maxAnswerBytes;
+      const limit = response.status >= 400 ? MAX_ERROR_BYTES : (request.maxAnswerBytes ?? this.#maxAnswerBytes);
       const text = await collectText(response.body ?? [], limit, operation);
       const header = (name: string) => response.headers.get(name) ?? undefined;
       if (response.status >= 400) throw daemonError(response.status, operation, text);

@@ -60,6 +60,12 @@ describe("negotiation", () => {
       says: "is no Docker engine",
     },
     {
+      when: "an answer without end",
+      options: { routes: { "GET /_ping": () => new Response("x".repeat(1_000_000)) } },
+      kind: "not-docker",
+      says: "is no Docker engine",
+    },
+    {
       when: "something that says OK to everything",
       options: { routes: { "GET /_ping": () => new Response("OK"), "GET /version": () => new Response("OK") } },
       kind: "not-docker",
