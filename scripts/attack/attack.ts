@@ -15,6 +15,8 @@ export interface Attack {
   about: string;
   /** Flags of the kubelet in addition to those of a test node. */
   flags?: readonly string[];
+  /** Why it cannot run on this machine. */
+  impossible?: string;
   /** Greatest growth of the resident memory during the attack. */
   maxGrowthMegabytes: number;
   /** @returns figures of its own, each with its limit */

@@ -67,11 +67,15 @@ export class ObjectDeleter {
     if (!live) throw notFound(definition, name);
     if (!options.dryRun && this.#deps.removeUnclaimed?.(definition, live)) return live;
     const isMade = this.#deps.isMadeByController?.(definition, live) === true;
-    if (!isMade) this.#deps.writer.refuseForeign(definition, live);
+    // A pod whose manifest was removed terminates already.
+    const isEnding = definition.gracefulDeletion === true && live.metadata.deletionTimestamp !== undefined;
+    const isForeign = !isMade && this.#deps.writer.isForeign(definition, live);
+    if (isForeign && !isEnding) this.#deps.writer.refuseForeign(definition, live);
     if (definition.plural === "namespaces" && name === "default") {
       throw forbidden(definition, name, "this namespace may not be deleted");
     }
     checkPreconditions(definition, live, options);
+    if (isForeign) return live;
     if (options.dryRun) return definition.gracefulDeletion ? live : deleted(definition, live);
     if (isMade) return this.#deleteMade(live, options);
     if (definition.gracefulDeletion) return this.#terminate(definition, live, options);

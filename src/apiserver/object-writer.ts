@@ -203,6 +203,11 @@ export class ObjectWriter {
     return this.#keep(definition, object, request);
   }
 
+  /** Whether the object comes from a manifest of the node, where alone it can be changed. */
+  isForeign(definition: ResourceDefinition, object: ApiObject): boolean {
+    return this.#deps.refusalOf?.(definition, object) !== undefined;
+  }
+
   /** @throws ApiError 403 with the place an object comes from */
   refuseForeign(definition: ResourceDefinition, object: ApiObject): void {
     const refusal = this.#deps.refusalOf?.(definition, object);

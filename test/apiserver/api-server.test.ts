@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import type { ApiObject } from "../../src/apiserver/api-object.ts";
 import { aConfigMap, anApiServer, aPod, CONFIG_MAPS, DEPLOYMENT_PATH, PODS } from "./support.ts";
 
 const merge = { "Content-Type": "application/merge-patch+json" };
@@ -220,6 +221,19 @@ describe("update and patch", () => {
         'configmaps "c" is forbidden: it comes from /etc/x.yaml:3: edit that file',
       ]);
     }
+  });
+
+  test("a pod of a file that terminates may be deleted again", async () => {
+    const { call, store, foreign } = anApiServer();
+    const path = `${PODS}/p`;
+    const metadata = { namespace: "default", name: "p", uid: "u", deletionTimestamp: "2026-01-01T00:00:00Z" };
+    store.put("pods", { apiVersion: "v1", kind: "Pod", metadata } as ApiObject);
+    foreign.set("default/p", "it comes from /etc/x.yaml:3: edit that file");
+    const { status, json } = await call({ method: "DELETE", path });
+    expect([status, json.metadata.name]).toEqual([200, "p"]);
+    expect(store.get("pods", "default", "p")).toBeDefined();
+    const options = { preconditions: { uid: "other" } };
+    expect((await call({ method: "DELETE", path, body: options })).status).toBe(409);
   });
 
   test.each([

@@ -1,0 +1,259 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import { HeldDirectory } from "../../src/files/held-directory.ts";
+import { canHang, hangingDisk } from "../../test/support/hanging-disk.ts";
+import type { Attack, AttackTarget, Figure } from "./attack.ts";
+
+const SETTLED = "sleep 100000";
+
+/** A pod that runs a shell script as root. */
+const attacker = (script: string, { spec = {}, container = {} }: { spec?: object; container?: object } = {}) => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "attacker" },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    ...spec,
+    containers: [{ name: "app", image: "busybox:test", command: ["sh", "-c", script], ...container }],
+  },
+});
+
+const peakMegabytes = (pid: number) =>
+  Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+/** Slowest answer of /healthz over some seconds. Unit: milliseconds; Infinity without an answer. */
+async function slowestHealthz({ node }: AttackTarget, seconds: number): Promise<Figure> {
+  const endMs = performance.now() + seconds * 1_000;
+  let slowest = 0;
+  while (performance.now() < endMs) {
+    const startMs = performance.now();
+    const answer = await fetch(`http://127.0.0.1:${node.healthzPort}/healthz`, {
+      signal: AbortSignal.timeout(10_000),
+    }).catch(() => undefined);
+    slowest = Math.max(slowest, answer ? performance.now() - startMs : Number.POSITIVE_INFINITY);
+    await Bun.sleep(100);
+  }
+  return { what: "slowest answer of /healthz", unit: "ms", value: slowest, atMost: 1_000 };
+}
+
+/** Milliseconds until the containers of the attacker are gone from the engine. */
+async function removeAttacker({ node }: AttackTarget): Promise<void> {
+  node.removeManifest("attacker.json");
+  await node.until(
+    "the attacker to be gone",
+    async () => (await node.containers("app")).length === BYSTANDER_CONTAINERS,
+  );
+}
+
+/** Containers named `app` without the attacker's: those of the bystanders. */
+const BYSTANDER_CONTAINERS = 3;
+
+async function listen(server: Server, place: string | number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (typeof place === "string") server.listen(place, resolve);
+  else server.listen(place, "127.0.0.1", resolve);
+  await promise;
+}
+
+/** Writes `chunk` without end, as fast as the other side takes it. */
+function answerWithoutEnd(socket: Socket, head: string, chunk: string): void {
+  socket.on("error", () => {});
+  socket.write(head);
+  const more = () => {
+    while (!socket.destroyed && socket.write(chunk));
+    if (!socket.destroyed) socket.once("drain", () => setImmediate(more));
+  };
+  more();
+}
+
+/** Attacks by containers, manifests, disks and an engine. */
+export const podAttacks: readonly Attack[] = [
+  {
+    name: "hosts-file",
+    about: "a container that makes its /etc/hosts 8 GiB long and ends, again and again",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      target.node.writeManifest("attacker.json", attacker("truncate -s 8G /etc/hosts; exit 1"));
+      return [await slowestHealthz(target, 25)];
+    },
+  },
+  {
+    name: "log-links",
+    about: "a container that plants links in its own log directory, to a directory of others",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const { node } = target;
+      const victim = join(node.directory, "victim");
+      mkdirSync(victim);
+      for (let i = 0; i < 20; i++) symlinkSync("/bin/true", join(victim, `link-${i}`));
+      const plant = 'cd /logs/*attacker* && ln -s "$V" x && rm -rf app && ln -s "$V" app; exit 1';
+      const volume = { name: "logs", hostPath: { path: join(node.directory, "log-pods") } };
+      const mounts = [
+        { name: "logs", mountPath: "/logs" },
+        { name: "victim", mountPath: victim },
+      ];
+      node.writeManifest(
+        "attacker.json",
+        attacker(`sleep 1; ${plant}`, {
+          spec: { volumes: [volume, { name: "victim", hostPath: { path: victim } }] },
+          container: { env: [{ name: "V", value: victim }], volumeMounts: mounts },
+        }),
+      );
+      const healthz = await slowestHealthz(target, 20);
+      await removeAttacker(target);
+      await Bun.sleep(2_000);
+      const left = readdirSync(victim);
+      const links = left.filter((name) => name.startsWith("link-")).length;
+      return [
+        healthz,
+        { what: "links of others removed", unit: "", value: 20 - links, atMost: 0 },
+        { what: "files made in a directory of others", unit: "", value: left.length - links, atMost: 0 },
+      ];
+    },
+  },
+  {
+    name: "hanging-volume",
+    about: "a hostPath volume on a file system that never answers",
+    maxGrowthMegabytes: 64,
+    ...(canHang ? {} : { impossible: "needs root and /dev/fuse" }),
+    run: async (target) => {
+      const path = join(target.node.directory, "hanging");
+      mkdirSync(path);
+      const end = hangingDisk(path);
+      try {
+        const volumes = [{ name: "data", hostPath: { path: join(path, "data"), type: "Directory" } }];
+        const volumeMounts = [{ name: "data", mountPath: "/data" }];
+        target.node.writeManifest(
+          "attacker.json",
+          attacker(SETTLED, { spec: { volumes }, container: { volumeMounts } }),
+        );
+        return [await slowestHealthz(target, 20)];
+      } finally {
+        end();
+      }
+    },
+  },
+  {
+    name: "endless-informational",
+    about: "a probed port that answers `HTTP/1.1 100 Continue` without end",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const server = createServer((socket) => answerWithoutEnd(socket, "", "HTTP/1.1 100 C\r\n\r\n".repeat(1_000)));
+      await listen(server, 0);
+      const { port } = server.address() as { port: number };
+      const readinessProbe = { httpGet: { host: "127.0.0.1", port }, periodSeconds: 1, timeoutSeconds: 1 };
+      target.node.writeManifest("attacker.json", attacker(SETTLED, { container: { readinessProbe } }));
+      try {
+        return [await slowestHealthz(target, 20)];
+      } finally {
+        server.close();
+      }
+    },
+  },
+  {
+    name: "manifests",
+    about: "a quantity of 8,000 zeros, 5 GB of YAML aliases, a file of 90,000 pods, a FIFO and a link to /proc/kmsg",
+    maxGrowthMegabytes: 300,
+    run: async (target) => {
+      const { node } = target;
+      const resources = { requests: { cpu: `${"0".repeat(8_000)}x` } };
+      node.writeManifest("quantity.json", attacker(SETTLED, { container: { resources } }));
+      const aliases = `  a: &a "${"x".repeat(800_000)}"\n${Array.from({ length: 6_000 }, (_, i) => `  b${i}: *a`).join("\n")}`;
+      node.writeManifest(
+        "aliases.yaml",
+        `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: aliases}\ndata:\n${aliases}\n`,
+      );
+      const pod = (i: number) =>
+        `{apiVersion: v1, kind: Pod, metadata: {name: p${i}}, spec: {containers: [{name: a, image: b}]}}`;
+      node.writeManifest("many.yaml", Array.from({ length: 90_000 }, (_, i) => pod(i)).join("\n---\n"));
+      Bun.spawnSync(["mkfifo", join(node.manifestDir, "fifo.yaml")]);
+      symlinkSync("/proc/kmsg", join(node.manifestDir, "kmsg.yaml"));
+      return [await slowestHealthz(target, 45)];
+    },
+  },
+  {
+    name: "deep-tree",
+    about: "an emptyDir volume 20,000 directories deep",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const { node } = target;
+      const volumes = [{ name: "data", emptyDir: {} }];
+      const volumeMounts = [{ name: "data", mountPath: "/data" }];
+      node.writeManifest("attacker.json", attacker(SETTLED, { spec: { volumes }, container: { volumeMounts } }));
+      const uid = await node.until("the attacker to run", async () => {
+        const found = (await node.pods()).find(({ metadata }) => metadata.name?.startsWith("attacker"));
+        return found?.status.phase === "Running" && found.metadata.uid;
+      });
+      const podDirectory = join(node.rootDir, "pods", uid);
+      let directory = HeldDirectory.open(join(podDirectory, "volumes/kubernetes.io~empty-dir/data"));
+      for (let depth = 0; depth < 20_000; depth++) {
+        const next = directory.ensureChild("d", 0o755);
+        directory.close();
+        directory = next;
+      }
+      directory.close();
+      node.removeManifest("attacker.json");
+      const healthz = await slowestHealthz(target, 10);
+      await node.until("the volume to be gone", () => !existsSync(podDirectory));
+      return [healthz];
+    },
+  },
+  {
+    name: "endless-engine",
+    about: "a second kubelet whose engine answers without end",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const { node } = target;
+      const socketPath = join(node.directory, "engine.sock");
+      const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nApi-Version: 1.41\r\n\r\n";
+      const server = createServer((socket) =>
+        socket.once("data", () => answerWithoutEnd(socket, head, " ".repeat(65_536))),
+      );
+      await listen(server, socketPath);
+      const manifests = join(node.directory, "other-manifests");
+      mkdirSync(manifests);
+      writeFileSync(join(manifests, "pod.json"), JSON.stringify(attacker(SETTLED)));
+      const places = [`--root-dir=${join(node.directory, "other-root")}`, `--pod-manifest-path=${manifests}`];
+      const ports = ["read-only-port", "healthz-port", "cadvisor-port", "local-api-port", "port"].map(
+        (it) => `--${it}=0`,
+      );
+      const other = node.spawn([...places, ...ports, `--docker-endpoint=unix://${socketPath}`]);
+      try {
+        const healthz = await slowestHealthz(target, 15);
+        return [
+          healthz,
+          { what: "peak RSS of the second one", unit: "MB", value: peakMegabytes(other.pid), atMost: 200 },
+        ];
+      } finally {
+        await other.kill();
+        server.close();
+      }
+    },
+  },
+  {
+    name: "silent-sockets",
+    about: "2,000 silent connections to the Unix sockets; another client is answered",
+    maxGrowthMegabytes: 64,
+    run: async (target) => {
+      const { node } = target;
+      const sockets: Socket[] = [];
+      for (const name of ["kubelet-ts.sock", "api.sock"]) {
+        for (let i = 0; i < 1_000; i++) {
+          const socket = connect(join(node.rootDir, name));
+          socket.on("error", () => {});
+          sockets.push(socket);
+        }
+      }
+      const healthz = await slowestHealthz(target, 10);
+      const startMs = performance.now();
+      const answer = await fetch("http://localhost/pods", {
+        unix: join(node.rootDir, "kubelet-ts.sock"),
+        signal: AbortSignal.timeout(10_000),
+      }).catch(() => undefined);
+      const ms = answer?.ok ? performance.now() - startMs : Number.POSITIVE_INFINITY;
+      for (const socket of sockets) socket.destroy();
+      return [healthz, { what: "another client's request", unit: "ms", value: ms, atMost: 1_000 }];
+    },
+  },
+];
