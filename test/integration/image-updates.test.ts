@@ -157,8 +157,9 @@ describeWithEngine("updates of images", () => {
     expect((await node.runningContainer("app")).Id).toBe(Id);
 
     write(node, pod(first.reference, { ...annotations, "kubelet-ts.io/image-update-hold": "true" }, { volumes }));
-    rmSync(join(node.directory, "updates.lock"));
     await node.until("the annotation to hold", async () => (await rows(node))[0]?.message === "held by its annotation");
+    rmSync(join(node.directory, "updates.lock"));
+    expect((await rows(node))[0]).toMatchObject({ message: "held by its annotation" });
     expect((await node.runningContainer("app")).Id).toBe(Id);
 
     write(node, pod(first.reference, annotations, { volumes }));

@@ -196,7 +196,7 @@ describeWithEngine("a thousand calls leave nothing behind", () => {
   });
 });
 
-describeWithEngine("a thousand looks at each source leave nothing behind", () => {
+describeWithEngine("a thousand reads of each source leave nothing behind", () => {
   test("file, directory and URL", async () => {
     const node = testNode();
     const file = join(node.directory, "file.json");
@@ -210,8 +210,8 @@ describeWithEngine("a thousand looks at each source leave nothing behind", () =>
       fetch: () =>
         Response.json({ ...sleeper("from-url"), metadata: { name: "from-url", annotations: { n: `${asked++ % 2}` } } }),
     });
-    const looks = async () => {
-      const found = [...(await metricsOf(node)).matchAll(/^kubelet_ts_source_looks_total\{[^}]*\} (\d+)$/gm)].filter(
+    const reads = async () => {
+      const found = [...(await metricsOf(node)).matchAll(/^kubelet_ts_source_reads_total\{[^}]*\} (\d+)$/gm)].filter(
         // Objects of the local API are read when they change.
         ([line]) => !line.includes(`${node.rootDir}/manifests`),
       );
@@ -224,11 +224,11 @@ describeWithEngine("a thousand looks at each source leave nothing behind", () =>
       file,
     ]);
     await node.until("the pods", async () => (await node.pods()).every(({ status }) => status.phase === "Running"));
-    await until("some looks", async () => (await looks()).filter((count) => count > 100).length === 3);
+    await until("some reads", async () => (await reads()).filter((count) => count > 100).length === 3);
     await expectNothingLeft("sources", node, pid, async () => {
-      const start = await looks();
-      await until("a thousand looks", async () =>
-        (await looks()).every((count, index) => count >= start[index]! + CALLS),
+      const start = await reads();
+      await until("a thousand reads", async () =>
+        (await reads()).every((count, index) => count >= start[index]! + CALLS),
       );
       // Edits, too: each is another file.
       for (let edit = 0; edit < 100; edit++) {

@@ -19,7 +19,7 @@ import { isCheckStale, nextCheckAt, stepDelaysMs } from "./image-update-schedule
 import { findTargets, nameOf, type Target } from "./image-update-targets.ts";
 import { type ImageUpdateObservation, ImageUpdateTrials } from "./image-update-trials.ts";
 import { ImageUpdateWork, type ImageUpdateWorkDeps } from "./image-update-work.ts";
-import { LockFiles, type LookForLock } from "./lock-files.ts";
+import { type FindLock, LockFiles } from "./lock-files.ts";
 
 export interface ImageUpdateManagerDeps extends ImageUpdateWorkDeps {
   recorder: EventRecorder;
@@ -30,7 +30,7 @@ export interface ImageUpdateManagerDeps extends ImageUpdateWorkDeps {
   /** Longest random delay of a scheduled look-up. */
   jitterMs: () => number;
   /** Whether the file that blocks updates exists. */
-  isLocked: LookForLock;
+  isLocked: FindLock;
   /** {@link ImageUpdateManager.apply} would return other pins now. */
   onChange: () => void;
   /** Counts ends: `kept`, `rolled-back`, `error` of a look-up or a pull. */

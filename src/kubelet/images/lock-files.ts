@@ -1,59 +1,71 @@
 import type { Pod } from "../../api/pod.ts";
 import type { Clock } from "../../model/clock.ts";
 
-/** An answer counts for this time: a program makes its lock file long before the update that it holds off. */
+/** That there is no lock counts for this time: a program makes its lock file long before the update that it blocks. */
 const FRESH_MS = 1_000;
-/** A file system that failed is asked again after this time. */
+/** A file system that failed is accessed again after this time. */
 const FAILED_MS = 10_000;
 
-/** Looks for a file in a volume of a pod. Rejects when that cannot be told. */
-export type LookForLock = (pod: Pod, lock: string) => Promise<boolean>;
+/** Whether a file in a volume of a pod exists. Rejects when that cannot be determined. */
+export type FindLock = (pod: Pod, lock: string) => Promise<boolean>;
 
-interface Look {
+interface LockState {
   isLocked: boolean;
-  /** undefined: the look is under way. */
-  untilMs: number | undefined;
+  /** A search is under way; `again`: the lock was asked for since it began. */
+  isSearching: boolean;
+  again: boolean;
+  /** The state counts until then. */
+  untilMs: number;
 }
 
 /**
- * Files in volumes of pods that hold updates off. Volumes may lie on disks that do not answer, so nothing waits for the
- * look: until it has an answer, and when it fails, the file counts as there.
+ * Files in volumes of pods that block updates. Volumes may be on disks that do not answer, so nothing waits for the search:
+ * until it has an answer, and when it fails, the file counts as present.
  */
 export class LockFiles {
-  readonly #look: LookForLock;
+  readonly #find: FindLock;
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #onAnswer: () => void;
-  readonly #looks = new Map<string, Look>();
+  readonly #onUnlocked: () => void;
+  readonly #locks = new Map<string, LockState>();
 
-  /** @param onAnswer an answer came: {@link isLocked} gives it for the next second */
-  constructor(look: LookForLock, clock: Pick<Clock, "monotonicMs">, onAnswer: () => void) {
-    this.#look = look;
+  /** @param onUnlocked a file does not exist: {@link isLocked} returns false for the next second */
+  constructor(find: FindLock, clock: Pick<Clock, "monotonicMs">, onUnlocked: () => void) {
+    this.#find = find;
     this.#clock = clock;
-    this.#onAnswer = onAnswer;
+    this.#onUnlocked = onUnlocked;
   }
 
+  /** Whether the file counts as present; starts a search when that is not known to be current. */
   isLocked(pod: Pod, lock: string): boolean {
     const key = `${pod.metadata.uid} ${lock}`;
-    const known = this.#looks.get(key);
-    const isOver = known?.untilMs !== undefined && this.#clock.monotonicMs() > known.untilMs;
-    if (!known || isOver) void this.#start(key, pod, lock);
-    return !known || isOver || known.isLocked;
+    const state = this.#locks.get(key) ?? { isLocked: true, isSearching: false, again: false, untilMs: -1 };
+    this.#locks.set(key, state);
+    if (this.#clock.monotonicMs() <= state.untilMs) return state.isLocked;
+    if (state.isSearching) state.again = true;
+    else void this.#search(state, pod, lock);
+    return true;
   }
 
   /** Forgets all but these pods. */
   prune(uids: ReadonlySet<string>): void {
-    for (const key of this.#looks.keys()) if (!uids.has(key.slice(0, key.indexOf(" ")))) this.#looks.delete(key);
+    for (const key of this.#locks.keys()) if (!uids.has(key.slice(0, key.indexOf(" ")))) this.#locks.delete(key);
   }
 
-  async #start(key: string, pod: Pod, lock: string): Promise<void> {
-    this.#looks.set(key, { isLocked: true, untilMs: undefined });
-    const note = (isLocked: boolean, forMs: number) =>
-      this.#looks.set(key, { isLocked, untilMs: this.#clock.monotonicMs() + forMs });
+  async #search(state: LockState, pod: Pod, lock: string): Promise<void> {
+    state.isSearching = true;
     try {
-      note(await this.#look(pod, lock), FRESH_MS);
-      this.#onAnswer();
+      do {
+        state.again = false;
+        state.isLocked = await this.#find(pod, lock);
+        // The file may have been removed since that search began.
+      } while (state.isLocked && state.again);
+      if (!state.isLocked) state.untilMs = this.#clock.monotonicMs() + FRESH_MS;
     } catch {
-      note(true, FAILED_MS);
+      state.isLocked = true;
+      state.untilMs = this.#clock.monotonicMs() + FAILED_MS;
+    } finally {
+      state.isSearching = false;
     }
+    if (!state.isLocked) this.#onUnlocked();
   }
 }
