@@ -87,7 +87,7 @@ export const podAttacks: readonly Attack[] = [
       const victim = join(node.directory, "victim");
       mkdirSync(victim);
       for (let i = 0; i < 20; i++) symlinkSync("/bin/true", join(victim, `link-${i}`));
-      const plant = 'cd /logs/*attacker* && ln -s "$V" x && rm -rf app && ln -s "$V" app; exit 1';
+      const plant = 'cd /logs/*attacker* && ln -sfn "$V" x && rm -rf app && ln -sfn "$V" app; exit 1';
       const volume = { name: "logs", hostPath: { path: join(node.directory, "log-pods") } };
       const mounts = [
         { name: "logs", mountPath: "/logs" },
