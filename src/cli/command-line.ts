@@ -51,6 +51,12 @@ const WAYS_OUT: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
     ["scale", "edit", "label", "annotate", "patch", "set", "expose"].map((verb) => [verb, byKubectl(verb)]),
   ),
+  ...Object.fromEntries(
+    ["auth", "drain", "cordon", "uncordon", "api-resources", "api-versions", "cluster-info"].map((verb) => [
+      verb,
+      `use kubectl ${verb} after: kubelet-ts kubeconfig --merge`,
+    ]),
+  ),
 };
 
 const FILENAME_FLAG =

@@ -54,6 +54,8 @@ describe("anything else is refused with the way out", () => {
     ["help gte", "did you mean get?"],
     ["ps", "kubelet-ts get pods"],
     ["--root-dir R ps", "kubelet-ts get pods"],
+    ["auth can-i get pods", "use kubectl auth after: kubelet-ts kubeconfig --merge"],
+    ["scale deploy/web", "kubelet-ts apply -f <manifest>"],
     ["web.yaml get pods", 'no command "get"'],
     ["missing.yaml", 'manifest "missing.yaml" does not exist'],
     ["/etc/missing.json", 'manifest "/etc/missing.json" does not exist'],
