@@ -51,7 +51,7 @@ export interface ChosenConfig {
   problems: string[];
 }
 
-/** Files of the configuration directory that are looked at. Source: libcni's `ConfFiles`. */
+/** Files of the configuration directory that are read. Source: libcni's `ConfFiles`. */
 export const CONFIG_EXTENSIONS = [".conf", ".conflist", ".json"];
 
 /** The first file, by name, that can be used. Source: dockershim's `getDefaultCNINetwork`. */

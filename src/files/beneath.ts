@@ -44,7 +44,7 @@ export function openBeneath(root: string, relative: string, create?: { mode: num
   }
 }
 
-/** Whether there is an entry at a relative path; one that cannot be looked at is there. */
+/** Whether there is an entry at a relative path; one that cannot be accessed counts as present. */
 export function existsBeneath(root: string, relative: string): boolean {
   try {
     openBeneath(root, relative).close();

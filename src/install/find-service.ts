@@ -55,7 +55,7 @@ export interface ServiceFacts {
   problem?: { text: string; fix: string; isFailure: boolean };
 }
 
-/** Looks at an installed service; changes nothing. */
+/** Finds an installed service; changes nothing. */
 export async function examineService({ manager, paths, unit }: InstalledService): Promise<ServiceFacts> {
   const problem = manager === "openrc" ? undefined : explainState(manager, await readState(manager));
   return {

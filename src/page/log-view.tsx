@@ -114,7 +114,7 @@ export function LogView({
   );
 }
 
-/** Lines that are shown, by line: one that is the same object as before is not looked at. */
+/** Lines that are shown, by line: one that is the same object as before is not rendered again. */
 const renderedLines = new WeakMap<Line, VNode>();
 
 /** @param withContainer named before the line; the lines of a log are all rendered with it or without */

@@ -38,7 +38,7 @@ interface PodTableProps {
 /** Usage and ages are rendered by the rows that are on the screen. */
 export function PodTable({ rows, filter, onSort, live }: PodTableProps) {
   const groups = filter.isGrouped ? groupByNamespace(rows) : [["", rows] as const];
-  /** A row that is the same object as before is not looked at. Pods that did not change stay the same objects, too. */
+  /** A row that is the same object as before is not rendered again. Pods that did not change stay the same objects, too. */
   const rendered = useMemo(() => new WeakMap<PodRow, VNode>(), [live]);
   const renderRow = (pod: PodRow): VNode => {
     const row = rendered.get(pod) ?? <Row key={pod.uid} pod={pod} live={live} />;

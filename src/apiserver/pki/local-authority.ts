@@ -23,7 +23,7 @@ export interface LocalCertificates {
   authorities: readonly string[];
   server: KeyPair;
   admin: KeyPair;
-  /** The certificates need not be looked at again within this time. Unit: milliseconds since 1970. */
+  /** The certificates need no check within this time. Unit: milliseconds since 1970. */
   goodFrom: number;
   goodUntil: number;
 }

@@ -39,7 +39,7 @@ export async function runWait(request: CommandRequest, io: CommandIo): Promise<n
   return rollbacks.length > 0 ? EXIT_ROLLED_BACK : 0;
 }
 
-/** @param end as `Date.now()`; the object is looked at once at least */
+/** @param end as `Date.now()`; the object is read at least once */
 async function waitForOne(
   api: ApiClient,
   { resource, namespace, name }: ObjectTarget,

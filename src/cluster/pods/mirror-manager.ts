@@ -108,7 +108,7 @@ export class MirrorManager {
     if (this.#isDue) this.#plan();
   }
 
-  /** Whether the mirror pod may be removed now; if not, it is looked at again later. */
+  /** Whether the mirror pod may be removed now; if not, it is checked again later. */
   #mayRemove(pod: ApiPod): boolean {
     const { clock, kubelet } = this.#deps;
     const names = new Set([...kubelet.staticPods().map(({ metadata }) => podFullName(metadata)), nameOf(pod)]);
