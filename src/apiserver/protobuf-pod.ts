@@ -178,20 +178,10 @@ const CONTAINER: Message = {
   20: ["terminationMessagePolicy", "string"], 21: ["volumeDevices", VOLUME_DEVICE, "list"],
   22: ["startupProbe", PROBE], 23: ["resizePolicy", CONTAINER_RESIZE_POLICY, "list"], 24: ["restartPolicy", "string"],
 };
-// biome-ignore format: a table
-const EPHEMERAL_CONTAINER_COMMON: Message = {
-  1: ["name", "string"], 2: ["image", "string"], 3: ["command", "string", "list"], 4: ["args", "string", "list"],
-  5: ["workingDir", "string"], 6: ["ports", CONTAINER_PORT, "list"], 7: ["env", ENV_VAR, "list"],
-  8: ["resources", RESOURCE_REQUIREMENTS], 9: ["volumeMounts", VOLUME_MOUNT, "list"], 10: ["livenessProbe", PROBE],
-  11: ["readinessProbe", PROBE], 12: ["lifecycle", LIFECYCLE], 13: ["terminationMessagePath", "string"],
-  14: ["imagePullPolicy", "string"], 15: ["securityContext", SECURITY_CONTEXT], 16: ["stdin", "bool"],
-  17: ["stdinOnce", "bool"], 18: ["tty", "bool"], 19: ["envFrom", ENV_FROM_SOURCE, "list"],
-  20: ["terminationMessagePolicy", "string"], 21: ["volumeDevices", VOLUME_DEVICE, "list"],
-  22: ["startupProbe", PROBE], 23: ["resizePolicy", CONTAINER_RESIZE_POLICY, "list"], 24: ["restartPolicy", "string"],
-};
+// EphemeralContainerCommon has the fields and numbers of Container.
 // biome-ignore format: a table
 const EPHEMERAL_CONTAINER: Message = {
-  1: ["ephemeralContainerCommon", EPHEMERAL_CONTAINER_COMMON, "embed"], 2: ["targetContainerName", "string"],
+  1: ["ephemeralContainerCommon", CONTAINER, "embed"], 2: ["targetContainerName", "string"],
 };
 const SYSCTL: Message = { 1: ["name", "string"], 2: ["value", "string"] };
 // biome-ignore format: a table

@@ -165,7 +165,7 @@ export function selectRows(
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** Whether pods may be missing only because a source has not been read yet. A refused manifest is told elsewhere. */
+/** Whether pods may be missing only because a source has not been read yet. A refused manifest has a notice of its own. */
 export const mayMissPods = ({ isComplete, rejections }: Pick<PageState, "isComplete" | "rejections">): boolean =>
   !isComplete && rejections.length === 0;
 

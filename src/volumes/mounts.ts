@@ -3,6 +3,7 @@ import type { Container, VolumeMount } from "../api/pod.ts";
 import type { Mount } from "../model/mount.ts";
 import type { EnvironmentVariable } from "../plan/environment.ts";
 import { expandStrictly } from "../plan/expansion.ts";
+import { messageOf } from "../text/error-message.ts";
 import { isPlainDirectory } from "./docker-volume.ts";
 import type { HostFiles } from "./host-files.ts";
 import { type ImageVolumePlace, mountsImages } from "./image-volume.ts";
@@ -152,7 +153,7 @@ async function bind(
     return target;
   } catch (error) {
     // Upstream too keeps the details from the pod's owner: they describe the host.
-    const detail = error instanceof Error ? error.message : String(error);
+    const detail = messageOf(error);
     onDetail(`${failure}: ${detail}`);
     throw new MountError(failure, detail);
   }

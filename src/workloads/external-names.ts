@@ -1,5 +1,6 @@
 import type { Clock } from "../model/clock.ts";
 import type { Logger } from "../model/logger.ts";
+import { messageOf } from "../text/error-message.ts";
 
 /** Addresses of a name for this machine. Throws when there are none. */
 export type LookUpName = (name: string) => Promise<string[]>;
@@ -13,7 +14,7 @@ export interface ExternalNamesDeps {
 const REFRESH_MS = 60_000;
 /** A machine that boots without a network has one soon. */
 const RETRY_MS = 10_000;
-/** A name server that does not answer holds up the names of other Services no longer than that. */
+/** A name server that does not answer delays the names of other Services by at most this time. */
 const PATIENCE_MS = 5_000;
 const MAX_NAMES = 200;
 
@@ -81,7 +82,7 @@ export class ExternalNames {
     try {
       found = { addresses: [...new Set(await this.#deps.lookUp(name))].sort() };
     } catch (error) {
-      found = { addresses: this.addressesOf(name), failure: error instanceof Error ? error.message : String(error) };
+      found = { addresses: this.addressesOf(name), failure: messageOf(error) };
     }
     this.#inProgress.delete(name);
     if (this.#names.has(name)) this.#learn(name, found);

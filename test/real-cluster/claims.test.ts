@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
@@ -38,11 +38,6 @@ describeCluster("claims of pods of a real cluster", () => {
 
   const pod = (name: string) => kubectl.json(["get", "pod", name]);
   const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
-  const eventOf = (name: string, reason: string, text: string) =>
-    kubectl.until(`the event ${reason} of "${name}"`, async () => {
-      const events = await kubectl.list("events", `--field-selector=involvedObject.name=${name},reason=${reason}`);
-      return events.some(({ message }: AnyObject) => message.includes(text));
-    });
   /** Bound to the node by name: the scheduler would hold it back until its claim is bound. */
   const aPodOf = (name: string, { claim = {}, mount = {}, spec = {}, container = {} }: Record<string, object> = {}) =>
     aClusterPod(
@@ -69,8 +64,8 @@ describeCluster("claims of pods of a real cluster", () => {
       aPodOf("driver"),
       aPodOf("late", { claim: { readOnly: true } }),
     );
-    await eventOf("driver", "FailedMount", "of the kind csi");
-    await eventOf("late", "FailedMount", 'persistentvolumeclaim "late" is not bound');
+    await kubectl.untilEvent("driver", "FailedMount", "of the kind csi");
+    await kubectl.untilEvent("late", "FailedMount", 'persistentvolumeclaim "late" is not bound');
     expect((await pod("late")).status.phase).toBe("Pending");
     await kubectl.apply(aVolume("late", { hostPath: { path: directory } }));
     await kubectl.readyPod("late");
@@ -116,9 +111,9 @@ describeCluster("claims of pods of a real cluster", () => {
       ...["path", "elsewhere", "export"].map(aClaim),
       ...["path", "elsewhere", "export"].map((name) => aPodOf(name)),
     );
-    await eventOf("path", "FailedMount", "mount options are not supported for this volume type");
-    await eventOf("elsewhere", "FailedMount", "no matching NodeSelectorTerms");
-    await eventOf("export", "FailedMount", "nfsvers=4.2");
+    await kubectl.untilEvent("path", "FailedMount", "mount options are not supported for this volume type");
+    await kubectl.untilEvent("elsewhere", "FailedMount", "no matching NodeSelectorTerms");
+    await kubectl.untilEvent("export", "FailedMount", "nfsvers=4.2");
     for (const name of ["path", "elsewhere"]) expect((await pod(name)).status.phase).toBe("Pending");
     const [{ ready, state }] = (await pod("export")).status.containerStatuses;
     expect(ready || state.running).toBeFalsy();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { AnyObject, ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
+import type { ClusterKubectl } from "../support/cluster/cluster-kubectl.ts";
 import type { ClusterTestNode } from "../support/cluster/cluster-node.ts";
 import { aClusterPod } from "../support/cluster/cluster-objects.ts";
 import { describeCluster } from "../support/cluster/cluster-tools.ts";
@@ -24,11 +24,6 @@ describeCluster("what pods of a real cluster refer to", () => {
 
   const pod = (name: string) => kubectl.json(["get", "pod", name]);
   const run = (name: string, ...command: string[]) => kubectl.output(["exec", name, "--", ...command]);
-  const eventOf = (name: string, reason: string, text: string) =>
-    kubectl.until(`the event ${reason} of "${name}"`, async () => {
-      const events = await kubectl.list("events", `--field-selector=involvedObject.name=${name},reason=${reason}`);
-      return events.some(({ message }: AnyObject) => message.includes(text));
-    });
 
   test("a projected token is bound to its pod, for its audience", async () => {
     const serviceAccountToken = { path: "token", audience: "vault", expirationSeconds: 600 };
@@ -51,7 +46,7 @@ describeCluster("what pods of a real cluster refer to", () => {
       const { reference: another } = await registry.pushRunnable("team/other:1");
       const image = { image: reference, imagePullPolicy: "Always", command: undefined };
       await kubectl.apply(aClusterPod("no-password", image));
-      await eventOf("no-password", "Failed", "");
+      await kubectl.untilEvent("no-password", "Failed", "");
       await kubectl.output([
         "create",
         "secret",
@@ -93,7 +88,7 @@ describeCluster("what pods of a real cluster refer to", () => {
       aClusterPod("missing", {}, { runtimeClassName: "missing" }),
     );
     await kubectl.readyPod("usual");
-    await eventOf("missing", "FailedCreatePodSandBox", 'no runtime "kata"');
+    await kubectl.untilEvent("missing", "FailedCreatePodSandBox", 'no runtime "kata"');
     expect((await pod("missing")).status.phase).toBe("Pending");
     await kubectl.output(["delete", "pod", "usual", "missing"]);
   });

@@ -90,7 +90,7 @@ export class ApiPodSource implements FeedSource {
     const before = this.#pods;
     this.#pods = pods;
     this.#lastSuccess = this.#deps.clock.now();
-    // Most changes are the statuses that this node has told.
+    // Most changes are the statuses that this node has reported.
     if (before && meanTheSame(before, pods)) return;
     this.changed();
   }

@@ -83,6 +83,14 @@ export class ClusterKubectl {
     });
   }
 
+  /** Waits until an object of namespace default has an event of that reason whose message contains the text. */
+  untilEvent(name: string, reason: string, text: string): Promise<true> {
+    return this.until(`the event ${reason} of "${name}"`, async () => {
+      const events = await this.list("events", `--field-selector=involvedObject.name=${name},reason=${reason}`);
+      return events.some(({ message }: AnyObject) => message.includes(text));
+    });
+  }
+
   /** Waits until `attempt` sees what it waits for; a failure shows the pods and the control plane's logs. */
   until<T>(
     what: string,
