@@ -4,7 +4,13 @@ import { readText } from "../cgroups/read-text.ts";
 import type { DirectoryUsage, FsCapacity } from "../stats/disk-usage.ts";
 import { MACHINE_ROOTS, type NodeStats } from "../stats/node-stats.ts";
 import type { PodFacts } from "../stats/pod-facts.ts";
-import { type MountedFilesystem, parseFilesystems, readMachineInfo } from "./machine-info.ts";
+import {
+  type MachineBasics,
+  type MountedFilesystem,
+  parseFilesystems,
+  readMachineBasics,
+  readMachineInfo,
+} from "./machine-info.ts";
 
 /** Facts that cAdvisor's answers show in addition to a sample. */
 export interface CadvisorFacts {
@@ -20,6 +26,12 @@ export interface CadvisorFacts {
   filesystems: readonly NodeFilesystem[];
   /** File system of the kubelet's root directory. */
   nodeFs: FsCapacity | undefined;
+}
+
+/** Facts of the machine that the Node object shows. */
+export interface NodeObjectMachine
+  extends Pick<CadvisorFacts, "engineVersion" | "kernelVersion" | "osVersion" | "nodeFs"> {
+  machine: MachineBasics;
 }
 
 /** One file system of the node with the counters of its disk. */
@@ -39,6 +51,7 @@ export class CadvisorFactsReader {
   readonly #stats: NodeStats;
   #recent: { facts: CadvisorFacts; readMs: number } | undefined;
   #machine: { info: MachineInfo; readMs: number } | undefined;
+  #basics: { machine: MachineBasics; readMs: number } | undefined;
   #mounts: { filesystems: readonly MountedFilesystem[]; readMs: number } | undefined;
 
   constructor(stats: NodeStats) {
@@ -67,8 +80,8 @@ export class CadvisorFactsReader {
 
   /** @param pods whose disk usage is wanted; default: all. */
   read(pods?: readonly PodFacts[]): CadvisorFacts {
-    const { proc, etc } = this.#roots;
-    const { rootDir, imagesDir, engineVersion } = this.#stats.options;
+    const { proc } = this.#roots;
+    const { rootDir, imagesDir } = this.#stats.options;
     const { capacities } = this.#stats;
     const mounts = this.#mountedFilesystems();
     const disks = parseDiskstats(readText(`${proc}/diskstats`) ?? "");
@@ -83,13 +96,33 @@ export class CadvisorFactsReader {
     const engineDevice = deviceOf(imagesDir(), mounts);
     return {
       machine: this.machineInfo(),
-      engineVersion: engineVersion(),
-      kernelVersion: readText(`${proc}/sys/kernel/osrelease`)?.trim() ?? "",
-      osVersion: /^PRETTY_NAME="?([^"\n]*)/m.exec(readText(`${etc}/os-release`) ?? "")?.[1] ?? "",
+      ...this.#versions(),
       disk: this.#stats.diskUsage(pods),
       engineFs: engineCapacity && engineDevice ? { device: engineDevice, capacity: engineCapacity } : undefined,
       filesystems,
       nodeFs: capacities.last(rootDir),
+    };
+  }
+
+  /**
+   * Facts for the Node object. A node of a cluster reads them every ten seconds: no disk usage is measured for them, and
+   * neither mounts nor devices are listed.
+   */
+  forNodeObject(): NodeObjectMachine {
+    const nowMs = this.#stats.options.clock.monotonicMs();
+    if (!this.#basics || nowMs - this.#basics.readMs > MACHINE_INFO_AGE_MS) {
+      this.#basics = { machine: readMachineBasics(this.#roots), readMs: nowMs };
+    }
+    const { rootDir } = this.#stats.options;
+    return { machine: this.#basics.machine, ...this.#versions(), nodeFs: this.#stats.capacities.last(rootDir) };
+  }
+
+  #versions(): Pick<CadvisorFacts, "engineVersion" | "kernelVersion" | "osVersion"> {
+    const { proc, etc } = this.#roots;
+    return {
+      engineVersion: this.#stats.options.engineVersion(),
+      kernelVersion: readText(`${proc}/sys/kernel/osrelease`)?.trim() ?? "",
+      osVersion: /^PRETTY_NAME="?([^"\n]*)/m.exec(readText(`${etc}/os-release`) ?? "")?.[1] ?? "",
     };
   }
 

@@ -26,23 +26,36 @@ export function readMachineInfo(
   const cpuinfo = readText(`${proc}/cpuinfo`) ?? "";
   const topology = readTopology(sys);
   const cores = topology.flatMap((node) => node.cores);
-  const threads = cores.reduce((sum, core) => sum + core.thread_ids.length, 0);
   return {
     timestamp: "0001-01-01T00:00:00Z",
-    num_cores: threads || countProcessors(cpuinfo),
+    ...readMachineBasics(roots),
     num_physical_cores: cores.length || countProcessors(cpuinfo),
     num_sockets: new Set(cores.map((core) => core.socket_id)).size || 1,
     cpu_frequency_khz: readFrequencyKhz(sys, cpuinfo),
-    memory_capacity: meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal") ?? 0,
     memory_by_type: {},
     nvm: { memory_mode_capacity: 0, "app direct_mode_capacity": 0, avg_power_budget: 0 },
-    hugepages: readHugePages(`${sys}/kernel/mm/hugepages`),
-    ...readIdentity(roots),
     filesystems: readFilesystems(readText(`${proc}/self/mountinfo`) ?? "", capacityOf),
     disk_map: readDisks(`${sys}/block`),
     network_devices: readNetworkDevices(`${sys}/class/net`),
     topology,
     ...readCloud(sys),
+  };
+}
+
+/** Size and identity of the machine. */
+export type MachineBasics = Pick<
+  MachineInfo,
+  "num_cores" | "memory_capacity" | "hugepages" | "machine_id" | "system_uuid" | "boot_id"
+>;
+
+/** The part of the machine that the Node object shows: a few reads, however many mounts and devices pods have made. */
+export function readMachineBasics(roots: MachineRoots = MACHINE_ROOTS): MachineBasics {
+  const { proc, sys } = roots;
+  return {
+    num_cores: countThreads(sys) || countProcessors(readText(`${proc}/cpuinfo`) ?? ""),
+    memory_capacity: meminfoBytes(readText(`${proc}/meminfo`) ?? "", "MemTotal") ?? 0,
+    hugepages: readHugePages(`${sys}/kernel/mm/hugepages`),
+    ...readIdentity(roots),
   };
 }
 
@@ -87,7 +100,7 @@ function readTopology(sys: string): NumaNodeInfo[] {
   const nodeDirectory = `${sys}/devices/system/node`;
   const nodeNames = numbered(nodeDirectory, "node");
   if (nodeNames.length === 0) {
-    const cores = readCores(sys, numbered(`${sys}/devices/system/cpu`, "cpu"));
+    const cores = readCores(sys, numbered(cpuDirectory(sys), "cpu"));
     return cores.length > 0 ? [{ node_id: 0, memory: 0, hugepages: [], ...toNode(cores) }] : [];
   }
   return nodeNames.map((id) => {
@@ -102,6 +115,19 @@ function readTopology(sys: string): NumaNodeInfo[] {
   });
 }
 
+/** Threads of processors that are online, as the topology has them; 0 where the kernel shows none. */
+function countThreads(sys: string): number {
+  const nodeDirectory = `${sys}/devices/system/node`;
+  const nodes = numbered(nodeDirectory, "node").map((id) => `${nodeDirectory}/node${id}`);
+  const ids = nodes.length > 0 ? nodes.flatMap((path) => numbered(path, "cpu")) : numbered(cpuDirectory(sys), "cpu");
+  return ids.filter((id) => isOnline(`${cpuDirectory(sys)}/cpu${id}`)).length;
+}
+
+const cpuDirectory = (sys: string) => `${sys}/devices/system/cpu`;
+
+const isOnline = (cpuPath: string) =>
+  readText(`${cpuPath}/online`)?.trim() !== "0" && !!readText(`${cpuPath}/topology/core_id`);
+
 interface CpuThread {
   id: number;
   coreId: number;
@@ -111,8 +137,8 @@ interface CpuThread {
 
 function readCores(sys: string, ids: readonly number[]): CpuThread[] {
   return ids.flatMap((id) => {
-    const path = `${sys}/devices/system/cpu/cpu${id}`;
-    if (readText(`${path}/online`)?.trim() === "0" || !readText(`${path}/topology/core_id`)) return [];
+    const path = `${cpuDirectory(sys)}/cpu${id}`;
+    if (!isOnline(path)) return [];
     return [
       {
         id,

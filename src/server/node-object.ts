@@ -1,5 +1,5 @@
 import { formatQuantity } from "../api/quantity.ts";
-import type { CadvisorFacts } from "../cadvisor/cadvisor-facts.ts";
+import type { NodeObjectMachine } from "../cadvisor/cadvisor-facts.ts";
 import type { Configuration, ConfigurationStatus } from "../model/configuration.ts";
 import type { NodeTaint } from "../model/kubelet-options.ts";
 import { UNSCHEDULABLE_TAINT } from "../model/node.ts";
@@ -96,7 +96,7 @@ const MAX_IMAGES = 50;
 const MAX_IMAGE_NAMES = 5;
 
 /** The v1 Node, as the kubelet would register it. */
-export function toNodeObject(facts: NodeObjectFacts, cadvisor: CadvisorFacts, now: Date): object {
+export function toNodeObject(facts: NodeObjectFacts, cadvisor: NodeObjectMachine, now: Date): object {
   const { machine } = cadvisor;
   const { name, labels, taints, allocatable, maxPods, createdAt, images } = facts;
   const disk = cadvisor.nodeFs?.capacityBytes;
@@ -193,7 +193,7 @@ const toRuntimeHandlers = ({ names, recursiveReadOnlyMounts }: NodeRuntimes) =>
 const toBinary = (bytes: number) =>
   formatQuantity({ unscaled: BigInt(Math.floor(bytes)), scale: 0, format: "BinarySI" });
 
-function hugePages(pages: CadvisorFacts["machine"]["hugepages"]): Record<string, string> {
+function hugePages(pages: NodeObjectMachine["machine"]["hugepages"]): Record<string, string> {
   return Object.fromEntries(
     pages.map(({ page_size, num_pages }) => [
       `hugepages-${toBinary(page_size * 1024)}`,

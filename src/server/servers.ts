@@ -102,7 +102,7 @@ export function startServers(
     shared: new SharedAnswers(clock),
     cadvisor,
     podList,
-    node: async () => toNodeObject(await nodeFacts(), cadvisor.facts.read(), clock.now()),
+    node: async () => toNodeObject(await nodeFacts(), cadvisor.facts.forNodeObject(), clock.now()),
     metrics: [registry, processMetrics, { collect: () => stats.diskFamilies() }],
     probeMetrics: { collect: () => [...probeRegistry.collect(), ...processStartFamily()] },
   };

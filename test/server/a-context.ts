@@ -65,7 +65,7 @@ export function aServerWorld(tree: LaidTree, { full = false } = {}) {
     readOnlyPort: 10255,
     shared: new SharedAnswers(clock),
     cadvisor,
-    node: async () => toNodeObject(aNode, cadvisor.facts.read(), clock.now()),
+    node: async () => toNodeObject(aNode, cadvisor.facts.forNodeObject(), clock.now()),
     podList: new PodListRenderer(full),
     metrics: [registry, processMetrics],
     probeMetrics: probeRegistry,

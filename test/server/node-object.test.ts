@@ -52,7 +52,7 @@ describe("conditions", () => {
   });
 });
 
-const cadvisor = aServerWorld(tree).cadvisor.facts.read();
+const cadvisor = aServerWorld(tree).cadvisor.facts.forNodeObject();
 const capacity = { capacityBytes: 100 * 2 ** 30, usedBytes: 0, availableBytes: 0, inodes: 0, inodesFree: 0 };
 
 test("the whole node, key by key", () => {

@@ -298,6 +298,16 @@ describe("the machine", () => {
     expect(node!.caches).toEqual([{ size: 36_608 * 1024, type: "Unified", level: 3 }]);
   });
 
+  test("facts for the Node object measure no disk usage, and agree with those of the metrics", async () => {
+    const { api, asked, stats } = setUp("cgroup-v2", { disk: DISK });
+    const { machine, ...versions } = api.facts.forNodeObject();
+    await stats.settled();
+    expect(asked).toEqual([]);
+    expect(api.facts.read()).toMatchObject({ ...versions, machine });
+    await stats.settled();
+    expect(asked).toHaveLength(1);
+  });
+
   test("a machine that tells next to nothing is described nevertheless", () => {
     const directory = makeDirectory();
     const nothing = { proc: `${directory}/proc`, sys: `${directory}/sys`, etc: `${directory}/etc` };
