@@ -17,6 +17,8 @@ export class DependencyOrder {
   readonly #desired: () => readonly DesiredPod[];
   readonly #workers: ReadonlyMap<PodUID, PodWorker>;
   #problems: ReadonlyMap<PodUID, WaitingReason> = new Map();
+  /** Desired pods that have dependencies: few or none. */
+  #dependents: readonly PodUID[] = [];
 
   constructor(desired: () => readonly DesiredPod[], workers: ReadonlyMap<PodUID, PodWorker>) {
     this.#desired = desired;
@@ -25,6 +27,9 @@ export class DependencyOrder {
 
   /** To be called after each change of the desired pods. @param isComplete else a missing pod may only be late */
   check(isComplete: boolean): void {
+    this.#dependents = this.#desired().flatMap(({ pod }) =>
+      dependenciesOf(pod).length > 0 ? [pod.metadata.uid!] : [],
+    );
     this.#problems = isComplete ? findDependencyProblems(this.#desired().map(({ pod }) => pod)) : new Map();
   }
 
@@ -34,9 +39,10 @@ export class DependencyOrder {
   }
 
   wakeDependents(pod: Pod): void {
-    for (const worker of this.#workers.values()) {
-      const dependencies = worker.revision ? dependenciesOf(worker.revision.pod) : [];
-      if (dependencies.some((dependency) => isDependencyOn(dependency, pod))) worker.wake();
+    for (const uid of this.#dependents) {
+      const worker = this.#workers.get(uid);
+      const dependencies = worker?.revision ? dependenciesOf(worker.revision.pod) : [];
+      if (dependencies.some((dependency) => isDependencyOn(dependency, pod))) worker?.wake();
     }
   }
 

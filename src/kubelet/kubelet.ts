@@ -88,7 +88,7 @@ export class Kubelet {
       desiredSinceMs: (uid) => this.#statusStore.desiredSinceMs(uid),
       findHold: (uid, pod, waitedMs) => this.#dependencies.findHold(uid, pod, waitedMs),
       onStatus: (worker) => {
-        this.#statusStore.changed();
+        this.#statusStore.changed(worker.ref.uid);
         this.#onProgress(worker);
       },
       onRollout: (worker) => this.#onProgress(worker),
@@ -228,6 +228,12 @@ export class Kubelet {
     return this.#statusStore.list(this.desiredPods, (uid) => this.#blocked.get(uid), this.#workers.byUid);
   }
 
+  /** One of {@link pods}. */
+  pod(uid: PodUID): Pod | undefined {
+    this.pods();
+    return this.#statusStore.get(uid);
+  }
+
   worker(uid: PodUID): PodWorker | undefined {
     return this.#workers.get(uid);
   }
@@ -255,8 +261,12 @@ export class Kubelet {
     return this.#watcher.isSynced;
   }
 
-  /** Calls back after every change of a status, of the set of pods, or of the engine's health. @returns unsubscribes */
-  onChange(listener: () => void): () => void {
+  /**
+   * Calls back after every change of a status, of the set of pods, or of the engine's health.
+   * @param listener gets the UID of the only pod that changed; undefined: anything may have
+   * @returns unsubscribes
+   */
+  onChange(listener: (uid: PodUID | undefined) => void): () => void {
     return this.#statusStore.onChange(listener);
   }
 
@@ -286,13 +296,14 @@ export class Kubelet {
       holdOf,
     });
     this.#blocked.begin();
+    const removing = this.#workers.removing();
     for (const desired of this.#desired.pods) {
       const uid = desired.pod.metadata.uid!;
       const rejection = rejections.get(uid);
       const hold = held.get(uid);
       if (hold !== undefined) this.#blocked.hold(desired, hold);
-      else if (rejection) this.#reject(desired, rejection);
-      else this.#syncPod(desired);
+      else if (rejection) this.#reject(desired, rejection, removing);
+      else this.#syncPod(desired, removing);
     }
     this.#workers.removeDescribed(this.#desired, this.#deps.toPodRevision);
     this.#removeOrphans();
@@ -301,10 +312,10 @@ export class Kubelet {
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
-  #syncPod(desired: DesiredPod): void {
+  #syncPod(desired: DesiredPod, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
     const own = this.#workers.get(uid);
-    const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod);
+    const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod, removing);
     if (holder) return this.#blocked.wait(uid, podFullName(holder.ref));
     const isTentative =
       (!own || own.revision?.isTentative) &&
@@ -314,17 +325,21 @@ export class Kubelet {
     try {
       revision = this.#deps.toPodRevision(desired, this.#desired);
     } catch (error) {
-      return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message });
+      return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message }, removing);
     }
     const worker = this.#workers.ensure(podRefOf(desired.pod), desired.sourceId ?? desired.source);
     worker.setRevision(isTentative ? toTentativeRevision(revision, worker.snapshot) : revision);
     this.#halts.apply(worker);
   }
 
-  #reject(desired: DesiredPod, why: Rejection): void {
+  /** @param removing gets the worker of the pod, so that later pods of the same pass wait for its end */
+  #reject(desired: DesiredPod, why: Rejection, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
     this.#blocked.reject(desired, why, this.#evictions.all.get(uid)?.since);
-    this.#workers.get(uid)?.remove();
+    const worker = this.#workers.get(uid);
+    if (!worker || worker.isRemoving) return;
+    worker.remove();
+    removing.push(worker);
   }
 
   #onProgress(worker: PodWorker): void {

@@ -27,6 +27,10 @@ export class PodCleanupStore {
     return this.#pods.values();
   }
 
+  has(uid: PodUID): boolean {
+    return this.#pods.has(uid);
+  }
+
   /** @param sourceId of the source that describes it now; undefined keeps the one that is known */
   add({ uid, name, namespace }: PodRef, sourceId?: string): void {
     const known = this.#pods.get(uid);

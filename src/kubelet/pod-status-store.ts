@@ -1,4 +1,5 @@
 import type { Pod, PodStatus } from "../api/pod.ts";
+import { Listeners } from "../concurrency/listeners.ts";
 import type { Clock } from "../model/clock.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
 import { type PodUID, podFullName } from "../model/identity.ts";
@@ -30,6 +31,13 @@ interface Published extends StatusSources {
   full: Pod;
 }
 
+/** The pods as they were last listed. */
+interface Listed {
+  pods: readonly Pod[];
+  /** Where each pod stands; `desired` is undefined for a pod that terminates. */
+  places: ReadonlyMap<PodUID, { index: number; desired: Pod | undefined }>;
+}
+
 /**
  * Pods as the API shows them: the manifest, when its revision was first seen, the deletion and the status. An unchanged
  * pod is the same object as before, so that servers can compare by identity.
@@ -41,8 +49,10 @@ export class PodStatusStore {
   readonly #seen = new Map<PodUID, { revision: string; at: string; atMs: number }>();
   /** Statuses of pods for which nothing was done yet. */
   readonly #pending = new Map<PodUID, PodStatus>();
-  readonly #listeners = new Set<() => void>();
-  #list: readonly Pod[] | undefined;
+  readonly #listeners = new Listeners<PodUID | undefined>();
+  #listed: Listed | undefined;
+  /** Listed pods whose status has changed since. */
+  readonly #outdated = new Set<PodUID>();
   #revision = 0;
 
   constructor(clock: Clock) {
@@ -54,17 +64,20 @@ export class PodStatusStore {
     return this.#revision;
   }
 
-  /** Calls back after every {@link changed}. @returns unsubscribes */
-  onChange(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  /** Calls back after every {@link changed}, with its argument. @returns unsubscribes */
+  onChange(listener: (uid: PodUID | undefined) => void): () => void {
+    return this.#listeners.add(listener);
   }
 
-  /** A status, the set of pods or the health of the engine changed. */
-  changed(): void {
+  /**
+   * A status, the set of pods or the health of the engine changed.
+   * @param uid the pod whose status alone has changed: the others are not compared again
+   */
+  changed(uid?: PodUID): void {
     this.#revision++;
-    this.#list = undefined;
-    for (const listener of this.#listeners) listener();
+    if (uid === undefined) this.#listed = undefined;
+    else if (this.#listed) this.#outdated.add(uid);
+    this.#listeners.emit(uid);
   }
 
   /**
@@ -72,7 +85,7 @@ export class PodStatusStore {
    * @param isTerminating pods whose time of first sight is kept until {@link forget}
    */
   noteSeen(desired: readonly DesiredPod[], isTerminating: (uid: PodUID) => boolean): void {
-    this.#list = undefined;
+    this.#listed = undefined;
     const at = this.#clock.now().toISOString();
     const atMs = this.#clock.monotonicMs();
     const uids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
@@ -100,8 +113,35 @@ export class PodStatusStore {
     blockedOf: (uid: PodUID) => BlockedPod | undefined,
     workers: ReadonlyMap<PodUID, PublishedWorker>,
   ): readonly Pod[] {
-    this.#list ??= this.#publishAll(desired, blockedOf, workers);
-    return this.#list;
+    if (this.#listed && this.#outdated.size > 0) this.#listed = this.#relist(this.#listed, blockedOf, workers);
+    this.#outdated.clear();
+    this.#listed ??= toListed(this.#publishAll(desired, blockedOf, workers), desired);
+    return this.#listed.pods;
+  }
+
+  /** One pod of the last {@link list}. */
+  get(uid: PodUID): Pod | undefined {
+    const place = this.#listed?.places.get(uid);
+    return place && this.#listed?.pods[place.index];
+  }
+
+  /** The list with only the outdated pods made again; undefined where that is not enough. */
+  #relist(
+    { pods: before, places }: Listed,
+    blockedOf: (uid: PodUID) => BlockedPod | undefined,
+    workers: ReadonlyMap<PodUID, PublishedWorker>,
+  ): Listed | undefined {
+    const pods = [...before];
+    for (const uid of this.#outdated) {
+      const place = places.get(uid);
+      const worker = workers.get(uid);
+      const pod = place?.desired ?? worker?.revision?.pod;
+      if (!place || !pod) return undefined;
+      const deletion = place.desired ? undefined : worker?.deletion;
+      const blocked = place.desired && blockedOf(uid);
+      pods[place.index] = this.#publish(pod, { blocked, workerStatus: worker?.status, deletion });
+    }
+    return { pods, places };
   }
 
   #publishAll(
@@ -160,6 +200,14 @@ export class PodStatusStore {
     this.#pending.set(uid, pending);
     return pending;
   }
+}
+
+function toListed(pods: readonly Pod[], desired: readonly DesiredPod[]): Listed {
+  const byUid = new Map(desired.map(({ pod }) => [pod.metadata.uid!, pod]));
+  const places = new Map(
+    pods.map(({ metadata }, index) => [metadata.uid!, { index, desired: byUid.get(metadata.uid!) }]),
+  );
+  return { pods, places };
 }
 
 /** The status of a pod for which nothing was done yet. */

@@ -95,11 +95,16 @@ export class PodWorkers {
     return worker;
   }
 
-  /** The terminating pod that still holds the name or a host port of this one. */
-  findHolder(pod: Pod): PodWorker | undefined {
+  /** Workers of terminating pods. */
+  removing(): PodWorker[] {
+    return [...this.#workers.values()].filter(({ isRemoving }) => isRemoving);
+  }
+
+  /** Which of these terminating pods still holds the name or a host port of this one. */
+  findHolder(pod: Pod, removing: readonly PodWorker[]): PodWorker | undefined {
     const fullName = podFullName(pod.metadata);
-    for (const [uid, worker] of this.#workers) {
-      if (uid === pod.metadata.uid || !worker.isRemoving) continue;
+    for (const worker of removing) {
+      if (worker.ref.uid === pod.metadata.uid) continue;
       if (podFullName(worker.ref) === fullName) return worker;
       if (worker.revision && this.#deps.conflict(pod, worker.revision.pod)) return worker;
     }
@@ -159,7 +164,7 @@ export class PodWorkers {
 
   /** Whether there is something of the pod to clean up. */
   hasLeftovers(uid: PodUID): boolean {
-    return [...this.#cleanup.refs()].some((ref) => ref.uid === uid);
+    return this.#cleanup.has(uid);
   }
 
   /** Writes which pods have something to clean up, if that changed. */
