@@ -2,6 +2,7 @@ import type { Pod } from "../api/pod.ts";
 import type { AccessReviewer } from "../model/access-review.ts";
 import type { Clock } from "../model/clock.ts";
 import type { DesiredPod } from "../model/desired-pod.ts";
+import type { PodUID } from "../model/identity.ts";
 import type { KubeletOptions } from "../model/kubelet-options.ts";
 import type { Logger } from "../model/logger.ts";
 import type { Persisted } from "../model/persisted.ts";
@@ -62,8 +63,8 @@ export interface ClusterKubelet extends ReportedPods, StaticPods {
   isReady: () => boolean;
   /** Labels of the Node of the API: nodeSelectors are compared with them. */
   onNodeLabels: (labels: Readonly<Record<string, string>>) => void;
-  /** Calls back after every change of pods and their statuses. */
-  onChange: (listener: () => void) => void;
+  /** Calls back after every change of pods and their statuses, with the UID where only the status of one has changed. */
+  onChange: (listener: (uid: PodUID | undefined) => void) => void;
   events: RecordedEvents;
 }
 
@@ -152,9 +153,9 @@ export class ClusterNode {
     this.#reporter = reporter;
     this.#mirrors = mirrors;
     let wasReady = kubelet.isReady();
-    kubelet.onChange(() => {
-      reporter.podsChanged();
-      mirrors.changed();
+    kubelet.onChange((uid) => {
+      reporter.podsChanged(uid);
+      if (uid === undefined) mirrors.changed();
       if (kubelet.isReady() === wasReady) return;
       wasReady = !wasReady;
       this.#agent?.statusChanged();
@@ -165,11 +166,11 @@ export class ClusterNode {
       path: "/api/v1/pods",
       query: { fieldSelector: `spec.nodeName=${nodeName}` },
       longestUnreachableMs: LONGEST_UNREACHABLE_MS,
-      onChange: (reflector) => {
+      onChange: (reflector, change) => {
         const pods = reflector.list();
-        this.#source.setPods(pods);
-        reporter.setPods(pods);
-        mirrors.setPods(pods);
+        this.#source.setPods(pods, change);
+        reporter.setPods(pods, change);
+        mirrors.setPods(pods, change);
       },
       onHealth: (error) => this.#source.setHealth(error),
     });

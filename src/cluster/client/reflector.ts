@@ -8,6 +8,12 @@ export interface ObjectOfApi {
   metadata: { name: string; namespace?: string; uid?: string; resourceVersion?: string };
 }
 
+/** One object before and after an event; undefined where it is not there. */
+export interface ObjectChange<T> {
+  before: T | undefined;
+  after: T | undefined;
+}
+
 export interface ReflectorDeps<T extends ObjectOfApi> {
   client: Pick<ClusterClient, "request" | "watch" | "reachability">;
   clock: Clock;
@@ -15,8 +21,8 @@ export interface ReflectorDeps<T extends ObjectOfApi> {
   path: string;
   /** e.g. a `fieldSelector`. */
   query?: Readonly<Record<string, string>>;
-  /** The objects changed; also called after each list, and with `undefined` changes. */
-  onChange: (reflector: Reflector<T>) => void;
+  /** The objects changed. `change` is what one event has changed; undefined after a list. */
+  onChange: (reflector: Reflector<T>, change?: ObjectChange<T>) => void;
   /** A list or watch failed, or works again (undefined). */
   onHealth?: (error: Error | undefined) => void;
   /** Longest delay while the API server cannot be reached. Default: as after other failures. Unit: milliseconds. */
@@ -44,11 +50,12 @@ interface WatchEvent<T> {
 /**
  * The objects of one list of the API as they are now: a list, then a watch from its resourceVersion, again and again. A
  * resourceVersion that is too old (410) leads to a new list; failures are followed by growing delays with jitter. While
- * the API server is unreachable the objects stay as they were last.
+ * the API server is unreachable the objects stay as they were last. They are kept without their managedFields.
  */
 export class Reflector<T extends ObjectOfApi> {
   readonly #deps: ReflectorDeps<T>;
   readonly #objects = new Map<string, T>();
+  #list: readonly T[] | undefined;
   readonly #stop = new AbortController();
   readonly #backOff: BackOff;
   #resourceVersion: string | undefined;
@@ -75,8 +82,9 @@ export class Reflector<T extends ObjectOfApi> {
     return this.#objects.get(keyOf({ metadata: { name, ...(namespace !== undefined && { namespace }) } }));
   }
 
-  list(): T[] {
-    return [...this.#objects.values()];
+  list(): readonly T[] {
+    this.#list ??= [...this.#objects.values()];
+    return this.#list;
   }
 
   start(): void {
@@ -93,7 +101,7 @@ export class Reflector<T extends ObjectOfApi> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
-        if (this.#resourceVersion === undefined) await this.#list();
+        if (this.#resourceVersion === undefined) await this.#listAll();
         await this.#watch();
       } catch (error) {
         if (signal.aborted) return;
@@ -123,7 +131,7 @@ export class Reflector<T extends ObjectOfApi> {
     } else if (error.code !== 429 && !isAway(error)) this.#resourceVersion = undefined;
   }
 
-  async #list(): Promise<void> {
+  async #listAll(): Promise<void> {
     const { client, path, query, onChange } = this.#deps;
     const { signal } = this.#stop;
     interface Page {
@@ -139,7 +147,8 @@ export class Reflector<T extends ObjectOfApi> {
       signal,
     });
     this.#objects.clear();
-    for (const object of page.items ?? []) this.#objects.set(keyOf(object), object);
+    this.#list = undefined;
+    for (const object of page.items ?? []) this.#objects.set(keyOf(object), dropManagedFields(object));
     this.#resourceVersion = page.metadata.resourceVersion;
     this.#isListed = true;
     this.#mustBeFresh = false;
@@ -192,9 +201,13 @@ export class Reflector<T extends ObjectOfApi> {
       this.#hasBookmarks = true;
       return;
     }
-    if (type === "DELETED") this.#objects.delete(keyOf(object));
-    else this.#objects.set(keyOf(object), object);
-    this.#deps.onChange(this);
+    const key = keyOf(object);
+    const before = this.#objects.get(key);
+    const after = type === "DELETED" ? undefined : dropManagedFields(object);
+    if (after) this.#objects.set(key, after);
+    else this.#objects.delete(key);
+    this.#list = undefined;
+    this.#deps.onChange(this, { before, after });
   }
 
   #noteHealthy(): void {
@@ -209,5 +222,12 @@ const MAX_ASKED_MS = 60_000;
 
 const askedDelayMs = (error: unknown) =>
   error instanceof ApiStatusError ? Math.min(error.retryAfterMs ?? 0, MAX_ASKED_MS) : 0;
+
+/** managedFields are a third of a pod and of no use to a node. */
+function dropManagedFields<T extends ObjectOfApi>(object: T): T {
+  const { managedFields: _fields, ...metadata } = object.metadata as T["metadata"] & { managedFields?: unknown };
+  object.metadata = metadata as T["metadata"];
+  return object;
+}
 
 const keyOf = ({ metadata: { namespace = "", name } }: ObjectOfApi) => `${namespace}/${name}`;

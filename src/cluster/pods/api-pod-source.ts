@@ -7,6 +7,7 @@ import { type ObjectReference, podReferences } from "../../plan/object-reference
 import type { Checkpoint, FeedSource } from "../../sources/checkpoint-store.ts";
 import type { SourceSet, SourceStatus } from "../../sources/source-set.ts";
 import { messageOf } from "../../text/error-message.ts";
+import type { ObjectChange } from "../client/reflector.ts";
 import type { ClaimResolver } from "../objects/claim-resolver.ts";
 import type { ObjectCache } from "../objects/object-cache.ts";
 import type { TokenManager } from "../objects/token-manager.ts";
@@ -36,6 +37,8 @@ export interface ApiPodSourceDeps {
 const RESTORE_AFTER_MS = 5_000;
 /** Changes within this time are one set. */
 const GATHER_MS = 10;
+/** A set is followed by the next one after this many times as long as it took: a thousand new pods are not a thousand sets. */
+const GATHER_FACTOR = 3;
 /** Name of the only text in the checkpoint. */
 const TEXT = "api";
 
@@ -56,6 +59,7 @@ export class ApiPodSource implements FeedSource {
   #restored: readonly DesiredPod[] | undefined;
   #emit: ((set: SourceSet) => void) | undefined;
   #cancelGather: (() => void) | undefined;
+  #notBeforeMs = Number.NEGATIVE_INFINITY;
   #cancelRestore: (() => void) | undefined;
   #error: Error | undefined;
   #lastSuccess: Date | undefined;
@@ -85,14 +89,17 @@ export class ApiPodSource implements FeedSource {
     this.#cancelRestore?.();
   }
 
-  /** All pods of this node, as the API server has them now. */
-  setPods(pods: readonly ApiPod[]): void {
+  /**
+   * All pods of this node, as the API server has them now.
+   * @param change all that differs from the call before; absent: anything may
+   */
+  setPods(pods: readonly ApiPod[], change?: ObjectChange<ApiPod>): void {
     const before = this.#pods;
     this.#pods = pods;
     this.#lastSuccess = this.#deps.clock.now();
     // Most changes are the statuses that this node has reported.
-    if (before && meanTheSame(before, pods)) return;
-    this.changed();
+    const isSame = change ? isSameChange(change) : before !== undefined && meanTheSame(before, pods);
+    if (!isSame) this.changed();
   }
 
   /** The connection broke, or works again (undefined). */
@@ -113,9 +120,14 @@ export class ApiPodSource implements FeedSource {
   /** Objects that pods refer to have changed. Several changes of one moment make one set. */
   changed(): void {
     if (!this.#emit || this.#isStopped) return;
-    this.#cancelGather ??= this.#deps.clock.schedule(GATHER_MS, () => {
+    const { clock } = this.#deps;
+    const delayMs = Math.max(GATHER_MS, this.#notBeforeMs - clock.monotonicMs());
+    this.#cancelGather ??= clock.schedule(delayMs, () => {
       this.#cancelGather = undefined;
+      const startedAtMs = clock.monotonicMs();
       this.#publish();
+      const endedAtMs = clock.monotonicMs();
+      this.#notBeforeMs = endedAtMs + GATHER_FACTOR * (endedAtMs - startedAtMs);
     });
   }
 
@@ -242,6 +254,9 @@ export class ApiPodSource implements FeedSource {
 const meanTheSame = (before: readonly ApiPod[], after: readonly ApiPod[]): boolean =>
   before.length === after.length &&
   after.every((pod, index) => pod === before[index] || meansTheSame(before[index]!, pod));
+
+const isSameChange = ({ before, after }: ObjectChange<ApiPod>): boolean =>
+  before !== undefined && after !== undefined && meansTheSame(before, after);
 
 const meansTheSame = (before: ApiPod, after: ApiPod): boolean =>
   isSameWish(before, after) &&

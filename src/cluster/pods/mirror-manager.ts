@@ -7,7 +7,8 @@ import type { Logger } from "../../model/logger.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
-import type { ApiPod } from "./api-pod.ts";
+import type { ObjectChange } from "../client/reflector.ts";
+import { type ApiPod, isMirrorPod } from "./api-pod.ts";
 import { planMirrors } from "./mirror-plan.ts";
 
 /** The kubelet, as its static pods are shown. */
@@ -54,12 +55,13 @@ export class MirrorManager {
     this.#facts = new ChangeLogger(deps.logger);
   }
 
-  setPods(pods: readonly ApiPod[]): void {
+  /** @param change all that differs from the call before; absent: anything may */
+  setPods(pods: readonly ApiPod[], change?: ObjectChange<ApiPod>): void {
     this.#apiPods = pods;
-    this.changed();
+    if (!change || concernsMirrors(change)) this.changed();
   }
 
-  /** Static pods have changed, or the Node is known now. */
+  /** The set of static pods has changed, or the Node is known now. */
   changed(): void {
     this.#plan();
   }
@@ -178,5 +180,9 @@ export class MirrorManager {
     }
   }
 }
+
+/** A status of another pod changes no mirror pod. */
+const concernsMirrors = ({ before, after }: ObjectChange<ApiPod>) =>
+  !before || !after || before.metadata.uid !== after.metadata.uid || isMirrorPod(before) || isMirrorPod(after);
 
 const nameOf = ({ metadata: { namespace = "default", name } }: ApiPod) => `${namespace}/${name}`;

@@ -6,6 +6,7 @@ import type { Logger } from "../../model/logger.ts";
 import { isConflict, isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import { type ClusterClient, STRATEGIC_MERGE_PATCH } from "../client/cluster-client.ts";
+import type { ObjectChange } from "../client/reflector.ts";
 import { type ApiPod, isMirrorPod, isTerminating } from "./api-pod.ts";
 import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObservedGeneration } from "./status-patch.ts";
 
@@ -13,6 +14,8 @@ import { computeStatusPatch, findStepBack, mergePodStatus, ownPart, withObserved
 export interface ReportedPods {
   /** An unchanged pod is the same object as before. */
   pods(): readonly Pod[];
+  /** One of them. */
+  pod(uid: PodUID): Pod | undefined;
   /** Whether its status is known: a worker or a refusal has made it. */
   hasStatus(uid: PodUID): boolean;
   /** Nothing is left of the pod: no container, volume or cgroup. */
@@ -79,38 +82,66 @@ export class StatusReporter {
     for (const report of this.#reports.values()) cancelTimers(report);
   }
 
-  /** The API server has these pods now. */
-  setPods(pods: readonly ApiPod[]): void {
+  /**
+   * The API server has these pods now.
+   * @param change all that differs from the call before; absent: anything may
+   */
+  setPods(pods: readonly ApiPod[], change?: ObjectChange<ApiPod>): void {
     this.#apiPods = pods;
+    if (change) return this.#setPod(change);
     const uids = new Set(pods.map(uidOf));
-    for (const [uid, report] of this.#reports) {
-      if (uids.has(uid)) continue;
-      cancelTimers(report);
-      this.#reports.delete(uid);
-    }
-    for (const api of pods) {
-      const report = this.#reports.get(uidOf(api));
-      if (report?.api === api) continue;
-      if (report) report.api = api;
-      else this.#reports.set(uidOf(api), newReport(api));
-      this.#plan(uidOf(api));
-    }
+    for (const uid of this.#reports.keys()) if (!uids.has(uid)) this.#forget(uid);
+    for (const api of pods) this.#note(api);
     this.podsChanged();
   }
 
-  /** The kubelet's pods have changed. */
-  podsChanged(): void {
-    const { kubelet, apiPodOf } = this.#deps;
-    for (const pod of kubelet.pods()) {
-      const api = apiPodOf(pod);
-      const report = api && this.#reports.get(uidOf(api));
-      if (!report || report.pod === pod || !kubelet.hasStatus(pod.metadata.uid ?? "")) continue;
-      report.pod = pod;
-      this.#plan(uidOf(report.api));
+  #setPod({ before, after }: ObjectChange<ApiPod>): void {
+    if (before && before.metadata.uid !== after?.metadata.uid) this.#forget(uidOf(before));
+    if (!after) return;
+    this.#note(after);
+    // The static pod that a mirror pod shows has another UID.
+    if (isMirrorPod(after)) this.podsChanged();
+    else this.podsChanged(uidOf(after));
+  }
+
+  #forget(uid: PodUID): void {
+    const report = this.#reports.get(uid);
+    if (report) cancelTimers(report);
+    this.#reports.delete(uid);
+  }
+
+  #note(api: ApiPod): void {
+    const report = this.#reports.get(uidOf(api));
+    if (report?.api === api) return;
+    if (report) report.api = api;
+    else this.#reports.set(uidOf(api), newReport(api));
+    this.#plan(uidOf(api));
+  }
+
+  /**
+   * The kubelet's pods have changed.
+   * @param uid the only one whose status has; absent: anything may have
+   */
+  podsChanged(uid?: PodUID): void {
+    const { kubelet } = this.#deps;
+    if (uid !== undefined) {
+      const pod = kubelet.pod(uid);
+      if (pod) this.#notePod(pod);
+      return;
     }
+    for (const pod of kubelet.pods()) this.#notePod(pod);
     for (const api of this.#apiPods) {
       if (isTerminating(api) && !isMirrorPod(api) && kubelet.isGone(uidOf(api))) this.#plan(uidOf(api));
     }
+  }
+
+  #notePod(pod: Pod): void {
+    const { kubelet, apiPodOf } = this.#deps;
+    const api = apiPodOf(pod);
+    const report = api && this.#reports.get(uidOf(api));
+    if (!report || report.pod === pod || !kubelet.hasStatus(pod.metadata.uid ?? "")) return;
+    report.pod = pod;
+    this.#plan(uidOf(report.api));
   }
 
   /** Whether this pod was reported as ended, or is known as such: it must not run again. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { ClusterClient } from "../../../src/cluster/client/cluster-client.ts";
-import { type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
+import { type ObjectChange, type ObjectOfApi, Reflector } from "../../../src/cluster/client/reflector.ts";
 import type { Clock } from "../../../src/model/clock.ts";
 import { until } from "../../support/until.ts";
 
@@ -54,11 +54,12 @@ function reflect({ list, watch }: Answers) {
     userAgent: "test",
   });
   const errors: (string | undefined)[] = [];
+  const changes: (ObjectChange<ObjectOfApi> | undefined)[] = [];
   const reflector = new Reflector<ObjectOfApi>({
     client,
     clock,
     path: "/api/v1/pods",
-    onChange: () => {},
+    onChange: (_, change) => changes.push(change),
     onHealth: (error) => errors.push(error?.message),
     random: () => 1,
   });
@@ -67,7 +68,7 @@ function reflect({ list, watch }: Answers) {
     () => server.stop(true),
   );
   reflector.start();
-  return { reflector, client, lists, watches, errors };
+  return { reflector, client, lists, watches, errors, changes };
 }
 
 const object = (name: string, resourceVersion: string) => ({ metadata: { namespace: "d", name, resourceVersion } });
@@ -87,6 +88,33 @@ describe("a list and a watch", () => {
     });
     await until("the events are applied", () => names(reflector).join() === "b,c");
     expect(watches[0]?.get("resourceVersion")).toBe("5");
+  });
+
+  test("objects are kept without their managedFields", async () => {
+    const managed = (name: string, version: string) => {
+      const it = object(name, version);
+      return { ...it, metadata: { ...it.metadata, managedFields: [{ manager: "kubelet" }] } };
+    };
+    const { reflector } = reflect({
+      list: () => listOf("5", managed("a", "3")),
+      watch: () => open(line("ADDED", managed("b", "6"))),
+    });
+    await until("the event is applied", () => names(reflector).join() === "a,b");
+    expect(reflector.list()).toEqual([object("a", "3"), object("b", "6")]);
+  });
+
+  test("each event is handed on with the object before and after it, a list without", async () => {
+    const { reflector, changes } = reflect({
+      list: () => listOf("5", object("a", "3")),
+      watch: () =>
+        open(line("ADDED", object("b", "6")), line("MODIFIED", object("b", "7")), line("DELETED", object("a", "8"))),
+    });
+    await until("the events are applied", () => names(reflector).join() === "b");
+    const versions = changes.map(
+      (change) =>
+        change && [change.before?.metadata.resourceVersion ?? "", change.after?.metadata.resourceVersion ?? ""],
+    );
+    expect(versions).toEqual([undefined, ["", "6"], ["6", "7"], ["3", ""]]);
   });
 
   test("a watch that ended continues from the last version, without a list", async () => {
