@@ -85,8 +85,8 @@ function subjectTable(subject: string): string[] {
 }
 
 function shownDefault(row: (typeof SHOWN_ROWS)[number]): string {
-  if (row.is === "option" && DEFAULT_KUBELET_OPTIONS[row.option] === false) return "false";
-  return defaultText(row);
+  const isFalse = row.is === "option" && row.defaultText === undefined && DEFAULT_KUBELET_OPTIONS[row.option] === false;
+  return isFalse ? "false" : defaultText(row);
 }
 
 function byReason(is: "inapplicable" | "refused"): string[] {

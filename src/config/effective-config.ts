@@ -19,6 +19,21 @@ export function toKubeletConfiguration(options: KubeletOptions): Tree {
   return { ...upstream, kubeletTs };
 }
 
+/** Fields that are one string upstream. */
+const STRINGS = ["staticPodPath", "staticPodURL"] as const;
+
+/**
+ * The options as `/configz` shows them: as {@link toKubeletConfiguration}, decodable with upstream's types. Of several
+ * static pod paths or URLs the first is in the field of upstream, and all of them are below `kubeletTs`.
+ */
+export function toServedConfiguration(options: KubeletOptions): Tree {
+  const { kubeletTs, ...config } = toKubeletConfiguration(options);
+  const several = STRINGS.filter((field) => Array.isArray(config[field]));
+  const lists = Object.fromEntries(several.map((field) => [`${field}s`, config[field]]));
+  const firsts = Object.fromEntries(several.map((field) => [field, (config[field] as unknown[])[0]]));
+  return { ...config, ...firsts, kubeletTs: { ...(kubeletTs as Tree), ...lists } };
+}
+
 /** Origin of each field of {@link toKubeletConfiguration}, by dotted path. */
 export function originsByField(origins: Origins): Map<string, string> {
   return new Map(fieldRows().map((row) => [row.field, origins[row.option]]));

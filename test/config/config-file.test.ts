@@ -71,7 +71,6 @@ describe("real files parse", () => {
     const { errors, warnings } = parseConfigFile(fixture("documentation.yaml"), "k.yaml");
     expect(errors).toEqual([]);
     expect(lasting(warnings)).toEqual([
-      "k.yaml:25:1: enforceNodeAllocatable has no effect: kubelet-ts leaves its own cgroup and those of the system alone",
       "k.yaml:41:1: cpuManagerPolicy has no effect: kubelet-ts has no such manager; containers run on all CPUs",
     ]);
     expect(set(fixture("documentation.yaml"))).toMatchObject({

@@ -312,3 +312,8 @@ test("gates of features that are always on warn only when they are switched off"
   const { warnings } = await resolveOptions([`--feature-gates=${gates}`], "/");
   expect(warnings).toEqual(["feature gate SidecarContainers cannot be switched off"]);
 });
+
+test("gates that clusters give to all their programs do not warn", async () => {
+  const gates = "RotateKubeletServerCertificate=true,RuntimeClass=true,EndpointSlice=true,TTLAfterFinished=true";
+  expect((await resolveOptions([`--feature-gates=${gates}`], "/")).warnings).toEqual([]);
+});

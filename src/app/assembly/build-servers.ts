@@ -1,4 +1,4 @@
-import { toKubeletConfiguration } from "../../config/effective-config.ts";
+import { toServedConfiguration } from "../../config/effective-config.ts";
 import { HostLogDirectory } from "../../host/log-directory.ts";
 import { dialPod } from "../../host/pod-dialer.ts";
 import { SystemClock } from "../../host/system-clock.ts";
@@ -31,7 +31,7 @@ export const buildView = ({ context, kubelet, feed, volumes, connectError }: Ass
     nodeName: context.node.name,
     kubelet,
     recorder: context.recorder,
-    config: () => toKubeletConfiguration(context.options),
+    config: () => toServedConfiguration(context.options),
     sources: () => feed.status(),
     rejections: () => feed.rejections(),
     connectError,

@@ -187,8 +187,12 @@ export const NODE_ROWS = [
     "system-container",
     "system-reserved-cgroup|systemReservedCgroup",
     "kube-reserved-cgroup|kubeReservedCgroup",
-    "enforce-node-allocatable|enforceNodeAllocatable",
   ]),
+  ...inapplicable(
+    "the reservations bound the cgroup of all pods, and no other",
+    ["enforce-node-allocatable|enforceNodeAllocatable"],
+    ["pods"],
+  ),
   ...inapplicable("kubelet-ts changes no kernel settings", ["protect-kernel-defaults?|protectKernelDefaults"]),
   ...inapplicable("a test aid of the kubelet", [
     "really-crash-for-testing?",

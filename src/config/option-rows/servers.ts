@@ -241,6 +241,7 @@ export const SERVER_ROWS = [
     default: false,
     subject: "Authenticated server",
     description: "Accept bearer tokens that the API server of --kubeconfig reviews as valid.",
+    defaultText: "false; true with --kubeconfig and a configuration file",
   }),
   option({
     flag: "authentication-token-webhook-cache-ttl",
@@ -260,6 +261,7 @@ export const SERVER_ROWS = [
     subject: "Authenticated server",
     description:
       "Authorization of authenticated clients: all requests, none, or those that the API server of --kubeconfig allows.",
+    defaultText: "AlwaysAllow; Webhook with --kubeconfig and a configuration file",
   }),
   option({
     flag: "authorization-webhook-cache-authorized-ttl",
