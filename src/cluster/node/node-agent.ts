@@ -37,6 +37,8 @@ export interface NodeAgentDeps {
 
 const RETRY = { first: 200, longest: 7_000 };
 const STATUS_TIMEOUT_MS = 10_000;
+/** How long an existing Node stays as it is after a start, while the engine and the network have not answered yet. */
+const SETTLE_MS = 5_000;
 
 /** Keeps the Node object of this machine: creates it, or takes over an existing one; its status; its Lease. */
 export class NodeAgent {
@@ -46,7 +48,9 @@ export class NodeAgent {
   readonly #registered = Promise.withResolvers<void>();
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #uid: string | undefined;
-  /** Status with which the node registered, then the one reported last. */
+  /** The Node as the registration found or made it; counts until it is listed. */
+  #found: ApiNode | undefined;
+  /** Status of this machine at the registration. */
   #registeredStatus: ApiNode["status"];
   #isCreated = false;
   #isUnschedulable = false;
@@ -102,7 +106,7 @@ export class NodeAgent {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, settings, logger, record, nodeName } = this.#deps;
+    const { settings, logger, record, nodeName } = this.#deps;
     signal.addEventListener("abort", () => void this.#reflector.stop(), { once: true });
     await this.#register(signal);
     if (signal.aborted) return;
@@ -114,15 +118,21 @@ export class NodeAgent {
     this.#reflector.start();
     this.#registered.resolve();
     void this.#lease.run(signal);
+    if (!this.#isCreated && !isReady(this.#registeredStatus)) await this.#pause(SETTLE_MS, signal);
     while (!signal.aborted) {
       // A change while the status is being reported is reported next.
       this.#wake = Promise.withResolvers();
       await this.#report(signal);
-      const tick = new AbortController();
-      const sleep = clock.sleep(settings.nodeStatusUpdateFrequencyMs, AbortSignal.any([signal, tick.signal]));
-      await Promise.race([sleep, this.#wake.promise]).catch(() => {});
-      tick.abort();
+      await this.#pause(settings.nodeStatusUpdateFrequencyMs, signal);
     }
+  }
+
+  /** Until the status may have changed. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const tick = new AbortController();
+    const sleep = this.#deps.clock.sleep(ms, AbortSignal.any([signal, tick.signal]));
+    await Promise.race([sleep, this.#wake.promise]).catch(() => {});
+    tick.abort();
   }
 
   /** Until it has succeeded. */
@@ -157,6 +167,7 @@ export class NodeAgent {
         const body = toNewNode(node, settings);
         const created = await client.request<ApiNode>({ method: "POST", path: "/api/v1/nodes", body, signal });
         this.#uid = created.metadata.uid;
+        this.#found = created;
         this.#registeredStatus = node.status;
         this.#isCreated = true;
         return;
@@ -168,6 +179,7 @@ export class NodeAgent {
     const path = `/api/v1/nodes/${nodeName}`;
     const existing = await client.request<ApiNode>({ path, signal });
     this.#uid = existing.metadata.uid;
+    this.#found = existing;
     const patch = settings.registerNode ? computeAdoption(existing, node, settings) : undefined;
     if (patch) await client.request({ method: "PATCH", path, body: patch, contentType: MERGE_PATCH, signal });
     this.#registeredStatus = node.status;
@@ -199,10 +211,9 @@ export class NodeAgent {
     const { client, clock, logger, nodeName, settings } = this.#deps;
     try {
       const { status: next = {} } = (await this.#deps.readNode()) as ApiNode;
-      const { node } = this;
-      const isListed = this.#reflector.isListed;
       // It was removed by hand: a kubelet that registers makes it again. Source: newer kubelets at their next start.
-      if (isListed && !node) await this.#createOrAdopt(signal);
+      if (this.#reflector.isListed && !this.node) await this.#createOrAdopt(signal);
+      const node = this.node ?? this.#found;
       const nowMs = clock.monotonicMs();
       const isOld = nowMs - this.#reportedAtMs >= settings.nodeStatusReportFrequencyMs;
       if (!isOld && !isStatusChanged(node?.status, this.#addressed(next, node))) return;
@@ -216,10 +227,7 @@ export class NodeAgent {
         signal,
       });
       this.#reportedAtMs = nowMs;
-      // The Node may not be listed yet, right after it was registered.
-      const before = node?.status ?? this.#registeredStatus;
-      if (before) this.#recordConditions(before, next);
-      this.#registeredStatus = next;
+      if (node?.status) this.#recordConditions(node.status, next);
       if (this.#isFailing) logger.info("The status of the node is reported again");
       this.#isFailing = false;
     } catch (error) {
@@ -236,3 +244,6 @@ export class NodeAgent {
     return { ...status, addresses: known };
   }
 }
+
+const isReady = (status: ApiNode["status"]): boolean =>
+  status?.conditions?.some(({ type, status: is }) => type === "Ready" && is === "True") ?? false;

@@ -1,0 +1,95 @@
+import { afterEach, expect, test } from "bun:test";
+import { NodeAgent } from "../../../src/cluster/node/node-agent.ts";
+import type { ApiNode, NodeCondition } from "../../../src/cluster/node/node-plan.ts";
+import { FakeApi } from "../../support/cluster/fake-api.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { RecordingLogger } from "../../support/recording-logger.ts";
+
+const LONG_AGO = "2026-01-01T00:00:00Z";
+const NODES = "/api/v1/nodes";
+const condition = (type: string, status: string, lastTransitionTime: string): NodeCondition => ({
+  type,
+  status,
+  lastTransitionTime,
+  lastHeartbeatTime: lastTransitionTime,
+  reason: "r",
+  message: "m",
+});
+const withReady = (status: string, since: string): ApiNode => ({
+  metadata: { name: "n", uid: "u" },
+  spec: {},
+  status: { conditions: [condition("DiskPressure", "False", since), condition("Ready", status, since)] },
+});
+
+let stop = new AbortController();
+afterEach(() => {
+  stop.abort();
+  stop = new AbortController();
+});
+
+/** An agent that starts again for a Node that is Ready; its list is answered never. */
+function restarted() {
+  const clock = new FakeClock();
+  const api = new FakeApi(clock);
+  const now = () => `${clock.now().toISOString().slice(0, 19)}Z`;
+  const patches: { status: { conditions: NodeCondition[] } }[] = [];
+  const events: string[] = [];
+  let isReady = false;
+  api.set(NODES, () => new Promise(() => {}));
+  api.set(`${NODES}/n`, withReady("True", LONG_AGO));
+  api.set(`${NODES}/n/status`, ({ body }) => {
+    patches.push(body as (typeof patches)[number]);
+    return {};
+  });
+  const agent = new NodeAgent({
+    client: Object.assign(api, { resetWatches: () => {} }) as never,
+    clock,
+    logger: new RecordingLogger(),
+    nodeName: "n",
+    settings: {
+      cloudProvider: "",
+      providerId: "",
+      nodeIp: "",
+      registerSchedulable: true,
+      enableControllerAttachDetach: false,
+      nodeTaints: [],
+      registerNode: false,
+      nodeStatusUpdateFrequencyMs: 10_000,
+      nodeStatusReportFrequencyMs: 300_000,
+      nodeLeaseDurationSeconds: 40,
+    },
+    readNode: async () => withReady(isReady ? "True" : "False", now()),
+    record: (_type, reason) => events.push(reason),
+    onNode: () => {},
+  });
+  void agent.run(stop.signal);
+  const becomeReady = () => {
+    isReady = true;
+    agent.statusChanged();
+  };
+  return { clock, patches, events, becomeReady };
+}
+
+test("a restart does not make a Ready node NotReady while the engine is still being asked", async () => {
+  const { clock, patches, events, becomeReady } = restarted();
+  await clock.advance(500);
+  expect(patches).toEqual([]);
+  becomeReady();
+  await clock.advance(100);
+  const times = patches[0]!.status.conditions.map(({ type, status, lastTransitionTime }) => [
+    type,
+    status,
+    lastTransitionTime,
+  ]);
+  expect(times).toEqual([
+    ["DiskPressure", "False", LONG_AGO],
+    ["Ready", "True", LONG_AGO],
+  ]);
+  expect(events).toEqual(["Starting", "NodeHasNoDiskPressure"]);
+});
+
+test("a node that does not become Ready after a restart is reported as such", async () => {
+  const { clock, patches } = restarted();
+  await clock.advance(6_000);
+  expect(patches.map(({ status }) => status.conditions.at(-1)!.status)).toEqual(["False"]);
+});
