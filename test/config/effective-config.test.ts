@@ -22,19 +22,24 @@ const FIELDS = {
   mapOfStrings: "evictionHard evictionSoft evictionSoftGracePeriod evictionMinimumReclaim systemReserved kubeReserved",
 };
 
-const isString = (value: unknown) => typeof value === "string";
+const isText = (value: unknown) => typeof value === "string";
 const IS: Record<keyof typeof FIELDS, (value: unknown) => boolean> = {
   boolean: (value) => typeof value === "boolean",
-  string: isString,
+  string: isText,
   integer: Number.isInteger,
   duration: (value) => /^(\d+(\.\d+)?(h|m|s|ms))+$/.test(String(value)),
-  strings: (value) => Array.isArray(value) && value.every(isString),
-  mapOfStrings: (value) => typeof value === "object" && Object.values(value ?? {}).every(isString),
+  strings: (value) => Array.isArray(value) && value.every(isText),
+  mapOfStrings: (value) => typeof value === "object" && Object.values(value ?? {}).every(isText),
 };
 
 test("/configz decodes with the types of 1.20", async () => {
   const argv = [
-    ...["--pod-manifest-path=/etc/a", "--pod-manifest-path=/etc/b", "--manifest-url=http://a/", "--cluster-dns=10.0.0.1"],
+    ...[
+      "--pod-manifest-path=/etc/a",
+      "--pod-manifest-path=/etc/b",
+      "--manifest-url=http://a/",
+      "--cluster-dns=10.0.0.1",
+    ],
     ...["--eviction-soft=memory.available<5%", "--eviction-soft-grace-period=memory.available=1m30s"],
     ...["--eviction-minimum-reclaim=nodefs.available=1Gi", "--system-reserved=cpu=100m,memory=1Gi"],
     ...["--shutdown-grace-period=90s", "--cpu-cfs-quota-period=5ms", "--allowed-unsafe-sysctls=net.core.*"],
@@ -42,13 +47,13 @@ test("/configz decodes with the types of 1.20", async () => {
   const { options, errors } = await resolveOptions(argv, "/", "run", {});
   expect(errors).toEqual([]);
   const served = toServedConfiguration(options);
-  const valueOf = (field: string) =>
+  const fieldOf = (field: string) =>
     field.split(".").reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], served);
   const wrong = (Object.keys(FIELDS) as (keyof typeof FIELDS)[]).flatMap((kind) =>
     FIELDS[kind]
       .split(/\s+/)
-      .filter((field) => !IS[kind](valueOf(field)))
-      .map((field) => `${field} is no ${kind}: ${JSON.stringify(valueOf(field))}`),
+      .filter((field) => !IS[kind](fieldOf(field)))
+      .map((field) => `${field} is no ${kind}: ${JSON.stringify(fieldOf(field))}`),
   );
   expect(wrong).toEqual([]);
 });
