@@ -46,7 +46,7 @@ export function findNodeRefusals(candidates: readonly NodeCandidate[], rules: No
   const labels = computeNodeLabels(rules.nodeName, process.arch === "x64" ? "amd64" : process.arch, rules.nodeLabels);
   const pods = candidates.filter(({ pod, isDaemon }) => !isDaemon || matchesNode(pod, rules.nodeName, labels));
   const own = new Map(pods.map((one) => [one, findOwnRefusal(one.pod, one.path, rules)]));
-  const rejections = admitPods({
+  const { rejections } = admitPods({
     pods: pods
       .filter((one) => own.get(one) === undefined)
       .flatMap((one) => [one, ...toReplicas(one, rules.maxPods).map((pod) => ({ ...one, pod }))])
@@ -59,6 +59,7 @@ export function findNodeRefusals(candidates: readonly NodeCandidate[], rules: No
       })),
     running: new Set<PodUID>(),
     held: new Map(),
+    allocations: new Map(),
     node: { name: rules.nodeName, labels, maxPods: rules.maxPods, comparesAllLabels: rules.comparesAllLabels },
   });
   return candidates.map((one) => {

@@ -2,7 +2,7 @@ import type { DesiredPod } from "../model/desired-pod.ts";
 import { type PodFullName, type PodUID, podFullName } from "../model/identity.ts";
 import type { Logger } from "../model/logger.ts";
 import { podRefOf } from "../model/pod-ref.ts";
-import type { Rejection } from "../plan/admission.ts";
+import type { Admission, Rejection } from "../plan/admission.ts";
 import type { PodEventRecorder } from "./event-recorder.ts";
 import type { PodWorker } from "./pod-worker.ts";
 
@@ -84,8 +84,10 @@ export interface AdmissionInput {
   /** Pods of which the engine has containers. */
   observed: Iterable<PodUID>;
   evictions: ReadonlyMap<PodUID, Rejection>;
-  /** Which of these pods the node refuses. Pure. @param running pods that already have their place */
-  admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>) => ReadonlyMap<PodUID, Rejection>;
+  /** Every source has answered. */
+  isComplete: boolean;
+  /** Which of these pods the node refuses. @param running pods that already have their place */
+  admit: (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean) => Admission;
   /** Why a pod that does not run yet is not assigned to the node; undefined: it is. */
   holdOf: ((desired: DesiredPod) => string | undefined) | undefined;
 }
@@ -94,10 +96,7 @@ export interface AdmissionInput {
  * The desired pods that are not assigned to the node, with the reason, and those that it refuses or has evicted. A pod that
  * runs already is admitted first.
  */
-export function decideAdmission(input: AdmissionInput): {
-  held: ReadonlyMap<PodUID, string>;
-  rejections: ReadonlyMap<PodUID, Rejection>;
-} {
+export function decideAdmission(input: AdmissionInput): Admission & { held: ReadonlyMap<PodUID, string> } {
   const { desired, workers, evictions } = input;
   const desiredUids = new Set(desired.map(({ pod }) => pod.metadata.uid!));
   const running = new Set([...workers].filter(([, { isRemoving }]) => !isRemoving).map(([uid]) => uid));
@@ -113,7 +112,8 @@ export function decideAdmission(input: AdmissionInput): {
     const uid = one.pod.metadata.uid!;
     return !evictions.has(uid) && !held.has(uid) && !hasEnded(one, workers);
   });
-  return { held, rejections: new Map([...input.admit(candidates, running), ...evictions]) };
+  const { rejections, resizes } = input.admit(candidates, running, input.isComplete);
+  return { held, rejections: new Map([...rejections, ...evictions]), resizes };
 }
 
 /**

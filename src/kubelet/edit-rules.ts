@@ -16,6 +16,7 @@ import {
   podReferences,
 } from "../plan/object-references.ts";
 import type { PodHashes, PodPlanOptions } from "../plan/pod-plan.ts";
+import type { PendingResize } from "../plan/pod-resize.ts";
 import { computeQosClass } from "../plan/qos-class.ts";
 import { computeContainerHash, computeInitHash, computeSandboxHash } from "../runtime/hashes.ts";
 import { computeContainerLimits } from "../runtime/resources.ts";
@@ -30,6 +31,7 @@ export interface PodRevision {
   /** Changes when a finished pod has to run again. */
   runRevision: string;
   imagePins?: DesiredPod["imagePins"];
+  claims?: DesiredPod["claims"];
   /** Changes when files made from ConfigMaps, Secrets or metadata may have to be written again. */
   objectsRevision: string;
   /** Some ConfigMaps or Secrets of the pod may not be known yet; see {@link toTentativeRevision}. */
@@ -57,7 +59,7 @@ export function toPodRevision(
   options: KubeletOptions,
   node: NodeInfo,
 ): PodRevision {
-  const { pod, imagePins } = desired;
+  const { pod, imagePins, claims } = desired;
   const pinned = withPinnedImages(pod, imagePins);
   const containers = containersOf(pinned.spec);
   const keepsEnvironment = desired.runsOnce || desired.isBound;
@@ -83,6 +85,7 @@ export function toPodRevision(
     objects: state,
     hashes,
     ...(imagePins && { imagePins }),
+    ...(claims && { claims }),
     qosClass: computeQosClass(pod),
     options: {
       maxBackOffMs: maxBackOffMs(pod, options.crashLoopBackOffMaxMs),
@@ -130,6 +133,12 @@ export function toTentativeRevision(revision: PodRevision, snapshot: PodSnapshot
     isTentative: true,
   };
 }
+
+/** The revision of a pod that keeps its resources: a condition says why. */
+export const withPendingResize = (revision: PodRevision, { reason, message }: PendingResize): PodRevision => ({
+  ...revision,
+  extraConditions: [...(revision.extraConditions ?? []), { type: "PodResizePending", status: "True", reason, message }],
+});
 
 const computeRunRevision = (pod: Pod, { sandbox, containers }: PodHashes): string =>
   digest([

@@ -8,9 +8,10 @@ import type { ContainerId } from "../model/pod-snapshot.ts";
 import type { Rejection } from "../plan/admission.ts";
 import type { DeadContainerPolicy } from "../plan/dead-container-limit.ts";
 import type { PodEnd } from "../plan/pod-plan.ts";
+import type { PendingResize } from "../plan/pod-resize.ts";
 import { type AdmissionInput, BlockedPods, decideAdmission } from "./blocked-pods.ts";
 import { DependencyOrder } from "./dependency-order.ts";
-import { mayLackObjects, type PodRevision, toTentativeRevision } from "./edit-rules.ts";
+import { mayLackObjects, type PodRevision, toTentativeRevision, withPendingResize } from "./edit-rules.ts";
 import { EvictionStore, type StoredEvictions } from "./eviction/eviction-store.ts";
 import { PodCache } from "./pod-cache.ts";
 import { PodHalts } from "./pod-halts.ts";
@@ -287,11 +288,12 @@ export class Kubelet {
     const undesired = [...this.#workers.values()].filter(({ ref }) => !desiredUids.has(ref.uid));
     for (const worker of this.#dependencies.removable(undesired)) this.#workers.remove(worker, this.#desired);
     const { admit, holdOf } = this.#deps;
-    const { held, rejections } = decideAdmission({
+    const { held, rejections, resizes } = decideAdmission({
       desired: this.#desired.pods,
       workers: this.#workers.byUid,
       observed: this.#cache.uids(),
       evictions: this.#evictions.all,
+      isComplete: this.#mayRemoveOrphans,
       admit,
       holdOf,
     });
@@ -303,7 +305,7 @@ export class Kubelet {
       const hold = held.get(uid);
       if (hold !== undefined) this.#blocked.hold(desired, hold);
       else if (rejection) this.#reject(desired, rejection, removing);
-      else this.#syncPod(desired, removing);
+      else this.#syncPod(desired, resizes.get(uid), removing);
     }
     this.#workers.removeDescribed(this.#desired, this.#deps.toPodRevision);
     this.#removeOrphans();
@@ -312,7 +314,7 @@ export class Kubelet {
   }
 
   /** Gives an admitted pod its revision, unless it has to wait for a terminating pod. */
-  #syncPod(desired: DesiredPod, removing: PodWorker[]): void {
+  #syncPod(desired: DesiredPod, pending: PendingResize | undefined, removing: PodWorker[]): void {
     const uid = desired.pod.metadata.uid!;
     const own = this.#workers.get(uid);
     const holder = own?.isRemoving ? own : this.#workers.findHolder(desired.pod, removing);
@@ -323,7 +325,8 @@ export class Kubelet {
       mayLackObjects(desired, this.#desired, this.#mayRemoveOrphans);
     let revision: PodRevision;
     try {
-      revision = this.#deps.toPodRevision(desired, this.#desired);
+      revision = this.#deps.toPodRevision(pending ? { ...desired, pod: pending.pod } : desired, this.#desired);
+      if (pending) revision = withPendingResize(revision, pending);
     } catch (error) {
       return this.#reject(desired, { reason: "Unsupported", message: (error as Error).message }, removing);
     }

@@ -240,26 +240,26 @@ export class PodActionRunner {
     const { id, name, update } = action;
     const container = this.#snapshot.containers.find((one) => one.id === id);
     if (!container) return;
-    const { resizing, resizedBy } = this.#state;
+    const { resizing, resizedBy, resizeErrors } = this.#state;
     // An engine that accepts a limit but reports another (no swap accounting) is not updated again and again.
     const requested = JSON.stringify(update);
     if (resizedBy.get(id) === requested) return;
     resizedBy.set(id, requested);
+    if (resizeErrors.get(id)?.requested !== requested) resizeErrors.delete(id);
     resizing.add(id);
     this.#work.start(
       async (signal) => {
         await this.#deps.services.resizeContainer({ pod: revision.pod, container, update }, signal);
+        resizeErrors.delete(id);
         await this.#deps.cache.observe(id, signal);
         this.#work.record("Normal", "Resized", `Resources of container ${name} were changed in place`, name);
       },
       async (error) => {
         resizedBy.delete(id);
-        this.#work.record(
-          "Warning",
-          "ResizeFailed",
-          `Cannot change the resources of container ${name}: ${messageOf(error)}`,
-          name,
-        );
+        const message = `Cannot change the resources of container ${name}: ${messageOf(error)}`;
+        resizeErrors.set(id, { requested, message });
+        this.#work.record("Warning", "ResizeFailed", message, name);
+        this.#work.wake();
         await this.#work.delay(START_RETRY_MS);
       },
       () => resizing.delete(id),

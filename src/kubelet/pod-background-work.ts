@@ -52,6 +52,11 @@ export class PodBackgroundWork {
       });
   }
 
+  /** Plans again before the work under way has ended. */
+  wake(): void {
+    this.#host.wake();
+  }
+
   /** Runs this after everything that was given to it before. */
   inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#turn.then(work);

@@ -144,6 +144,7 @@ export class PodStatusTracker {
       postStartPending: new Set(inPostStart.map(({ name }) => name)),
       terminationMessages: state.terminationMessages,
       imageNames: this.#deps.imageNames,
+      limits: revision.hashes.limits,
       lastPodIps: this.#lastPodIps,
       hostIp: this.#deps.hostIp(),
       startTime: this.#startTime!,
@@ -153,6 +154,7 @@ export class PodStatusTracker {
         ...(revision.extraConditions ?? []),
         ...disruptionOf(currentEnd),
         ...dependenciesOf(revision, hold),
+        ...resizesOf(state),
       ],
       now: this.#deps.clock.now(),
     });
@@ -176,6 +178,14 @@ const dependenciesOf = ({ pod }: PodRevision, hold: WaitingReason | undefined) =
   pod.metadata.annotations?.[DEPENDS_ON_ANNOTATION] === undefined
     ? []
     : [{ type: "DependenciesMet", ...(hold ? { status: "False" as const, ...hold } : { status: "True" as const }) }];
+
+/** Condition of a pod whose containers are being resized. Source: KEP-1287. */
+function resizesOf({ resizing, resizeErrors }: PodSyncState) {
+  if (resizing.size === 0) return [];
+  const error = [...resizing].map((id) => resizeErrors.get(id)).find((one) => one !== undefined);
+  const why = error ? { reason: "Error", message: error.message } : {};
+  return [{ type: "PodResizeInProgress", status: "True" as const, ...why }];
+}
 
 /** Source: the kubelet's DisruptionTarget condition of a graceful node shutdown. */
 const disruptionOf = (end: PodEnd | undefined) =>

@@ -11,6 +11,8 @@ export class PodSyncState implements SyncState {
   readonly resizing = new Set<ContainerId>();
   /** The last update of limits sent for each container. */
   readonly resizedBy = new Map<ContainerId, string>();
+  /** The last update of limits that failed for each container, and why. */
+  readonly resizeErrors = new Map<ContainerId, { requested: string; message: string }>();
   sandboxBusy = false;
   readonly backOff = new Map<string, BackOffEntry>();
   readonly retryAtMs = new Map<string, number>();
@@ -57,7 +59,7 @@ export class PodSyncState implements SyncState {
     for (const set of [this.postStartPending, this.postStartFailed]) {
       for (const id of set) if (!ids.has(id)) set.delete(id);
     }
-    for (const map of [this.terminationMessages, this.resizedBy, this.killedToRestart]) {
+    for (const map of [this.terminationMessages, this.resizedBy, this.resizeErrors, this.killedToRestart]) {
       for (const id of map.keys()) if (!ids.has(id)) map.delete(id);
     }
   }

@@ -28,6 +28,8 @@ export interface DesiredPod {
    * ConfigMap or Secret does not restart its containers.
    */
   isBound?: true;
+  /** Claims that were replaced by the volumes they are bound to, by the name of the volume. Absent: none. */
+  claims?: Readonly<Record<string, string>>;
   /** Changes when files have to be written again for another reason than the pod and its objects, e.g. new tokens. */
   filesRevision?: string;
   /** Images in place of those of the manifest, by the name in the manifest; see `ImageUpdateManager`. Absent: none. */

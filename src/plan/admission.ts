@@ -5,6 +5,7 @@ import { type PodUID, podFullName } from "../model/identity.ts";
 import { containersOf } from "../model/pod-containers.ts";
 import { computeHostPorts, type HostPort, isSameClaim } from "./host-ports.ts";
 import { matchesNode, matchesOnlyNode } from "./node-affinity.ts";
+import { allocationOf, type PendingResize, type PodAllocation, withAllocation } from "./pod-resize.ts";
 import { computePodTotal, cpuMillisOf, hugePageNamesOf, memoryBytesOf } from "./pod-resources.ts";
 import { isCriticalPod } from "./qos-class.ts";
 
@@ -39,7 +40,16 @@ export interface AdmissionInput {
   running: ReadonlySet<PodUID>;
   /** As they were when they were admitted last; an edit may ask for more than its pod holds. */
   held: ReadonlyMap<PodUID, Pod>;
+  /** Resources of running pods that are not in `held`, from before this process; without an entry: what they ask for. */
+  allocations: ReadonlyMap<PodUID, PodAllocation>;
   node: AdmissionNode;
+}
+
+/** The verdict of the node on a set of pods. A pod without an entry runs as its manifest says. */
+export interface Admission {
+  rejections: ReadonlyMap<PodUID, Rejection>;
+  /** Running pods that keep their resources, because the node cannot give them those of their edit. */
+  resizes: ReadonlyMap<PodUID, PendingResize>;
 }
 
 interface Resource {
@@ -73,16 +83,18 @@ function resourcesOf({ spec }: Pod): Resource[] {
 /**
  * Which pods the node refuses. Critical pods come first and take resources (not ports) from others, then pods that
  * already run, then the rest in their order. A refused pod is reconsidered whenever anything changes, unlike
- * upstream's, which stays refused. Source: the kubelet's GeneralPredicates, canAdmitPod, CriticalPodAdmissionHandler
- *.
+ * upstream's, which stays refused. A running pod is never refused for an edit of its resources: it gets them when all
+ * running pods have what they hold, or keeps its own.
+ * Source: the kubelet's GeneralPredicates, canAdmitPod, CriticalPodAdmissionHandler, canResizePod.
  */
-export function admitPods({ pods, running, held, node }: AdmissionInput): Map<PodUID, Rejection> {
+export function admitPods({ pods, running, held, allocations, node }: AdmissionInput): Admission {
   const uidOf = ({ pod }: DesiredPod) => pod.metadata.uid!;
   const rank = (desired: DesiredPod) => (isCriticalPod(desired.pod) ? 0 : running.has(uidOf(desired)) ? 1 : 2);
   const ordered = pods.map((desired, index) => ({ desired, index, rank: rank(desired) }));
   ordered.sort((a, b) => a.rank - b.rank || a.index - b.index);
 
   const rejections = new Map<PodUID, Rejection>();
+  const resized: Resized[] = [];
   const taken = new Taken();
   // Ports in use count first, in any order: no pod loses its port to another.
   for (const desired of pods) {
@@ -90,21 +102,75 @@ export function admitPods({ pods, running, held, node }: AdmissionInput): Map<Po
     if (running.has(uid)) taken.addPorts(uid, held.get(uid) ?? desired.pod);
   }
   let isPreempted = false;
-  for (const { desired } of ordered) {
+  const place = (desired: DesiredPod) => {
     const uid = uidOf(desired);
+    const pod = running.has(uid) ? asAllocated(desired.pod, held.get(uid), allocations.get(uid)) : desired.pod;
     const rejection =
-      rejectForResources(desired.pod, taken, node, isPreempted && running.has(uid)) ??
-      rejectForPorts(uid, desired.pod, taken) ??
+      rejectForResources(pod, taken, node, isPreempted && running.has(uid)) ??
+      rejectForPorts(uid, pod, taken) ??
       // Labels count when a pod is scheduled: a pod that runs is not stopped when they change.
       ((desired.isBound || desired.isFromTemplate) && running.has(uid) ? undefined : rejectForNode(desired, node));
     if (rejection) {
       rejections.set(uid, rejection);
-      continue;
+      return;
     }
-    taken.add(uid, desired.pod);
-    if (isCriticalPod(desired.pod) && !running.has(uid)) isPreempted = true;
+    taken.add(uid, pod);
+    if (pod !== desired.pod) resized.push({ uid, allocated: pod, wanted: desired.pod });
+    if (isCriticalPod(pod) && !running.has(uid)) isPreempted = true;
+  };
+  for (const { desired, rank } of ordered) if (rank < 2) place(desired);
+  const resizes = settleResizes(resized, taken, node);
+  for (const { desired, rank } of ordered) if (rank === 2) place(desired);
+  return { rejections, resizes };
+}
+
+/** A running pod with the resources it holds. */
+function asAllocated(wanted: Pod, held: Pod | undefined, stored: PodAllocation | undefined): Pod {
+  if (held === wanted) return wanted;
+  const allocation = held ? allocationOf(held) : stored;
+  return allocation ? withAllocation(wanted, allocation) : wanted;
+}
+
+/** A running pod whose edit asks for other resources than it holds. */
+interface Resized {
+  uid: PodUID;
+  allocated: Pod;
+  wanted: Pod;
+}
+
+/** Gives running pods the resources of their edits as far as there are any. @returns those that have to wait */
+function settleResizes(resized: readonly Resized[], taken: Taken, node: AdmissionNode): Map<PodUID, PendingResize> {
+  let open = resized;
+  for (;;) {
+    // A pod that shrinks may make room for one before it.
+    const left = open.filter(({ allocated, wanted }) => {
+      taken.removeResources(allocated);
+      const fits = findLacking(wanted, taken, node).length === 0;
+      taken.addResources(fits ? wanted : allocated);
+      return !fits;
+    });
+    if (left.length === open.length) break;
+    open = left;
   }
-  return rejections;
+  return new Map(
+    open.map(({ uid, allocated, wanted }) => {
+      taken.removeResources(allocated);
+      const lacking = findLacking(wanted, taken, node);
+      taken.addResources(allocated);
+      return [uid, { pod: allocated, ...describeLack(lacking) }];
+    }),
+  );
+}
+
+/** Source: the kubelet's canResizePod. */
+function describeLack(lacking: readonly Lack[]): Pick<PendingResize, "reason" | "message"> {
+  const never = lacking.find(({ requested, capacity }) => requested > capacity);
+  if (never) {
+    const { name, requested, capacity } = never;
+    const message = `Node didn't have enough capacity: ${name}, requested: ${requested}, capacity: ${capacity}`;
+    return { reason: "Infeasible", message };
+  }
+  return { reason: "Deferred", message: describeFirst(lacking[0]!) };
 }
 
 /** Resources and ports already taken. */
@@ -114,11 +180,19 @@ class Taken {
   readonly #ports = new Map<number, { uid: PodUID; pod: Pod; claim: HostPort }[]>();
 
   add(uid: PodUID, pod: Pod): void {
-    this.podCount++;
-    for (const { name, amountIn } of resourcesOf(pod)) {
-      this.used.set(name, (this.used.get(name) ?? 0) + computePodTotal(pod, "requests", amountIn));
-    }
+    this.addResources(pod);
     this.addPorts(uid, pod);
+  }
+
+  addResources(pod: Pod, sign = 1): void {
+    this.podCount += sign;
+    for (const { name, amountIn } of resourcesOf(pod)) {
+      this.used.set(name, (this.used.get(name) ?? 0) + sign * computePodTotal(pod, "requests", amountIn));
+    }
+  }
+
+  removeResources(pod: Pod): void {
+    this.addResources(pod, -1);
   }
 
   addPorts(uid: PodUID, pod: Pod): void {
@@ -134,8 +208,16 @@ class Taken {
   }
 }
 
-function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreempted: boolean): Rejection | undefined {
-  const lacking: { name: string; requested: number; used: number; capacity: number }[] = [];
+/** A resource of which the node has too little left. */
+interface Lack {
+  name: string;
+  requested: number;
+  used: number;
+  capacity: number;
+}
+
+function findLacking(pod: Pod, taken: Taken, node: AdmissionNode): Lack[] {
+  const lacking: Lack[] = [];
   if (taken.podCount + 1 > node.maxPods) {
     lacking.push({ name: "pods", requested: 1, used: taken.podCount, capacity: node.maxPods });
   }
@@ -146,7 +228,15 @@ function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreem
     const used = taken.used.get(name) ?? 0;
     if (used + requested > limit) lacking.push({ name, requested, used, capacity: limit });
   }
-  const first = lacking[0];
+  return lacking;
+}
+
+const describeFirst = ({ name, requested, used, capacity }: Lack) =>
+  `Node didn't have enough resource: ${name}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
+
+function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreempted: boolean): Rejection | undefined {
+  const lacking = findLacking(pod, taken, node);
+  const [first] = lacking;
   if (!first) return undefined;
   if (isPreempted) return { reason: "Preempting", message: "Preempted in order to admit critical pod" };
   if (isCriticalPod(pod)) {
@@ -158,10 +248,7 @@ function rejectForResources(pod: Pod, taken: Taken, node: AdmissionNode, isPreem
       message: `Pod Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: [${missing.join("")}]`,
     };
   }
-  return {
-    reason: `OutOf${first.name}`,
-    message: `Pod Node didn't have enough resource: ${first.name}, requested: ${first.requested}, used: ${first.used}, capacity: ${first.capacity}`,
-  };
+  return { reason: `OutOf${first.name}`, message: `Pod ${describeFirst(first)}` };
 }
 
 function rejectForPorts(uid: PodUID, pod: Pod, taken: Taken): Rejection | undefined {
@@ -210,28 +297,4 @@ function rejectForNode(desired: DesiredPod, node: AdmissionNode): Rejection | un
     };
   }
   return undefined;
-}
-
-/** Remembers what each pod held when it was admitted last; everything else is {@link admitPods}. */
-export class NodeAdmission {
-  #node: AdmissionNode;
-  #held = new Map<PodUID, Pod>();
-
-  constructor(node: AdmissionNode) {
-    this.#node = node;
-  }
-
-  /** Labels that selectors and affinities are compared with from now on. */
-  setLabels(labels: AdmissionNode["labels"]): void {
-    this.#node = { ...this.#node, labels };
-  }
-
-  /** @param running pods that have their place already */
-  admit(pods: readonly DesiredPod[], running: ReadonlySet<PodUID>): Map<PodUID, Rejection> {
-    const rejections = admitPods({ pods, running, held: this.#held, node: this.#node });
-    this.#held = new Map(
-      pods.flatMap(({ pod }) => (rejections.has(pod.metadata.uid!) ? [] : [[pod.metadata.uid!, pod] as const])),
-    );
-    return rejections;
-  }
 }

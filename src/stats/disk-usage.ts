@@ -56,13 +56,17 @@ export class DiskUsage {
     this.#measure = measure;
   }
 
-  /** Last known usage of these directories; starts a scan of all of them when that is due. */
-  ask(directories: readonly string[]): ReadonlyMap<string, DirectoryUsage> {
+  /**
+   * Last known usage of these directories; starts a scan of all of them when that is due.
+   * @param fileSystems directories for which only the usage of their whole file system is read
+   */
+  ask(directories: readonly string[], fileSystems: readonly string[] = []): ReadonlyMap<string, DirectoryUsage> {
     const nowMs = this.#clock.monotonicMs();
-    const unknown = directories.some((directory) => !this.#found.has(directory));
+    const all = [...directories, ...fileSystems];
+    const unknown = all.some((directory) => !this.#found.has(directory));
     // New directories do not wait for the period, but never for less than the rest after a long scan.
-    if (!this.#scan && directories.length > 0 && nowMs >= this.#notBeforeMs + (unknown ? 0 : this.#periodMs)) {
-      this.#scan = this.#run(directories, nowMs).finally(() => {
+    if (!this.#scan && all.length > 0 && nowMs >= this.#notBeforeMs + (unknown ? 0 : this.#periodMs)) {
+      this.#scan = this.#run(directories, fileSystems, nowMs).finally(() => {
         this.#scan = undefined;
       });
     }
@@ -74,7 +78,7 @@ export class DiskUsage {
     await this.#scan;
   }
 
-  async #run(directories: readonly string[], startedMs: number): Promise<void> {
+  async #run(directories: readonly string[], fileSystems: readonly string[], startedMs: number): Promise<void> {
     const unique = [...new Set(directories)];
     const bytes = await this.#measure(unique, "bytes");
     const inodes = await this.#measure(unique, "inodes");
@@ -87,6 +91,10 @@ export class DiskUsage {
         fs: await readCapacity(directory, this.#slot),
         at,
       });
+    }
+    for (const path of new Set(fileSystems)) {
+      const fs = await readCapacity(path, this.#slot);
+      if (fs) found.set(path, { usedBytes: fs.usedBytes, inodesUsed: fs.inodes - fs.inodesFree, fs, at });
     }
     this.#found = found;
     const endedMs = this.#clock.monotonicMs();

@@ -16,7 +16,7 @@ import type { CgroupSample, NodeSample, SystemContainerName } from "./node-sampl
 import type { PodFacts } from "./pod-facts.ts";
 import { resourceText } from "./resource-metrics.ts";
 import { Sampler } from "./sampler.ts";
-import { type SummaryFacts, summaryDirectories, toSummary } from "./summary.ts";
+import { type SummaryFacts, summaryDirectories, summaryFileSystems, toSummary } from "./summary.ts";
 
 /** Directories that describe the machine; others in tests. */
 export interface MachineRoots {
@@ -164,7 +164,7 @@ export class NodeStats {
 
   /** Usage of the directories of these pods (default: all), of the last scan; starts one when it is due. */
   diskUsage(pods = this.options.podFacts()): ReadonlyMap<string, DirectoryUsage> {
-    return this.#disk.ask(summaryDirectories(pods));
+    return this.#disk.ask(summaryDirectories(pods), summaryFileSystems(pods));
   }
 
   /** Resolves when no scan of disk usage runs. */

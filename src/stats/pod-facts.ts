@@ -29,8 +29,8 @@ export interface VolumeFacts {
   path: string;
   /** Its bytes count as the pod's ephemeral storage: emptyDir on disk, configMap, secret, downwardAPI, projected. */
   ephemeral: boolean;
-  /** emptyDir with medium Memory: a tmpfs of its own. */
-  memory: boolean;
+  /** Its figures are those of its file system: emptyDir with medium Memory, PersistentVolume of a directory. */
+  isFileSystem: boolean;
   /** Claim behind it, when it is a persistentVolumeClaim. */
   pvcName?: string;
 }

@@ -57,9 +57,13 @@ export function toSummary(sample: NodeSample, facts: SummaryFacts, onlyCpuAndMem
 export function summaryDirectories(pods: readonly PodFacts[]): string[] {
   return pods.flatMap(({ containers, volumes }) => [
     ...containers.flatMap(containerDirectories),
-    ...volumes.map(({ path }) => path),
+    ...volumes.filter(({ isFileSystem }) => !isFileSystem).map(({ path }) => path),
   ]);
 }
+
+/** Directories whose whole file system a summary of these pods shows. */
+export const summaryFileSystems = (pods: readonly PodFacts[]): string[] =>
+  pods.flatMap(({ volumes }) => volumes.filter(({ isFileSystem }) => isFileSystem).map(({ path }) => path));
 
 /** Writable layer and log directory, as far as there are any. */
 export function containerDirectories(container: ContainerFacts): string[] {
@@ -118,13 +122,13 @@ function podSummary(pod: PodSample, facts: SummaryFacts, time: string, onlyCpuAn
   if (!pod.facts.hostNetwork && pod.interfaces.length > 0) {
     summary.network = networkSummary(pod.interfaces, "eth0", time);
   }
-  const volumes = pod.facts.volumes.flatMap(({ name: volumeName, path, memory, pvcName }): VolumeSummary[] => {
+  const volumes = pod.facts.volumes.flatMap(({ name: volumeName, path, isFileSystem, pvcName }): VolumeSummary[] => {
     const found = facts.disk.get(path);
     if (!found) return [];
     const pvcRef = pvcName === undefined ? {} : { pvcRef: { name: pvcName, namespace } };
     return [
       {
-        ...(memory && found.fs ? ownFsSummary(found.fs, found.at) : directorySummary(found)),
+        ...(isFileSystem && found.fs ? ownFsSummary(found.fs, found.at) : directorySummary(found)),
         name: volumeName,
         ...pvcRef,
       },
@@ -263,7 +267,7 @@ function fsSummary(fs: FsCapacity, time: string, usedBytes?: number, inodesUsed?
 
 const inodesInUse = ({ inodes, inodesFree }: FsCapacity) => inodes - inodesFree;
 
-/** Usage of a tmpfs, which is a file system of its own. */
+/** Usage of a volume with the figures of its file system. */
 const ownFsSummary = (fs: FsCapacity, at: Date) => fsSummary(fs, toTime(at), fs.usedBytes, inodesInUse(fs));
 
 function directorySummary({ usedBytes, inodesUsed, fs, at }: DirectoryUsage): FsSummary {

@@ -1,8 +1,10 @@
 import type { Container, ContainerStatus, Pod, PodCondition, PodStatus, QOSClass } from "../api/pod.ts";
+import type { ContainerLimits } from "../model/container-limits.ts";
 import { isEphemeral } from "../model/pod-containers.ts";
-import type { PodSnapshot } from "../model/pod-snapshot.ts";
-import { attemptsOf } from "../plan/container-history.ts";
+import type { ContainerSnapshot, PodSnapshot } from "../model/pod-snapshot.ts";
+import { attemptsOf, isRunning } from "../plan/container-history.ts";
 import type { ContainerProbeState, PodEnd, WaitingReason } from "../plan/pod-plan.ts";
+import { computeActualResources, hasResources } from "../plan/pod-resize.ts";
 import { decideRestart, isSidecar } from "../plan/restart-policy.ts";
 import { computeContainerStatus, formatTime, type ImageNames } from "./container-status.ts";
 import { computeConditions } from "./pod-conditions.ts";
@@ -19,6 +21,8 @@ export interface PodStatusInput {
   terminationMessages: ReadonlyMap<string, string>;
   /** Names of images, by image id. */
   imageNames: ReadonlyMap<string, ImageNames>;
+  /** Limits that the resources of the containers lead to, by container name; absent: not known. */
+  limits?: ReadonlyMap<string, ContainerLimits>;
   /** IPs the pod had last; kept when its sandbox has stopped, as upstream does. */
   lastPodIps: readonly string[];
   /** Address of the node, for hostIP and for pods on the host's network. */
@@ -62,6 +66,8 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
         imageNames: input.imageNames,
         defaultWaitingReason: inits.length > 0 ? "PodInitializing" : "ContainerCreating",
       });
+      const isResizable = !isEphemeral(pod.spec, container.name) && (!isInit || isSidecar(container));
+      if (isResizable) Object.assign(status, resourcesOf(container, attempts[0], input.limits));
       return end ? withHistory(status, input.previous) : status;
     });
 
@@ -98,6 +104,20 @@ export function computePodStatus(input: PodStatusInput): PodStatus {
     containerStatuses: statuses.sort((a, b) => (a.name < b.name ? -1 : 1)),
     qosClass: input.qosClass,
     ...(ephemeralStatuses.length > 0 ? { ephemeralContainerStatuses: ephemeralStatuses } : {}),
+  };
+}
+
+/** `resources` and `allocatedResources` of a container that has any. Source: KEP-1287. */
+function resourcesOf(
+  { name, resources }: Container,
+  newest: ContainerSnapshot | undefined,
+  limits: PodStatusInput["limits"],
+): Pick<ContainerStatus, "resources" | "allocatedResources"> {
+  if (!hasResources({ [name]: resources })) return {};
+  const inForce = newest && isRunning(newest) ? newest.limits : undefined;
+  return {
+    ...(resources.requests && { allocatedResources: resources.requests }),
+    resources: computeActualResources(resources, inForce, limits?.get(name)),
   };
 }
 

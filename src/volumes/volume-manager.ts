@@ -74,6 +74,8 @@ export interface VolumeUsagePath {
   isEphemeral: boolean;
   /** Only emptyDir: canonical quantity. */
   sizeLimit?: string;
+  /** PersistentVolumeClaim behind it. */
+  claimName?: string;
 }
 
 /**

@@ -73,6 +73,16 @@ export function resolveClaims(pod: Pod, bindings: Bindings, volumes: ReadonlyMap
   return hasChanged && resolved ? { ...pod, spec: withClaimVolumes(pod.spec, resolved) } : pod;
 }
 
+/** Names of the claims that a resolved pod has volumes in place of, by the name of the volume. */
+export function replacedClaims(original: Pod, resolved: Pod): Record<string, string> {
+  const kept = new Set(resolved.spec.volumes?.filter((one) => one.persistentVolumeClaim).map(({ name }) => name));
+  return Object.fromEntries(
+    (original.spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim: claim }) =>
+      claim && !kept.has(name) ? [[name, claim.claimName]] : [],
+    ),
+  );
+}
+
 /** The spec with volumes in place of claims, read-only mounts for claims that are read-only. */
 export function withClaimVolumes(spec: PodSpec, volumes: readonly Volume[]): PodSpec {
   const readOnly = new Set(

@@ -1,7 +1,7 @@
 import type { DesiredWorkload } from "../model/desired-object.ts";
 import type { DesiredPod, DesiredState, PodDeletion } from "../model/desired-pod.ts";
 import { compareFullNames, type PodUID, podFullName } from "../model/identity.ts";
-import { type Bindings, resolveClaims } from "./claims.ts";
+import { type Bindings, replacedClaims, resolveClaims } from "./claims.ts";
 import type { PreparedState } from "./prepare-state.ts";
 import { toDesiredPod } from "./to-desired-pod.ts";
 import type { WorkloadRecord } from "./workload-record.ts";
@@ -46,7 +46,7 @@ export class WorkloadPods {
     const own = prepared.pods.filter(({ pod }) => !uids.has(pod.metadata.uid));
     const pods = [...own, ...made].map((desired) => {
       const pod = resolveClaims(desired.pod, bindings, prepared.volumes);
-      return pod === desired.pod ? desired : { ...desired, pod };
+      return pod === desired.pod ? desired : { ...desired, pod, claims: replacedClaims(desired.pod, pod) };
     });
     if (made.length > 0) {
       pods.sort((a, b) => compareFullNames(podFullName(a.pod.metadata), podFullName(b.pod.metadata)));

@@ -33,6 +33,13 @@ const readyPods = (node: TestNode, count: number, isWanted: (image: string) => b
     return pods.length === count && pods.every(({ isReady, image }) => isReady && isWanted(image!)) && pods;
   });
 
+/** The metrics have this claim. Its first measurement begins with the first request. */
+const volumeStatistics = (node: TestNode, claim: string) =>
+  node.until(`statistics of claim ${claim}`, async () => {
+    const text = await (await fetch(`http://127.0.0.1:${node.readOnlyPort}/metrics`)).text();
+    return text.includes(`kubelet_volume_stats_used_bytes{namespace="default",persistentvolumeclaim="${claim}"} `);
+  });
+
 describeWithEngine("a Deployment in a manifest directory", () => {
   test("runs, keeps its pods over a restart, rolls, survives a bad image, and goes with its file", async () => {
     const node = testNode();
@@ -106,6 +113,7 @@ describeWithEngine("the other workloads", () => {
       await node.start();
       const before = await readyPods(node, 2);
       expect(before.map(({ name }) => name).sort()).toEqual(["db-0", "db-1"]);
+      await volumeStatistics(node, `${claim}-db-0`);
       node.writeManifest("db.yaml", statefulSet("2"));
       await node.until("two new pods of the old names", async () => {
         const now = await readyPods(node, 2);
@@ -215,6 +223,7 @@ describeWithEngine("Services and claims", () => {
       return /^db-\w+-\w{5}$/.exec(output.trim())?.[0];
     };
     await readyPods(node, 2);
+    await volumeStatistics(node, "data");
     expect(await fetched()).toBeUndefined();
     const outside = {
       apiVersion: "v1",

@@ -27,9 +27,10 @@ test("ended pods that never run again ask for nothing", () => {
     workers: new Map(Object.entries(phases).map(([uid, phase]) => [uid, worker(phase)] as const)) as never,
     observed: [],
     evictions: new Map(),
+    isComplete: true,
     admit: (pods) => {
       asked.push(...pods.map(({ pod }) => pod.metadata.uid!));
-      return new Map();
+      return { rejections: new Map(), resizes: new Map() };
     },
     holdOf: undefined,
   });

@@ -37,11 +37,38 @@ describe("an edit", () => {
     world.want(named("web", { containers: [aContainer({ resources: { limits: { memory: "4096" } } })] }));
     await world.clock.advance(5_000);
     expect(world.engine.calls.filter((call) => call === "resize app")).toHaveLength(1);
-    expect(world.recorder.events).toContain(
-      "web-node1 ResizeFailed Cannot change the resources of container app: too small",
+    const message = "Cannot change the resources of container app: too small";
+    expect(world.recorder.events).toContain(`web-node1 ResizeFailed ${message}`);
+    const status = world.statusOf("web");
+    expect(status?.conditions).toContainEqual(
+      expect.objectContaining({ type: "PodResizeInProgress", status: "True", reason: "Error", message }),
     );
+    const wanted = { limits: { memory: "4096" } };
+    expect(status?.containerStatuses?.[0]).toMatchObject({ resources: wanted });
     await world.clock.advance(6_000);
     expect(world.engine.find("web-node1", "app")).toMatchObject({ container: { limits: { Memory: 4096 } } });
+    expect(world.statusOf("web")?.conditions?.map(({ type }) => type)).not.toContain("PodResizeInProgress");
+  });
+
+  test("a resize that the node cannot satisfy leaves the pod as it is and says why", async () => {
+    const sized = (memory: string) => named("web", { containers: [aContainer({ resources: { limits: { memory } } })] });
+    await world.started(sized("4096"));
+    world.engine.calls.length = 0;
+    const message = "Node didn't have enough capacity: memory";
+    world.resizes.set("uid-web", { reason: "Infeasible", message, pod: sized("4096") });
+    world.want(sized("8192"));
+    await world.clock.advance(100);
+    expect(world.engine.calls).toEqual([]);
+    const status = world.statusOf("web");
+    expect(status?.conditions).toContainEqual(
+      expect.objectContaining({ type: "PodResizePending", status: "True", reason: "Infeasible", message }),
+    );
+    expect(status?.containerStatuses?.[0]?.resources).toEqual({ limits: { memory: "4096" } });
+    world.resizes.clear();
+    world.want(sized("8192"));
+    await world.clock.advance(100);
+    expect(world.engine.calls).toEqual(["resize app"]);
+    expect(world.statusOf("web")?.conditions?.map(({ type }) => type)).not.toContain("PodResizePending");
   });
 
   test("an edit of a label restarts nothing and shows", async () => {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Pod } from "../../src/api/pod.ts";
 import type { DesiredPod } from "../../src/model/desired-pod.ts";
-import { type AdmissionNode, admitPods, NodeAdmission } from "../../src/plan/admission.ts";
+import { type AdmissionNode, admitPods } from "../../src/plan/admission.ts";
+import { NodeAdmission, type StoredAllocations } from "../../src/plan/node-admission.ts";
 import { computeNodeLabels, matchesNode, matchesOnlyNode } from "../../src/plan/node-affinity.ts";
 import { aContainer, aPod } from "../support/builders.ts";
 
@@ -45,7 +46,22 @@ function admit(
 ) {
   const held = new Map((options.held ?? []).map(({ pod }) => [pod.metadata.uid!, pod]));
   const running = new Set([...(options.running ?? []), ...held.keys()]);
-  return Object.fromEntries(admitPods({ pods, running, held, node: { ...NODE, ...options.node } }));
+  const node = { ...NODE, ...options.node };
+  return Object.fromEntries(admitPods({ pods, running, held, allocations: new Map(), node }).rejections);
+}
+
+/** A file of allocations; `written` is what it holds. */
+function aFile(written: StoredAllocations = {}) {
+  const file = {
+    written,
+    writes: 0,
+    read: () => file.written,
+    write: (value: StoredAllocations) => {
+      file.writes++;
+      file.written = JSON.parse(JSON.stringify(value));
+    },
+  };
+  return file;
 }
 
 const reasons = (...given: Parameters<typeof admit>) =>
@@ -191,12 +207,78 @@ describe("critical pods", () => {
 });
 
 test("NodeAdmission remembers what was held; a refused pod comes in when the way is free", () => {
-  const admission = new NodeAdmission(NODE);
+  const admission = new NodeAdmission(NODE, aFile());
+  const refused = (pods: DesiredPod[], running: string[]) => [
+    ...admission.admit(pods, new Set(running), true).rejections.keys(),
+  ];
   const b = desired("b", { hostPort: 80 });
-  expect([...admission.admit([desired("a"), b], new Set()).keys()]).toEqual([]);
+  expect(refused([desired("a"), b], [])).toEqual([]);
   const edited = desired("a", { hostPort: 80 });
-  expect([...admission.admit([edited, b], new Set(["a", "b"])).keys()]).toEqual(["a"]);
-  expect([...admission.admit([edited], new Set(["a"])).keys()]).toEqual([]);
+  expect(refused([edited, b], ["a", "b"])).toEqual(["a"]);
+  expect(refused([edited], ["a"])).toEqual([]);
+});
+
+describe("an edit of resources of a running pod", () => {
+  const cpu = (amount: string) => ({ cpu: amount });
+  const pending = (
+    admission: NodeAdmission,
+    pods: DesiredPod[],
+    running = pods.map(({ pod }) => pod.metadata.uid!),
+  ) => {
+    const { rejections, resizes } = admission.admit(pods, new Set(running), true);
+    return {
+      refused: Object.fromEntries([...rejections].map(([uid, { reason }]) => [uid, reason])),
+      waiting: Object.fromEntries(
+        [...resizes].map(([uid, { reason, message, pod }]) => [
+          uid,
+          [reason, message, pod.spec.containers[0]!.resources.requests?.cpu],
+        ]),
+      ),
+    };
+  };
+  const INFEASIBLE = "Node didn't have enough capacity: cpu, requested: 20000, capacity: 2000";
+
+  test("never costs a pod: what does not fit has to wait", () => {
+    const admission = new NodeAdmission(NODE, aFile());
+    const [a, b] = [desired("a", cpu("1")), desired("b", cpu("500m"))];
+    expect(pending(admission, [a, b], [])).toEqual({ refused: {}, waiting: {} });
+    expect(pending(admission, [desired("a", cpu("20")), b])).toEqual({
+      refused: {},
+      waiting: { a: ["Infeasible", INFEASIBLE, "1"] },
+    });
+    const wish = desired("a", cpu("1600m"));
+    const message = "Node didn't have enough resource: cpu, requested: 1600, used: 500, capacity: 2000";
+    expect(pending(admission, [wish, b])).toEqual({ refused: {}, waiting: { a: ["Deferred", message, "1"] } });
+    // A pod that goes, or shrinks, makes room; a new one comes last.
+    expect(pending(admission, [wish, desired("b", cpu("400m")), desired("c", cpu("100m"))], ["a", "b"])).toEqual({
+      refused: { c: "OutOfcpu" },
+      waiting: {},
+    });
+  });
+
+  test("a pod without requests may be given too many", () => {
+    const admission = new NodeAdmission(NODE, aFile());
+    pending(admission, [desired("a")], []);
+    expect(pending(admission, [desired("a", cpu("20"))])).toEqual({
+      refused: {},
+      waiting: { a: ["Infeasible", INFEASIBLE, undefined] },
+    });
+  });
+
+  test("outlives the process: the pod is not refused after a restart", () => {
+    const file = aFile();
+    pending(new NodeAdmission(NODE, file), [desired("a", cpu("1"))], []);
+    expect(file.written).toEqual({ a: { app: { requests: { cpu: "1" } } } });
+    const wish = desired("a", cpu("20"));
+    const next = new NodeAdmission(NODE, file);
+    // Before every source has answered nothing is forgotten.
+    next.admit([], new Set(), false);
+    expect(pending(next, [wish])).toEqual({ refused: {}, waiting: { a: ["Infeasible", INFEASIBLE, "1"] } });
+    expect(pending(next, [wish])).toEqual({ refused: {}, waiting: { a: ["Infeasible", INFEASIBLE, "1"] } });
+    expect(file.writes).toBe(1);
+    next.admit([], new Set(), true);
+    expect(file.written).toEqual({});
+  });
 });
 
 describe("node affinity", () => {
@@ -272,12 +354,14 @@ describe("huge pages", () => {
 
 test("labels of the API's Node count for new pods of the API; a pod that runs stays when they change", () => {
   const ofApi = { ...desired("api", { spec: { nodeSelector: { disk: "ssd" } } }), isBound: true as const };
-  const admission = new NodeAdmission(NODE);
-  expect(admission.admit([ofApi], new Set()).get("api")?.reason).toBe("NodeAffinity");
+  const admission = new NodeAdmission(NODE, aFile());
+  const reasonFor = (running: string[]) =>
+    admission.admit([ofApi], new Set(running), true).rejections.get("api")?.reason;
+  expect(reasonFor([])).toBe("NodeAffinity");
   admission.setLabels({ ...NODE.labels, disk: "ssd" });
-  expect(admission.admit([ofApi], new Set()).size).toBe(0);
+  expect(reasonFor([])).toBeUndefined();
   admission.setLabels(NODE.labels);
-  expect(admission.admit([ofApi], new Set(["api"])).size).toBe(0);
+  expect(reasonFor(["api"])).toBeUndefined();
 });
 
 describe("labels that the template of a workload asks for", () => {

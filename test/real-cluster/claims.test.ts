@@ -92,6 +92,16 @@ describeCluster("claims of pods of a real cluster", () => {
     expect(readFileSync(join(shared, "inner", "new"), "utf8")).toBe("written\n");
     expect(statSync(join(shared, "file"))).toMatchObject({ gid: 2345 });
     expect(statSync(shared).mode & 0o7777).toBe(0o2775);
+    const path = `/api/v1/nodes/${node.name}/proxy/stats/summary`;
+    const summary = async () => JSON.parse(await kubectl.output(["get", "--raw", path]));
+    const volumes = await kubectl.until("volume statistics", async () => {
+      const { pods } = await summary();
+      const grouped = pods.find((one: { podRef: { name: string } }) => one.podRef.name === "grouped");
+      return grouped?.volume?.some(({ name }: { name: string }) => name === "v") && grouped.volume;
+    });
+    const pvcRef = { name: "grouped", namespace: "default" };
+    const usage = { usedBytes: expect.any(Number), capacityBytes: expect.any(Number), inodesFree: expect.any(Number) };
+    expect(volumes).toContainEqual(expect.objectContaining({ name: "v", pvcRef, ...usage }));
     await kubectl.readyPod("options");
     expect(await run("options", "grep", " /v ", "/proc/mounts")).toContain("noexec");
     await run("options", "sh", "-c", "cp /bin/true /v/program");

@@ -9,6 +9,8 @@ import { hasRegistry, TestRegistry } from "../support/registry.ts";
 
 const LOGIN = { user: "node", password: "secret-of-the-registry" };
 
+const DNS_FLAGS = ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"];
+
 describeCluster("what pods of a real cluster refer to", () => {
   let plane: ControlPlane;
   let kubectl: ClusterKubectl;
@@ -17,7 +19,7 @@ describeCluster("what pods of a real cluster refer to", () => {
   useCluster(
     async (cluster) => {
       ({ plane, kubectl, node } = cluster);
-      await node.join({ flags: ["--cluster-dns=10.96.0.10", "--cluster-domain=cluster.local"] });
+      await node.join({ flags: DNS_FLAGS });
     },
     { apiServerFlags: ["--storage-media-type=application/json"] },
   );
@@ -162,6 +164,33 @@ describeCluster("what pods of a real cluster refer to", () => {
     });
     const { status } = await kubectl.readyPod("resized");
     expect(status.containerStatuses[0]).toMatchObject({ restartCount: 0, containerID: `docker://${before!.Id}` });
+    const conditions = async () => (await pod("resized")).status.conditions;
+    const pending = expect.objectContaining({ type: "PodResizePending", status: "True", reason: "Infeasible" });
+    const resize = (memory: string) =>
+      plane.rewrite("pods/default/resized", ({ spec }) => {
+        spec.containers[0].resources = resources(memory);
+      });
+    await resize("9000Gi");
+    await kubectl.until("the condition", async () => {
+      const found = await conditions();
+      return found.some(({ type }: { type: string }) => type === "PodResizePending") && found;
+    });
+    expect(await conditions()).toContainEqual(pending);
+    // The pod is not refused by the next process either.
+    await node.endProcesses();
+    await node.join({ flags: DNS_FLAGS });
+    const statusOfPod = async () => (await node.pods()).find(({ metadata }) => metadata.name === "resized")?.status;
+    const shown = await node.until("its status", async () => {
+      const found = await statusOfPod();
+      return found?.containerStatuses?.[0]?.ready && found;
+    });
+    expect(shown.conditions).toContainEqual(pending);
+    expect(shown.containerStatuses?.[0]).toMatchObject({ resources: resources("48Mi"), restartCount: 0 });
+    await resize("40Mi");
+    await kubectl.until("no condition", async () =>
+      (await conditions()).every(({ type }: { type: string }) => !type.startsWith("PodResize")),
+    );
+    expect((await node.containers("app")).map(({ Id }) => Id)).toContain(before!.Id);
     await kubectl.output(["delete", "pod", "resized"]);
   });
 

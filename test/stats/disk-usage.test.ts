@@ -70,3 +70,14 @@ test("no directory, no scan", () => {
   disk.ask([]);
   expect(scans).toEqual([]);
 });
+
+test("a file system is measured by its capacity alone", async () => {
+  const { disk, scans } = setUp();
+  disk.ask(["/a"], ["/tmp", "/nowhere"]);
+  await disk.settled();
+  expect(scans).toEqual([["/a"]]);
+  const found = disk.ask(["/a"], ["/tmp", "/nowhere"]);
+  expect([...found.keys()]).toEqual(["/a", "/tmp"]);
+  const { usedBytes, inodesUsed, fs } = found.get("/tmp")!;
+  expect([usedBytes, inodesUsed]).toEqual([fs!.usedBytes, fs!.inodes - fs!.inodesFree]);
+});

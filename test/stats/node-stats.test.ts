@@ -101,7 +101,7 @@ const LOGS = `/var/lib/docker/containers/${CONTAINER_ID}`;
 const VOLUME = "/var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/e";
 const DISK: Case["disk"] = { [LAYER]: [10_493_952, 3], [LOGS]: [2_494_464, 5], [VOLUME]: [52_432_896, 2] };
 const withVolume = (name: TreeName) => [
-  podOf(name, { volumes: [{ name: "e", path: VOLUME, ephemeral: true, memory: false }] }),
+  podOf(name, { volumes: [{ name: "e", path: VOLUME, ephemeral: true, isFileSystem: false }] }),
 ];
 
 describe("the summary", () => {
@@ -153,7 +153,7 @@ describe("the summary", () => {
   });
 
   test("a volume that is not a scratch space counts as nothing, and one behind a claim names it", async () => {
-    const volumes = [{ name: "data", path: VOLUME, ephemeral: false, memory: false, pvcName: "claim" }];
+    const volumes = [{ name: "data", path: VOLUME, ephemeral: false, isFileSystem: false, pvcName: "claim" }];
     const { summary, stats } = setUp("cgroup-v2", { disk: DISK, pods: [podOf("cgroup-v2", { volumes })] });
     const [pod] = (await summary()).pods;
     expect(pod!["ephemeral-storage"]!.usedBytes).toBe(10_493_952 + 2_494_464);

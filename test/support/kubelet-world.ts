@@ -10,6 +10,7 @@ import type { DesiredPod, DesiredState } from "../../src/model/desired-pod.ts";
 import { allContainersOf } from "../../src/model/pod-containers.ts";
 import type { PodRef } from "../../src/model/pod-ref.ts";
 import type { ContainerProbeState } from "../../src/plan/pod-plan.ts";
+import type { PendingResize } from "../../src/plan/pod-resize.ts";
 import { aPod, NO_LIMITS } from "./builders.ts";
 import { FakeClock } from "./fake-clock.ts";
 import { FakeEngine } from "./fake-engine.ts";
@@ -95,6 +96,9 @@ export class KubeletWorld {
   /** Refusals of the node by uid. */
   rejections = new Map<string, { reason: string; message: string }>();
 
+  /** Edits of resources that the node cannot satisfy, by uid. */
+  resizes = new Map<string, PendingResize>();
+
   /** Why pods without a place are not assigned to the node. */
   hold: string | undefined;
 
@@ -153,7 +157,7 @@ export class KubeletWorld {
       imageNames: new Map(),
       learnImage: async () => {},
       toPodRevision,
-      admit: () => this.rejections,
+      admit: () => ({ rejections: this.rejections, resizes: this.resizes }),
       holdOf: () => this.hold,
       conflict: (a, b) => a.metadata.labels?.port !== undefined && a.metadata.labels.port === b.metadata.labels?.port,
       completions: new CompletionStore({

@@ -14,6 +14,7 @@ import { type RunningServers, type ServerDependencies, startServers } from "../.
 import type { KubeletView } from "../../server/view.ts";
 import type { SystemContainerName } from "../../stats/node-sample.ts";
 import { NodeStats } from "../../stats/node-stats.ts";
+import { claimUsagePaths } from "../../volumes/claim-usage.ts";
 import { configurationFamilies } from "../configuration-metrics.ts";
 import { toCommandSocketPath } from "../instance-info.ts";
 import type { KubeletRun } from "../kubelet-run.ts";
@@ -26,7 +27,14 @@ import { toKubeletView } from "./kubelet-view.ts";
 import type { NodeFactsInput } from "./node-facts.ts";
 
 /** The kubelet as HTTP answers show it. */
-export const buildView = ({ context, kubelet, feed, volumes, connectError }: AssembledKubelet): KubeletView =>
+export const buildView = ({
+  context,
+  kubelet,
+  feed,
+  volumes,
+  connectError,
+  engineIfKnown,
+}: AssembledKubelet): KubeletView =>
   toKubeletView({
     nodeName: context.node.name,
     kubelet,
@@ -35,7 +43,13 @@ export const buildView = ({ context, kubelet, feed, volumes, connectError }: Ass
     sources: () => feed.status(),
     rejections: () => feed.rejections(),
     connectError,
-    usagePaths: ({ revision }) => (revision ? volumes.usagePaths(revision.pod) : []),
+    usagePaths: ({ revision }) =>
+      revision
+        ? [
+            ...volumes.usagePaths(revision.pod),
+            ...claimUsagePaths(revision.pod, revision.claims ?? {}, engineIfKnown()?.dockerRootDir),
+          ]
+        : [],
   });
 
 /** Measurements of the node and of the pods in the view. */

@@ -71,7 +71,7 @@ function toSourceCheck({ kind, name, state, message }: SourceStatus): HealthChec
 
 /** undefined for a pod without a running sandbox: there is nothing to measure. */
 function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): PodFacts | undefined {
-  const { snapshot, ref, revision } = worker;
+  const { snapshot, ref } = worker;
   const sandbox = snapshot.sandboxes[0];
   if (sandbox?.state !== "ready") return undefined;
   const startTime = worker.status?.startTime;
@@ -86,7 +86,7 @@ function toPodFacts(worker: PodWorker, volumes: readonly VolumeUsagePath[]): Pod
     containers: snapshot.containers
       .filter(({ state }) => state === "running")
       .map((container) => toContainerFacts(container.name, container)),
-    volumes: volumes.map((volume) => toVolumeFacts(volume, revision?.pod.spec.volumes ?? [])),
+    volumes: volumes.map(toVolumeFacts),
   };
 }
 
@@ -105,10 +105,10 @@ function toContainerFacts(name: string, it: ContainerSnapshot | SandboxSnapshot)
   };
 }
 
-function toVolumeFacts(
-  { name, path, method, isEphemeral }: VolumeUsagePath,
-  volumes: readonly { name: string; persistentVolumeClaim?: { claimName: string } | undefined }[],
-): VolumeFacts {
-  const pvcName = volumes.find((volume) => volume.name === name)?.persistentVolumeClaim?.claimName;
-  return { name, path, ephemeral: isEphemeral, memory: method === "statfs", ...(pvcName && { pvcName }) };
-}
+const toVolumeFacts = ({ name, path, method, isEphemeral, claimName }: VolumeUsagePath): VolumeFacts => ({
+  name,
+  path,
+  ephemeral: isEphemeral,
+  isFileSystem: method === "statfs",
+  ...(claimName !== undefined && { pvcName: claimName }),
+});

@@ -1,13 +1,14 @@
 import type { Pod } from "../../api/pod.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { PodUID } from "../../model/identity.ts";
-import type { Rejection } from "../../plan/admission.ts";
-import { NodeAdmission } from "../../plan/admission.ts";
+import type { Admission, Rejection } from "../../plan/admission.ts";
+import { NodeAdmission } from "../../plan/node-admission.ts";
 import { computeNodeLabels } from "../../plan/node-affinity.ts";
 import { computeMaxPods } from "../../plan/node-allocatable.ts";
 import type { EngineConnection } from "../../runtime/engine-connection.ts";
 import { findPodRefusal } from "../../runtime/pod-refusal.ts";
-import type { NodeContext } from "./node-context.ts";
+import { type NodeContext, openStateFile } from "./node-context.ts";
+import { AllocationsSchema } from "./state-schemas.ts";
 
 /** Returns why the node takes no such pod at present, or undefined. Asked for pods that do not run yet. */
 export type PodAdmitHandler = (pod: Pod) => Rejection | undefined;
@@ -24,7 +25,7 @@ export class PodAdmission {
     this.#context = context;
     this.#engine = engine;
     const { ephemeralStorageBytes, ...others } = allocatable;
-    this.#node = new NodeAdmission({
+    const offer = {
       name: node.name,
       labels: computeNodeLabels(node.name, process.arch === "x64" ? "amd64" : process.arch, options.nodeLabels),
       comparesAllLabels: options.validate === "strict",
@@ -33,7 +34,8 @@ export class PodAdmission {
       // 0: the size of the disk is not known.
       ...(ephemeralStorageBytes > 0 && { ephemeralStorageBytes }),
       ...(node.hugePageBytes && { hugePageBytes: node.hugePageBytes }),
-    });
+    };
+    this.#node = new NodeAdmission(offer, openStateFile(context, "allocations", AllocationsSchema, { durable: true }));
   }
 
   /** Eviction and node shutdown refuse new pods this way. */
@@ -46,7 +48,7 @@ export class PodAdmission {
     this.#node.setLabels(labels);
   }
 
-  readonly admit = (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>): ReadonlyMap<PodUID, Rejection> => {
+  readonly admit = (pods: readonly DesiredPod[], running: ReadonlySet<PodUID>, isComplete: boolean): Admission => {
     const refusals = new Map<PodUID, Rejection>();
     for (const { pod } of pods) {
       const uid = pod.metadata.uid ?? "";
@@ -55,7 +57,8 @@ export class PodAdmission {
     }
     // Refused pods take no resources from others.
     const others = pods.filter(({ pod }) => !refusals.has(pod.metadata.uid ?? ""));
-    return new Map([...this.#node.admit(others, running), ...refusals]);
+    const { rejections, resizes } = this.#node.admit(others, running, isComplete);
+    return { rejections: new Map([...rejections, ...refusals]), resizes };
   };
 
   #findRefusal(pod: Pod, isNew: boolean): Rejection | undefined {

@@ -24,7 +24,7 @@ export function toPodUsages({ pods }: Pick<NodeSample, "pods">): Map<PodUID, Pod
 export const diskDirectories = (pods: readonly PodFacts[]): string[] =>
   pods.flatMap(({ containers, volumes }) => [
     ...containers.flatMap(containerDirectories),
-    ...volumes.filter(({ memory }) => !memory).map(({ path }) => path),
+    ...volumes.filter(({ ephemeral }) => ephemeral).map(({ path }) => path),
   ]);
 
 /** Disk usage by pod. What was measured before the pod was made (an earlier life of it) does not count. Pure. */

@@ -1,6 +1,6 @@
 /** Shapes of the files in `<root-dir>/state`: a file of another shape is set aside at start. */
 import * as v from "valibot";
-import { EphemeralContainerSchema } from "../../api/container.ts";
+import { EphemeralContainerSchema, ResourceRequirementsSchema } from "../../api/container.ts";
 import { PodStatusSchema } from "../../api/pod-status.ts";
 import type { Completion } from "../../kubelet/completion-store.ts";
 import type { StoredEphemeralContainers } from "../../kubelet/ephemeral-container-store.ts";
@@ -9,6 +9,7 @@ import type { StoredRollouts } from "../../kubelet/rollout-manager.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import type { StoredProbeResults } from "../../model/prober.ts";
 import type { ImageUpdateRecord } from "../../plan/image-updates.ts";
+import type { StoredAllocations } from "../../plan/node-admission.ts";
 import type { ServiceAddress } from "../../plan/service-environment.ts";
 import type { WorkloadRecord } from "../../workloads/workload-record.ts";
 
@@ -40,6 +41,11 @@ export const PodsToCleanUpSchema = v.array(
 
 export const EphemeralContainersSchema: v.GenericSchema<unknown, StoredEphemeralContainers> = v.array(
   v.tuple([TextSchema, v.array(EphemeralContainerSchema)]),
+);
+
+export const AllocationsSchema: v.GenericSchema<unknown, StoredAllocations> = v.record(
+  TextSchema,
+  v.record(TextSchema, ResourceRequirementsSchema),
 );
 
 export const CordonSchema: v.GenericSchema<unknown, StoredCordon> = v.object({

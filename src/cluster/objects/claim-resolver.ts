@@ -4,7 +4,7 @@ import type { Clock } from "../../model/clock.ts";
 import type { DesiredPod } from "../../model/desired-pod.ts";
 import { matchesNodeSelector } from "../../plan/node-affinity.ts";
 import { canonicalJson, hex32 } from "../../text/canonical-json.ts";
-import { toVolumeSource, withClaimVolumes } from "../../workloads/claims.ts";
+import { replacedClaims, toVolumeSource, withClaimVolumes } from "../../workloads/claims.ts";
 import { isNotFound } from "../client/api-error.ts";
 import { BackOff } from "../client/back-off.ts";
 import type { ClusterClient } from "../client/cluster-client.ts";
@@ -103,7 +103,8 @@ export class ClaimResolver {
     });
     if (!hasChanged || !volumes) return desired;
     const pod = { ...desired.pod, spec: withClaimVolumes(desired.pod.spec, volumes) };
-    return { ...desired, pod, revision: hex32(`${desired.revision}\n${canonicalJson(volumes)}`) };
+    const claims = replacedClaims(desired.pod, pod);
+    return { ...desired, pod, claims, revision: hex32(`${desired.revision}\n${canonicalJson(volumes)}`) };
   }
 
   /** Why a bound volume cannot be mounted here. Source of the words: the kubelet's operation_generator. */

@@ -11,6 +11,13 @@ const OWN_FIELDS = [
   "initContainerStatuses",
   "ephemeralContainerStatuses",
 ] as const;
+/** Conditions that only this node sets: an absent one is deleted from the API object. */
+const OWN_CONDITIONS: ReadonlySet<string> = new Set([
+  "PodResizePending",
+  "PodResizeInProgress",
+  "ManifestLive",
+  "DependenciesMet",
+]);
 /** Lists that a strategic merge patch would add to. */
 const MERGED_LISTS: ReadonlySet<string> = new Set(["podIPs", "hostIPs"]);
 
@@ -29,7 +36,7 @@ export function mergePodStatus(
   const known = api?.conditions ?? [];
   const own = (ours.conditions ?? []).map((condition) => withGates(condition, gates, known, now));
   const types = new Set(own.map(({ type }) => type));
-  const foreign = known.filter(({ type }) => !types.has(type));
+  const foreign = known.filter(({ type }) => !types.has(type) && !OWN_CONDITIONS.has(type));
   return {
     ...withKnownImages(ours, api),
     conditions: [...own.map((condition) => withKnownTransition(condition, known)), ...foreign],
@@ -113,7 +120,11 @@ export function computeStatusPatch(
     const known = api?.conditions?.find(({ type }) => type === condition.type);
     return isSame(known, condition) ? [] : [withRemovedMembers(condition, known)];
   });
-  if (conditions.length > 0) status.conditions = conditions;
+  const wantedTypes = new Set(wanted.conditions?.map(({ type }) => type));
+  const removed = (api?.conditions ?? [])
+    .filter(({ type }) => OWN_CONDITIONS.has(type) && !wantedTypes.has(type))
+    .map(({ type }) => ({ type, $patch: "delete" }));
+  if (conditions.length + removed.length > 0) status.conditions = [...conditions, ...removed];
   return Object.keys(status).length === 0 ? undefined : { metadata: { uid }, status };
 }
 

@@ -57,6 +57,18 @@ describe("the status to report", () => {
     });
   });
 
+  test("a condition that this node alone sets is removed when it no longer holds", () => {
+    const pending = condition("PodResizePending", "True");
+    const api: PodStatus = { conditions: [condition("Ready", "True"), pending, condition("example.com/gate", "True")] };
+    const ours: PodStatus = { conditions: [condition("Ready", "True")] };
+    const wanted = mergePodStatus(ours, api, [], NOW);
+    expect(wanted.conditions?.map(({ type }) => type)).toEqual(["Ready", "example.com/gate"]);
+    expect(computeStatusPatch("u", api, wanted)?.status).toEqual({
+      conditions: [{ type: "PodResizePending", $patch: "delete" }],
+    });
+    expect(computeStatusPatch("u", { conditions: wanted.conditions! }, wanted)).toBeUndefined();
+  });
+
   test("the generation of the spec is reported where the API server counts them", () => {
     const ours = { conditions: [condition("Ready", "True")] };
     expect(withObservedGeneration(ours, 3)).toEqual({
